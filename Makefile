@@ -1,0 +1,107 @@
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+SHELL := /bin/bash
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
+PYTEST := $(BIN)/python -m pytest
+
+# Debian packages that a test or an extra needs; installed by `install-ci` when it runs as root.
+SYSTEM_PACKAGES :=
+
+# A stamp tells which extras the environment has, so that targets share one environment and pip
+# runs again only when the declarations change. A larger set refreshes the stamps it contains.
+CORE := $(VENV)/.installed-core
+DEV := $(VENV)/.installed-dev
+CI := $(VENV)/.installed-ci
+DECLARED := pyproject.toml constraints.txt
+
+.PHONY: help install install-core install-ci demo test test-slow check check-format lint types \
+	layers check-docs format docs bench constraints clean
+
+help:  ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[36m%-13s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: $(DEV)  ## Make .venv with the package, its dependencies and the development tools
+install-core: $(CORE)  ## Make .venv with the package and its dependencies only
+install-ci: $(CI)  ## Make .venv with all extras; as root also the system packages they need
+
+demo: $(CORE)  ## Build a small pyramid and ask it questions, without a key or a network
+	$(BIN)/python examples/demo/demo.py
+
+test: $(DEV)  ## Run the fast tests
+	$(PYTEST) -m "not slow"
+
+test-slow: $(DEV)  ## Run the slow tests: wheel, Airflow, whole builds
+	$(PYTEST) -m slow
+
+check: check-format lint types layers check-docs test  ## Run all that CI demands, except the slow tests
+
+check-format: $(DEV)  ## Fail if a file is not formatted
+	$(BIN)/ruff format --check .
+
+lint: $(DEV)  ## Fail on lint findings
+	$(BIN)/ruff check .
+
+types: $(DEV)  ## Fail on type errors (mypy strict)
+	$(BIN)/mypy
+
+layers: $(DEV)  ## Fail if a module imports from a layer above it
+	$(PYTEST) -q tests/test_layers.py
+
+check-docs: $(DEV)  ## Fail if the generated docs are stale
+	$(BIN)/python docs/generate.py --check
+
+format: $(DEV)  ## Format the code and mend what lint can mend
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+docs: $(DEV)  ## Generate docs/tables.md and docs/cli.md
+	$(BIN)/python docs/generate.py
+
+bench: $(DEV)  ## Run the measurements of benchmarks/ that are there
+	@set -e; found=; for script in benchmarks/*.py; do \
+		[ -e "$$script" ] || continue; found=yes; echo "== $$script"; $(BIN)/python "$$script"; \
+	done; [ -n "$$found" ] || { echo "benchmarks/ has no script yet" >&2; exit 1; }
+
+constraints: pyproject.toml  ## Resolve all extras anew and pin them in constraints.txt
+	@echo "Resolving all extras in a fresh environment, about 3 minutes ..."
+	@set -e; folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; \
+		$(PYTHON) -m venv "$$folder/venv"; \
+		"$$folder/venv/bin/python" -m pip -qq install '.[airflow,dev]'; \
+		{ echo "# Every distribution that core and all extras resolve to on Python 3.11."; \
+		  echo "# Made by \`make constraints\`; do not edit."; \
+		  "$$folder/venv/bin/python" -m pip freeze --exclude kpyramid \
+			| sed -E 's/^([^=]+==[^+]+)\+[a-z0-9.]+$$/\1/' | LC_ALL=C sort -f; } > constraints.txt
+	@! grep -nE '@|://|^-' constraints.txt || { echo "constraints.txt names a place" >&2; exit 1; }
+
+clean:  ## Remove the environment and everything that tools left; warehouse/data stays
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "no python3.11 on PATH; install it or set PYTHON=..." >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' \
+		|| { echo "$(PYTHON) is not Python 3.11; set PYTHON=..." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(CORE): $(DECLARED) | $(BIN)/python
+	@echo "Installing the package and its dependencies (850 MB) into $(VENV), about 2 minutes ..."
+	@$(PIP) install -c constraints.txt -e .
+	@touch $(CORE)
+
+$(DEV): $(DECLARED) | $(BIN)/python
+	@echo "Installing the package and the development tools (900 MB) into $(VENV), about 2 minutes ..."
+	@$(PIP) install -c constraints.txt -e '.[dev]'
+	@touch $(CORE) $(DEV)
+
+$(CI): $(DECLARED) | $(BIN)/python
+	@if [ -n "$(SYSTEM_PACKAGES)" ] && [ "$$(id -u)" = 0 ]; then \
+		echo "Installing system packages: $(SYSTEM_PACKAGES) ..."; \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $(SYSTEM_PACKAGES); \
+	fi
+	@echo "Installing the package and all extras (1.1 GB) into $(VENV), about 3 minutes ..."
+	@$(PIP) install -c constraints.txt -e '.[airflow,dev]'
+	@touch $(CORE) $(DEV) $(CI)

@@ -1,0 +1,1 @@
+"""Vectors of texts: one port, several models behind it."""

@@ -1,0 +1,37 @@
+"""The errors a user can meet; each names what went wrong, where, and what to do next."""
+
+
+class PyramidError(Exception):
+    """Base of all expected errors; `exit_code` is what the command line ends with."""
+
+    exit_code = 1
+
+
+class SettingsError(PyramidError):
+    """The settings are wrong; the message lists every problem found, not only the first."""
+
+    exit_code = 2
+
+
+class InputError(PyramidError):
+    """The corpus, or something else the user named, cannot be used."""
+
+    exit_code = 3
+
+
+class GateError(PyramidError):
+    """A quality gate refused to move the ref; the snapshot is kept."""
+
+    exit_code = 4
+
+
+class IntegrityError(PyramidError):
+    """Stored bytes are not what their hash or their contract says."""
+
+    exit_code = 6
+
+
+class ConflictError(PyramidError):
+    """Another writer was first, or the commit is older than HEAD."""
+
+    exit_code = 7

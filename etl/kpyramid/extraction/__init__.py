@@ -1,0 +1,1 @@
+"""Facts from text: the OpenIE engine and the cascade around it."""

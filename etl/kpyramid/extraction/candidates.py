@@ -1,0 +1,118 @@
+"""What the grammar rules hand to the filter: one candidate fact each, with its evidence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from kpyramid.extraction.coreference import Antecedents
+from kpyramid.extraction.phrases import (
+    FULL_WORDS,
+    Phrase,
+    build_phrase,
+    find_close_name,
+    find_phrase,
+    list_conjuncts,
+)
+from kpyramid.extraction.types import Dropped, Span
+
+if TYPE_CHECKING:
+    from spacy.tokens import Doc, Token
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A proposed fact; `clause` is the token whose clause it comes from, None if from a phrase."""
+
+    clause: int | None
+    head: Phrase
+    relation: str
+    tail: Phrase
+    tokens: tuple[int, ...] = ()
+    negated: bool = False
+    modality: str | None = None
+    indirect: bool = False
+
+
+@dataclass(slots=True)
+class Findings:
+    """What the rules share while they read one document."""
+
+    doc: Doc
+    antecedents: Antecedents
+    candidates: list[Candidate] = field(default_factory=list)
+    dropped: list[Dropped] = field(default_factory=list)
+    claim_heads: dict[int, Phrase] = field(default_factory=dict)
+
+    def drop(self, reason: str, first: int, last: int) -> None:
+        """Record the tokens `first`..`last` as a candidate given up for `reason`."""
+        start = self.doc[first].idx
+        end = self.doc[last].idx + len(self.doc[last].text)
+        text = self.doc.text[start:end]
+        if text.strip():
+            self.dropped.append(Dropped(reason, text, Span(start, end)))
+
+    def read_arguments(self, root: Token, full: bool = False) -> list[Phrase]:
+        """Return the phrases coordinated under `root`, pronouns and "the town" resolved."""
+        found: list[Phrase] = []
+        name = find_close_name(root)
+        if name is not None:
+            tokens = [*list_conjuncts(name), *list(list_conjuncts(root))[1:]]
+        else:
+            tokens = list(list_conjuncts(root))
+        for token in tokens:
+            phrase = self._read_argument(token, full)
+            if phrase is not None:
+                found.append(phrase)
+        return found
+
+    def _read_argument(self, token: Token, full: bool) -> Phrase | None:
+        if token.tag_ in {"PRP", "PRP$", "DT", "WDT", "WP", "EX"} or token.pos_ == "PRON":
+            phrase = self.antecedents.resolve_pronoun(token)
+            if phrase is None:
+                self.drop("unresolved_pronoun", token.i, token.i)
+            return phrase
+        phrase = self.antecedents.resolve_definite(token) or find_phrase(token, full)
+        if phrase is not None and not phrase.resolved:
+            phrase = self._name_owner(token, phrase)
+        if phrase is None:
+            too_long = build_phrase(self.doc, token.left_edge.i, token.right_edge.i, token.i)
+            reason = "argument_too_long" if too_long is not None else "no_words"
+            self.drop(reason, token.i, token.i)
+        return phrase
+
+    def _name_owner(self, noun: Token, phrase: Phrase) -> Phrase:
+        """Return "X's municipalities" for "its municipalities"; such words are not literal."""
+        pronoun = next((c for c in noun.children if c.tag_ == "PRP$"), None)
+        if pronoun is None or pronoun.i >= phrase.first:
+            return phrase
+        owner = self.antecedents.resolve_pronoun(pronoun)
+        if owner is None or owner.words + phrase.words > FULL_WORDS:
+            return phrase
+        mark = "'" if owner.text.endswith("s") else "'s"
+        text = f"{owner.text}{mark} {phrase.text}"
+        return replace(phrase, text=text, resolved=True, literal=False)
+
+    def find_owner(self, noun: Token) -> Phrase | None:
+        """Return who "X's noun" or "its noun" belongs to."""
+        for child in noun.children:
+            if child.dep_ == "poss":
+                owners = self.read_arguments(child)
+                return owners[0] if owners else None
+        return None
+
+
+def word_noun(noun: Token, ordinals: bool = True) -> tuple[str, list[int]]:
+    """Return a common noun with its compounds and superlatives, as it stands in a relation."""
+    tokens = [noun]
+    for child in noun.children:
+        if child.i > noun.i or child.ent_type_ in {"GPE", "NORP", "DATE", "PERSON"}:
+            continue
+        superlative = child.tag_ in {"JJS"} or child.ent_type_ == "ORDINAL"
+        kind = child.dep_ == "compound" or (
+            child.dep_ == "amod" and child.lower_ in {"younger", "older", "elder", "current"}
+        )
+        if (kind and child.pos_ != "PROPN") or (ordinals and superlative):
+            tokens.append(child)
+    tokens.sort(key=lambda t: t.i)
+    return " ".join(t.lower_ for t in tokens), [t.i for t in tokens]

@@ -1,0 +1,158 @@
+"""Facts of "X is a Y": kinds, noun-mediated relations, and attributes with their owner."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from kpyramid.extraction.candidates import Candidate, Findings, word_noun
+from kpyramid.extraction.phrases import (
+    MEASURES,
+    Phrase,
+    find_phrase,
+    list_conjuncts,
+    list_containers,
+)
+from kpyramid.extraction.verbs import VerbGroup, find_subjects
+
+if TYPE_CHECKING:
+    from spacy.tokens import Token
+
+# Nouns that always belong to something; without an owner they belong to the text's topic
+# ("The population was 682").
+_ATTRIBUTES = frozenset(
+    ["population", "area", "elevation", "length", "height", "capital", "headquarters", "name", "title", "author", "director", "producer", "publisher", "editor", "founder", "president", "mayor", "county-seat", "language", "currency", "motto", "altitude", "width", "depth", "capacity", "budget", "density", "climate", "seat"]
+)
+
+
+def list_copula_facts(
+    verb: Token, group: VerbGroup, heads: list[Phrase], findings: Findings
+) -> None:
+    """Add the candidates of one copula clause."""
+    attributes = [c for c in verb.children if c.dep_ == "attr"]
+    subjects, way = find_subjects(verb)
+    past = group.text.startswith("was") or group.text.startswith("had")
+    for attribute in attributes:
+        if subjects and subjects[0].tag_ == "EX":
+            _add_existence(attribute, verb, group, heads, findings)
+            continue
+        if subjects and _add_attribute_value(subjects[0], attribute, verb, group, past, findings):
+            continue
+        for noun in list_conjuncts(attribute):
+            for head in heads:
+                _add_kind(head, noun, verb, group, past, way, findings)
+
+
+def _add_existence(
+    noun: Token, verb: Token, group: VerbGroup, heads: list[Phrase], findings: Findings
+) -> None:
+    negated = group.negated or any(c.lower_ == "no" for c in noun.children)
+    preps = [*list_noun_preps(noun, findings), *list_noun_preps(verb, findings)]
+    for head in heads:
+        for tail, words, tokens in preps:
+            if words in {"in", "at", "on", "near"}:
+                findings.candidates.append(
+                    Candidate(
+                        verb.i, head, f"is located {words}", tail, tuple(tokens), negated,
+                        group.modality, True,
+                    )
+                )  # fmt: skip
+
+
+def _add_attribute_value(
+    subject: Token, value: Token, verb: Token, group: VerbGroup, past: bool, findings: Findings
+) -> bool:
+    """Add "owner has noun value" for "X's elevation is 3189 feet"; return whether it applied."""
+    if subject.pos_ != "NOUN" or not subject.text.islower():
+        return False
+    is_value = value.pos_ in {"PROPN", "NUM"} or value.ent_type_ in MEASURES
+    is_value = is_value or any(c.dep_ == "nummod" for c in value.children)
+    has_poss = any(c.dep_ == "poss" for c in subject.children)
+    if not is_value and not (has_poss and subject.lower_ in _ATTRIBUTES):
+        return False
+    owner = findings.find_owner(subject)
+    indirect = False
+    if owner is None:
+        of = [c for c in list_noun_preps(subject, findings) if c[1] in {"of", "in"}]
+        owner = of[0][0] if of else None
+    topic = findings.antecedents.topic
+    if owner is None and subject.lower_ in _ATTRIBUTES and topic is not None and not has_poss:
+        owner, indirect = replace(topic.phrase, resolved=True), True
+    words, tokens = word_noun(subject)
+    if owner is None or owner.last >= value.i:
+        return False
+    relation = f"{'had' if past and value.ent_type_ not in MEASURES else 'has'} {words}"
+    for phrase in findings.read_arguments(value, full=False):
+        findings.candidates.append(
+            Candidate(
+                verb.i, owner, relation, phrase, tuple(tokens), group.negated, group.modality,
+                indirect,
+            )
+        )  # fmt: skip
+    return True
+
+
+def _add_kind(
+    head: Phrase, noun: Token, verb: Token, group: VerbGroup, past: bool, way: str,
+    findings: Findings,
+) -> None:  # fmt: skip
+    negated = group.negated or any(c.lower_ == "no" for c in noun.children)
+    tail = find_phrase(noun)
+    if tail is None or noun.pos_ not in {"NOUN", "PROPN", "NUM"}:
+        findings.drop("adjective_only" if noun.pos_ == "ADJ" else "no_kind", noun.i, noun.i)
+        return
+    one_of = noun.lower_ == "one"
+    if tail.label in MEASURES and not one_of:
+        findings.drop("measure_without_attribute", verb.i, noun.i)
+        return
+    be = group.text
+    relation = f"{be} a"
+    common: dict[str, bool] = {"negated": negated, "indirect": way != "own"}
+    if not one_of and head.root != tail.root:
+        findings.candidates.append(
+            Candidate(verb.i, head, relation, tail, group.tokens, modality=group.modality, **common)
+        )
+    owner = findings.find_owner(noun)
+    words, tokens = word_noun(noun)
+    if owner is not None and owner.root != head.root and noun.pos_ == "NOUN":
+        findings.candidates.append(
+            Candidate(
+                verb.i, head, f"{be} {words} of", owner, (), modality=group.modality, **common
+            )
+        )
+    if noun.pos_ == "PROPN":
+        return
+    for phrase, prep, at in [*list_noun_preps(noun, findings), *list_noun_preps(verb, findings)]:
+        span = (*group.tokens, *tokens, *at)
+        findings.candidates.append(
+            Candidate(
+                verb.i, head, f"{be} {words} {prep}", phrase, span, modality=group.modality,
+                **common,
+            )
+        )  # fmt: skip
+
+
+def list_noun_preps(noun: Token, findings: Findings) -> list[tuple[Phrase, str, list[int]]]:
+    """Return (object, preposition, its token) under a noun, chains of places unrolled."""
+    found: list[tuple[Phrase, str, list[int]]] = []
+    for prep in noun.children:
+        if prep.dep_ not in {"prep", "agent"} or prep.pos_ not in {"ADP", "SCONJ"}:
+            continue
+        if prep.lower_ in {"according", "with", "as", "like", "than"}:
+            continue
+        for child in prep.children:
+            if child.dep_ != "pobj":
+                continue
+            for phrase in findings.read_arguments(child, full=True):
+                found.append((phrase, prep.lower_, [prep.i]))
+                if prep.lower_ in {"in", "at", "near", "on", "of"}:
+                    found += [(p, "in", []) for p in list_containers(phrase, findings.doc)]
+                if prep.lower_ in {"in", "of"}:
+                    inner = [c for c in child.children if c.dep_ == "prep" and c.lower_ != "of"]
+                    for deep in inner:
+                        for grandchild in deep.children:
+                            if grandchild.dep_ == "pobj" and deep.lower_ in {"in", "at"}:
+                                found += [
+                                    (p, "in", []) for p in findings.read_arguments(grandchild)
+                                ]
+    return found

@@ -1,0 +1,259 @@
+"""Noun phrases of a dependency parse: where an argument starts and ends, and what it names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kpyramid.extraction.types import Span
+
+if TYPE_CHECKING:
+    from spacy.tokens import Doc, Token
+
+MAX_WORDS = 12
+# A phrase with all its prepositional attachments is kept up to this length; beyond it the
+# attachments stand in facts of their own, and a shorter argument joins more easily.
+FULL_WORDS = 8
+
+PLACES = frozenset({"GPE", "LOC", "FAC"})
+LITERALS = frozenset({"DATE", "TIME", "CARDINAL", "QUANTITY", "MONEY", "PERCENT", "ORDINAL"})
+MEASURES = LITERALS - {"ORDINAL"}
+_CUT = frozenset(
+    {"relcl", "acl", "appos", "conj", "cc", "parataxis", "advcl", "ccomp", "dep", "preconj", "neg"}
+)
+_STRIP_TAGS = frozenset({"DT", "PDT", "PRP$", "WDT", "WP$", "WP", "CC", "IN", "RB", "HYPH", "POS"})
+_QUOTES = frozenset("\"'“”‘’«»`") | {"``", "''"}
+_KEPT_PUNCT = _QUOTES | frozenset("-–—/&.!?:°#+@")
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """A literal stretch of the text that can be an argument; `root` is its head's token index."""
+
+    text: str
+    span: Span
+    root: int
+    first: int
+    last: int
+    label: str
+    resolved: bool = False
+    literal: bool = True
+
+    @property
+    def words(self) -> int:
+        return len(self.text.split())
+
+    @property
+    def is_named(self) -> bool:
+        return self.label not in {"NOUN", *LITERALS}
+
+
+def collect_subtree(token: Token, cut: frozenset[str] = frozenset()) -> list[int]:
+    """Return the sorted token indices under `token`, without children whose dep is in `cut`.
+
+    Iterative, since odd input parses into trees deeper than Python's stack.
+    """
+    found, stack = [token.i], [token]
+    while stack:
+        for child in stack.pop().children:
+            if child.dep_ not in cut:
+                found.append(child.i)
+                stack.append(child)
+    return sorted(found)
+
+
+def is_nominal(token: Token) -> bool:
+    """Return whether `token` can head an argument."""
+    return token.pos_ in {"NOUN", "PROPN", "NUM", "PRON", "SYM"} or token.ent_type_ != ""
+
+
+def find_label(doc: Doc, root: int) -> str:
+    """Return the NER label of the token, PROPN-only names as MISC, anything else as NOUN."""
+    token = doc[root]
+    if token.ent_type_:
+        return str(token.ent_type_)
+    if token.pos_ == "PROPN":
+        return "MISC"
+    return "CARDINAL" if token.pos_ == "NUM" else "NOUN"
+
+
+def build_phrase(doc: Doc, first: int, last: int, root: int) -> Phrase | None:
+    """Return tokens `first`..`last` (inclusive) without determiners and edge punctuation."""
+    while first <= last and _is_stripped_start(doc[first], first == last):
+        first += 1
+    while last >= first and (
+        doc[last].tag_ == "POS" or (not any(c.isalnum() for c in doc[last].text))
+    ):
+        last -= 1
+    if first > last:
+        return None
+    # A quotation mark left inside without its partner means the cut went through a title.
+    start, end = doc[first].idx, doc[last].idx + len(doc[last].text)
+    text = doc.text[start:end]
+    if not any(c.isalnum() for c in text) or "\n" in text:
+        return None
+    root = root if first <= root <= last else last
+    return Phrase(text, Span(start, end), root, first, last, find_label(doc, root))
+
+
+def _is_stripped_start(token: Token, only: bool) -> bool:
+    if not any(c.isalnum() for c in token.text):
+        return token.text not in {"$", "£", "€", "¥", "#"}
+    if token.ent_type_ in MEASURES and token.lower_ not in {"the", "a", "an"}:
+        return False
+    if token.tag_ in _STRIP_TAGS and token.ent_type_ in {"WORK_OF_ART", "DATE"}:
+        return token.tag_ == "IN"
+    return token.tag_ in _STRIP_TAGS and not only
+
+
+def find_phrase(root: Token, full: bool = False) -> Phrase | None:
+    """Return the argument headed by `root`, at most `MAX_WORDS` words; None when none fits.
+
+    The core keeps premodifiers and the of-phrase; `full` keeps other prepositions as well
+    while the phrase stays within `FULL_WORDS`.
+    """
+    doc = root.doc
+    if full:
+        phrase = _cut_run(doc, root, keep_preps=None)
+        if phrase is not None and phrase.words <= FULL_WORDS:
+            return phrase
+    phrase = _cut_run(doc, root, keep_preps=frozenset({"of"}))
+    if phrase is not None and phrase.words > MAX_WORDS:
+        phrase = _cut_run(doc, root, keep_preps=frozenset())
+    return phrase if phrase is not None and phrase.words <= MAX_WORDS else None
+
+
+def _cut_run(doc: Doc, root: Token, keep_preps: frozenset[str] | None) -> Phrase | None:
+    kept, stack = {root.i}, [root]
+    while stack:
+        for child in stack.pop().children:
+            shared = child.ent_type_ and _shares_entity(child, root)
+            if child.dep_ in _CUT and not shared and not _is_pair(child):
+                continue
+            if child.dep_ == "punct" and child.text not in _KEPT_PUNCT:
+                continue
+            if child.dep_ == "prep" and keep_preps is not None and child.lower_ not in keep_preps:
+                continue
+            kept.add(child.i)
+            stack.append(child)
+    first = last = root.i
+    while first - 1 in kept:
+        first -= 1
+    while last + 1 in kept:
+        last += 1
+    bounds = find_entity(doc, root.i)
+    if bounds is not None and _is_one_name(doc, *bounds):
+        first, last = min(first, bounds[0]), max(last, bounds[1])
+    name_start = _find_name_start(doc, first, last, root)
+    return build_phrase(doc, name_start, last, root.i)
+
+
+def _is_pair(token: Token) -> bool:
+    """Return whether the coordination is one argument, as in "between Asia and Europe"."""
+    return token.dep_ in {"cc", "conj"} and token.head.head.lower_ == "between"
+
+
+def _shares_entity(one: Token, other: Token) -> bool:
+    bounds = find_entity(one.doc, other.i)
+    return bounds is not None and bounds[0] <= one.i <= bounds[1]
+
+
+def find_entity(doc: Doc, index: int) -> tuple[int, int] | None:
+    """Return first and last token of the named entity around `index`, if there is one."""
+    if doc[index].ent_iob_ in {"O", ""}:
+        return None
+    first = last = index
+    while first > 0 and doc[first].ent_iob_ == "I":
+        first -= 1
+    while last + 1 < len(doc) and doc[last + 1].ent_iob_ == "I":
+        last += 1
+    return first, last
+
+
+def _is_one_name(doc: Doc, first: int, last: int) -> bool:
+    if doc[first].ent_type_ in LITERALS:
+        return True
+    return all(doc[i].text not in {",", "(", ")", ";"} for i in range(first, last + 1))
+
+
+def _find_name_start(doc: Doc, first: int, last: int, root: Token) -> int:
+    """Return where the bare name starts in "the British rock band Pearl Jam"."""
+    start = find_title_end(doc, first, last, root)
+    return first if start is None else start
+
+
+def find_title_end(doc: Doc, first: int, last: int, root: Token) -> int | None:
+    """Return the first token of a name that a common noun introduces, None without such a title."""
+    if root.pos_ != "PROPN" or root.i != last or root.ent_type_ in LITERALS:
+        return None
+    start = root.i
+    while start > first and (
+        doc[start - 1].pos_ == "PROPN" or doc[start - 1].dep_ in {"case", "nmod"}
+    ):
+        start -= 1
+    bounds = find_entity(doc, root.i)
+    if bounds is not None and bounds[0] < start and bounds[0] >= first:
+        start = bounds[0]
+    if start <= first:
+        return None
+    before = doc[start - 1]
+    return start if before.pos_ == "NOUN" and before.text.islower() else None
+
+
+def list_conjuncts(root: Token) -> Iterator[Token]:
+    """Yield `root` and the nouns coordinated with it, unless they are part of its name."""
+    seen, stack = {root.i}, [root]
+    while stack:
+        token = stack.pop(0)
+        yield token
+        for child in token.children:
+            if child.dep_ == "conj" and child.i not in seen and is_nominal(child):
+                if _is_pair(child):
+                    continue
+                seen.add(child.i)
+                if not _shares_entity(child, root):
+                    stack.append(child)
+
+
+def find_close_name(noun: Token) -> Token | None:
+    """Return the name in "the playwright Henrik Ibsen" where the parser calls it an apposition."""
+    if noun.pos_ != "NOUN":
+        return None
+    for child in noun.children:
+        if child.dep_ == "appos" and child.pos_ == "PROPN":
+            edge = child.left_edge.i
+            if noun.i < edge and noun.doc[edge - 1].text != "," and edge - noun.i <= 2:
+                return child if noun.doc[edge - 1].text not in {"(", ":", "–"} else None
+    return None
+
+
+def list_containers(phrase: Phrase, doc: Doc) -> list[Phrase]:
+    """Return the places named after `phrase`, innermost first ("Rome, Italy" gives Italy).
+
+    A chain that ends in "and" or "or" is an enumeration, not containment.
+    """
+    if doc[phrase.root].pos_ != "PROPN" or phrase.label in {"PERSON", *LITERALS}:
+        return []
+    found: list[Phrase] = []
+    at = phrase.last + 1
+    while at + 1 < len(doc) and doc[at].text == "," and doc[at + 1].pos_ == "PROPN":
+        bounds = find_entity(doc, at + 1)
+        if bounds is None or doc[at + 1].ent_type_ not in PLACES:
+            break
+        last = bounds[1]
+        for i in range(at + 1, bounds[1] + 1):
+            if doc[i].text == ",":
+                last = i - 1
+                break
+        place = build_phrase(doc, at + 1, last, last)
+        if place is None:
+            break
+        found.append(place)
+        at = last + 1
+    follows = doc[at] if at < len(doc) else None
+    if follows is not None and follows.text == "," and at + 1 < len(doc):
+        follows = doc[at + 1] if doc[at + 1].pos_ == "CCONJ" and len(found) > 1 else follows
+    if follows is not None and follows.pos_ == "CCONJ" and len(found) != 1:
+        return []
+    return found

@@ -1,0 +1,77 @@
+"""What an extractor makes of one text; every offset is a character offset into that text."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Characters `start` to `end`, end exclusive."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A short, self-contained statement and the text it rests on (`f_par`)."""
+
+    text: str
+    spans: tuple[Span, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A noun entity named in a claim (`f_ent`); `claim` indexes `Extraction.claims`."""
+
+    claim: int
+    text: str
+    type: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One head, one relation, one tail (`f_rel`); `claim` indexes `Extraction.claims`.
+
+    A span is None where the words do not occur literally; the claim's spans then support it.
+    """
+
+    claim: int
+    head: str
+    relation: str
+    tail: str
+    head_span: Span | None
+    relation_span: Span | None
+    tail_span: Span | None
+    negated: bool = False
+    modality: str | None = None
+    attribution: str | None = None
+    qualifiers: Mapping[str, str] = field(default_factory=dict)
+    confidence: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """A candidate fact that was given up, and why."""
+
+    reason: str
+    text: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """All that was found in one text."""
+
+    claims: tuple[Claim, ...] = ()
+    mentions: tuple[Mention, ...] = ()
+    facts: tuple[Fact, ...] = ()
+    dropped: tuple[Dropped, ...] = ()
+
+
+class Extractor(Protocol):
+    """A pure function from text to facts."""
+
+    def extract(self, text: str) -> Extraction: ...

@@ -1,0 +1,144 @@
+"""Verb groups of a dependency parse: their wording, polarity, modality, voice and subjects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from spacy.tokens import Token
+
+SUBJECTS = frozenset({"nsubj", "nsubjpass"})
+# Participles that describe a lasting state: "a town located in X" holds now, "a book written
+# by X" happened once.
+_STATIVE = frozenset(
+    ["locate", "base", "situate", "know", "call", "name", "bound", "border", "own", "operate", "surround", "affiliate", "entitle", "title", "devote", "compose", "spell", "headquarter", "associate", "dedicate", "consider", "populate", "inhabit"]
+)
+_IRREGULAR_THIRD = {"have": "has", "be": "is", "do": "does", "go": "goes"}
+REPORTING = frozenset(
+    ["say", "state", "claim", "report", "argue", "believe", "suggest", "note", "announce", "think", "write", "estimate", "allege", "explain", "assert", "maintain", "declare", "add", "insist"]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class VerbGroup:
+    """A predicate's wording without negation, modals and adverbs, and the tokens it came from."""
+
+    text: str
+    tokens: tuple[int, ...]
+    negated: bool
+    modality: str | None
+    passive: bool
+
+
+def inflect_third(lemma: str) -> str:
+    """Return the third person singular present of a regular verb ("carry" gives "carries")."""
+    if lemma in _IRREGULAR_THIRD:
+        return _IRREGULAR_THIRD[lemma]
+    if lemma.endswith("y") and lemma[-2:-1] not in "aeiou":
+        return lemma[:-1] + "ies"
+    return lemma + ("es" if lemma.endswith(("s", "x", "z", "ch", "sh", "o")) else "s")
+
+
+def is_predicate(token: Token) -> bool:
+    """Return whether `token` heads a clause: a verb that is neither auxiliary nor modifier."""
+    if token.pos_ not in {"VERB", "AUX"}:
+        return False
+    return token.dep_ not in {"aux", "auxpass", "amod", "compound", "prep", "case", "det", "nmod"}
+
+
+def is_copula(token: Token) -> bool:
+    return token.lemma_ == "be" and token.dep_ not in {"aux", "auxpass"}
+
+
+def read_group(verb: Token) -> VerbGroup:
+    """Return the verb group of a predicate, taking auxiliaries over from a coordinated verb."""
+    kids = list(verb.children)
+    aux = [c for c in kids if c.dep_ in {"aux", "auxpass"}]
+    negated = any(c.dep_ == "neg" or c.lower_ == "never" for c in kids)
+    lender = _find_lender(verb) if not aux else None
+    if lender is not None:
+        aux = [c for c in lender.children if c.dep_ in {"aux", "auxpass"}]
+    modal = next((a.lower_ for a in aux if a.tag_ == "MD"), None)
+    modality = {"'ll": "will", "wo": "will", "ca": "can", "'d": "would"}.get(modal or "", modal)
+    own = [a for a in aux if a.tag_ not in {"MD", "TO"} and a.lemma_ != "do"]
+    particles = [c for c in kids if c.dep_ == "prt"]
+    passive = any(c.dep_ in {"auxpass", "nsubjpass"} for c in kids) or (
+        lender is not None and verb.tag_ == "VBN" and any(a.dep_ == "auxpass" for a in aux)
+    )
+    did = any(a.lower_ == "did" for a in aux)
+    words = [a.lower_ for a in own] + [verb.lower_]
+    if not own:
+        words = [_word_bare_verb(verb, modal is not None or bool(aux), did)]
+        passive = passive or (verb.tag_ == "VBN" and verb.dep_ in {"acl", "advcl", "relcl"})
+    words = [{"'s": "is", "'re": "are", "'ve": "have", "'m": "am"}.get(w, w) for w in words]
+    if words[0] in {"be", "been", "being"}:
+        words[0] = "is"
+    if words[0] == "are" or words[0] == "am":
+        words[0] = "is"
+    if words[0] == "were":
+        words[0] = "was"
+    words += [p.lower_ for p in particles]
+    borrowed = lender is not None and bool(own)
+    tokens = [t.i for t in [*([] if borrowed else own), verb, *particles]]
+    return VerbGroup(" ".join(words), tuple(sorted(tokens)), negated, modality, passive)
+
+
+def _word_bare_verb(verb: Token, has_aux: bool, did: bool) -> str:
+    if did:
+        return f"did {verb.lemma_.lower()}"
+    if verb.tag_ == "VBN" and verb.dep_ in {"acl", "advcl", "relcl", "conj", "ROOT"}:
+        agent = any(c.dep_ == "agent" or c.lower_ == "by" for c in verb.children)
+        if verb.dep_ == "conj" and verb.head.tag_ != "VBN" and not agent:
+            return str(verb.lower_)
+        return f"{'is' if verb.lemma_.lower() in _STATIVE else 'was'} {verb.lower_}"
+    if verb.tag_ in {"VBG", "VB", "VBP"} or has_aux:
+        return inflect_third(verb.lemma_.lower())
+    return str(verb.lower_)
+
+
+def _find_lender(verb: Token) -> Token | None:
+    """Return the verb whose auxiliaries a coordinated verb shares ("was built and opened")."""
+    head, hops = verb, 0
+    while head.dep_ == "conj" and hops < 8 and not any(c.dep_ in SUBJECTS for c in head.children):
+        head, hops = head.head, hops + 1
+        if any(c.dep_ in {"aux", "auxpass"} for c in head.children):
+            same_form = head.tag_ == verb.tag_
+            return head if same_form else None
+    return None
+
+
+def find_subjects(verb: Token) -> tuple[list[Token], str]:
+    """Return the subject tokens of a predicate and how they were reached.
+
+    The way is "own", "shared" (coordination, control), "antecedent" (relative and participial
+    clauses) or "none". At most eight steps up the tree, so malformed parses end.
+    """
+    way, at = "own", verb
+    for _ in range(8):
+        own = [c for c in at.children if c.dep_ in SUBJECTS]
+        if own:
+            if at.dep_ == "relcl" and own[0].tag_ in {"WDT", "WP"}:
+                return [at.head], "antecedent"
+            return own, way
+        if at.dep_ == "acl" and at.tag_ in {"VBN", "VBG"} and at.head.pos_ not in {"VERB", "AUX"}:
+            return [at.head], "antecedent"
+        if at.dep_ == "relcl":
+            return [at.head], "antecedent"
+        if at.dep_ in {"conj", "xcomp"} or (
+            at.dep_ == "advcl" and at.tag_ in {"VBN", "VBG"} and not _has_marker(at)
+        ):
+            if at.dep_ == "xcomp":
+                controlled = [c for c in at.head.children if c.dep_ == "dobj"]
+                if controlled:
+                    return controlled, "object_control"
+            if at.head.pos_ not in {"VERB", "AUX"}:
+                break
+            at, way = at.head, "shared"
+            continue
+        break
+    return [], "none"
+
+
+def _has_marker(verb: Token) -> bool:
+    return any(c.dep_ == "mark" for c in verb.children)

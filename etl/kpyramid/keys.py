@@ -1,0 +1,38 @@
+"""Content keys: the same ingredients give the same key, any change gives another."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+JsonValue: TypeAlias = (
+    "str | int | float | bool | None | Sequence[JsonValue] | Mapping[str, JsonValue]"
+)
+
+ID_DIGITS = 20
+"""Hex digits of an id: 80 bits, a collision chance below 1e-11 for a million rows of a table."""
+
+
+def canonical_json(value: JsonValue) -> bytes:
+    """One byte form per value: sorted keys, no spaces, UTF-8, no NaN."""
+    return json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    ).encode("utf-8")
+
+
+def hash_value(value: JsonValue) -> str:
+    """The sha256 of a value's canonical JSON, as 64 hex digits."""
+    return hashlib.sha256(canonical_json(value)).hexdigest()
+
+
+def hash_bytes(data: bytes) -> str:
+    """The sha256 of bytes, as 64 hex digits."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def content_id(kind: str, *parts: JsonValue) -> str:
+    """A row's id: a short prefix that names its kind, then the hash of its content.
+
+    Parts are joined as canonical JSON, so ("ab", "c") and ("a", "bc") differ.
+    """
+    return f"{kind}-{hash_value([kind, *parts])[:ID_DIGITS]}"

@@ -1,0 +1,1 @@
+"""Numbers: Gaussians of layers, clusters of phrases. Nothing here knows of tables."""

@@ -1,0 +1,41 @@
+"""k-medoids with k chosen by the data."""
+
+from dataclasses import dataclass
+
+import kmedoids
+import numpy as np
+import numpy.typing as npt
+
+
+@dataclass(frozen=True, slots=True)
+class Clusters:
+    """Indexes of the medoids among the points, and for each point the number of its medoid."""
+
+    medoids: npt.NDArray[np.int64]
+    labels: npt.NDArray[np.int64]
+
+
+def find_clusters(
+    vectors: npt.NDArray[np.float32], *, most: int, sample: int, seed: int
+) -> Clusters:
+    """Clusters of unit vectors, shape (n, d), by cosine distance; at most `most` of them.
+
+    k is where the average medoid silhouette is highest (DynMSC, Lenssen and Schubert 2024).
+    Above `sample` points a seeded sample is clustered, for the distances need n² numbers;
+    the other points go to their nearest medoid.
+    """
+    count = len(vectors)
+    if count < 3:
+        return Clusters(np.arange(min(count, 1)), np.zeros(count, dtype=np.int64))
+    chosen = np.arange(count)
+    if count > sample:
+        chosen = np.sort(np.random.default_rng(seed).choice(count, sample, replace=False))
+    points = vectors[chosen].astype(np.float64)
+    distances = np.clip(1.0 - points @ points.T, 0.0, 2.0)
+    np.fill_diagonal(distances, 0.0)
+    result = kmedoids.dynmsc(
+        distances, min(most, len(points) - 1), minimum_k=2, random_state=seed
+    )
+    medoids = np.sort(chosen[np.asarray(result.medoids, dtype=np.int64)])
+    labels = np.argmax(vectors.astype(np.float64) @ vectors[medoids].astype(np.float64).T, axis=1)
+    return Clusters(medoids, labels.astype(np.int64))

@@ -1,0 +1,217 @@
+"""From the words of a text to a checked literal: what does not fit its datatype is no value."""
+
+import re
+import unicodedata
+from collections.abc import Callable
+from datetime import date
+from decimal import Decimal
+
+from kpyramid.ontology.names import RDFS, XSD
+
+_LONGEST_VALUE = 120
+"""Characters of a number or date with the words around it; longer is a sentence, not a value."""
+
+_MONTHS = {
+    name: number
+    for number, names in enumerate(
+        (
+            ("january", "jan"),
+            ("february", "feb"),
+            ("march", "mar"),
+            ("april", "apr"),
+            ("may",),
+            ("june", "jun"),
+            ("july", "jul"),
+            ("august", "aug"),
+            ("september", "sept", "sep"),
+            ("october", "oct"),
+            ("november", "nov"),
+            ("december", "dec"),
+        ),
+        start=1,
+    )
+    for name in names
+}
+_MONTH = r"(?P<month>" + "|".join(_MONTHS) + r")\.?"
+_DAY = r"(?P<day>[0-9]{1,2})(?:st|nd|rd|th)?"
+_YEAR = r"(?P<year>[12][0-9]{3})"
+_DATES = (
+    re.compile(r"(?P<year>[0-9]{4})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})"),
+    re.compile(rf"{_DAY}(?: of)?[ -]{_MONTH},?[ -]{_YEAR}"),
+    re.compile(rf"{_MONTH} {_DAY},? {_YEAR}"),
+)
+_YEAR_MONTHS = (
+    re.compile(r"(?P<year>[0-9]{4})-(?P<month>[0-9]{2})"),
+    re.compile(rf"{_MONTH}(?: of)?,? {_YEAR}"),
+)
+# Fewer than four digits are a year only where the era says so: "in 300" may count anything.
+_YEARS = (
+    re.compile(_YEAR),
+    re.compile(r"(?:ad|ce) (?P<year>[0-9]{1,4})"),
+    re.compile(r"(?P<year>[0-9]{1,4}) (?:ad|ce)"),
+)
+# "by", "before", "around" are left out: they do not state the date that follows.
+_DATE_LEAD = re.compile(
+    r"(?:(?:on|in|from|since|during|the|year|of|early|mid|late"
+    r"|(?:mon|tues|wednes|thurs|fri|satur|sun)day,?)[ -])+"
+)
+
+_UNIT = (
+    r"(?:%|km|k?m[23²³]|m|cm|mm|mi|ft|in|ha|kg|g|lb|kilomet(?:er|re)s?|met(?:er|re)s?|miles?"
+    r"|feet|foot|inch(?:es)?|acres?|hectares?)"
+)
+_NUMBER = re.compile(
+    rf"(?P<number>[-+]?(?:[0-9]{{1,3}}(?:,[0-9]{{3}})+|[0-9]+)(?:\.[0-9]+)?)(?:-?{_UNIT})?"
+)
+_MOST_DIGITS = 24
+"""Decimal multiplication is exact up to 28 digits; no stated quantity is longer than this."""
+_SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
+_INTEGER_BOUNDS: dict[str, tuple[int | None, int | None]] = {
+    "integer": (None, None),
+    "nonNegativeInteger": (0, None),
+    "positiveInteger": (1, None),
+    "int": (-(2**31), 2**31 - 1),
+    "long": (-(2**63), 2**63 - 1),
+}
+_BRACKETS = {")": "(", "]": "[", "}": "{"}
+
+
+def parse_literal(text: str, datatype: str) -> str | None:
+    """The canonical lexical form of a surface text for a datatype, or None when it is no value.
+
+    Units are not converted ("3,189 feet" is 3189); a text with two numbers, a range, a decade
+    or a vague date has no value. `datatype` is an IRI of `DATATYPES`, else None.
+    """
+    parse = _PARSERS.get(datatype)
+    return parse(" ".join(text.split())) if parse else None
+
+
+def _parse_string(text: str) -> str | None:
+    # Values such as ")", "A", "Ph" or "Taiwan)" are what careless splitting leaves behind.
+    if not any(c.isalnum() for c in text) or not _is_balanced(text):
+        return None
+    # Control characters and lone surrogates; joiners and soft hyphens are honest text.
+    if any(unicodedata.category(c) in ("Cc", "Cs") for c in text):
+        return None
+    is_code = len(text) == 2 and text.isalnum() and not any(c.islower() for c in text)
+    return text if len(text) >= 3 or is_code else None
+
+
+def _is_balanced(text: str) -> bool:
+    opened: list[str] = []
+    for c in text:
+        if c in _BRACKETS.values():
+            opened.append(c)
+        elif c in _BRACKETS and (not opened or opened.pop() != _BRACKETS[c]):
+            return False
+    return not opened
+
+
+def _parse_number(text: str) -> Decimal | None:
+    if len(text) > _LONGEST_VALUE:
+        return None
+    # A bracket repeats the number in another unit: "3,189 feet (972 m)".
+    plain = re.sub(r"\([^)]*\)", " ", text.lower().replace("\N{MINUS SIGN}", "-"))
+    words = [word.strip(";:.,").lstrip("$€£¥~") for word in plain.split()]
+    found = [
+        (at, word)
+        for at, word in enumerate(words)
+        if re.search("[0-9]", word) and not re.fullmatch(_UNIT, word)
+    ]
+    if len(found) != 1:
+        return None
+    at, word = found[0]
+    match = _NUMBER.fullmatch(word)
+    if match is None or len(word) > _MOST_DIGITS:
+        return None
+    following = words[at + 1] if at + 1 < len(words) else ""
+    return Decimal(match["number"].replace(",", "")) * _SCALES.get(following, 1)
+
+
+def _make_integer_parser(low: int | None, high: int | None) -> Callable[[str], str | None]:
+    def parse_integer(text: str) -> str | None:
+        number = _parse_number(text)
+        if number is None or number != number.to_integral_value():
+            return None
+        value = int(number)
+        fits = (low is None or value >= low) and (high is None or value <= high)
+        return str(value) if fits else None
+
+    return parse_integer
+
+
+def _parse_decimal(text: str) -> str | None:
+    number = _parse_number(text)
+    if number is None:
+        return None
+    plain = f"{number:f}"
+    plain = plain.rstrip("0").rstrip(".") if "." in plain else plain
+    return "0" if number == 0 else plain
+
+
+def _parse_double(text: str) -> str | None:
+    number = _parse_number(text)
+    if number is None:
+        return None
+    mantissa, _, exponent = f"{float(number):.16e}".partition("e")
+    mantissa = mantissa.rstrip("0")
+    return f"{mantissa}{'0' if mantissa.endswith('.') else ''}E{int(exponent)}"
+
+
+def _match_date(text: str, patterns: tuple[re.Pattern[str], ...]) -> date | None:
+    """The date a text states, its unstated month and day being 1."""
+    if len(text) > _LONGEST_VALUE:
+        return None
+    plain = text.lower().rstrip(".,; ")
+    plain = plain[lead.end() :] if (lead := _DATE_LEAD.match(plain)) else plain
+    for pattern in patterns:
+        if match := pattern.fullmatch(plain):
+            parts = match.groupdict()
+            month = parts.get("month", "1")
+            try:
+                return date(
+                    int(parts["year"]), _MONTHS.get(month) or int(month), int(parts.get("day", "1"))
+                )
+            except ValueError:  # 31 February, or the year 0
+                return None
+    return None
+
+
+def _parse_date(text: str) -> str | None:
+    found = _match_date(text, _DATES)
+    return found.isoformat() if found else None
+
+
+def _parse_year_month(text: str) -> str | None:
+    found = _match_date(text, _DATES + _YEAR_MONTHS)
+    return f"{found.year:04}-{found.month:02}" if found else None
+
+
+def _parse_year(text: str) -> str | None:
+    found = _match_date(text, _DATES + _YEAR_MONTHS + _YEARS)
+    return f"{found.year:04}" if found else None
+
+
+def _parse_boolean(text: str) -> str | None:
+    return {"true": "true", "yes": "true", "false": "false", "no": "false"}.get(text.lower())
+
+
+def _parse_uri(text: str) -> str | None:
+    return text if re.fullmatch(r"https?://[^\s<>\"{}|\\^`]+", text) else None
+
+
+_PARSERS: dict[str, Callable[[str], str | None]] = {
+    XSD + "string": _parse_string,
+    RDFS + "Literal": _parse_string,
+    XSD + "decimal": _parse_decimal,
+    XSD + "double": _parse_double,
+    XSD + "float": _parse_double,
+    XSD + "date": _parse_date,
+    XSD + "gYearMonth": _parse_year_month,
+    XSD + "gYear": _parse_year,
+    XSD + "boolean": _parse_boolean,
+    XSD + "anyURI": _parse_uri,
+} | {XSD + name: _make_integer_parser(*bounds) for name, bounds in _INTEGER_BOUNDS.items()}
+
+DATATYPES = frozenset(_PARSERS)
+"""The datatypes whose values can be checked; a schema with another range is refused."""

@@ -1,0 +1,131 @@
+"""The parent's side of the query child: starts it, bounds its time, survives its end."""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+import weakref
+from threading import Lock
+
+from kpyramid.errors import InputError
+from kpyramid.ontology.sparql import Data, Reply, Request, Rows
+
+_LOAD_SECONDS = 300.0
+"""Loading our own snapshot is not the query's fault: a million triples take a few seconds."""
+
+
+class QueryChild:
+    """A child process that holds a copy of the ontology and answers one query at a time.
+
+    It starts with the first query, and again after a query that had to be stopped.
+    """
+
+    def __init__(
+        self, schema_turtle: str, instances_nt: str, *, seconds: float, memory_bytes: int
+    ) -> None:
+        self._data: Data = {
+            "schema": schema_turtle,
+            "instances": instances_nt,
+            "memory_bytes": memory_bytes,
+        }
+        self._seconds = seconds
+        self._lock = Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._stop: weakref.finalize[[subprocess.Popen[bytes]], QueryChild] | None = None
+
+    def select(self, query: str, limit: int) -> Rows:
+        """At most `limit` solutions.
+
+        Raises:
+            InputError: the query is refused, wrong, or was stopped at its time or memory limit.
+        """
+        request: Request = {"query": query, "limit": limit, "seconds": self._seconds}
+        with self._lock:
+            if self._process is None or self._process.poll() is not None:
+                self.close()
+                self._start()
+            return self._ask(request, self._seconds)
+
+    def close(self) -> None:
+        """Ends the child, if there is one; the next query starts another."""
+        if self._stop is not None:
+            self._stop()
+        self._process = self._stop = None
+
+    def _start(self) -> None:
+        # Not multiprocessing: its spawn runs the caller's main module again, and it refuses to
+        # start below a daemon process, which is where Airflow may put us.
+        code = (
+            f"import sys; sys.path[:] = {sys.path!r}; "
+            "from kpyramid.ontology.sparql import serve; serve()"
+        )
+        self._process = subprocess.Popen(  # noqa: S603  our own interpreter and our own code
+            [sys.executable, "-c", code],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        self._stop = weakref.finalize(self, _end_process, self._process)
+        self._ask(self._data, _LOAD_SECONDS)
+
+    def _ask(self, message: Data | Request, seconds: float) -> Rows:
+        process = self._process
+        assert process is not None and process.stdin is not None and process.stdout is not None
+        deadline = time.monotonic() + seconds
+        try:
+            process.stdin.write(json.dumps(message).encode("utf-8") + b"\n")
+            process.stdin.flush()
+            reply: Reply = json.loads(_read_line(process.stdout.fileno(), deadline))
+        except TimeoutError as e:
+            self.close()
+            raise InputError(
+                f"SPARQL query stopped after {seconds:g} seconds; join its patterns through "
+                "shared variables, or ask for less"
+            ) from e
+        except (EOFError, BrokenPipeError) as e:
+            code = process.wait()
+            self.close()
+            raise InputError(
+                f"SPARQL query stopped: its process ended with {_name_end(code)}, most likely at "
+                f"its memory limit of {self._data['memory_bytes'] >> 20} MiB; ask for less"
+            ) from e
+        except BaseException:
+            # Interrupted between question and answer: the next answer would be the wrong one.
+            self.close()
+            raise
+        if "error" in reply:
+            raise InputError(reply["error"])
+        return reply["rows"]
+
+
+def _read_line(descriptor: int, deadline: float) -> bytes:
+    """One line; EOFError when the writer is gone, TimeoutError past the deadline."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN | select.POLLHUP)
+    read = bytearray()
+    while not read.endswith(b"\n"):
+        if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
+            raise TimeoutError
+        part = os.read(descriptor, 1 << 20)
+        if not part:
+            raise EOFError
+        read += part
+    return bytes(read)
+
+
+def _name_end(code: int) -> str:
+    return signal.Signals(-code).name if code < 0 else f"exit code {code}"
+
+
+def _end_process(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            try:
+                pipe.close()
+            except BrokenPipeError:  # what was still buffered has no reader any more
+                continue

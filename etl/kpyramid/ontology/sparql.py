@@ -1,0 +1,196 @@
+"""Queries from outside, and the child process that runs them: `serve` is its main loop.
+
+Two walls stand between a query and the machine. `check_query` lets only plain SELECT and ASK
+through. And because two SPARQL parsers never agree on every byte, the child can, by its own
+resource limits, open no file and no socket, and ends itself when its time is over.
+"""
+
+import json
+import re
+import resource
+import signal
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TypedDict
+
+import pyoxigraph as ox
+
+from kpyramid.errors import InputError
+
+Rows = list[dict[str, str]]
+
+LONGEST_QUERY = 20_000
+"""Characters; the longest query of a benchmark has under 2,000."""
+MOST_REPLY_BYTES = 64 * 2**20
+
+_REFUSED = {
+    "ServiceGraphPattern": "SERVICE reaches out to another server",
+    "DatasetClause": "FROM names data outside the snapshot",
+}
+
+
+class Data(TypedDict):
+    """The first line the child reads."""
+
+    schema: str
+    instances: str
+    memory_bytes: int
+
+
+class Request(TypedDict):
+    """Every further line the child reads."""
+
+    query: str
+    limit: int
+    seconds: float
+
+
+class Reply(TypedDict, total=False):
+    """What the child answers to each line: one of the two."""
+
+    rows: Rows
+    error: str
+
+
+def load_store(schema_turtle: str, instances_nt: str) -> ox.Store:
+    """An in-memory store of both texts in the default graph.
+
+    Raises:
+        InputError: one of them cannot be parsed; names which, and the line.
+    """
+    store = ox.Store()
+    texts = (
+        ("schema", schema_turtle, ox.RdfFormat.TURTLE),
+        ("instances", instances_nt, ox.RdfFormat.N_TRIPLES),
+    )
+    for name, text, rdf_format in texts:
+        try:
+            store.bulk_load(text, rdf_format)
+        except SyntaxError as e:
+            raise InputError(
+                f"ontology {name}, line {e.lineno}: {e.msg}; publish the snapshot again"
+            ) from e
+    return store
+
+
+def run_query(store: ox.Store, query: str, limit: int) -> Rows:
+    """At most `limit` solutions, unbound variables left out; ASK gives one row `{"ask": …}`.
+
+    Solutions are drawn one by one, so the limit holds like a LIMIT at the query's end.
+
+    Raises:
+        InputError: the query cannot be parsed or run, or is neither SELECT nor ASK.
+    """
+    try:
+        found = store.query(query)
+        if isinstance(found, ox.QueryBoolean):
+            return [{"ask": "true" if found else "false"}]
+        if isinstance(found, ox.QuerySolutions):
+            names = [variable.value for variable in found.variables]
+            return [
+                {
+                    name: term.value if isinstance(term, ox.NamedNode | ox.Literal) else str(term)
+                    for name in names
+                    if (term := solution[name]) is not None
+                }
+                for solution in islice(found, limit)
+            ]
+    except (SyntaxError, OSError, RuntimeError, ValueError) as e:
+        raise InputError(f"SPARQL query: {e}; correct the query: {query[:200]!r}") from e
+    raise InputError(f"SPARQL query: only SELECT and ASK are answered, not {query[:200]!r}")
+
+
+def check_query(query: str) -> str:
+    r"""The query to run, if it is a plain SELECT or ASK; words in strings and IRIs do not matter.
+
+    Raises:
+        InputError: names what is refused, and why.
+    """
+    from rdflib.plugins.sparql.parser import parseQuery
+
+    if len(query) > LONGEST_QUERY:
+        raise InputError(f"SPARQL query: {len(query)} characters; at most {LONGEST_QUERY} are read")
+    if re.search(r"\\[uU]", query):
+        # rdflib decodes these before it splits strings from comments, pyoxigraph after.
+        raise InputError(r"SPARQL query: \u escapes are refused; write the character itself")
+    # A comment ends at \r for pyoxigraph but not for rdflib: what follows would be hidden.
+    query = query.replace("\r\n", "\n").replace("\r", "\n")
+    try:
+        _, parsed = parseQuery(query)
+        kinds = set(_walk_kinds(parsed))
+    except RecursionError as e:
+        raise InputError("SPARQL query: nested too deeply; make it simpler") from e
+    except Exception as e:  # rdflib and pyparsing raise bare Exceptions as well
+        raise InputError(
+            f"SPARQL query: only SELECT and ASK of SPARQL 1.1 are answered: {e}"
+        ) from e
+    if parsed.name not in ("SelectQuery", "AskQuery"):
+        kind = parsed.name.removesuffix("Query").upper()
+        raise InputError(f"SPARQL query: only SELECT and ASK are answered, not {kind}")
+    for kind, reason in _REFUSED.items():
+        if kind in kinds:
+            raise InputError(f"SPARQL query refused: {reason}; leave it out")
+    return query
+
+
+def _walk_kinds(node: object) -> Iterator[str]:
+    """The name of every node of a parse tree."""
+    from pyparsing import ParseResults
+    from rdflib.plugins.sparql.parserutils import CompValue
+
+    if isinstance(node, CompValue):
+        yield node.name
+        for value in node.values():
+            yield from _walk_kinds(value)
+    elif isinstance(node, ParseResults | list | tuple):
+        for value in node:
+            yield from _walk_kinds(value)
+
+
+def serve() -> None:
+    """Reads data, then requests, from stdin as JSON lines; answers each with one on stdout."""
+    data: Data = json.loads(sys.stdin.readline())
+    try:
+        store = load_store(data["schema"], data["instances"])
+        # Imports open files: the parser must be there before the door is shut.
+        check_query("ASK { ?s ?p ?o FILTER NOT EXISTS { ?s ?p 1 } }")
+        memory_bytes = data["memory_bytes"]
+        del data
+        _shut_doors(memory_bytes)
+        _send({"rows": []})
+    except InputError as e:
+        _send({"error": str(e)})
+        return
+    for line in sys.stdin:
+        request: Request = json.loads(line)
+        # The signal's default action ends the process even inside native code, and even when
+        # the parent is gone; the parent's own clock is a second earlier.
+        signal.setitimer(signal.ITIMER_REAL, request["seconds"] + 1)
+        try:
+            query = check_query(request["query"])
+            _send({"rows": run_query(store, query, request["limit"])})
+        except InputError as e:
+            _send({"error": str(e)})
+        except MemoryError:
+            _send({"error": "SPARQL query: out of memory; ask for less"})
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _send(reply: Reply) -> None:
+    line = json.dumps(reply)
+    if len(line) > MOST_REPLY_BYTES:
+        line = json.dumps({"error": "SPARQL query: the answer is over 64 MiB; ask for less"})
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def _shut_doors(memory_bytes: int) -> None:
+    """No new file or socket, no core dump, and only so much more memory than now."""
+    if sys.platform == "linux":
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+        most = pages * resource.getpagesize() + memory_bytes
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -1,0 +1,148 @@
+"""The stages as data, in the order the text flows; imports nothing heavy.
+
+A stage's module `kpyramid.stages.<name>` has one public function `run`. Its positional
+parameters are the tables in `reads`; its keyword parameters are the ports in `ports`.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """An expensive pure function from a text to a result, cached text by text.
+
+    `version` goes up whenever its code changes what it returns; it is part of every key.
+    `section`: the settings that shape it. `resource`: the model whose files shape it.
+    `libraries`: distributions that shape it; their versions are part of every key.
+    """
+
+    name: str
+    version: int
+    section: str
+    resource: str | None = None
+    libraries: tuple[str, ...] = ()
+
+
+FUNCTIONS: tuple[Function, ...] = (
+    Function("splitter", 1, section="chunk"),
+    Function("extractor", 1, section="extract", resource="parser", libraries=("spacy",)),
+    Function(
+        "embedder",
+        1,
+        section="embed",
+        resource="embedding",
+        libraries=("onnxruntime", "tokenizers"),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One stage, declared.
+
+    `version` goes up whenever the stage's code changes what it makes; it is part of every key.
+    `reads`, `writes`: tables. Several stages may write one table: its rows are their union.
+    `ports`: what else `run` is given: `corpus`, `settings` (the stage's section), `schema` (the
+        seed ontology) or one of `FUNCTIONS`.
+    `libraries`: distributions that shape the output, besides those of its functions.
+    `shards`: tables that may be cut by hash to warm the functions' caches on several machines.
+    `accounts`: two columns; each value of the first is in the second or the key of a reject.
+    """
+
+    name: str
+    version: int
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    ports: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
+    shards: tuple[str, ...] = ()
+    accounts: tuple[str, str] | None = None
+
+
+PIPELINE: tuple[Stage, ...] = (
+    Stage(
+        "ingest",
+        version=1,
+        reads=(),
+        writes=("documents", "rejects"),
+        ports=("corpus", "settings"),
+        libraries=("beautifulsoup4", "markdown-it-py"),
+    ),
+    Stage(
+        "chunk",
+        version=1,
+        reads=("documents",),
+        writes=("chunks", "rejects"),
+        ports=("splitter",),
+        shards=("documents",),
+        accounts=("documents.document_id", "chunks.document_id"),
+    ),
+    Stage(
+        "extract",
+        version=1,
+        reads=("chunks",),
+        writes=("claims", "mentions", "raw_triples", "rejects"),
+        ports=("extractor",),
+        shards=("chunks",),
+        accounts=("chunks.chunk_id", "raw_triples.chunk_id"),
+    ),
+    Stage(
+        "resolve",
+        version=1,
+        reads=("mentions", "raw_triples"),
+        writes=("entities", "relations", "triples", "rejects"),
+        accounts=("raw_triples.raw_triple_id", "triples.raw_triple_ids"),
+    ),
+    Stage(
+        "embed",
+        version=1,
+        reads=("documents", "chunks", "entities", "relations", "triples"),
+        writes=("vectors",),
+        ports=("embedder",),
+        libraries=("numpy",),
+        shards=("chunks", "triples"),
+        accounts=("triples.triple_id", "vectors.owner_id"),
+    ),
+    Stage(
+        "induce",
+        version=1,
+        reads=("claims", "mentions", "raw_triples", "entities", "relations", "triples"),
+        writes=("instances", "vectors", "rejects"),
+        ports=("schema", "embedder"),
+        libraries=("numpy",),
+    ),
+    Stage(
+        "complete",
+        version=1,
+        reads=("claims", "raw_triples", "entities", "relations", "triples", "instances"),
+        writes=("priorities", "proposals", "instances", "vectors", "rejects"),
+        ports=("settings", "schema", "embedder"),
+        libraries=("numpy", "scikit-learn", "kmedoids"),
+        accounts=("triples.triple_id", "priorities.triple_id"),
+    ),
+    Stage(
+        "condense",
+        version=1,
+        reads=("entities", "relations", "triples", "proposals"),
+        writes=("condensed", "vectors"),
+        ports=("settings", "schema", "embedder"),
+        libraries=("numpy",),
+        accounts=("triples.triple_id", "condensed.derived_from"),
+    ),
+    Stage(
+        "publish",
+        version=1,
+        reads=("entities", "instances", "proposals"),
+        writes=(),
+        ports=("schema",),
+    ),
+)
+
+
+def find_stage(name: str) -> Stage:
+    """The stage of that name.
+
+    Raises:
+        KeyError: there is none.
+    """
+    return {stage.name: stage for stage in PIPELINE}[name]

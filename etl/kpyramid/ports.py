@@ -1,0 +1,230 @@
+"""The expensive functions of the stages, each behind its cache: what is known is not computed.
+
+A result is a pure function of one text, so neither the number of workers nor the order nor an
+earlier crash can change it.
+"""
+
+import multiprocessing
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+from pydantic import TypeAdapter
+
+from kpyramid.embeddings.onnx import OnnxEmbedder
+from kpyramid.embeddings.port import Matrix
+from kpyramid.extraction.splitter import Piece, split_text
+from kpyramid.extraction.types import Extraction, Extractor
+from kpyramid.fingerprints import fingerprint_function, identify_resource, key_row
+from kpyramid.ontology.schema import Schema, parse_schema
+from kpyramid.pipeline import FUNCTIONS, Stage
+from kpyramid.settings import Settings
+from kpyramid.warehouse.layout import Warehouse
+from kpyramid.warehouse.rows import RowCache
+
+_FLUSH_SECONDS = 2.0
+"""At most this much work is lost in a crash; more often would make many small segments."""
+_FEW = 24
+"""Texts below which starting worker processes costs more than it saves."""
+
+T = TypeVar("T")
+_EXTRACTION = TypeAdapter(Extraction)
+_PIECES = TypeAdapter(tuple[Piece, ...])
+
+
+class Progress(Protocol):
+    """What is told of long work."""
+
+    def begin(self, stage: str) -> None: ...
+
+    def expect(self, total: int) -> None: ...
+
+    def advance(self, count: int) -> None: ...
+
+    def end(self, stage: str) -> None: ...
+
+
+class CachedFunction(Generic[T]):
+    """A function on texts whose results are stored one by one; `computed` counts the misses."""
+
+    def __init__(
+        self,
+        name: str,
+        warehouse: Warehouse,
+        settings: Settings,
+        compute: Callable[[Sequence[str]], Iterator[bytes]],
+        decode: Callable[[bytes], T],
+        progress: Progress,
+    ) -> None:
+        (function,) = (f for f in FUNCTIONS if f.name == name)
+        self._fingerprint = fingerprint_function(function, settings)
+        self._cache = RowCache(warehouse, name, self._fingerprint)
+        self._compute = compute
+        self._decode = decode
+        self._progress = progress
+        self.computed = 0
+
+    def __call__(self, texts: Sequence[str]) -> list[T]:
+        """The results, in the order of the texts; each distinct text is computed once at most."""
+        keys = {text: key_row(self._fingerprint, text) for text in texts}
+        payloads = self._cache.load(keys.values())
+        missing = sorted(text for text, key in keys.items() if key not in payloads)
+        self._progress.expect(len(missing))
+        fresh: dict[str, bytes] = {}
+        flushed = time.monotonic()
+        for text, payload in zip(missing, self._compute(missing), strict=True):
+            fresh[keys[text]] = payload
+            self.computed += 1
+            self._progress.advance(1)
+            if time.monotonic() - flushed > _FLUSH_SECONDS:
+                self._cache.store(fresh)
+                payloads.update(fresh)
+                fresh.clear()
+                flushed = time.monotonic()
+        self._cache.store(fresh)
+        payloads.update(fresh)
+        return [self._decode(payloads[keys[text]]) for text in texts]
+
+    def count_missing(self, texts: Sequence[str]) -> int:
+        """How many distinct texts a call would compute."""
+        keys = {key_row(self._fingerprint, text) for text in texts}
+        return len(keys) - len(self._cache.load(keys))
+
+
+class CachedEmbedder:
+    """The embedding model behind its cache; the model is loaded when the first text is new."""
+
+    def __init__(
+        self, warehouse: Warehouse, settings: Settings, workers: int, progress: Progress
+    ) -> None:
+        identity = identify_resource("embedding", settings)
+        self.name = identity.name
+        self._workers = workers
+        self._files = identity.files
+        self.function = CachedFunction(
+            "embedder", warehouse, settings, self._compute, _decode_vector, progress
+        )
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """See `Embedder.embed`."""
+        if not texts:
+            return np.zeros((0, 0), dtype=np.float32)
+        return np.stack(self.function(texts))
+
+    def _compute(self, texts: Sequence[str]) -> Iterator[bytes]:
+        if not texts:
+            return
+        model = OnnxEmbedder(self.name, self._files["model.onnx"], self._files["tokenizer.json"])
+        with ThreadPoolExecutor(self._workers) as pool:
+            for start in range(0, len(texts), 64 * self._workers):
+                part = texts[start : start + 64 * self._workers]
+                for vector in pool.map(lambda text: model.embed([text])[0], part):
+                    yield vector.astype("<f4").tobytes()
+
+
+def open_splitter(
+    warehouse: Warehouse, settings: Settings, progress: Progress
+) -> CachedFunction[tuple[Piece, ...]]:
+    """Cuts texts into chunks."""
+
+    def compute(texts: Sequence[str]) -> Iterator[bytes]:
+        for text in texts:
+            yield _PIECES.dump_json(tuple(split_text(text, settings.chunk)))
+
+    return CachedFunction(
+        "splitter", warehouse, settings, compute, _PIECES.validate_json, progress
+    )
+
+
+def open_extractor(
+    warehouse: Warehouse, settings: Settings, workers: int, progress: Progress
+) -> CachedFunction[Extraction]:
+    """Finds the facts in texts, on several processes when there is enough to do."""
+    parser = settings.extract.parser
+
+    def compute(texts: Sequence[str]) -> Iterator[bytes]:
+        if not texts:
+            return
+        if workers == 1 or len(texts) < _FEW:
+            _load_extractor(parser)
+            yield from map(_extract, texts)
+            return
+        context = multiprocessing.get_context("spawn")
+        with closing(context.Pool(workers, _load_extractor, (parser,))) as pool:
+            yield from pool.imap(_extract, texts, chunksize=4)
+        pool.join()
+
+    return CachedFunction(
+        "extractor", warehouse, settings, compute, _EXTRACTION.validate_json, progress
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """What a stage's `run` gets by keyword, and the cached functions among it."""
+
+    calls: dict[str, object]
+    functions: tuple[CachedFunction[Any], ...]
+
+    def count_computed(self) -> int:
+        """The rows that no cache had."""
+        return sum(function.computed for function in self.functions)
+
+
+def open_ports(
+    warehouse: Warehouse, settings: Settings, stage: Stage, workers: int, progress: Progress
+) -> Ports:
+    """The ports that a stage declares, except the corpus, which is the runner's to read.
+
+    Raises:
+        SettingsError: a model or an ontology that the settings name is not there.
+    """
+    calls: dict[str, object] = {}
+    functions: list[CachedFunction[Any]] = []
+    if "settings" in stage.ports:
+        calls["settings"] = getattr(settings, stage.name)
+    if "schema" in stage.ports:
+        calls["schema"] = load_schema(settings)
+    if "splitter" in stage.ports:
+        functions.append(open_splitter(warehouse, settings, progress))
+        calls["splitter"] = functions[-1]
+    if "extractor" in stage.ports:
+        functions.append(open_extractor(warehouse, settings, workers, progress))
+        calls["extractor"] = functions[-1]
+    if "embedder" in stage.ports:
+        embedder = CachedEmbedder(warehouse, settings, workers, progress)
+        functions.append(embedder.function)
+        calls["embedder"] = embedder
+    return Ports(calls, tuple(functions))
+
+
+def load_schema(settings: Settings) -> Schema:
+    """The seed ontology that the settings name.
+
+    Raises:
+        SettingsError: there is none of that name.
+        InputError: it is no valid ontology.
+    """
+    (path,) = identify_resource("ontology", settings).files.values()
+    return parse_schema(path.read_text("utf-8"), source=str(path))
+
+
+def _decode_vector(payload: bytes) -> Matrix:
+    return np.frombuffer(payload, dtype="<f4")
+
+
+_extractors: list[Extractor] = []
+
+
+def _load_extractor(parser: str) -> None:
+    from kpyramid.extraction.openie import DependencyExtractor
+
+    _extractors[:] = [DependencyExtractor(parser)]
+
+
+def _extract(text: str) -> bytes:
+    return _EXTRACTION.dump_json(_extractors[0].extract(text))

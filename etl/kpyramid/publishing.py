@@ -1,0 +1,98 @@
+"""Publishing: a run's tables become a snapshot, gates judge it, the ref moves to it."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from kpyramid.contracts import load_contracts
+from kpyramid.fingerprints import describe_settings, fingerprint_stage, identify_resource
+from kpyramid.keys import JsonValue
+from kpyramid.pipeline import PIPELINE, find_stage
+from kpyramid.ports import load_schema
+from kpyramid.runs import Run, StageMark
+from kpyramid.stages import publish as stage
+from kpyramid.warehouse.layout import Warehouse
+from kpyramid.warehouse.refs import commit, read_head
+from kpyramid.warehouse.results import TableFile, read_result
+from kpyramid.warehouse.snapshots import check_tables, read_manifest, write_snapshot
+
+FORMAT = 1
+"""Version of the snapshot's layout."""
+
+
+def publish(run: Run, corpus: str, tables: Mapping[str, TableFile]) -> StageMark:
+    """Writes the snapshot of these tables and moves the run's ref to it, if the gates allow.
+
+    A gate that fails keeps the snapshot and leaves the ref where it was; the mark says so.
+
+    Raises:
+        ConflictError: the ref is at a later order.
+        IntegrityError: a table or an existing snapshot is damaged.
+    """
+    contracts = load_contracts()
+    inputs = [read_result(tables[name], contracts[name]) for name in find_stage("publish").reads]
+    members = {f"tables/{name}.parquet": file.path for name, file in tables.items()}
+    texts = stage.run(*inputs, schema=load_schema(run.settings))
+    files = {**members, **{name: text.encode() for name, text in texts.items()}}
+    rows = {name: file.rows for name, file in sorted(tables.items())}
+    head = read_head(run.warehouse, run.ref)
+    snapshot = write_snapshot(run.warehouse, files, _describe(run, corpus, rows))
+    if head and head.snapshot == snapshot:
+        details = {"snapshot": snapshot, "committed": "unchanged"}
+        return StageMark("publish", snapshot, rows, {}, 0, 0.0, details, {})
+    gates = {
+        "traceable": _judge_traces(run.warehouse, snapshot),
+        "size": _judge_size(run, rows["documents"], head.snapshot if head else None),
+    }
+    committed = "no"
+    if not any(verdict.startswith("fail") for verdict in gates.values()):
+        at = datetime.now(UTC).isoformat(timespec="seconds")
+        entry = commit(
+            run.warehouse, run.ref, snapshot=snapshot, order=run.order, run=run.name, at=at
+        )
+        committed = "yes" if entry else "unchanged"
+    details = {"snapshot": snapshot, "committed": committed}
+    return StageMark("publish", snapshot, rows, {}, 1, 0.0, details, gates)
+
+
+def _describe(run: Run, corpus: str, rows: Mapping[str, int]) -> dict[str, JsonValue]:
+    """What the manifest says besides the files: a function of corpus and settings only."""
+    settings = run.settings
+    contracts = load_contracts()
+    return {
+        "format": FORMAT,
+        "corpus": corpus,
+        "tables": {n: {"rows": rows[n], "contract": contracts[n].version} for n in sorted(rows)},
+        "stages": {
+            s.name: {"version": s.version, "fingerprint": fingerprint_stage(s, settings)}
+            for s in PIPELINE
+        },
+        "resources": {
+            name: identify_resource(name, settings).describe()
+            for name in ("parser", "embedding", "ontology")
+        },
+        "settings": {s.name: describe_settings(s.name, settings) for s in PIPELINE},
+    }
+
+
+def _judge_traces(warehouse: Warehouse, snapshot: str) -> str:
+    """Contracts and references hold, and every span stands in its document."""
+    problems = check_tables(warehouse.snapshots / snapshot)
+    return f"fail: {'; '.join(problems[:5])}" if problems else "pass"
+
+
+def _judge_size(run: Run, documents: int, head: str | None) -> str:
+    """The corpus did not vanish: it has documents, and not far fewer than HEAD's."""
+    if documents == 0:
+        return "fail: no document is left; see the rejects of stage ingest"
+    if head is None:
+        return "pass"
+    tables = read_manifest(run.warehouse.snapshots / head)["tables"]
+    before: int = tables["documents"]["rows"]  # type: ignore[index,call-overload,assignment]
+    share = run.settings.publish.min_document_share
+    if documents < share * before:
+        return (
+            f"fail: {documents} documents, HEAD has {before}: fewer than "
+            f"publish.min_document_share = {share} of them. If that is meant, build with "
+            "KPYRAMID_PUBLISH__MIN_DOCUMENT_SHARE=0"
+        )
+    return "pass"

@@ -1,0 +1,88 @@
+"""The report of a run: what each stage made, what it refused and why, what the gates said."""
+
+import json
+from importlib.resources import files
+
+from jinja2 import Environment
+
+from kpyramid.contracts import load_contracts
+from kpyramid.errors import InputError
+from kpyramid.pipeline import PIPELINE
+from kpyramid.runs import Run, StageMark, read_mark
+from kpyramid.warehouse.layout import write_durably
+from kpyramid.warehouse.refs import read_head
+from kpyramid.warehouse.snapshots import read_manifest
+from kpyramid.warehouse.tables import read_table
+
+_EXAMPLES = 3
+
+
+def write_report(run: Run, marks: tuple[StageMark, ...] | None = None) -> StageMark:
+    """Writes `report.json` and `report.html` into the run's folder; returns publish's mark.
+
+    Raises:
+        InputError: a stage of the run is not done.
+    """
+    done = marks or tuple(m for stage in PIPELINE if (m := read_mark(run, stage.name)))
+    if [mark.stage for mark in done] != [stage.name for stage in PIPELINE]:
+        raise InputError(f"run {run.name}: not all stages are done, there is nothing to report")
+    publish = done[-1]
+    report = describe_run(run, done)
+    write_durably(run.folder / "report.json", json.dumps(report, indent=1).encode())
+    template = files("kpyramid").joinpath("templates/report.html.jinja").read_text("utf-8")
+    page = Environment(autoescape=True).from_string(template).render(report=report)
+    write_durably(run.folder / "report.html", page.encode())
+    return publish
+
+
+def describe_run(run: Run, marks: tuple[StageMark, ...]) -> dict[str, object]:
+    """The report as plain values."""
+    publish = marks[-1]
+    snapshot = publish.details["snapshot"]
+    head = read_head(run.warehouse, run.ref)
+    return {
+        "run": run.name,
+        "snapshot": snapshot,
+        "ref": run.ref,
+        "committed": publish.details["committed"],
+        "head": head.snapshot if head else None,
+        "corpus": str(run.corpus),
+        "rows": dict(publish.rows),
+        "rejects": {mark.stage: dict(mark.rejects) for mark in marks if mark.rejects},
+        "examples": _pick_examples(run, snapshot),
+        "recomputed": {mark.stage: mark.recomputed for mark in marks},
+        "seconds": {mark.stage: mark.seconds for mark in marks},
+        "stages": [
+            {"stage": mark.stage, "rows": dict(mark.rows), "recomputed": mark.recomputed,
+             "seconds": mark.seconds, "rejects": sum(mark.rejects.values())}
+            for mark in marks
+        ],
+        "calls": 0,
+        "tokens": 0,
+        "cost": 0.0,
+        "gates": dict(publish.gates),
+        "before": _compare_rows(run, snapshot),
+    }
+
+
+def _pick_examples(run: Run, snapshot: str) -> dict[str, list[str]]:
+    """The first details of every reason, so that a number can be understood."""
+    path = run.warehouse.snapshots / snapshot / "tables" / "rejects.parquet"
+    rejects = read_table(path, load_contracts()["rejects"])
+    examples: dict[str, list[str]] = {}
+    for row in rejects.select(["stage", "reason", "detail"]).to_pylist():
+        shown = examples.setdefault(f"{row['stage']}: {row['reason']}", [])
+        if len(shown) < _EXAMPLES:
+            shown.append(row["detail"][:300])
+    return dict(sorted(examples.items()))
+
+
+def _compare_rows(run: Run, snapshot: str) -> dict[str, int] | None:
+    """Rows of the snapshot that the ref had before this run, for the eye; None for the first."""
+    head = read_head(run.warehouse, run.ref)
+    before = head and (head.parent if head.snapshot == snapshot else head.snapshot)
+    if not before or not (run.warehouse.snapshots / before).is_dir():
+        return None
+    tables = read_manifest(run.warehouse.snapshots / before)["tables"]
+    return {name: entry["rows"] for name, entry in tables.items()}  # type: ignore[union-attr,index,call-overload,misc]
+

@@ -1,0 +1,145 @@
+"""The record of a run: what was asked, which stages are done, what they made."""
+
+import json
+import subprocess
+import uuid
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from kpyramid.errors import InputError, IntegrityError
+from kpyramid.settings import Settings, check_settings
+from kpyramid.warehouse.layout import Warehouse, write_durably
+from kpyramid.warehouse.refs import check_ref_name, read_head
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One build in progress; everything a stage needs to know besides its tables."""
+
+    warehouse: Warehouse
+    name: str
+    corpus: Path
+    settings: Settings
+    ref: str
+    order: str
+
+    @property
+    def folder(self) -> Path:
+        return self.warehouse.runs / self.name
+
+
+@dataclass(frozen=True, slots=True)
+class StageMark:
+    """A finished stage: its result's key, rows per table, and what it cost this run.
+
+    `recomputed`: rows that were computed, not found in a cache. `details` and `gates`: what
+    publish says: snapshot, whether the ref moved, and each gate's verdict.
+    """
+
+    stage: str
+    key: str
+    rows: Mapping[str, int]
+    rejects: Mapping[str, int]
+    recomputed: int
+    seconds: float
+    details: Mapping[str, str] = field(default_factory=dict)
+    gates: Mapping[str, str] = field(default_factory=dict)
+
+
+def start_run(
+    warehouse: Warehouse,
+    corpus: Path,
+    settings: Settings,
+    *,
+    ref: str,
+    name: str | None = None,
+    order: str | None = None,
+) -> Run:
+    """A new run, or the one of that name with its finished stages.
+
+    `order` is the logical key that a ref moves forward by; by default the time, but never
+    before HEAD, so that a clock set back does not keep a manual build from publishing.
+
+    Raises:
+        InputError: a run of that name was started with another corpus, ref or settings.
+    """
+    now = datetime.now(UTC)
+    head = read_head(warehouse, check_ref_name(ref))
+    order = order or max(now.isoformat(timespec="microseconds"), head.order if head else "")
+    name = name or f"{now:%Y%m%dT%H%M%SZ}-{uuid.uuid4().hex[:6]}"
+    path = warehouse.runs / check_ref_name(name) / "run.json"
+    if path.exists():
+        known = open_run(warehouse, name)
+        if (known.corpus, known.settings, known.ref) != (corpus.absolute(), settings, ref):
+            raise InputError(
+                f"run {name!r} was started with another corpus, ref or settings (see {path}); "
+                "give this one another name"
+            )
+        return known
+    run = Run(warehouse, name, corpus.absolute(), settings, ref, order)
+    record = {
+        "run": name,
+        "corpus": str(run.corpus),
+        "settings": asdict(settings),
+        "ref": ref,
+        "order": order,
+        "started": now.isoformat(timespec="seconds"),
+        "git_sha": _read_git_sha(),
+    }
+    write_durably(path, json.dumps(record, indent=1).encode())
+    return run
+
+
+def open_run(warehouse: Warehouse, name: str) -> Run:
+    """A run that was started before, perhaps by another process.
+
+    Raises:
+        InputError: there is none of that name.
+        IntegrityError: its record cannot be read.
+    """
+    path = warehouse.runs / check_ref_name(name) / "run.json"
+    if not path.exists():
+        raise InputError(
+            f"run {name!r} does not exist in {warehouse.runs}; "
+            "start it with `kpyramid stage ingest --run NAME --corpus FOLDER`"
+        )
+    try:
+        record = json.loads(path.read_bytes())
+        settings = check_settings(record["settings"], {"file": str(path)})
+        corpus = Path(record["corpus"])
+        return Run(warehouse, name, corpus, settings, record["ref"], record["order"])
+    except (OSError, ValueError, KeyError, TypeError) as e:
+        raise IntegrityError(f"run record {path} cannot be read: {e!r}") from e
+
+
+def write_mark(run: Run, mark: StageMark) -> None:
+    """Notes that a stage is done."""
+    path = run.folder / "stages" / f"{mark.stage}.json"
+    write_durably(path, json.dumps(asdict(mark), indent=1).encode())
+
+
+def read_mark(run: Run, stage: str) -> StageMark | None:
+    """What a stage of this run made, or None while it is not done."""
+    path = run.folder / "stages" / f"{stage}.json"
+    try:
+        return StageMark(**json.loads(path.read_bytes()))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError) as e:
+        raise IntegrityError(f"mark {path} cannot be read: {e}; remove it to run again") from e
+
+
+def _read_git_sha() -> str | None:
+    """The commit of the checkout this code runs from; None for an installed package."""
+    checkout = Path(__file__).parent.parent.parent
+    if not (checkout / ".git").exists():
+        return None
+    done = subprocess.run(
+        ["git", "-C", str(checkout), "rev-parse", "HEAD"],  # noqa: S607 - git is found on PATH
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.stdout.strip() or None

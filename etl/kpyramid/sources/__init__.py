@@ -1,0 +1,1 @@
+"""From files to records: decoding by a stated rule, one reader per format."""

@@ -1,0 +1,196 @@
+"""Complete: what the graph says often and the ontology lacks becomes a class or a property.
+
+PolyRAG §III-B: phrases of both layers in one space, a Gaussian per layer, a priority per fact,
+k-medoids over the priority region, a proposal per cluster, instances of what is accepted.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+from sklearn.decomposition import PCA
+
+from kpyramid.embeddings.port import Embedder
+from kpyramid.numerics.gaussian import Array, Moments, fit_gaussian, score_priority
+from kpyramid.numerics.medoids import find_clusters
+from kpyramid.ontology.proposals import adopt_proposals
+from kpyramid.ontology.schema import Schema
+from kpyramid.settings import CompleteSettings
+from kpyramid.stages.instances import (
+    Fact,
+    index_phrases,
+    induce_values,
+    list_facts,
+    make_membership,
+    state_values,
+)
+from kpyramid.stages.proposing import (
+    abstract_phrase,
+    find_class_noun,
+    propose_class,
+    propose_property,
+    says_something,
+)
+from kpyramid.stages.tables import Row, build_rejects, build_table, build_vectors
+
+
+def run(
+    claims: pa.Table,
+    raw_triples: pa.Table,
+    entities: pa.Table,
+    relations: pa.Table,
+    triples: pa.Table,
+    instances: pa.Table,
+    *,
+    settings: CompleteSettings,
+    schema: Schema,
+    embedder: Embedder,
+) -> dict[str, pa.Table]:
+    """`priorities` of all triples, `proposals`, and the `instances` of the accepted ones."""
+    facts = list_facts(claims, raw_triples, entities, relations, triples)
+    names = dict(zip(entities["entity_id"].to_pylist(), entities["name"].to_pylist(), strict=True))
+    priority = _score_facts(facts, _list_phrases(instances, names, schema), settings, embedder)
+    region = _choose_region(priority, settings.region_share)
+    chosen = [fact for fact, inside in zip(facts, region, strict=True) if inside]
+    weight = {fact.triple_id: float(p) for fact, p in zip(facts, priority, strict=True)}
+    proposals = _propose_properties(chosen, weight, settings, schema, embedder)
+    proposals += _propose_classes(chosen, weight, settings, schema)
+    made, rejects = _induce_accepted(facts, proposals, schema)
+    known = set(instances["instance_id"].to_pylist())
+    made = [row for row in made if row["instance_id"] not in known]
+    grown = adopt_proposals(schema, proposals)
+    return {
+        "priorities": build_table(
+            "priorities",
+            (
+                {"triple_id": fact.triple_id, "priority": float(p), "region": bool(inside)}
+                for fact, p, inside in zip(facts, priority, region, strict=True)
+            ),
+        ),
+        "proposals": build_table("proposals", proposals),
+        "instances": build_table("instances", made),
+        "vectors": build_vectors("instances", *state_values(made, grown, names), embedder),
+        "rejects": build_rejects(rejects),
+    }
+
+
+def _list_phrases(instances: pa.Table, names: Mapping[str, str], schema: Schema) -> list[str]:
+    """The phrases of the ontology layer: `subject property` of every stated value.
+
+    A property without any instance stands with its class's name, so that no part of the schema
+    counts as missing.
+    """
+    phrases = []
+    stated = set()
+    for row in instances.to_pylist():
+        if row["property_iri"] is not None:
+            stated.add(row["property_iri"])
+            label = schema.property_by_iri[row["property_iri"]].label
+            phrases.append(f"{names[row['subject_id']]} {label}")
+    for prop in schema.properties:
+        if prop.iri not in stated:
+            domain = schema.class_by_iri.get(prop.domain)
+            phrases.append(f"{domain.label if domain else 'thing'} {prop.label}")
+    return phrases
+
+
+def _score_facts(
+    facts: Sequence[Fact], ontology: Sequence[str], settings: CompleteSettings, embedder: Embedder
+) -> Array:
+    """The priority of each fact (Eq. 4-7 in the form of `score_priority`), shape (len(facts),)."""
+    if not facts or not ontology:
+        return np.zeros(len(facts))
+    graph_points = embedder.embed([f"{fact.head} {fact.phrase}" for fact in facts])
+    both = np.concatenate([graph_points, embedder.embed(ontology)]).astype(np.float64)
+    size = min(settings.dimensions, *both.shape)
+    space = PCA(n_components=size, svd_solver="full").fit_transform(both)
+    graph, other = space[: len(facts)], space[len(facts) :]
+    log_graph = fit_gaussian(Moments.of(graph)).log_density(graph)
+    log_ontology = fit_gaussian(Moments.of(other)).log_density(graph)
+    return score_priority(log_graph, log_ontology)
+
+
+def _choose_region(priority: Array, share: float) -> list[bool]:
+    """The facts of highest priority: at most `share` of all, only where the graph is denser."""
+    order = np.argsort(-priority, kind="stable")[: int(np.ceil(share * len(priority)))]
+    inside = set(order.tolist())
+    return [index in inside and value > 0.0 for index, value in enumerate(priority.tolist())]
+
+
+def _propose_properties(
+    facts: Sequence[Fact],
+    weight: Mapping[str, float],
+    settings: CompleteSettings,
+    schema: Schema,
+    embedder: Embedder,
+) -> list[Row]:
+    known = index_phrases(schema.properties)
+    groups: dict[str, list[Fact]] = defaultdict(list)
+    for fact in facts:
+        if fact.relation not in known and says_something(fact.relation):
+            groups[abstract_phrase(fact, schema)].append(fact)
+    phrases = sorted(groups)
+    vectors = embedder.embed(phrases)
+    clusters = find_clusters(
+        vectors, most=settings.max_medoids, sample=settings.max_points, seed=settings.seed
+    )
+    proposals: dict[str, Row] = {}
+    for number, medoid in enumerate(clusters.medoids):
+        near = [
+            index
+            for index in np.flatnonzero(clusters.labels == number)
+            if float(vectors[index] @ vectors[medoid]) >= settings.member_similarity
+        ]
+        support = [fact for index in near for fact in groups[phrases[index]]]
+        if len(support) < settings.min_support:
+            continue
+        row = propose_property(
+            support, groups[phrases[medoid]], weight, settings, schema, embedder
+        )
+        proposals.setdefault(str(row["iri"]), row)
+    return list(proposals.values())
+
+
+def _propose_classes(
+    facts: Sequence[Fact],
+    weight: Mapping[str, float],
+    settings: CompleteSettings,
+    schema: Schema,
+) -> list[Row]:
+    groups: dict[str, list[Fact]] = defaultdict(list)
+    for fact in facts:
+        noun = find_class_noun(fact)
+        if noun:
+            groups[noun].append(fact)
+    return [
+        propose_class(noun, groups[noun], weight, settings, schema)
+        for noun in sorted(groups)
+        if len({fact.head_id for fact in groups[noun]}) >= settings.min_support
+    ]
+
+
+def _induce_accepted(
+    facts: Sequence[Fact], proposals: Sequence[Row], schema: Schema
+) -> tuple[list[Row], list[Row]]:
+    """Instances of the accepted proposals, from all facts and not only the region's."""
+    grown = adopt_proposals(schema, proposals)
+    old = schema.property_by_iri
+    added = [prop for prop in grown.properties if prop.iri not in old]
+    values, rejects = induce_values("complete", facts, added, grown)
+    class_of = {
+        str(row["label"]): str(row["iri"])
+        for row in proposals
+        if row["kind"] == "class" and row["state"] == "accepted"
+    }
+    members: dict[tuple[str, str], list[Fact]] = defaultdict(list)
+    for fact in facts:
+        noun = find_class_noun(fact)
+        if noun in class_of:
+            members[fact.head_id, class_of[noun]].append(fact)
+    for (entity_id, class_iri), support in members.items():
+        best = min(support, key=lambda fact: (-fact.confidence, fact.triple_id))
+        place = (best.chunk_id, best.start, best.end)
+        ids = sorted({fact.triple_id for fact in support})
+        values.append(make_membership(entity_id, class_iri, best.confidence, place, ids))
+    return values, rejects

@@ -1,0 +1,1 @@
+"""Where builds keep their bytes: tables, caches, snapshots, refs, runs."""

@@ -1,0 +1,180 @@
+"""Snapshots: immutable folders named by the hash of their manifest."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pyarrow as pa
+
+from kpyramid.contracts import load_contracts
+from kpyramid.errors import InputError, IntegrityError
+from kpyramid.keys import JsonValue, canonical_json, hash_bytes
+from kpyramid.warehouse.layout import (
+    Warehouse,
+    stage_folder,
+    sync_folder,
+    write_and_sync,
+)
+from kpyramid.warehouse.tables import read_table
+
+MANIFEST = "manifest.json"
+SUMS = "SHA256SUMS"
+_ID_DIGITS = 16
+
+
+def write_snapshot(
+    warehouse: Warehouse, files: Mapping[str, bytes | Path], facts: Mapping[str, JsonValue]
+) -> str:
+    """The id of the snapshot that holds these files; a retry of the same content is a no-op.
+
+    `files` maps paths inside the snapshot to bytes or to a file to copy; `facts` are what the
+    manifest says besides the files' hashes, and must not differ from run to run.
+
+    Raises:
+        IntegrityError: a snapshot of that id exists already and is damaged.
+    """
+    contents = {
+        name: content if isinstance(content, bytes) else content.read_bytes()
+        for name, content in sorted(files.items())
+    }
+    hashes = {name: hash_bytes(data) for name, data in contents.items()}
+    members: dict[str, JsonValue] = {
+        name: {"sha256": hashes[name], "bytes": len(data)} for name, data in contents.items()
+    }
+    manifest = canonical_json({**facts, "files": members})
+    identifier = hash_bytes(manifest)[:_ID_DIGITS]
+    target = warehouse.snapshots / identifier
+    if target.exists():
+        _require_intact(target)
+        return identifier
+    hashes[MANIFEST] = hash_bytes(manifest)
+    contents[SUMS] = "".join(f"{hashes[name]}  {name}\n" for name in sorted(hashes)).encode()
+    contents[MANIFEST] = manifest  # last: a folder with a manifest has everything else
+    with stage_folder(warehouse) as folder:
+        for name, data in contents.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            write_and_sync(folder / name, data)
+        for path in [*folder.rglob("*"), folder]:
+            if path.is_dir():
+                sync_folder(path)
+        warehouse.snapshots.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.rename(target)
+        except OSError:
+            if not target.exists():
+                raise
+            _require_intact(target)
+        sync_folder(warehouse.snapshots)
+    return identifier
+
+
+def read_manifest(folder: Path) -> dict[str, JsonValue]:
+    """The manifest of a snapshot's folder.
+
+    Raises:
+        InputError: the folder is no snapshot.
+        IntegrityError: the manifest is not JSON.
+    """
+    try:
+        manifest = json.loads((folder / MANIFEST).read_bytes())
+    except OSError as e:
+        raise InputError(
+            f"snapshot {folder.name} has no readable manifest in {folder.parent}: {e.strerror}"
+        ) from e
+    except ValueError as e:
+        raise IntegrityError(f"{folder / MANIFEST} is damaged: {e}") from e
+    if not isinstance(manifest, dict):
+        raise IntegrityError(f"{folder / MANIFEST} is damaged: it holds no object")
+    return manifest
+
+
+def check_bytes(folder: Path) -> list[str]:
+    """What is wrong with a snapshot's bytes: its name, its list of files, each file's hash."""
+    try:
+        manifest = (folder / MANIFEST).read_bytes()
+        lines = (folder / SUMS).read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as e:
+        return [f"{folder}: {e}"]
+    problems = []
+    if hash_bytes(manifest)[:_ID_DIGITS] != folder.name:
+        problems.append(f"{MANIFEST}: its hash is not the snapshot's id {folder.name}")
+    listed = {}
+    for line in lines:
+        digest, _, name = line.partition("  ")
+        listed[name] = digest
+    present = {
+        p.relative_to(folder).as_posix() for p in folder.rglob("*") if not p.is_dir()
+    } - {SUMS}
+    problems += [f"{name}: is missing" for name in sorted(listed.keys() - present)]
+    problems += [f"{name}: is not listed in {SUMS}" for name in sorted(present - listed.keys())]
+    problems += [
+        f"{name}: its bytes changed, sha256 is not {listed[name]}"
+        for name in sorted(listed.keys() & present)
+        if hash_bytes((folder / name).read_bytes()) != listed[name]
+    ]
+    return problems
+
+
+def check_tables(folder: Path) -> list[str]:
+    """What is wrong with a snapshot's tables: contracts, references, spans outside their text."""
+    problems = []
+    tables: dict[str, pa.Table] = {}
+    for name, contract in load_contracts().items():
+        try:
+            tables[name] = read_table(folder / "tables" / f"{name}.parquet", contract)
+        except IntegrityError as e:
+            problems.append(str(e))
+    for name, table in tables.items():
+        try:
+            load_contracts()[name].check_references(table, tables)
+        except IntegrityError as e:
+            problems.append(str(e))
+    return problems if problems else _check_spans(tables)
+
+
+def _check_spans(tables: Mapping[str, pa.Table]) -> list[str]:
+    """Every span lies in its document's text, and what claims to be literal is literal."""
+    texts = dict(zip(*_columns(tables["documents"], "document_id", "text"), strict=True))
+    chunk_rows = tables["chunks"].select(["chunk_id", "document_id", "start", "end", "text"])
+    document_of = {}
+    problems = []
+    for row in chunk_rows.to_pylist():
+        document_of[row["chunk_id"]] = row["document_id"]
+        if texts[row["document_id"]][row["start"] : row["end"]] != row["text"]:
+            problems.append(f"chunks: {row['chunk_id']} is not document.text[start:end]")
+
+    def stands(chunk_id: str, start: int, end: int, words: str | None) -> bool:
+        text = texts[document_of[chunk_id]]
+        return 0 <= start < end <= len(text) and (words is None or text[start:end] == words)
+
+    for row in tables["mentions"].to_pylist():
+        if not stands(row["chunk_id"], row["start"], row["end"], row["text"]):
+            problems.append(f"mentions: {row['mention_id']} does not stand at its span")
+    for row in tables["claims"].to_pylist():
+        if not row["spans"] or not all(
+            stands(row["chunk_id"], s["start"], s["end"], None) for s in row["spans"]
+        ):
+            problems.append(f"claims: {row['claim_id']} has a span outside its document")
+    for row in tables["raw_triples"].to_pylist():
+        for part in ("head", "tail", "relation"):
+            span = row[f"{part}_span"]
+            words = None if part == "relation" else row[part]
+            if span and not stands(row["chunk_id"], span["start"], span["end"], words):
+                problems.append(f"raw_triples: {part} of {row['raw_triple_id']} is not at its span")
+    for row in tables["instances"].to_pylist():
+        if not stands(row["chunk_id"], row["start"], row["end"], None):
+            problems.append(f"instances: {row['instance_id']} has a span outside its document")
+    return problems
+
+
+def _columns(table: pa.Table, *names: str) -> list[list[str]]:
+    return [table[name].to_pylist() for name in names]
+
+
+def _require_intact(folder: Path) -> None:
+    problems = check_bytes(folder)
+    if problems:
+        raise IntegrityError(
+            f"snapshot {folder} exists and is damaged: {'; '.join(problems[:5])}. Nothing was "
+            "changed. Move that folder away and run the build again"
+        )

@@ -1,0 +1,482 @@
+"""The seed ontology keeps its promises; schemas, instances and queries survive bad input."""
+
+import os
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kpyramid.errors import InputError
+from kpyramid.ontology import names as n
+from kpyramid.ontology.schema import (
+    OntologyClass,
+    OntologyProperty,
+    Schema,
+    parse_schema,
+    write_schema,
+)
+from kpyramid.ontology.store import (
+    InstanceStatement,
+    OntologyStore,
+    entity_iri,
+    parse_literal,
+    quote_literal,
+    write_instances,
+)
+
+FOLDER = Path(__file__).parent.parent / "ontology"
+GENERAL = FOLDER.joinpath("general.ttl").read_text(encoding="utf-8")
+SCHEMA = parse_schema(GENERAL, source="general.ttl")
+KPG = "https://w3id.org/kpyramid/general#"
+PREFIXES = """@prefix : <https://example.org/o#> .
+@prefix owl: <http://www.w3.org/2002/07/owl#> .
+@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+@prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
+<https://example.org/o> a owl:Ontology .
+"""
+
+
+def state(subject: str, name: str, target: str, *, label: str = "Marie Curie") -> InstanceStatement:
+    return InstanceStatement(
+        subject_iri=entity_iri(subject),
+        property_iri=KPG + name,
+        class_iri=KPG + "Person",
+        object_iri=entity_iri(target),
+        literal=None,
+        datatype=None,
+        subject_label=label,
+        object_label="Warsaw",
+    )
+
+
+ROWS = [
+    state("e-1", "birthPlace", "e-2"),
+    InstanceStatement(
+        entity_iri("e-1"), KPG + "birthYear", KPG + "Person", None, "1867", n.XSD + "gYear", "M. C."
+    ),
+    InstanceStatement(
+        entity_iri("e-3"), None, KPG + "Work", None, None, None, 'The "SERVICE"\nFROM \\ Łódź'
+    ),
+]
+
+
+# --- the seed ontology -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("prop", SCHEMA.properties, ids=lambda p: p.iri.rpartition("#")[2])
+def test_every_property_of_the_seed_is_fully_described(prop: OntologyProperty) -> None:
+    assert prop.label
+    assert prop.comment.endswith(".")
+    assert prop.domain in SCHEMA.class_by_iri
+    assert prop.range.startswith(n.XSD) if prop.is_datatype else prop.range in SCHEMA.class_by_iri
+    assert len(prop.alt_labels) >= 2
+    domain = SCHEMA.class_by_iri[prop.domain].iri.rpartition("#")[2]
+    assert f"<{domain}>" in prop.competency_question
+    assert prop.competency_question.endswith("?")
+
+
+def test_every_class_of_the_seed_has_label_and_comment() -> None:
+    assert all(c.label and c.comment for c in SCHEMA.classes)
+
+
+def test_inverses_of_the_seed_swap_domain_and_range() -> None:
+    pairs = [(p, SCHEMA.property_by_iri[p.inverse_of]) for p in SCHEMA.properties if p.inverse_of]
+    assert len(pairs) > 20
+    assert all((p.domain, p.range, p.iri) == (i.range, i.domain, i.inverse_of) for p, i in pairs)
+
+
+def test_no_two_properties_of_the_seed_share_a_competency_question() -> None:
+    questions = [p.competency_question for p in SCHEMA.properties]
+    assert len(questions) == len(set(questions))
+
+
+def test_core_vocabulary_declares_the_annotations_in_use() -> None:
+    core = FOLDER.joinpath("core.ttl").read_text(encoding="utf-8")
+    with OntologyStore(core, "") as store:
+        rows = store.select_trusted(f"SELECT ?a {{ ?a a <{n.ANNOTATION_PROPERTY}> }}")
+    assert {row["a"] for row in rows} == {n.ENTITY_TYPE, n.COMPETENCY_QUESTION}
+
+
+def test_entity_types_lead_to_classes() -> None:
+    found = {t: SCHEMA.class_for_type(t) for t in ("PERSON", "ORG", "GPE", "LOC", "CARDINAL")}
+    assert found == {
+        "PERSON": KPG + "Person",
+        "ORG": KPG + "Organisation",
+        "GPE": KPG + "PopulatedPlace",
+        "LOC": KPG + "Place",
+        "CARDINAL": None,
+    }
+
+
+def test_subclasses_are_transitive_and_reflexive() -> None:
+    place, country = KPG + "Place", OntologyClass("urn:x#C", "c", parents=(KPG + "PopulatedPlace",))
+    grown = SCHEMA.extend([country], [])
+    assert grown.is_subclass("urn:x#C", place)
+    assert grown.is_subclass(place, place)
+    assert not grown.is_subclass(place, "urn:x#C")
+
+
+def test_a_cycle_of_subclasses_ends() -> None:
+    a, b = (OntologyClass(f"urn:{x}#", x, parents=(f"urn:{y}#",)) for x, y in ("ab", "ba"))
+    assert Schema("urn:o#", (a, b), ()).is_subclass("urn:a#", "urn:b#")
+
+
+# --- reading and writing schemas ---------------------------------------------------------
+
+
+def test_a_written_schema_is_read_back_equal() -> None:
+    odd = 'a "quoted"\n\\ label\twith \r ünïcode @prefix . \u2028'
+    person = OntologyClass("urn:x#P", odd, (odd, "a"), odd, (n.THING,), ("B", "A", "A"))
+    one_sided = OntologyProperty(
+        "urn:x#r", odd, ("is r of", odd), "", "urn:x#P", "urn:x#P", inverse_of="urn:x#s"
+    )
+    other = replace(one_sided, iri="urn:x#s", inverse_of=None, competency_question=odd)
+    number = replace(
+        other, iri="urn:x#t", range=n.XSD + "decimal", is_datatype=True, is_functional=True
+    )
+    for schema in (SCHEMA, Schema("urn:x#", (person,), (number, one_sided, other))):
+        assert parse_schema(write_schema(schema), source="written") == schema
+    for base in ("https://example.org/o/", "https://example.org/o#"):
+        assert parse_schema(write_schema(replace(SCHEMA, base=base)), source="w").base == base
+
+
+def test_a_schema_is_written_alike_in_every_process() -> None:
+    code = (
+        "import sys, hashlib; from kpyramid.ontology.schema import *; "
+        "w = write_schema(parse_schema(sys.stdin.read(), source='s')); "
+        "print(hashlib.sha256(w.encode()).hexdigest())"
+    )
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            input=GENERAL,
+            capture_output=True,
+            text=True,
+            check=True,
+            env=env | {"PYTHONHASHSEED": seed},
+        ).stdout
+        for seed in ("1", "2", "3")
+    ]
+    assert len(set(runs)) == 1
+
+
+def test_reading_a_schema_imports_no_heavy_library() -> None:
+    code = (
+        "import sys, kpyramid.ontology.schema, kpyramid.ontology.store; "
+        "sys.exit(bool({'rdflib', 'owlready2', 'pyparsing'} & set(sys.modules)))"
+    )
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    assert subprocess.run([sys.executable, "-c", code], env=env, check=False).returncode == 0
+
+
+def test_all_problems_of_a_schema_are_reported_at_once() -> None:
+    turtle = PREFIXES + (
+        ":A a owl:Class . :B a owl:Class ; rdfs:label 'Bürger'@de .\n"
+        ":p a owl:ObjectProperty ; rdfs:label 'p' ; rdfs:range :A .\n"
+        ":q a owl:DatatypeProperty ; rdfs:domain :A, :B ; rdfs:label 'q' .\n"
+        ":r a owl:ObjectProperty ; rdfs:label 'r' ; rdfs:range :A ;\n"
+        "   rdfs:domain [ owl:unionOf (:A :B) ] .\n"
+        ":s a owl:FunctionalProperty ; rdfs:label 's' .\n"
+    )
+    with pytest.raises(InputError) as caught:
+        parse_schema(turtle, source="bad.ttl")
+    message = str(caught.value)
+    assert message.startswith("bad.ttl: 7 to correct")
+    for part in (
+        "o#A>: no rdfs:label",
+        "o#B>: no rdfs:label",
+        "o#p>: no rdfs:domain",
+        "o#q>: 2 rdfs:domain",
+        "o#q>: no rdfs:range",
+        "o#r>: rdfs:domain is an unnamed class",
+        "o#s>: only a FunctionalProperty",
+    ):
+        assert part in message
+
+
+def test_what_points_to_nothing_is_reported() -> None:
+    turtle = PREFIXES + (
+        ":A a owl:Class ; rdfs:label 'a' ; rdfs:subClassOf :Gone .\n"
+        ":p a owl:ObjectProperty ; rdfs:label 'p' ; rdfs:domain :A ; rdfs:range xsd:date .\n"
+        ":q a owl:DatatypeProperty ; rdfs:label 'q' ; rdfs:domain :X ; rdfs:range xsd:hexBinary .\n"
+        ":r a owl:ObjectProperty ; rdfs:label 'r' ; rdfs:domain :A ; rdfs:range :A ;\n"
+        "   owl:inverseOf :q .\n"
+    )
+    with pytest.raises(InputError, match="6 to correct"):
+        parse_schema(turtle, source="bad.ttl")
+    with pytest.raises(InputError, match="no class declared here"):
+        SCHEMA.extend([], [replace(SCHEMA.properties[0], iri="urn:x", domain="urn:nowhere")])
+
+
+def test_malformed_turtle_names_source_and_line() -> None:
+    with pytest.raises(InputError, match=r"broken\.ttl, line 7: not valid Turtle"):
+        parse_schema(PREFIXES + ":A a owl:Class ;\n rdfs:label 'unclosed .\n", source="broken.ttl")
+
+
+def test_an_entity_bomb_in_rdf_xml_is_refused_at_once() -> None:
+    lol = "".join(f'<!ENTITY l{i} "{f"&l{i - 1};" * 10}">' for i in range(1, 15))
+    bomb = f'<!DOCTYPE rdf [<!ENTITY l0 "lol">{lol}]><rdf:RDF>&l14;</rdf:RDF>'
+    started = time.monotonic()
+    for text in (bomb, "<?xml version='1.0'?>" + bomb, "\ufeff\n " + bomb, "\v" + bomb):
+        with pytest.raises(InputError, match=r"line 1: (this is XML|not valid Turtle)"):
+            parse_schema(text, source="bomb.owl")
+    assert time.monotonic() - started < 1
+
+
+def test_imports_are_not_followed() -> None:
+    turtle = PREFIXES + (
+        "<https://example.org/o> owl:imports <file:///etc/passwd>, <http://192.0.2.1/x> .\n"
+        ":A a owl:Class ; rdfs:label 'a' .\n"
+    )
+    started = time.monotonic()
+    assert [c.label for c in parse_schema(turtle, source="o.ttl").classes] == ["a"]
+    assert time.monotonic() - started < 1
+
+
+def test_a_schema_grows_by_new_rows_and_replaces_known_ones() -> None:
+    label = replace(SCHEMA.class_by_iri[KPG + "Person"], label="human being")
+    studio = replace(SCHEMA.property_by_iri[KPG + "producer"], iri=KPG + "studio", inverse_of=None)
+    grown = SCHEMA.extend([label], [studio])
+    assert grown.class_by_iri[KPG + "Person"].label == "human being"
+    assert len(grown.classes) == len(SCHEMA.classes)
+    assert len(grown.properties) == len(SCHEMA.properties) + 1
+
+
+# --- literals ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "datatype", "expected"),
+    [
+        ("3,189 feet", "integer", "3189"),
+        ("about 3,189 feet (972 m)", "integer", "3189"),
+        ("2.5 million people", "nonNegativeInteger", "2500000"),
+        ("\N{MINUS SIGN}12 °C", "integer", "-12"),
+        ("-12", "nonNegativeInteger", None),
+        ("3,18", "integer", None),
+        ("5\N{EN DASH}6", "integer", None),
+        ("between 3 and 5", "integer", None),
+        ("the 21st", "integer", None),
+        ("B52", "integer", None),
+        ("1.5", "integer", None),
+        ("many", "integer", None),
+        ("783,562 km2", "decimal", "783562"),
+        ("10km", "decimal", "10"),
+        ("3.50 m", "decimal", "3.5"),
+        ("0.0", "decimal", "0"),
+        ("$5 billion", "decimal", "5000000000"),
+        ("3189", "double", "3.189E3"),
+        ("9" * 50, "decimal", None),
+        ("1950", "gYear", "1950"),
+        ("in 1950", "gYear", "1950"),
+        ("early 1950", "gYear", "1950"),
+        ("7 October 2003", "gYear", "2003"),
+        ("October 2003", "gYear", "2003"),
+        ("AD 79", "gYear", "0079"),
+        ("the 1950s", "gYear", None),
+        ("1950-1955", "gYear", None),
+        ("before 1950", "gYear", None),
+        ("in 300", "gYear", None),
+        ("1950 miles", "gYear", None),
+        ("October 2003", "gYearMonth", "2003-10"),
+        ("7 October 2003", "date", "2003-10-07"),
+        ("October 7, 2003", "date", "2003-10-07"),
+        ("on the 7th of October 2003.", "date", "2003-10-07"),
+        ("Tuesday, Oct. 7, 2003", "date", "2003-10-07"),
+        ("2003-10-07", "date", "2003-10-07"),
+        ("31 February 2003", "date", None),
+        ("10/07/2003", "date", None),
+        ("2003", "date", None),
+        ("  quantum   physicist ", "string", "quantum physicist"),
+        ("UK", "string", "UK"),
+        ("北京", "string", "北京"),
+        (")", "string", None),
+        ("A", "string", None),
+        ("Ph", "string", None),
+        ("Taiwan)", "string", None),
+        ("...", "string", None),
+        ("nul \0 byte", "string", None),
+        ("co\u00adoperate", "string", "co\u00adoperate"),
+        ("Yes", "boolean", "true"),
+        ("https://example.org/a?b=c", "anyURI", "https://example.org/a?b=c"),
+        ("example", "anyURI", None),
+        ("00", "hexBinary", None),
+    ],
+)
+def test_a_literal_is_canonical_or_nothing(text: str, datatype: str, expected: str | None) -> None:
+    assert parse_literal(text, n.XSD + datatype) == expected
+
+
+@pytest.mark.parametrize("datatype", ["integer", "decimal", "date", "gYear", "string"])
+def test_a_long_text_is_judged_quickly(datatype: str) -> None:
+    started = time.monotonic()
+    for text in ("1" * 100_000, "1," * 50_000, "on " * 40_000 + "1950", "(" * 100_000):
+        parse_literal(text, n.XSD + datatype)
+    assert time.monotonic() - started < 2
+
+
+# --- instances ---------------------------------------------------------------------------
+
+
+def test_instances_are_the_same_in_any_order_and_parse_back() -> None:
+    written = write_instances(ROWS)
+    assert written == write_instances([*reversed(ROWS), ROWS[0]])
+    lines = written.splitlines()
+    assert lines == sorted(set(lines))
+    with OntologyStore(GENERAL, written) as store:
+        query = f"SELECT ?o {{ <{entity_iri('e-3')}> <{n.LABEL}> ?o }}"
+        assert store.select_trusted(query) == [{"o": 'The "SERVICE"\nFROM \\ Łódź'}]
+        years = store.select_trusted(f"SELECT ?y {{ ?s <{KPG}birthYear> ?y }}")
+        assert years == [{"y": "1867"}]
+    assert write_instances([]) == ""
+
+
+def test_an_entity_iri_survives_any_id() -> None:
+    assert entity_iri("entity-0a") == "https://w3id.org/kpyramid/id/entity-0a"
+    assert entity_iri("a b>/é") == "https://w3id.org/kpyramid/id/a%20b%3E%2F%C3%A9"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"object_iri": None},
+        {"literal": "both"},
+        {"object_iri": None, "literal": "no datatype"},
+        {"property_iri": None},
+        {"subject_iri": "not an iri"},
+    ],
+)
+def test_an_instance_that_says_nothing_clear_is_refused(changes: dict[str, str | None]) -> None:
+    with pytest.raises(InputError):
+        write_instances([replace(ROWS[0], **changes)])  # type: ignore[arg-type]
+
+
+# --- queries -----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def store():  # type: ignore[no-untyped-def]
+    crowd = [state(f"p-{i}", "birthPlace", f"c-{i % 7}", label=f"P {i}") for i in range(400)]
+    with OntologyStore(GENERAL, write_instances(ROWS + crowd), seconds=2.0) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * { SERVICE <http://127.0.0.1:9/sparql> { ?s ?p ?o } }",
+        "SELECT * { sErViCe SILENT <http://127.0.0.1:9/> { ?s ?p ?o } }",
+        "SELECT * { ?s ?p ?o FILTER EXISTS { { SELECT ?s { SerVice ?s { ?s ?p ?o } } } } }",
+        "SELECT * { ?s ?p ?o . # hidden\r SERVICE <http://127.0.0.1:9/> { ?a ?b ?c } \n }",
+        "SELECT * { SERVIC\\u0045 <http://127.0.0.1:9/> { ?a ?b ?c } }",
+        "SELECT * { FILTER('\\u0027 # ' != 'x') SERVICE <http://127.0.0.1:9/> {?a ?b ?c} #'\n}",
+        "SELECT * FROM <file:///etc/passwd> { ?s ?p ?o }",
+        "ASK fRoM nAmEd <file:///etc/passwd> { GRAPH ?g { ?s ?p ?o } }",
+        "INSERT DATA { <urn:a> <urn:b> <urn:c> }",
+        "iNsErT { ?s ?p 1 } WHERE { ?s ?p ?o }",
+        "DELETE WHERE { ?s ?p ?o }",
+        "LOAD <file:///etc/passwd>",
+        "SELECT * { ?s ?p ?o } ; DROP ALL",
+        "CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o }",
+        "DESCRIBE <urn:a>",
+        "SELECT * {",
+        "",
+        "SELECT * { ?s ?p " + "(" * 3000 + "1" + ")" * 3000 + " }",
+        "SELECT * { ?s ?p ?o FILTER(" + "!" * 30_000 + "?o) }",
+    ],
+)
+def test_a_query_that_is_not_plain_reading_is_refused(store: OntologyStore, query: str) -> None:
+    with pytest.raises(InputError, match="SPARQL query"):
+        store.select(query)
+    assert store.select("ASK { ?s ?p ?o }") == [{"ask": "true"}]
+
+
+def test_a_service_hidden_from_one_parser_is_seen(store: OntologyStore) -> None:
+    """Rdflib ends a comment at a line feed only, pyoxigraph at a carriage return too."""
+    with pytest.raises(InputError, match="SERVICE reaches out to another server"):
+        store.select("SELECT * { ?s ?p ?o . # x\r SERVICE <http://127.0.0.1:9/> { ?a ?b ?c } \n }")
+    with pytest.raises(InputError, match="escapes are refused"):
+        store.select("SELECT * { FILTER('\\u0027 # ' != '') SERVICE <http://x> { ?a ?b ?c } #'\n}")
+
+
+def test_the_words_may_occur_in_strings_iris_comments_and_names(store: OntologyStore) -> None:
+    text = quote_literal('The "SERVICE"\nFROM \\ Łódź')
+    query = (
+        "PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#> # SERVICE <x> FROM\n"
+        f"SELECT ?service {{ ?service rdfs:label {text} . "
+        "FILTER(?service != <urn:LOAD#FROM>) FILTER('INSERT' != 'SERVICE <http://x> {}') }"
+    )
+    assert store.select(query) == [{"service": entity_iri("e-3")}]
+
+
+def test_a_refused_query_does_not_cost_the_child(store: OntologyStore) -> None:
+    store.select("ASK { ?s ?p ?o }")
+    started = time.monotonic()
+    with pytest.raises(InputError):
+        store.select("SELECT * FROM <urn:x> { ?s ?p ?o }")
+    assert len(store.select("SELECT * { ?s ?p ?o }", limit=5)) == 5
+    assert time.monotonic() - started < 1
+
+
+def test_a_limit_is_always_in_force(store: OntologyStore) -> None:
+    everything = "SELECT * { ?a ?b ?c . ?d ?e ?f } LIMIT 100000"
+    assert len(store.select(everything)) == 1000
+    assert len(store.select(everything, limit=3)) == 3
+    assert len(store.select_trusted(everything, limit=3)) == 3
+    with pytest.raises(InputError, match="at least 1"):
+        store.select(everything, limit=0)
+
+
+def test_trusted_queries_answer_as_outside_ones(store: OntologyStore) -> None:
+    query = f"SELECT ?s ?x {{ ?s a <{KPG}Work> OPTIONAL {{ ?s <{KPG}author> ?x }} }} ORDER BY ?s"
+    assert store.select(query) == store.select_trusted(query) == [{"s": entity_iri("e-3")}]
+    with pytest.raises(InputError, match="only SELECT and ASK"):
+        store.select_trusted("CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o }")
+
+
+def test_a_cross_product_is_stopped_in_its_limit_and_the_parent_lives(store: OntologyStore) -> None:
+    store.select("ASK { ?s ?p ?o }")
+    started = time.monotonic()
+    with pytest.raises(InputError, match="stopped after 2 seconds"):
+        store.select("SELECT (COUNT(*) AS ?n) { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i . ?j ?k ?l }")
+    assert time.monotonic() - started < 4
+    assert store.select("ASK { ?s ?p ?o }") == [{"ask": "true"}]
+
+
+def test_a_query_that_eats_memory_is_stopped_and_the_parent_lives() -> None:
+    rows = write_instances(state(f"p-{i}", "birthPlace", "c", label=f"P {i}") for i in range(300))
+    with OntologyStore(GENERAL, rows, seconds=20, memory_bytes=100 * 2**20) as small:
+        with pytest.raises(InputError, match="memory"):
+            small.select("SELECT * { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i } ORDER BY ?i ?f ?c")
+        assert small.select("ASK { ?s ?p ?o }") == [{"ask": "true"}]
+
+
+def test_the_child_can_open_no_socket_even_if_a_query_slips_through() -> None:
+    code = (
+        "import resource, sys; from kpyramid.ontology import sparql; "
+        "sparql.check_query = lambda query: query; sparql.serve()"
+    )
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    ask = '{"query": "SELECT * { SERVICE <http://127.0.0.1:8080/> {?s ?p ?o} }", "limit": 1, '
+    child = subprocess.run(
+        [sys.executable, "-c", code],
+        input='{"schema": "", "instances": "", "memory_bytes": 1000000000}\n'
+        + ask
+        + '"seconds": 5}\n',
+        capture_output=True,
+        text=True,
+        env=env,
+        check=True,
+    )
+    assert "Too many open files" in child.stdout.splitlines()[1]
+
+
+def test_broken_instances_name_the_line() -> None:
+    with OntologyStore(GENERAL, "<urn:a> <urn:b> <urn:c> .\nnonsense\n") as broken:
+        for select in (broken.select, broken.select_trusted):
+            with pytest.raises(InputError, match="ontology instances, line 2"):
+                select("ASK { ?s ?p ?o }")

