@@ -13,6 +13,8 @@ from kpyramid.contracts import Column, Contract, load_contracts
 
 DOCS = Path(__file__).parent
 COMMAND = "make docs"
+COMMON = ("help", "install_completion", "show_completion")
+"""Options that every command line of this kind has."""
 
 
 def describe_tables() -> str:
@@ -91,7 +93,7 @@ def _describe_command(path: str, command: Any) -> Iterator[str]:
         yield inspect.cleandoc(command.help.split("\f")[0]).strip()
         yield ""
     yield f"`{' '.join([path, *command.collect_usage_pieces(context)])}`"
-    records = [p.get_help_record(context) for p in command.params if p.name != "help"]
+    records = [p.get_help_record(context) for p in command.params if p.name not in COMMON]
     if any(records):
         yield ""
         yield "| argument or option | meaning |"

@@ -1,14 +1,20 @@
-"""What all tests share: no settings from the developer's shell, and no run without a test."""
+"""What all tests share: repeatable cases, no settings of the shell, no run without a test."""
 
 import os
 
+import hypothesis
 import pytest
+
+hypothesis.settings.register_profile(
+    "repeatable", derandomize=True, deadline=None, database=None, print_blob=True
+)
+hypothesis.settings.load_profile("repeatable")
 
 
 @pytest.fixture(autouse=True)
 def _ignore_settings_of_the_shell(monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in os.environ:
-        if variable.startswith("KPYRAMID_") and "__" in variable:
+        if variable.startswith("KPYRAMID_") and variable != "KPYRAMID_BENCH":
             monkeypatch.delenv(variable)
 
 

@@ -91,7 +91,7 @@ def test_pronoun_subject_becomes_the_topic_and_the_claim_names_it(
 def test_unclear_pronoun_is_dropped_with_its_reason(extractor: DependencyExtractor) -> None:
     found = extractor.extract("They crossed the river.")
     assert found.facts == ()
-    assert [(d.reason, d.text) for d in found.dropped][0] == ("unresolved_pronoun", "They")
+    assert (found.dropped[0].reason, found.dropped[0].text) == ("unresolved_pronoun", "They")
 
 
 def test_definite_kind_noun_refers_back_to_the_topic(extractor: DependencyExtractor) -> None:

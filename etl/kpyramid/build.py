@@ -5,24 +5,12 @@ from pathlib import Path
 
 from kpyramid.errors import GateError, InputError
 from kpyramid.pipeline import PIPELINE
-from kpyramid.ports import Progress
+from kpyramid.ports import Progress, Silence
 from kpyramid.report import write_report
 from kpyramid.runner import Shard, run_stage
 from kpyramid.runs import Run, StageMark, open_run, start_run
 from kpyramid.settings import Settings, load_settings
 from kpyramid.warehouse.layout import Warehouse, open_warehouse
-
-
-class Silence:
-    """A `Progress` that shows nothing."""
-
-    def begin(self, stage: str) -> None: ...
-
-    def expect(self, total: int) -> None: ...
-
-    def advance(self, count: int) -> None: ...
-
-    def end(self, stage: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,18 @@ class Progress(Protocol):
     def end(self, stage: str) -> None: ...
 
 
+class Silence:
+    """A `Progress` that shows nothing."""
+
+    def begin(self, stage: str) -> None: ...
+
+    def expect(self, total: int) -> None: ...
+
+    def advance(self, count: int) -> None: ...
+
+    def end(self, stage: str) -> None: ...
+
+
 class CachedFunction(Generic[T]):
     """A function on texts whose results are stored one by one; `computed` counts the misses."""
 

@@ -75,19 +75,24 @@ class Findings:
         phrase = self.antecedents.resolve_definite(token) or find_phrase(token, full)
         if phrase is not None and not phrase.resolved:
             phrase = self._name_owner(token, phrase)
+            if phrase is None:
+                self.drop("unresolved_pronoun", token.left_edge.i, token.i)
+                return None
         if phrase is None:
             too_long = build_phrase(self.doc, token.left_edge.i, token.right_edge.i, token.i)
             reason = "argument_too_long" if too_long is not None else "no_words"
             self.drop(reason, token.i, token.i)
         return phrase
 
-    def _name_owner(self, noun: Token, phrase: Phrase) -> Phrase:
+    def _name_owner(self, noun: Token, phrase: Phrase) -> Phrase | None:
         """Return "X's municipalities" for "its municipalities"; such words are not literal."""
         pronoun = next((c for c in noun.children if c.tag_ == "PRP$"), None)
         if pronoun is None or pronoun.i >= phrase.first:
             return phrase
         owner = self.antecedents.resolve_pronoun(pronoun)
-        if owner is None or owner.words + phrase.words > FULL_WORDS:
+        if owner is None:
+            return None
+        if owner.words + phrase.words > FULL_WORDS:
             return phrase
         mark = "'" if owner.text.endswith("s") else "'s"
         text = f"{owner.text}{mark} {phrase.text}"
@@ -114,5 +119,8 @@ def word_noun(noun: Token, ordinals: bool = True) -> tuple[str, list[int]]:
         )
         if (kind and child.pos_ != "PROPN") or (ordinals and superlative):
             tokens.append(child)
-    tokens.sort(key=lambda t: t.i)
-    return " ".join(t.lower_ for t in tokens), [t.i for t in tokens]
+    if noun.pos_ == "PROPN":
+        tokens += [c for c in noun.children if c.dep_ == "compound" and c.i < noun.i]
+    tokens = sorted(set(tokens), key=lambda t: t.i)
+    words = (t.text if noun.pos_ == "PROPN" or not t.text.islower() else t.lower_ for t in tokens)
+    return " ".join(words), [t.i for t in tokens]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from kpyramid.extraction.candidates import Candidate, Findings
@@ -16,6 +17,8 @@ _OTHER_CLAUSES = frozenset({"relcl", "advcl", "ccomp", "parataxis", "acl", "csub
 _WITHOUT_AUXILIARY = frozenset({"acl", "advcl", "conj", "relcl", "ROOT"})
 _LINKS = frozenset({"cc", "mark", "punct"})
 _MAX_WORDS = 60
+_EMPTY_BRACKETS = re.compile(r"\s*\([\s,;:]*\)|(?<=,)\s*,")
+_TRAILING = re.compile(r"[\s,;]+(and|or|but)$")
 
 
 def write_clause_claim(verb: Token, head: Phrase, findings: Findings) -> Claim:
@@ -52,7 +55,10 @@ def write_clause_claim(verb: Token, head: Phrase, findings: Findings) -> Claim:
         else:
             words.append(text)
         previous = i
-    text = " ".join(" ".join(words[:_MAX_WORDS]).split()).strip(" ,;:.()-–")
+    text = " ".join(" ".join(words[:_MAX_WORDS]).split())
+    if text.count("(") != text.count(")"):
+        text = text.replace("(", "").replace(")", "")
+    text = _TRAILING.sub("", _EMPTY_BRACKETS.sub("", text)).strip(" ,;:.-\u2013")
     return Claim(f"{text}.", tuple(sorted(spans, key=lambda s: (s.start, s.end))))
 
 

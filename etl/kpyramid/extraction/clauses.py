@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     from spacy.tokens import Token
 
 
+# "on behalf of", "in front of": the noun belongs to the preposition.
+_PREPOSITION_NOUNS = frozenset(
+    ["behalf", "front", "favor", "favour", "support", "charge", "terms", "addition"]
+)
+
+
 def find_clause_facts(findings: Findings) -> None:
     """Add the candidates of every clause of the document, in text order."""
     for token in findings.doc:
@@ -131,7 +137,7 @@ def _lift_kind(noun: Token) -> Token:
 def _word_raised(verb: Token, group: VerbGroup) -> VerbGroup:
     """Return "began to play" for the infinitive of "X began to play Y"."""
     head = verb.head
-    if head.pos_ not in {"VERB", "AUX"}:
+    if head.pos_ not in {"VERB", "AUX"} or verb.tag_ not in {"VB", "VBG"}:
         return group
     outer = read_group(head)
     particle = "to " if any(c.tag_ == "TO" for c in verb.children) else ""
@@ -240,6 +246,8 @@ def _list_preps(head: Token, findings: Findings) -> list[tuple[Phrase, str, list
                 # "out of" is one relation; "from A to B" holds two, whatever the parser nests.
                 adjacent = child.i == prep.i + 1
                 stack.append((child, [*path, child] if adjacent else [child]))
+            elif child.lower_ in _PREPOSITION_NOUNS and (of := _find_of(child)) is not None:
+                stack.append((of, [*path, child, of]))
             elif child.dep_ == "pobj" and is_nominal(child):
                 for phrase in findings.read_arguments(child, full=True):
                     tokens = [t.i for t in path]
@@ -251,6 +259,10 @@ def _list_preps(head: Token, findings: Findings) -> list[tuple[Phrase, str, list
                             for p in list_containers(phrase, findings.doc)
                         ]
     return found
+
+
+def _find_of(noun: Token) -> Token | None:
+    return next((c for c in noun.children if c.dep_ == "prep" and c.lower_ == "of"), None)
 
 
 def _list_antecedent_object(

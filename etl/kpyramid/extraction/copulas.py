@@ -21,7 +21,37 @@ if TYPE_CHECKING:
 # Nouns that always belong to something; without an owner they belong to the text's topic
 # ("The population was 682").
 _ATTRIBUTES = frozenset(
-    ["population", "area", "elevation", "length", "height", "capital", "headquarters", "name", "title", "author", "director", "producer", "publisher", "editor", "founder", "president", "mayor", "county-seat", "language", "currency", "motto", "altitude", "width", "depth", "capacity", "budget", "density", "climate", "seat"]
+    [
+        "population",
+        "area",
+        "elevation",
+        "length",
+        "height",
+        "capital",
+        "headquarters",
+        "name",
+        "title",
+        "author",
+        "director",
+        "producer",
+        "publisher",
+        "editor",
+        "founder",
+        "president",
+        "mayor",
+        "county-seat",
+        "language",
+        "currency",
+        "motto",
+        "altitude",
+        "width",
+        "depth",
+        "capacity",
+        "budget",
+        "density",
+        "climate",
+        "seat",
+    ]
 )
 
 
@@ -120,16 +150,28 @@ def _add_kind(
                 verb.i, head, f"{be} {words} of", owner, (), modality=group.modality, **common
             )
         )
-    if noun.pos_ == "PROPN":
-        return
-    for phrase, prep, at in [*list_noun_preps(noun, findings), *list_noun_preps(verb, findings)]:
-        span = (*group.tokens, *tokens, *at)
+    preps = [*list_noun_preps(noun, findings), *list_noun_preps(verb, findings)]
+    found = [(p, f"{words} {prep}", (*tokens, *at)) for p, prep, at in preps]
+    if one_of:
+        found = [(p, w, t) for p, w, t in found if w == "one of"]
+        found += _list_group_preps(noun, findings)
+    for phrase, rest, at_all in found:
+        span = (*group.tokens, *at_all)
+        relation = f"{be} {rest}"
         findings.candidates.append(
-            Candidate(
-                verb.i, head, f"{be} {words} {prep}", phrase, span, modality=group.modality,
-                **common,
-            )
-        )  # fmt: skip
+            Candidate(verb.i, head, relation, phrase, span, modality=group.modality, **common)
+        )
+
+
+def _list_group_preps(one: Token, findings: Findings) -> list[tuple[Phrase, str, tuple[int, ...]]]:
+    """Return what holds for a member: "one of the districts in Hainaut" is a "district in" it."""
+    of = [c for c in one.children if c.lower_ == "of"]
+    group = next((g for c in of for g in c.children if g.dep_ == "pobj"), None)
+    if group is None:
+        return []
+    preps = [*list_noun_preps(group, findings), *list_noun_preps(one, findings)]
+    word = group.lemma_.lower()
+    return [(p, f"{word} {prep}", ()) for p, prep, _ in preps if prep in {"in", "at", "on"}]
 
 
 def list_noun_preps(noun: Token, findings: Findings) -> list[tuple[Phrase, str, list[int]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from kpyramid.extraction.candidates import Candidate, Findings, word_noun
@@ -97,7 +98,7 @@ def _add_containers(place: Token, findings: Findings) -> None:
     if phrase is None:
         return
     chain = [phrase, *list_containers(phrase, findings.doc)]
-    for inner, outer in zip(chain, chain[1:], strict=False):
+    for inner, outer in pairwise(chain):
         _add(findings, inner, "is located in", outer)
 
 
@@ -122,7 +123,7 @@ def _add_life_dates(name: Token, findings: Findings) -> None:
     head = find_phrase(name)
     event = "born" if any(t.lower_ in {"born", "b."} for t in inside) else None
     person = name.ent_type_ == "PERSON" and findings.antecedents.topic is not None
-    dash = next((t.i for t in inside if t.text in {"–", "-", "--", "—"}), None)
+    dash = next((t.i for t in inside if t.text in {"\u2013", "-", "--", "\u2014"}), None)
     if event is None and not (person and dash is not None):
         return
     seen: set[int] = set()

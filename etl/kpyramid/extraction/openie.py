@@ -20,7 +20,51 @@ if TYPE_CHECKING:
 _MAX_RELATION_WORDS = 8
 # A relation of these words alone says nothing about how its arguments are joined.
 _EMPTY_WORDS = frozenset(
-    ["is", "was", "are", "were", "be", "been", "being", "has", "have", "had", "having", "do", "does", "did", "a", "an", "the", "of", "in", "on", "at", "to", "from", "by", "with", "for", "as", "to", "not"]
+    [
+        "is",
+        "was",
+        "are",
+        "were",
+        "be",
+        "been",
+        "being",
+        "has",
+        "have",
+        "had",
+        "having",
+        "do",
+        "does",
+        "did",
+        "a",
+        "an",
+        "the",
+        "of",
+        "in",
+        "on",
+        "at",
+        "to",
+        "from",
+        "by",
+        "with",
+        "for",
+        "as",
+        "to",
+        "not",
+    ]
+)
+_DIRECTIONS = frozenset(
+    [
+        "north",
+        "south",
+        "east",
+        "west",
+        "northeast",
+        "northwest",
+        "southeast",
+        "southwest",
+        "left",
+        "right",
+    ]
 )
 _KIND_RELATIONS = frozenset({"is a", "was a", "is one of", "was one of"})
 
@@ -98,6 +142,8 @@ def _judge(candidate: Candidate) -> str | None:
     if candidate.head.label in LITERALS and candidate.head.label != "ORDINAL":
         return "head_is_literal"
     head, tail = candidate.head, candidate.tail
+    if tail.text.lower() in _DIRECTIONS:
+        return "bare_direction"
     if head.text.lower() == tail.text.lower():
         return "self_reference"
     if (

@@ -23,8 +23,8 @@ _CUT = frozenset(
     {"relcl", "acl", "appos", "conj", "cc", "parataxis", "advcl", "ccomp", "dep", "preconj", "neg"}
 )
 _STRIP_TAGS = frozenset({"DT", "PDT", "PRP$", "WDT", "WP$", "WP", "CC", "IN", "RB", "HYPH", "POS"})
-_QUOTES = frozenset("\"'“”‘’«»`") | {"``", "''"}
-_KEPT_PUNCT = _QUOTES | frozenset("-–—/&.!?:°#+@")
+_QUOTES = frozenset("\"'“”\u2018\u2019«»`") | {"``", "''"}
+_KEPT_PUNCT = _QUOTES | frozenset("-\u2013\u2014/&.!?:°#+@")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,19 +82,23 @@ def build_phrase(doc: Doc, first: int, last: int, root: int) -> Phrase | None:
     """Return tokens `first`..`last` (inclusive) without determiners and edge punctuation."""
     while first <= last and _is_stripped_start(doc[first], first == last):
         first += 1
-    while last >= first and (
-        doc[last].tag_ == "POS" or (not any(c.isalnum() for c in doc[last].text))
-    ):
+    while last >= first and _is_stripped_end(doc, first, last):
         last -= 1
     if first > last:
         return None
-    # A quotation mark left inside without its partner means the cut went through a title.
     start, end = doc[first].idx, doc[last].idx + len(doc[last].text)
     text = doc.text[start:end]
     if not any(c.isalnum() for c in text) or "\n" in text:
         return None
     root = root if first <= root <= last else last
     return Phrase(text, Span(start, end), root, first, last, find_label(doc, root))
+
+
+def _is_stripped_end(doc: Doc, first: int, last: int) -> bool:
+    token = doc[last]
+    if token.text in _QUOTES and any(doc[i].text in _QUOTES for i in range(first, last)):
+        return False  # it closes a title that opened inside: 'the term "polytechnic"'
+    return token.tag_ == "POS" or not any(c.isalnum() for c in token.text)
 
 
 def _is_stripped_start(token: Token, only: bool) -> bool:
@@ -104,6 +108,8 @@ def _is_stripped_start(token: Token, only: bool) -> bool:
         return False
     if token.tag_ in _STRIP_TAGS and token.ent_type_ in {"WORK_OF_ART", "DATE"}:
         return token.tag_ == "IN"
+    if token.text == "The" and not only:
+        return True  # often tagged as part of a name
     return token.tag_ in _STRIP_TAGS and not only
 
 
@@ -119,7 +125,8 @@ def find_phrase(root: Token, full: bool = False) -> Phrase | None:
         if phrase is not None and phrase.words <= FULL_WORDS:
             return phrase
     phrase = _cut_run(doc, root, keep_preps=frozenset({"of"}))
-    if phrase is not None and phrase.words > MAX_WORDS:
+    limit = FULL_WORDS if root.pos_ == "PROPN" else MAX_WORDS
+    if phrase is not None and phrase.words > limit:
         phrase = _cut_run(doc, root, keep_preps=frozenset())
     return phrase if phrase is not None and phrase.words <= MAX_WORDS else None
 
@@ -224,7 +231,7 @@ def find_close_name(noun: Token) -> Token | None:
         if child.dep_ == "appos" and child.pos_ == "PROPN":
             edge = child.left_edge.i
             if noun.i < edge and noun.doc[edge - 1].text != "," and edge - noun.i <= 2:
-                return child if noun.doc[edge - 1].text not in {"(", ":", "–"} else None
+                return child if noun.doc[edge - 1].text not in {"(", ":", "\u2013"} else None
     return None
 
 
@@ -251,9 +258,8 @@ def list_containers(phrase: Phrase, doc: Doc) -> list[Phrase]:
             break
         found.append(place)
         at = last + 1
-    follows = doc[at] if at < len(doc) else None
-    if follows is not None and follows.text == "," and at + 1 < len(doc):
-        follows = doc[at + 1] if doc[at + 1].pos_ == "CCONJ" and len(found) > 1 else follows
-    if follows is not None and follows.pos_ == "CCONJ" and len(found) != 1:
+    if at < len(doc) and doc[at].text == ",":
+        at += 1
+    if at + 1 < len(doc) and doc[at].pos_ == "CCONJ" and doc[at + 1].pos_ in {"PROPN", "DET"}:
         return []
     return found

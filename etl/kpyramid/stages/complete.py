@@ -135,12 +135,15 @@ def _propose_properties(
     clusters = find_clusters(
         vectors, most=settings.max_medoids, sample=settings.max_points, seed=settings.seed
     )
+    # The abstracted subject draws phrases of one class together; that they also say the same
+    # is told by the relation's own words.
+    wordings = embedder.embed([groups[phrase][0].phrase for phrase in phrases])
     proposals: dict[str, Row] = {}
     for number, medoid in enumerate(clusters.medoids):
         near = [
             index
             for index in np.flatnonzero(clusters.labels == number)
-            if float(vectors[index] @ vectors[medoid]) >= settings.member_similarity
+            if float(wordings[index] @ wordings[medoid]) >= settings.member_similarity
         ]
         support = [fact for index in near for fact in groups[phrases[index]]]
         if len(support) < settings.min_support:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
 from kpyramid.embeddings.port import Embedder
-from kpyramid.extraction.normal import lemmatise, normalise_relation
+from kpyramid.extraction.normal import lemmatise
 from kpyramid.keys import content_id
 from kpyramid.ontology.literals import parse_literal
 from kpyramid.ontology.names import THING, XSD
@@ -55,7 +55,8 @@ def propose_property(
 ) -> Row:
     """The row of `proposals` for one cluster; `medoid` are the facts of its medoid phrase.
 
-    Accepted when enough of the support agrees on domain and range together.
+    Accepted when enough of the support agrees on domain and range together, and these say
+    something: from anything to anything is for a person to decide.
     """
     domain, _ = majority(Counter(_class_of(fact.head_type, schema) for fact in support))
     range_iri = _find_range(support, schema)
@@ -65,7 +66,9 @@ def propose_property(
     )
     label = medoid[0].phrase
     existing = _find_alias(label, domain, settings.alias_similarity, schema, embedder)
-    state = "accepted" if agreeing >= settings.accept_score * len(support) else "open"
+    says_nothing = domain == range_iri == THING
+    agrees = agreeing >= settings.accept_score * len(support)
+    state = "accepted" if agrees and not says_nothing else "open"
     return _make_row(
         "property",
         existing or _make_iri(label, schema),
@@ -170,6 +173,5 @@ def _find_alias(
 
 
 def _make_iri(label: str, schema: Schema) -> str:
-    """An IRI in the schema's namespace, made of the percent-encoded lemma form of the label."""
-    slug = quote("_".join(normalise_relation(label).key.split()), safe="")
-    return f"{schema.base}{slug}"
+    """An IRI in the schema's namespace, made of the percent-encoded words of the label."""
+    return schema.base + quote("_".join(label.casefold().split()), safe="")

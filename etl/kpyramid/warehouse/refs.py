@@ -56,6 +56,16 @@ def read_head(warehouse: Warehouse, ref: str) -> RefEntry | None:
     return None if not numbers else _read_entry(warehouse.refs / ref, numbers[-1])
 
 
+def list_entries(warehouse: Warehouse, ref: str) -> list[RefEntry]:
+    """All entries of a ref, oldest first.
+
+    Raises:
+        IntegrityError: one cannot be read.
+    """
+    folder = warehouse.refs / ref
+    return [_read_entry(folder, number) for number in _list_numbers(folder)]
+
+
 def resolve_ref(warehouse: Warehouse, name: str) -> str:
     """The snapshot id that a ref or an id names.
 

@@ -1,0 +1,313 @@
+"""The command line. Results go to stdout, progress and logs to stderr."""
+
+import json
+import logging
+import os
+import sys
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from kpyramid.errors import InputError, PyramidError
+from kpyramid.pipeline import PIPELINE
+
+app = typer.Typer(
+    name="kpyramid",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Turns a folder of text into a versioned, checked knowledge pyramid: "
+    "ontology, knowledge graph, text.",
+    epilog="Exit codes: 0 done, 1 unexpected, 2 usage or settings, 3 input, 4 a gate refused, "
+    "5 budget reached, 6 integrity, 7 lost a race, 8 model or store unreachable.",
+)
+
+StageName = StrEnum("StageName", {stage.name: stage.name for stage in PIPELINE})  # type: ignore[misc]
+StrategyName = StrEnum("StrategyName", {n: n for n in ("polyrag", "kaping", "naive")})  # type: ignore[misc]
+
+CorpusArgument = Annotated[
+    Path,
+    typer.Argument(
+        help="A folder, or one file: .txt .md .html .jsonl .csv .parquet. Hidden files are left."
+    ),
+]
+WarehouseOption = Annotated[
+    str,
+    typer.Option(envvar="KPYRAMID_WAREHOUSE", help="Folder for snapshots, refs, runs and caches."),
+]
+RefOption = Annotated[str, typer.Option(help="Name that points to the newest snapshot.")]
+SettingsOption = Annotated[
+    Path | None,
+    typer.Option(
+        help="TOML file with sections [ingest] [chunk] [extract] [embed] [induce] [complete] "
+        "[condense] [publish]; variables KPYRAMID_<SECTION>__<NAME> override it."
+    ),
+]
+WorkersOption = Annotated[
+    int, typer.Option(min=1, max=256, help="Processes; any number gives the same bytes.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Exactly one JSON object on stdout.")]
+VerboseOption = Annotated[bool, typer.Option("-v", "--verbose", help="A log line per stage.")]
+QuietOption = Annotated[bool, typer.Option("-q", "--quiet", help="No progress bars.")]
+OrderOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Logical key that a ref only moves forward by, such as the date a backfill is for; "
+        "by default the time of the build."
+    ),
+]
+
+DEFAULT_WAREHOUSE = "warehouse/data"
+WORKERS = os.cpu_count() or 1
+
+
+@app.command()
+def build(
+    corpus: CorpusArgument,
+    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
+    ref: RefOption = "main",
+    settings: SettingsOption = None,
+    order: OrderOption = None,
+    workers: WorkersOption = WORKERS,
+    as_json: JsonOption = False,
+    verbose: VerboseOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Build a pyramid from a corpus and publish it.
+
+    Only what changed is computed. After a failure, run the same command again: it goes on
+    where it stopped.
+    """
+
+    def act() -> None:
+        from kpyramid import console
+        from kpyramid.build import build as run_build
+        from kpyramid.report import describe_run
+        from kpyramid.settings import load_settings
+        from kpyramid.warehouse.layout import open_warehouse
+
+        with console.show_progress(quiet=quiet) as progress:
+            outcome = run_build(
+                corpus,
+                open_warehouse(warehouse),
+                load_settings(settings),
+                ref=ref,
+                order=order,
+                workers=workers,
+                progress=progress,
+            )
+        report = describe_run(outcome.run, outcome.marks)
+        if as_json:
+            _print_json(report)
+        else:
+            console.print_build(report, outcome.run.folder, outcome.run.warehouse.root)
+
+    _run(act, verbose=verbose)
+
+
+@app.command()
+def ask(
+    question: Annotated[str, typer.Argument(help="A question in plain words.")],
+    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
+    ref: RefOption = "main",
+    strategy: Annotated[
+        StrategyName, typer.Option(help="How context is found.")
+    ] = StrategyName.polyrag,
+    as_json: JsonOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Ask a published pyramid; the answer names its layer and its evidence.
+
+    polyrag goes down the pyramid: ontology, then graph, then text, until a layer suffices.
+    kaping takes the nearest facts of the graph, naive the nearest chunks of text.
+    """
+
+    def act() -> None:
+        from kpyramid import console
+        from kpyramid.query import answer, open_snapshot
+
+        found = answer(question, open_snapshot(ref, warehouse), strategy=strategy.value)
+        if as_json:
+            _print_json(found.to_dict())
+        else:
+            console.print_answer(found)
+
+    _run(act, verbose=verbose)
+
+
+@app.command()
+def snapshots(
+    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
+    as_json: JsonOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """List the snapshots of a warehouse and the refs that point to them."""
+
+    def act() -> None:
+        from kpyramid import console
+        from kpyramid.warehouse.catalogue import list_snapshots
+        from kpyramid.warehouse.layout import open_warehouse
+
+        rows = list_snapshots(open_warehouse(warehouse))
+        if as_json:
+            _print_json({"snapshots": rows})
+        else:
+            console.print_snapshots(rows)
+
+    _run(act, verbose=verbose)
+
+
+@app.command()
+def verify(
+    snapshot: Annotated[str | None, typer.Argument(help="A snapshot id; by default the ref's.")] = None,
+    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
+    ref: RefOption = "main",
+    as_json: JsonOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Check a snapshot: every byte, every contract, every reference, every span."""
+
+    def act() -> None:
+        from kpyramid.warehouse.layout import open_warehouse
+        from kpyramid.warehouse.refs import resolve_ref
+        from kpyramid.warehouse.snapshots import check_bytes, check_tables
+
+        place = open_warehouse(warehouse)
+        identifier = resolve_ref(place, snapshot or ref)
+        folder = place.snapshots / identifier
+        problems = check_bytes(folder)
+        problems = problems or check_tables(folder)
+        if as_json:
+            _print_json({"snapshot": identifier, "ok": not problems, "problems": problems})
+        elif problems:
+            lines = "\n".join(f"  {problem}" for problem in problems)
+            typer.echo(
+                f"Snapshot {identifier} is damaged:\n{lines}\n"
+                f"Do not serve it. Move {folder} away and build again: caches make that cheap."
+            )
+        else:
+            typer.echo(f"Snapshot {identifier} is whole: bytes, contracts, references and spans.")
+        if problems:
+            raise typer.Exit(6)
+
+    _run(act, verbose=verbose)
+
+
+@app.command()
+def stage(
+    name: Annotated[StageName, typer.Argument(help="The stage to run.")],
+    run: Annotated[str, typer.Option(help="Name of the run; stage ingest starts it.")],
+    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
+    corpus: Annotated[Path | None, typer.Option(help="For stage ingest only.")] = None,
+    ref: RefOption = "main",
+    settings: SettingsOption = None,
+    order: OrderOption = None,
+    shard: Annotated[
+        str | None,
+        typer.Option(
+            help="I/N: fill the caches of part I of N (0/4 to 3/4) for chunk, extract or embed; "
+            "the stage itself then finds everything computed."
+        ),
+    ] = None,
+    workers: WorkersOption = WORKERS,
+    as_json: JsonOption = False,
+    verbose: VerboseOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Run one stage of a build: what a scheduler calls, task by task.
+
+    `ref`, `settings` and `order` are given to stage ingest, which notes them for the others.
+    """
+
+    def act() -> None:
+        from kpyramid import console
+        from kpyramid.build import call_stage
+
+        with console.show_progress(quiet=quiet) as progress:
+            mark = call_stage(
+                name.value,
+                run=run,
+                warehouse=warehouse,
+                corpus=str(corpus) if corpus else None,
+                settings_file=str(settings) if settings else None,
+                ref=ref,
+                order=order,
+                workers=workers,
+                shard=_parse_shard(shard),
+                progress=progress,
+            )
+        facts = {
+            "stage": mark.stage,
+            "run": run,
+            "shard": shard,
+            "rows": dict(mark.rows),
+            "rejects": dict(mark.rejects),
+            "recomputed": mark.recomputed,
+            "seconds": mark.seconds,
+            **mark.details,
+        }
+        if as_json:
+            _print_json(facts)
+        else:
+            console.print_stage(mark)
+
+    _run(act, verbose=verbose)
+
+
+@app.command()
+def plan(
+    corpus: CorpusArgument,
+    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
+    settings: SettingsOption = None,
+    as_json: JsonOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Say what a build would compute, stage by stage, before it does; nothing is written."""
+
+    def act() -> None:
+        from kpyramid import console
+        from kpyramid.planning import plan_build
+        from kpyramid.settings import load_settings
+        from kpyramid.warehouse.layout import open_warehouse
+
+        rows = plan_build(corpus, open_warehouse(warehouse), load_settings(settings))
+        if as_json:
+            _print_json({"stages": rows})
+        else:
+            console.print_plan(rows)
+
+    _run(act, verbose=verbose)
+
+
+def _parse_shard(text: str | None) -> object:
+    from kpyramid.runner import Shard
+
+    if text is None:
+        return None
+    index, _, count = text.partition("/")
+    if not (index.isdecimal() and count.isdecimal()):
+        raise InputError(f"shard {text!r}: write I/N, such as 0/4")
+    return Shard(int(index), int(count))
+
+
+def _run(act: Callable[[], None], *, verbose: bool) -> None:
+    """Runs a command; an expected error becomes one message and its exit code."""
+    level = logging.INFO if verbose else logging.WARNING
+    logging.basicConfig(level=level, stream=sys.stderr, format="%(levelname)s %(message)s")
+    try:
+        act()
+    except PyramidError as e:
+        Console(stderr=True, soft_wrap=True).print(f"[bold red]Error[/]: ", end="")
+        typer.echo(str(e), err=True)
+        raise typer.Exit(e.exit_code) from e
+    except KeyboardInterrupt:
+        typer.echo("Stopped. What was finished is kept; run the command again to go on.", err=True)
+        raise typer.Exit(130) from None
+
+
+def _print_json(value: object) -> None:
+    typer.echo(json.dumps(value, ensure_ascii=False))

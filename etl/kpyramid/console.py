@@ -1,0 +1,145 @@
+"""What a person sees: progress on stderr, results as short text on stdout."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bars
+from rich.table import Table
+
+from kpyramid.pipeline import PIPELINE
+from kpyramid.ports import Progress, Silence
+from kpyramid.query.types import Answer
+from kpyramid.runs import StageMark
+
+_out = Console(soft_wrap=True, highlight=False)
+_MOST_EVIDENCE = 5
+
+
+class _StageBars:
+    """A bar per stage; a stage without long work shows only that it ran."""
+
+    def __init__(self, bars: Bars) -> None:
+        self._bars = bars
+        self._task = bars.add_task("start", total=1)
+        bars.remove_task(self._task)
+
+    def begin(self, stage: str) -> None:
+        names = [s.name for s in PIPELINE]
+        label = f"{names.index(stage) + 1}/{len(names)} {stage}"
+        self._task = self._bars.add_task(label, total=None)
+        self._total = 0
+
+    def expect(self, total: int) -> None:
+        self._total += total
+        self._bars.update(self._task, total=self._total or None)
+
+    def advance(self, count: int) -> None:
+        self._bars.advance(self._task, count)
+
+    def end(self, stage: str) -> None:
+        total = self._total or 1
+        self._bars.update(self._task, total=total, completed=total)
+
+
+@contextmanager
+def show_progress(*, quiet: bool) -> Iterator[Progress]:
+    """Bars on stderr while work goes on; nothing when it is no terminal or quiet is asked."""
+    console = Console(stderr=True)
+    if quiet or not console.is_terminal:
+        yield Silence()
+        return
+    columns = (
+        TextColumn("{task.description:14}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Bars(*columns, console=console) as bars:
+        yield _StageBars(bars)
+
+
+def print_build(report: Mapping[str, Any], run: Path, warehouse: Path) -> None:
+    """What each stage made and refused, and where things lie."""
+    table = Table("stage", "made", "rejected", "recomputed", "seconds", box=None, pad_edge=False)
+    for stage in report["stages"]:
+        made = ", ".join(f"{rows} {name}" for name, rows in stage["rows"].items())
+        table.add_row(
+            stage["stage"],
+            "the snapshot" if stage["stage"] == "publish" else made,
+            str(stage["rejects"]),
+            str(stage["recomputed"]),
+            f"{stage['seconds']:.2f}",
+        )
+    _out.print(table)
+    for stage, reasons in report["rejects"].items():
+        listed = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
+        _out.print(f"Rejected by {stage}: {listed}.")
+    for name, verdict in report["gates"].items():
+        _out.print(f"Gate {name}: {escape(verdict)}.")
+    moved = {"yes": "moved to it", "unchanged": "is at it already: nothing changed"}
+    state = moved.get(report["committed"], "was not moved")
+    _out.print(f"Snapshot {report['snapshot']}; ref {report['ref']} {state}.")
+    _out.print(f"It lies in {escape(str(warehouse / 'snapshots' / report['snapshot']))}")
+    _out.print(f"Report: {escape(str(run / 'report.html'))}")
+
+
+def print_stage(mark: StageMark) -> None:
+    """One line about a stage."""
+    made = ", ".join(f"{rows} {name}" for name, rows in mark.rows.items()) or "nothing"
+    _out.print(
+        f"{mark.stage}: {made}; {sum(mark.rejects.values())} rejected, "
+        f"{mark.recomputed} recomputed, {mark.seconds:.2f} s"
+    )
+
+
+def print_answer(answer: Answer) -> None:
+    """The answer, its layer, what was tried, and the evidence down to the characters."""
+    _out.print(f"[bold]{escape(answer.text or 'No answer found.')}[/]")
+    _out.print(f"Layer: {answer.layer or 'none'}")
+    for step in answer.trace:
+        _out.print(f"  tried {escape(step)}")
+    if answer.evidence:
+        _out.print("Evidence:")
+    for item in answer.evidence[:_MOST_EVIDENCE]:
+        place = f"{item.source}, characters {item.start}-{item.end}"
+        _out.print(f"  {escape(item.text)}\n    [dim]{escape(place)}[/]")
+    if len(answer.evidence) > _MOST_EVIDENCE:
+        _out.print(f"  and {len(answer.evidence) - _MOST_EVIDENCE} more (--json shows all)")
+
+
+def print_snapshots(rows: Sequence[Mapping[str, Any]]) -> None:
+    """A line per snapshot."""
+    if not rows:
+        _out.print("No snapshot yet; `kpyramid build CORPUS` makes one.")
+        return
+    table = Table("id", "refs", "committed", "documents", "condensed facts", box=None)
+    for row in rows:
+        table.add_row(
+            row["id"],
+            ", ".join(row["refs"]),
+            row["created"] or "never",
+            str(row["rows"].get("documents", "")),
+            str(row["rows"].get("condensed", "")),
+        )
+    _out.print(table)
+
+
+def print_plan(rows: Sequence[Mapping[str, Any]]) -> None:
+    """A line per stage."""
+    table = Table("stage", "rows", "known", "to compute", "model calls", "cost", box=None)
+    for row in rows:
+        unknown = row["rows"] is None
+        table.add_row(
+            row["stage"],
+            "depends" if unknown else str(row["rows"]),
+            "" if unknown else str(row["cached"]),
+            "what the stages before it change" if unknown else str(row["rows"] - row["cached"]),
+            str(row["calls"]),
+            f"{row['cost']['expected']:.2f}",
+        )
+    _out.print(table)

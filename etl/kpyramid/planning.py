@@ -1,0 +1,83 @@
+"""What a build would compute, found without writing anything."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pyarrow as pa
+
+from kpyramid.extraction.splitter import split_text
+from kpyramid.fingerprints import fingerprint_stage, key_result
+from kpyramid.keys import JsonValue
+from kpyramid.pipeline import PIPELINE
+from kpyramid.ports import Silence, open_extractor, open_splitter
+from kpyramid.settings import Settings
+from kpyramid.sources.corpus import Corpus, list_corpus
+from kpyramid.stages import chunk, ingest
+from kpyramid.warehouse.layout import Warehouse
+from kpyramid.warehouse.results import find_result
+
+_FREE: Mapping[str, JsonValue] = {
+    "calls": 0,
+    "tokens": 0,
+    "cost": {"low": 0.0, "expected": 0.0, "high": 0.0},
+}
+
+
+def plan_build(corpus: Path, warehouse: Warehouse, settings: Settings) -> list[dict[str, JsonValue]]:
+    """One row per stage: how many rows it has, how many of them are known already.
+
+    A stage after the first that has something to compute depends on what that makes: its rows
+    are null, and it will be computed unless its input comes out the same.
+
+    Raises:
+        InputError: there is no such corpus.
+        SettingsError: a model that the settings name is not there.
+    """
+    listing = list_corpus(corpus)
+    made: dict[str, list[JsonValue]] = {}
+    rows: dict[str, int] = {}
+    plan: list[dict[str, JsonValue]] = []
+    known = True
+    for stage in PIPELINE:
+        inputs: dict[str, JsonValue] = {table: made.get(table, []) for table in stage.reads}
+        if "corpus" in stage.ports:
+            inputs["corpus"] = listing.fingerprint
+        key = key_result(fingerprint_stage(stage, settings), inputs)
+        result = find_result(warehouse, stage.name, key) if known and stage.writes else None
+        if result is not None:
+            for name, file in result.tables.items():
+                made.setdefault(name, []).append(file.sha256)
+            count = sum(f.rows for name, f in result.tables.items() if name != "rejects")
+            plan.append({"stage": stage.name, "rows": count, "cached": count, **_FREE})
+            continue
+        if known:
+            rows, known = _count_rows(listing, warehouse, settings), False
+        count, cached = rows.get(stage.name), rows.get(f"{stage.name} cached")
+        plan.append({"stage": stage.name, "rows": count, "cached": cached, **_FREE})
+    if all(row["cached"] is not None for row in plan[:-1]):
+        plan[-1].update(rows=1, cached=1)
+    return plan
+
+
+def _count_rows(corpus: Corpus, warehouse: Warehouse, settings: Settings) -> dict[str, int]:
+    """Rows of the stages whose input follows from the corpus alone, and how many are cached."""
+    documents = ingest.run(corpus=corpus.read_files(), settings=settings.ingest)["documents"]
+    texts = _distinct(documents)
+    chunks = chunk.run(
+        documents, splitter=lambda some: [split_text(text, settings.chunk) for text in some]
+    )["chunks"]
+    pieces = _distinct(chunks)
+    splitter = open_splitter(warehouse, settings, Silence())
+    extractor = open_extractor(warehouse, settings, 1, Silence())
+    return {
+        "ingest": documents.num_rows,
+        "ingest cached": 0,
+        "chunk": len(texts),
+        "chunk cached": len(texts) - splitter.count_missing(texts),
+        "extract": len(pieces),
+        "extract cached": len(pieces) - extractor.count_missing(pieces),
+    }
+
+
+def _distinct(table: pa.Table) -> list[str]:
+    return sorted(set(table["text"].to_pylist()))

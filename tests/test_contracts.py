@@ -1,0 +1,291 @@
+"""Contracts hold what they promise, on rows in memory and on files."""
+
+import random
+import tomllib
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kpyramid.contracts import Contract, load_contracts, parse_contract
+from kpyramid.errors import IntegrityError, PyramidError
+from kpyramid.keys import hash_bytes
+from kpyramid.warehouse.tables import encode_table, read_table
+
+TABLES = {
+    "documents",
+    "chunks",
+    "claims",
+    "mentions",
+    "raw_triples",
+    "entities",
+    "relations",
+    "triples",
+    "instances",
+    "priorities",
+    "proposals",
+    "condensed",
+    "vectors",
+    "rejects",
+}
+
+
+def make_chunk(number: int, **changes: object) -> dict[str, object]:
+    row: dict[str, object] = {
+        "chunk_id": f"chunk-{number:04}",
+        "document_id": "doc-1",
+        "start": number,
+        "end": number + 5,
+        "text": "words",
+        "tokens": 1,
+    }
+    return row | changes
+
+
+def make_triple(number: int, **changes: object) -> dict[str, object]:
+    row: dict[str, object] = {
+        "triple_id": f"triple-{number}",
+        "head_id": "entity-1",
+        "relation_id": "relation-1",
+        "tail_id": "entity-1",
+        "literal": None,
+        "confidence": 0.5,
+        "raw_triple_ids": ["raw-1"],
+    }
+    return row | changes
+
+
+def make_vectors(kind: pa.DataType) -> pa.Table:
+    vectors = pa.array([[0.0, 1.0]], pa.list_(kind, 2))
+    names = ("owner_table", "owner_id", "text", "model")
+    fields = [pa.field(name, pa.string(), False) for name in names]
+    schema = pa.schema([*fields, pa.field("vector", vectors.type, False)])
+    return pa.table([*([["x"]] * 4), vectors], schema=schema)
+
+
+def contract(name: str) -> Contract:
+    return load_contracts()[name]
+
+
+def test_every_promised_table_has_a_contract() -> None:
+    assert load_contracts().keys() == TABLES
+
+
+@pytest.mark.parametrize("name", sorted(TABLES))
+def test_contract_is_complete(name: str) -> None:
+    table = contract(name)
+    columns = [column.name for column in table.columns]
+    assert len(columns) == len(set(columns))
+    assert tuple(columns[: len(table.key)]) == table.key, "the key comes first"
+    assert {column for group in table.exactly_one for column in group} <= set(columns)
+    assert table.about.endswith(".")
+    for column in table.columns:
+        assert column.about.endswith("."), column.name
+        if column.references is not None:
+            target, target_column = column.references.split(".")
+            assert contract(target).key == (target_column,), column.name
+
+
+@pytest.mark.parametrize("name", sorted(TABLES - {"vectors"}))
+def test_empty_table_keeps_the_contract_through_a_file(name: str, tmp_path: Path) -> None:
+    empty = contract(name).build([])
+    path = tmp_path / f"{name}.parquet"
+    path.write_bytes(encode_table(empty))
+    assert read_table(path, contract(name)).equals(empty)
+
+
+def test_table_is_sorted_by_key() -> None:
+    table = contract("chunks").build([make_chunk(2), make_chunk(1)])
+    assert table["chunk_id"].to_pylist() == ["chunk-0001", "chunk-0002"]
+
+
+def test_value_of_another_type_is_refused() -> None:
+    with pytest.raises(IntegrityError, match="table chunks: a value does not fit"):
+        contract("chunks").build([make_chunk(1, start="one")])
+
+
+def test_column_of_another_type_is_refused() -> None:
+    table = contract("chunks").build([make_chunk(1)])
+    place = table.column_names.index("tokens")
+    table = table.set_column(place, "tokens", table["tokens"].cast(pa.int32()))
+    with pytest.raises(IntegrityError, match="column tokens is int32, its contract says int64"):
+        contract("chunks").check(table)
+
+
+@pytest.mark.parametrize("change", ["missing", "additional", "swapped"])
+def test_other_columns_than_promised_are_refused(change: str) -> None:
+    table = contract("chunks").build([make_chunk(1)])
+    names = table.column_names
+    changed = {
+        "missing": table.drop_columns(["tokens"]),
+        "additional": table.append_column("more", pa.array(["x"])),
+        "swapped": table.select([names[1], names[0], *names[2:]]),
+    }[change]
+    with pytest.raises(IntegrityError, match="table chunks: has columns"):
+        contract("chunks").check(changed)
+
+
+def test_null_where_none_may_be_is_refused_with_its_row() -> None:
+    rows = [make_chunk(1), make_chunk(2, text=None)]
+    with pytest.raises(IntegrityError, match="table chunks: text is null in row 1"):
+        contract("chunks").build(rows)
+
+
+def test_key_that_stands_twice_is_refused() -> None:
+    with pytest.raises(IntegrityError, match=r"chunk-0001.* stands in more than one row"):
+        contract("chunks").build([make_chunk(1), make_chunk(1, text="other")])
+
+
+@pytest.mark.parametrize(
+    "change", [{"tail_id": None}, {"literal": "1628"}], ids=["neither", "both"]
+)
+def test_exactly_one_of_the_alternatives_must_be_set(change: dict[str, object]) -> None:
+    contract("triples").build([make_triple(1), make_triple(2, tail_id=None, literal="1628")])
+    with pytest.raises(IntegrityError, match=r"exactly one of tail_id, literal.*triple-1"):
+        contract("triples").build([make_triple(1, **change)])
+
+
+@pytest.mark.parametrize("span", [(5, 5), (6, 5), (-1, 5)])
+def test_span_that_is_none_is_refused(span: tuple[int, int]) -> None:
+    with pytest.raises(IntegrityError, match=r"a span needs 0 <= start < end.*chunk-0001"):
+        contract("chunks").build([make_chunk(1, start=span[0], end=span[1])])
+
+
+def test_reference_that_leads_nowhere_is_refused() -> None:
+    chunks = contract("chunks").build([make_chunk(1)])
+    documents = pa.table({"document_id": ["doc-2"]})
+    contract("chunks").check_references(chunks, {})
+    with pytest.raises(IntegrityError, match=r"document_id 'doc-1' does not exist in documents"):
+        contract("chunks").check_references(chunks, {"documents": documents})
+
+
+def test_reference_holds_for_every_element_of_a_list() -> None:
+    triples = contract("triples").build([make_triple(1, raw_triple_ids=["raw-1", "raw-2"])])
+    known = pa.table({"raw_triple_id": ["raw-1", "raw-2"]})
+    contract("triples").check_references(triples, {"raw_triples": known})
+    with pytest.raises(IntegrityError, match="raw_triple_ids 'raw-2' does not exist"):
+        contract("triples").check_references(triples, {"raw_triples": known.slice(0, 1)})
+
+
+def test_reference_into_the_same_table_is_checked() -> None:
+    row = {"name": "founded", "surface_forms": [], "support": 1}
+    relations = [
+        {**row, "relation_id": "relation-1", "inverse_of": "relation-2"},
+        {**row, "relation_id": "relation-2", "inverse_of": None},
+    ]
+    table = contract("relations").build(relations)
+    contract("relations").check_references(table, {})
+    with pytest.raises(IntegrityError, match="inverse_of 'relation-2' does not exist"):
+        contract("relations").check_references(table.slice(0, 1), {})
+
+
+def test_vector_is_a_fixed_size_list_of_float32() -> None:
+    contract("vectors").check(make_vectors(pa.float32()))
+    with pytest.raises(IntegrityError, match=r"column vector is .*, its contract says vector"):
+        contract("vectors").check(make_vectors(pa.float64()))
+
+
+@given(
+    st.lists(
+        st.tuples(st.text(st.characters(codec="utf-8")), st.integers(0, 2**40)),
+        max_size=20,
+        unique_by=lambda pair: pair[0],
+    ),
+    st.randoms(use_true_random=False),
+)
+def test_bytes_do_not_depend_on_the_order_of_rows(
+    pairs: list[tuple[str, int]], shuffler: random.Random
+) -> None:
+    rows = [make_chunk(1, chunk_id=key, start=at, end=at + 1) for key, at in pairs]
+    expected = encode_table(contract("chunks").build(rows))
+    shuffler.shuffle(rows)
+    assert encode_table(contract("chunks").build(rows)) == expected
+
+
+def test_file_gives_back_its_rows(tmp_path: Path) -> None:
+    rows = [make_chunk(number) for number in range(1000)]
+    path = tmp_path / "chunks.parquet"
+    path.write_bytes(encode_table(contract("chunks").build(rows)))
+    assert read_table(path, contract("chunks")).to_pylist() == rows
+
+
+def test_flipped_bit_is_found_by_the_hash_wherever_it_is(tmp_path: Path) -> None:
+    data = encode_table(contract("chunks").build([make_chunk(1), make_chunk(2)]))
+    path = tmp_path / "chunks.parquet"
+    for place in range(0, len(data), 97):
+        damaged = bytearray(data)
+        damaged[place] ^= 1
+        path.write_bytes(damaged)
+        with pytest.raises(IntegrityError, match=r"chunks\.parquet is damaged"):
+            read_table(path, contract("chunks"), hash_bytes(data))
+
+
+def test_flipped_bit_in_a_page_is_found_without_a_hash(tmp_path: Path) -> None:
+    rows = [make_chunk(n, text=hash_bytes(str(n).encode())) for n in range(2000)]
+    data = encode_table(contract("chunks").build(rows))
+    damaged = bytearray(data)
+    damaged[len(data) // 2] ^= 1  # the texts do not compress: the middle lies in their pages
+    path = tmp_path / "chunks.parquet"
+    path.write_bytes(damaged)
+    with pytest.raises(IntegrityError, match=r"chunks\.parquet is damaged"):
+        read_table(path, contract("chunks"))
+
+
+def test_missing_and_torn_files_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "chunks.parquet"
+    with pytest.raises(IntegrityError, match=r"chunks\.parquet cannot be read"):
+        read_table(path, contract("chunks"))
+    data = encode_table(contract("chunks").build([make_chunk(1)]))
+    path.write_bytes(data[: len(data) // 2])
+    with pytest.raises(IntegrityError, match=r"chunks\.parquet is damaged"):
+        read_table(path, contract("chunks"))
+
+
+def test_file_of_another_table_is_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "triples.parquet"
+    path.write_bytes(encode_table(contract("chunks").build([make_chunk(1)])))
+    with pytest.raises(IntegrityError, match=r"triples\.parquet: table triples: has columns"):
+        read_table(path, contract("triples"))
+
+
+GOOD = """
+table = "things"
+version = 1
+about = "Things."
+key = ["thing_id"]
+
+[[columns]]
+name = "thing_id"
+type = "string"
+about = "Key."
+"""
+
+
+def test_contract_file_is_read_as_written(tmp_path: Path) -> None:
+    path = tmp_path / "things.toml"
+    path.write_text(GOOD, "utf-8")
+    parsed = parse_contract(path)
+    assert (parsed.table, parsed.key) == ("things", ("thing_id",))
+    assert tomllib.loads(GOOD)["columns"][0]["type"] == parsed.columns[0].type
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (GOOD.replace('"string"', '"strings"'), r"unknown types \['strings'\]"),
+        (GOOD + 'colour = "red"\n', "colour"),
+        (GOOD.replace("version = 1", "version = 1\nowner = 1"), "owner"),
+        (GOOD.replace("version = 1", ""), "version"),
+        (GOOD.replace('"things"', '"others"'), "others"),
+        (GOOD + "[[columns", "Expected"),
+    ],
+    ids=["unknown type", "unknown column key", "unknown key", "missing key", "name", "no TOML"],
+)
+def test_broken_contract_file_is_refused_by_name(text: str, problem: str, tmp_path: Path) -> None:
+    path = tmp_path / "things.toml"
+    path.write_text(text, "utf-8")
+    with pytest.raises(PyramidError, match=r"contract things\.toml") as caught:
+        parse_contract(path)
+    caught.match(problem)

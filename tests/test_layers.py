@@ -1,0 +1,158 @@
+"""The layers point inward, stages are what `pipeline.py` declares, modules stay readable."""
+
+import ast
+import importlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kpyramid.pipeline import FUNCTIONS, PIPELINE, Stage
+
+PACKAGE = Path(__file__).parent.parent / "etl" / "kpyramid"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+STAGES = PACKAGE / "stages"
+
+# What each module or folder of the package may import from the package, inner layers first.
+# A line names only lines above it, so there are no cycles.
+LAYERS: dict[str, str] = {
+    "errors": "",
+    "keys": "",
+    "pipeline": "errors",
+    "declared": "errors",
+    "contracts": "declared errors keys",
+    "settings": "errors keys",
+    "embeddings": "errors",
+    "extraction": "errors keys settings",
+    "llm": "errors keys settings",
+    "numerics": "",
+    "ontology": "errors",
+    "sources": "errors keys settings",
+    "warehouse": "contracts errors keys",
+    "identity": "declared errors keys",
+    "fingerprints": "contracts identity keys pipeline settings",
+    "stages": "contracts embeddings extraction keys numerics ontology settings sources",
+    "query": (
+        "contracts declared embeddings errors extraction identity keys llm numerics ontology "
+        "settings warehouse"
+    ),
+    "ports": "embeddings extraction fingerprints ontology pipeline settings warehouse",
+    "runs": "errors settings warehouse",
+    "publishing": "contracts fingerprints keys pipeline ports runs stages warehouse",
+    "runner": (
+        "contracts errors fingerprints keys pipeline ports publishing runs sources warehouse"
+    ),
+    "planning": (
+        "contracts errors extraction fingerprints keys pipeline ports runner runs settings "
+        "sources stages warehouse"
+    ),
+    "report": "contracts errors keys pipeline runs warehouse",
+    "build": "errors pipeline ports report runner runs settings warehouse",
+    "__init__": "contracts errors query settings warehouse",
+    "console": "errors pipeline ports query runs",
+    "cli": "build console errors pipeline planning query report runner runs settings warehouse",
+}
+
+HEAVY = ("spacy", "sklearn", "owlready2", "pyarrow", "duckdb", "openai", "numpy", "pydantic")
+RDF_LIBRARIES = {"owlready2", "rdflib", "pyoxigraph", "pyshacl"}
+SHARED_BY_STAGES = {"__init__", "tables", "instances", "proposing"}
+"""Modules in `stages/` that are no stage."""
+
+
+def name_module(path: Path) -> str:
+    return path.relative_to(PACKAGE).as_posix()
+
+
+def find_unit(path: Path) -> str:
+    """The line of `LAYERS` that a file belongs to."""
+    return path.relative_to(PACKAGE).with_suffix("").parts[0]
+
+
+def list_imports(path: Path) -> Iterator[str]:
+    """The dotted names that a file imports, wherever in the file."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{name_module(path)}: relative import"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def list_public_functions(path: Path) -> list[ast.FunctionDef]:
+    body = ast.parse(path.read_text("utf-8")).body
+    return [n for n in body if isinstance(n, ast.FunctionDef) and not n.name.startswith("_")]
+
+
+def test_every_module_has_a_layer() -> None:
+    assert {find_unit(path) for path in MODULES} <= LAYERS.keys()
+
+
+def test_layers_name_only_layers_above_them() -> None:
+    known: set[str] = set()
+    for unit, allowed in LAYERS.items():
+        assert set(allowed.split()) <= known, unit
+        known.add(unit)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_module)
+def test_imports_stay_within_the_allowed_layers(path: Path) -> None:
+    unit = find_unit(path)
+    inner = [name.split(".")[1] for name in list_imports(path) if name.startswith("kpyramid.")]
+    assert set(inner) - {unit} <= set(LAYERS[unit].split())
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_module)
+def test_rdf_libraries_are_imported_by_the_ontology_folder_only(path: Path) -> None:
+    libraries = {name.split(".")[0] for name in list_imports(path)}
+    assert find_unit(path) == "ontology" or not libraries & RDF_LIBRARIES
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_module)
+def test_module_fits_one_reading_and_does_not_print(path: Path) -> None:
+    text = path.read_text("utf-8")
+    assert len(text.splitlines()) <= 400
+    calls = [n.func for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Call)]
+    assert not [f for f in calls if isinstance(f, ast.Name) and f.id == "print"]
+
+
+@pytest.mark.parametrize("module", ["kpyramid.pipeline", "kpyramid.errors"])
+def test_what_a_dag_file_imports_is_cheap(module: str) -> None:
+    code = f"import sys, {module}; print(*(set({HEAVY}) & sys.modules.keys()))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
+def test_stage_modules_are_the_declared_stages() -> None:
+    modules = {path.stem for path in STAGES.glob("*.py")} - SHARED_BY_STAGES
+    assert modules == {stage.name for stage in PIPELINE}
+
+
+@pytest.mark.parametrize("stage", PIPELINE, ids=lambda stage: stage.name)
+def test_stage_has_one_public_function_with_the_declared_parameters(stage: Stage) -> None:
+    functions = list_public_functions(STAGES / f"{stage.name}.py")
+    assert [function.name for function in functions] == ["run"]
+    parameters = functions[0].args
+    assert tuple(p.arg for p in parameters.args) == stage.reads
+    assert {p.arg for p in parameters.kwonlyargs} == set(stage.ports)
+    assert parameters.vararg is None
+    assert parameters.kwarg is None
+
+
+def test_every_table_that_is_read_was_written_by_an_earlier_stage() -> None:
+    written: set[str] = set()
+    for stage in PIPELINE:
+        assert set(stage.reads) <= written, stage.name
+        assert set(stage.shards) <= set(stage.reads), stage.name
+        written |= set(stage.writes)
+
+
+def test_every_port_is_known() -> None:
+    known = {"corpus", "settings", "schema", *(function.name for function in FUNCTIONS)}
+    assert {port for stage in PIPELINE for port in stage.ports} <= known
+
+
+def test_stage_modules_can_be_imported() -> None:
+    for stage in PIPELINE:
+        assert callable(importlib.import_module(f"kpyramid.stages.{stage.name}").run)
