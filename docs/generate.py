@@ -13,8 +13,8 @@ from kpyramid.contracts import Column, Contract, load_contracts
 
 DOCS = Path(__file__).parent
 COMMAND = "make docs"
-COMMON = ("help", "install_completion", "show_completion")
-"""Options that every command line of this kind has."""
+COMMON = ("help",)
+"""Options that every command line has."""
 
 
 def describe_tables() -> str:
@@ -93,13 +93,20 @@ def _describe_command(path: str, command: Any) -> Iterator[str]:
         yield inspect.cleandoc(command.help.split("\f")[0]).strip()
         yield ""
     yield f"`{' '.join([path, *command.collect_usage_pieces(context)])}`"
-    records = [p.get_help_record(context) for p in command.params if p.name not in COMMON]
-    if any(records):
+    shown = [p for p in command.params if p.name not in COMMON]
+    for parameter in shown:
+        if parameter.name == "workers":  # the one default that differs from machine to machine
+            parameter.show_default = "number of processors"
+    records = [record for p in shown if (record := p.get_help_record(context))]
+    if records:
         yield ""
         yield "| argument or option | meaning |"
         yield "|---|---|"
-    for name, meaning in filter(None, records):
-        yield _join_cells([f"`{name}`", " ".join(meaning.split())])
+    for name, meaning in records:
+        yield _join_cells([f"`{name}`", " ".join(meaning.replace("<", "&lt;").split())])
+    if command.epilog:
+        yield ""
+        yield command.epilog
 
 
 def _quote(names: tuple[str, ...]) -> str:

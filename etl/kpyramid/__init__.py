@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 __all__ = ["Answer", "Snapshot", "answer", "open_snapshot"]
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401
+def __getattr__(name: str) -> Any:
     """The public names, loaded when first used: the command line starts fast without them."""
     if name in __all__:
         from kpyramid import query

@@ -79,9 +79,7 @@ def call_stage(
         current = start_run(place, Path(corpus), settings, ref=ref, name=run, order=order)
     else:
         current = open_run(place, run)
-    mark = run_stage(
-        current, name, workers=workers, progress=progress or Silence(), shard=shard
-    )
+    mark = run_stage(current, name, workers=workers, progress=progress or Silence(), shard=shard)
     if name == PIPELINE[-1].name:
         _finish(current, None)
     return mark

@@ -7,13 +7,15 @@ import sys
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
 from kpyramid.errors import InputError, PyramidError
 from kpyramid.pipeline import PIPELINE
+
+if TYPE_CHECKING:
+    from kpyramid.runner import Shard
 
 app = typer.Typer(
     name="kpyramid",
@@ -27,7 +29,15 @@ app = typer.Typer(
 )
 
 StageName = StrEnum("StageName", {stage.name: stage.name for stage in PIPELINE})  # type: ignore[misc]
-StrategyName = StrEnum("StrategyName", {n: n for n in ("polyrag", "kaping", "naive")})  # type: ignore[misc]
+
+
+class StrategyName(StrEnum):
+    """The strategies of `kpyramid.query`, named here so that --help need not load them."""
+
+    polyrag = "polyrag"
+    kaping = "kaping"
+    naive = "naive"
+
 
 CorpusArgument = Annotated[
     Path,
@@ -163,7 +173,9 @@ def snapshots(
 
 @app.command()
 def verify(
-    snapshot: Annotated[str | None, typer.Argument(help="A snapshot id; by default the ref's.")] = None,
+    snapshot: Annotated[
+        str | None, typer.Argument(help="A snapshot id; by default the ref's.")
+    ] = None,
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
     ref: RefOption = "main",
     as_json: JsonOption = False,
@@ -283,7 +295,7 @@ def plan(
     _run(act, verbose=verbose)
 
 
-def _parse_shard(text: str | None) -> object:
+def _parse_shard(text: str | None) -> "Shard | None":
     from kpyramid.runner import Shard
 
     if text is None:
@@ -301,7 +313,7 @@ def _run(act: Callable[[], None], *, verbose: bool) -> None:
     try:
         act()
     except PyramidError as e:
-        Console(stderr=True, soft_wrap=True).print(f"[bold red]Error[/]: ", end="")
+        Console(stderr=True, soft_wrap=True).print("[bold red]Error[/]: ", end="")
         typer.echo(str(e), err=True)
         raise typer.Exit(e.exit_code) from e
     except KeyboardInterrupt:

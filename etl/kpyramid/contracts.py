@@ -121,7 +121,9 @@ class Contract:
 
     def _check_column(self, column: Column, values: pa.ChunkedArray) -> None:
         if column.type == _VECTOR:
-            fits = pa.types.is_fixed_size_list(values.type) and values.type.value_type == pa.float32()
+            fits = (
+                pa.types.is_fixed_size_list(values.type) and values.type.value_type == pa.float32()
+            )
         else:
             fits = values.type == _TYPES[column.type]
         if not fits:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 JsonValue: TypeAlias = (
-    "str | int | float | bool | None | Sequence[JsonValue] | Mapping[str, JsonValue]"
+    "str | int | float | bool | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
 )
 
 ID_DIGITS = 20

@@ -23,7 +23,9 @@ _FREE: Mapping[str, JsonValue] = {
 }
 
 
-def plan_build(corpus: Path, warehouse: Warehouse, settings: Settings) -> list[dict[str, JsonValue]]:
+def plan_build(
+    corpus: Path, warehouse: Warehouse, settings: Settings
+) -> list[dict[str, JsonValue]]:
     """One row per stage: how many rows it has, how many of them are known already.
 
     A stage after the first that has something to compute depends on what that makes: its rows
@@ -52,8 +54,8 @@ def plan_build(corpus: Path, warehouse: Warehouse, settings: Settings) -> list[d
             continue
         if known:
             rows, known = _count_rows(listing, warehouse, settings), False
-        count, cached = rows.get(stage.name), rows.get(f"{stage.name} cached")
-        plan.append({"stage": stage.name, "rows": count, "cached": cached, **_FREE})
+        total, cached = rows.get(stage.name), rows.get(f"{stage.name} cached")
+        plan.append({"stage": stage.name, "rows": total, "cached": cached, **_FREE})
     if all(row["cached"] is not None for row in plan[:-1]):
         plan[-1].update(rows=1, cached=1)
     return plan

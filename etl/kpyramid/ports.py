@@ -147,9 +147,7 @@ def open_splitter(
         for text in texts:
             yield _PIECES.dump_json(tuple(split_text(text, settings.chunk)))
 
-    return CachedFunction(
-        "splitter", warehouse, settings, compute, _PIECES.validate_json, progress
-    )
+    return CachedFunction("splitter", warehouse, settings, compute, _PIECES.validate_json, progress)
 
 
 def open_extractor(

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 
 from kpyramid.contracts import load_contracts
 from kpyramid.fingerprints import describe_settings, fingerprint_stage, identify_resource
@@ -30,9 +31,11 @@ def publish(run: Run, corpus: str, tables: Mapping[str, TableFile]) -> StageMark
     """
     contracts = load_contracts()
     inputs = [read_result(tables[name], contracts[name]) for name in find_stage("publish").reads]
-    members = {f"tables/{name}.parquet": file.path for name, file in tables.items()}
+    files: dict[str, bytes | Path] = {
+        f"tables/{name}.parquet": f.path for name, f in tables.items()
+    }
     texts = stage.run(*inputs, schema=load_schema(run.settings))
-    files = {**members, **{name: text.encode() for name, text in texts.items()}}
+    files |= {name: text.encode() for name, text in texts.items()}
     rows = {name: file.rows for name, file in sorted(tables.items())}
     head = read_head(run.warehouse, run.ref)
     snapshot = write_snapshot(run.warehouse, files, _describe(run, corpus, rows))

@@ -53,8 +53,13 @@ def describe_run(run: Run, marks: tuple[StageMark, ...]) -> dict[str, object]:
         "recomputed": {mark.stage: mark.recomputed for mark in marks},
         "seconds": {mark.stage: mark.seconds for mark in marks},
         "stages": [
-            {"stage": mark.stage, "rows": dict(mark.rows), "recomputed": mark.recomputed,
-             "seconds": mark.seconds, "rejects": sum(mark.rejects.values())}
+            {
+                "stage": mark.stage,
+                "rows": dict(mark.rows),
+                "recomputed": mark.recomputed,
+                "seconds": mark.seconds,
+                "rejects": sum(mark.rejects.values()),
+            }
             for mark in marks
         ],
         "calls": 0,
@@ -85,4 +90,3 @@ def _compare_rows(run: Run, snapshot: str) -> dict[str, int] | None:
         return None
     tables = read_manifest(run.warehouse.snapshots / before)["tables"]
     return {name: entry["rows"] for name, entry in tables.items()}  # type: ignore[union-attr,index,call-overload,misc]
-

@@ -53,4 +53,4 @@ class OnnxEmbedder:
         }
         output = self._session.run(None, {k: v for k, v in feed.items() if k in self._inputs})
         mean = output[0][0].astype(np.float64).mean(axis=0)
-        return (mean / np.linalg.norm(mean)).astype(np.float32)
+        return np.asarray(mean / np.linalg.norm(mean), dtype=np.float32)

@@ -26,7 +26,9 @@ def split_sentences(text: str) -> Iterator[Span]:
     start = 0
     for match in _END.finditer(text):
         stop = match.group().rstrip()
-        if stop == "." and _ABBREVIATION.search(text, max(start, match.start() - 12), match.start() + 1):
+        if stop == "." and _ABBREVIATION.search(
+            text, max(start, match.start() - 12), match.start() + 1
+        ):
             continue
         yield from _trim(text, start, match.end())
         start = match.end()

@@ -34,8 +34,7 @@ def split_text(text: str, settings: ChunkSettings) -> list[Piece]:
     while first < len(sentences):
         last, tokens = first, sentences[first].tokens
         while (
-            last + 1 < len(sentences)
-            and tokens + sentences[last + 1].tokens <= settings.max_tokens
+            last + 1 < len(sentences) and tokens + sentences[last + 1].tokens <= settings.max_tokens
         ):
             last += 1
             tokens += sentences[last].tokens

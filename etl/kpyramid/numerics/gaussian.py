@@ -23,14 +23,12 @@ class Moments:
 
     def __add__(self, other: "Moments") -> "Moments":
         """The moments of both sets of points together."""
-        return Moments(
-            self.count + other.count, self.total + other.total, self.outer + other.outer
-        )
+        return Moments(self.count + other.count, self.total + other.total, self.outer + other.outer)
 
 
 @dataclass(frozen=True, slots=True)
 class Gaussian:
-    """A normal density (PolyRAG Eq. 4), kept as its mean and the Cholesky factor of its covariance."""
+    """A normal density (PolyRAG Eq. 4): its mean, the Cholesky factor of its covariance."""
 
     mean: Array
     cholesky: Array
@@ -59,7 +57,7 @@ def fit_gaussian(moments: Moments, floor: float = 1e-6) -> Gaussian:
     denominator = (n + 1.0) * (alpha - mu**2 / size)
     shrinkage = 1.0 if denominator <= 0.0 else min((alpha + mu**2) / denominator, 1.0)
     shrunk = (1.0 - shrinkage) * covariance + (shrinkage * mu + floor) * np.eye(size)
-    return Gaussian(mean, np.linalg.cholesky(shrunk))
+    return Gaussian(mean, np.asarray(np.linalg.cholesky(shrunk), dtype=np.float64))
 
 
 def score_priority(log_graph: Array, log_ontology: Array) -> Array:

@@ -33,9 +33,7 @@ def find_clusters(
     points = vectors[chosen].astype(np.float64)
     distances = np.clip(1.0 - points @ points.T, 0.0, 2.0)
     np.fill_diagonal(distances, 0.0)
-    result = kmedoids.dynmsc(
-        distances, min(most, len(points) - 1), minimum_k=2, random_state=seed
-    )
+    result = kmedoids.dynmsc(distances, min(most, len(points) - 1), minimum_k=2, random_state=seed)
     medoids = np.sort(chosen[np.asarray(result.medoids, dtype=np.int64)])
     labels = np.argmax(vectors.astype(np.float64) @ vectors[medoids].astype(np.float64).T, axis=1)
     return Clusters(medoids, labels.astype(np.int64))

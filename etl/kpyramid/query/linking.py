@@ -11,9 +11,64 @@ _WORD = re.compile(r"\w+(?:['’.&-]\w+)*\.?")
 _LONGEST_NAME = 10
 """Words; names of entities are seldom longer, and a question of n words costs 10 n look-ups."""
 _ASIDE = frozenset(
-    "a an the of in on at to for from by with and or as is are was were be been being do does did "
-    "have has had it its this that these those there who whom whose what which when where why how "
-    "many much name year date time place kind type term call know".split()
+    [
+        "a",
+        "an",
+        "the",
+        "of",
+        "in",
+        "on",
+        "at",
+        "to",
+        "for",
+        "from",
+        "by",
+        "with",
+        "and",
+        "or",
+        "as",
+        "is",
+        "are",
+        "was",
+        "were",
+        "be",
+        "been",
+        "being",
+        "do",
+        "does",
+        "did",
+        "have",
+        "has",
+        "had",
+        "it",
+        "its",
+        "this",
+        "that",
+        "these",
+        "those",
+        "there",
+        "who",
+        "whom",
+        "whose",
+        "what",
+        "which",
+        "when",
+        "where",
+        "why",
+        "how",
+        "many",
+        "much",
+        "name",
+        "year",
+        "date",
+        "time",
+        "place",
+        "kind",
+        "type",
+        "term",
+        "call",
+        "know",
+    ]
 )
 
 
@@ -61,7 +116,9 @@ def link_question(question: str, index: Mapping[str, tuple[str, ...]]) -> Linked
 
 def _looks_like_name(name: str, start: int) -> bool:
     first = name[:1]
-    return (first.isupper() or first.isdigit()) and (start > 0 or " " in name or name.lower() not in _ASIDE)
+    return (first.isupper() or first.isdigit()) and (
+        start > 0 or " " in name or name.lower() not in _ASIDE
+    )
 
 
 def _find_kind(question: str) -> str:

@@ -24,9 +24,7 @@ def ask_naive(question: str, snapshot: Snapshot, *, chunks: int = 5) -> Answer:
     )
 
 
-def _pick_sentence(
-    question: str, evidence: list[Evidence], snapshot: Snapshot
-) -> Evidence | None:
+def _pick_sentence(question: str, evidence: list[Evidence], snapshot: Snapshot) -> Evidence | None:
     sentences = [
         Evidence(
             item.document_id,

@@ -146,7 +146,9 @@ class Snapshot:
             pc.equal(table["subject_id"], entity_id), pc.equal(table["object_id"], entity_id)
         )
         iris = pa.array([property_iri, prop.inverse_of or property_iri])
-        return list(table.filter(pc.and_kleene(about, pc.is_in(table["property_iri"], iris))).to_pylist())
+        return list(
+            table.filter(pc.and_kleene(about, pc.is_in(table["property_iri"], iris))).to_pylist()
+        )
 
     def evidence(self, fact_id: str) -> list[Evidence]:
         """The places in the documents that support a fact; empty for an unknown id.

@@ -13,7 +13,28 @@ from kpyramid.ontology.schema import OntologyProperty, Schema
 from kpyramid.ontology.store import entity_iri
 from kpyramid.query.linking import LinkedQuestion
 
-_LIGHT = frozenset("be have do a an the of in on at to for from by with as into after".split())
+_LIGHT = frozenset(
+    [
+        "be",
+        "have",
+        "do",
+        "a",
+        "an",
+        "the",
+        "of",
+        "in",
+        "on",
+        "at",
+        "to",
+        "for",
+        "from",
+        "by",
+        "with",
+        "as",
+        "into",
+        "after",
+    ]
+)
 _COVER = 0.75
 """Share of the question's content words that a property must account for."""
 _DATES = frozenset(XSD + name for name in ("date", "gYear", "gYearMonth"))
@@ -49,7 +70,9 @@ def write_queries(question: LinkedQuestion, schema: Schema) -> list[OntologyQuer
 def _try_property(
     question: LinkedQuestion, entity: str, prop: OntologyProperty, schema: Schema
 ) -> Iterator[OntologyQuery]:
-    cover = max(_measure_cover(phrase, question.lemmas) for phrase in (prop.label, *prop.alt_labels))
+    cover = max(
+        _measure_cover(phrase, question.lemmas) for phrase in (prop.label, *prop.alt_labels)
+    )
     if cover < _COVER:
         return
     if _answers(question.asks_for, prop.range, schema):
@@ -81,9 +104,7 @@ def _answers(kind: str, iri: str, schema: Schema) -> bool:
         return kind in {"what", "who"}
     if kind == "what":
         return True
-    types = {
-        t for c in schema.classes if schema.is_subclass(c.iri, iri) for t in c.entity_types
-    }
+    types = {t for c in schema.classes if schema.is_subclass(c.iri, iri) for t in c.entity_types}
     return bool(types & _TYPES[kind])
 
 

@@ -31,7 +31,7 @@ class RefusedError(ValueError):
 
 
 def decode_bytes(data: bytes, fallback: str | None, *, html: bool = False) -> str:
-    """The text, with `\\n` as the only line ending.
+    r"""The text, with `\\n` as the only line ending.
 
     Raises:
         RefusedError: `binary`, `undecodable`.
@@ -45,7 +45,7 @@ def decode_bytes(data: bytes, fallback: str | None, *, html: bool = False) -> st
 
 
 def check_text(text: str) -> str:
-    """The text with `\\n` as the only line ending, when it is text.
+    r"""The text with `\\n` as the only line ending, when it is text.
 
     Raises:
         RefusedError: `binary` for NUL or many control characters, `undecodable` for half of a

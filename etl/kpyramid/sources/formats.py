@@ -15,10 +15,40 @@ from kpyramid.keys import content_id
 from kpyramid.settings import IngestSettings
 from kpyramid.sources.decode import RefusedError, check_text, decode_bytes
 
-_BLOCKS = (
-    "address article aside blockquote br dd div dl dt figcaption footer form h1 h2 h3 h4 h5 h6 "
-    "header hr li main nav ol p pre section table td th tr ul"
-).split()
+_BLOCKS = [
+    "address",
+    "article",
+    "aside",
+    "blockquote",
+    "br",
+    "dd",
+    "div",
+    "dl",
+    "dt",
+    "figcaption",
+    "footer",
+    "form",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "header",
+    "hr",
+    "li",
+    "main",
+    "nav",
+    "ol",
+    "p",
+    "pre",
+    "section",
+    "table",
+    "td",
+    "th",
+    "tr",
+    "ul",
+]
 _UNREAD = ["script", "style", "template", "noscript", "head"]
 
 
@@ -139,7 +169,7 @@ def _read_csv(path: str, data: bytes, settings: IngestSettings) -> Iterator[Reco
     reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
     try:
         for row in reader:
-            extra = row.pop(None, None)  # type: ignore[call-overload]
+            extra = row.pop(None, None)
             if extra is not None:
                 detail = f"line {reader.line_num} has more cells than the header"
                 yield Refusal(f"{path}#line{reader.line_num}", "bad_record", detail)

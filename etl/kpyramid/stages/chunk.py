@@ -26,9 +26,7 @@ def run(documents: pa.Table, *, splitter: Splitter) -> dict[str, pa.Table]:
         for piece in pieces:
             chunks.append(
                 {
-                    "chunk_id": content_id(
-                        "chunk", document_id, piece.start, piece.end
-                    ),
+                    "chunk_id": content_id("chunk", document_id, piece.start, piece.end),
                     "document_id": document_id,
                     "start": piece.start,
                     "end": piece.end,

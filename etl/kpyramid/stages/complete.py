@@ -4,7 +4,7 @@ PolyRAG §III-B: phrases of both layers in one space, a Gaussian per layer, a pr
 k-medoids over the priority region, a proposal per cluster, instances of what is accepted.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -148,9 +148,7 @@ def _propose_properties(
         support = [fact for index in near for fact in groups[phrases[index]]]
         if len(support) < settings.min_support:
             continue
-        row = propose_property(
-            support, groups[phrases[medoid]], weight, settings, schema, embedder
-        )
+        row = propose_property(support, groups[phrases[medoid]], weight, settings, schema, embedder)
         proposals.setdefault(str(row["iri"]), row)
     return list(proposals.values())
 

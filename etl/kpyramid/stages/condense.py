@@ -19,7 +19,6 @@ from kpyramid.settings import CondenseSettings
 from kpyramid.stages.instances import index_phrases
 from kpyramid.stages.tables import Row, build_table, build_vectors, state_facts
 
-
 _Key = tuple[str, str, str, str]
 
 
@@ -51,8 +50,8 @@ def run(
     groups: dict[tuple[object, ...], list[Row]] = defaultdict(list)
     for row in rows:
         anchor = anchor_of.get(_key(row))
-        place = (row["head_id"], row["tail_id"], row["literal"], anchor)
-        groups[place if anchor else (*place, row["relation_id"])].append(row)
+        relation = None if anchor else row["relation_id"]
+        groups[row["head_id"], row["tail_id"], row["literal"], anchor, relation].append(row)
     condensed: list[Row] = []
     for place, group in groups.items():
         anchor = str(place[3]) if place[3] else None
@@ -177,11 +176,8 @@ def _merge(group: Sequence[Row], anchor: str | None, relations: pa.Table) -> Row
         zip(relations["relation_id"].to_pylist(), relations["support"].to_pylist(), strict=True)
     )
     chosen = min(group, key=lambda r: (-support[r["relation_id"]], str(r["relation_id"])))
-    value = chosen["tail_id"] or chosen["literal"]
     return {
-        "condensed_id": content_id(
-            "condensed", chosen["head_id"], chosen["relation_id"], value, chosen["tail_id"] is None
-        ),
+        "condensed_id": content_id("condensed", *_key(chosen)),
         "head_id": chosen["head_id"],
         "relation_id": chosen["relation_id"],
         "tail_id": chosen["tail_id"],

@@ -74,7 +74,7 @@ def _bind_claim(chunk: Mapping[str, int], text: str, spans: Iterable[Span]) -> R
 
 def _bind_fact(chunk: Mapping[str, int], claim_id: str, fact: Fact) -> Row:
     spans = {
-        part: span and _shift(span, chunk["start"])
+        part: _shift(span, chunk["start"]) if span else None
         for part, span in (
             ("head_span", fact.head_span),
             ("relation_span", fact.relation_span),

@@ -78,7 +78,9 @@ def list_facts(
     return facts
 
 
-def _cover(raw: Mapping[str, dict[str, int] | None], claim: list[dict[str, int]]) -> tuple[int, int]:
+def _cover(
+    raw: Mapping[str, dict[str, int] | None], claim: list[dict[str, int]]
+) -> tuple[int, int]:
     """From the first to the last word of a raw triple; the claim's first span where it has none."""
     spans = [s for part in ("head", "relation", "tail") if (s := raw[f"{part}_span"])]
     spans = spans or claim[:1]
@@ -193,9 +195,7 @@ def _merge_support(row: Row, support: list[Fact]) -> Row:
     }
 
 
-def _settle_conflicts(
-    stage: str, rows: list[Row], schema: Schema
-) -> tuple[list[Row], list[Row]]:
+def _settle_conflicts(stage: str, rows: list[Row], schema: Schema) -> tuple[list[Row], list[Row]]:
     groups: dict[tuple[object, object], list[Row]] = defaultdict(list)
     for row in rows:
         groups[row["property_iri"], row["subject_id"]].append(row)
@@ -209,8 +209,8 @@ def _settle_conflicts(
         kept.append(first)
         for row in others:
             detail = (
-                f"{row['property_iri']} is functional; kept {first['object_id'] or first['literal']}"
-                f", not {row['object_id'] or row['literal']}"
+                f"{iri} is functional; kept {first['object_id'] or first['literal']}, "
+                f"not {row['object_id'] or row['literal']}"
             )
             lost.append(
                 make_reject(

@@ -26,7 +26,9 @@ _MOST = 0.8
 
 def says_something(relation: str) -> bool:
     """Whether a relation's normal form carries a meaning of its own."""
-    return relation not in _EMPTY and any(word.isalpha() and len(word) > 2 for word in relation.split())
+    return relation not in _EMPTY and any(
+        word.isalpha() and len(word) > 2 for word in relation.split()
+    )
 
 
 def abstract_phrase(fact: Fact, schema: Schema) -> str:
@@ -91,9 +93,7 @@ def propose_class(
 ) -> Row:
     """The row of `proposals` for a noun that things are said to be; its domain is the parent."""
     parent, share = majority(Counter(_class_of(fact.head_type, schema) for fact in support))
-    existing = next(
-        (c.iri for c in schema.classes if noun in {c.label, *c.alt_labels}), None
-    )
+    existing = next((c.iri for c in schema.classes if noun in {c.label, *c.alt_labels}), None)
     state = "accepted" if share >= settings.accept_score else "open"
     return _make_row(
         "class",

@@ -9,7 +9,7 @@ from kpyramid.extraction.normal import RelationForm, normalise_name, normalise_r
 from kpyramid.keys import content_id
 from kpyramid.stages.tables import Row, build_rejects, build_table, make_reject
 
-_LITERAL_TYPES = frozenset("DATE TIME CARDINAL ORDINAL QUANTITY MONEY PERCENT".split())
+_LITERAL_TYPES = frozenset(["DATE", "TIME", "CARDINAL", "ORDINAL", "QUANTITY", "MONEY", "PERCENT"])
 _NO_NAME = "NOUN"
 """The type of a mention that the entity recogniser does not know; any other type outvotes it."""
 
@@ -33,9 +33,7 @@ def run(mentions: pa.Table, raw_triples: pa.Table) -> dict[str, pa.Table]:
         if reason:
             detail = f"{raw['head']} | {raw['relation']} | {raw['tail']}"
             key = raw["raw_triple_id"]
-            rejects.append(
-                make_reject("resolve", reason, key, detail, chunk_id=raw["chunk_id"])
-            )
+            rejects.append(make_reject("resolve", reason, key, detail, chunk_id=raw["chunk_id"]))
             continue
         form = forms.setdefault(raw["relation"], normalise_relation(raw["relation"]))
         relations[form.key].append(raw["relation"])

@@ -102,9 +102,9 @@ def check_bytes(folder: Path) -> list[str]:
     for line in lines:
         digest, _, name = line.partition("  ")
         listed[name] = digest
-    present = {
-        p.relative_to(folder).as_posix() for p in folder.rglob("*") if not p.is_dir()
-    } - {SUMS}
+    present = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if not p.is_dir()} - {
+        SUMS
+    }
     problems += [f"{name}: is missing" for name in sorted(listed.keys() - present)]
     problems += [f"{name}: is not listed in {SUMS}" for name in sorted(present - listed.keys())]
     problems += [
