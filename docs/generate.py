@@ -4,6 +4,7 @@
 """
 
 import inspect
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -103,7 +104,8 @@ def _describe_command(path: str, command: Any) -> Iterator[str]:
         yield "| argument or option | meaning |"
         yield "|---|---|"
     for name, meaning in records:
-        yield _join_cells([f"`{name}`", " ".join(meaning.replace("<", "&lt;").split())])
+        text = re.sub(r"<(?=[A-Za-z])", "&lt;", " ".join(meaning.split()))
+        yield _join_cells([f"`{name}`", text])
     if command.epilog:
         yield ""
         yield command.epilog

@@ -22,6 +22,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     help="Turns a folder of text into a versioned, checked knowledge pyramid: "
     "ontology, knowledge graph, text.",
     epilog="Exit codes: 0 done, 1 unexpected, 2 usage or settings, 3 input, 4 a gate refused, "
@@ -313,9 +314,13 @@ def _run(act: Callable[[], None], *, verbose: bool) -> None:
     try:
         act()
     except PyramidError as e:
-        Console(stderr=True, soft_wrap=True).print("[bold red]Error[/]: ", end="")
+        typer.secho("Error: ", fg="red", bold=True, nl=False, err=True)
         typer.echo(str(e), err=True)
         raise typer.Exit(e.exit_code) from e
+    except OSError as e:
+        typer.secho("Error: ", fg="red", bold=True, nl=False, err=True)
+        typer.echo(f"{e}. What was finished is kept; mend it and run the command again.", err=True)
+        raise typer.Exit(8) from e
     except KeyboardInterrupt:
         typer.echo("Stopped. What was finished is kept; run the command again to go on.", err=True)
         raise typer.Exit(130) from None

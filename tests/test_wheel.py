@@ -1,0 +1,143 @@
+"""The wheel alone, in an environment of its own and away from the checkout, does the whole job."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CHECKOUT = Path(__file__).parent.parent
+DEMO = CHECKOUT / "examples" / "demo"
+
+pytestmark = pytest.mark.slow
+
+
+def run(*command: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """A finished command that knew nothing of the checkout or the developer's shell."""
+    hidden = ("KPYRAMID_", "PYTHON", "VIRTUAL_ENV", "COV_")
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(hidden)}
+    return subprocess.run(
+        list(map(str, command)),
+        cwd=cwd,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=900,
+    )
+
+
+def require(*command: str | Path, cwd: Path) -> None:
+    done = run(*command, cwd=cwd)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    pip = (sys.executable, "-m", "pip", "-qq")
+    # The build backend is among the development tools: building needs no download.
+    require(*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", folder, CHECKOUT, cwd=folder)
+    (path,) = folder.glob("*.whl")
+    return path
+
+
+@pytest.fixture(scope="module")
+def command(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The installed `kpyramid` command of a clean environment."""
+    folder = tmp_path_factory.mktemp("clean")
+    require(sys.executable, "-m", "venv", folder / "venv", cwd=folder)
+    python = folder / "venv" / "bin" / "python"
+    constraints = CHECKOUT / "constraints.txt"
+    require(python, "-m", "pip", "-qq", "install", "-c", constraints, wheel, cwd=folder)
+    return python.parent / "kpyramid"
+
+
+@pytest.fixture(scope="module")
+def home(command: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a pyramid of the demo corpus at the default place, `warehouse/data`."""
+    folder = tmp_path_factory.mktemp("home")
+    built = read_json(run(command, "build", DEMO / "corpus", "--json", cwd=folder), 0)
+    assert built["rows"]["documents"] > 0
+    assert built["rows"]["condensed"] > 0
+    assert set(built["gates"].values()) == {"pass"}
+    return folder
+
+
+def read_json(done: subprocess.CompletedProcess[str], code: int) -> dict[str, Any]:
+    """The one JSON object on stdout of a command that ended with this code."""
+    assert done.returncode == code, done.stderr[-4000:]
+    assert "Traceback" not in done.stderr
+    value: dict[str, Any] = json.loads(done.stdout)
+    return value
+
+
+def read_question() -> str:
+    with (DEMO / "questions.jsonl").open(encoding="utf-8") as file:
+        question: str = json.loads(next(file))["question"]
+    return question
+
+
+def test_wheel_carries_declarations_model_files_and_the_licence(wheel: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+    for kind, place, ending in (
+        ("schemas", "schemas", "toml"),
+        ("ontology", "ontology", "ttl"),
+        ("views", "warehouse/views", "sql"),
+    ):
+        declared = {path.name for path in (CHECKOUT / place).glob(f"*.{ending}")}
+        assert declared
+        assert {f"kpyramid/_declared/{kind}/{name}" for name in declared} <= names
+    package = {
+        path.relative_to(CHECKOUT / "etl").as_posix()
+        for path in (CHECKOUT / "etl" / "kpyramid").rglob("*")
+        if path.is_file() and path.suffix != ".pyc"
+    }
+    assert {"kpyramid/py.typed", "kpyramid/embeddings/minilm/tokenizer.json"} <= package
+    assert package <= names
+    assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
+
+
+def test_wheel_carries_nothing_else_and_stays_small(wheel: Path) -> None:
+    roots = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
+    assert {root for root in roots if not root.endswith(".dist-info")} == {"kpyramid"}
+    assert wheel.stat().st_size < 5_000_000
+
+
+def test_unchanged_corpus_costs_nothing(command: Path, home: Path) -> None:
+    again = read_json(run(command, "build", DEMO / "corpus", "--json", cwd=home), 0)
+    assert sum(again["recomputed"].values()) == 0
+
+
+def test_built_pyramid_verifies(command: Path, home: Path) -> None:
+    verdict = read_json(run(command, "verify", "--json", cwd=home), 0)
+    assert (verdict["ok"], verdict["problems"]) == (True, [])
+
+
+def test_question_is_answered_with_evidence(command: Path, home: Path) -> None:
+    answer = read_json(run(command, "ask", read_question(), "--json", cwd=home), 0)
+    assert answer["text"]
+    assert answer["evidence"]
+    assert {"document_id", "chunk_id", "start", "end", "text"} <= answer["evidence"][0].keys()
+
+
+def test_missing_corpus_and_unknown_ref_are_input_errors(command: Path, home: Path) -> None:
+    for arguments in (("build", "nowhere"), ("ask", "Who?", "--ref", "nobody")):
+        done = run(command, *arguments, cwd=home)
+        assert done.returncode == 3, done.stderr
+        assert "Traceback" not in done.stderr
+        assert arguments[-1] in done.stderr
+
+
+def test_readme_of_the_warehouse_opens_the_snapshot_in_duckdb(command: Path, home: Path) -> None:
+    readme = (CHECKOUT / "warehouse" / "README.md").read_text("utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+    done = run(command.parent / "python", "-c", code, cwd=home)
+    assert done.returncode == 0, done.stderr
+    assert "source_triples" in done.stdout
