@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -150,9 +151,9 @@ def run_python(environment: Mapping[str, str], *arguments: str) -> str:
     return done.stdout
 
 
-def read_result(output: str) -> dict[str, dict[str, list[object]]]:
+def read_result(output: str) -> dict[str, Any]:
     (line,) = (line for line in output.splitlines() if line.startswith("RESULT "))
-    result: dict[str, dict[str, list[object]]] = json.loads(line.removeprefix("RESULT "))
+    result: dict[str, Any] = json.loads(line.removeprefix("RESULT "))
     return result
 
 

@@ -12,7 +12,7 @@ TEXT = "Ωmega 🚢 sailed. The Vasa sank in 1628 near Stockholm."
 VASA = (TEXT.index("The Vasa"), len(TEXT))
 NAMESPACE = "https://example.org/o#"
 
-RAW = {
+RAW: dict[str, object] = {
     "claim_id": "claim-1",
     "chunk_id": "chunk-1",
     "head": "The Vasa",
@@ -26,7 +26,7 @@ RAW = {
     "confidence": 0.75,
     "producer": "rules",
 }
-INSTANCE = {
+INSTANCE: dict[str, object] = {
     "class_iri": f"{NAMESPACE}Ship",
     "subject_id": "entity-vasa",
     "datatype": None,
@@ -36,7 +36,12 @@ INSTANCE = {
     "end": VASA[1],
     "triple_ids": [],
 }
-REJECT = {"stage": "extract", "row_key": "chunk-2", "document_id": "doc-1", "chunk_id": None}
+REJECT: dict[str, object] = {
+    "stage": "extract",
+    "row_key": "chunk-2",
+    "document_id": "doc-1",
+    "chunk_id": None,
+}
 
 ROWS: Mapping[str, list[dict[str, object]]] = {
     "documents": [

@@ -76,6 +76,7 @@ class CompleteSettings:
     """Completion; `DECISIONS.md` argues the defaults.
 
     `region_share`: share of the facts, highest priority first, that is clustered.
+    `phrases_per_medoid`: bounds the number of medoids; the silhouette chooses below it.
     `member_similarity`: cosine to the medoid from which a phrase belongs to a proposal.
     `min_support`: facts that a proposal needs.
     `accept_score`: share of a proposal's support that agrees on domain and range.
@@ -84,7 +85,7 @@ class CompleteSettings:
 
     dimensions: Count = 16
     region_share: Share = 0.4
-    max_medoids: Annotated[int, Field(ge=2)] = 30
+    phrases_per_medoid: Count = 4
     max_points: Annotated[int, Field(ge=10)] = 4000
     member_similarity: Share = 0.6
     min_support: Count = 5

@@ -10,12 +10,14 @@ from kpyramid.query.types import Answer
 
 @dataclass(frozen=True, slots=True)
 class NearFact:
-    """A condensed triple in words and its cosine with the question."""
+    """A condensed triple in words, the types of its sides, its cosine with the question."""
 
     condensed_id: str
     head: str
+    head_type: str
     relation: str
     tail: str
+    tail_type: str
     cosine: float
 
     @property
@@ -27,9 +29,8 @@ def ask_kaping(question: str, snapshot: Snapshot, *, triples: int = 10) -> Answe
     """The `triples` nearest facts as context; the answer is the nearest one's unnamed side."""
     facts = find_facts(question, snapshot, triples)
     best = f", best cosine {facts[0].cosine:.2f}" if facts else ""
-    return answer_from_facts(
-        facts, snapshot.link(question), snapshot, (f"graph: {len(facts)} facts{best}",)
-    )
+    trace = (f"graph: {len(facts)} facts{best}",)
+    return answer_from_facts(facts, facts, snapshot.link(question), snapshot, trace)
 
 
 def find_facts(question: str, snapshot: Snapshot, k: int) -> list[NearFact]:
@@ -41,25 +42,34 @@ def find_facts(question: str, snapshot: Snapshot, k: int) -> list[NearFact]:
 
 
 def answer_from_facts(
-    facts: list[NearFact], question: LinkedQuestion, snapshot: Snapshot, trace: tuple[str, ...]
+    bearing: list[NearFact],
+    context: list[NearFact],
+    question: LinkedQuestion,
+    snapshot: Snapshot,
+    trace: tuple[str, ...],
 ) -> Answer:
-    """An answer that rests on these facts, the first of them giving its text."""
-    text = _pick_side(facts[0], question) if facts else ""
+    """An answer whose text and evidence come from the bearing facts, the first of them leading."""
+    text = pick_side(bearing[0], question)[0] if bearing else ""
+    places = [place for fact in bearing for place in snapshot.evidence(fact.condensed_id)]
     return Answer(
         text=text,
         choices=(text,) if text else (),
-        context=tuple(fact.statement for fact in facts),
-        layer="graph" if facts else None,
-        evidence=tuple(place for fact in facts for place in snapshot.evidence(fact.condensed_id)),
+        context=tuple(fact.statement for fact in context),
+        layer="graph" if bearing else None,
+        evidence=tuple(dict.fromkeys(places)),
         trace=trace,
     )
 
 
-def _pick_side(fact: NearFact, question: LinkedQuestion) -> str:
-    """The side of a fact that the question does not name; the whole fact when neither is."""
+def pick_side(fact: NearFact, question: LinkedQuestion) -> tuple[str, str | None]:
+    """The side of a fact that the question does not name, with its type.
+
+    The whole fact, without a type, when the question names neither side or both.
+    """
     named = {normalise_name(name) for name in question.names}
-    if normalise_name(fact.head) in named:
-        return fact.tail
-    if normalise_name(fact.tail) in named:
-        return fact.head
-    return fact.statement
+    head, tail = (normalise_name(side) in named for side in (fact.head, fact.tail))
+    if head and not tail:
+        return fact.tail, fact.tail_type
+    if tail and not head:
+        return fact.head, fact.head_type
+    return fact.statement, None

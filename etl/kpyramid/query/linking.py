@@ -71,6 +71,12 @@ _ASIDE = frozenset(
     ]
 )
 
+KIND_TYPES: Mapping[str, frozenset[str]] = {
+    "where": frozenset({"GPE", "LOC", "FAC"}),
+    "who": frozenset({"PERSON", "ORG", "NORP", "GPE"}),
+}
+"""The entity types that can answer a question of a kind."""
+
 
 @dataclass(frozen=True, slots=True)
 class LinkedQuestion:
@@ -90,7 +96,7 @@ class LinkedQuestion:
 def link_question(question: str, index: Mapping[str, tuple[str, ...]]) -> LinkedQuestion:
     """The entities that a question names, longest name first, and what else it says.
 
-    `index` gives the entity ids of a name's normal form.
+    `index` gives the entity ids of a name in the form of `join_words`.
     """
     words = [match.group() for match in _WORD.finditer(question)]
     taken = [False] * len(words)
@@ -100,7 +106,7 @@ def link_question(question: str, index: Mapping[str, tuple[str, ...]]) -> Linked
             if any(taken[start : start + length]):
                 continue
             name = " ".join(words[start : start + length])
-            ids = index.get(normalise_name(name), ())
+            ids = index.get(join_words(name), ())
             if ids and _looks_like_name(name, start):
                 taken[start : start + length] = [True] * length
                 found.append((start, name, ids))
@@ -112,6 +118,11 @@ def link_question(question: str, index: Mapping[str, tuple[str, ...]]) -> Linked
         lemmas=tuple(lemmatise(word) for word in rest if word not in _ASIDE),
         asks_for=_find_kind(question),
     )
+
+
+def join_words(name: str) -> str:
+    """The normal form of a name without punctuation between its words."""
+    return " ".join(_WORD.findall(normalise_name(name)))
 
 
 def _looks_like_name(name: str, start: int) -> bool:

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 from kpyramid.extraction.normal import normalise_name, normalise_relation
 from kpyramid.ontology.names import ENTITY
-from kpyramid.query.kaping import NearFact, answer_from_facts, find_facts
-from kpyramid.query.linking import LinkedQuestion
+from kpyramid.query.kaping import NearFact, answer_from_facts, find_facts, pick_side
+from kpyramid.query.linking import KIND_TYPES, LinkedQuestion
 from kpyramid.query.naive import ask_naive
-from kpyramid.query.snapshot import Snapshot
+from kpyramid.query.snapshot import LITERAL, Snapshot
 from kpyramid.query.sparql_rules import OntologyQuery, write_queries
 from kpyramid.query.types import Answer
 
@@ -43,8 +43,7 @@ def ask_polyrag(
         enough, step = _judge_facts(facts, linked, sufficient)
         trace = (*trace, step)
         if enough or (facts and not text):
-            ordered = [*enough, *(fact for fact in facts if fact not in enough)]
-            return answer_from_facts(ordered, linked, snapshot, trace)
+            return answer_from_facts(enough or facts, facts, linked, snapshot, trace)
     if text:
         lower = ask_naive(question, snapshot, chunks=chunks)
         return replace(lower, trace=(*trace, *lower.trace))
@@ -105,9 +104,9 @@ def _judge_facts(
     asked = set(question.lemmas)
     near = [fact for fact in facts if fact.cosine >= sufficient]
     about = [f for f in near if named & {normalise_name(f.head), normalise_name(f.tail)}]
-    # Nearness alone is fooled by a fact about the right entity that says something else:
-    # the relation has to share a word with the question.
-    saying = [f for f in about if asked & _say(f)]
+    # Nearness alone is fooled by a fact about the right entity that says something else: the
+    # relation has to share a word with the question, and the value to be of the kind asked for.
+    saying = [f for f in about if asked & _say(f) and _fits_kind(f, question)]
     found = f"{len(facts)} facts, best cosine {facts[0].cosine:.2f}"
     if saying:
         return saying, f"graph: {found}; {len(saying)} reach {sufficient} and say what is asked"
@@ -115,6 +114,17 @@ def _judge_facts(
         f"graph: {found}; {len(near)} reach {sufficient}, {len(about)} of them name an entity of "
         "the question, none says what is asked"
     )
+
+
+def _fits_kind(fact: NearFact, question: LinkedQuestion) -> bool:
+    """Whether the side that the question does not name can be what it asks for."""
+    _, kind = pick_side(fact, question)
+    if question.asks_for in {"when", "number"}:
+        return kind == LITERAL
+    if question.asks_for == "what":
+        return True
+    # NOUN: the recogniser could not type the name, which does not speak against it.
+    return kind == "NOUN" or kind in KIND_TYPES[question.asks_for]
 
 
 def _say(fact: NearFact) -> set[str]:

@@ -14,12 +14,11 @@ from kpyramid.contracts import load_contracts
 from kpyramid.embeddings.onnx import OnnxEmbedder
 from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.errors import InputError, IntegrityError
-from kpyramid.extraction.normal import normalise_name
 from kpyramid.identity import identify_embedding
 from kpyramid.keys import JsonValue
 from kpyramid.ontology.schema import Schema, parse_schema
 from kpyramid.ontology.store import OntologyStore
-from kpyramid.query.linking import LinkedQuestion, link_question
+from kpyramid.query.linking import LinkedQuestion, join_words, link_question
 from kpyramid.query.types import Evidence
 from kpyramid.warehouse.layout import open_warehouse
 from kpyramid.warehouse.refs import resolve_ref
@@ -27,6 +26,7 @@ from kpyramid.warehouse.snapshots import read_manifest
 from kpyramid.warehouse.tables import read_table
 
 DEFAULT_WAREHOUSE = "warehouse/data"
+LITERAL = "LITERAL"
 
 
 def open_snapshot(
@@ -131,12 +131,19 @@ class Snapshot:
         table = self.table("entities")
         return dict(zip(table["entity_id"].to_pylist(), table["name"].to_pylist(), strict=True))
 
-    def state_condensed(self, condensed_id: str) -> tuple[str, str, str]:
-        """Head, relation and tail of a condensed triple, in words."""
+    @cached_property
+    def types(self) -> dict[str, str]:
+        """The type of every entity by its id."""
+        table = self.table("entities")
+        return dict(zip(table["entity_id"].to_pylist(), table["type"].to_pylist(), strict=True))
+
+    def state_condensed(self, condensed_id: str) -> tuple[str, str, str, str, str]:
+        """Head, its type, relation, tail, its type (`LITERAL` for a literal), in words."""
         (row,) = self._pick("condensed", {condensed_id})
         (relation,) = self._pick("relations", {row["relation_id"]})
-        tail = self.names[row["tail_id"]] if row["tail_id"] else row["literal"]
-        return self.names[row["head_id"]], relation["name"], tail
+        head, tail = row["head_id"], row["tail_id"]
+        value = (self.names[tail], self.types[tail]) if tail else (row["literal"], LITERAL)
+        return self.names[head], self.types[head], relation["name"], *value
 
     def find_instances(self, property_iri: str, entity_id: str) -> list[dict[str, Any]]:
         """The instances of a property, or of its inverse, that an entity is part of."""
@@ -226,7 +233,7 @@ class Snapshot:
         index: dict[str, list[str]] = {}
         table = self.table("entities")
         for row in table.select(["entity_id", "surface_forms"]).to_pylist():
-            for name in {normalise_name(form) for form in row["surface_forms"]}:
+            for name in {join_words(form) for form in row["surface_forms"]}:
                 index.setdefault(name, []).append(row["entity_id"])
         return {name: tuple(sorted(ids)) for name, ids in index.items()}
 

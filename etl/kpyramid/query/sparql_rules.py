@@ -11,7 +11,7 @@ from kpyramid.extraction.normal import lemmatise, normalise_relation
 from kpyramid.ontology.names import XSD
 from kpyramid.ontology.schema import OntologyProperty, Schema
 from kpyramid.ontology.store import entity_iri
-from kpyramid.query.linking import LinkedQuestion
+from kpyramid.query.linking import KIND_TYPES, LinkedQuestion
 
 _LIGHT = frozenset(
     [
@@ -41,8 +41,6 @@ _DATES = frozenset(XSD + name for name in ("date", "gYear", "gYearMonth"))
 _NUMBERS = frozenset(
     XSD + name for name in ("integer", "decimal", "double", "nonNegativeInteger", "float")
 )
-
-_TYPES = {"where": {"GPE", "LOC", "FAC"}, "who": {"PERSON", "ORG", "NORP"}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +103,7 @@ def _answers(kind: str, iri: str, schema: Schema) -> bool:
     if kind == "what":
         return True
     types = {t for c in schema.classes if schema.is_subclass(c.iri, iri) for t in c.entity_types}
-    return bool(types & _TYPES[kind])
+    return bool(types & KIND_TYPES[kind])
 
 
 def _make_query(

@@ -26,7 +26,6 @@ from kpyramid.stages.instances import (
     state_values,
 )
 from kpyramid.stages.proposing import (
-    abstract_phrase,
     find_class_noun,
     propose_class,
     propose_property,
@@ -129,26 +128,23 @@ def _propose_properties(
     groups: dict[str, list[Fact]] = defaultdict(list)
     for fact in facts:
         if fact.relation not in known and says_something(fact.relation):
-            groups[abstract_phrase(fact, schema)].append(fact)
+            groups[fact.phrase].append(fact)
     phrases = sorted(groups)
     vectors = embedder.embed(phrases)
-    clusters = find_clusters(
-        vectors, most=settings.max_medoids, sample=settings.max_points, seed=settings.seed
-    )
-    # The abstracted subject draws phrases of one class together; that they also say the same
-    # is told by the relation's own words.
-    wordings = embedder.embed([groups[phrase][0].phrase for phrase in phrases])
+    most = max(2, len(phrases) // settings.phrases_per_medoid)
+    clusters = find_clusters(vectors, most=most, sample=settings.max_points, seed=settings.seed)
     proposals: dict[str, Row] = {}
     for number, medoid in enumerate(clusters.medoids):
         near = [
             index
             for index in np.flatnonzero(clusters.labels == number)
-            if float(wordings[index] @ wordings[medoid]) >= settings.member_similarity
+            if float(vectors[index] @ vectors[medoid]) >= settings.member_similarity
         ]
         support = [fact for index in near for fact in groups[phrases[index]]]
         if len(support) < settings.min_support:
             continue
-        row = propose_property(support, groups[phrases[medoid]], weight, settings, schema, embedder)
+        medoid_facts = groups[phrases[medoid]]
+        row = propose_property(support, medoid_facts, weight, settings, schema, embedder)
         proposals.setdefault(str(row["iri"]), row)
     return list(proposals.values())
 

@@ -131,7 +131,7 @@ def induce_values(
 
 
 def _make_value(fact: Fact, prop: OntologyProperty, schema: Schema) -> Row | None:
-    subject = _fit_class(fact.head, fact.head_type, prop.domain, schema)
+    subject = fit_class(fact.head, fact.head_type, prop.domain, schema)
     if subject is None:
         return None
     class_iri, confidence = subject[0], subject[1] * fact.confidence
@@ -142,7 +142,7 @@ def _make_value(fact: Fact, prop: OntologyProperty, schema: Schema) -> Row | Non
         if literal is None:
             return None
     else:
-        value = _fit_class(fact.tail, fact.tail_type, prop.range, schema)
+        value = fit_class(fact.tail, fact.tail_type, prop.range, schema)
         if value is None or object_id is None:
             return None
         confidence *= value[1]
@@ -167,9 +167,7 @@ def _make_value(fact: Fact, prop: OntologyProperty, schema: Schema) -> Row | Non
     }
 
 
-def _fit_class(
-    name: str, entity_type: str, wanted: str, schema: Schema
-) -> tuple[str, float] | None:
+def fit_class(name: str, entity_type: str, wanted: str, schema: Schema) -> tuple[str, float] | None:
     """The class of an entity under a property's domain or range, and how sure that is.
 
     A name that the recogniser could not type takes the class that the property asks for, as

@@ -12,7 +12,7 @@ from kpyramid.ontology.literals import parse_literal
 from kpyramid.ontology.names import THING, XSD
 from kpyramid.ontology.schema import Schema
 from kpyramid.settings import CompleteSettings
-from kpyramid.stages.instances import Fact, majority
+from kpyramid.stages.instances import Fact, fit_class, majority
 from kpyramid.stages.tables import Row
 
 _EMPTY = frozenset({"be", "be a", "have", "do", "include", "make", "become"})
@@ -29,13 +29,6 @@ def says_something(relation: str) -> bool:
     return relation not in _EMPTY and any(
         word.isalpha() and len(word) > 2 for word in relation.split()
     )
-
-
-def abstract_phrase(fact: Fact, schema: Schema) -> str:
-    """`class relation`: the phrase with its subject abstracted to its type."""
-    class_iri = schema.class_for_type(fact.head_type)
-    label = schema.class_by_iri[class_iri].label if class_iri else "thing"
-    return f"{label} {fact.phrase}"
 
 
 def find_class_noun(fact: Fact) -> str | None:
@@ -60,10 +53,11 @@ def propose_property(
     Accepted when enough of the support agrees on domain and range together, and these say
     something: from anything to anything is for a person to decide.
     """
-    domain, _ = majority(Counter(_class_of(fact.head_type, schema) for fact in support))
+    domain = _find_class(Counter(fact.head_type for fact in support), schema)
     range_iri = _find_range(support, schema)
     agreeing = sum(
-        _class_of(fact.head_type, schema) == domain and _fits_range(fact, range_iri, schema)
+        fit_class(fact.head, fact.head_type, domain, schema) is not None
+        and _fits_range(fact, range_iri, schema)
         for fact in support
     )
     label = medoid[0].phrase
@@ -92,9 +86,12 @@ def propose_class(
     schema: Schema,
 ) -> Row:
     """The row of `proposals` for a noun that things are said to be; its domain is the parent."""
-    parent, share = majority(Counter(_class_of(fact.head_type, schema) for fact in support))
+    parent = _find_class(Counter(fact.head_type for fact in support), schema)
+    fitting = sum(
+        fit_class(fact.head, fact.head_type, parent, schema) is not None for fact in support
+    )
     existing = next((c.iri for c in schema.classes if noun in {c.label, *c.alt_labels}), None)
-    state = "accepted" if share >= settings.accept_score else "open"
+    state = "accepted" if fitting >= settings.accept_score * len(support) else "open"
     return _make_row(
         "class",
         existing or _make_iri(noun, schema),
@@ -134,8 +131,13 @@ def _make_row(
     }
 
 
-def _class_of(entity_type: str, schema: Schema) -> str:
-    return schema.class_for_type(entity_type) or THING
+def _find_class(types: Counter[str], schema: Schema) -> str:
+    """The class that most of the typed entities have; owl:Thing when none is typed.
+
+    Entities without a type say nothing: whether they fit is judged by `fit_class` as for seeds.
+    """
+    classes = Counter({t: n for t, n in types.items() if schema.class_for_type(t) is not None})
+    return schema.class_for_type(majority(classes)[0]) or THING if classes else THING
 
 
 def _find_range(support: Sequence[Fact], schema: Schema) -> str:
@@ -146,16 +148,14 @@ def _find_range(support: Sequence[Fact], schema: Schema) -> str:
             if parsed >= _MOST * len(literals):
                 return XSD + name
         return XSD + "string"
-    tails = Counter(_class_of(fact.tail_type, schema) for fact in support if fact.tail_id)
-    return majority(tails)[0]
+    return _find_class(Counter(fact.tail_type for fact in support if fact.tail_id), schema)
 
 
 def _fits_range(fact: Fact, range_iri: str, schema: Schema) -> bool:
     if range_iri.startswith(XSD):
         return parse_literal(fact.tail, range_iri) is not None
-    return fact.tail_id is not None and schema.is_subclass(
-        _class_of(fact.tail_type, schema), range_iri
-    )
+    fits = fit_class(fact.tail, fact.tail_type, range_iri, schema)
+    return fact.tail_id is not None and fits is not None
 
 
 def _find_alias(
