@@ -15,7 +15,8 @@ from kpyramid.warehouse.layout import open_warehouse
 
 TEXTS = {
     "ada.txt": "Ada Lovelace was born in London on 10 December 1815. She was a mathematician.",
-    "mill.txt": "The Harlow Brewing Company was founded by John Harlow in 1871. It owns a mill for barley.",
+    "mill.txt": "The Harlow Brewing Company was founded by John Harlow in 1871. "
+    "It owns a mill for barley.",
     "hill.txt": "Brent Tor is a hill in Devon. Its elevation is 330 metres. "
     "Granite crosses mark the path that pilgrims took to the chapel on its summit.",
 }
@@ -100,7 +101,7 @@ def test_an_odd_question_gets_an_answer_from_the_text_or_none(
 def test_an_empty_question_and_an_unknown_strategy_are_refused(snapshot: Snapshot) -> None:
     with pytest.raises(InputError, match="empty"):
         answer(" \n", snapshot)
-    with pytest.raises(InputError, match="unknown strategy 'magic'.*polyrag"):
+    with pytest.raises(InputError, match=r"unknown strategy 'magic'.*polyrag"):
         answer("Who?", snapshot, "magic")
     with pytest.raises(InputError, match="chunky"):
         answer("Who?", snapshot, "naive", chunky=3)

@@ -7,7 +7,7 @@ a question that says more than that is for the layers below.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kpyramid.extraction.normal import lemmatise, normalise_relation
+from kpyramid.extraction.normal import normalise_relation
 from kpyramid.ontology.names import XSD
 from kpyramid.ontology.schema import OntologyProperty, Schema
 from kpyramid.ontology.store import entity_iri
@@ -82,8 +82,7 @@ def _try_property(
 
 def _measure_cover(phrase: str, words: Sequence[str]) -> float:
     """Share of the question's words that the phrase says; 0 unless it says nothing else."""
-    form = normalise_relation(phrase).lemmas
-    said = {lemmatise(word) for word in form} - _LIGHT
+    said = set(normalise_relation(phrase).lemmas) - _LIGHT
     asked = set(words) - _LIGHT
     if not said or not asked or not said <= asked:
         return 0.0
