@@ -73,7 +73,7 @@ _ASIDE = frozenset(
 
 KIND_TYPES: Mapping[str, frozenset[str]] = {
     "where": frozenset({"GPE", "LOC", "FAC"}),
-    "who": frozenset({"PERSON", "ORG", "NORP", "GPE"}),
+    "who": frozenset({"PERSON", "ORG", "NORP"}),
 }
 """The entity types that can answer a question of a kind."""
 

@@ -118,13 +118,14 @@ def _judge_facts(
 
 def _fits_kind(fact: NearFact, question: LinkedQuestion) -> bool:
     """Whether the side that the question does not name can be what it asks for."""
-    _, kind = pick_side(fact, question)
+    side, kind = pick_side(fact, question)
     if question.asks_for in {"when", "number"}:
         return kind == LITERAL
     if question.asks_for == "what":
         return True
-    # NOUN: the recogniser could not type the name, which does not speak against it.
-    return kind == "NOUN" or kind in KIND_TYPES[question.asks_for]
+    if kind == "NOUN":  # the recogniser could not type it: it fits when it is written as a name
+        return side[:1].isupper()
+    return kind in KIND_TYPES[question.asks_for]
 
 
 def _say(fact: NearFact) -> set[str]:

@@ -102,7 +102,8 @@ def _answers(kind: str, iri: str, schema: Schema) -> bool:
     if kind == "what":
         return True
     types = {t for c in schema.classes if schema.is_subclass(c.iri, iri) for t in c.entity_types}
-    return bool(types & KIND_TYPES[kind])
+    # Countries are agents too: `where` wants a class of places only.
+    return types <= KIND_TYPES[kind] if kind == "where" else bool(types & KIND_TYPES[kind])
 
 
 def _make_query(

@@ -1,7 +1,7 @@
 """Bytes to text, by one rule.
 
-A byte order mark decides. Else a charset that an HTML page declares. Else strict UTF-8. Else the
-fallback encoding of the settings, when there is one. Otherwise the bytes are refused, with the
+A byte order mark decides. Else a charset that an HTML page declares (a page whose declaration
+can be read byte by byte is not UTF-16, whatever it says). Else strict UTF-8. Else the fallback encoding of the settings, when there is one. Otherwise the bytes are refused, with the
 offset of the first bad one: a guess would put wrong characters into every fact.
 """
 
@@ -16,6 +16,16 @@ _MARKS = (  # UTF-32 first: its little-endian mark begins with UTF-16's
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _DECLARED = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_:.-]{2,40})", re.I)
+_NO_CHARSET = (
+    "utf-16",
+    "utf-32",
+    "utf-7",
+    "idna",
+    "punycode",
+    "unicode-escape",
+    "raw-unicode-escape",
+)
+"""Codecs of Python that no readable page is written in; browsers take such names for UTF-8 too."""
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _MOST_CONTROL = 0.02
 """Share of control characters from which a file counts as binary; real text has next to none."""
@@ -39,7 +49,7 @@ def decode_bytes(data: bytes, fallback: str | None, *, html: bool = False) -> st
     encoding = _find_encoding(data, html=html)
     try:
         text = data.decode(encoding)
-    except (UnicodeDecodeError, LookupError) as e:
+    except (UnicodeError, LookupError) as e:
         text = _decode_fallback(data, fallback, e)
     return check_text(text)
 
@@ -68,7 +78,15 @@ def _find_encoding(data: bytes, *, html: bool) -> str:
         if data.startswith(mark):
             return encoding
     declared = _DECLARED.search(data[:4096]) if html else None
-    return declared[1].decode("ascii") if declared else "utf-8"
+    name = declared[1].decode("ascii") if declared else "utf-8"
+    return "utf-8" if _find_codec(name).startswith(_NO_CHARSET) else name
+
+
+def _find_codec(name: str) -> str:
+    try:
+        return codecs.lookup(name).name.replace("_", "-")
+    except LookupError:
+        return name
 
 
 def _decode_fallback(data: bytes, fallback: str | None, cause: Exception) -> str:
@@ -77,7 +95,7 @@ def _decode_fallback(data: bytes, fallback: str | None, cause: Exception) -> str
     if fallback is not None:
         try:
             return data.decode(fallback)
-        except (UnicodeDecodeError, LookupError) as e:
+        except (UnicodeError, LookupError) as e:
             raise RefusedError("undecodable", f"not UTF-8, and as {fallback}: {e}") from e
     where = f" at byte {cause.start}" if isinstance(cause, UnicodeDecodeError) else ""
     raise RefusedError(

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.parquet as pq
 from bs4 import BeautifulSoup
+from bs4.element import PreformattedString
 from markdown_it import MarkdownIt
 
 from kpyramid.keys import content_id
@@ -50,6 +51,8 @@ _BLOCKS = [
     "ul",
 ]
 _UNREAD = ["script", "style", "template", "noscript", "head"]
+_MARKDOWN = {"maxNesting": 100}
+"""Levels of quotes and lists; the preset drops what lies deeper than 20 without a word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +122,9 @@ def _read_text(path: str, data: bytes, settings: IngestSettings) -> Iterator[Rec
 
 
 def _read_markdown(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record]:
-    page = MarkdownIt("commonmark").render(decode_bytes(data, settings.fallback_encoding))
+    page = MarkdownIt("commonmark", _MARKDOWN).render(
+        decode_bytes(data, settings.fallback_encoding)
+    )
     soup = BeautifulSoup(page, "html.parser")
     heading = soup.find("h1")
     yield Record(path, _flatten_page(soup), heading.get_text() if heading else None)
@@ -137,7 +142,9 @@ def _flatten_page(soup: BeautifulSoup) -> str:
     for tag in soup.find_all(_UNREAD):
         tag.decompose()
     for text in soup.find_all(string=True):
-        if text.find_parent("pre") is None:
+        if isinstance(text, PreformattedString):  # comment, doctype, processing instruction
+            text.extract()
+        elif text.find_parent("pre") is None:
             text.replace_with(" ".join(f"|{text}|".split())[1:-1])
     for tag in soup.find_all(_BLOCKS):
         tag.insert_before("\n")
@@ -157,7 +164,7 @@ def _read_jsonl(path: str, data: bytes, settings: IngestSettings) -> Iterator[Re
             yield Refusal(f"{path}#line{number}", "bad_json", f"line {number}: {e}")
             continue
         if isinstance(row, dict):
-            yield _make_record(path, row, settings)
+            yield _make_record(path, number, row, settings)
         else:
             detail = f"line {number} holds {type(row).__name__}, not an object with a text field"
             yield Refusal(f"{path}#line{number}", "bad_record", detail)
@@ -174,7 +181,7 @@ def _read_csv(path: str, data: bytes, settings: IngestSettings) -> Iterator[Reco
                 detail = f"line {reader.line_num} has more cells than the header"
                 yield Refusal(f"{path}#line{reader.line_num}", "bad_record", detail)
             else:
-                yield _make_record(path, row, settings)
+                yield _make_record(path, reader.line_num, row, settings)
     except csv.Error as e:
         line = reader.line_num
         yield Refusal(f"{path}#line{line}", "bad_csv", f"line {line}: {e}; the rest is unread")
@@ -183,20 +190,24 @@ def _read_csv(path: str, data: bytes, settings: IngestSettings) -> Iterator[Reco
 def _read_parquet(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record | Refusal]:
     try:
         rows = pq.read_table(pa.BufferReader(data)).to_pylist()
-    except (pa.ArrowException, OSError) as e:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as e:
         raise RefusedError("bad_parquet", str(e)) from e
-    for row in rows:
-        yield _make_record(path, row, settings)
+    for number, row in enumerate(rows, 1):
+        yield _make_record(path, number, row, settings)
 
 
 def _make_record(
-    path: str, row: Mapping[str, object], settings: IngestSettings
+    path: str, number: int, row: Mapping[str, object], settings: IngestSettings
 ) -> Record | Refusal:
     """A record from a row of named fields; what has no place of its own is metadata.
 
     Without an id field the source is named by the row's content, so that inserting a row
-    above does not rename the ones below.
+    above does not rename the ones below. `number` places a row that has no valid name.
     """
+    try:
+        check_text(_as_text(dict(row)))
+    except RefusedError as e:
+        return Refusal(f"{path}#line{number}", e.reason, f"line {number}: {e.detail}")
     fields = {name: value for name, value in row.items() if value is not None}
     identifier = _take(fields, settings.id_fields)
     plain = {name: _as_text(value) for name, value in fields.items()}
