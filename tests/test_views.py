@@ -1,12 +1,15 @@
 """Every view runs on tables of our contracts and says what its first line promises."""
 
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
-import duckdb
 import pytest
 
 from kpyramid.contracts import load_contracts
 from kpyramid.declared import locate_declarations
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 TEXT = "Ωmega 🚢 sailed. The Vasa sank in 1628 near Stockholm."
 VASA = (TEXT.index("The Vasa"), len(TEXT))
@@ -139,7 +142,10 @@ for _triple, _raw in zip(ROWS["triples"], ("raw-1", "raw-2"), strict=True):
 
 
 @pytest.fixture
-def database() -> Iterator[duckdb.DuckDBPyConnection]:
+def database() -> Iterator["DuckDBPyConnection"]:
+    # Imported at the top it would report leaked types after a run with hypothesis tests.
+    import duckdb
+
     with duckdb.connect() as connection:
         for name, rows in ROWS.items():
             connection.register(name, load_contracts()[name].build(rows))
@@ -148,17 +154,17 @@ def database() -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
-def fetch(database: duckdb.DuckDBPyConnection, query: str) -> list[tuple[object, ...]]:
+def fetch(database: "DuckDBPyConnection", query: str) -> list[tuple[object, ...]]:
     return database.execute(query).fetchall()
 
 
-def test_facts_have_names_and_count_their_triples(database: duckdb.DuckDBPyConnection) -> None:
+def test_facts_have_names_and_count_their_triples(database: "DuckDBPyConnection") -> None:
     rows = fetch(database, "SELECT * EXCLUDE condensed_id FROM facts")
     assert rows == [("Vasa", "sank near", "Stockholm", f"{NAMESPACE}place", 2)]
 
 
 def test_evidence_quotes_the_document_by_code_points(
-    database: duckdb.DuckDBPyConnection,
+    database: "DuckDBPyConnection",
 ) -> None:
     rows = fetch(database, 'SELECT triple_id, tail, source, "start", "end", text FROM evidence')
     quote = TEXT[slice(*VASA)]
@@ -168,7 +174,7 @@ def test_evidence_quotes_the_document_by_code_points(
     ]
 
 
-def test_rejects_are_counted_by_reason(database: duckdb.DuckDBPyConnection) -> None:
+def test_rejects_are_counted_by_reason(database: "DuckDBPyConnection") -> None:
     rows = fetch(database, "FROM rejects_by_reason")
     assert rows == [
         ("extract", "no_fact", 2, 1, "chunk-2", "first"),
@@ -176,7 +182,7 @@ def test_rejects_are_counted_by_reason(database: duckdb.DuckDBPyConnection) -> N
     ]
 
 
-def test_individuals_have_local_names(database: duckdb.DuckDBPyConnection) -> None:
+def test_individuals_have_local_names(database: "DuckDBPyConnection") -> None:
     rows = fetch(database, "SELECT subject, class, property, value FROM individuals")
     assert rows == [("Vasa", "Ship", None, None), ("Vasa", "Ship", "place", "Stockholm")]
 

@@ -32,6 +32,7 @@ def build(
     *,
     ref: str = "main",
     order: str | None = None,
+    allow_shrink: bool = False,
     workers: int = 1,
     progress: Progress | None = None,
 ) -> BuildOutcome:
@@ -41,7 +42,7 @@ def build(
         GateError: a gate refused; the snapshot is kept and the ref stays.
         PyramidError: any other expected failure; run again to go on where it stopped.
     """
-    run = start_run(warehouse, corpus, settings, ref=ref, order=order)
+    run = start_run(warehouse, corpus, settings, ref=ref, order=order, allow_shrink=allow_shrink)
     marks = tuple(
         run_stage(run, stage.name, workers=workers, progress=progress or Silence())
         for stage in PIPELINE
@@ -60,6 +61,7 @@ def call_stage(
     settings_file: str | None = None,
     ref: str = "main",
     order: str | None = None,
+    allow_shrink: bool = False,
     workers: int = 1,
     shard: Shard | None = None,
     progress: Progress | None = None,
@@ -76,7 +78,15 @@ def call_stage(
         if corpus is None:
             raise InputError(f"stage {name} starts a run: give it --corpus FOLDER")
         settings = load_settings(Path(settings_file) if settings_file else None)
-        current = start_run(place, Path(corpus), settings, ref=ref, name=run, order=order)
+        current = start_run(
+            place,
+            Path(corpus),
+            settings,
+            ref=ref,
+            name=run,
+            order=order,
+            allow_shrink=allow_shrink,
+        )
     else:
         current = open_run(place, run)
     mark = run_stage(current, name, workers=workers, progress=progress or Silence(), shard=shard)

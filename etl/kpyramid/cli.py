@@ -71,6 +71,12 @@ OrderOption = Annotated[
         "by default the time of the build."
     ),
 ]
+ShrinkOption = Annotated[
+    bool,
+    typer.Option(
+        "--allow-shrink", help="Publish a corpus that is empty or far smaller than the last one."
+    ),
+]
 
 DEFAULT_WAREHOUSE = "warehouse/data"
 WORKERS = os.cpu_count() or 1
@@ -83,6 +89,7 @@ def build(
     ref: RefOption = "main",
     settings: SettingsOption = None,
     order: OrderOption = None,
+    allow_shrink: ShrinkOption = False,
     workers: WorkersOption = WORKERS,
     as_json: JsonOption = False,
     verbose: VerboseOption = False,
@@ -108,6 +115,7 @@ def build(
                 load_settings(settings),
                 ref=ref,
                 order=order,
+                allow_shrink=allow_shrink,
                 workers=workers,
                 progress=progress,
             )
@@ -219,6 +227,7 @@ def stage(
     ref: RefOption = "main",
     settings: SettingsOption = None,
     order: OrderOption = None,
+    allow_shrink: ShrinkOption = False,
     shard: Annotated[
         str | None,
         typer.Option(
@@ -233,7 +242,7 @@ def stage(
 ) -> None:
     """Run one stage of a build: what a scheduler calls, task by task.
 
-    `ref`, `settings` and `order` are given to stage ingest, which notes them for the others.
+    `ref`, `settings`, `order` and `allow-shrink` are given to stage ingest, which notes them.
     """
 
     def act() -> None:
@@ -249,6 +258,7 @@ def stage(
                 settings_file=str(settings) if settings else None,
                 ref=ref,
                 order=order,
+                allow_shrink=allow_shrink,
                 workers=workers,
                 shard=_parse_shard(shard),
                 progress=progress,

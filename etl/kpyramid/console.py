@@ -18,6 +18,8 @@ from kpyramid.runs import StageMark
 
 _out = Console(soft_wrap=True, highlight=False)
 _MOST_EVIDENCE = 5
+_MOST_REASONS = 6
+_WIDE = 100
 
 
 class _StageBars:
@@ -76,9 +78,7 @@ def print_build(report: Mapping[str, Any], run: Path, warehouse: Path) -> None:
             f"{stage['seconds']:.2f}",
         )
     _out.print(table)
-    for stage, reasons in report["rejects"].items():
-        listed = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
-        _out.print(f"Rejected by {stage}: {listed}.")
+    _print_rejects(report)
     for name, verdict in report["gates"].items():
         _out.print(f"Gate {name}: {escape(verdict)}.")
     moved = {"yes": "moved to it", "unchanged": "is at it already: nothing changed"}
@@ -86,6 +86,27 @@ def print_build(report: Mapping[str, Any], run: Path, warehouse: Path) -> None:
     _out.print(f"Snapshot {report['snapshot']}; ref {report['ref']} {state}.")
     _out.print(f"It lies in {escape(str(warehouse / 'snapshots' / report['snapshot']))}")
     _out.print(f"Report: {escape(str(run / 'report.html'))}")
+
+
+def _print_rejects(report: Mapping[str, Any]) -> None:
+    """The most frequent reasons, each with an example; the report has them all."""
+    counts = [
+        (count, stage, reason)
+        for stage, reasons in report["rejects"].items()
+        for reason, count in reasons.items()
+    ]
+    if not counts:
+        return
+    _out.print("Rejected, with an example each:")
+    for count, stage, reason in sorted(counts, reverse=True)[:_MOST_REASONS]:
+        example = " ".join(report["examples"][f"{stage}: {reason}"][0].split())
+        shown = example if len(example) <= _WIDE else f"{example[:_WIDE]}…"
+        _out.print(f"  {count:5} {stage}: {reason.replace('_', ' ')} — {escape(shown)}")
+    if len(counts) > _MOST_REASONS:
+        rest = len(counts) - _MOST_REASONS
+        _out.print(
+            f"  and {rest} rarer reasons; the report has them, the table `rejects` every row"
+        )
 
 
 def print_stage(mark: StageMark) -> None:

@@ -35,7 +35,12 @@ def identify_resource(resource: str, settings: Settings) -> Identity:
 
 
 def describe_settings(section: str, settings: Settings) -> dict[str, JsonValue]:
-    """A section's settings without paths of this machine."""
+    """A section's settings without paths of this machine.
+
+    None for publish: its gates judge a snapshot and do not shape it.
+    """
+    if section == "publish":
+        return {}
     hidden = _PORTABLE.get(section)
     return {k: v for k, v in settings.section(section).items() if k != hidden}
 

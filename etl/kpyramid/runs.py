@@ -24,6 +24,7 @@ class Run:
     settings: Settings
     ref: str
     order: str
+    allow_shrink: bool = False
 
     @property
     def folder(self) -> Path:
@@ -56,11 +57,13 @@ def start_run(
     ref: str,
     name: str | None = None,
     order: str | None = None,
+    allow_shrink: bool = False,
 ) -> Run:
     """A new run, or the one of that name with its finished stages.
 
     `order` is the logical key that a ref moves forward by; by default the time, but never
     before HEAD, so that a clock set back does not keep a manual build from publishing.
+    `allow_shrink` lets a corpus publish that is far smaller than HEAD's, or empty.
 
     Raises:
         InputError: a run of that name was started with another corpus, ref or settings.
@@ -78,13 +81,14 @@ def start_run(
                 "give this one another name"
             )
         return known
-    run = Run(warehouse, name, corpus.absolute(), settings, ref, order)
+    run = Run(warehouse, name, corpus.absolute(), settings, ref, order, allow_shrink)
     record = {
         "run": name,
         "corpus": str(run.corpus),
         "settings": asdict(settings),
         "ref": ref,
         "order": order,
+        "allow_shrink": allow_shrink,
         "started": now.isoformat(timespec="seconds"),
         "git_sha": _read_git_sha(),
     }
@@ -109,7 +113,8 @@ def open_run(warehouse: Warehouse, name: str) -> Run:
         record = json.loads(path.read_bytes())
         settings = check_settings(record["settings"], {"file": str(path)})
         corpus = Path(record["corpus"])
-        return Run(warehouse, name, corpus, settings, record["ref"], record["order"])
+        order, shrink = record["order"], record["allow_shrink"]
+        return Run(warehouse, name, corpus, settings, record["ref"], order, shrink)
     except (OSError, ValueError, KeyError, TypeError) as e:
         raise IntegrityError(f"run record {path} cannot be read: {e!r}") from e
 

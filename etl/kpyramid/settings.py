@@ -32,6 +32,15 @@ class IngestSettings:
     title_fields: tuple[str, ...] = ("title", "name", "heading")
     id_fields: tuple[str, ...] = ("id", "_id", "doc_id")
 
+    @model_validator(mode="after")
+    def _fallback_is_known(self) -> "IngestSettings":
+        if self.fallback_encoding is not None:
+            try:
+                b"".decode(self.fallback_encoding)
+            except (LookupError, ValueError) as e:
+                raise ValueError(f"fallback_encoding: {e}") from e
+        return self
+
 
 @dataclass(frozen=True, config=_STRICT)
 class ChunkSettings:

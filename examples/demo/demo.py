@@ -11,7 +11,7 @@ HERE = Path(__file__).parent
 QUESTIONS = (
     ("When was Franc Rode born?", "a value that the ontology holds"),
     ("What is the elevation of Greencreek?", "a fact that only the graph holds"),
-    ("Which church is the mother church of the Society of Jesus?", "left to the text"),
+    ("Where did Hayek acquire his doctorates?", "left to the text"),
 )
 
 

@@ -38,7 +38,9 @@ class Corpus:
         """
         for path, digest in self.files:
             if digest is None:
-                yield SourceFile(path, b"", "it is no regular file, or may not be read")
+                yield SourceFile(
+                    path, b"", "no regular file, not readable, or its name is not UTF-8"
+                )
                 continue
             data = (self.root / path).read_bytes()
             if hash_bytes(data) != digest:
@@ -55,7 +57,7 @@ def list_corpus(location: Path) -> Corpus:
         InputError: it does not exist, or holds no file.
     """
     if location.is_file():
-        return Corpus(location.parent, [(location.name, _hash_file(location))])
+        return Corpus(location.parent, [_list_file(location.parent, location.name)])
     if not location.is_dir():
         raise InputError(f"corpus {location} does not exist; give a folder of text or one file")
     paths = sorted(
@@ -65,7 +67,13 @@ def list_corpus(location: Path) -> Corpus:
     )
     if not paths:
         raise InputError(f"corpus {location} has no file in it; README.md lists the formats")
-    return Corpus(location, [(path, _hash_file(location / path)) for path in paths])
+    return Corpus(location, [_list_file(location, path) for path in paths])
+
+
+def _list_file(root: Path, path: str) -> tuple[str, str | None]:
+    """Its name and hash; a name that is not UTF-8 is escaped, and its file not read."""
+    name = path.encode("utf-8", "backslashreplace").decode("utf-8")
+    return name, _hash_file(root / path) if name == path else None
 
 
 def _is_hidden(path: Path) -> bool:
