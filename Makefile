@@ -19,7 +19,7 @@ CI := $(VENV)/.installed-ci
 DECLARED := pyproject.toml constraints.txt
 
 .PHONY: help install install-core install-ci demo test test-slow check check-format lint types \
-	layers check-docs format docs bench constraints clean
+	layers check-docs format docs versions bench constraints clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[36m%-13s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,6 +61,9 @@ format: $(DEV)  ## Format the code and mend what lint can mend
 docs: $(DEV)  ## Generate docs/tables.md and docs/cli.md
 	$(BIN)/python docs/generate.py
 
+versions: $(DEV)  ## Record the code that each stage's version stands for
+	PYTHONPATH=. $(BIN)/python tests/stage_versions.py
+
 bench: $(DEV)  ## Run the measurements of benchmarks/ that are there
 	@set -e; found=; for script in benchmarks/*.py; do \
 		[ -e "$$script" ] || continue; found=yes; echo "== $$script"; $(BIN)/python "$$script"; \
@@ -68,14 +71,15 @@ bench: $(DEV)  ## Run the measurements of benchmarks/ that are there
 
 constraints: pyproject.toml  ## Resolve all extras anew and pin them in constraints.txt
 	@echo "Resolving all extras in a fresh environment, about 3 minutes ..."
-	@set -e; folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; \
+	@set -e -o pipefail; folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; \
 		$(PYTHON) -m venv "$$folder/venv"; \
 		"$$folder/venv/bin/python" -m pip -qq install '.[airflow,dev]'; \
 		{ echo "# Every distribution that core and all extras resolve to on Python 3.11."; \
 		  echo "# Made by \`make constraints\`; do not edit."; \
 		  "$$folder/venv/bin/python" -m pip freeze --exclude kpyramid \
-			| sed -E 's/^([^=]+==[^+]+)\+[a-z0-9.]+$$/\1/' | LC_ALL=C sort -f; } > constraints.txt
-	@! grep -nE '@|://|^-' constraints.txt || { echo "constraints.txt names a place" >&2; exit 1; }
+			| sed -E 's/^([^=]+==[^+]+)\+[a-z0-9.]+$$/\1/' | LC_ALL=C sort -f; } > "$$folder/pins"; \
+		if grep -nE '@|://|^-' "$$folder/pins"; then echo "a pin names a place" >&2; exit 1; fi; \
+		cp "$$folder/pins" constraints.txt
 
 clean:  ## Remove the environment and everything that tools left; warehouse/data stays
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -27,7 +27,10 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class InstanceStatement:
-    """An instance of a class, and with `property_iri` its value: `object_iri` or `literal`."""
+    """An instance of a class, and with `property_iri` its value: `object_iri` or `literal`.
+
+    `source_iri` is the chunk that supports it; the subject is stated to be derived from it (PROV-O).
+    """
 
     subject_iri: str
     property_iri: str | None
@@ -37,10 +40,11 @@ class InstanceStatement:
     datatype: str | None
     subject_label: str
     object_label: str | None = None
+    source_iri: str | None = None
 
 
 def entity_iri(entity_id: str) -> str:
-    """The IRI of an entity, made of its id alone: labels change and carry any character."""
+    """The IRI of an entity or a chunk, made of its id alone: labels change, with any character."""
     return n.ENTITY + quote(entity_id, safe="")
 
 
@@ -66,6 +70,8 @@ def _list_triples(row: InstanceStatement) -> Iterator[ox.Triple]:
     yield ox.Triple(subject, label, ox.Literal(row.subject_label))
     if row.object_iri is not None and row.object_label is not None:
         yield ox.Triple(make_iri(row.object_iri), label, ox.Literal(row.object_label))
+    if row.source_iri is not None:
+        yield ox.Triple(subject, make_iri(n.DERIVED_FROM), make_iri(row.source_iri))
     value = _make_value(row)
     if row.property_iri is not None and value is not None:
         yield ox.Triple(subject, make_iri(row.property_iri), value)

@@ -22,6 +22,7 @@ def run(
             datatype=row["datatype"],
             subject_label=names[row["subject_id"]],
             object_label=names[row["object_id"]] if row["object_id"] else None,
+            source_iri=entity_iri(row["chunk_id"]),
         )
         for row in instances.to_pylist()
     )

@@ -1,0 +1,89 @@
+"""The code that each stage and function version stands for; `make versions` records it.
+
+A stored result is used again when its key is the same, and the key holds a version, not the code.
+So a change of code asks for a decision: does the stage now make something else?
+"""
+
+import ast
+import hashlib
+import json
+from functools import cache
+from pathlib import Path
+
+from kpyramid.pipeline import FUNCTIONS, PIPELINE
+
+ETL = Path(__file__).parent.parent / "etl"
+RECORD = Path(__file__).parent / "stage_versions.json"
+SHAPING = ("stages", "extraction", "embeddings", "numerics", "ontology", "sources")
+"""Packages whose code shapes what a stage makes; the others only carry it."""
+ENTRIES = {
+    "splitter": "kpyramid.extraction.splitter",
+    "extractor": "kpyramid.extraction.openie",
+    "embedder": "kpyramid.embeddings.onnx",
+}
+
+
+@cache
+def describe_versions() -> dict[str, dict[str, object]]:
+    """Version and hash of code of every stage and cached function."""
+    entries = {f.name: (f.version, ENTRIES[f.name]) for f in FUNCTIONS}
+    entries |= {s.name: (s.version, f"kpyramid.stages.{s.name}") for s in PIPELINE}
+    return {
+        name: {"version": version, "code": _hash_code(module)}
+        for name, (version, module) in entries.items()
+    }
+
+
+def _hash_code(module: str) -> str:
+    found: set[str] = set()
+    queue = [module]
+    while queue:
+        current = queue.pop()
+        if current not in found:
+            found.add(current)
+            queue += _list_imports(current)
+    parts = [f"{name} {ast.dump(_strip(name))}" for name in sorted(found)]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+def _list_imports(module: str) -> list[str]:
+    names = []
+    for node in ast.walk(_parse(module)):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        elif isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+    return [n for n in names if n.startswith(tuple(f"kpyramid.{p}" for p in SHAPING)) and _find(n)]
+
+
+def _find(module: str) -> Path | None:
+    path = ETL / Path(*module.split("."))
+    for candidate in (path.with_suffix(".py"), path / "__init__.py"):
+        if candidate.is_file():
+            return candidate
+    return None
+
+
+@cache
+def _parse(module: str) -> ast.Module:
+    path = _find(module)
+    assert path is not None, module
+    return ast.parse(path.read_text("utf-8"))
+
+
+def _strip(module: str) -> ast.Module:
+    """The module without docstrings and attribute docs: words do not change what code makes."""
+    tree = ast.parse(ast.unparse(_parse(module)))
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            node.body = [  # type: ignore[attr-defined]
+                line
+                for line in body
+                if not (isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant))
+            ]
+    return tree
+
+
+if __name__ == "__main__":
+    RECORD.write_text(json.dumps(describe_versions(), indent=1) + "\n", "utf-8")
