@@ -7,12 +7,13 @@ from kpyramid.extraction.types import Span
 
 _END = re.compile(
     r"""
-    [.!?…]+ ["'”’»)\]]* \s+ (?= ["'“‘«(\[]* [^\Wa-z_] )   # stop, white space, no small letter
-    | [。！？]+ [」』”’)]*                                      # full-width stops need no space
-    | \n\s*\n | \n (?= \s* [-*•] \s )                          # blank line, list item
+    (?<![.!?…]) [.!?…]++ ["'”’»)\]]*+ \s++ (?= ["'“‘«(\[]*+ [^\Wa-z_] )  # no small letter follows
+    | [。！？]++ [」』”’)]*+                        # full-width stops need no space
+    | \n [^\S\n]*+ \n \s*+ | \n (?= [^\S\n]*+ [-*•] \s )  # blank line, list item
     """,
     re.VERBOSE,
 )
+# Possessive runs, and none begun in its middle: a million stops or spaces cost linear time.
 _ABBREVIATION = re.compile(
     r"(?:\b(?:Mr|Mrs|Ms|Dr|Prof|St|Sr|Jr|Rev|Hon|Gen|Col|Lt|Sgt|Capt|Gov|Sen|Rep|Pres|Mt|Ft|No"
     r"|Nos|vs|cf|al|ca|approx|Inc|Ltd|Co|Corp|Vol|pp|Fig|Eq|Jan|Feb|Aug|Sept|Oct|Nov|Dec)"
