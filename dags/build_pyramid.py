@@ -5,10 +5,10 @@ gates pass. Every task does what `kpyramid stage NAME` does; tables pass through
 XCom carries names and counts only. A night on which nothing changed costs seconds: results are
 kept under the hash of all that shaped them.
 
-Corpus, warehouse, ref, settings and workers are parameters of a run, so that a backfill or a trial
-needs no change here. Their defaults for the nightly run come from the DAG processor's environment:
-`KPYRAMID_CORPUS`, `KPYRAMID_WAREHOUSE`, `KPYRAMID_REF`, `KPYRAMID_SETTINGS`. Every worker must see
-the same folders under the same paths.
+Corpus, warehouse, ref and the rest are parameters of a run, so that a backfill or a trial needs no
+change here. The nightly run's come from the DAG processor's environment: `KPYRAMID_CORPUS`,
+`KPYRAMID_WAREHOUSE`, `KPYRAMID_REF`, `KPYRAMID_SETTINGS`. Every worker must see the same folders
+under the same paths.
 
 A ref moves forward only, by the run's logical date: a backfill that finishes out of order keeps its
 snapshot, fails at `publish` and leaves the newer one where it is. Wrong settings, unusable input,
@@ -62,6 +62,9 @@ PARAMS = {
         type=["null", "string"],
         pattern=PATH,
     ),
+    "allow_shrink": Param(
+        False, "Publish a corpus that is empty or far smaller than the last one", type="boolean"
+    ),
     "workers": Param(2, "Processes that a task may use", type="integer", minimum=1, maximum=256),
 }
 
@@ -113,6 +116,7 @@ def run_stage(stage: str) -> dict[str, Any]:
         settings_file=params["settings"],
         ref=params["ref"],
         order=order,
+        allow_shrink=params["allow_shrink"],
         workers=params["workers"],
     )
     return {

@@ -91,6 +91,7 @@ PIPELINE: tuple[Stage, ...] = (
         version=1,
         reads=("mentions", "raw_triples"),
         writes=("entities", "relations", "triples", "rejects"),
+        libraries=("simplemma",),
         accounts=("raw_triples.raw_triple_id", "triples.raw_triple_ids"),
     ),
     Stage(
@@ -109,7 +110,7 @@ PIPELINE: tuple[Stage, ...] = (
         reads=("claims", "mentions", "raw_triples", "entities", "relations", "triples"),
         writes=("instances", "vectors", "rejects"),
         ports=("schema", "embedder"),
-        libraries=("numpy",),
+        libraries=("numpy", "pyoxigraph", "simplemma"),
     ),
     Stage(
         "complete",
@@ -117,7 +118,7 @@ PIPELINE: tuple[Stage, ...] = (
         reads=("claims", "raw_triples", "entities", "relations", "triples", "instances"),
         writes=("priorities", "proposals", "instances", "vectors", "rejects"),
         ports=("settings", "schema", "embedder"),
-        libraries=("numpy", "scikit-learn", "kmedoids"),
+        libraries=("numpy", "scikit-learn", "kmedoids", "pyoxigraph", "simplemma"),
         accounts=("triples.triple_id", "priorities.triple_id"),
     ),
     Stage(
@@ -126,7 +127,7 @@ PIPELINE: tuple[Stage, ...] = (
         reads=("entities", "relations", "triples", "proposals"),
         writes=("condensed", "vectors"),
         ports=("settings", "schema", "embedder"),
-        libraries=("numpy",),
+        libraries=("numpy", "pyoxigraph", "simplemma"),
         accounts=("triples.triple_id", "condensed.derived_from"),
     ),
     Stage(
@@ -135,6 +136,7 @@ PIPELINE: tuple[Stage, ...] = (
         reads=("entities", "instances", "proposals"),
         writes=(),
         ports=("schema",),
+        libraries=("pyoxigraph",),
     ),
 )
 

@@ -29,7 +29,7 @@ __all__ = [
 class InstanceStatement:
     """An instance of a class, and with `property_iri` its value: `object_iri` or `literal`.
 
-    `source_iri` is the chunk that supports it; the subject is stated to be derived from it (PROV-O).
+    `source_iri` is the chunk that supports it: the subject is derived from it (PROV-O).
     """
 
     subject_iri: str

@@ -1,8 +1,9 @@
 """Bytes to text, by one rule.
 
-A byte order mark decides. Else a charset that an HTML page declares (a page whose declaration
-can be read byte by byte is not UTF-16, whatever it says). Else strict UTF-8. Else the fallback encoding of the settings, when there is one. Otherwise the bytes are refused, with the
-offset of the first bad one: a guess would put wrong characters into every fact.
+A byte order mark decides. Else a charset that an HTML page declares; a page whose declaration
+can be read byte by byte is not UTF-16, whatever it says. Else strict UTF-8. Else the fallback
+encoding of the settings, when there is one. Otherwise the bytes are refused, with the offset of
+the first bad one: a guess would put wrong characters into every fact.
 """
 
 import codecs

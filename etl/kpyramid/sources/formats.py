@@ -183,7 +183,7 @@ def _read_csv(path: str, data: bytes, settings: IngestSettings) -> Iterator[Reco
             else:
                 yield _make_record(path, reader.line_num, row, settings)
     except csv.Error as e:
-        line = reader.line_num
+        line = reader.reader.line_num
         yield Refusal(f"{path}#line{line}", "bad_csv", f"line {line}: {e}; the rest is unread")
 
 

@@ -18,7 +18,7 @@ from kpyramid.ontology.proposals import adopt_proposals
 from kpyramid.ontology.schema import Schema
 from kpyramid.settings import CompleteSettings
 from kpyramid.stages.instances import (
-    Fact,
+    NamedTriple,
     index_phrases,
     induce_values,
     list_facts,
@@ -27,6 +27,7 @@ from kpyramid.stages.instances import (
 )
 from kpyramid.stages.proposing import (
     find_class_noun,
+    index_wordings,
     propose_class,
     propose_property,
     says_something,
@@ -95,7 +96,10 @@ def _list_phrases(instances: pa.Table, names: Mapping[str, str], schema: Schema)
 
 
 def _score_facts(
-    facts: Sequence[Fact], ontology: Sequence[str], settings: CompleteSettings, embedder: Embedder
+    facts: Sequence[NamedTriple],
+    ontology: Sequence[str],
+    settings: CompleteSettings,
+    embedder: Embedder,
 ) -> Array:
     """The priority of each fact (Eq. 4-7 in the form of `score_priority`), shape (len(facts),)."""
     if not facts or not ontology:
@@ -118,14 +122,14 @@ def _choose_region(priority: Array, share: float) -> list[bool]:
 
 
 def _propose_properties(
-    facts: Sequence[Fact],
+    facts: Sequence[NamedTriple],
     weight: Mapping[str, float],
     settings: CompleteSettings,
     schema: Schema,
     embedder: Embedder,
 ) -> list[Row]:
     known = index_phrases(schema.properties)
-    groups: dict[str, list[Fact]] = defaultdict(list)
+    groups: dict[str, list[NamedTriple]] = defaultdict(list)
     for fact in facts:
         if fact.relation not in known and says_something(fact.relation):
             groups[fact.phrase].append(fact)
@@ -133,6 +137,7 @@ def _propose_properties(
     vectors = embedder.embed(phrases)
     most = max(2, len(phrases) // settings.phrases_per_medoid)
     clusters = find_clusters(vectors, most=most, sample=settings.max_points, seed=settings.seed)
+    wordings = index_wordings(schema, embedder)
     proposals: dict[str, Row] = {}
     for number, medoid in enumerate(clusters.medoids):
         near = [
@@ -143,19 +148,19 @@ def _propose_properties(
         support = [fact for index in near for fact in groups[phrases[index]]]
         if len(support) < settings.min_support:
             continue
-        medoid_facts = groups[phrases[medoid]]
-        row = propose_property(support, medoid_facts, weight, settings, schema, embedder)
+        label, vector = phrases[medoid], vectors[medoid]
+        row = propose_property(support, label, vector, weight, settings, schema, wordings)
         proposals.setdefault(str(row["iri"]), row)
     return list(proposals.values())
 
 
 def _propose_classes(
-    facts: Sequence[Fact],
+    facts: Sequence[NamedTriple],
     weight: Mapping[str, float],
     settings: CompleteSettings,
     schema: Schema,
 ) -> list[Row]:
-    groups: dict[str, list[Fact]] = defaultdict(list)
+    groups: dict[str, list[NamedTriple]] = defaultdict(list)
     for fact in facts:
         noun = find_class_noun(fact)
         if noun:
@@ -168,7 +173,7 @@ def _propose_classes(
 
 
 def _induce_accepted(
-    facts: Sequence[Fact], proposals: Sequence[Row], schema: Schema
+    facts: Sequence[NamedTriple], proposals: Sequence[Row], schema: Schema
 ) -> tuple[list[Row], list[Row]]:
     """Instances of the accepted proposals, from all facts and not only the region's."""
     grown = adopt_proposals(schema, proposals)
@@ -180,7 +185,7 @@ def _induce_accepted(
         for row in proposals
         if row["kind"] == "class" and row["state"] == "accepted"
     }
-    members: dict[tuple[str, str], list[Fact]] = defaultdict(list)
+    members: dict[tuple[str, str], list[NamedTriple]] = defaultdict(list)
     for fact in facts:
         noun = find_class_noun(fact)
         if noun in class_of:

@@ -18,7 +18,7 @@ _GUESSED = 0.7
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class NamedTriple:
     """A triple with its names looked up; `relation` is the normal form of its phrase."""
 
     triple_id: str
@@ -42,7 +42,7 @@ def list_facts(
     entities: pa.Table,
     relations: pa.Table,
     triples: pa.Table,
-) -> list[Fact]:
+) -> list[NamedTriple]:
     """The triples in words, each with its strongest evidence, in the order of the table."""
     entity = {row["entity_id"]: row for row in entities.to_pylist()}
     phrase = dict(
@@ -59,7 +59,7 @@ def list_facts(
         start, end = _cover(best, spans[best["claim_id"]])
         head, tail = entity[row["head_id"]], entity.get(row["tail_id"])
         facts.append(
-            Fact(
+            NamedTriple(
                 triple_id=row["triple_id"],
                 head_id=row["head_id"],
                 head=head["name"],
@@ -97,7 +97,7 @@ def index_phrases(properties: Iterable[OntologyProperty]) -> dict[str, list[Onto
 
 
 def induce_values(
-    stage: str, facts: Iterable[Fact], properties: Iterable[OntologyProperty], schema: Schema
+    stage: str, facts: Iterable[NamedTriple], properties: Iterable[OntologyProperty], schema: Schema
 ) -> tuple[list[Row], list[Row]]:
     """Instances of the properties that facts state, and rejects.
 
@@ -107,7 +107,7 @@ def induce_values(
     smaller id.
     """
     index = index_phrases(properties)
-    found: dict[str, tuple[Row, list[Fact]]] = {}
+    found: dict[str, tuple[Row, list[NamedTriple]]] = {}
     rejects: list[Row] = []
     for fact in facts:
         candidates = index.get(fact.relation, [])
@@ -130,7 +130,7 @@ def induce_values(
     return kept, rejects + lost
 
 
-def _make_value(fact: Fact, prop: OntologyProperty, schema: Schema) -> Row | None:
+def _make_value(fact: NamedTriple, prop: OntologyProperty, schema: Schema) -> Row | None:
     subject = fit_class(fact.head, fact.head_type, prop.domain, schema)
     if subject is None:
         return None
@@ -181,7 +181,7 @@ def fit_class(name: str, entity_type: str, wanted: str, schema: Schema) -> tuple
     return (wanted, 1.0) if wanted == THING else None
 
 
-def _merge_support(row: Row, support: list[Fact]) -> Row:
+def _merge_support(row: Row, support: list[NamedTriple]) -> Row:
     """The instance with all its facts; its evidence is the strongest one's."""
     best = min(support, key=lambda fact: (-fact.confidence, fact.triple_id))
     return {

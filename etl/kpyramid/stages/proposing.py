@@ -3,16 +3,19 @@
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from urllib.parse import quote
 
-from kpyramid.embeddings.port import Embedder
+import numpy as np
+
+from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.extraction.normal import lemmatise
 from kpyramid.keys import content_id
 from kpyramid.ontology.literals import parse_literal
 from kpyramid.ontology.names import THING, XSD
-from kpyramid.ontology.schema import Schema
+from kpyramid.ontology.schema import OntologyProperty, Schema
 from kpyramid.settings import CompleteSettings
-from kpyramid.stages.instances import Fact, fit_class, majority
+from kpyramid.stages.instances import NamedTriple, fit_class, majority
 from kpyramid.stages.tables import Row
 
 _EMPTY = frozenset({"be", "be a", "have", "do", "include", "make", "become"})
@@ -24,6 +27,14 @@ _MOST = 0.8
 """Share of a cluster's literals that must parse as a datatype; the rest become rejects."""
 
 
+@dataclass(frozen=True, slots=True)
+class Wordings:
+    """Labels and phrases of properties: the property of each, and its unit vector (n, size)."""
+
+    properties: tuple[OntologyProperty, ...]
+    vectors: Matrix
+
+
 def says_something(relation: str) -> bool:
     """Whether a relation's normal form carries a meaning of its own."""
     return relation not in _EMPTY and any(
@@ -31,7 +42,7 @@ def says_something(relation: str) -> bool:
     )
 
 
-def find_class_noun(fact: Fact) -> str | None:
+def find_class_noun(fact: NamedTriple) -> str | None:
     """The noun that a fact `X is a …` files X under: `town` for `small town in Idaho`."""
     if fact.relation != _IS_A or not fact.head[:1].isupper():
         return None
@@ -41,14 +52,15 @@ def find_class_noun(fact: Fact) -> str | None:
 
 
 def propose_property(
-    support: Sequence[Fact],
-    medoid: Sequence[Fact],
+    support: Sequence[NamedTriple],
+    label: str,
+    vector: Matrix,
     weight: Mapping[str, float],
     settings: CompleteSettings,
     schema: Schema,
-    embedder: Embedder,
+    wordings: Wordings,
 ) -> Row:
-    """The row of `proposals` for one cluster; `medoid` are the facts of its medoid phrase.
+    """The row of `proposals` for one cluster, named by its medoid and its vector.
 
     Accepted when enough of the support agrees on domain and range together, and these say
     something: from anything to anything is for a person to decide.
@@ -60,8 +72,7 @@ def propose_property(
         and _fits_range(fact, range_iri, schema)
         for fact in support
     )
-    label = medoid[0].phrase
-    existing = _find_alias(label, domain, settings.alias_similarity, schema, embedder)
+    existing = _find_alias(vector, domain, settings.alias_similarity, schema, wordings)
     says_nothing = domain == range_iri == THING
     agrees = agreeing >= settings.accept_score * len(support)
     state = "accepted" if agrees and not says_nothing else "open"
@@ -80,7 +91,7 @@ def propose_property(
 
 def propose_class(
     noun: str,
-    support: Sequence[Fact],
+    support: Sequence[NamedTriple],
     weight: Mapping[str, float],
     settings: CompleteSettings,
     schema: Schema,
@@ -112,7 +123,7 @@ def _make_row(
     domain: str,
     range_iri: str | None,
     phrases: list[str],
-    support: Sequence[Fact],
+    support: Sequence[NamedTriple],
     weight: Mapping[str, float],
     state: str,
 ) -> Row:
@@ -140,7 +151,7 @@ def _find_class(types: Counter[str], schema: Schema) -> str:
     return schema.class_for_type(majority(classes)[0]) or THING if classes else THING
 
 
-def _find_range(support: Sequence[Fact], schema: Schema) -> str:
+def _find_range(support: Sequence[NamedTriple], schema: Schema) -> str:
     literals = [fact.tail for fact in support if fact.tail_id is None]
     if len(literals) * 2 > len(support):
         for name in _NUMBERS:
@@ -151,25 +162,31 @@ def _find_range(support: Sequence[Fact], schema: Schema) -> str:
     return _find_class(Counter(fact.tail_type for fact in support if fact.tail_id), schema)
 
 
-def _fits_range(fact: Fact, range_iri: str, schema: Schema) -> bool:
+def _fits_range(fact: NamedTriple, range_iri: str, schema: Schema) -> bool:
     if range_iri.startswith(XSD):
         return parse_literal(fact.tail, range_iri) is not None
     fits = fit_class(fact.tail, fact.tail_type, range_iri, schema)
     return fact.tail_id is not None and fits is not None
 
 
+def index_wordings(schema: Schema, embedder: Embedder) -> Wordings:
+    """The wordings of all properties of a schema, embedded."""
+    pairs = [(p, phrase) for p in schema.properties for phrase in (p.label, *p.alt_labels)]
+    return Wordings(
+        tuple(prop for prop, _ in pairs), embedder.embed([phrase for _, phrase in pairs])
+    )
+
+
 def _find_alias(
-    label: str, domain: str, similarity: float, schema: Schema, embedder: Embedder
+    label: Matrix, domain: str, similarity: float, schema: Schema, wordings: Wordings
 ) -> str | None:
-    """The existing property that a label is only another name for, by cosine of the phrases."""
-    near = [p for p in schema.properties if schema.is_subclass(domain, p.domain)]
-    pairs = [(p.iri, phrase) for p in near for phrase in (p.label, *p.alt_labels)]
-    if not pairs:
+    """The existing property of that domain which a label is only another name for."""
+    if not wordings.properties:
         return None
-    vectors = embedder.embed([label, *(phrase for _, phrase in pairs)])
-    cosines = vectors[1:] @ vectors[0]
+    fits = [schema.is_subclass(domain, prop.domain) for prop in wordings.properties]
+    cosines = np.where(fits, wordings.vectors @ label, -1.0)
     best = int(cosines.argmax())
-    return pairs[best][0] if float(cosines[best]) >= similarity else None
+    return wordings.properties[best].iri if float(cosines[best]) >= similarity else None
 
 
 def _make_iri(label: str, schema: Schema) -> str:

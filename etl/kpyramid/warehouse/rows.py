@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kpyramid.keys import ID_DIGITS, hash_bytes
@@ -27,18 +28,27 @@ class RowCache:
 
     def __init__(self, warehouse: Warehouse, function: str, fingerprint: str) -> None:
         self.folder: Path = warehouse.cache / "rows" / function / fingerprint[:ID_DIGITS]
+        self._segments: dict[Path, pa.Array] = {}
 
     def load(self, keys: Collection[str]) -> dict[str, bytes]:
         """The payloads that are stored for some of these keys."""
-        wanted = frozenset(keys)
+        if not keys:
+            return {}
+        wanted = pa.array(sorted(set(keys)), pa.string())
         found: dict[str, bytes] = {}
         for path in sorted(self.folder.glob("*.parquet")):
+            if (
+                path in self._segments
+                and not pc.any(pc.is_in(self._segments[path], wanted)).as_py()
+            ):
+                continue
             segment = self._read_segment(path)
             if segment is None:
                 continue
-            for key, payload in zip(segment["key"], segment["payload"], strict=True):
-                if (name := key.as_py()) in wanted:
-                    found[name] = payload.as_py()
+            # Only the keys are kept: which segment to open again, not what it holds.
+            self._segments[path] = segment["key"].combine_chunks()
+            mine = segment.filter(pc.is_in(segment["key"], wanted))
+            found.update(zip(mine["key"].to_pylist(), mine["payload"].to_pylist(), strict=True))
         return found
 
     def store(self, rows: Mapping[str, bytes]) -> None:
@@ -55,7 +65,10 @@ class RowCache:
             write_durably(path, data)
 
     def _read_segment(self, path: Path) -> pa.Table | None:
-        data = path.read_bytes()
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            return None  # removed by another process since it was listed
         if hash_bytes(data)[:ID_DIGITS] != path.stem:
             log.warning("cache segment %s is damaged; removed, its rows are computed again", path)
             path.unlink(missing_ok=True)

@@ -1,0 +1,150 @@
+"""Small corpora with planted facts, and quick stand-ins for the models that read them."""
+
+import atexit
+import hashlib
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from kpyramid import ports
+from kpyramid.build import BuildOutcome, build
+from kpyramid.contracts import load_contracts
+from kpyramid.embeddings.port import Matrix
+from kpyramid.extraction.openie import DependencyExtractor
+from kpyramid.runs import StageMark
+from kpyramid.settings import Settings, check_settings
+from kpyramid.warehouse.layout import Warehouse
+from kpyramid.warehouse.tables import read_table
+
+ROOT = Path(__file__).parent.parent
+DEMO = ROOT / "examples" / "demo" / "corpus" / "passages.jsonl"
+
+TEXTS: Mapping[str, str] = {
+    "aster.txt": "Anna Holm founded Aster Pictures in 1921. Aster Pictures is a company in Leeds.",
+    "batt.txt": "Leon Batt was born in Oslo in 1902. Leon Batt was a Norwegian chemist. "
+    "Leon Batt studied at the University of Bergen. Leon Batt did not visit Rome.",
+    "bridge.txt": "The Harlow Bridge is a bridge in Kent. John Rennie designed the Harlow Bridge.",
+    "lake.txt": "Lake Vell is a lake in Sweden. Lake Vell was discovered by Per Lund. "
+    "Per Lund was born in Kiruna.",
+    "zorblax.txt": "Clara Zorblax founded Quuxville in 1888. Clara Zorblax was born in Lima.",
+}
+"""`zorblax.txt` is the only place that names Zorblax and Quuxville."""
+
+
+class HashEmbedder:
+    """Vectors made of the hashes of a text's words: texts that share words are near.
+
+    `history` holds every text it was ever asked for, in every test of this process.
+    """
+
+    history: list[str] = []  # noqa: RUF012 - one log for all objects is what the tests need
+
+    def __init__(self, name: str, model: Path, tokenizer: Path) -> None:
+        self.name = name
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        self.history.extend(texts)
+        return np.stack([self._embed_one(text) for text in texts])
+
+    def _embed_one(self, text: str) -> Matrix:
+        vector = np.sum([_embed_word(word) for word in text.lower().split() or [""]], axis=0)
+        return np.asarray(vector / np.linalg.norm(vector), dtype=np.float32)
+
+
+@cache
+def _embed_word(word: str) -> Matrix:
+    seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:8], "big")
+    return np.random.default_rng(seed).standard_normal(48).astype(np.float32)
+
+
+@cache
+def _open_extractor(parser: str) -> DependencyExtractor:
+    return DependencyExtractor(parser)
+
+
+def _load_extractor_once(parser: str) -> None:
+    ports._extractors[:] = [_open_extractor(parser)]
+
+
+def use_quick_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The real parser loaded once per process, and `HashEmbedder` for the embedding model."""
+    monkeypatch.setattr(ports, "OnnxEmbedder", HashEmbedder)
+    monkeypatch.setattr(ports, "_load_extractor", _load_extractor_once)
+
+
+def write_corpus(folder: Path, texts: Mapping[str, str] = TEXTS) -> Path:
+    """A folder with these texts, a file each."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        (folder / name).write_text(text, "utf-8")
+    return folder
+
+
+def make_settings(**sections: Mapping[str, object]) -> Settings:
+    """The defaults with some values changed, by section."""
+    return check_settings(sections, {"file": "a test"})
+
+
+SETTINGS = make_settings(chunk={"max_tokens": 24, "overlap_tokens": 6}, complete={"min_support": 2})
+"""Short chunks, so that a small text has several; proposals from two facts on."""
+
+
+def build_corpus(
+    corpus: Path, warehouse: Warehouse, settings: Settings = SETTINGS, **options: object
+) -> BuildOutcome:
+    """A build with short chunks."""
+    return build(corpus, warehouse, settings, **options)  # type: ignore[arg-type]
+
+
+def list_marks(outcome: BuildOutcome) -> dict[str, StageMark]:
+    """The marks of a build by stage."""
+    return {mark.stage: mark for mark in outcome.marks}
+
+
+def count_recomputed(outcome: BuildOutcome) -> dict[str, int]:
+    """How many rows each stage computed."""
+    return {mark.stage: mark.recomputed for mark in outcome.marks}
+
+
+def read_snapshot(warehouse: Warehouse, snapshot: str) -> dict[str, pa.Table]:
+    """All tables of a snapshot."""
+    folder = warehouse.snapshots / snapshot / "tables"
+    return {n: read_table(folder / f"{n}.parquet", c) for n, c in load_contracts().items()}
+
+
+def hash_tree(folder: Path) -> dict[str, str]:
+    """The sha256 of every file below a folder."""
+    return {
+        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+@cache
+def _build_shared() -> tuple[Path, str]:
+    folder = Path(tempfile.mkdtemp(prefix="kpyramid-tests-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        use_quick_models(monkeypatch)
+        corpus = write_corpus(folder / "corpus")
+        outcome = build_corpus(corpus, Warehouse(folder / "warehouse"), order="2026-01-01")
+    return folder, outcome.snapshot
+
+
+def shared_corpus() -> Path:
+    """The folder with `TEXTS`, for reading only."""
+    return _build_shared()[0] / "corpus"
+
+
+def copy_shared_build(folder: Path) -> tuple[Warehouse, str]:
+    """A copy of a warehouse in which `TEXTS` were built at order 2026-01-01, and the snapshot."""
+    source, snapshot = _build_shared()
+    shutil.copytree(source / "warehouse", folder)
+    return Warehouse(folder), snapshot

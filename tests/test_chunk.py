@@ -1,0 +1,156 @@
+"""Chunks: exact spans, within the budget, overlapping, nothing left out, linear time."""
+
+import re
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kpyramid.extraction.sentences import split_sentences
+from kpyramid.extraction.splitter import split_text
+from kpyramid.settings import ChunkSettings
+from kpyramid.stages import chunk
+from kpyramid.stages.tables import build_table
+
+TOKEN = re.compile(r"\w+|[^\w\s]")
+
+
+def make_documents(*texts: str) -> list[dict[str, object]]:
+    return [
+        {
+            "document_id": f"doc-{number}",
+            "source": f"{number}",
+            "title": None,
+            "text": text,
+            "language": "en",
+            "metadata": [],
+            "access": [],
+            "licence": None,
+            "sha256": "",
+        }
+        for number, text in enumerate(texts)
+    ]
+
+
+PROSE = " ".join(f"Sentence number {n} has exactly eight tokens." for n in range(40))
+
+
+def test_chunks_are_their_documents_text_at_their_span() -> None:
+    documents = make_documents(PROSE, "  Padded.  ", "漢字。" * 30)
+    settings = ChunkSettings(max_tokens=30, overlap_tokens=10)
+
+    made = chunk.run(
+        build_table("documents", documents),
+        splitter=lambda texts: [split_text(text, settings) for text in texts],
+    )
+
+    text_of = {row["document_id"]: str(row["text"]) for row in documents}
+    rows = made["chunks"].to_pylist()
+    assert {row["document_id"] for row in rows} == set(text_of)
+    assert len(rows) > 10
+    assert all(text_of[r["document_id"]][r["start"] : r["end"]] == r["text"] for r in rows)
+    assert made["rejects"].num_rows == 0
+
+
+def test_a_document_without_a_word_is_a_reject() -> None:
+    made = chunk.run(build_table("documents", make_documents("x")), splitter=lambda texts: [[]])
+
+    assert made["chunks"].num_rows == 0
+    assert made["rejects"]["reason"].to_pylist() == ["no_words"]
+    assert made["rejects"]["row_key"].to_pylist() == ["doc-0"]
+
+
+def test_neighbours_share_whole_sentences_up_to_the_overlap() -> None:
+    pieces = split_text(PROSE, ChunkSettings(max_tokens=32, overlap_tokens=16))
+
+    shared = [PROSE[b.start : a.end] for a, b in zip(pieces, pieces[1:], strict=False)]
+    assert {len(TOKEN.findall(text)) for text in shared} == {16}
+    assert all(text.startswith("Sentence") and text.endswith(".") for text in shared)
+
+
+def test_without_overlap_no_character_stands_in_two_chunks() -> None:
+    pieces = split_text(PROSE, ChunkSettings(max_tokens=32, overlap_tokens=0))
+
+    assert all(a.end <= b.start for a, b in zip(pieces, pieces[1:], strict=False))
+    assert {piece.tokens for piece in pieces} == {32}
+
+
+def test_a_sentence_beyond_the_budget_is_cut_between_words() -> None:
+    text = " ".join(f"word{n}" for n in range(100))
+
+    pieces = split_text(text, ChunkSettings(max_tokens=10, overlap_tokens=0))
+
+    assert " ".join(text[p.start : p.end] for p in pieces) == text
+    assert {piece.tokens for piece in pieces} == {10}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Dr. Smith met Mrs. Jones. They left.", ["Dr. Smith met Mrs. Jones.", "They left."]),
+        ("J. R. R. Tolkien wrote it. It sold.", ["J. R. R. Tolkien wrote it.", "It sold."]),
+        ("The U.S. Army left, e.g. Kabul. It did.", ["The U.S. Army left, e.g. Kabul.", "It did."]),
+        ("It cost 3.5 million. Why? Nobody knew!", ["It cost 3.5 million.", "Why?", "Nobody knew!"]),
+        ('He said "Go." She went.', ['He said "Go."', "She went."]),
+        ("one\n\ntwo\n- three\n- four", ["one", "two", "- three", "- four"]),
+        ("漢字です。文です。", ["漢字です。", "文です。"]),
+        ("Wait... what? Oh... Yes.", ["Wait... what?", "Oh...", "Yes."]),
+    ],
+)
+def test_sentences_end_where_a_reader_ends_them(text: str, expected: list[str]) -> None:
+    assert [text[span.start : span.end] for span in split_sentences(text)] == expected
+
+
+TEXT = st.lists(
+    st.sampled_from(["word", "Word", ". ", "! ", "\n\n", " ", "。", "x" * 250, "…", "\u2028", "é", "'"]),
+    max_size=80,
+).map("".join) | st.text(st.characters(exclude_categories=["Cs"]))
+
+
+@given(TEXT, st.integers(1, 12), st.data())
+def test_any_text_is_covered_within_the_budget(text: str, budget: int, data: st.DataObject) -> None:
+    overlap = data.draw(st.integers(0, budget // 2))
+
+    pieces = split_text(text, ChunkSettings(max_tokens=budget, overlap_tokens=overlap))
+
+    covered = {index for piece in pieces for index in range(piece.start, piece.end)}
+    assert all(index in covered for index, c in enumerate(text) if not c.isspace())
+    for piece in pieces:
+        assert 1 <= piece.tokens <= budget
+        assert text[piece.start : piece.end].strip() == text[piece.start : piece.end] != ""
+        assert len(TOKEN.findall(text[piece.start : piece.end])) <= piece.tokens
+    starts = [(piece.start, piece.end) for piece in pieces]
+    assert starts == sorted(set(starts))
+    for one, two in zip(pieces, pieces[1:], strict=False):
+        shared = text[two.start : one.end] if two.start < one.end else ""
+        # a run of 250 letters is one token here and up to three there
+        assert len(TOKEN.findall(shared)) <= overlap
+
+
+HOSTILE = {
+    "letters": "x" * 10_000_000,
+    "words": "word " * 2_000_000,
+    "stops": "." * 2_000_000,
+    "stops and a quote": '."' * 1_000_000,
+    "spaces": "a. " + " " * 10_000_000 + "b",
+    "blank lines": "\n " * 5_000_000,
+    "spaces after a line": ("\n" + " " * 5000) * 2000,
+    "abbreviations": "Dr. " * 2_000_000,
+    "prose": "This is a sentence of some words. " * 600_000,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_huge_text_is_cut_in_bounded_time(name: str) -> None:
+    text = HOSTILE[name]
+    settings = ChunkSettings()
+    started = time.process_time()
+
+    pieces = split_text(text, settings)
+
+    # 20 MB of prose take about 4 s; a quadratic cut would take hours.
+    assert time.process_time() - started < 90
+    assert all(piece.tokens <= settings.max_tokens for piece in pieces)
+    assert pieces[-1].end == len(text.rstrip()) if text.strip() else pieces == []

@@ -1,0 +1,319 @@
+"""Every ingredient of a result is in its key: each is flipped in turn, and only that key moves."""
+
+import ast
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kpyramid import contracts, fingerprints, identity
+from kpyramid.declared import locate_declarations
+from kpyramid.keys import canonical_json, content_id, hash_value
+from kpyramid.pipeline import FUNCTIONS, PIPELINE, Stage
+from kpyramid.settings import Settings
+from tests.corpora import ROOT, make_settings
+
+EMBEDDING = {"embedder", "embed", "induce", "complete", "condense"}
+ONTOLOGY = {"induce", "complete", "condense", "publish"}
+
+
+def compute_keys(settings: Settings, text: str = "a text", changed: str = "") -> dict[str, str]:
+    """The key of every function for one text, and of every stage for one input per table."""
+    functions = {
+        f.name: fingerprints.key_row(fingerprints.fingerprint_function(f, settings), text)
+        for f in fingerprints.FUNCTIONS
+    }
+    stages = {
+        s.name: fingerprints.key_result(
+            fingerprints.fingerprint_stage(s, settings),
+            {table: ["2" if table == changed else "1"] for table in s.reads},
+        )
+        for s in PIPELINE
+    }
+    return functions | stages
+
+
+@dataclass
+class Bench:
+    """Copies of all files that keys depend on, free to be changed."""
+
+    folder: Path
+    monkeypatch: pytest.MonkeyPatch
+    settings: Settings
+
+    def touch(self, path: str) -> None:
+        with (self.folder / path).open("ab") as file:
+            file.write(b"\n# changed")
+        forget()
+
+
+def forget() -> None:
+    for function in (
+        identity.identify_parser,
+        identity.identify_embedding,
+        identity.identify_ontology,
+        contracts.hash_contract,
+    ):
+        function.cache_clear()
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+    (tmp_path / "parser" / "model").mkdir(parents=True)
+    (tmp_path / "parser" / "model" / "config.cfg").write_text("config")
+    (tmp_path / "model").mkdir()
+    for name in ("model.onnx", "tokenizer.json"):
+        (tmp_path / "model" / name).write_text(name)
+    shutil.copytree(ROOT / "schemas", tmp_path / "schemas")
+    shutil.copy(locate_declarations("ontology")["general"], tmp_path / "general.ttl")
+    monkeypatch.setattr(identity, "_find_package", lambda name: tmp_path / "parser")
+    monkeypatch.setattr(
+        contracts,
+        "locate_declarations",
+        lambda kind: {path.stem: path for path in (tmp_path / kind).glob("*.toml")},
+    )
+    monkeypatch.setattr(fingerprints, "library_version", cache(identity.library_version))
+    forget()
+    settings = make_settings(
+        embed={"model": str(tmp_path / "model")},
+        induce={"ontology": str(tmp_path / "general.ttl")},
+    )
+    yield Bench(tmp_path, monkeypatch, settings)
+    forget()
+
+
+def change_version(kind: str, name: str) -> Callable[[Bench], dict[str, str]]:
+    def flip(bench: Bench) -> dict[str, str]:
+        if kind == "function":
+            changed = tuple(
+                replace(f, version=f.version + 1) if f.name == name else f for f in FUNCTIONS
+            )
+            bench.monkeypatch.setattr(fingerprints, "FUNCTIONS", changed)
+            return compute_keys(bench.settings)
+        keys = compute_keys(bench.settings)
+        (stage,) = (s for s in PIPELINE if s.name == name)
+        newer = replace(stage, version=stage.version + 1)
+        inputs = {table: ["1"] for table in stage.reads}
+        key = fingerprints.key_result(
+            fingerprints.fingerprint_stage(newer, bench.settings), inputs
+        )
+        return keys | {name: key}
+
+    return flip
+
+
+def change_library(name: str) -> Callable[[Bench], dict[str, str]]:
+    def flip(bench: Bench) -> dict[str, str]:
+        real = fingerprints.library_version
+        bench.monkeypatch.setattr(
+            fingerprints, "library_version", lambda d: "99" if d == name else real(d)
+        )
+        return compute_keys(bench.settings)
+
+    return flip
+
+
+def change_file(path: str) -> Callable[[Bench], dict[str, str]]:
+    def flip(bench: Bench) -> dict[str, str]:
+        bench.touch(path)
+        return compute_keys(bench.settings)
+
+    return flip
+
+
+def change_setting(section: str, name: str) -> Callable[[Bench], dict[str, str]]:
+    def flip(bench: Bench) -> dict[str, str]:
+        part = getattr(bench.settings, section)
+        value = getattr(part, name)
+        other: object = None
+        if isinstance(value, tuple):
+            other = (*value, "more")
+        elif value is None:
+            other = "latin-1"
+        elif isinstance(value, str):
+            other = value + "x"
+        elif isinstance(value, float):
+            other = value / 2
+        else:
+            other = value + 1
+        changed = replace(bench.settings, **{section: replace(part, **{name: other})})
+        return compute_keys(changed)
+
+    return flip
+
+
+def users_of_library(name: str) -> set[str]:
+    functions = {f.name for f in FUNCTIONS if name in f.libraries}
+    stages = {s.name for s in PIPELINE if name in s.libraries or functions & {*s.ports}}
+    return {s.name for s in PIPELINE} if name == "pyarrow" else functions | stages
+
+
+def list_flips() -> Iterator[tuple[str, Callable[[Bench], dict[str, str]], set[str]]]:
+    """Name of the ingredient, how to change it, whose keys must change (and nobody else's)."""
+    for function in FUNCTIONS:
+        users = {function.name} | {s.name for s in PIPELINE if function.name in s.ports}
+        yield f"version of {function.name}", change_version("function", function.name), users
+    for stage in PIPELINE:
+        yield f"version of {stage.name}", change_version("stage", stage.name), {stage.name}
+    names = {n for x in (*FUNCTIONS, *PIPELINE) for n in x.libraries} | {"pyarrow"}
+    for name in sorted(names):
+        yield f"library {name}", change_library(name), users_of_library(name)
+    for name in sorted(contracts.load_contracts()):
+        users = {s.name for s in PIPELINE if name in {*s.reads, *s.writes}}
+        yield f"contract {name}", change_file(f"schemas/{name}.toml"), users
+    yield "parser files", change_file("parser/model/config.cfg"), {"extractor", "extract"}
+    yield "model file", change_file("model/model.onnx"), EMBEDDING
+    yield "tokenizer file", change_file("model/tokenizer.json"), EMBEDDING
+    yield "ontology file", change_file("general.ttl"), ONTOLOGY
+    yield (
+        "row text",
+        lambda bench: compute_keys(bench.settings, text="a text "),
+        {f.name for f in FUNCTIONS},
+    )
+    for name in sorted({table for stage in PIPELINE for table in stage.reads}):
+        users = {s.name for s in PIPELINE if name in s.reads}
+        yield (
+            f"input {name}",
+            lambda bench, name=name: compute_keys(bench.settings, changed=name),
+            users,
+        )
+    for section in fields(Settings):
+        owners = {section.name} | {f.name for f in FUNCTIONS if f.section == section.name}
+        for part in fields(getattr(Settings(), section.name)):
+            if section.name in {"embed", "induce", "publish"}:
+                continue  # files stand in for the first two; gates do not shape a snapshot
+            yield (
+                f"setting {section.name}.{part.name}",
+                change_setting(section.name, part.name),
+                owners,
+            )
+
+
+FLIPS = list(list_flips())
+
+
+@pytest.mark.parametrize(("flip", "owners"), [f[1:] for f in FLIPS], ids=[f[0] for f in FLIPS])
+def test_each_ingredient_changes_exactly_the_keys_that_depend_on_it(
+    bench: Bench, flip: Callable[[Bench], dict[str, str]], owners: set[str]
+) -> None:
+    before = compute_keys(bench.settings)
+    forget()
+    assert compute_keys(bench.settings) == before
+
+    after = flip(bench)
+
+    assert {name for name in before if before[name] != after[name]} == owners
+
+
+NO_INGREDIENT = {
+    "pydantic": "checks values and shapes none",
+    "numpy": "a vector's arithmetic is named by the stages that do it",
+    "rdflib": "checks queries, writes nothing",
+    "pyparsing": "checks queries, writes nothing",
+}
+DISTRIBUTIONS = {"bs4": "beautifulsoup4", "markdown_it": "markdown-it-py", "sklearn": "scikit-learn"}
+
+
+def list_imports(module: str, seen: set[str]) -> set[str]:
+    """The third-party packages that a module of kpyramid reaches, through all it imports."""
+    path = ROOT / "etl" / module.replace(".", "/")
+    path = path.with_suffix(".py") if path.with_suffix(".py").exists() else path / "__init__.py"
+    if module in seen or not path.exists():
+        return set()
+    seen.add(module)
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module, *(f"{node.module}.{a.name}" for a in node.names)]
+        for name in names:
+            if name.startswith("kpyramid."):
+                found |= list_imports(name, seen)
+            elif name.partition(".")[0] not in {*sys.stdlib_module_names, "kpyramid"}:
+                found.add(name.partition(".")[0])
+    return found
+
+
+@pytest.mark.parametrize("stage", PIPELINE, ids=lambda stage: stage.name)
+def test_every_library_that_a_stage_reaches_is_in_its_key(stage: Stage) -> None:
+    reached = list_imports(f"kpyramid.stages.{stage.name}", set()) - NO_INGREDIENT.keys()
+
+    assert {DISTRIBUTIONS.get(name, name) for name in reached} - {"pyarrow", *stage.libraries} == set()
+
+
+def test_a_model_and_an_ontology_that_only_moved_keep_their_keys(bench: Bench) -> None:
+    before = compute_keys(bench.settings)
+    moved = bench.folder / "elsewhere"
+    moved.mkdir()
+    (bench.folder / "model").rename(moved / "model")
+    (bench.folder / "general.ttl").rename(moved / "general.ttl")
+    settings = make_settings(
+        embed={"model": str(moved / "model")}, induce={"ontology": str(moved / "general.ttl")}
+    )
+
+    assert compute_keys(settings) == before
+
+
+def test_keys_are_the_same_in_every_process(tmp_path: Path) -> None:
+    script = "import json; from tests.test_keys import *; print(json.dumps(compute_keys(Settings())))"
+    seen = []
+    for seed, folder in (("1", tmp_path), ("2", Path("/"))):
+        environment = os.environ | {
+            "PYTHONHASHSEED": seed,
+            "PYTHONPATH": f"{ROOT / 'etl'}:{ROOT}",
+        }
+        done = subprocess.run(
+            [sys.executable, "-c", script],
+            env=environment,
+            cwd=folder,
+            capture_output=True,
+            check=True,
+        )
+        seen.append(json.loads(done.stdout))
+
+    assert seen[0] == seen[1] == compute_keys(Settings())
+
+
+def test_the_form_of_an_id_never_changes_unnoticed() -> None:
+    assert content_id("doc", "ä", None, 1.5, {"b": 1, "a": [True]}) == "doc-5dd960de3deb0c95e0d7"
+
+
+def test_the_parts_of_an_id_do_not_run_together() -> None:
+    assert content_id("x", "ab", "c") != content_id("x", "a", "bc")
+    assert content_id("x", "1") != content_id("x", 1)
+    assert content_id("x", None) != content_id("x", "")
+    assert content_id("x") != content_id("y")
+
+
+def test_what_is_no_json_number_has_no_key() -> None:
+    with pytest.raises(ValueError, match="JSON"):
+        hash_value(float("nan"))
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(st.characters(exclude_categories=["Cs"])),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text("abc"), inner),
+    max_leaves=8,
+)
+
+
+@given(JSON, JSON)
+def test_values_have_one_key_exactly_when_they_are_equal(one: object, other: object) -> None:
+    same = repr(_sort(one)) == repr(_sort(other))
+    assert (canonical_json(one) == canonical_json(other)) == same
+    assert canonical_json(json.loads(canonical_json(one))) == canonical_json(one)
+
+
+def _sort(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: _sort(value[key]) for key in sorted(value)}
+    return [_sort(item) for item in value] if isinstance(value, list) else value

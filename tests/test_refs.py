@@ -1,0 +1,211 @@
+"""Refs move forward only, one commit at a time, whoever writes and whatever the clock says."""
+
+import datetime
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from kpyramid import runs
+from kpyramid.errors import ConflictError, InputError, IntegrityError
+from kpyramid.settings import Settings
+from kpyramid.warehouse import refs
+from kpyramid.warehouse.catalogue import list_snapshots
+from kpyramid.warehouse.layout import Warehouse
+from kpyramid.warehouse.refs import (
+    RefEntry,
+    check_ref_name,
+    commit,
+    list_entries,
+    list_refs,
+    read_head,
+    resolve_ref,
+)
+from kpyramid.warehouse.snapshots import check_bytes
+from tests.corpora import (
+    TEXTS,
+    build_corpus,
+    copy_shared_build,
+    shared_corpus,
+    use_quick_models,
+    write_corpus,
+)
+
+
+def move(
+    warehouse: Warehouse, snapshot: str, order: str = "2026-01-01", ref: str = "main"
+) -> RefEntry | None:
+    return commit(warehouse, ref, snapshot=snapshot * 16, order=order, run="r", at="t")
+
+
+def test_a_log_is_numbered_and_chained(tmp_path: Path) -> None:
+    warehouse = Warehouse(tmp_path)
+    for snapshot, order in (("a", "1"), ("b", "2"), ("c", "2")):
+        assert move(warehouse, snapshot, order)
+
+    names = sorted(path.name for path in (tmp_path / "refs" / "main").iterdir())
+    assert names == ["0000000001.json", "0000000002.json", "0000000003.json"]
+    entries = list_entries(warehouse, "main")
+    assert [e.snapshot[0] for e in entries] == ["a", "b", "c"]
+    assert [e.parent and e.parent[0] for e in entries] == [None, "a", "b"]
+    assert read_head(warehouse, "main") == entries[-1]
+
+
+def test_the_same_snapshot_again_adds_no_entry(tmp_path: Path) -> None:
+    move(Warehouse(tmp_path), "a", "1")
+
+    assert move(Warehouse(tmp_path), "a", "2") is None
+    assert len(list_entries(Warehouse(tmp_path), "main")) == 1
+
+
+def test_an_older_order_is_refused_under_this_ref_and_taken_under_another(tmp_path: Path) -> None:
+    warehouse = Warehouse(tmp_path)
+    move(warehouse, "a", "2026-02-01")
+
+    with pytest.raises(ConflictError, match=r"HEAD never moves back.*aaaa|bbbb.*is kept"):
+        move(warehouse, "b", "2026-01-31")
+
+    assert resolve_ref(warehouse, "main") == "a" * 16
+    assert move(warehouse, "b", "2026-01-31", ref="backfill")
+    assert list_refs(warehouse) == ["backfill", "main"]
+
+
+def test_who_loses_the_race_reads_head_again_and_is_chained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warehouse = Warehouse(tmp_path)
+    real = refs._create_entry
+    rivals = ["b", "c"]
+
+    def create(folder: Path, number: int, entry: RefEntry) -> bool:
+        if rivals:
+            rival = rivals.pop()
+            assert real(folder, number, RefEntry(rival * 16, None, "1", "rival", "t"))
+        return real(folder, number, entry)
+
+    monkeypatch.setattr(refs, "_create_entry", create)
+
+    entry = move(warehouse, "a", "1")
+
+    assert entry is not None
+    assert entry.parent == "b" * 16
+    assert [e.snapshot[0] for e in list_entries(warehouse, "main")] == ["c", "b", "a"]
+    assert not [p for p in (tmp_path / "refs" / "main").iterdir() if p.suffix == ".tmp"]
+
+
+def test_who_loses_the_race_to_a_later_order_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warehouse = Warehouse(tmp_path)
+    real = refs._create_entry
+
+    def create(folder: Path, number: int, entry: RefEntry) -> bool:
+        monkeypatch.setattr(refs, "_create_entry", real)
+        real(folder, number, RefEntry("b" * 16, None, "2", "rival", "t"))
+        return real(folder, number, entry)
+
+    monkeypatch.setattr(refs, "_create_entry", create)
+
+    with pytest.raises(ConflictError, match="rival"):
+        move(warehouse, "a", "1")
+    assert [e.snapshot[0] for e in list_entries(warehouse, "main")] == ["b"]
+
+
+def test_sixteen_committers_at_once_make_one_chain(tmp_path: Path) -> None:
+    warehouse = Warehouse(tmp_path)
+    letters = "0123456789abcdef"
+
+    with ThreadPoolExecutor(16) as pool:
+        done = list(pool.map(lambda letter: move(warehouse, letter), letters))
+
+    assert all(done)
+    entries = list_entries(warehouse, "main")
+    assert sorted(e.snapshot[0] for e in entries) == sorted(letters)
+    assert [e.parent for e in entries] == [None, *(e.snapshot for e in entries[:-1])]
+
+
+@pytest.mark.parametrize("name", ["../x", "", "a/b", "/a", ".", "..", ".a", "-a", "a\n", "a" * 101])
+def test_a_bad_name_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match="use letters, digits"):
+        check_ref_name(name)
+    with pytest.raises(InputError):
+        move(Warehouse(tmp_path), "a", ref=name)
+    with pytest.raises(InputError):
+        resolve_ref(Warehouse(tmp_path), name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unknown_ref_lists_the_known_ones(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="refs there: none"):
+        resolve_ref(Warehouse(tmp_path), "main")
+    move(Warehouse(tmp_path), "a", ref="nightly")
+    with pytest.raises(InputError, match=r"unknown ref 'main'.*refs there: nightly"):
+        resolve_ref(Warehouse(tmp_path), "main")
+
+
+def test_a_damaged_entry_is_named(tmp_path: Path) -> None:
+    move(Warehouse(tmp_path), "a")
+    path = tmp_path / "refs" / "main" / "0000000001.json"
+    path.write_bytes(path.read_bytes()[:20])
+
+    with pytest.raises(IntegrityError, match=r"0000000001\.json cannot be read"):
+        read_head(Warehouse(tmp_path), "main")
+
+
+def test_an_overtaken_backfill_leaves_head_and_both_snapshots(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_quick_models(monkeypatch)
+    warehouse, nightly = copy_shared_build(tmp_path / "w")
+    older = write_corpus(tmp_path / "older", dict(list(TEXTS.items())[:4]))
+
+    with pytest.raises(ConflictError, match="2025-12-31"):
+        build_corpus(older, warehouse, order="2025-12-31")
+
+    assert resolve_ref(warehouse, "main") == nightly
+    listed = {str(row["id"]): row["refs"] for row in list_snapshots(warehouse)}
+    assert len(listed) == 2
+    assert listed.pop(nightly) == ["main"]
+    ((backfill, named),) = listed.items()
+    assert named == []
+    assert check_bytes(warehouse.snapshots / backfill) == []
+    outcome = build_corpus(older, warehouse, ref="backfill", order="2025-12-31")
+    assert outcome.snapshot == backfill == resolve_ref(warehouse, "backfill")
+    assert resolve_ref(warehouse, "main") == nightly
+
+
+class SlowClock(datetime.datetime):
+    """A clock that is a day behind."""
+
+    @classmethod
+    def now(cls, tz: datetime.tzinfo | None = None) -> "SlowClock":
+        real = datetime.datetime.now(tz) - datetime.timedelta(days=1)
+        return cls.fromtimestamp(real.timestamp(), tz)
+
+
+def test_a_clock_set_back_neither_stops_a_build_nor_changes_an_id(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_quick_models(monkeypatch)
+    warehouse = Warehouse(tmp_path / "w")
+    small = write_corpus(tmp_path / "small", dict(list(TEXTS.items())[:4]))
+    build_corpus(small, warehouse)
+
+    monkeypatch.setattr(runs, "datetime", SlowClock)
+    outcome = build_corpus(shared_corpus(), warehouse)
+
+    orders = [entry.order for entry in list_entries(warehouse, "main")]
+    assert len(orders) == 2
+    assert orders == sorted(orders)
+    assert outcome.snapshot == copy_shared_build(tmp_path / "other")[1]
+
+
+def test_a_later_run_of_a_ref_starts_at_or_after_head(tmp_path: Path) -> None:
+    warehouse = Warehouse(tmp_path)
+    move(warehouse, "a", "9999-01-01")
+
+    run = runs.start_run(warehouse, tmp_path, Settings(), ref="main")
+
+    assert run.order == "9999-01-01"
+    assert json.loads((run.folder / "run.json").read_bytes())["order"] == run.order

@@ -1,0 +1,202 @@
+"""Resolve: planted statements become exactly the planted entities, relations and facts."""
+
+import random
+
+import pyarrow as pa
+import pytest
+
+from kpyramid.keys import content_id
+from kpyramid.stages import resolve
+from kpyramid.stages.tables import Row, build_table
+
+
+def make_raw(head: str, relation: str, tail: str, chunk: str = "chunk-1", **more: object) -> Row:
+    row: dict[str, object] = {
+        "claim_id": f"claim-{chunk}",
+        "chunk_id": chunk,
+        "head": head,
+        "relation": relation,
+        "tail": tail,
+        "head_span": None,
+        "relation_span": None,
+        "tail_span": None,
+        "negated": False,
+        "modality": None,
+        "attribution": None,
+        "qualifiers": [],
+        "confidence": 0.5,
+        "producer": "rules",
+    } | more
+    return row | {"raw_triple_id": content_id("raw", *(str(row[k]) for k in sorted(row)))}
+
+
+def make_mention(text: str, kind: str, chunk: str = "chunk-1", start: int = 0) -> Row:
+    return {
+        "mention_id": content_id("mention", text, kind, chunk, start),
+        "claim_id": f"claim-{chunk}",
+        "chunk_id": chunk,
+        "text": text,
+        "type": kind,
+        "start": start,
+        "end": start + len(text),
+    }
+
+
+def run(raws: list[Row], mentions: list[Row] | None = None) -> dict[str, pa.Table]:
+    return resolve.run(build_table("mentions", mentions or []), build_table("raw_triples", raws))
+
+
+def list_facts(made: dict[str, pa.Table]) -> set[tuple[str, str, str]]:
+    names = {r["entity_id"]: r["name"] for r in made["entities"].to_pylist()}
+    verbs = {r["relation_id"]: r["name"] for r in made["relations"].to_pylist()}
+    return {
+        (names[r["head_id"]], verbs[r["relation_id"]], names.get(r["tail_id"]) or r["literal"])
+        for r in made["triples"].to_pylist()
+    }
+
+
+def test_one_fact_seen_through_overlapping_chunks_is_one_triple_with_all_its_places() -> None:
+    raws = [make_raw("Anna Holm", "founded", "Aster", f"chunk-{n}") for n in (1, 2)]
+
+    made = run([*raws, make_raw("the Anna Holm", "founded", "Aster's")])
+
+    (triple,) = made["triples"].to_pylist()
+    assert len(triple["raw_triple_ids"]) == 3
+    assert {raw["raw_triple_id"] for raw in raws} < set(triple["raw_triple_ids"])
+    assert made["rejects"].num_rows == 0
+
+
+def test_confidence_grows_with_chunks_and_not_with_repetition_in_one() -> None:
+    once = [make_raw("Holm", "met", "Batt")]
+    same_chunk = [*once, make_raw("the Holm", "met", "Batt")]
+    two_chunks = [*once, make_raw("Holm", "met", "Batt", "chunk-2")]
+
+    values = [run(raws)["triples"]["confidence"].to_pylist() for raws in (once, same_chunk, two_chunks)]
+
+    assert values == [[0.5], [0.5], [0.75]]
+
+
+@pytest.mark.parametrize(
+    ("raw", "reason"),
+    [
+        (make_raw("Anna", "visited", "Rome", negated=True), "negated"),
+        (make_raw("Anna", "visited", "Rome", modality="may"), "not_asserted"),
+        (make_raw("The Anna", "met", "Anna"), "same_head_and_tail"),
+    ],
+)
+def test_what_is_denied_or_doubted_or_empty_is_a_reject_and_no_fact(raw: Row, reason: str) -> None:
+    made = run([raw])
+
+    assert made["triples"].num_rows == made["entities"].num_rows == made["relations"].num_rows == 0
+    (reject,) = made["rejects"].to_pylist()
+    assert (reject["reason"], reject["row_key"]) == (reason, raw["raw_triple_id"])
+
+
+def test_a_denied_statement_does_not_weaken_the_same_one_asserted_elsewhere() -> None:
+    made = run([make_raw("A", "met", "B"), make_raw("A", "met", "B", "chunk-2", negated=True)])
+
+    assert made["triples"]["confidence"].to_pylist() == [0.5]
+    assert made["rejects"]["reason"].to_pylist() == ["negated"]
+
+
+@pytest.mark.parametrize(
+    "kind", ["DATE", "TIME", "CARDINAL", "ORDINAL", "QUANTITY", "MONEY", "PERCENT"]
+)
+def test_a_value_is_a_literal_and_no_entity(kind: str) -> None:
+    made = run([make_raw("Leon Batt", "scored", "12  \n units")], [make_mention("12  \n units", kind)])
+
+    (triple,) = made["triples"].to_pylist()
+    assert (triple["literal"], triple["tail_id"]) == ("12 units", None)
+    assert made["entities"]["name"].to_pylist() == ["Leon Batt"]
+
+
+def test_a_name_that_is_also_a_value_elsewhere_stays_apart() -> None:
+    span = {"start": 50, "end": 54}
+    mentions = [make_mention("1984", "WORK_OF_ART", start=0), make_mention("1984", "DATE", start=50)]
+    raws = [
+        make_raw("Orwell", "wrote", "1984", tail_span={"start": 0, "end": 4}),
+        make_raw("Orwell", "died in", "1984", tail_span=span),
+    ]
+
+    triples = run(raws, mentions)["triples"].to_pylist()
+
+    assert sorted(str(row["literal"]) for row in triples) == ["1984", "None"]
+
+
+def test_passive_and_active_are_two_relations_that_name_each_other() -> None:
+    made = run([make_raw("A", "founded", "B"), make_raw("C", "was founded by", "D")])
+
+    relations = {row["name"]: row for row in made["relations"].to_pylist()}
+    assert relations["was founded by"]["inverse_of"] == relations["founded"]["relation_id"]
+    assert relations["founded"]["inverse_of"] is None
+
+
+def test_a_passive_without_its_active_names_no_inverse() -> None:
+    made = run([make_raw("C", "was founded by", "D")])
+
+    assert made["relations"]["inverse_of"].to_pylist() == [None]
+
+
+def test_the_type_of_an_entity_is_the_most_frequent_that_says_something() -> None:
+    kinds = ["NOUN", "NOUN", "NOUN", "ORG", "PERSON", "PERSON"]
+    mentions = [make_mention("Holm", kind, f"chunk-{n}") for n, kind in enumerate(kinds)]
+    raws = [make_raw("Holm", "met", "B", f"chunk-{n}") for n in range(len(kinds))]
+
+    entities = {row["name"]: row for row in run(raws, mentions)["entities"].to_pylist()}
+
+    assert entities["Holm"]["type"] == "PERSON"
+    assert entities["Holm"]["mentions"] == sorted(str(m["mention_id"]) for m in mentions)
+    assert entities["B"]["type"] == "NOUN"
+
+
+def test_wordings_of_one_name_are_one_entity_with_all_its_forms() -> None:
+    raws = [make_raw(name, "met", "B") for name in ("The Holm", "holm", "Holm’s")]
+
+    entities = {row["name"]: row for row in run(raws)["entities"].to_pylist()}
+
+    assert len(entities) == 2
+    assert entities["The Holm"]["surface_forms"] == sorted(["The Holm", "holm", "Holm’s"])
+
+
+def test_the_order_of_the_rows_changes_nothing() -> None:
+    dice = random.Random(3)
+    names = ["Holm", "the Holm", "holm", "Batt", "Lund", "1902", "Batt's"]
+    verbs = ["founded", "was founded by", "founds", "met", "is a"]
+    raws = {
+        str(row["raw_triple_id"]): row
+        for row in (
+            make_raw(
+                dice.choice(names),
+                dice.choice(verbs),
+                dice.choice(names),
+                f"chunk-{dice.randrange(4)}",
+                negated=dice.random() < 0.1,
+                confidence=dice.random(),
+            )
+            for _ in range(150)
+        )
+    }
+    mentions = {
+        str(row["mention_id"]): row
+        for row in (
+            make_mention(
+                dice.choice(names),
+                dice.choice(["PERSON", "ORG", "NOUN", "DATE"]),
+                f"chunk-{dice.randrange(4)}",
+                dice.randrange(3),
+            )
+            for _ in range(80)
+        )
+    }
+    raw_table = build_table("raw_triples", raws.values())
+    mention_table = build_table("mentions", mentions.values())
+    expected = resolve.run(mention_table, raw_table)
+    assert len(list_facts(expected)) > 20
+
+    for seed in range(5):
+        shuffled = []
+        for table in (mention_table, raw_table):
+            order = list(range(table.num_rows))
+            random.Random(seed).shuffle(order)
+            shuffled.append(table.take(order))
+        assert resolve.run(*shuffled) == expected

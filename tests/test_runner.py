@@ -1,0 +1,314 @@
+"""The runner trusts nobody: not the stages, not the disk, not the order it is called in."""
+
+import importlib
+import json
+import logging
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from kpyramid.errors import InputError, IntegrityError
+from kpyramid.pipeline import PIPELINE
+from kpyramid.ports import Silence
+from kpyramid.runner import Shard, run_stage
+from kpyramid.runs import Run, StageMark, start_run
+from kpyramid.warehouse.layout import Warehouse
+from kpyramid.warehouse.rows import RowCache
+from tests.corpora import (
+    SETTINGS,
+    build_corpus,
+    copy_shared_build,
+    count_recomputed,
+    list_marks,
+    shared_corpus,
+    use_quick_models,
+)
+
+Tables = dict[str, pa.Table]
+
+
+@pytest.fixture(autouse=True)
+def _quick_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    use_quick_models(monkeypatch)
+
+
+def start(warehouse: Warehouse, name: str = "test") -> Run:
+    return start_run(warehouse, shared_corpus(), SETTINGS, ref="main", name=name)
+
+
+def call(run: Run, stage: str, shard: Shard | None = None) -> StageMark:
+    return run_stage(run, stage, workers=1, progress=Silence(), shard=shard)
+
+
+def run_until(run: Run, last: str) -> None:
+    for stage in PIPELINE:
+        call(run, stage.name)
+        if stage.name == last:
+            return
+
+
+def spoil(monkeypatch: pytest.MonkeyPatch, stage: str, change: Callable[[Tables], object]) -> None:
+    """Makes a stage return its tables with something changed in place."""
+    module = importlib.import_module(f"kpyramid.stages.{stage}")
+    real = module.run
+
+    def run(*tables: pa.Table, **ports: object) -> Tables:
+        made = dict(real(*tables, **ports))
+        change(made)
+        return made
+
+    monkeypatch.setattr(module, "run", run)
+
+
+def drop_first(table: str, column: str) -> Callable[[Tables], object]:
+    """Removes all rows that share the first row's value, without a reject."""
+
+    def change(made: Tables) -> None:
+        values = made[table][column]
+        gone = values[0].as_py()
+        keep = pa.array([value != gone for value in values.to_pylist()])
+        made[table] = made[table].filter(keep)
+
+    return change
+
+
+def repoint(table: str, column: str) -> Callable[[Tables], object]:
+    def change(made: Tables) -> None:
+        index = made[table].column_names.index(column)
+        values = ["nowhere", *made[table][column].to_pylist()[1:]]
+        field = made[table].schema.field(index)
+        made[table] = made[table].set_column(index, field, pa.array(values, field.type))
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("before", "stage", "change", "message"),
+    [
+        ("ingest", "chunk", drop_first("chunks", "document_id"), r"chunk lost 1 row.*'doc-\w+'"),
+        ("chunk", "extract", drop_first("raw_triples", "chunk_id"), r"extract lost 1 row.*'chunk-"),
+        ("ingest", "chunk", repoint("chunks", "document_id"), r"document_id 'nowhere' does not"),
+        ("chunk", "extract", repoint("raw_triples", "claim_id"), r"claim_id 'nowhere' does not"),
+        ("ingest", "chunk", lambda made: made.pop("rejects"), r"chunk made \['chunks'\], declared"),
+        (
+            "ingest",
+            "chunk",
+            lambda made: made.update(extra=made["chunks"]),
+            r"chunk made .*'extra'.*declared",
+        ),
+        (
+            "ingest",
+            "chunk",
+            lambda made: made.update(chunks=made["chunks"].drop_columns(["tokens"])),
+            r"table chunks: has columns",
+        ),
+        (
+            "ingest",
+            "chunk",
+            lambda made: made.update(chunks=pa.concat_tables([made["chunks"]] * 2)),
+            r"table chunks: key .* more than one row",
+        ),
+    ],
+)
+def test_a_stage_that_breaks_its_promise_is_stopped_and_nothing_is_kept(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    before: str,
+    stage: str,
+    change: Callable[[Tables], object],
+    message: str,
+) -> None:
+    run = start(Warehouse(tmp_path))
+    run_until(run, before)
+    spoil(monkeypatch, stage, change)
+
+    with pytest.raises(IntegrityError, match=message):
+        call(run, stage)
+
+    assert not (tmp_path / "cache" / "results" / stage).exists()
+    assert not (run.folder / "stages" / f"{stage}.json").exists()
+
+
+def test_a_row_lost_with_a_reject_is_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = start(Warehouse(tmp_path))
+    call(run, "ingest")
+
+    def reject(made: Tables) -> None:
+        gone = made["chunks"]["document_id"][0].as_py()
+        drop_first("chunks", "document_id")(made)
+        row = {"reject_id": "r", "stage": "chunk", "reason": "x", "row_key": gone, "detail": "y"}
+        empty = {"document_id": None, "chunk_id": None}
+        made["rejects"] = pa.Table.from_pylist([row | empty], schema=made["rejects"].schema)
+
+    spoil(monkeypatch, "chunk", reject)
+
+    assert call(run, "chunk").rejects == {"x": 1}
+
+
+def flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def truncate(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-7])
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+@pytest.mark.parametrize("damage", [flip, truncate, empty, Path.unlink])
+@pytest.mark.parametrize("file", ["resolve/*/triples.parquet", "resolve/*/result.json"])
+def test_a_damaged_result_is_named_and_computed_again(
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    damage: Callable[[Path], object],
+    file: str,
+) -> None:
+    warehouse, snapshot = copy_shared_build(tmp_path / "w")
+    (path,) = (warehouse.cache / "results").glob(file)
+    if damage is flip and path.suffix == ".json":
+        path.write_bytes(path.read_bytes().replace(b'"sha256": "', b'"sha256": "0', 1))
+    else:
+        damage(path)
+
+    with caplog.at_level(logging.WARNING):
+        outcome = build_corpus(shared_corpus(), warehouse)
+
+    assert "resolve" in caplog.text
+    assert "damaged" in caplog.text
+    assert outcome.snapshot == snapshot
+    counts = count_recomputed(outcome)
+    assert counts.pop("resolve") > 0
+    assert set(counts.values()) == {0}
+
+
+def test_a_result_damaged_between_two_stages_is_an_error_that_says_what_to_run(
+    tmp_path: Path,
+) -> None:
+    run = start(Warehouse(tmp_path))
+    run_until(run, "chunk")
+    (path,) = (tmp_path / "cache" / "results").glob("chunk/*/chunks.parquet")
+    flip(path)
+
+    with pytest.raises(IntegrityError, match=r"stage chunk is damaged.*`kpyramid stage chunk"):
+        call(run, "extract")
+    call(run, "chunk")
+    assert call(run, "extract").rows["raw_triples"] > 0
+
+
+@pytest.mark.parametrize("damage", [flip, truncate, empty])
+def test_a_damaged_cache_segment_costs_exactly_its_rows(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: Callable[[Path], object]
+) -> None:
+    warehouse, snapshot = copy_shared_build(tmp_path / "w")
+    cache = next((warehouse.cache / "rows" / "extractor").iterdir())
+    for segment in cache.iterdir():  # one segment becomes one per row
+        store = RowCache(warehouse, "extractor", cache.name)
+        table = pa.parquet.read_table(segment)
+        segment.unlink()
+        for row in table.to_pylist():
+            store.store({row["key"]: row["payload"]})
+    segments = sorted(cache.iterdir())
+    assert len(segments) > 3
+    damage(segments[1])
+    shutil.rmtree(warehouse.cache / "results" / "extract")
+
+    with caplog.at_level(logging.WARNING):
+        outcome = build_corpus(shared_corpus(), warehouse)
+
+    assert str(segments[1]) in caplog.text
+    assert outcome.snapshot == snapshot
+    assert count_recomputed(outcome)["extract"] == 1
+
+
+def test_only_what_dead_processes_left_in_staging_is_removed(tmp_path: Path) -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    host = socket.gethostname()
+    dead = tmp_path / "staging" / f"{host}.{gone.pid}.abc"
+    living = tmp_path / "staging" / f"{host}.{os.getpid()}.abc"
+    foreign = tmp_path / "staging" / f"not-{host}.{gone.pid}.abc"
+    for folder in (dead, living, foreign):
+        folder.mkdir(parents=True)
+        (folder / "part.parquet").write_bytes(b"half")
+
+    call(start(Warehouse(tmp_path)), "ingest")
+
+    assert not dead.exists()
+    assert living.exists()
+    assert foreign.exists()
+
+
+@pytest.mark.parametrize("stage", [stage.name for stage in PIPELINE if stage.reads])
+def test_a_stage_before_its_turn_says_which_one_is_missing(tmp_path: Path, stage: str) -> None:
+    run = start(Warehouse(tmp_path))
+
+    with pytest.raises(InputError, match=r"stage ingest is not done; run `kpyramid stage ingest"):
+        if stage != "chunk":
+            call(run, stage)
+        else:
+            call(run, "chunk")
+
+
+def test_shards_fill_the_caches_so_that_the_stage_computes_nothing(tmp_path: Path) -> None:
+    run = start(Warehouse(tmp_path))
+    sharded = {stage.name for stage in PIPELINE if stage.shards}
+    assert sharded == {"chunk", "extract", "embed"}
+    reference = list_marks(build_corpus(shared_corpus(), Warehouse(tmp_path / "other")))
+
+    for stage in PIPELINE:
+        if stage.name in sharded:
+            parts = [call(run, stage.name, Shard(index, 3)) for index in range(3)]
+            assert sum(part.recomputed for part in parts) >= reference[stage.name].recomputed
+            assert sum(part.recomputed > 0 for part in parts) > 1
+            assert not (run.folder / "stages" / f"{stage.name}.json").exists()
+            assert call(run, stage.name).recomputed == 0
+        else:
+            call(run, stage.name)
+
+    mark = json.loads((run.folder / "stages" / "publish.json").read_bytes())
+    assert mark["key"] == reference["publish"].key
+
+
+@pytest.mark.parametrize(
+    ("stage", "shard"),
+    [("chunk", Shard(2, 2)), ("chunk", Shard(0, 0)), ("resolve", Shard(0, 2))],
+)
+def test_a_shard_that_is_none_is_refused(tmp_path: Path, stage: str, shard: Shard) -> None:
+    run = start(Warehouse(tmp_path))
+    run_until(run, "ingest")
+
+    with pytest.raises(InputError, match=r"0/N to N-1/N and exist for chunk, extract, embed"):
+        call(run, stage, shard)
+
+
+def test_a_run_of_the_same_name_with_other_settings_is_refused(tmp_path: Path) -> None:
+    start(Warehouse(tmp_path))
+
+    with pytest.raises(InputError, match="another corpus, ref or settings"):
+        start_run(Warehouse(tmp_path), shared_corpus(), SETTINGS, ref="other", name="test")
+
+
+def test_many_writers_of_one_row_leave_one_whole_row(tmp_path: Path) -> None:
+    rows = {f"key-{n}": bytes([n]) * 5000 for n in range(40)}
+    cache = RowCache(Warehouse(tmp_path), "extractor", "f" * 64)
+
+    with ThreadPoolExecutor(8) as pool:
+        for _ in range(5):
+            list(pool.map(lambda key: cache.store({key: rows[key]}), [*rows] * 2))
+            assert cache.load([*rows, "unknown"]) == rows
+
+    assert len(list(cache.folder.iterdir())) == len(rows)

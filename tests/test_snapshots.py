@@ -1,0 +1,181 @@
+"""A snapshot is named by its manifest, says nothing of the run, and shows every changed byte."""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kpyramid.contracts import load_contracts
+from kpyramid.errors import IntegrityError
+from kpyramid.warehouse.layout import Warehouse
+from kpyramid.warehouse.snapshots import check_bytes, check_tables, read_manifest, write_snapshot
+from kpyramid.warehouse.tables import encode_table, read_table
+from tests.corpora import build_corpus, copy_shared_build, shared_corpus, use_quick_models
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    warehouse, snapshot = copy_shared_build(tmp_path / "w")
+    return warehouse.snapshots / snapshot
+
+
+def flip(folder: Path, name: str) -> None:
+    data = bytearray((folder / name).read_bytes())
+    data[len(data) // 2] ^= 4
+    (folder / name).write_bytes(data)
+
+
+def test_a_snapshot_is_named_by_the_hash_of_its_manifest(folder: Path) -> None:
+    manifest = (folder / "manifest.json").read_bytes()
+
+    assert folder.name == hashlib.sha256(manifest).hexdigest()[:16]
+    assert check_bytes(folder) == []
+    assert check_tables(folder) == []
+    files = read_manifest(folder)["files"]
+    assert isinstance(files, dict)
+    present = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
+    assert set(files) == present - {"manifest.json", "SHA256SUMS"}
+
+
+def test_the_receiver_needs_only_sha256sum(folder: Path) -> None:
+    command = ["sha256sum", "--strict", "-c", "SHA256SUMS"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count(": OK") == len((folder / "SHA256SUMS").read_text().splitlines())
+
+    flip(folder, "tables/triples.parquet")
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+
+
+def test_the_manifest_says_nothing_of_machine_or_time(folder: Path) -> None:
+    text = (folder / "manifest.json").read_text("utf-8")
+
+    assert str(folder.parent.parent) not in text
+    assert str(shared_corpus()) not in text
+    assert not re.search(r'"/|\\\\', text), "an absolute path"
+    assert not re.search(r"\d{4}-\d{2}-\d{2}|\d\d:\d\d", text), "a time"
+    assert os.uname().nodename not in text
+
+
+DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "a changed byte": (lambda f: flip(f, "tables/chunks.parquet"), "chunks.parquet: its bytes"),
+    "a truncated file": (
+        lambda f: os.truncate(f / "ontology/schema.ttl", 10),
+        "schema.ttl: its bytes",
+    ),
+    "an emptied file": (
+        lambda f: os.truncate(f / "tables/claims.parquet", 0),
+        "claims.parquet: its bytes",
+    ),
+    "a missing file": (lambda f: (f / "ontology/instances.nt").unlink(), "instances.nt: is missing"),
+    "an extra file": (lambda f: (f / "tables/more.parquet").write_text("x"), "more.parquet: is not"),
+    "an extra link": (lambda f: (f / "tables/link").symlink_to("nowhere"), "link: is not listed"),
+    "a renamed file": (
+        lambda f: (f / "ontology/schema.ttl").rename(f / "ontology/other.ttl"),
+        "schema.ttl: is missing",
+    ),
+    "a changed manifest": (lambda f: flip(f, "manifest.json"), "manifest.json: its hash"),
+    "a missing manifest": (lambda f: (f / "manifest.json").unlink(), "manifest.json"),
+    "damaged sums": (lambda f: flip(f, "SHA256SUMS"), ""),
+    "emptied sums": (lambda f: os.truncate(f / "SHA256SUMS", 0), "is not listed"),
+    "missing sums": (lambda f: (f / "SHA256SUMS").unlink(), "SHA256SUMS"),
+    "a renamed snapshot": (lambda f: shutil.copytree(f, f.parent / ("0" * 16)), "its hash is not"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_damage_is_found_and_named(folder: Path, name: str) -> None:
+    damage, expected = DAMAGES[name]
+
+    damage(folder)
+
+    target = folder.parent / ("0" * 16) if name == "a renamed snapshot" else folder
+    problems = check_bytes(target)
+    assert any(expected in problem for problem in problems), problems
+
+
+def test_a_file_that_lies_consistently_is_told_by_the_manifest(folder: Path) -> None:
+    """Someone who changes a file and its line in SHA256SUMS has not changed the manifest."""
+    before = hashlib.sha256((folder / "ontology/schema.ttl").read_bytes()).hexdigest()
+    flip(folder, "ontology/schema.ttl")
+    after = hashlib.sha256((folder / "ontology/schema.ttl").read_bytes()).hexdigest()
+    sums = (folder / "SHA256SUMS").read_text()
+    (folder / "SHA256SUMS").write_text(sums.replace(before, after))
+
+    assert any("schema.ttl" in problem for problem in check_bytes(folder))
+
+
+@pytest.mark.parametrize("offset", range(0, 100, 7))
+def test_every_flipped_bit_of_a_table_is_noticed_without_its_hash(
+    folder: Path, offset: int
+) -> None:
+    """Page checksums and contracts, for a reader that has no SHA256SUMS; footers have none."""
+    path = folder / "tables" / "triples.parquet"
+    contract = load_contracts()["triples"]
+    whole = read_table(path, contract)
+    data = bytearray(path.read_bytes())
+    place = 4 + offset * (len(data) // 3) // 100  # the data pages stand in front
+    data[place] ^= 16
+    path.write_bytes(data)
+
+    try:
+        read = read_table(path, contract)
+    except IntegrityError as e:
+        assert "triples.parquet" in str(e)
+    else:
+        assert read == whole  # a bit that no reader looks at
+
+
+def test_a_moved_span_is_found_by_the_check_of_the_tables(tmp_path: Path) -> None:
+    warehouse, snapshot = copy_shared_build(tmp_path / "w")
+    path = warehouse.snapshots / snapshot / "tables" / "mentions.parquet"
+    contract = load_contracts()["mentions"]
+    rows = read_table(path, contract).to_pylist()
+    rows[0] |= {"start": rows[0]["start"] + 1, "end": rows[0]["end"] + 1}
+    path.write_bytes(encode_table(contract.build(rows)))
+
+    problems = check_tables(warehouse.snapshots / snapshot)
+
+    assert problems == [f"mentions: {rows[0]['mention_id']} does not stand at its span"]
+
+
+def test_a_retry_of_the_same_content_is_a_no_op(tmp_path: Path) -> None:
+    warehouse = Warehouse(tmp_path)
+    first = write_snapshot(warehouse, {"a/b.txt": b"x"}, {"fact": 1})
+    inode = (warehouse.snapshots / first).stat().st_ino
+
+    assert write_snapshot(warehouse, {"a/b.txt": b"x"}, {"fact": 1}) == first
+    assert (warehouse.snapshots / first).stat().st_ino == inode
+    assert write_snapshot(warehouse, {"a/b.txt": b"y"}, {"fact": 1}) != first
+    assert write_snapshot(warehouse, {"a/b.txt": b"x"}, {"fact": 2}) != first
+    assert list(warehouse.staging.iterdir()) == []
+
+
+def test_a_damaged_snapshot_is_not_published_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_quick_models(monkeypatch)
+    warehouse, snapshot = copy_shared_build(tmp_path / "w")
+    flip(warehouse.snapshots / snapshot, "tables/entities.parquet")
+
+    with pytest.raises(IntegrityError, match=r"damaged: tables/entities\.parquet.*Move that folder"):
+        build_corpus(shared_corpus(), warehouse)
+
+    shutil.move(warehouse.snapshots / snapshot, tmp_path / "away")
+    assert build_corpus(shared_corpus(), warehouse).snapshot == snapshot
+    assert check_bytes(warehouse.snapshots / snapshot) == []
+
+
+def test_an_exported_copy_elsewhere_has_the_same_id(folder: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "elsewhere" / folder.name
+    shutil.copytree(folder, copy)
+
+    assert check_bytes(copy) == []
+    assert json.loads((copy / "manifest.json").read_bytes()) == read_manifest(folder)

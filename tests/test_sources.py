@@ -1,0 +1,358 @@
+"""Files become documents or rejects: every format, every encoding, every way to be broken."""
+
+import json
+import os
+from collections.abc import Mapping
+from encodings.aliases import aliases
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from kpyramid.errors import InputError
+from kpyramid.settings import IngestSettings
+from kpyramid.sources.corpus import list_corpus
+from kpyramid.sources.decode import RefusedError, decode_bytes
+from kpyramid.stages import ingest
+from kpyramid.warehouse.layout import Warehouse
+from kpyramid.warehouse.snapshots import check_tables
+from tests.corpora import build_corpus, count_recomputed, read_snapshot, use_quick_models
+
+Row = Mapping[str, object]
+
+
+def ingest_files(
+    folder: Path, files: Mapping[str, bytes], **settings: object
+) -> tuple[dict[str, Row], dict[str, Row]]:
+    """Documents by source and rejects by row key, of a folder with these files."""
+    for name, data in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+    return ingest_folder(folder, **settings)
+
+
+def ingest_folder(folder: Path, **settings: object) -> tuple[dict[str, Row], dict[str, Row]]:
+    made = ingest.run(
+        corpus=list_corpus(folder).read_files(),
+        settings=IngestSettings(**settings),  # type: ignore[arg-type]
+    )
+    documents = {row["source"]: row for row in made["documents"].to_pylist()}
+    return documents, {row["row_key"]: row for row in made["rejects"].to_pylist()}
+
+
+PAGE = (
+    "<!DOCTYPE html><html lang='fr'><head><title>Le titre</title><style>p{}</style></head><body>"
+    "<!-- a comment --><?php pi ?><h1>Head</h1><p>One <b>bo</b>ld\n word.</p><script>x()</script>"
+    "<ul><li>first<li>second</ul><pre>a  b</pre></body></html>"
+)
+
+
+def write_parquet(rows: list[dict[str, object]]) -> bytes:
+    buffer = pa.BufferOutputStream()
+    pq.write_table(pa.Table.from_pylist(rows), buffer)
+    return buffer.getvalue().to_pybytes()
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "source", "expected"),
+    [
+        ("a.txt", b"Plain.", "a.txt", {"text": "Plain.", "title": None, "language": "en"}),
+        ("a.TXT", b"Upper case ending.", "a.TXT", {"text": "Upper case ending."}),
+        ("a.md", b"# Head\n\nA *word* & [link](x).\n", "a.md", {"text": "Head\nA word & link."}),
+        ("a.md", b"# Head\n\nText.", "a.md", {"title": "Head"}),
+        ("a.html", PAGE.encode(), "a.html", {"title": "Le titre", "language": "fr"}),
+        (
+            "a.htm",
+            PAGE.encode(),
+            "a.htm",
+            {"text": "Head\nOne bold word.\nfirst\nsecond\na  b"},
+        ),
+        (
+            "a.jsonl",
+            b'{"id": 7, "text": "T", "title": "N", "licence": "CC0", "access": ["b", "a"], "n": 1}',
+            "a.jsonl#7",
+            {"text": "T", "title": "N", "licence": "CC0", "access": ["a", "b"]},
+        ),
+        ("a.jsonl", b'{"id":"x","text":"T","n":1}', "a.jsonl#x", {"metadata": [("n", "1")]}),
+        ("a.csv", b'id,text,lang\n1,"a, b\nc",de\n', "a.csv#1", {"text": "a, b\nc", "language": "de"}),
+        (
+            "a.parquet",
+            write_parquet([{"id": "p", "text": "T", "year": 1900}]),
+            "a.parquet#p",
+            {"text": "T", "metadata": [("year", "1900")]},
+        ),
+    ],
+)
+def test_each_format_gives_text_and_its_fields(
+    tmp_path: Path, name: str, data: bytes, source: str, expected: Row
+) -> None:
+    documents, rejects = ingest_files(tmp_path, {name: data})
+
+    assert rejects == {}
+    assert {key: documents[source][key] for key in expected} == expected
+
+
+WORDS = "Größe – naïve “quote”. 漢字。 שלום עולם. 😀"
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "expected"),
+    [
+        ("utf8.txt", WORDS.encode(), WORDS),
+        ("bom.txt", WORDS.encode("utf-8-sig"), WORDS),
+        ("utf16le.txt", b"\xff\xfe" + WORDS.encode("utf-16-le"), WORDS),
+        ("utf16be.txt", b"\xfe\xff" + WORDS.encode("utf-16-be"), WORDS),
+        ("utf32.txt", WORDS.encode("utf-32"), WORDS),
+        ("declared.html", '<meta charset="windows-1252"><p>café'.encode("cp1252"), "café"),
+        (
+            "declared2.html",
+            b"<meta http-equiv=x content='text/html; charset=Shift_JIS'><p>" + "漢".encode("sjis"),
+            "漢",
+        ),
+        ("mark_beats_declaration.html", "<meta charset=cp1252><p>é".encode("utf-8-sig"), "é"),
+        ("says_utf16_is_not.html", "<meta charset=utf-16><p>é".encode(), "é"),
+        ("says_idna.html", "<meta charset=idna><p>é".encode(), "é"),
+        ("says_escape.html", rb"<meta charset=unicode_escape><p>\x41", r"\x41"),
+        ("endings.txt", b"a\r\nb\rc\n", "a\nb\nc\n"),
+        ("bom.csv", "id,text\n1,ä\n".encode("utf-8-sig"), "ä"),
+        ("bom.jsonl", '{"id": 1, "text": "ä"}'.encode("utf-16"), "ä"),
+    ],
+)
+def test_each_encoding_is_decoded_by_the_rule(
+    tmp_path: Path, name: str, data: bytes, expected: str
+) -> None:
+    documents, rejects = ingest_files(tmp_path, {name: data})
+
+    assert rejects == {}
+    assert [row["text"] for row in documents.values()] == [expected]
+
+
+def test_invalid_utf8_is_refused_with_its_offset_or_read_by_the_fallback(tmp_path: Path) -> None:
+    files = {"a.txt": b"caf\xe9 au lait"}
+
+    documents, rejects = ingest_files(tmp_path, files)
+    assert not documents
+    assert rejects["a.txt"]["reason"] == "undecodable"
+    assert "at byte 3" in str(rejects["a.txt"]["detail"])
+    assert "fallback_encoding" in str(rejects["a.txt"]["detail"])
+
+    documents, rejects = ingest_files(tmp_path, files, fallback_encoding="latin-1")
+    assert documents["a.txt"]["text"] == "café au lait"
+    assert not rejects
+
+
+BROKEN = {
+    "nul.txt": (b"a\x00b", {"nul.txt": "binary"}),
+    "control.txt": (b"\x01\x02\x03\x04 text", {"control.txt": "binary"}),
+    "odd16.txt": (b"\xff\xfea", {"odd16.txt": "undecodable"}),
+    "picture.html": (b"\x89PNG\r\n\x1a\n\x00\x00\xff", {"picture.html": "binary"}),
+    "unknown.html": (b"<meta charset=klingon><p>x", {"unknown.html": "undecodable"}),
+    "empty.txt": (b"", {"empty.txt": "empty"}),
+    "blank.txt": (b" \n\t ", {"blank.txt": "empty"}),
+    "empty.jsonl": (b"", {"empty.jsonl": "empty"}),
+    "empty.csv": (b"", {"empty.csv": "empty"}),
+    "header.csv": (b"id,text\n", {"header.csv": "empty"}),
+    "page.html": (b"<script>x</script>", {"page.html": "empty"}),
+    "file.pdf": (b"%PDF", {"file.pdf": "unknown_format"}),
+    "no_ending": (b"text", {"no_ending": "unknown_format"}),
+    "bad.parquet": (b"PAR1 no", {"bad.parquet": "bad_parquet"}),
+    "lines.jsonl": (
+        b'{"id": 1, "text": "good"}\n{"text": \n[1]\n"s"\nNaN\n\n{"id": 2, "body": null}\n'
+        b'{"id": 3, "text": "\\ud800"}\n{"text": "\\udfff"}\n{"id": "\\ud800", "text": "a"}\n'
+        b'{"id": 4, "text": "a", "more": "\\ud800"}\n{"id": 5, "text": "a\\u0000"}\n'
+        b'{"id": 6, "text": ""}\n' + b"[" * 100_000,
+        {
+            "lines.jsonl#line2": "bad_json",
+            "lines.jsonl#line3": "bad_record",
+            "lines.jsonl#line4": "bad_record",
+            "lines.jsonl#line5": "bad_record",
+            "lines.jsonl#2": "no_text_field",
+            "lines.jsonl#line8": "undecodable",
+            "lines.jsonl#line9": "undecodable",
+            "lines.jsonl#line10": "undecodable",
+            "lines.jsonl#line11": "undecodable",
+            "lines.jsonl#5": "binary",
+            "lines.jsonl#6": "empty",
+            "lines.jsonl#line14": "bad_json",
+        },
+    ),
+    "cells.csv": (
+        b'id,text\n1,good\n2,a,b\n3\n4,"open',
+        {"cells.csv#line3": "bad_record", "cells.csv#3": "no_text_field", "cells.csv#line5": "bad_csv"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_cannot_be_read_is_a_reject_that_names_its_place(tmp_path: Path, name: str) -> None:
+    data, expected = BROKEN[name]
+
+    documents, rejects = ingest_files(tmp_path, {name: data})
+
+    assert {key: row["reason"] for key, row in rejects.items()} == expected
+    assert all(row["detail"] for row in rejects.values())
+    assert all(row["text"] == "good" for row in documents.values())
+
+
+def test_every_file_of_a_broken_corpus_is_counted(tmp_path: Path) -> None:
+    documents, rejects = ingest_files(tmp_path, {name: BROKEN[name][0] for name in BROKEN})
+
+    seen = {source.partition("#")[0] for source in (*documents, *rejects)}
+    assert seen == set(BROKEN)
+
+
+def test_a_string_that_is_no_utf8_inside_parquet_is_a_reject(tmp_path: Path) -> None:
+    text = pa.Array.from_buffers(
+        pa.string(), 1, [None, pa.py_buffer(b"\0\0\0\0\1\0\0\0"), pa.py_buffer(b"\xff")]
+    )
+    pq.write_table(pa.table({"text": text}), tmp_path / "a.parquet")
+
+    documents, rejects = ingest_folder(tmp_path)
+
+    assert not documents
+    assert rejects["a.parquet"]["reason"] == "bad_parquet"
+
+
+def test_a_document_beyond_the_limit_is_refused_and_its_neighbours_are_not(tmp_path: Path) -> None:
+    rows = [{"id": 1, "text": "é" * 20}, {"id": 2, "text": "e" * 20}]
+    data = "\n".join(json.dumps(row) for row in rows).encode()
+
+    documents, rejects = ingest_files(tmp_path, {"a.jsonl": data}, max_document_bytes=30)
+
+    assert list(documents) == ["a.jsonl#2"]
+    assert rejects["a.jsonl#1"]["reason"] == "too_large"
+    assert "40 bytes" in str(rejects["a.jsonl#1"]["detail"])
+
+
+def test_links_that_lead_nowhere_and_odd_names_are_rejects(tmp_path: Path) -> None:
+    (tmp_path / "good.txt").write_text("good")
+    (tmp_path / "broken.txt").symlink_to(tmp_path / "nothing")
+    (tmp_path / "loop.txt").symlink_to(tmp_path / "loop.txt")
+    os.mkfifo(tmp_path / "pipe.txt")
+    (tmp_path / os.fsdecode(b"caf\xe9.txt")).write_text("text")
+
+    documents, rejects = ingest_folder(tmp_path)
+
+    assert list(documents) == ["good.txt"]
+    assert {key: row["reason"] for key, row in rejects.items()} == dict.fromkeys(
+        ["broken.txt", "loop.txt", "pipe.txt", r"caf\udce9.txt"], "unreadable"
+    )
+
+
+def test_hidden_files_and_folders_are_left_aside(tmp_path: Path) -> None:
+    files = {"a.txt": b"seen", ".b.txt": b"hidden", ".git/c.txt": b"hidden", "d/e.txt": b"seen"}
+
+    documents, rejects = ingest_files(tmp_path, files)
+
+    assert list(documents) == ["a.txt", "d/e.txt"]
+    assert not rejects
+
+
+def test_a_corpus_that_is_missing_or_empty_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"nowhere.*does not exist"):
+        list_corpus(tmp_path / "nowhere")
+    with pytest.raises(InputError, match="no file in it"):
+        list_corpus(tmp_path)
+
+
+def test_a_file_that_changes_while_it_is_read_stops_the_build(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one")
+    corpus = list_corpus(tmp_path)
+    (tmp_path / "a.txt").write_text("two")
+
+    with pytest.raises(InputError, match=r"a\.txt changed"):
+        list(corpus.read_files())
+
+
+def test_a_line_inserted_above_renames_nothing_below(tmp_path: Path) -> None:
+    lines = [b'{"text": "first"}', b'{"text": "second", "year": 1}']
+    before, _ = ingest_files(tmp_path, {"a.jsonl": b"\n".join(lines)})
+
+    after, _ = ingest_files(tmp_path, {"a.jsonl": b"\n".join([b'{"text": "new"}', *lines])})
+
+    ids = {row["document_id"] for row in after.values()}
+    assert {row["document_id"] for row in before.values()} < ids
+    assert len(ids) == 3
+
+
+def test_two_rows_of_one_name_are_two_documents(tmp_path: Path) -> None:
+    data = b'{"id": 1, "text": "one"}\n{"id": 1, "text": "two"}\n{"text": "x"}\n{"text": "x"}'
+
+    documents, rejects = ingest_files(tmp_path, {"a.jsonl": data})
+
+    assert len(documents) == 4
+    assert not rejects
+    assert {"a.jsonl#1", "a.jsonl#1~2"} < set(documents)
+
+
+def test_a_duplicate_at_two_sources_is_two_documents_and_one_extraction(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_quick_models(monkeypatch)
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text("Anna Holm founded Aster Pictures.")
+    warehouse = Warehouse(tmp_path / ".warehouse")
+
+    outcome = build_corpus(tmp_path, warehouse)
+
+    tables = read_snapshot(warehouse, outcome.snapshot)
+    (triple,) = tables["triples"].to_pylist()
+    chunk_of = {r["raw_triple_id"]: r["chunk_id"] for r in tables["raw_triples"].to_pylist()}
+    assert {*tables["documents"]["source"].to_pylist()} == {"a.txt", "b.txt"}
+    assert {chunk_of[raw] for raw in triple["raw_triple_ids"]} == {
+        *tables["chunks"]["chunk_id"].to_pylist()
+    }
+    assert tables["chunks"].num_rows == 2
+    assert count_recomputed(outcome)["extract"] == 1
+    assert count_recomputed(outcome)["chunk"] == 1
+
+
+def test_spans_match_in_every_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    use_quick_models(monkeypatch)
+    texts = {
+        "cjk.txt": "漢字は文字である。東京は日本の首都だ。" * 5,
+        "rtl.txt": "שלום עולם. ירושלים היא עיר. مرحبا بالعالم.",
+        "mixed.txt": "😀 Anna Holm 😀 founded 漢字 Aster. \u202eLeon Batt\u202c visited Oslo.\x0b\x85End.",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_bytes(text.encode("utf-16"))
+    warehouse = Warehouse(tmp_path / ".warehouse")
+
+    snapshot = build_corpus(tmp_path, warehouse).snapshot
+
+    assert check_tables(warehouse.snapshots / snapshot) == []
+    documents = read_snapshot(warehouse, snapshot)["documents"].to_pylist()
+    assert {row["source"]: row["text"] for row in documents} == texts
+
+
+def test_deep_nesting_neither_crashes_nor_loses_text(tmp_path: Path) -> None:
+    files = {"a.html": b"<div>" * 5000 + b"deep", "b.md": b"> " * 60 + b"deep"}
+
+    documents, _ = ingest_files(tmp_path, files)
+
+    assert [row["text"] for row in documents.values()] == ["deep", "deep"]
+
+
+@given(st.binary() | st.text().map(lambda text: text.encode("utf-16")), st.none() | st.just("cp1252"))
+@example(b"a\r\n\rb", None)
+def test_decoded_text_is_clean_or_refused(data: bytes, fallback: str | None) -> None:
+    try:
+        text = decode_bytes(data, fallback)
+    except RefusedError as e:
+        assert e.reason in {"binary", "undecodable"}
+        return
+    assert "\r" not in text
+    assert "\x00" not in text
+    assert decode_bytes(b"\xef\xbb\xbf" + text.encode("utf-8"), None) == text
+
+
+@pytest.mark.filterwarnings("error")
+@given(st.sampled_from(sorted({*aliases, *aliases.values(), "undefined", "nothing"})), st.binary())
+def test_no_declared_charset_can_crash_the_reader(charset: str, body: bytes) -> None:
+    try:
+        decode_bytes(f'<meta charset="{charset}">'.encode() + body, None, html=True)
+    except RefusedError as e:
+        assert e.reason in {"binary", "undecodable"}
