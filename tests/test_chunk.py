@@ -91,7 +91,10 @@ def test_a_sentence_beyond_the_budget_is_cut_between_words() -> None:
         ("Dr. Smith met Mrs. Jones. They left.", ["Dr. Smith met Mrs. Jones.", "They left."]),
         ("J. R. R. Tolkien wrote it. It sold.", ["J. R. R. Tolkien wrote it.", "It sold."]),
         ("The U.S. Army left, e.g. Kabul. It did.", ["The U.S. Army left, e.g. Kabul.", "It did."]),
-        ("It cost 3.5 million. Why? Nobody knew!", ["It cost 3.5 million.", "Why?", "Nobody knew!"]),
+        (
+            "It cost 3.5 million. Why? Nobody knew!",
+            ["It cost 3.5 million.", "Why?", "Nobody knew!"],
+        ),
         ('He said "Go." She went.', ['He said "Go."', "She went."]),
         ("one\n\ntwo\n- three\n- four", ["one", "two", "- three", "- four"]),
         ("漢字です。文です。", ["漢字です。", "文です。"]),
@@ -103,7 +106,9 @@ def test_sentences_end_where_a_reader_ends_them(text: str, expected: list[str]) 
 
 
 TEXT = st.lists(
-    st.sampled_from(["word", "Word", ". ", "! ", "\n\n", " ", "。", "x" * 250, "…", "\u2028", "é", "'"]),
+    st.sampled_from(
+        ["word", "Word", ". ", "! ", "\n\n", " ", "。", "x" * 250, "…", "\u2028", "é", "'"]
+    ),
     max_size=80,
 ).map("".join) | st.text(st.characters(exclude_categories=["Cs"]))
 

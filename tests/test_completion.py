@@ -101,6 +101,13 @@ def test_completion_proposes_the_missing_class_with_its_members() -> None:
     assert {entity[r["subject_id"]] for r in rows if r["class_iri"] == found["iri"]} == set(TOWNS)
 
 
+def test_a_proposed_class_does_not_take_the_iri_of_a_property() -> None:
+    capitals: list[Statement] = [(town, "GPE", "is a", "capital", "NOUN") for town in TOWNS]
+    _, made = _complete(KNOWN + capitals)
+    (found,) = [p for p in made["proposals"].to_pylist() if p["kind"] == "class"]
+    assert (found["label"], found["iri"]) == ("capital", GENERAL + "Capital")
+
+
 def test_every_fact_has_a_priority_and_the_missing_ones_come_first() -> None:
     tables, made = _complete(KNOWN + MISSING)
     relation = {r["relation_id"]: r["name"] for r in tables["relations"].to_pylist()}

@@ -95,9 +95,7 @@ def test_what_is_given_up_and_what_says_nothing_is_a_reject_with_its_place() -> 
 
 
 def test_what_an_extraction_says_twice_is_one_row() -> None:
-    twice = Extraction(
-        FOUND.claims * 2, FOUND.mentions * 2, FOUND.facts * 2, FOUND.dropped * 2
-    )
+    twice = Extraction(FOUND.claims * 2, FOUND.mentions * 2, FOUND.facts * 2, FOUND.dropped * 2)
 
     made = extract.run(make_chunks(CHUNKS[0]), extractor=lambda texts: [twice for _ in texts])
 

@@ -103,9 +103,7 @@ def change_version(kind: str, name: str) -> Callable[[Bench], dict[str, str]]:
         (stage,) = (s for s in PIPELINE if s.name == name)
         newer = replace(stage, version=stage.version + 1)
         inputs = {table: ["1"] for table in stage.reads}
-        key = fingerprints.key_result(
-            fingerprints.fingerprint_stage(newer, bench.settings), inputs
-        )
+        key = fingerprints.key_result(fingerprints.fingerprint_stage(newer, bench.settings), inputs)
         return keys | {name: key}
 
     return flip
@@ -220,7 +218,11 @@ NO_INGREDIENT = {
     "rdflib": "checks queries, writes nothing",
     "pyparsing": "checks queries, writes nothing",
 }
-DISTRIBUTIONS = {"bs4": "beautifulsoup4", "markdown_it": "markdown-it-py", "sklearn": "scikit-learn"}
+DISTRIBUTIONS = {
+    "bs4": "beautifulsoup4",
+    "markdown_it": "markdown-it-py",
+    "sklearn": "scikit-learn",
+}
 
 
 def list_imports(module: str, seen: set[str]) -> set[str]:
@@ -247,7 +249,10 @@ def list_imports(module: str, seen: set[str]) -> set[str]:
 def test_every_library_that_a_stage_reaches_is_in_its_key(stage: Stage) -> None:
     reached = list_imports(f"kpyramid.stages.{stage.name}", set()) - NO_INGREDIENT.keys()
 
-    assert {DISTRIBUTIONS.get(name, name) for name in reached} - {"pyarrow", *stage.libraries} == set()
+    assert {DISTRIBUTIONS.get(name, name) for name in reached} - {
+        "pyarrow",
+        *stage.libraries,
+    } == set()
 
 
 def test_a_model_and_an_ontology_that_only_moved_keep_their_keys(bench: Bench) -> None:
@@ -264,7 +269,9 @@ def test_a_model_and_an_ontology_that_only_moved_keep_their_keys(bench: Bench) -
 
 
 def test_keys_are_the_same_in_every_process(tmp_path: Path) -> None:
-    script = "import json; from tests.test_keys import *; print(json.dumps(compute_keys(Settings())))"
+    script = (
+        "import json; from tests.test_keys import *; print(json.dumps(compute_keys(Settings())))"
+    )
     seen = []
     for seed, folder in (("1", tmp_path), ("2", Path("/"))):
         environment = os.environ | {

@@ -71,7 +71,9 @@ def test_confidence_grows_with_chunks_and_not_with_repetition_in_one() -> None:
     same_chunk = [*once, make_raw("the Holm", "met", "Batt")]
     two_chunks = [*once, make_raw("Holm", "met", "Batt", "chunk-2")]
 
-    values = [run(raws)["triples"]["confidence"].to_pylist() for raws in (once, same_chunk, two_chunks)]
+    values = [
+        run(raws)["triples"]["confidence"].to_pylist() for raws in (once, same_chunk, two_chunks)
+    ]
 
     assert values == [[0.5], [0.5], [0.75]]
 
@@ -103,7 +105,9 @@ def test_a_denied_statement_does_not_weaken_the_same_one_asserted_elsewhere() ->
     "kind", ["DATE", "TIME", "CARDINAL", "ORDINAL", "QUANTITY", "MONEY", "PERCENT"]
 )
 def test_a_value_is_a_literal_and_no_entity(kind: str) -> None:
-    made = run([make_raw("Leon Batt", "scored", "12  \n units")], [make_mention("12  \n units", kind)])
+    made = run(
+        [make_raw("Leon Batt", "scored", "12  \n units")], [make_mention("12  \n units", kind)]
+    )
 
     (triple,) = made["triples"].to_pylist()
     assert (triple["literal"], triple["tail_id"]) == ("12 units", None)
@@ -112,7 +116,10 @@ def test_a_value_is_a_literal_and_no_entity(kind: str) -> None:
 
 def test_a_name_that_is_also_a_value_elsewhere_stays_apart() -> None:
     span = {"start": 50, "end": 54}
-    mentions = [make_mention("1984", "WORK_OF_ART", start=0), make_mention("1984", "DATE", start=50)]
+    mentions = [
+        make_mention("1984", "WORK_OF_ART", start=0),
+        make_mention("1984", "DATE", start=50),
+    ]
     raws = [
         make_raw("Orwell", "wrote", "1984", tail_span={"start": 0, "end": 4}),
         make_raw("Orwell", "died in", "1984", tail_span=span),

@@ -74,8 +74,14 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda f: os.truncate(f / "tables/claims.parquet", 0),
         "claims.parquet: its bytes",
     ),
-    "a missing file": (lambda f: (f / "ontology/instances.nt").unlink(), "instances.nt: is missing"),
-    "an extra file": (lambda f: (f / "tables/more.parquet").write_text("x"), "more.parquet: is not"),
+    "a missing file": (
+        lambda f: (f / "ontology/instances.nt").unlink(),
+        "instances.nt: is missing",
+    ),
+    "an extra file": (
+        lambda f: (f / "tables/more.parquet").write_text("x"),
+        "more.parquet: is not",
+    ),
     "an extra link": (lambda f: (f / "tables/link").symlink_to("nowhere"), "link: is not listed"),
     "a renamed file": (
         lambda f: (f / "ontology/schema.ttl").rename(f / "ontology/other.ttl"),
@@ -165,7 +171,9 @@ def test_a_damaged_snapshot_is_not_published_again(
     warehouse, snapshot = copy_shared_build(tmp_path / "w")
     flip(warehouse.snapshots / snapshot, "tables/entities.parquet")
 
-    with pytest.raises(IntegrityError, match=r"damaged: tables/entities\.parquet.*Move that folder"):
+    with pytest.raises(
+        IntegrityError, match=r"damaged: tables/entities\.parquet.*Move that folder"
+    ):
         build_corpus(shared_corpus(), warehouse)
 
     shutil.move(warehouse.snapshots / snapshot, tmp_path / "away")

@@ -77,7 +77,12 @@ def write_parquet(rows: list[dict[str, object]]) -> bytes:
             {"text": "T", "title": "N", "licence": "CC0", "access": ["a", "b"]},
         ),
         ("a.jsonl", b'{"id":"x","text":"T","n":1}', "a.jsonl#x", {"metadata": [("n", "1")]}),
-        ("a.csv", b'id,text,lang\n1,"a, b\nc",de\n', "a.csv#1", {"text": "a, b\nc", "language": "de"}),
+        (
+            "a.csv",
+            b'id,text,lang\n1,"a, b\nc",de\n',
+            "a.csv#1",
+            {"text": "a, b\nc", "language": "de"},
+        ),
         (
             "a.parquet",
             write_parquet([{"id": "p", "text": "T", "year": 1900}]),
@@ -181,7 +186,11 @@ BROKEN = {
     ),
     "cells.csv": (
         b'id,text\n1,good\n2,a,b\n3\n4,"open',
-        {"cells.csv#line3": "bad_record", "cells.csv#3": "no_text_field", "cells.csv#line5": "bad_csv"},
+        {
+            "cells.csv#line3": "bad_record",
+            "cells.csv#3": "no_text_field",
+            "cells.csv#line5": "bad_csv",
+        },
     ),
 }
 
@@ -336,7 +345,9 @@ def test_deep_nesting_neither_crashes_nor_loses_text(tmp_path: Path) -> None:
     assert [row["text"] for row in documents.values()] == ["deep", "deep"]
 
 
-@given(st.binary() | st.text().map(lambda text: text.encode("utf-16")), st.none() | st.just("cp1252"))
+@given(
+    st.binary() | st.text().map(lambda text: text.encode("utf-16")), st.none() | st.just("cp1252")
+)
 @example(b"a\r\n\rb", None)
 def test_decoded_text_is_clean_or_refused(data: bytes, fallback: str | None) -> None:
     try:

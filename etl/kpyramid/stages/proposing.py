@@ -78,7 +78,7 @@ def propose_property(
     state = "accepted" if agrees and not says_nothing else "open"
     return _make_row(
         "property",
-        existing or _make_iri(label, schema),
+        existing or _make_iri("property", label, schema),
         label,
         domain,
         range_iri,
@@ -105,7 +105,7 @@ def propose_class(
     state = "accepted" if fitting >= settings.accept_score * len(support) else "open"
     return _make_row(
         "class",
-        existing or _make_iri(noun, schema),
+        existing or _make_iri("class", noun, schema),
         noun,
         parent,
         None,
@@ -189,6 +189,13 @@ def _find_alias(
     return wordings.properties[best].iri if float(cosines[best]) >= similarity else None
 
 
-def _make_iri(label: str, schema: Schema) -> str:
-    """An IRI in the schema's namespace, made of the percent-encoded words of the label."""
-    return schema.base + quote("_".join(label.casefold().split()), safe="")
+def _make_iri(kind: str, label: str, schema: Schema) -> str:
+    """An IRI in the schema's namespace, of the percent-encoded label: `Village`, `is_king_of`.
+
+    One that the schema has already, for something else, gets a suffix.
+    """
+    words = label.casefold().split()
+    name = "".join(w.capitalize() for w in words) if kind == "class" else "_".join(words)
+    iri = schema.base + quote(name, safe="")
+    taken = iri in schema.class_by_iri or iri in schema.property_by_iri
+    return f"{iri}_proposed" if taken else iri

@@ -96,12 +96,19 @@ def check_bytes(folder: Path) -> list[str]:
     except (OSError, UnicodeDecodeError) as e:
         return [f"{folder}: {e}"]
     problems = []
-    if hash_bytes(manifest)[:_ID_DIGITS] != folder.name:
-        problems.append(f"{MANIFEST}: its hash is not the snapshot's id {folder.name}")
     listed = {}
     for line in lines:
         digest, _, name = line.partition("  ")
         listed[name] = digest
+    if hash_bytes(manifest)[:_ID_DIGITS] != folder.name:
+        problems.append(f"{MANIFEST}: its hash is not the snapshot's id {folder.name}")
+    else:  # the manifest is what the id vouches for; the sums have to repeat it
+        files = {name: entry["sha256"] for name, entry in json.loads(manifest)["files"].items()}
+        differing = {*files.items()} ^ {item for item in listed.items() if item[0] != MANIFEST}
+        problems += [
+            f"{name}: {SUMS} does not say of it what {MANIFEST} says"
+            for name in sorted({name for name, _ in differing})
+        ]
     present = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if not p.is_dir()} - {
         SUMS
     }

@@ -1,0 +1,124 @@
+"""The command line with a planned death: `python -m tests.faults FAULT build CORPUS ...`.
+
+A fault is `before:STAGE`, `inside:STAGE` (its tables made, none stored), `after:STAGE` (stored, no
+mark), `rows:FUNCTION:N` (when N rows are on disk), or the name of a step of publishing.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kpyramid import ports, runner
+from kpyramid.cli import app
+from kpyramid.warehouse import refs, snapshots
+from kpyramid.warehouse.layout import Warehouse
+from kpyramid.warehouse.refs import commit
+from kpyramid.warehouse.rows import RowCache
+from kpyramid.warehouse.snapshots import write_snapshot
+from tests.corpora import use_quick_models
+
+PUBLISH_STEPS = (
+    "writing tables",
+    "before the manifest",
+    "before the rename",
+    "after the rename",
+    "before the link",
+    "after the link",
+    "before the mark",
+)
+
+
+def die() -> None:
+    """Ends this process as `kill -9` does."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def kill_in_stage(moment: str, stage: str) -> None:
+    """Dies before, inside or after a stage."""
+    if moment == "before":
+        wrap(runner, "_compute_or_reuse", lambda run, now, *_: now.name == stage)
+    elif moment == "inside":
+        wrap(runner, "store_result", lambda warehouse, name, *_: name == stage)
+    else:
+        wrap(runner, "write_mark", lambda run, mark: mark.stage == stage)
+
+
+def wrap(place: Any, name: str, fatal: Callable[..., bool], *, after: bool = False) -> None:
+    """Dies when the function of that name is called with fatal arguments, or has returned."""
+    real = getattr(place, name)
+
+    def function(*args: Any, **options: Any) -> Any:
+        if not after and fatal(*args):
+            die()
+        result = real(*args, **options)
+        if after and fatal(*args):
+            die()
+        return result
+
+    setattr(place, name, function)
+
+
+def kill_after_rows(function: str, count: int) -> None:
+    """Dies when that many rows of a function are on disk, one by one."""
+    ports._FLUSH_SECONDS = -1.0
+    stored: list[str] = []
+    real = RowCache.store
+
+    def store(self: RowCache, rows: Mapping[str, bytes]) -> None:
+        real(self, rows)
+        if self.folder.parent.name == function:
+            stored.extend(rows)
+            if len(stored) >= count:
+                die()
+
+    RowCache.store = store  # type: ignore[method-assign]
+
+
+def kill_in_publishing(step: str) -> None:
+    """Dies at one step of the protocol in `snapshots.md`."""
+    if step == "writing tables":
+        wrap(snapshots, "write_and_sync", lambda path, data: path.name == "triples.parquet")
+    elif step == "before the manifest":
+        wrap(snapshots, "write_and_sync", lambda path, data: path.name == "manifest.json")
+    elif step in {"before the rename", "after the rename"}:
+        wrap(
+            Path,
+            "rename",
+            lambda path, target: target.parent.name == "snapshots",
+            after=step.startswith("after"),
+        )
+    elif step in {"before the link", "after the link"}:
+        wrap(os, "link", lambda source, target: True, after=step.startswith("after"))
+    elif step == "before the mark":
+        wrap(runner, "write_mark", lambda run, mark: mark.stage == "publish")
+    else:
+        raise ValueError(step)
+
+
+def publish_one(root: str, letter: str, order: str) -> str:
+    """Writes a small snapshot and commits it; what a publisher process does."""
+    warehouse = Warehouse(Path(root))
+    files: dict[str, bytes | Path] = {f"tables/{n}": letter.encode() * 5000 for n in range(5)}
+    snapshot = write_snapshot(warehouse, files, {"letter": letter})
+    commit(warehouse, "main", snapshot=snapshot, order=order, run=letter, at="now")
+    return snapshot
+
+
+if __name__ == "__main__":
+    use_quick_models(pytest.MonkeyPatch())
+    fault = sys.argv.pop(1)
+    moment, _, rest = fault.partition(":")
+    if moment in {"before", "inside", "after"}:
+        kill_in_stage(moment, rest)
+    elif moment == "rows":
+        name, _, number = rest.partition(":")
+        kill_after_rows(name, int(number))
+    elif fault != "none":
+        kill_in_publishing(fault)
+    assert refs.os is os
+    app()

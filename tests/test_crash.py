@@ -1,0 +1,305 @@
+"""kill -9 at every step: nothing stored is computed again, nothing is half visible."""
+
+import errno
+import multiprocessing
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from kpyramid.pipeline import PIPELINE
+from kpyramid.warehouse import layout, refs, results, snapshots
+from kpyramid.warehouse.layout import Warehouse
+from kpyramid.warehouse.refs import list_entries, read_head, resolve_ref
+from kpyramid.warehouse.snapshots import check_bytes, check_tables
+from tests import faults
+from tests.corpora import (
+    ROOT,
+    SETTINGS,
+    TEXTS,
+    build_corpus,
+    copy_shared_build,
+    count_recomputed,
+    shared_corpus,
+    use_quick_models,
+    write_corpus,
+)
+
+STAGES = [stage.name for stage in PIPELINE if stage.name != "publish"]
+
+
+@pytest.fixture(autouse=True)
+def _quick_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    use_quick_models(monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A warehouse with a smaller corpus at HEAD: what readers see before the build that dies."""
+    folder = tmp_path_factory.mktemp("small")
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        use_quick_models(monkeypatch)
+        corpus = write_corpus(folder / "corpus", dict(list(TEXTS.items())[:3]))
+        snapshot = build_corpus(corpus, Warehouse(folder / "w"), order="2025-01-01").snapshot
+    return folder / "w", snapshot
+
+
+@pytest.fixture
+def expected(tmp_path: Path) -> str:
+    """The snapshot of an undisturbed build."""
+    return copy_shared_build(tmp_path / "undisturbed")[1]
+
+
+def build_and_die(warehouse: Path, fault: str) -> "subprocess.CompletedProcess[str]":
+    """A build in a process of its own."""
+    settings = warehouse.parent / "settings.toml"
+    settings.write_text(
+        f"[chunk]\nmax_tokens = {SETTINGS.chunk.max_tokens}\n"
+        f"overlap_tokens = {SETTINGS.chunk.overlap_tokens}\n"
+        f"[complete]\nmin_support = {SETTINGS.complete.min_support}\n"
+    )
+    command = [sys.executable, "-m", "tests.faults", fault, "build", str(shared_corpus())]
+    options = ["--warehouse", str(warehouse), "--settings", str(settings), "--workers", "1", "-q"]
+    environment = os.environ | {"PYTHONPATH": f"{ROOT / 'etl'}:{ROOT}"}
+    return subprocess.run(
+        [*command, *options], env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def count_rows(warehouse: Path, function: str) -> int:
+    """How many results of a function are on disk."""
+    keys = [
+        key
+        for path in (warehouse / "cache" / "rows" / function).rglob("*.parquet")
+        for key in pq.read_table(path)["key"].to_pylist()
+    ]
+    assert len(keys) == len(set(keys))
+    return len(keys)
+
+
+def check_whole(warehouse: Path, heads: set[str]) -> None:
+    """What any reader may see at any time: HEAD is one of these, and whole."""
+    place = Warehouse(warehouse)
+    head = resolve_ref(place, "main")
+    assert head in heads
+    for folder in place.snapshots.iterdir():
+        assert check_bytes(folder) == []
+        assert check_tables(folder) == []
+
+
+def finish(warehouse: Path, old: str, expected: str) -> dict[str, int]:
+    """Builds again after the crash; what it computed."""
+    outcome = build_corpus(shared_corpus(), Warehouse(warehouse))
+    assert outcome.snapshot == expected
+    entries = list_entries(Warehouse(warehouse), "main")
+    assert [entry.snapshot for entry in entries] == [old, expected]
+    assert list((warehouse / "staging").iterdir()) == []
+    check_whole(warehouse, {expected})
+    return count_recomputed(outcome)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", ["before", "inside", "after"])
+@pytest.mark.parametrize("stage", STAGES)
+def test_killed_in_a_stage_the_build_goes_on_there(
+    tmp_path: Path, small: tuple[Path, str], expected: str, stage: str, moment: str
+) -> None:
+    source, old = small
+    shutil.copytree(source, tmp_path / "w")
+
+    done = build_and_die(tmp_path / "w", f"{moment}:{stage}")
+    assert done.returncode == -signal.SIGKILL, done.stderr
+
+    check_whole(tmp_path / "w", {old})
+    counts = finish(tmp_path / "w", old, expected)
+    number = STAGES.index(stage)
+    finished = STAGES[: number + (moment == "after")]
+    assert all(counts[name] == 0 for name in finished), counts
+    if moment == "inside" and stage in {"chunk", "extract", "embed"}:
+        assert counts[stage] == 0, "all its rows were stored"
+    elif moment != "after":
+        assert counts[stage] > 0
+
+
+@pytest.mark.parametrize(
+    ("function", "stored"),
+    [
+        ("extractor", 3),
+        pytest.param("embedder", 5, marks=pytest.mark.slow),
+        pytest.param("splitter", 1, marks=pytest.mark.slow),
+    ],
+)
+def test_killed_between_rows_no_stored_row_is_computed_again(
+    tmp_path: Path, small: tuple[Path, str], expected: str, function: str, stored: int
+) -> None:
+    source, old = small
+    shutil.copytree(source, tmp_path / "w")
+    before = count_rows(tmp_path / "w", function)
+
+    done = build_and_die(tmp_path / "w", f"rows:{function}:{stored}")
+    assert done.returncode == -signal.SIGKILL, done.stderr
+
+    kept = count_rows(tmp_path / "w", function)
+    assert kept - before == stored
+    counts = finish(tmp_path / "w", old, expected)
+    total = count_rows(tmp_path / "w", function)
+    stage = {"extractor": "extract", "splitter": "chunk", "embedder": "embed"}[function]
+    if function == "embedder":  # later stages embed too
+        assert 0 < counts[stage] <= total - kept
+    else:
+        assert counts[stage] == total - kept > 0
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        pytest.param(s, marks=() if s == "after the rename" else pytest.mark.slow)
+        for s in faults.PUBLISH_STEPS
+    ],
+)
+def test_killed_while_publishing_head_is_old_or_new_and_a_retry_commits_once(
+    tmp_path: Path, small: tuple[Path, str], expected: str, step: str
+) -> None:
+    source, old = small
+    shutil.copytree(source, tmp_path / "w")
+
+    done = build_and_die(tmp_path / "w", step)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+
+    is_new = step in {"after the link", "before the mark"}
+    check_whole(tmp_path / "w", {expected} if is_new else {old})
+    is_there = (tmp_path / "w" / "snapshots" / expected).exists()
+    assert is_there == (faults.PUBLISH_STEPS.index(step) >= 3)
+    counts = finish(tmp_path / "w", old, expected)
+    assert sum(counts.values()) == (0 if is_new else 1)
+
+
+@pytest.fixture
+def processes() -> Iterator[multiprocessing.pool.Pool]:
+    with multiprocessing.get_context("spawn").Pool(4) as pool:
+        yield pool
+        pool.terminate()
+        pool.join()
+
+
+@pytest.mark.slow
+def test_eight_publishers_at_once_make_a_chain_and_readers_see_only_whole_snapshots(
+    tmp_path: Path, processes: "multiprocessing.pool.Pool"
+) -> None:
+    first = faults.publish_one(str(tmp_path), "z", "1")
+    work = [(str(tmp_path), letter, "1") for letter in "abcdefgh"]
+    pending = processes.starmap_async(faults.publish_one, work, chunksize=1)
+    seen: list[str] = []
+    while not pending.ready():
+        head = resolve_ref(Warehouse(tmp_path), "main")
+        assert check_bytes(tmp_path / "snapshots" / head) == []
+        if head not in seen[-1:]:
+            seen.append(head)
+    made = pending.get()
+
+    entries = list_entries(Warehouse(tmp_path), "main")
+    chain = [entry.snapshot for entry in entries]
+    assert sorted(chain) == sorted([first, *made])
+    assert [entry.parent for entry in entries] == [None, *chain[:-1]]
+    assert [snapshot for snapshot in chain if snapshot in seen] == seen
+    assert list((tmp_path / "staging").iterdir()) == []
+
+
+@pytest.mark.slow
+def test_two_builds_at_once_on_one_warehouse_agree(tmp_path: Path, expected: str) -> None:
+    (tmp_path / "w").mkdir()
+
+    processes = multiprocessing.pool.ThreadPool(2)
+    with processes:
+        pending = processes.apply_async(build_and_die, (tmp_path / "w", "none"))
+        outcome = build_corpus(shared_corpus(), Warehouse(tmp_path / "w"))
+        other = pending.get()
+
+    assert other.returncode == 0, other.stderr
+    assert outcome.snapshot == expected
+    assert [e.snapshot for e in list_entries(Warehouse(tmp_path / "w"), "main")] == [expected]
+    assert expected in other.stdout
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        (results, "triples.parquet"),
+        (results, "result.json"),
+        (snapshots, "entities.parquet"),
+        (snapshots, "SHA256SUMS"),
+        (snapshots, "manifest.json"),
+        (refs, ".tmp"),
+        (layout, "publish.json"),
+    ],
+)
+def test_a_full_disk_commits_nothing_half_and_leaves_staging_empty(
+    tmp_path: Path,
+    small: tuple[Path, str],
+    expected: str,
+    monkeypatch: pytest.MonkeyPatch,
+    module: object,
+    name: str,
+) -> None:
+    source, old = small
+    warehouse = tmp_path / "w"
+    shutil.copytree(source, warehouse)
+    real = layout.write_and_sync
+
+    def write(path: Path, data: bytes) -> None:
+        if name in path.name:
+            path.write_bytes(data[: len(data) // 2])
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        real(path, data)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "write_and_sync", write)
+        with pytest.raises(OSError, match="No space left"):
+            build_corpus(shared_corpus(), Warehouse(warehouse))
+
+    committed = {expected} if name == "publish.json" else {old}
+    check_whole(warehouse, committed)
+    assert list((warehouse / "staging").iterdir()) == []
+    assert not list((warehouse / "refs").rglob("*.tmp"))
+    finish(warehouse, old, expected)
+
+
+@pytest.fixture
+def tiny_disk(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        pytest.skip("disk full: there is no mount command here")
+    if done.returncode:
+        pytest.skip(f"disk full: mounting a tmpfs is not permitted here: {done.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+@pytest.mark.slow
+def test_a_real_full_disk_ends_with_one_error_and_a_larger_one_goes_on(
+    tiny_disk: Path, expected: str
+) -> None:
+    (tiny_disk / "ballast").write_bytes(b"x" * 600_000)
+
+    done = build_and_die(tiny_disk / "w", "none")
+
+    assert done.returncode == 8, done.stderr
+    assert done.stderr.count("Error: ") == 1
+    assert "No space left on device" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert read_head(Warehouse(tiny_disk / "w"), "main") is None
+    for place in ("snapshots", "staging"):
+        assert not [*(tiny_disk / "w" / place).glob("*")]
+    (tiny_disk / "ballast").unlink()
+    subprocess.run(["mount", "-o", "remount,size=64m", str(tiny_disk)], check=True)
+    assert build_corpus(shared_corpus(), Warehouse(tiny_disk / "w")).snapshot == expected

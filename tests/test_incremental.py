@@ -1,0 +1,219 @@
+"""A changed corpus costs what changed; what nobody supports any more is gone."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from kpyramid.pipeline import PIPELINE
+from kpyramid.planning import plan_build
+from kpyramid.settings import Settings
+from kpyramid.warehouse.layout import Warehouse
+from kpyramid.warehouse.refs import list_entries
+from tests.corpora import (
+    SETTINGS,
+    TEXTS,
+    HashEmbedder,
+    build_corpus,
+    copy_shared_build,
+    count_recomputed,
+    hash_tree,
+    list_marks,
+    make_settings,
+    read_snapshot,
+    use_quick_models,
+    write_corpus,
+)
+
+EDITED = TEXTS["batt.txt"].replace("Leon Batt was a Norwegian", "Leon Batt was a Danish")
+CHANGES: Mapping[str, Mapping[str, str]] = {
+    "edited": {**TEXTS, "batt.txt": EDITED},
+    "added": {**TEXTS, "new.txt": "Hugh Marsh founded Elk Horn. Hugh Marsh was born in Oslo."},
+    "deleted": {k: v for k, v in TEXTS.items() if k != "zorblax.txt"},
+    "renamed": {("moved.txt" if k == "batt.txt" else k): v for k, v in TEXTS.items()},
+    "all at once": {
+        **{k: v for k, v in TEXTS.items() if k != "zorblax.txt"},
+        "batt.txt": EDITED,
+        "new.txt": "Hugh Marsh founded Elk Horn.",
+    },
+}
+
+
+@pytest.fixture(autouse=True)
+def _quick_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    use_quick_models(monkeypatch)
+
+
+def list_texts(tables: Mapping[str, pa.Table], owners: set[str]) -> set[str]:
+    rows = tables["vectors"].select(["owner_table", "text"]).to_pylist()
+    return {row["text"] for row in rows if row["owner_table"] in owners}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_changed_corpus_computes_exactly_the_new_texts(tmp_path: Path, name: str) -> None:
+    warehouse, before = copy_shared_build(tmp_path / "w")
+    corpus = write_corpus(tmp_path / "corpus", CHANGES[name])
+    old = read_snapshot(warehouse, before)
+    known = set(old["vectors"]["text"].to_pylist())
+    HashEmbedder.history.clear()
+
+    outcome = build_corpus(corpus, warehouse)
+
+    new = read_snapshot(warehouse, outcome.snapshot)
+    fresh = {
+        kind: {*new[kind]["text"].to_pylist()} - {*old[kind]["text"].to_pylist()}
+        for kind in ("documents", "chunks")
+    }
+    counts = count_recomputed(outcome)
+    assert counts["chunk"] == len(fresh["documents"])
+    assert counts["extract"] == len(fresh["chunks"])
+    embedded = list_texts(new, {"chunks", "triples"})
+    assert counts["embed"] == len({*HashEmbedder.history} & (embedded - known)) > -1
+    assert embedded - known <= {*HashEmbedder.history}
+    assert len(HashEmbedder.history) == len({*HashEmbedder.history}), "embedded twice"
+    assert not {*HashEmbedder.history} & known, "embedded though it was known"
+    if name in {"renamed", "deleted"}:
+        assert counts["extract"] == counts["chunk"] == 0
+    else:
+        assert counts["extract"] > 0
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_an_incremental_build_equals_one_from_scratch(tmp_path: Path, name: str) -> None:
+    warehouse, _ = copy_shared_build(tmp_path / "w")
+    corpus = write_corpus(tmp_path / "corpus", CHANGES[name])
+
+    snapshot = build_corpus(corpus, warehouse).snapshot
+    scratch = build_corpus(corpus, Warehouse(tmp_path / "scratch")).snapshot
+
+    assert snapshot == scratch
+
+
+def test_what_only_a_deleted_document_said_is_gone_from_every_file(tmp_path: Path) -> None:
+    warehouse, before = copy_shared_build(tmp_path / "w")
+    said_in = {
+        name
+        for name, table in read_snapshot(warehouse, before).items()
+        if "Quuxville" in str(table.to_pylist()) or "Zorblax" in str(table.to_pylist())
+    }
+    assert {"documents", "entities", "chunks", "claims", "raw_triples", "vectors"} <= said_in
+    zorblax = [
+        row["entity_id"]
+        for row in read_snapshot(warehouse, before)["entities"].to_pylist()
+        if "Zorblax" in row["name"]
+    ]
+    used_in = {
+        name
+        for name, table in read_snapshot(warehouse, before).items()
+        if zorblax[0] in str(table.to_pylist())
+    }
+    assert {"triples", "instances", "condensed"} <= used_in
+
+    corpus = write_corpus(tmp_path / "corpus", CHANGES["deleted"])
+    snapshot = build_corpus(corpus, warehouse).snapshot
+
+    for name, table in read_snapshot(warehouse, snapshot).items():
+        text = str(table.to_pylist())
+        assert not [word for word in ("Zorblax", "Quuxville", *zorblax) if word in text], name
+    for path in (warehouse.snapshots / snapshot / "ontology").iterdir():
+        assert "Zorblax" not in path.read_text("utf-8")
+
+
+def test_an_unchanged_corpus_computes_nothing_and_commits_nothing(tmp_path: Path) -> None:
+    warehouse, snapshot = copy_shared_build(tmp_path / "w")
+    corpus = write_corpus(tmp_path / "moved")
+    cache = hash_tree(warehouse.cache)
+    HashEmbedder.history.clear()
+
+    outcome = build_corpus(corpus, warehouse)
+
+    assert outcome.snapshot == snapshot
+    assert count_recomputed(outcome) == {stage.name: 0 for stage in PIPELINE}
+    assert HashEmbedder.history == []
+    assert len(list_entries(warehouse, "main")) == 1
+    assert [path.name for path in warehouse.snapshots.iterdir()] == [snapshot]
+    assert hash_tree(warehouse.cache) == cache
+
+
+def vary(section: str, **values: object) -> Settings:
+    part = replace(getattr(SETTINGS, section), **values)
+    return replace(SETTINGS, **{section: part})
+
+
+ORDER = [stage.name for stage in PIPELINE]
+
+
+@pytest.mark.parametrize(
+    ("settings", "first", "silent"),
+    [
+        (vary("complete", seed=7), "complete", set()),
+        (vary("complete", min_support=3), "complete", set()),
+        (vary("condense", merge_similarity=0.99), "condense", set()),
+        (
+            vary("ingest", max_document_bytes=10**6),
+            "ingest",
+            {"chunk", "extract", "resolve", "embed"},
+        ),
+        (vary("chunk", max_tokens=12), "chunk", set()),
+    ],
+    ids=["seed", "min_support", "merge_similarity", "max_document_bytes", "max_tokens"],
+)
+def test_changed_settings_rerun_only_what_depends_on_them(
+    tmp_path: Path, settings: Settings, first: str, silent: set[str]
+) -> None:
+    warehouse, before = copy_shared_build(tmp_path / "w")
+    corpus = write_corpus(tmp_path / "corpus")
+    old = list_marks(build_corpus(corpus, warehouse))
+
+    outcome = build_corpus(corpus, warehouse, settings)
+
+    new = list_marks(outcome)
+    changed = {name for name in ORDER if old[name].key != new[name].key}
+    assert first in changed
+    assert not changed & {*ORDER[: ORDER.index(first)], *silent}
+    assert all(new[name].recomputed == 0 for name in set(ORDER) - changed)
+    assert new[first].recomputed > 0
+    assert outcome.snapshot != before
+
+
+def test_another_ontology_reruns_from_induce_on(tmp_path: Path) -> None:
+    warehouse, _ = copy_shared_build(tmp_path / "w")
+    corpus = write_corpus(tmp_path / "corpus")
+    general = Path(__file__).parent.parent / "ontology" / "general.ttl"
+    own = tmp_path / "own.ttl"
+    own.write_text(general.read_text("utf-8") + "\n# a remark\n", "utf-8")
+    settings = replace(SETTINGS, induce=make_settings(induce={"ontology": str(own)}).induce)
+
+    counts = count_recomputed(build_corpus(corpus, warehouse, settings))
+
+    assert all(counts[name] == 0 for name in ORDER[: ORDER.index("induce")])
+    assert all(counts[name] > 0 for name in ORDER[ORDER.index("induce") :])
+
+
+def test_the_plan_says_what_the_build_then_computes(tmp_path: Path) -> None:
+    warehouse, _ = copy_shared_build(tmp_path / "w")
+    corpus = write_corpus(tmp_path / "corpus", CHANGES["all at once"])
+    stored = hash_tree(warehouse.root)
+
+    plan = {str(row["stage"]): row for row in plan_build(corpus, warehouse, SETTINGS)}
+
+    assert hash_tree(warehouse.root) == stored
+    counts = count_recomputed(build_corpus(corpus, warehouse))
+    for stage in ("ingest", "chunk", "extract"):
+        assert plan[stage]["rows"] - plan[stage]["cached"] == counts[stage]  # type: ignore[operator]
+    after = plan_build(corpus, warehouse, SETTINGS)
+    assert all(row["rows"] == row["cached"] is not None for row in after)
+
+
+def test_an_interrupted_and_a_second_build_share_one_cache(tmp_path: Path) -> None:
+    """Settings tried and taken back find everything they made before."""
+    warehouse, before = copy_shared_build(tmp_path / "w")
+    corpus = write_corpus(tmp_path / "corpus")
+    build_corpus(corpus, warehouse, vary("chunk", max_tokens=12))
+
+    outcome = build_corpus(corpus, warehouse)
+
+    assert outcome.snapshot == before
+    assert sum(count_recomputed(outcome).values()) == 1, "publish moves the ref back"

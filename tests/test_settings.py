@@ -1,0 +1,113 @@
+"""Settings are checked once, all problems together, before anything is done."""
+
+from pathlib import Path
+
+import pytest
+
+from kpyramid.errors import SettingsError
+from kpyramid.fingerprints import identify_resource
+from kpyramid.settings import Settings, load_settings
+from tests.corpora import make_settings
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "settings.toml"
+    path.write_text(text, "utf-8")
+    return path
+
+
+def test_without_a_file_and_variables_the_defaults_hold() -> None:
+    assert load_settings(None, {}) == Settings()
+
+
+def test_a_file_sets_what_it_names_and_variables_override_it(tmp_path: Path) -> None:
+    path = write(
+        tmp_path, '[chunk]\nmax_tokens = 100\noverlap_tokens = 10\n[extract]\nparser="p"\n'
+    )
+    environment = {
+        "KPYRAMID_CHUNK__MAX_TOKENS": "50",
+        "KPYRAMID_CONDENSE__ANCHOR_SIMILARITY": "0.25",
+        "KPYRAMID_INGEST__TEXT_FIELDS": '["abstract"]',
+        "KPYRAMID_INDUCE__ONTOLOGY": "medicine",
+        "KPYRAMID_WAREHOUSE": "/elsewhere",
+        "HOME": "/root",
+    }
+
+    settings = load_settings(path, environment)
+
+    expected = make_settings(
+        chunk={"max_tokens": 50, "overlap_tokens": 10},
+        extract={"parser": "p"},
+        condense={"anchor_similarity": 0.25},
+        ingest={"text_fields": ["abstract"]},
+        induce={"ontology": "medicine"},
+    )
+    assert settings == expected
+    assert settings != Settings()
+
+
+def test_all_problems_are_reported_together_with_their_places(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        "[chunk]\nmax_tokens = 0\nmax_token = 5\n[chunks]\nx = 1\n[complete]\nregion_share = 1.5\n"
+        '[ingest]\nfallback_encoding = "klingon"\n',
+    )
+    environment = {
+        "KPYRAMID_COMPLETE__SEED": "often",
+        "KPYRAMID_CONDENSE__NEIGHBORS": "3",
+        "KPYRAMID_CONDENSE__MERGE_SIMILARITY": "nan",
+    }
+
+    with pytest.raises(SettingsError) as e:
+        load_settings(path, environment)
+
+    message = str(e.value)
+    assert message.startswith("8 problem(s)")
+    for name in ("chunk.max_tokens", "chunk.max_token", "chunks", "complete.region_share"):
+        assert f"  {name}: " in message
+    assert "klingon" in message
+    assert f"(given: 1.5), from {path}" in message
+    assert "(given: 'often'), from variable KPYRAMID_COMPLETE__SEED" in message
+    assert "from variable KPYRAMID_CONDENSE__NEIGHBORS" in message
+    assert "from variable KPYRAMID_CONDENSE__MERGE_SIMILARITY" in message
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[chunk\n", "settings.toml"),
+        ("chunk = 5\n", "chunk"),
+        ("[chunk]\nmax_tokens = 10\noverlap_tokens = 6\n", "at most half of max_tokens"),
+        ('[chunk]\nmax_tokens = "many"\n', "chunk.max_tokens"),
+        ("[complete]\nmin_support = 0\n", "complete.min_support"),
+    ],
+)
+def test_a_wrong_file_is_refused_by_name(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(SettingsError, match="settings") as e:
+        load_settings(write(tmp_path, text), {})
+    assert said in str(e.value)
+
+
+def test_a_file_that_is_not_there_or_no_text_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"none\.toml"):
+        load_settings(tmp_path / "none.toml", {})
+    (tmp_path / "bad.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(SettingsError, match=r"bad\.toml"):
+        load_settings(tmp_path / "bad.toml", {})
+
+
+@pytest.mark.parametrize(
+    ("section", "name", "resource"),
+    [
+        ("extract", "parser", "parser"),
+        ("embed", "model", "embedding"),
+        ("induce", "ontology", "ontology"),
+    ],
+)
+def test_a_model_or_ontology_that_is_not_there_is_named(
+    section: str, name: str, resource: str
+) -> None:
+    settings = make_settings(**{section: {name: "no_such_thing"}})
+
+    with pytest.raises(SettingsError, match=rf"{section}\.{name}.*no_such_thing"):
+        identify_resource(resource, settings)
