@@ -2,6 +2,7 @@
 
 import re
 import time
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -64,7 +65,7 @@ def test_a_document_without_a_word_is_a_reject() -> None:
 def test_neighbours_share_whole_sentences_up_to_the_overlap() -> None:
     pieces = split_text(PROSE, ChunkSettings(max_tokens=32, overlap_tokens=16))
 
-    shared = [PROSE[b.start : a.end] for a, b in zip(pieces, pieces[1:], strict=False)]
+    shared = [PROSE[b.start : a.end] for a, b in pairwise(pieces)]
     assert {len(TOKEN.findall(text)) for text in shared} == {16}
     assert all(text.startswith("Sentence") and text.endswith(".") for text in shared)
 
@@ -72,7 +73,7 @@ def test_neighbours_share_whole_sentences_up_to_the_overlap() -> None:
 def test_without_overlap_no_character_stands_in_two_chunks() -> None:
     pieces = split_text(PROSE, ChunkSettings(max_tokens=32, overlap_tokens=0))
 
-    assert all(a.end <= b.start for a, b in zip(pieces, pieces[1:], strict=False))
+    assert all(a.end <= b.start for a, b in pairwise(pieces))
     assert {piece.tokens for piece in pieces} == {32}
 
 
@@ -127,7 +128,7 @@ def test_any_text_is_covered_within_the_budget(text: str, budget: int, data: st.
         assert len(TOKEN.findall(text[piece.start : piece.end])) <= piece.tokens
     starts = [(piece.start, piece.end) for piece in pieces]
     assert starts == sorted(set(starts))
-    for one, two in zip(pieces, pieces[1:], strict=False):
+    for one, two in pairwise(pieces):
         shared = text[two.start : one.end] if two.start < one.end else ""
         # a run of 250 letters is one token here and up to three there
         assert len(TOKEN.findall(shared)) <= overlap

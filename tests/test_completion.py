@@ -3,10 +3,10 @@
 from collections import Counter
 
 import pytest
-from tests.planted import MemoEmbedder, Statement, general_schema, pick, plant
 
 from kpyramid.settings import CompleteSettings, CondenseSettings
 from kpyramid.stages import complete, condense, induce
+from tests.planted import MemoEmbedder, Statement, general_schema, pick, plant
 
 GENERAL = "https://w3id.org/kpyramid/general#"
 PEOPLE = ["Ada Byron", "Bela Kiss", "Carl Orme", "Dora Lind", "Egon Ray", "Fay Moss", "Gus Hale"]

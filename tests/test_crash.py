@@ -2,6 +2,7 @@
 
 import errno
 import multiprocessing
+import multiprocessing.pool
 import os
 import shutil
 import signal
@@ -45,7 +46,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     folder = tmp_path_factory.mktemp("small")
     with pytest.MonkeyPatch.context() as monkeypatch:
         use_quick_models(monkeypatch)
-        corpus = write_corpus(folder / "corpus", dict(list(TEXTS.items())[:3]))
+        corpus = write_corpus(folder / "corpus", dict(list(TEXTS.items())[:2]))
         snapshot = build_corpus(corpus, Warehouse(folder / "w"), order="2025-01-01").snapshot
     return folder / "w", snapshot
 
@@ -130,7 +131,7 @@ def test_killed_in_a_stage_the_build_goes_on_there(
 @pytest.mark.parametrize(
     ("function", "stored"),
     [
-        ("extractor", 3),
+        ("extractor", 2),
         pytest.param("embedder", 5, marks=pytest.mark.slow),
         pytest.param("splitter", 1, marks=pytest.mark.slow),
     ],
@@ -190,7 +191,7 @@ def processes() -> Iterator[multiprocessing.pool.Pool]:
 
 @pytest.mark.slow
 def test_eight_publishers_at_once_make_a_chain_and_readers_see_only_whole_snapshots(
-    tmp_path: Path, processes: "multiprocessing.pool.Pool"
+    tmp_path: Path, processes: multiprocessing.pool.Pool
 ) -> None:
     first = faults.publish_one(str(tmp_path), "z", "1")
     work = [(str(tmp_path), letter, "1") for letter in "abcdefgh"]

@@ -73,26 +73,44 @@ def _planted(clusters: int, each: int, seed: int) -> tuple[np.ndarray, np.ndarra
     return unit.astype(np.float32), truth
 
 
+def _equal(points: np.ndarray) -> list[float]:
+    return [1.0] * len(points)
+
+
 @pytest.mark.parametrize("clusters", [2, 3, 7, 12])
 @pytest.mark.parametrize("sample", [150, 10_000])
 def test_planted_clusters_are_found_with_their_number(clusters: int, sample: int) -> None:
     points, truth = _planted(clusters, 20, clusters)
-    found = find_clusters(points, most=20, sample=sample, seed=0)
+    order = np.random.default_rng(clusters).permutation(len(points))
+    points, truth = points[order], truth[order]
+    found = find_clusters(points, _equal(points), most=20, sample=sample, seed=0)
     pairs = set(zip(truth.tolist(), found.labels.tolist(), strict=True))
     assert len(found.medoids) == clusters
     assert len(pairs) == clusters
     assert (found.labels[found.medoids] == np.arange(clusters)).all()
 
 
+def test_medoids_are_chosen_among_the_heaviest_points() -> None:
+    points, _ = _planted(4, 30, 5)
+    weights = [float(number % 3 == 0) for number in range(len(points))]
+    found = find_clusters(points, weights, most=10, sample=40, seed=0)
+    assert len(found.medoids) == 4
+    assert {weights[medoid] for medoid in found.medoids} == {1.0}
+
+
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_too_few_points_are_at_most_one_cluster(count: int) -> None:
-    found = find_clusters(np.eye(4, dtype=np.float32)[:count], most=5, sample=10, seed=0)
+    found = find_clusters(
+        np.eye(4, dtype=np.float32)[:count], [1.0] * count, most=5, sample=10, seed=0
+    )
     assert len(found.medoids) == min(count, 1)
     assert found.labels.tolist() == [0] * count
 
 
 def test_clusters_are_the_same_for_the_same_seed() -> None:
     points, _ = _planted(5, 30, 9)
-    one, other = (find_clusters(points, most=30, sample=100, seed=4) for _ in range(2))
+    one, other = (
+        find_clusters(points, _equal(points), most=30, sample=100, seed=4) for _ in range(2)
+    )
     assert one.medoids.tolist() == other.medoids.tolist()
     assert one.labels.tolist() == other.labels.tolist()

@@ -59,7 +59,13 @@ SettingsOption = Annotated[
     ),
 ]
 WorkersOption = Annotated[
-    int, typer.Option(min=1, max=256, help="Processes; any number gives the same bytes.")
+    int,
+    typer.Option(
+        min=1,
+        max=256,
+        help="Processes; any number gives the same bytes.",
+        show_default="number of processors",
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Exactly one JSON object on stdout.")]
 VerboseOption = Annotated[bool, typer.Option("-v", "--verbose", help="A log line per stage.")]

@@ -36,7 +36,7 @@ class IngestSettings:
     def _fallback_is_known(self) -> "IngestSettings":
         if self.fallback_encoding is not None:
             try:
-                b"".decode(self.fallback_encoding)
+                "a".encode(self.fallback_encoding)
             except (LookupError, ValueError) as e:
                 raise ValueError(f"fallback_encoding: {e}") from e
         return self
@@ -86,6 +86,7 @@ class CompleteSettings:
 
     `region_share`: share of the facts, highest priority first, that is clustered.
     `phrases_per_medoid`: bounds the number of medoids; the silhouette chooses below it.
+    `max_points`: wordings, the most frequent first, that choose the medoids.
     `member_similarity`: cosine to the medoid from which a phrase belongs to a proposal.
     `min_support`: facts that a proposal needs.
     `accept_score`: share of a proposal's support that agrees on domain and range.
@@ -95,7 +96,7 @@ class CompleteSettings:
     dimensions: Count = 16
     region_share: Share = 0.4
     phrases_per_medoid: Count = 4
-    max_points: Annotated[int, Field(ge=10)] = 4000
+    max_points: Annotated[int, Field(ge=10)] = 1000
     member_similarity: Share = 0.6
     min_support: Count = 5
     accept_score: Share = 0.6

@@ -49,7 +49,8 @@ Where things lie
   {snapshot}/ontology/  schema.ttl and instances.nt
   {report}  what was made, what was refused and why
 
-The build took {built:.0f} s, all of it {time.monotonic() - started:.0f} s. Run it again: nothing is computed twice.
+The build took {built:.0f} s, all of it {time.monotonic() - started:.0f} s.
+Run it again: nothing is computed twice.
 Your own text: kpyramid build FOLDER, then kpyramid ask "QUESTION".""")
 
 

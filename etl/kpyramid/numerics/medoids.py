@@ -1,5 +1,6 @@
 """k-medoids with k chosen by the data."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import kmedoids
@@ -16,24 +17,29 @@ class Clusters:
 
 
 def find_clusters(
-    vectors: npt.NDArray[np.float32], *, most: int, sample: int, seed: int
+    vectors: npt.NDArray[np.float32],
+    weights: Sequence[float],
+    *,
+    most: int,
+    sample: int,
+    seed: int,
 ) -> Clusters:
     """Clusters of unit vectors, shape (n, d), by cosine distance; at most `most` of them.
 
     k is where the average medoid silhouette is highest (DynMSC, Lenssen and Schubert 2024).
-    Above `sample` points a seeded sample is clustered, for the distances need n² numbers;
-    the other points go to their nearest medoid.
+    Above `sample` points only the heaviest are clustered, ties by order, for the distances need
+    n² numbers and the search more; the other points go to their nearest medoid.
     """
     count = len(vectors)
     if count < 3:
         return Clusters(np.arange(min(count, 1)), np.zeros(count, dtype=np.int64))
-    chosen = np.arange(count)
-    if count > sample:
-        chosen = np.sort(np.random.default_rng(seed).choice(count, sample, replace=False))
+    heaviest = np.argsort(-np.asarray(weights, dtype=np.float64), kind="stable")
+    chosen = np.sort(heaviest[:sample])
     points = vectors[chosen].astype(np.float64)
     distances = np.clip(1.0 - points @ points.T, 0.0, 2.0)
     np.fill_diagonal(distances, 0.0)
-    result = kmedoids.dynmsc(distances, min(most, len(points) - 1), minimum_k=2, random_state=seed)
+    most = max(2, min(most, len(points) - 1))
+    result = kmedoids.dynmsc(distances, most, minimum_k=2, random_state=seed)
     medoids = np.sort(chosen[np.asarray(result.medoids, dtype=np.int64)])
     labels = np.argmax(vectors.astype(np.float64) @ vectors[medoids].astype(np.float64).T, axis=1)
     return Clusters(medoids, labels.astype(np.int64))

@@ -135,8 +135,13 @@ def _propose_properties(
             groups[fact.phrase].append(fact)
     phrases = sorted(groups)
     vectors = embedder.embed(phrases)
-    most = max(2, len(phrases) // settings.phrases_per_medoid)
-    clusters = find_clusters(vectors, most=most, sample=settings.max_points, seed=settings.seed)
+    clusters = find_clusters(
+        vectors,
+        [len(groups[phrase]) for phrase in phrases],
+        most=min(len(phrases), settings.max_points) // settings.phrases_per_medoid,
+        sample=settings.max_points,
+        seed=settings.seed,
+    )
     wordings = index_wordings(schema, embedder)
     proposals: dict[str, Row] = {}
     for number, medoid in enumerate(clusters.medoids):

@@ -40,7 +40,7 @@ def run(mentions: pa.Table, raw_triples: pa.Table) -> dict[str, pa.Table]:
         head = entities.add(raw["head"], raw["head_span"], raw)
         is_literal = entities.find_type(raw["tail"], raw["tail_span"], raw) in _LITERAL_TYPES
         tail = (
-            normalise_literal(raw["tail"])
+            _normalise_literal(raw["tail"])
             if is_literal
             else entities.add(raw["tail"], raw["tail_span"], raw)
         )
@@ -53,7 +53,7 @@ def run(mentions: pa.Table, raw_triples: pa.Table) -> dict[str, pa.Table]:
     }
 
 
-def normalise_literal(text: str) -> str:
+def _normalise_literal(text: str) -> str:
     """A literal with single spaces and without white space around it."""
     return " ".join(text.split())
 
@@ -107,14 +107,14 @@ class _EntityCollector:
     def find_type(self, name: str, span: object, raw: RawTriple) -> str:
         """The entity type of these words here."""
         found = self._find_mentions(normalise_name(name), span, raw)
-        return vote_type(Counter(str(row["type"]) for row in found))
+        return _vote_type(Counter(str(row["type"]) for row in found))
 
     def build_rows(self) -> Iterable[Row]:
         for normal, names in self._names.items():
             yield {
                 "entity_id": content_id("entity", normal),
-                "name": pick_most_common(names),
-                "type": vote_type(self._types[normal]),
+                "name": _pick_most_common(names),
+                "type": _vote_type(self._types[normal]),
                 "surface_forms": sorted(names),
                 "mentions": sorted(self._mentions[normal]),
             }
@@ -127,13 +127,13 @@ class _EntityCollector:
         return self._by_name.get(str(raw["chunk_id"]), {}).get(normal, [])
 
 
-def vote_type(types: Counter[str]) -> str:
+def _vote_type(types: Counter[str]) -> str:
     """The most frequent type that says more than `NOUN`; ties go by alphabet."""
     named = Counter({name: count for name, count in types.items() if name != _NO_NAME})
-    return pick_most_common(named) if named else _NO_NAME
+    return _pick_most_common(named) if named else _NO_NAME
 
 
-def pick_most_common(counts: Counter[str]) -> str:
+def _pick_most_common(counts: Counter[str]) -> str:
     """The most frequent key; ties go to the longer, then by alphabet."""
     return min(counts, key=lambda name: (-counts[name], -len(name), name))
 
@@ -146,7 +146,7 @@ def _build_relations(
         active = inverse[key]
         yield {
             "relation_id": content_id("relation", key),
-            "name": pick_most_common(Counter(wordings)),
+            "name": _pick_most_common(Counter(wordings)),
             "inverse_of": content_id("relation", active) if active in phrases else None,
             "surface_forms": sorted(set(wordings)),
             "support": len(wordings),

@@ -1,0 +1,244 @@
+"""The command line keeps its word: exit codes, one JSON object, one error, nothing half-written."""
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from kpyramid.cli import app
+from kpyramid.pipeline import PIPELINE
+from kpyramid.warehouse.layout import Warehouse
+from kpyramid.warehouse.refs import list_entries, resolve_ref
+from tests.corpora import TEXTS, copy_shared_build, shared_corpus, use_quick_models, write_corpus
+
+VARIABLES = {
+    "KPYRAMID_CHUNK__MAX_TOKENS": "24",
+    "KPYRAMID_CHUNK__OVERLAP_TOKENS": "6",
+    "KPYRAMID_COMPLETE__MIN_SUPPORT": "2",
+}
+"""The settings of the shared build."""
+
+
+@pytest.fixture(autouse=True)
+def _quick_models(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    use_quick_models(monkeypatch)
+    for name, value in VARIABLES.items():
+        monkeypatch.setenv(name, value)
+    yield
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def run_json(*arguments: object) -> dict[str, Any]:
+    done = run(*arguments, "--json")
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout.count("\n") == 1
+    found = json.loads(done.stdout)
+    assert isinstance(found, dict)
+    return found
+
+
+def check_nothing_published(warehouse: Path) -> None:
+    for place in ("snapshots", "staging", "refs"):
+        assert not [*(warehouse / place).glob("*")], place
+
+
+def fails(code: int, said: Sequence[str], *arguments: object) -> str:
+    done = run(*arguments)
+    assert done.exit_code == code, done.output
+    assert done.stdout == ""
+    assert done.stderr.count("Error: ") == 1
+    assert "Traceback" not in done.output
+    for words in said:
+        assert words in done.stderr
+    return done.stderr
+
+
+def test_a_missing_or_empty_corpus_ends_with_3(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    for corpus in ("nowhere", "empty"):
+        for command in ("build", "plan"):
+            options = ("--warehouse", tmp_path / "w")
+            fails(3, [f"corpus {tmp_path / corpus}"], command, tmp_path / corpus, *options)
+    check_nothing_published(tmp_path / "w")
+
+
+def test_wrong_settings_end_with_2_before_anything_is_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "s.toml"
+    file.write_text("[chunk]\nmax = 1\n[more]\n")
+    monkeypatch.setenv("KPYRAMID_COMPLETE__SEED", "x")
+    command = ("build", shared_corpus(), "--warehouse", tmp_path / "w")
+
+    fails(
+        2,
+        ["3 problem(s)", "chunk.max", "more", "SEED"],
+        *command,
+        "--settings",
+        tmp_path / "s.toml",
+    )
+
+    assert not (tmp_path / "w").exists()
+
+
+def test_a_model_that_is_not_there_ends_with_2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KPYRAMID_INDUCE__ONTOLOGY", "klingon")
+
+    fails(2, ["klingon", "general"], "build", shared_corpus(), "--warehouse", tmp_path / "w")
+
+    check_nothing_published(tmp_path / "w")
+
+
+@pytest.mark.parametrize("command", [("verify",), ("ask", "Who?")])
+def test_an_unknown_ref_ends_with_3(tmp_path: Path, command: tuple[str, ...]) -> None:
+    options = ("--warehouse", tmp_path / "w", "--ref", "nightly")
+    fails(3, ["unknown ref 'nightly'", "refs there: none"], *command, *options)
+    assert not (tmp_path / "w").exists()
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", ""])
+def test_a_bad_ref_ends_with_3_and_leaves_no_trace(tmp_path: Path, name: str) -> None:
+    fails(
+        3, ["use letters"], "build", shared_corpus(), "--warehouse", tmp_path / "w", "--ref", name
+    )
+    assert not (tmp_path / "w").exists()
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_far_smaller_corpus_ends_with_4_unless_it_is_meant(tmp_path: Path) -> None:
+    warehouse, old = copy_shared_build(tmp_path / "w")
+    corpus = write_corpus(tmp_path / "corpus", {"batt.txt": TEXTS["batt.txt"]})
+    command = ("build", corpus, "--warehouse", warehouse.root)
+
+    said = fails(4, ["is kept but ref 'main' was not moved", "size: fail: 1 documents"], *command)
+
+    assert "--allow-shrink" in said
+    assert resolve_ref(warehouse, "main") == old
+    kept = {path.name for path in warehouse.snapshots.iterdir()} - {old}
+    assert len(kept) == 1
+    assert run_json(*command, "--allow-shrink")["snapshot"] in kept
+    assert {resolve_ref(warehouse, "main")} == kept
+
+
+def test_a_corpus_without_any_document_ends_with_4(tmp_path: Path) -> None:
+    corpus = write_corpus(tmp_path / "corpus", {"a.txt": "", "b.txt": " \n", "c.pdf": "x"})
+
+    fails(4, ["no document is left"], "build", corpus, "--warehouse", tmp_path / "w")
+
+    assert not [*(tmp_path / "w" / "refs").rglob("*.json")]
+    report = json.loads(next((tmp_path / "w" / "runs").glob("*/report.json")).read_bytes())
+    assert report["rejects"]["ingest"] == {"empty": 2, "unknown_format": 1}
+
+
+def test_a_damaged_snapshot_ends_with_6_and_names_the_file(tmp_path: Path) -> None:
+    warehouse, snapshot = copy_shared_build(tmp_path / "w")
+    options = ("--warehouse", warehouse.root)
+    assert run_json("verify", *options) == {"snapshot": snapshot, "ok": True, "problems": []}
+    assert run_json("verify", snapshot, *options)["ok"] is True
+    os.truncate(warehouse.snapshots / snapshot / "tables" / "triples.parquet", 100)
+
+    done = run("verify", *options, "--json")
+    assert done.exit_code == 6
+    report = json.loads(done.stdout)
+    assert report["ok"] is False
+    assert "triples.parquet" in report["problems"][0]
+    assert run("verify", *options).exit_code == 6
+    fails(6, ["triples.parquet"], "build", shared_corpus(), *options)
+
+
+def test_a_build_older_than_head_ends_with_7(tmp_path: Path) -> None:
+    warehouse, head = copy_shared_build(tmp_path / "w")
+    corpus = write_corpus(tmp_path / "corpus", dict(list(TEXTS.items())[:4]))
+
+    command = ("build", corpus, "--warehouse", warehouse.root, "--order", "2025-12-31")
+    fails(7, ["HEAD never moves back", "2025-12-31"], *command)
+
+    assert resolve_ref(warehouse, "main") == head
+    assert len(list_entries(warehouse, "main")) == 1
+    assert [*warehouse.staging.iterdir()] == []
+
+
+def test_a_build_says_everything_in_one_object(tmp_path: Path) -> None:
+    command = ("build", shared_corpus(), "--warehouse", tmp_path / "w")
+
+    first = run_json(*command)
+    again = run_json(*command)
+
+    fields = "snapshot ref run rows rejects recomputed calls tokens cost seconds gates committed"
+    assert set(fields.split()) <= first.keys()
+    stages = {stage.name for stage in PIPELINE}
+    assert first["recomputed"].keys() == first["seconds"].keys() == stages
+    assert first["gates"] == {"traceable": "pass", "size": "pass"}
+    assert (first["committed"], again["committed"]) == ("yes", "unchanged")
+    assert first["snapshot"] == again["snapshot"]
+    assert set(again["recomputed"].values()) == {0}
+    assert first["rows"]["documents"] == len(TEXTS)
+    (listed,) = run_json("snapshots", "--warehouse", tmp_path / "w")["snapshots"]
+    assert (listed["id"], listed["refs"]) == (first["snapshot"], ["main"])
+    assert listed["rows"] == first["rows"]
+    for row in run_json("plan", shared_corpus(), "--warehouse", tmp_path / "w")["stages"]:
+        assert {"stage", "rows", "cached", "calls", "tokens", "cost"} <= row.keys()
+        assert row["rows"] == row["cached"]
+        assert row["cost"].keys() == {"low", "expected", "high"}
+
+
+def test_stage_by_stage_makes_the_same_snapshot(tmp_path: Path) -> None:
+    _, expected = copy_shared_build(tmp_path / "reference")
+    options = ("--warehouse", tmp_path / "w", "--run", "nightly-1")
+    for stage in PIPELINE:
+        corpus = ("--corpus", shared_corpus()) if stage.name == "ingest" else ()
+        shown = run_json("stage", stage.name, *options, *corpus)
+        assert {"stage", "shard", "rows", "rejects", "recomputed", "seconds"} <= shown.keys()
+
+    assert shown["snapshot"] == expected
+    assert resolve_ref(Warehouse(tmp_path / "w"), "main") == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("stage", "ingest", "--run", "r"), 3, "give it --corpus"),
+        (("stage", "chunk", "--run", "r"), 3, "run 'r' does not exist"),
+        (("stage", "chunk", "--run", "r", "--shard", "one"), 3, "write I/N"),
+        (("stage", "chunk", "--run", "../r"), 3, "use letters"),
+    ],
+)
+def test_a_stage_called_wrongly_says_how(
+    tmp_path: Path, arguments: tuple[str, ...], code: int, said: str
+) -> None:
+    fails(code, [said], *arguments, "--warehouse", tmp_path / "w")
+    assert not (tmp_path / "w").exists()
+
+
+def test_wrong_usage_ends_with_2() -> None:
+    assert run("build").exit_code == 2
+    assert run("stage", "nonsense", "--run", "r").exit_code == 2
+    assert run("build", "x", "--workers", "0").exit_code == 2
+
+
+def test_a_warehouse_that_is_a_file_or_a_url_ends_with_3(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    fails(3, ["is a file"], "build", shared_corpus(), "--warehouse", tmp_path / "file")
+    fails(3, ["only local folders"], "build", shared_corpus(), "--warehouse", "s3://bucket/x")
+
+
+def test_people_are_told_the_same_in_words(tmp_path: Path) -> None:
+    done = run("build", shared_corpus(), "--warehouse", tmp_path / "w")
+
+    snapshot = resolve_ref(Warehouse(tmp_path / "w"), "main")
+    assert done.exit_code == 0
+    assert f"Snapshot {snapshot}; ref main moved to it." in done.stdout
+    assert f"Snapshot {snapshot} is whole" in run("verify", "--warehouse", tmp_path / "w").stdout
+    assert snapshot in run("snapshots", "--warehouse", tmp_path / "w").stdout
+    assert "the snapshot" in done.stdout
+    assert "condense" in run("plan", shared_corpus(), "--warehouse", tmp_path / "w").stdout

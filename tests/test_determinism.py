@@ -1,0 +1,78 @@
+"""The same corpus gives the same bytes: whatever the machine, the workers, the place, the clock."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kpyramid.settings import Settings
+from kpyramid.warehouse.layout import Warehouse
+from kpyramid.warehouse.snapshots import check_bytes
+from tests.corpora import DEMO, ROOT, build_corpus, hash_tree, use_quick_models, write_corpus
+
+DOCUMENTS = 32
+"""More than the 24 texts from which the extractor uses several processes."""
+
+
+def write_first_sentences(path: Path) -> Path:
+    """The titles and first sentences of the demo corpus: few facts, many documents."""
+    rows = [json.loads(line) for line in DEMO.read_text("utf-8").splitlines()[:DOCUMENTS]]
+    path.parent.mkdir(parents=True)
+    path.write_text(
+        "\n".join(json.dumps({**row, "text": row["text"].split(". ")[0] + "."}) for row in rows)
+    )
+    return path
+
+
+@pytest.mark.slow
+def test_two_warehouses_workers_places_seeds_and_zones_give_the_same_bytes(tmp_path: Path) -> None:
+    """One build here with one worker, one by `python -m kpyramid` with two, elsewhere."""
+    here = write_first_sentences(tmp_path / "here" / "corpus.jsonl")
+    there = write_first_sentences(tmp_path / "there" / "deeper" / "corpus.jsonl")
+    other = tmp_path / "other"
+    command = [sys.executable, "-m", "kpyramid", "build", str(there.parent), "--json"]
+    options = ["--warehouse", str(other), "--workers", "2"]
+    environment = os.environ | {
+        "PYTHONPATH": str(ROOT / "etl"),
+        "PYTHONHASHSEED": "7",
+        "TZ": "Pacific/Auckland",
+        "LC_ALL": "C",
+        "OMP_NUM_THREADS": "2",
+    }
+
+    done = subprocess.run(
+        [*command, *options], env=environment, cwd="/", capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    warehouse = Warehouse(tmp_path / "w")
+    outcome = build_corpus(here.parent, warehouse, Settings(), workers=1)
+
+    assert report["rows"]["chunks"] >= DOCUMENTS
+    assert hash_tree(other / "snapshots" / report["snapshot"]) == hash_tree(
+        warehouse.snapshots / outcome.snapshot
+    )
+    assert report["snapshot"] == outcome.snapshot
+    assert check_bytes(warehouse.snapshots / outcome.snapshot) == []
+
+
+def test_the_order_in_which_texts_were_computed_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half the corpus first, then all, gives what all at once gives."""
+    use_quick_models(monkeypatch)
+    all_at_once = build_corpus(write_corpus(tmp_path / "c"), Warehouse(tmp_path / "one"))
+    step = Warehouse(tmp_path / "two")
+    for name in ("zorblax.txt", "lake.txt"):
+        part = tmp_path / name.removesuffix(".txt")
+        part.mkdir()
+        (part / name).write_bytes((tmp_path / "c" / name).read_bytes())
+        build_corpus(part, step, ref=part.name)
+
+    assert build_corpus(tmp_path / "c", step).snapshot == all_at_once.snapshot
+    assert hash_tree(step.snapshots / all_at_once.snapshot) == hash_tree(
+        tmp_path / "one" / "snapshots" / all_at_once.snapshot
+    )
