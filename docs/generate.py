@@ -95,9 +95,6 @@ def _describe_command(path: str, command: Any) -> Iterator[str]:
         yield ""
     yield f"`{' '.join([path, *command.collect_usage_pieces(context)])}`"
     shown = [p for p in command.params if p.name not in COMMON]
-    for parameter in shown:
-        if parameter.name == "workers":  # the one default that differs from machine to machine
-            parameter.show_default = "number of processors"
     records = [record for p in shown if (record := p.get_help_record(context))]
     if records:
         yield ""

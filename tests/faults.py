@@ -1,7 +1,7 @@
 """The command line with a planned death: `python -m tests.faults FAULT build CORPUS ...`.
 
-A fault is `before:STAGE`, `inside:STAGE` (its tables made, none stored), `after:STAGE` (stored, no
-mark), `rows:FUNCTION:N` (when N rows are on disk), or the name of a step of publishing.
+A fault is `inside:STAGE` (its tables made, none stored), `after:STAGE` (stored, no mark),
+`rows:FUNCTION:N` (when N rows are on disk), the name of a step of publishing, or `none`.
 """
 
 import os
@@ -39,10 +39,8 @@ def die() -> None:
 
 
 def kill_in_stage(moment: str, stage: str) -> None:
-    """Dies before, inside or after a stage."""
-    if moment == "before":
-        wrap(runner, "_compute_or_reuse", lambda run, now, *_: now.name == stage)
-    elif moment == "inside":
+    """Dies inside a stage or after it."""
+    if moment == "inside":
         wrap(runner, "store_result", lambda warehouse, name, *_: name == stage)
     else:
         wrap(runner, "write_mark", lambda run, mark: mark.stage == stage)
@@ -113,7 +111,7 @@ if __name__ == "__main__":
     use_quick_models(pytest.MonkeyPatch())
     fault = sys.argv.pop(1)
     moment, _, rest = fault.partition(":")
-    if moment in {"before", "inside", "after"}:
+    if moment in {"inside", "after"}:
         kill_in_stage(moment, rest)
     elif moment == "rows":
         name, _, number = rest.partition(":")

@@ -106,7 +106,7 @@ def finish(warehouse: Path, old: str, expected: str) -> dict[str, int]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("moment", ["before", "inside", "after"])
+@pytest.mark.parametrize("moment", ["inside", "after"])
 @pytest.mark.parametrize("stage", STAGES)
 def test_killed_in_a_stage_the_build_goes_on_there(
     tmp_path: Path, small: tuple[Path, str], expected: str, stage: str, moment: str
@@ -124,7 +124,7 @@ def test_killed_in_a_stage_the_build_goes_on_there(
     assert all(counts[name] == 0 for name in finished), counts
     if moment == "inside" and stage in {"chunk", "extract", "embed"}:
         assert counts[stage] == 0, "all its rows were stored"
-    elif moment != "after":
+    elif moment == "inside":
         assert counts[stage] > 0
 
 
@@ -183,7 +183,7 @@ def test_killed_while_publishing_head_is_old_or_new_and_a_retry_commits_once(
 
 @pytest.fixture
 def processes() -> Iterator[multiprocessing.pool.Pool]:
-    with multiprocessing.get_context("spawn").Pool(4) as pool:
+    with multiprocessing.get_context("spawn").Pool(8) as pool:
         yield pool
         pool.terminate()
         pool.join()
