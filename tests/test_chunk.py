@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from kpyramid.extraction.sentences import split_sentences
 from kpyramid.extraction.splitter import split_text
-from kpyramid.settings import ChunkSettings
+from kpyramid.settings import ChunkSettings, IngestSettings
+from kpyramid.sources.formats import Record, read_records
 from kpyramid.stages import chunk
 from kpyramid.stages.tables import build_table
 
@@ -145,6 +146,53 @@ HOSTILE = {
     "abbreviations": "Dr. " * 2_000_000,
     "prose": "This is a sentence of some words. " * 600_000,
 }
+
+
+SENTENCE = "This is a sentence of some words. "
+PAGES = {
+    "prose.md": ("# Head\n\n" + f"A *word* & {SENTENCE * 6}\n\n- item\n- item\n\n", 600),
+    "prose.html": ("<h1>Head</h1><p>A <b>word</b><br>" + SENTENCE * 2 + "</p><li>item\n", 300),
+    "unclosed.html": ("<!-- > <![CDATA[> <div><i>a</b></p> ", 300),
+    "open.html": ('<p <a b="</ <? &# ', 300),
+}
+"""A piece of each, and the seconds that 20 MB may take."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PAGES)
+def test_a_huge_page_is_read_in_bounded_time(name: str) -> None:
+    piece, seconds = PAGES[name]
+    data = (piece * (20_000_000 // len(piece))).encode()
+    started = time.process_time()
+
+    (record,) = read_records(name, data, IngestSettings())
+
+    # About 40 s for Markdown, whose parser takes 2 s a megabyte; 20 s for HTML. Quadratic: days.
+    assert time.process_time() - started < seconds
+    assert isinstance(record, Record)
+    assert len(record.text) > 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("name", "piece"),
+    [
+        ("list.md", "- item\n"),
+        ("list.html", "<p>a<br>b</p>"),
+        ("nested.html", "<div>a"),
+        ("open.html", "</ <p <? "),
+        ("unclosed.html", "<!-- > a "),
+    ],
+)
+def test_time_grows_with_the_page_and_not_with_its_square(name: str, piece: str) -> None:
+    def measure(count: int) -> float:
+        data = (piece * count).encode()
+        started = time.process_time()
+        assert list(read_records(name, data, IngestSettings()))
+        return time.process_time() - started
+
+    measure(100)
+    # eight times the page: 8 when linear, 64 when quadratic
+    assert measure(40_000) < 25 * measure(5_000) + 0.1
 
 
 @pytest.mark.slow

@@ -34,7 +34,7 @@ LAYERS: dict[str, str] = {
     "fingerprints": "contracts identity keys pipeline settings",
     "stages": "contracts embeddings extraction keys numerics ontology settings sources",
     "query": "contracts embeddings errors extraction identity keys ontology warehouse",
-    "ports": "embeddings extraction fingerprints ontology pipeline settings warehouse",
+    "ports": "embeddings errors extraction fingerprints ontology pipeline settings warehouse",
     "runs": "errors settings warehouse",
     "publishing": "contracts fingerprints keys pipeline ports runs stages warehouse",
     "runner": (

@@ -23,7 +23,6 @@ from kpyramid.ontology.store import (
     OntologyStore,
     entity_iri,
     parse_literal,
-    quote_literal,
     write_instances,
 )
 
@@ -404,7 +403,7 @@ def test_a_service_hidden_from_one_parser_is_seen(store: OntologyStore) -> None:
 
 
 def test_the_words_may_occur_in_strings_iris_comments_and_names(store: OntologyStore) -> None:
-    text = quote_literal('The "SERVICE"\nFROM \\ Łódź')
+    text = '"The \\"SERVICE\\"\\nFROM \\\\ Łódź"'
     query = (
         "PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#> # SERVICE <x> FROM\n"
         f"SELECT ?service {{ ?service rdfs:label {text} . "

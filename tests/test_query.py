@@ -160,3 +160,23 @@ def test_the_query_module_is_thin() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == ""
+
+
+@pytest.mark.parametrize("question", ["Who founded Norway?", "What is the capital of Italy?"])
+def test_what_no_text_says_is_not_answered_with_what_lies_nearest(
+    snapshot: Snapshot, question: str
+) -> None:
+    found = answer(question, snapshot)
+    assert found.text == "" and found.choices == ()
+    assert found.context and found.layer == "text"
+    assert "no sentence is near" in found.trace[-1]
+
+
+def test_a_model_of_ones_own_that_is_not_named_is_asked_for(
+    snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = Snapshot(snapshot.folder)
+    resources = {"embedding": {"name": "mymodel", "sha256": "f" * 64}}
+    monkeypatch.setitem(opened.manifest, "resources", resources)
+    with pytest.raises(InputError, match=r"'mymodel'.*--settings"):
+        opened.neighbours("anything", 1)

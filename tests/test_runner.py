@@ -6,7 +6,6 @@ import logging
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -21,7 +20,7 @@ from kpyramid.pipeline import PIPELINE
 from kpyramid.ports import Silence
 from kpyramid.runner import Shard, run_stage
 from kpyramid.runs import Run, StageMark, start_run
-from kpyramid.warehouse.layout import Warehouse
+from kpyramid.warehouse.layout import Warehouse, stage_folder
 from kpyramid.warehouse.rows import RowCache
 from tests.corpora import (
     SETTINGS,
@@ -31,6 +30,7 @@ from tests.corpora import (
     list_marks,
     shared_corpus,
     use_quick_models,
+    write_corpus,
 )
 
 Tables = dict[str, pa.Table]
@@ -238,7 +238,8 @@ def test_a_damaged_cache_segment_costs_exactly_its_rows(
 def test_only_what_dead_processes_left_in_staging_is_removed(tmp_path: Path) -> None:
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
-    host = socket.gethostname()
+    with stage_folder(Warehouse(tmp_path)) as own:
+        host = own.name.rpartition(".")[0].rpartition(".")[0]
     dead = tmp_path / "staging" / f"{host}.{gone.pid}.abc"
     living = tmp_path / "staging" / f"{host}.{os.getpid()}.abc"
     foreign = tmp_path / "staging" / f"not-{host}.{gone.pid}.abc"
@@ -305,7 +306,7 @@ def test_a_shard_that_is_none_is_refused(tmp_path: Path, stage: str, shard: Shar
 def test_a_run_of_the_same_name_with_other_settings_is_refused(tmp_path: Path) -> None:
     start(Warehouse(tmp_path))
 
-    with pytest.raises(InputError, match="another corpus, ref or settings"):
+    with pytest.raises(InputError, match="another corpus, ref, settings"):
         start_run(Warehouse(tmp_path), shared_corpus(), SETTINGS, ref="other", name="test")
 
 
@@ -319,3 +320,35 @@ def test_many_writers_of_one_row_leave_one_whole_row(tmp_path: Path) -> None:
             assert cache.load([*rows, "unknown"]) == rows
 
     assert len(list(cache.folder.iterdir())) == len(rows)
+
+
+def test_a_run_of_the_same_name_with_another_order_or_shrinking_is_refused(tmp_path: Path) -> None:
+    warehouse = Warehouse(tmp_path)
+    run = start(warehouse)
+    again = start_run(
+        warehouse, shared_corpus(), SETTINGS, ref="main", name="test", order=run.order
+    )
+    assert again == run
+    for options in ({"order": "2001-01-01"}, {"allow_shrink": True}):
+        with pytest.raises(InputError, match="another corpus, ref, settings, order"):
+            start_run(
+                warehouse,
+                shared_corpus(),
+                SETTINGS,
+                ref="main",
+                name="test",
+                **options,  # type: ignore[arg-type]
+            )
+
+
+def test_a_stage_that_makes_something_new_undoes_the_stages_after_it(tmp_path: Path) -> None:
+    corpus = write_corpus(tmp_path / "corpus")
+    warehouse = Warehouse(tmp_path / "w")
+    run = start_run(warehouse, corpus, SETTINGS, ref="main", name="test")
+    run_until(run, "condense")
+    call(run, "ingest")  # nothing new: all stays done
+    assert call(run, "resolve").recomputed == 0
+    (corpus / "new.txt").write_text("Ida Moor was born in Bergen.")
+    call(run, "ingest")
+    with pytest.raises(InputError, match="stage chunk is not done"):
+        call(run, "publish")

@@ -111,3 +111,25 @@ def test_a_model_or_ontology_that_is_not_there_is_named(
 
     with pytest.raises(SettingsError, match=rf"{section}\.{name}.*no_such_thing"):
         identify_resource(resource, settings)
+
+
+@pytest.mark.parametrize("name", ["KPYRAMID_CHUNK_MAX_TOKENS", "KPYRAMID_LOG"])
+def test_a_variable_that_would_do_nothing_is_refused(name: str) -> None:
+    with pytest.raises(SettingsError, match=f"{name}.*two underscores"):
+        load_settings(None, {name: "10", "KPYRAMID_REF": "main"})
+
+
+@pytest.mark.parametrize(
+    ("section", "values"),
+    [
+        ("chunk", {"max_tokens": True}),
+        ("condense", {"merge_similarity": False}),
+        ("complete", {"seed": -1}),
+        ("complete", {"seed": 2**32}),
+    ],
+)
+def test_a_value_that_would_bite_later_is_refused_now(
+    section: str, values: dict[str, object]
+) -> None:
+    with pytest.raises(SettingsError, match=rf"{section}\.{next(iter(values))}"):
+        make_settings(**{section: values})

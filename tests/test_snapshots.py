@@ -7,12 +7,14 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kpyramid.contracts import load_contracts
 from kpyramid.errors import IntegrityError
+from kpyramid.warehouse import snapshots
 from kpyramid.warehouse.layout import Warehouse
 from kpyramid.warehouse.snapshots import check_bytes, check_tables, read_manifest, write_snapshot
 from kpyramid.warehouse.tables import encode_table, read_table
@@ -187,3 +189,13 @@ def test_an_exported_copy_elsewhere_has_the_same_id(folder: Path, tmp_path: Path
 
     assert check_bytes(copy) == []
     assert json.loads((copy / "manifest.json").read_bytes()) == read_manifest(folder)
+
+
+def test_a_snapshot_of_another_contract_is_not_called_damaged(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    newer = {n: replace(c, version=c.version + 1) for n, c in load_contracts().items()}
+    monkeypatch.setattr(snapshots, "load_contracts", lambda: newer)
+    problems = snapshots.check_tables(folder)
+    assert len(problems) == len(newer)
+    assert all("made by contract version 1, this release has 2" in line for line in problems)

@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 
 from kpyramid.errors import InputError
 from kpyramid.settings import IngestSettings
+from kpyramid.sources import formats
 from kpyramid.sources.corpus import list_corpus
 from kpyramid.sources.decode import RefusedError, decode_bytes
+from kpyramid.sources.formats import Record, Refusal, read_records
 from kpyramid.stages import ingest
 from kpyramid.warehouse.layout import Warehouse
 from kpyramid.warehouse.snapshots import check_tables
@@ -184,6 +186,11 @@ BROKEN = {
             "lines.jsonl#line14": "bad_json",
         },
     ),
+    "twice.csv": (b"id,text,text\n1,good,lost\n", {"twice.csv": "bad_csv"}),
+    "keys.jsonl": (
+        b'{"text": "lost", "text": "b"}\n{"text": "good"}\n{"text": "c", "m": {"k": 1, "k": 2}}',
+        {"keys.jsonl#line1": "bad_json", "keys.jsonl#line3": "bad_json"},
+    ),
     "cells.csv": (
         b'id,text\n1,good\n2,a,b\n3\n4,"open',
         {
@@ -335,6 +342,194 @@ def test_spans_match_in_every_script(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert check_tables(warehouse.snapshots / snapshot) == []
     documents = read_snapshot(warehouse, snapshot)["documents"].to_pylist()
     assert {row["source"]: row["text"] for row in documents} == texts
+
+
+def test_a_repeated_column_or_key_is_named(tmp_path: Path) -> None:
+    _, rejects = ingest_files(tmp_path, {name: BROKEN[name][0] for name in BROKEN})
+
+    assert "'text' twice" in str(rejects["twice.csv"]["detail"])
+    assert "'text' comes twice" in str(rejects["keys.jsonl#line1"]["detail"])
+    assert "'k' comes twice" in str(rejects["keys.jsonl#line3"]["detail"])
+
+
+def test_json_of_any_depth_is_a_document_or_a_reject() -> None:
+    depths = range(100, 1100)
+    lines = ['{"text": "a", "more": ' + "[" * depth + "]" * depth + "}" for depth in depths]
+
+    records = list(read_records("a.jsonl", "\n".join(lines).encode(), IngestSettings()))
+
+    read = [isinstance(record, Record) for record in records]
+    assert read == sorted(read, reverse=True)
+    assert read[0]
+    assert {record.reason for record in records if isinstance(record, Refusal)} == {"bad_json"}
+
+
+def test_a_suffix_that_is_an_id_already_is_not_given_again(tmp_path: Path) -> None:
+    ids = ["a", "a", "a~2", "b~2", "b", "b", "b"]
+    data = "\n".join(json.dumps({"id": name, "text": "same"}) for name in ids).encode()
+
+    documents, rejects = ingest_files(tmp_path, {"a.jsonl": data})
+
+    assert not rejects
+    assert len(documents) == len(ids)
+    assert len({row["document_id"] for row in documents.values()}) == len(ids)
+
+
+def test_a_record_named_like_another_file_is_a_document_of_its_own(tmp_path: Path) -> None:
+    files = {"a.jsonl": b'{"id": "b.txt", "text": "same"}', "a.jsonl#b.txt": b"same"}
+
+    documents, _ = ingest_files(tmp_path, files)
+
+    assert set(documents) == {"a.jsonl#b.txt", "a.jsonl#b.txt~2"}
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.md", "a.html"])
+def test_a_huge_file_is_refused_before_it_is_parsed(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(formats, "decode_bytes", lambda *_, **__: pytest.fail("it was parsed"))
+
+    documents, rejects = ingest_files(
+        tmp_path, {name: b"<b></b>" * 10 + b"word"}, max_document_bytes=30
+    )
+
+    assert not documents
+    assert rejects[name]["reason"] == "too_large"
+    assert "74 bytes" in str(rejects[name]["detail"])
+
+
+def test_a_linked_folder_is_part_of_the_corpus(tmp_path: Path) -> None:
+    corpus, other = tmp_path / "corpus", tmp_path / "other"
+    (other / "deep").mkdir(parents=True)
+    (other / "deep" / "b.txt").write_text("linked")
+    corpus.mkdir()
+    (corpus / "link").symlink_to(other)
+
+    documents, rejects = ingest_folder(corpus)
+
+    assert list(documents) == ["link/deep/b.txt"]
+    assert not rejects
+
+
+def test_a_loop_of_links_is_left_out_with_a_reject(tmp_path: Path) -> None:
+    (tmp_path / "d" / "e").mkdir(parents=True)
+    (tmp_path / "d" / "e" / "a.txt").write_text("text")
+    (tmp_path / "d" / "e" / "up").symlink_to(tmp_path / "d")
+    (tmp_path / "all").symlink_to(tmp_path)
+
+    documents, rejects = ingest_folder(tmp_path)
+
+    assert list(documents) == ["d/e/a.txt"]
+    assert {key: row["reason"] for key, row in rejects.items()} == {
+        "all": "unreadable",
+        "d/e/up": "unreadable",
+    }
+    assert all("a loop" in str(row["detail"]) for row in rejects.values())
+    assert "it is d," in str(rejects["d/e/up"]["detail"])
+
+
+def test_an_unreadable_folder_is_a_reject_that_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a.txt", "closed/b.txt", "z.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("text")
+    scan = os.scandir
+
+    def refuse_closed(path: Path) -> object:
+        # a mode of 000 does not stop root, who runs the tests in containers
+        if Path(path).name == "closed":
+            raise PermissionError(13, "Permission denied", str(path))
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", refuse_closed)
+    documents, rejects = ingest_folder(tmp_path)
+
+    assert set(documents) == {"a.txt", "z.txt"}
+    assert list(rejects) == ["closed"]
+    assert rejects["closed"]["reason"] == "unreadable"
+    assert rejects["closed"]["detail"] == "folder not readable: Permission denied"
+    with pytest.raises(InputError, match=r"closed.*Permission denied"):
+        list_corpus(tmp_path / "closed")
+
+
+def test_the_listing_is_in_the_order_of_its_paths(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    files = {f"c/{name}": b"x" for name in ("b/z.txt", "b.txt", "a/y.txt", "b/a/x.txt", "c.txt")}
+    ingest_files(tmp_path, {**files, "other/q.txt": b"x"})
+    (tmp_path / "c" / "aa").symlink_to(tmp_path / "other")
+
+    paths = [path for path, _ in list_corpus(tmp_path / "c").files]
+
+    assert paths == ["a/y.txt", "aa/q.txt", "b.txt", "b/a/x.txt", "b/z.txt", "c.txt"]
+
+
+def test_the_warehouse_below_the_corpus_is_no_part_of_it(tmp_path: Path) -> None:
+    files = {"a.txt": b"seen", "warehouse/data/b.txt": b"made", "warehouse/c.txt": b"seen"}
+    ingest_files(tmp_path, files)
+    warehouse = tmp_path / "warehouse" / "data"
+    (tmp_path / "link").symlink_to(warehouse)
+    (tmp_path / "link.txt").symlink_to(warehouse / "b.txt")
+
+    corpus = list_corpus(tmp_path, leave_out=tmp_path / "warehouse" / ".." / "link")
+
+    assert [path for path, _ in corpus.files] == ["a.txt", "warehouse/c.txt"]
+
+
+@pytest.mark.parametrize("corpus", ["data", "data/x", "data/x/a.txt", "link"])
+def test_a_corpus_in_the_warehouse_is_refused(tmp_path: Path, corpus: str) -> None:
+    ingest_files(tmp_path, {"data/x/a.txt": b"text"})
+    (tmp_path / "link").symlink_to(tmp_path / "data" / "x")
+
+    with pytest.raises(InputError, match="lies in the warehouse"):
+        list_corpus(tmp_path / corpus, leave_out=tmp_path / "data")
+
+
+def test_white_space_is_one_space_except_in_preformatted_text(tmp_path: Path) -> None:
+    page = b"<p>a <b> b</b>\n\n<i>c</i></p>d<pre>x  y\n  z</pre><template><p>no</p></template>e"
+
+    documents, _ = ingest_files(tmp_path, {"a.html": page})
+
+    assert documents["a.html"]["text"] == "a b c\nd\nx  y\nz\ne"
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        b"<html><head><title>T</title><body>seen",
+        b"<html><head><title>T</title><p>seen",
+        b"<head><title>T</title>seen",
+        b"<head><title>T</title></head><![odd]>seen",
+        b"<head><title>T</title></head><script>x</script>seen<!-- unseen --><style>",
+    ],
+)
+def test_odd_pages_lose_no_text(tmp_path: Path, page: bytes) -> None:
+    documents, _ = ingest_files(tmp_path, {"a.html": page})
+
+    assert documents["a.html"]["text"] == "seen"
+    assert documents["a.html"]["title"] == "T"
+
+
+@pytest.mark.parametrize("mark", ["> ", "- "])
+def test_markdown_is_read_whole_or_refused_at_any_depth(tmp_path: Path, mark: str) -> None:
+    depths = [1, 30, 49, 50, 51, 98, 99, 100, 101, 150, 5000]
+    files = {f"{depth}.md": (mark * depth + "deep\n\nnext").encode() for depth in depths}
+
+    documents, rejects = ingest_files(tmp_path, files)
+
+    assert len(documents) + len(rejects) == len(depths)
+    assert {"1.md", "30.md", "49.md"} <= set(documents)
+    assert {"101.md", "150.md", "5000.md"} <= set(rejects)
+    assert all("deep" in str(row["text"]) for row in documents.values())
+    assert {row["reason"] for row in rejects.values()} == {"too_deep"}
+
+
+def test_html_of_any_depth_is_read_whole(tmp_path: Path) -> None:
+    files = {"a.html": b"<div><b>x" * 100_000 + b"deep"}
+
+    documents, _ = ingest_files(tmp_path, files)
+
+    assert documents["a.html"]["text"] == "x\n" * 99_999 + "xdeep"
 
 
 def test_deep_nesting_neither_crashes_nor_loses_text(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ app = typer.Typer(
     help="Turns a folder of text into a versioned, checked knowledge pyramid: "
     "ontology, knowledge graph, text.",
     epilog="Exit codes: 0 done, 1 unexpected, 2 usage or settings, 3 input, 4 a gate refused, "
-    "5 budget reached, 6 integrity, 7 lost a race, 8 model or store unreachable.",
+    "6 integrity, 7 lost a race, 8 storage unreachable.",
 )
 
 StageName = StrEnum("StageName", {stage.name: stage.name for stage in PIPELINE})  # type: ignore[misc]
@@ -73,8 +73,8 @@ QuietOption = Annotated[bool, typer.Option("-q", "--quiet", help="No progress ba
 OrderOption = Annotated[
     str | None,
     typer.Option(
-        help="Logical key that a ref only moves forward by, such as the date a backfill is for; "
-        "by default the time of the build."
+        help="Logical key that a ref only moves forward by, such as the ISO date a backfill is "
+        "for: compared as text. By default the time of the build."
     ),
 ]
 ShrinkOption = Annotated[
@@ -142,20 +142,25 @@ def ask(
     strategy: Annotated[
         StrategyName, typer.Option(help="How context is found.")
     ] = StrategyName.polyrag,
+    settings: SettingsOption = None,
     as_json: JsonOption = False,
     verbose: VerboseOption = False,
 ) -> None:
     """Ask a published pyramid; the answer names its layer and its evidence.
 
     polyrag goes down the pyramid: ontology, then graph, then text, until a layer suffices.
-    kaping takes the nearest facts of the graph, naive the nearest chunks of text.
+    kaping takes the nearest facts of the graph, naive the nearest chunks of text. Settings are
+    needed only for a pyramid built with an embedding model of one's own.
     """
 
     def act() -> None:
         from kpyramid import console
         from kpyramid.query import answer, open_snapshot
+        from kpyramid.settings import load_settings
 
-        found = answer(question, open_snapshot(ref, warehouse), strategy=strategy.value)
+        model = load_settings(settings).embed.model if settings else None
+        snapshot = open_snapshot(ref, warehouse, model=model)
+        found = answer(question, snapshot, strategy=strategy.value)
         if as_json:
             _print_json(found.to_dict())
         else:

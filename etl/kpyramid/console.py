@@ -120,7 +120,8 @@ def print_stage(mark: StageMark) -> None:
 
 def print_answer(answer: Answer) -> None:
     """The answer, its layer, what was tried, and the evidence down to the characters."""
-    _out.print(f"[bold]{escape(answer.text or 'No answer found.')}[/]")
+    nothing = "No answer found; the nearest passages are below." if answer.context else "No answer."
+    _out.print(f"[bold]{escape(answer.text or nothing)}[/]")
     _out.print(f"Layer: {answer.layer or 'none'}")
     for step in answer.trace:
         _out.print(f"  tried {escape(step)}")

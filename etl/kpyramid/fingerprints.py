@@ -3,7 +3,8 @@
 One place names all ingredients, so that one test can flip each of them.
 """
 
-from collections.abc import Mapping
+import platform
+from collections.abc import Mapping, Sequence
 
 from kpyramid.contracts import hash_contract
 from kpyramid.identity import (
@@ -54,7 +55,7 @@ def fingerprint_function(function: Function, settings: Settings) -> str:
             "version": function.version,
             "settings": describe_settings(function.section, settings),
             "resource": resource,
-            "libraries": {name: library_version(name) for name in function.libraries},
+            "libraries": _list_versions(function.libraries),
         }
     )
 
@@ -77,9 +78,14 @@ def fingerprint_stage(stage: Stage, settings: Settings) -> str:
                 identify_resource("ontology", settings).describe() if uses_ontology else None
             ),
             "contracts": {name: hash_contract(name) for name in {*stage.reads, *stage.writes}},
-            "libraries": {name: library_version(name) for name in ("pyarrow", *stage.libraries)},
+            "libraries": _list_versions(("pyarrow", *stage.libraries)),
         }
     )
+
+
+def _list_versions(libraries: Sequence[str]) -> dict[str, JsonValue]:
+    """Python's is one of them: its html.parser, csv and unicodedata shape documents and names."""
+    return {"python": platform.python_version(), **{n: library_version(n) for n in libraries}}
 
 
 def key_row(fingerprint: str, text: str) -> str:

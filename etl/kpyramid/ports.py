@@ -7,8 +7,8 @@ earlier crash can change it.
 import multiprocessing
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -17,6 +17,7 @@ from pydantic import TypeAdapter
 
 from kpyramid.embeddings.onnx import OnnxEmbedder
 from kpyramid.embeddings.port import Matrix
+from kpyramid.errors import PyramidError
 from kpyramid.extraction.splitter import Piece, split_text
 from kpyramid.extraction.types import Extraction, Extractor
 from kpyramid.fingerprints import fingerprint_function, identify_resource, key_row
@@ -88,16 +89,18 @@ class CachedFunction(Generic[T]):
         self._progress.expect(len(missing))
         fresh: dict[str, bytes] = {}
         flushed = time.monotonic()
-        for text, payload in zip(missing, self._compute(missing), strict=True):
-            fresh[keys[text]] = payload
-            self.computed += 1
-            self._progress.advance(1)
-            if time.monotonic() - flushed > _FLUSH_SECONDS:
-                self._cache.store(fresh)
-                payloads.update(fresh)
-                fresh.clear()
-                flushed = time.monotonic()
-        self._cache.store(fresh)
+        try:
+            for text, payload in zip(missing, self._compute(missing), strict=True):
+                fresh[keys[text]] = payload
+                self.computed += 1
+                self._progress.advance(1)
+                if time.monotonic() - flushed > _FLUSH_SECONDS:
+                    self._cache.store(fresh)
+                    payloads.update(fresh)
+                    fresh.clear()
+                    flushed = time.monotonic()
+        finally:  # what is done is kept, whatever ended the loop
+            self._cache.store(fresh)
         payloads.update(fresh)
         return [self._decode(payloads[keys[text]]) for text in texts]
 
@@ -164,9 +167,16 @@ def open_extractor(
             yield from map(_extract, texts)
             return
         context = multiprocessing.get_context("spawn")
-        with closing(context.Pool(workers, _load_extractor, (parser,))) as pool:
-            yield from pool.imap(_extract, texts, chunksize=4)
-        pool.join()
+        pool = ProcessPoolExecutor(workers, context, _load_extractor, (parser,))
+        try:
+            yield from pool.map(_extract, texts, chunksize=4)
+        except BrokenProcessPool as e:
+            raise PyramidError(
+                "a worker process died while extracting, killed or out of memory. What was "
+                "finished is kept: run the command again, with fewer --workers if memory is short"
+            ) from e
+        finally:
+            pool.shutdown(cancel_futures=True)
 
     return CachedFunction(
         "extractor", warehouse, settings, compute, _EXTRACTION.validate_json, progress

@@ -66,7 +66,7 @@ def describe_run(run: Run, marks: tuple[StageMark, ...]) -> dict[str, object]:
         "tokens": 0,
         "cost": 0.0,
         "gates": dict(publish.gates),
-        "before": _compare_rows(run, snapshot),
+        "before": _compare_rows(run, publish.details["committed"]),
     }
 
 
@@ -82,10 +82,10 @@ def _pick_examples(run: Run, snapshot: str) -> dict[str, list[str]]:
     return dict(sorted(examples.items()))
 
 
-def _compare_rows(run: Run, snapshot: str) -> dict[str, int] | None:
+def _compare_rows(run: Run, committed: str) -> dict[str, int] | None:
     """Rows of the snapshot that the ref had before this run, for the eye; None for the first."""
     head = read_head(run.warehouse, run.ref)
-    before = head and (head.parent if head.snapshot == snapshot else head.snapshot)
+    before = head and (head.parent if committed == "yes" else head.snapshot)
     if not before or not (run.warehouse.snapshots / before).is_dir():
         return None
     tables = read_manifest(run.warehouse.snapshots / before)["tables"]

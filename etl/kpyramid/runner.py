@@ -10,15 +10,16 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from threadpoolctl import threadpool_limits
 
 from kpyramid.contracts import Contract, load_contracts
 from kpyramid.errors import InputError, IntegrityError
 from kpyramid.fingerprints import fingerprint_stage, key_result
 from kpyramid.keys import JsonValue, hash_value
 from kpyramid.pipeline import PIPELINE, Stage, find_stage
-from kpyramid.ports import Progress, open_ports
+from kpyramid.ports import Ports, Progress, open_ports
 from kpyramid.publishing import publish
-from kpyramid.runs import Run, StageMark, read_mark, write_mark
+from kpyramid.runs import Run, StageMark, drop_marks, read_mark, write_mark
 from kpyramid.sources.corpus import list_corpus
 from kpyramid.warehouse.layout import clean_staging
 from kpyramid.warehouse.results import (
@@ -70,6 +71,9 @@ def run_stage(
         mark = _compute_or_reuse(run, stage, workers, progress)
     mark = replace(mark, seconds=round(time.monotonic() - started, 3))
     if shard is None:
+        before = read_mark(run, name)
+        if before is not None and before.key != mark.key:
+            drop_marks(run, [later.name for later in PIPELINE[PIPELINE.index(stage) + 1 :]])
         write_mark(run, mark)
     progress.end(name)
     log.info(
@@ -90,7 +94,7 @@ def _compute_or_reuse(run: Run, stage: Stage, workers: int, progress: Progress) 
     ports = open_ports(run.warehouse, run.settings, stage, workers, progress)
     details = {}
     if "corpus" in stage.ports:
-        corpus = list_corpus(run.corpus)
+        corpus = list_corpus(run.corpus, leave_out=run.warehouse.root)
         inputs["corpus"] = details["corpus"] = corpus.fingerprint
         ports.calls["corpus"] = corpus.read_files()
     key = key_result(fingerprint_stage(stage, run.settings), inputs)
@@ -98,7 +102,7 @@ def _compute_or_reuse(run: Run, stage: Stage, workers: int, progress: Progress) 
     recomputed = 0
     if result is None:
         tables = {table: _read_parts(run, stage, table) for table in stage.reads}
-        made = _load_run(stage)(*tables.values(), **ports.calls)
+        made = _call_run(stage, tables, ports)
         _check_output(stage, tables, made)
         result = store_result(run.warehouse, stage.name, key, made)
         rows = sum(table.num_rows for name, table in made.items() if name != "rejects")
@@ -132,15 +136,17 @@ def _warm_shard(
             table = table.filter(mine)
         tables[name] = table
     ports = open_ports(run.warehouse, run.settings, stage, workers, progress)
-    made = _load_run(stage)(*tables.values(), **ports.calls)
+    made = _call_run(stage, tables, ports)
     rows = {name: table.num_rows for name, table in sorted(made.items()) if name != "rejects"}
     return StageMark(stage.name, "", rows, {}, ports.count_computed(), 0.0)
 
 
-def _load_run(stage: Stage) -> Callable[..., dict[str, pa.Table]]:
+def _call_run(stage: Stage, tables: Mapping[str, pa.Table], ports: Ports) -> dict[str, pa.Table]:
     module = importlib.import_module(f"kpyramid.stages.{stage.name}")
     run: Callable[..., dict[str, pa.Table]] = module.run
-    return run
+    # One thread: BLAS adds up in another order on another number of cores.
+    with threadpool_limits(1):
+        return run(*tables.values(), **ports.calls)
 
 
 def _list_parts(run: Run, stage: Stage | None, table: str) -> list[TableFile]:

@@ -3,8 +3,8 @@
 import json
 import subprocess
 import uuid
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -66,19 +66,21 @@ def start_run(
     `allow_shrink` lets a corpus publish that is far smaller than HEAD's, or empty.
 
     Raises:
-        InputError: a run of that name was started with another corpus, ref or settings.
+        InputError: a run of that name was started with something else.
     """
     now = datetime.now(UTC)
     head = read_head(warehouse, check_ref_name(ref))
+    given = order is not None
     order = order or max(now.isoformat(timespec="microseconds"), head.order if head else "")
     name = name or f"{now:%Y%m%dT%H%M%SZ}-{uuid.uuid4().hex[:6]}"
     path = warehouse.runs / check_ref_name(name) / "run.json"
     if path.exists():
         known = open_run(warehouse, name)
-        if (known.corpus, known.settings, known.ref) != (corpus.absolute(), settings, ref):
+        asked = Run(warehouse, name, corpus.absolute(), settings, ref, order, allow_shrink)
+        if replace(asked, order=known.order) != known or (given and order != known.order):
             raise InputError(
-                f"run {name!r} was started with another corpus, ref or settings (see {path}); "
-                "give this one another name"
+                f"run {name!r} was started with another corpus, ref, settings, order or "
+                f"allow-shrink (see {path}); give this one another name"
             )
         return known
     run = Run(warehouse, name, corpus.absolute(), settings, ref, order, allow_shrink)
@@ -134,6 +136,12 @@ def read_mark(run: Run, stage: str) -> StageMark | None:
         return None
     except (OSError, ValueError, TypeError) as e:
         raise IntegrityError(f"mark {path} cannot be read: {e}; remove it to run again") from e
+
+
+def drop_marks(run: Run, stages: Sequence[str]) -> None:
+    """Forgets that these stages are done: what they read has changed."""
+    for stage in stages:
+        (run.folder / "stages" / f"{stage}.json").unlink(missing_ok=True)
 
 
 def _read_git_sha() -> str | None:

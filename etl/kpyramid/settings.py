@@ -17,8 +17,12 @@ _STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
 _PREFIX = "KPYRAMID_"
 _SEPARATOR = "__"
 
-Share = Annotated[float, Field(ge=0, le=1)]
-Count = Annotated[int, Field(ge=1)]
+_PLACES = frozenset(_PREFIX + name for name in ["WAREHOUSE", "CORPUS", "REF", "SETTINGS", "BENCH"])
+"""Variables that say where things are and are no settings."""
+
+Share = Annotated[float, Field(strict=True, ge=0, le=1)]
+Count = Annotated[int, Field(strict=True, ge=1)]
+Seed = Annotated[int, Field(strict=True, ge=0, lt=2**32)]
 
 
 @dataclass(frozen=True, config=_STRICT)
@@ -50,7 +54,7 @@ class ChunkSettings:
     """
 
     max_tokens: Count = 200
-    overlap_tokens: Annotated[int, Field(ge=0)] = 40
+    overlap_tokens: Annotated[int, Field(strict=True, ge=0)] = 40
 
     @model_validator(mode="after")
     def _overlap_leaves_room(self) -> "ChunkSettings":
@@ -96,12 +100,12 @@ class CompleteSettings:
     dimensions: Count = 16
     region_share: Share = 0.4
     phrases_per_medoid: Count = 4
-    max_points: Annotated[int, Field(ge=10)] = 1000
+    max_points: Annotated[int, Field(strict=True, ge=10)] = 1000
     member_similarity: Share = 0.6
     min_support: Count = 5
     accept_score: Share = 0.6
     alias_similarity: Share = 0.85
-    seed: int = 0
+    seed: Seed = 0
 
 
 @dataclass(frozen=True, config=_STRICT)
@@ -152,6 +156,16 @@ def load_settings(path: Path | None, environment: Mapping[str, str] = os.environ
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as e:
             raise SettingsError(f"settings file {path}: {e}") from e
     where = {"file": str(path or "no file")}
+    unknown = [
+        name
+        for name in sorted(environment)
+        if name.startswith(_PREFIX) and _SEPARATOR not in name and name not in _PLACES
+    ]
+    if unknown:
+        raise SettingsError(
+            f"unknown variable(s) {', '.join(unknown)}: a setting is KPYRAMID_<SECTION>__<NAME>, "
+            "with two underscores between"
+        )
     for variable in sorted(environment):
         section, _, name = variable.removeprefix(_PREFIX).lower().partition(_SEPARATOR)
         if not variable.startswith(_PREFIX) or not name:

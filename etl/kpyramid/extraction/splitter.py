@@ -8,8 +8,10 @@ from kpyramid.extraction.sentences import split_sentences
 from kpyramid.extraction.types import Span
 from kpyramid.settings import ChunkSettings
 
-_TOKEN = re.compile(r"\w+|[^\w\s]")
-_LONGEST_TOKEN = 100
+_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
+_TOKEN = re.compile(rf"[{_CJK}]|[^\W{_CJK}]+|[^\w\s]")
+"""A word, a punctuation mark, or one character of a script without spaces."""
+_LONGEST_TOKEN = 20
 """Characters; a longer run without a break (a 10 MB line, base64) is cut at this length."""
 
 

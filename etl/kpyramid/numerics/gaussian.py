@@ -7,6 +7,9 @@ import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
 
+DIGITS = 6
+"""Significant digits of a priority."""
+
 
 @dataclass(frozen=True, slots=True)
 class Moments:
@@ -65,8 +68,10 @@ def score_priority(log_graph: Array, log_ontology: Array) -> Array:
 
     The integrand of KL(K‖O), `F_K · (log F_K − log F_O)`, divided by the largest F_K: in that
     form it is finite, and its order does not depend on the unit of the space, as that of
-    PolyRAG's Eq. 7 does.
+    PolyRAG's Eq. 7 does. Rounded to six digits: processors of different make differ in the
+    last ones, and ranks and bytes should not.
     """
     if log_graph.size == 0:
         return log_graph
-    return np.asarray(np.exp(log_graph - log_graph.max()) * (log_graph - log_ontology))
+    priority = np.exp(log_graph - log_graph.max()) * (log_graph - log_ontology)
+    return np.array([float(f"{value:.{DIGITS - 1}e}") for value in priority.tolist()])

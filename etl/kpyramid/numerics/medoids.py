@@ -36,7 +36,8 @@ def find_clusters(
     heaviest = np.argsort(-np.asarray(weights, dtype=np.float64), kind="stable")
     chosen = np.sort(heaviest[:sample])
     points = vectors[chosen].astype(np.float64)
-    distances = np.clip(1.0 - points @ points.T, 0.0, 2.0)
+    # Rounded, so that ties are ties on every processor.
+    distances = np.clip(np.round(1.0 - points @ points.T, 9), 0.0, 2.0)
     np.fill_diagonal(distances, 0.0)
     most = max(2, min(most, len(points) - 1))
     result = kmedoids.dynmsc(distances, most, minimum_k=2, random_state=seed)

@@ -20,7 +20,6 @@ __all__ = [
     "OntologyStore",
     "entity_iri",
     "parse_literal",
-    "quote_literal",
     "write_instances",
 ]
 
@@ -46,11 +45,6 @@ class InstanceStatement:
 def entity_iri(entity_id: str) -> str:
     """The IRI of an entity or a chunk, made of its id alone: labels change, with any character."""
     return n.ENTITY + quote(entity_id, safe="")
-
-
-def quote_literal(text: str) -> str:
-    """The text as a SPARQL or Turtle string, quotes included, to build queries from."""
-    return str(ox.Literal(text))
 
 
 def write_instances(rows: Iterable[InstanceStatement]) -> str:

@@ -120,6 +120,19 @@ def link_question(question: str, index: Mapping[str, tuple[str, ...]]) -> Linked
     )
 
 
+def find_names(text: str, *, first_counts: bool) -> frozenset[str]:
+    """The words of a text that are written as names, in small letters.
+
+    A question's first word is written large whatever it is; a sentence's may be a name.
+    """
+    words = [match.group().strip(".") for match in _WORD.finditer(text)]
+    return frozenset(
+        word.casefold()
+        for word in words[0 if first_counts else 1 :]
+        if word[:1].isupper() and word.casefold() not in _ASIDE
+    )
+
+
 def join_words(name: str) -> str:
     """The normal form of a name without punctuation between its words."""
     return " ".join(_WORD.findall(normalise_name(name)))

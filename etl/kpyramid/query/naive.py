@@ -3,28 +3,42 @@
 import numpy as np
 
 from kpyramid.extraction.sentences import split_sentences
+from kpyramid.query.linking import find_names
 from kpyramid.query.snapshot import Snapshot
 from kpyramid.query.types import Answer, Evidence
 
+NEAR = 0.3
+"""Cosine below which a sentence is no answer; unrelated ones reach about .25."""
+
 
 def ask_naive(question: str, snapshot: Snapshot, *, chunks: int = 5) -> Answer:
-    """The `chunks` nearest chunks as context, their sentence nearest to the question as answer."""
+    """The `chunks` nearest chunks as context; their sentence nearest to the question as answer.
+
+    No sentence is offered that is far from the question or has none of the names in it: the text
+    is then empty, and the context is what a reader can work with.
+    """
     found = snapshot.neighbours(question, chunks, "chunks")
-    evidence = [place for key, _, _ in found for place in snapshot.evidence(key)]
-    best = _pick_sentence(question, evidence, snapshot)
+    places = [place for key, _, _ in found for place in snapshot.evidence(key)]
+    best, cosine = _pick_sentence(question, places, snapshot)
     step = f"text: {len(found)} chunks" + (f", best cosine {found[0][2]:.2f}" if found else "")
-    ordered = [best, *(item for item in evidence if item != best)] if best else evidence
+    if best is None and places:
+        step += "; no sentence is near the question and names what it names"
+    elif best is not None:
+        step += f"; a sentence of cosine {cosine:.2f}"
     return Answer(
         text=best.text if best else "",
         choices=(best.text,) if best else (),
-        context=tuple(item.text for item in evidence),
-        layer="text" if best else None,
-        evidence=tuple(ordered),
+        context=tuple(item.text for item in places),
+        layer="text" if places else None,
+        evidence=(best,) if best else tuple(places),
         trace=(step,),
     )
 
 
-def _pick_sentence(question: str, evidence: list[Evidence], snapshot: Snapshot) -> Evidence | None:
+def _pick_sentence(
+    question: str, places: list[Evidence], snapshot: Snapshot
+) -> tuple[Evidence | None, float]:
+    names = find_names(question, first_counts=False)
     sentences = [
         Evidence(
             item.document_id,
@@ -34,10 +48,14 @@ def _pick_sentence(question: str, evidence: list[Evidence], snapshot: Snapshot) 
             item.text[span.start : span.end],
             item.source,
         )
-        for item in evidence
+        for item in places
         for span in split_sentences(item.text)
     ]
+    sentences = [s for s in sentences if not names or names & find_names(s.text, first_counts=True)]
     if not sentences:
-        return None
+        return None, 0.0
     vectors = snapshot.embedder.embed([question, *(sentence.text for sentence in sentences)])
-    return sentences[int(np.argmax(vectors[1:] @ vectors[0]))]
+    cosines = vectors[1:] @ vectors[0]
+    best = int(np.argmax(cosines))
+    cosine = float(cosines[best])
+    return (sentences[best], cosine) if cosine >= NEAR else (None, cosine)

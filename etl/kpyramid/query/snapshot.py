@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from kpyramid.contracts import load_contracts
 from kpyramid.embeddings.onnx import OnnxEmbedder
 from kpyramid.embeddings.port import Embedder, Matrix
-from kpyramid.errors import InputError, IntegrityError
+from kpyramid.errors import InputError, IntegrityError, SettingsError
 from kpyramid.identity import identify_embedding
 from kpyramid.keys import JsonValue
 from kpyramid.ontology.schema import Schema, parse_schema
@@ -101,7 +101,13 @@ class Snapshot:
         made = resources["embedding"] if isinstance(resources, dict) else None
         if not isinstance(made, dict):
             raise IntegrityError(f"snapshot {self.id}: its manifest names no embedding model")
-        here = identify_embedding(self._model or str(made["name"]))
+        try:
+            here = identify_embedding(self._model or str(made["name"]))
+        except SettingsError as e:
+            raise InputError(
+                f"snapshot {self.id} was embedded with {made['name']!r}, which is not found here; "
+                "name its folder: embed.model with --settings, or open_snapshot(model=...)"
+            ) from e
         if here.sha256 != made["sha256"]:
             raise InputError(
                 f"snapshot {self.id} was embedded with {made['name']} of sha256 "

@@ -1,8 +1,10 @@
 """The corpus folder: which files it has, their hashes, their bytes one at a time."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import os
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from kpyramid.errors import InputError
@@ -20,15 +22,19 @@ class SourceFile:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """A listing of files with the sha256 of each; a file that cannot be read has none."""
+    """A listing of files with the sha256 of each; a file or folder that cannot be read has none.
+
+    `problems` says for a folder why it is not read.
+    """
 
     root: Path
     files: Sequence[tuple[str, str | None]]
+    problems: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def fingerprint(self) -> str:
         """The hash of all paths and contents, the same wherever the folder lies."""
-        return hash_value([list(file) for file in self.files])
+        return hash_value([[path, digest, self.problems.get(path)] for path, digest in self.files])
 
     def read_files(self) -> Iterator[SourceFile]:
         """The files in order of their paths, each read when it is asked for.
@@ -38,46 +44,110 @@ class Corpus:
         """
         for path, digest in self.files:
             if digest is None:
-                yield SourceFile(
-                    path, b"", "no regular file, not readable, or its name is not UTF-8"
-                )
-                continue
-            data = (self.root / path).read_bytes()
-            if hash_bytes(data) != digest:
-                raise InputError(
-                    f"{self.root / path} changed while the build read the corpus; build again"
-                )
-            yield SourceFile(path, data)
+                problem = "no regular file, not readable, or its name is not UTF-8"
+                yield SourceFile(path, b"", self.problems.get(path, problem))
+            else:
+                yield SourceFile(path, _read_unchanged(self.root / path, digest))
 
 
-def list_corpus(location: Path) -> Corpus:
+def list_corpus(location: Path, *, leave_out: Path | None = None) -> Corpus:
     """The files of a folder, or the one file given; hidden files and folders are left aside.
 
+    Links to folders are followed. What lies below `leave_out`, the warehouse, is no part of it.
+
     Raises:
-        InputError: it does not exist, or holds no file.
+        InputError: it does not exist, holds no file, or lies in the warehouse.
     """
+    warehouse = None if leave_out is None else Path(os.path.realpath(leave_out))
+    if _lies_in(location, warehouse):
+        raise InputError(
+            f"corpus {location} lies in the warehouse {leave_out}; "
+            "move it out, or name another folder as warehouse"
+        )
     if location.is_file():
         return Corpus(location.parent, [_list_file(location.parent, location.name)])
     if not location.is_dir():
         raise InputError(f"corpus {location} does not exist; give a folder of text or one file")
-    paths = sorted(
-        path.relative_to(location).as_posix()
-        for path in location.rglob("*")
-        if not path.is_dir() and not _is_hidden(path.relative_to(location))
-    )
-    if not paths:
+    paths, unread = _walk_folders(location, warehouse)
+    if "" in unread:
+        raise InputError(f"corpus {location}: {unread['']}")
+    if not paths and not unread:
         raise InputError(f"corpus {location} has no file in it; README.md lists the formats")
-    return Corpus(location, [_list_file(location, path) for path in paths])
+    files = [
+        (_escape_name(path), None) if path in unread else _list_file(location, path)
+        for path in sorted([*paths, *unread])
+    ]
+    return Corpus(location, files, {_escape_name(path): why for path, why in unread.items()})
+
+
+def _walk_folders(root: Path, warehouse: Path | None) -> tuple[list[str], dict[str, str]]:
+    """Paths of the files below a folder, and of the folders that are not read, with the reason.
+
+    A folder is read once: links that lead back would make the corpus endless. Links come last,
+    so that a folder that is really there goes by its own path.
+    """
+    paths: list[str] = []
+    unread: dict[str, str] = {}
+    seen: dict[tuple[int, int], str] = {}
+    folders, links = [""], deque[str]()
+    while folders or links:
+        folder = folders.pop() if folders else links.popleft()
+        try:
+            status = (root / folder).stat()
+            with os.scandir(root / folder) as listing:
+                entries = sorted(listing, key=lambda entry: entry.name)
+        except OSError as e:
+            unread[folder] = f"folder not readable: {e.strerror}"
+            continue
+        first = seen.setdefault((status.st_dev, status.st_ino), folder)
+        if first != folder:
+            where = _escape_name(first) or "the corpus folder itself"
+            unread[folder] = f"a loop or a second way: it is {where}, whose files are read there"
+            continue
+        for entry in entries:
+            if entry.name.startswith(".") or _lies_in(Path(entry.path), warehouse):
+                continue
+            path = f"{folder}/{entry.name}" if folder else entry.name
+            if not _is_folder(entry):
+                paths.append(path)
+            elif entry.is_symlink():
+                links.append(path)
+            else:
+                folders.append(path)
+    return paths, unread
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False  # listed as a file that cannot be read, so that it is not passed over
+
+
+def _lies_in(path: Path, folder: Path | None) -> bool:
+    """Whether the path, its links followed, is the folder or below it."""
+    # realpath, because Path.resolve raises at a link to itself
+    return folder is not None and Path(os.path.realpath(path)).is_relative_to(folder)
+
+
+def _read_unchanged(path: Path, digest: str) -> bytes:
+    try:
+        data = path.read_bytes()
+    except OSError as e:
+        raise InputError(f"{path} went away while the build read the corpus; build again") from e
+    if hash_bytes(data) != digest:
+        raise InputError(f"{path} changed while the build read the corpus; build again")
+    return data
 
 
 def _list_file(root: Path, path: str) -> tuple[str, str | None]:
     """Its name and hash; a name that is not UTF-8 is escaped, and its file not read."""
-    name = path.encode("utf-8", "backslashreplace").decode("utf-8")
+    name = _escape_name(path)
     return name, _hash_file(root / path) if name == path else None
 
 
-def _is_hidden(path: Path) -> bool:
-    return any(part.startswith(".") for part in path.parts)
+def _escape_name(path: str) -> str:
+    return path.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _hash_file(path: Path) -> str | None:

@@ -3,56 +3,23 @@
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from bs4 import BeautifulSoup
-from bs4.element import PreformattedString
 from markdown_it import MarkdownIt
 
 from kpyramid.keys import content_id
 from kpyramid.settings import IngestSettings
 from kpyramid.sources.decode import RefusedError, check_text, decode_bytes
+from kpyramid.sources.pages import read_page
 
-_BLOCKS = [
-    "address",
-    "article",
-    "aside",
-    "blockquote",
-    "br",
-    "dd",
-    "div",
-    "dl",
-    "dt",
-    "figcaption",
-    "footer",
-    "form",
-    "h1",
-    "h2",
-    "h3",
-    "h4",
-    "h5",
-    "h6",
-    "header",
-    "hr",
-    "li",
-    "main",
-    "nav",
-    "ol",
-    "p",
-    "pre",
-    "section",
-    "table",
-    "td",
-    "th",
-    "tr",
-    "ul",
-]
-_UNREAD = ["script", "style", "template", "noscript", "head"]
-_MARKDOWN = {"maxNesting": 100}
-"""Levels of quotes and lists; the preset drops what lies deeper than 20 without a word."""
+_DEEPEST = 100
+"""Levels of Markdown's quotes and lists; two to three frames of Python's thousand go to each."""
+_CONTAINERS = {"blockquote_open", "list_item_open"}
+_ONE_DOCUMENT = {".txt", ".md", ".html", ".htm"}
+"""Formats whose file is one document, so that its size is known before it is parsed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,41 +47,58 @@ class Refusal:
 Reader = Callable[[str, bytes, IngestSettings], Iterator[Record | Refusal]]
 
 
-def read_records(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record | Refusal]:
-    """The records of one file, the format told by its ending; each has text or is a refusal."""
+def read_records(
+    path: str, data: bytes, settings: IngestSettings, taken: dict[str, int] | None = None
+) -> Iterator[Record | Refusal]:
+    """The records of one file, the format told by its ending; each has text or is a refusal.
+
+    `taken` holds the sources that the corpus has so far; new ones are added, none comes twice.
+    """
     ending = "." + path.rpartition(".")[2].lower() if "." in path else ""
     reader = _READERS.get(ending)
     if reader is None:
         known = " ".join(sorted(_READERS))
         yield Refusal(path, "unknown_format", f"ending {ending or 'none'}; read are {known}")
         return
-    seen: dict[str, int] = {}
+    taken = {} if taken is None else taken
     try:
+        if ending in _ONE_DOCUMENT:
+            _check_size(len(data), settings)
         for record in reader(path, data, settings):
-            count = seen[record.source] = seen.get(record.source, 0) + 1
-            yield _check(record, settings, "" if count == 1 else f"~{count}")
+            yield _check(replace(record, source=_name_source(record.source, taken)), settings)
     except RefusedError as e:
         yield Refusal(path, e.reason, e.detail)
 
 
-def _check(record: Record | Refusal, settings: IngestSettings, twin: str) -> Record | Refusal:
-    source = record.source + twin
+def _name_source(source: str, taken: dict[str, int]) -> str:
+    """The source, or with the first free suffix when it is taken: `a`, `a~2`, `a~3`."""
+    name = source
+    while name in taken:
+        # counting on from the last suffix keeps a million equal names linear
+        taken[source] += 1
+        name = f"{source}~{taken[source]}"
+    taken[name] = 1
+    return name
+
+
+def _check(record: Record | Refusal, settings: IngestSettings) -> Record | Refusal:
     if isinstance(record, Refusal):
-        return Refusal(source, record.reason, record.detail)
+        return record
     try:
         text = check_text(record.text)
         title = check_text(record.title).strip() if record.title else None
+        if not text.strip():
+            raise RefusedError("empty", "no text in it")
+        _check_size(len(text.encode()), settings)
     except RefusedError as e:
-        return Refusal(source, e.reason, e.detail)
-    if not text.strip():
-        return Refusal(source, "empty", "no text in it")
-    size = len(text.encode())
+        return Refusal(record.source, e.reason, e.detail)
+    return replace(record, text=text, title=title or None)
+
+
+def _check_size(size: int, settings: IngestSettings) -> None:
     if size > settings.max_document_bytes:
         detail = f"{size} bytes, ingest.max_document_bytes is {settings.max_document_bytes}"
-        return Refusal(source, "too_large", detail)
-    return Record(
-        source, text, title or None, record.language, record.licence, record.access, record.metadata
-    )
+        raise RefusedError("too_large", detail)
 
 
 def _read_text(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record]:
@@ -122,35 +106,30 @@ def _read_text(path: str, data: bytes, settings: IngestSettings) -> Iterator[Rec
 
 
 def _read_markdown(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record]:
-    page = MarkdownIt("commonmark", _MARKDOWN).render(
-        decode_bytes(data, settings.fallback_encoding)
-    )
-    soup = BeautifulSoup(page, "html.parser")
-    heading = soup.find("h1")
-    yield Record(path, _flatten_page(soup), heading.get_text() if heading else None)
+    page = read_page(_render_markdown(decode_bytes(data, settings.fallback_encoding)))
+    yield Record(path, page.text, page.heading)
+
+
+def _render_markdown(text: str) -> str:
+    """The HTML of a Markdown text.
+
+    Raises:
+        RefusedError: `too_deep`; the parser drops what lies below its limit without a word.
+    """
+    parser = MarkdownIt("commonmark", {"maxNesting": _DEEPEST})
+    notes: dict[str, object] = {}
+    tokens = parser.parse(text, notes)
+    for token in tokens:
+        if token.type in _CONTAINERS and token.level + 1 >= _DEEPEST:
+            line = token.map[0] + 1 if token.map else 1
+            detail = f"quotes and lists nested deeper than {_DEEPEST} levels at line {line}"
+            raise RefusedError("too_deep", detail)
+    return str(parser.renderer.render(tokens, parser.options, notes))
 
 
 def _read_html(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record]:
-    soup = BeautifulSoup(decode_bytes(data, settings.fallback_encoding, html=True), "html.parser")
-    title = soup.title.get_text() if soup.title else None
-    language = soup.html.get("lang") if soup.html else None
-    yield Record(path, _flatten_page(soup), title, language if isinstance(language, str) else None)
-
-
-def _flatten_page(soup: BeautifulSoup) -> str:
-    """The visible text: inline tags vanish, blocks become lines, runs of white space one space."""
-    for tag in soup.find_all(_UNREAD):
-        tag.decompose()
-    for text in soup.find_all(string=True):
-        if isinstance(text, PreformattedString):  # comment, doctype, processing instruction
-            text.extract()
-        elif text.find_parent("pre") is None:
-            text.replace_with(" ".join(f"|{text}|".split())[1:-1])
-    for tag in soup.find_all(_BLOCKS):
-        tag.insert_before("\n")
-        tag.insert_after("\n")
-    lines = (line.strip() for line in soup.get_text().splitlines())
-    return "\n".join(line for line in lines if line)
+    page = read_page(decode_bytes(data, settings.fallback_encoding, html=True))
+    yield Record(path, page.text, page.title, page.language)
 
 
 def _read_jsonl(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record | Refusal]:
@@ -159,15 +138,39 @@ def _read_jsonl(path: str, data: bytes, settings: IngestSettings) -> Iterator[Re
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as e:
+            yield _read_line(path, number, line, settings)
+        except RecursionError:
+            # what can be parsed may still be too deep to be written as metadata
+            detail = f"line {number}: nested too deep"
+            yield Refusal(f"{path}#line{number}", "bad_json", detail)
+        except ValueError as e:
             yield Refusal(f"{path}#line{number}", "bad_json", f"line {number}: {e}")
-            continue
-        if isinstance(row, dict):
-            yield _make_record(path, number, row, settings)
-        else:
-            detail = f"line {number} holds {type(row).__name__}, not an object with a text field"
-            yield Refusal(f"{path}#line{number}", "bad_record", detail)
+
+
+def _read_line(path: str, number: int, line: str, settings: IngestSettings) -> Record | Refusal:
+    row = json.loads(line, object_pairs_hook=_make_object)
+    if isinstance(row, dict):
+        return _make_record(path, number, row, settings)
+    detail = f"line {number} holds {type(row).__name__}, not an object with a text field"
+    return Refusal(f"{path}#line{number}", "bad_record", detail)
+
+
+def _make_object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """A JSON object; a key that comes twice is refused, for the first value would be lost."""
+    repeated = _find_repeated([name for name, _ in pairs])
+    if repeated is not None:
+        raise ValueError(f"the key {repeated!r} comes twice in one object")
+    return dict(pairs)
+
+
+def _find_repeated(names: Sequence[str]) -> str | None:
+    """The first name that comes a second time."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
 
 
 def _read_csv(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record | Refusal]:
@@ -175,6 +178,10 @@ def _read_csv(path: str, data: bytes, settings: IngestSettings) -> Iterator[Reco
     text = decode_bytes(data, settings.fallback_encoding)
     reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
     try:
+        repeated = _find_repeated(reader.fieldnames or [])
+        if repeated is not None:
+            yield Refusal(path, "bad_csv", f"the header has the column {repeated!r} twice")
+            return
         for row in reader:
             extra = row.pop(None, None)
             if extra is not None:

@@ -143,7 +143,8 @@ def _propose_properties(
         seed=settings.seed,
     )
     wordings = index_wordings(schema, embedder)
-    proposals: dict[str, Row] = {}
+    proposals: list[Row] = []
+    taken: set[object] = set()
     for number, medoid in enumerate(clusters.medoids):
         near = [
             index
@@ -155,8 +156,11 @@ def _propose_properties(
             continue
         label, vector = phrases[medoid], vectors[medoid]
         row = propose_property(support, label, vector, weight, settings, schema, wordings)
-        proposals.setdefault(str(row["iri"]), row)
-    return list(proposals.values())
+        if row["iri"] in taken:  # a label that differs in case only
+            row = {**row, "state": "alias"}
+        taken.add(row["iri"])
+        proposals.append(row)
+    return proposals
 
 
 def _propose_classes(

@@ -82,8 +82,9 @@ def _bind_fact(chunk: Mapping[str, int], claim_id: str, fact: Fact) -> Row:
         )
     }
     words = [fact.head, fact.relation, fact.tail]
+    stance = (fact.negated, fact.modality, fact.attribution, dict(fact.qualifiers))
     return {
-        "raw_triple_id": content_id("raw", claim_id, words, fact.negated, spans),
+        "raw_triple_id": content_id("raw", claim_id, words, spans, *stance),
         "claim_id": claim_id,
         "chunk_id": chunk["chunk_id"],
         "head": fact.head,

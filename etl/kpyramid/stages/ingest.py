@@ -15,12 +15,13 @@ def run(*, corpus: Iterable[SourceFile], settings: IngestSettings) -> dict[str, 
     """`documents`, one row per record, and `rejects`, one per file or record refused."""
     documents: list[Row] = []
     rejects: list[Row] = []
+    taken: dict[str, int] = {}
     for file in corpus:
         if file.problem is not None:
             rejects.append(make_reject("ingest", "unreadable", file.path, file.problem))
             continue
         records = 0
-        for record in read_records(file.path, file.data, settings):
+        for record in read_records(file.path, file.data, settings, taken):
             records += 1
             if isinstance(record, Refusal):
                 rejects.append(make_reject("ingest", record.reason, record.source, record.detail))

@@ -118,7 +118,7 @@ def induce_values(
             names = ", ".join(prop.label for prop in candidates)
             detail = (
                 f"{fact.head} ({fact.head_type}) | {fact.phrase} | {fact.tail} ({fact.tail_type}) "
-                f"fits domain and range of none of: {names}"
+                f"stays in the graph only: it fits domain and range of none of: {names}"
             )
             rejects.append(
                 make_reject(

@@ -17,7 +17,10 @@ RawTriple = Mapping[str, object]
 
 
 def run(mentions: pa.Table, raw_triples: pa.Table) -> dict[str, pa.Table]:
-    """`entities`, `relations`, `triples`; a raw triple that is denied or empty is a reject.
+    """`entities`, `relations`, `triples`, and `rejects`.
+
+    A raw triple is a reject when it is denied, weakened by a modal, somebody's words, or says a
+    thing of itself.
 
     Names are one entity when their normal forms agree; phrases are one relation when their
     lemmas and voice agree. A tail that is a date, a number or a quantity is a literal.
@@ -63,6 +66,8 @@ def _find_fault(raw: RawTriple) -> str | None:
         return "negated"
     if raw["modality"]:
         return "not_asserted"
+    if raw["attribution"]:
+        return "attributed"
     if normalise_name(str(raw["head"])) == normalise_name(str(raw["tail"])):
         return "same_head_and_tail"
     return None

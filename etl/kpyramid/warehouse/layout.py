@@ -88,7 +88,7 @@ def stage_folder(warehouse: Warehouse) -> Iterator[Path]:
 
     Its name carries host and process, so that what a killed process left can be recognised.
     """
-    folder = warehouse.staging / f"{socket.gethostname()}.{os.getpid()}.{uuid.uuid4().hex}"
+    folder = warehouse.staging / f"{_name_host()}.{os.getpid()}.{uuid.uuid4().hex}"
     folder.mkdir(parents=True)
     try:
         yield folder
@@ -101,10 +101,19 @@ def clean_staging(warehouse: Warehouse) -> list[str]:
     removed = []
     for folder in sorted(warehouse.staging.glob("*")):
         host, _, rest = folder.name.rpartition(".")[0].rpartition(".")
-        if host == socket.gethostname() and rest.isdigit() and not _is_alive(int(rest)):
+        if host == _name_host() and rest.isdigit() and not _is_alive(int(rest)):
             shutil.rmtree(folder, ignore_errors=True)
             removed.append(folder.name)
     return removed
+
+
+def _name_host() -> str:
+    """Where process numbers mean what they mean here: containers may share a host name."""
+    try:
+        space = Path("/proc/self/ns/pid").stat().st_ino
+    except OSError:
+        space = 0
+    return f"{socket.gethostname()}-{space}"
 
 
 def _is_alive(process: int) -> bool:
