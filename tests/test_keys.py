@@ -219,7 +219,6 @@ NO_INGREDIENT = {
     "pyparsing": "checks queries, writes nothing",
 }
 DISTRIBUTIONS = {
-    "bs4": "beautifulsoup4",
     "markdown_it": "markdown-it-py",
     "sklearn": "scikit-learn",
 }

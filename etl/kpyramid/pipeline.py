@@ -66,7 +66,7 @@ PIPELINE: tuple[Stage, ...] = (
         reads=(),
         writes=("documents", "rejects"),
         ports=("corpus", "settings"),
-        libraries=("beautifulsoup4", "markdown-it-py"),
+        libraries=("markdown-it-py",),
     ),
     Stage(
         "chunk",
