@@ -471,7 +471,7 @@ def test_the_warehouse_below_the_corpus_is_no_part_of_it(tmp_path: Path) -> None
     (tmp_path / "link").symlink_to(warehouse)
     (tmp_path / "link.txt").symlink_to(warehouse / "b.txt")
 
-    corpus = list_corpus(tmp_path, leave_out=tmp_path / "warehouse" / ".." / "link")
+    corpus = list_corpus(tmp_path, leave_out=[tmp_path / "warehouse" / ".." / "link"])
 
     assert [path for path, _ in corpus.files] == ["a.txt", "warehouse/c.txt"]
 
@@ -481,8 +481,20 @@ def test_a_corpus_in_the_warehouse_is_refused(tmp_path: Path, corpus: str) -> No
     ingest_files(tmp_path, {"data/x/a.txt": b"text"})
     (tmp_path / "link").symlink_to(tmp_path / "data" / "x")
 
-    with pytest.raises(InputError, match="lies in the warehouse"):
-        list_corpus(tmp_path / corpus, leave_out=tmp_path / "data")
+    with pytest.raises(InputError, match="lies among what the warehouse keeps"):
+        list_corpus(tmp_path / corpus, leave_out=[tmp_path / "data"])
+
+
+def test_a_corpus_beside_or_around_the_warehouse_is_read_without_it(tmp_path: Path) -> None:
+    ingest_files(tmp_path, {"docs/a.txt": b"text"})
+    warehouse = Warehouse(tmp_path)
+    for folder in warehouse.folders:
+        folder.mkdir()
+        (folder / "own.txt").write_text("ours")
+    beside = list_corpus(tmp_path / "docs", leave_out=warehouse.folders)
+    around = list_corpus(tmp_path, leave_out=warehouse.folders)
+    assert [path for path, _ in beside.files] == ["a.txt"]
+    assert [path for path, _ in around.files] == ["docs/a.txt"]
 
 
 def test_white_space_is_one_space_except_in_preformatted_text(tmp_path: Path) -> None:

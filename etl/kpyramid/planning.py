@@ -35,7 +35,7 @@ def plan_build(
         InputError: there is no such corpus.
         SettingsError: a model that the settings name is not there.
     """
-    listing = list_corpus(corpus, leave_out=warehouse.root)
+    listing = list_corpus(corpus, leave_out=warehouse.folders)
     made: dict[str, list[JsonValue]] = {}
     rows: dict[str, int] = {}
     plan: list[dict[str, JsonValue]] = []

@@ -94,7 +94,7 @@ def _compute_or_reuse(run: Run, stage: Stage, workers: int, progress: Progress) 
     ports = open_ports(run.warehouse, run.settings, stage, workers, progress)
     details = {}
     if "corpus" in stage.ports:
-        corpus = list_corpus(run.corpus, leave_out=run.warehouse.root)
+        corpus = list_corpus(run.corpus, leave_out=run.warehouse.folders)
         inputs["corpus"] = details["corpus"] = corpus.fingerprint
         ports.calls["corpus"] = corpus.read_files()
     key = key_result(fingerprint_stage(stage, run.settings), inputs)

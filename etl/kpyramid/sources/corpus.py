@@ -50,25 +50,25 @@ class Corpus:
                 yield SourceFile(path, _read_unchanged(self.root / path, digest))
 
 
-def list_corpus(location: Path, *, leave_out: Path | None = None) -> Corpus:
+def list_corpus(location: Path, *, leave_out: Sequence[Path] = ()) -> Corpus:
     """The files of a folder, or the one file given; hidden files and folders are left aside.
 
-    Links to folders are followed. What lies below `leave_out`, the warehouse, is no part of it.
+    Links to folders are followed. `leave_out` are the warehouse's folders: a corpus may lie around
+    them or beside them, and what lies below them is no part of it.
 
     Raises:
         InputError: it does not exist, holds no file, or lies in the warehouse.
     """
-    warehouse = None if leave_out is None else Path(os.path.realpath(leave_out))
-    if _lies_in(location, warehouse):
+    own = [Path(os.path.realpath(folder)) for folder in leave_out]
+    if _lies_in(location, own):
         raise InputError(
-            f"corpus {location} lies in the warehouse {leave_out}; "
-            "move it out, or name another folder as warehouse"
+            f"corpus {location} lies among what the warehouse keeps; move it out of there"
         )
     if location.is_file():
         return Corpus(location.parent, [_list_file(location.parent, location.name)])
     if not location.is_dir():
         raise InputError(f"corpus {location} does not exist; give a folder of text or one file")
-    paths, unread = _walk_folders(location, warehouse)
+    paths, unread = _walk_folders(location, own)
     if "" in unread:
         raise InputError(f"corpus {location}: {unread['']}")
     if not paths and not unread:
@@ -80,7 +80,7 @@ def list_corpus(location: Path, *, leave_out: Path | None = None) -> Corpus:
     return Corpus(location, files, {_escape_name(path): why for path, why in unread.items()})
 
 
-def _walk_folders(root: Path, warehouse: Path | None) -> tuple[list[str], dict[str, str]]:
+def _walk_folders(root: Path, own: Sequence[Path]) -> tuple[list[str], dict[str, str]]:
     """Paths of the files below a folder, and of the folders that are not read, with the reason.
 
     A folder is read once: links that lead back would make the corpus endless. Links come last,
@@ -105,7 +105,8 @@ def _walk_folders(root: Path, warehouse: Path | None) -> tuple[list[str], dict[s
             unread[folder] = f"a loop or a second way: it is {where}, whose files are read there"
             continue
         for entry in entries:
-            if entry.name.startswith(".") or _lies_in(Path(entry.path), warehouse):
+            leads_away = entry.is_symlink() or _is_folder(entry)
+            if entry.name.startswith(".") or (leads_away and _lies_in(Path(entry.path), own)):
                 continue
             path = f"{folder}/{entry.name}" if folder else entry.name
             if not _is_folder(entry):
@@ -124,10 +125,12 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return False  # listed as a file that cannot be read, so that it is not passed over
 
 
-def _lies_in(path: Path, folder: Path | None) -> bool:
-    """Whether the path, its links followed, is the folder or below it."""
-    # realpath, because Path.resolve raises at a link to itself
-    return folder is not None and Path(os.path.realpath(path)).is_relative_to(folder)
+def _lies_in(path: Path, folders: Sequence[Path]) -> bool:
+    """Whether the path, its links followed, is one of the folders or below one."""
+    if not folders:
+        return False
+    real = Path(os.path.realpath(path))  # Path.resolve raises at a link to itself
+    return any(real.is_relative_to(folder) for folder in folders)
 
 
 def _read_unchanged(path: Path, digest: str) -> bytes:

@@ -38,6 +38,11 @@ class Warehouse:
     def staging(self) -> Path:
         return self.root / "staging"
 
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """All folders that hold the warehouse's own files."""
+        return (self.cache, self.snapshots, self.refs, self.runs, self.staging)
+
 
 def open_warehouse(location: str | Path) -> Warehouse:
     """The warehouse in a local folder, which need not exist yet.
