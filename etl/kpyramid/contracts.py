@@ -4,6 +4,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from functools import cache, reduce
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -150,6 +151,11 @@ class Contract:
 
 def _flatten(values: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.list_flatten(values) if pa.types.is_list(values.type) else values
+
+
+def map_column(table: pa.Table, key: str, value: str) -> dict[Any, Any]:
+    """One column's values by another's."""
+    return dict(zip(table[key].to_pylist(), table[value].to_pylist(), strict=True))
 
 
 def parse_contract(path: Path) -> Contract:

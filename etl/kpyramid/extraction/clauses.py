@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 
 
 # "on behalf of", "in front of": the noun belongs to the preposition.
-_PREPOSITION_NOUNS = frozenset(
-    ["behalf", "front", "favor", "favour", "support", "charge", "terms", "addition"]
-)
+_PREPOSITION_NOUNS = frozenset("behalf front favor favour support charge terms addition".split())
 
 
 def find_clause_facts(findings: Findings) -> None:

@@ -21,37 +21,11 @@ if TYPE_CHECKING:
 # Nouns that always belong to something; without an owner they belong to the text's topic
 # ("The population was 682").
 _ATTRIBUTES = frozenset(
-    [
-        "population",
-        "area",
-        "elevation",
-        "length",
-        "height",
-        "capital",
-        "headquarters",
-        "name",
-        "title",
-        "author",
-        "director",
-        "producer",
-        "publisher",
-        "editor",
-        "founder",
-        "president",
-        "mayor",
-        "county-seat",
-        "language",
-        "currency",
-        "motto",
-        "altitude",
-        "width",
-        "depth",
-        "capacity",
-        "budget",
-        "density",
-        "climate",
-        "seat",
-    ]
+    (
+        "population area elevation length height capital headquarters name title author director "
+        "producer publisher editor founder president mayor county-seat language currency motto "
+        "altitude width depth capacity budget density climate seat"
+    ).split()
 )
 
 

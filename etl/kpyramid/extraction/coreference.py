@@ -22,84 +22,24 @@ _NOT_PERSON = frozenset(
     {"GPE", "LOC", "FAC", "WORK_OF_ART", "EVENT", "PRODUCT", "LAW", "LANGUAGE", "NORP"}
 )
 _PERSON_NOUNS = frozenset(
-    [
-        "man",
-        "woman",
-        "boy",
-        "girl",
-        "politician",
-        "musician",
-        "king",
-        "queen",
-        "prince",
-        "princess",
-        "emperor",
-        "president",
-        "saint",
-        "poet",
-        "artist",
-        "professor",
-        "athlete",
-        "bishop",
-        "pope",
-        "general",
-        "captain",
-        "coach",
-        "guard",
-        "son",
-        "daughter",
-        "brother",
-        "sister",
-        "father",
-        "mother",
-        "wife",
-        "husband",
-        "uncle",
-        "aunt",
-        "cousin",
-        "member",
-        "graduate",
-        "native",
-        "person",
-        "chief",
-        "mathematician",
-        "physician",
-        "physicist",
-        "academic",
-        "journalist",
-        "businessman",
-        "businesswoman",
-    ]
+    (
+        "man woman boy girl politician musician king queen prince princess emperor president "
+        "saint poet artist professor athlete bishop pope general captain coach guard son daughter "
+        "brother sister father mother wife husband uncle aunt cousin member graduate native "
+        "person chief mathematician physician physicist academic journalist businessman "
+        "businesswoman"
+    ).split()
 )
 _PERSON_ENDINGS = ("er", "or", "ist", "ian", "man", "woman", "eer")
 _THING_NOUNS = frozenset(
-    [
-        "river",
-        "number",
-        "order",
-        "chapter",
-        "letter",
-        "paper",
-        "tower",
-        "center",
-        "border",
-        "water",
-        "power",
-        "theater",
-        "theatre",
-        "member-state",
-        "newspaper",
-        "computer",
-        "sector",
-        "factor",
-        "motor",
-    ]
+    (
+        "river number order chapter letter paper tower center border water power theater theatre "
+        "member-state newspaper computer sector factor motor"
+    ).split()
 )
 # Words by which an encyclopaedic text calls its subject back, by the kind it was said to be.
 _SYNONYMS = (
-    frozenset(
-        ["town", "village", "city", "community", "municipality", "settlement", "locality", "suburb"]
-    ),
+    frozenset("town village city community municipality settlement locality suburb".split()),
     frozenset(["film", "movie", "drama", "comedy", "thriller"]),
     frozenset(["album", "record", "ep", "release", "compilation"]),
     frozenset(["song", "single", "track"]),

@@ -12,9 +12,7 @@ _EDGES = re.compile(r"^[\W_]+|[\W_]+$")
 _SPACE = re.compile(r"\s+")
 _POSSESSIVE = re.compile(r"['’]s?$")
 
-_FILLERS = frozenset(
-    ["also", "then", "now", "later", "still", "currently", "originally", "first", "formerly", "the"]
-)
+_FILLERS = frozenset("also then now later still currently originally first formerly the".split())
 _AUXILIARIES = frozenset({"be", "have"})
 _OVERRIDES = {"born": "bear"}
 """Participles that the dictionary takes for adjectives."""

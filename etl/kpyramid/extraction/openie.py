@@ -20,51 +20,13 @@ if TYPE_CHECKING:
 _MAX_RELATION_WORDS = 8
 # A relation of these words alone says nothing about how its arguments are joined.
 _EMPTY_WORDS = frozenset(
-    [
-        "is",
-        "was",
-        "are",
-        "were",
-        "be",
-        "been",
-        "being",
-        "has",
-        "have",
-        "had",
-        "having",
-        "do",
-        "does",
-        "did",
-        "a",
-        "an",
-        "the",
-        "of",
-        "in",
-        "on",
-        "at",
-        "to",
-        "from",
-        "by",
-        "with",
-        "for",
-        "as",
-        "to",
-        "not",
-    ]
+    (
+        "is was are were be been being has have had having do does did a an the of in on at to "
+        "from by with for as to not"
+    ).split()
 )
 _DIRECTIONS = frozenset(
-    [
-        "north",
-        "south",
-        "east",
-        "west",
-        "northeast",
-        "northwest",
-        "southeast",
-        "southwest",
-        "left",
-        "right",
-    ]
+    "north south east west northeast northwest southeast southwest left right".split()
 )
 _KIND_RELATIONS = frozenset({"is a", "was a", "is one of", "was one of"})
 

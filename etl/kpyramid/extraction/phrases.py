@@ -49,20 +49,6 @@ class Phrase:
         return self.label not in {"NOUN", *LITERALS}
 
 
-def collect_subtree(token: Token, cut: frozenset[str] = frozenset()) -> list[int]:
-    """Return the sorted token indices under `token`, without children whose dep is in `cut`.
-
-    Iterative, since odd input parses into trees deeper than Python's stack.
-    """
-    found, stack = [token.i], [token]
-    while stack:
-        for child in stack.pop().children:
-            if child.dep_ not in cut:
-                found.append(child.i)
-                stack.append(child)
-    return sorted(found)
-
-
 def is_nominal(token: Token) -> bool:
     """Return whether `token` can head an argument."""
     return token.pos_ in {"NOUN", "PROPN", "NUM", "PRON", "SYM"} or token.ent_type_ != ""

@@ -12,55 +12,17 @@ SUBJECTS = frozenset({"nsubj", "nsubjpass"})
 # Participles that describe a lasting state: "a town located in X" holds now, "a book written
 # by X" happened once.
 _STATIVE = frozenset(
-    [
-        "locate",
-        "base",
-        "situate",
-        "know",
-        "call",
-        "name",
-        "bound",
-        "border",
-        "own",
-        "operate",
-        "surround",
-        "affiliate",
-        "entitle",
-        "title",
-        "devote",
-        "compose",
-        "spell",
-        "headquarter",
-        "associate",
-        "dedicate",
-        "consider",
-        "populate",
-        "inhabit",
-    ]
+    (
+        "locate base situate know call name bound border own operate surround affiliate entitle "
+        "title devote compose spell headquarter associate dedicate consider populate inhabit"
+    ).split()
 )
 _IRREGULAR_THIRD = {"have": "has", "be": "is", "do": "does", "go": "goes"}
 REPORTING = frozenset(
-    [
-        "say",
-        "state",
-        "claim",
-        "report",
-        "argue",
-        "believe",
-        "suggest",
-        "note",
-        "announce",
-        "think",
-        "write",
-        "estimate",
-        "allege",
-        "explain",
-        "assert",
-        "maintain",
-        "declare",
-        "add",
-        "insist",
-    ]
+    (
+        "say state claim report argue believe suggest note announce think write estimate allege "
+        "explain assert maintain declare add insist"
+    ).split()
 )
 
 

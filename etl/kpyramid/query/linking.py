@@ -11,64 +11,11 @@ _WORD = re.compile(r"\w+(?:['’.&-]\w+)*\.?")
 _LONGEST_NAME = 10
 """Words; names of entities are seldom longer, and a question of n words costs 10 n look-ups."""
 _ASIDE = frozenset(
-    [
-        "a",
-        "an",
-        "the",
-        "of",
-        "in",
-        "on",
-        "at",
-        "to",
-        "for",
-        "from",
-        "by",
-        "with",
-        "and",
-        "or",
-        "as",
-        "is",
-        "are",
-        "was",
-        "were",
-        "be",
-        "been",
-        "being",
-        "do",
-        "does",
-        "did",
-        "have",
-        "has",
-        "had",
-        "it",
-        "its",
-        "this",
-        "that",
-        "these",
-        "those",
-        "there",
-        "who",
-        "whom",
-        "whose",
-        "what",
-        "which",
-        "when",
-        "where",
-        "why",
-        "how",
-        "many",
-        "much",
-        "name",
-        "year",
-        "date",
-        "time",
-        "place",
-        "kind",
-        "type",
-        "term",
-        "call",
-        "know",
-    ]
+    (
+        "a an the of in on at to for from by with and or as is are was were be been being do does "
+        "did have has had it its this that these those there who whom whose what which when where "
+        "why how many much name year date time place kind type term call know"
+    ).split()
 )
 
 KIND_TYPES: Mapping[str, frozenset[str]] = {

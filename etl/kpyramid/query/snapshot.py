@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kpyramid.contracts import load_contracts
+from kpyramid.contracts import load_contracts, map_column
 from kpyramid.embeddings.onnx import OnnxEmbedder
 from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.errors import InputError, IntegrityError, SettingsError
@@ -135,13 +135,13 @@ class Snapshot:
     def names(self) -> dict[str, str]:
         """The name of every entity by its id."""
         table = self.table("entities")
-        return dict(zip(table["entity_id"].to_pylist(), table["name"].to_pylist(), strict=True))
+        return map_column(table, "entity_id", "name")
 
     @cached_property
     def types(self) -> dict[str, str]:
         """The type of every entity by its id."""
         table = self.table("entities")
-        return dict(zip(table["entity_id"].to_pylist(), table["type"].to_pylist(), strict=True))
+        return map_column(table, "entity_id", "type")
 
     def state_condensed(self, condensed_id: str) -> tuple[str, str, str, str, str]:
         """Head, its type, relation, tail, its type (`LITERAL` for a literal), in words."""
@@ -246,9 +246,7 @@ class Snapshot:
     @cached_property
     def _documents_by_chunk(self) -> dict[str, str]:
         chunks = self.table("chunks")
-        return dict(
-            zip(chunks["chunk_id"].to_pylist(), chunks["document_id"].to_pylist(), strict=True)
-        )
+        return map_column(chunks, "chunk_id", "document_id")
 
     def _document_of(self, chunk_id: str) -> str:
         return self._documents_by_chunk[chunk_id]

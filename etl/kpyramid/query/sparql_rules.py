@@ -13,28 +13,7 @@ from kpyramid.ontology.schema import OntologyProperty, Schema
 from kpyramid.ontology.store import entity_iri
 from kpyramid.query.linking import KIND_TYPES, LinkedQuestion
 
-_LIGHT = frozenset(
-    [
-        "be",
-        "have",
-        "do",
-        "a",
-        "an",
-        "the",
-        "of",
-        "in",
-        "on",
-        "at",
-        "to",
-        "for",
-        "from",
-        "by",
-        "with",
-        "as",
-        "into",
-        "after",
-    ]
-)
+_LIGHT = frozenset("be have do a an the of in on at to for from by with as into after".split())
 _COVER = 0.75
 """Share of the question's content words that a property must account for."""
 _DATES = frozenset(XSD + name for name in ("date", "gYear", "gYearMonth"))

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from sklearn.decomposition import PCA
 
+from kpyramid.contracts import map_column
 from kpyramid.embeddings.port import Embedder
 from kpyramid.numerics.gaussian import Array, Moments, fit_gaussian, score_priority
 from kpyramid.numerics.medoids import find_clusters
@@ -49,17 +50,17 @@ def run(
 ) -> dict[str, pa.Table]:
     """`priorities` of all triples, `proposals`, and the `instances` of the accepted ones."""
     facts = list_facts(claims, raw_triples, entities, relations, triples)
-    names = dict(zip(entities["entity_id"].to_pylist(), entities["name"].to_pylist(), strict=True))
+    names = map_column(entities, "entity_id", "name")
     priority = _score_facts(facts, _list_phrases(instances, names, schema), settings, embedder)
     region = _choose_region(priority, settings.region_share)
     chosen = [fact for fact, inside in zip(facts, region, strict=True) if inside]
     weight = {fact.triple_id: float(p) for fact, p in zip(facts, priority, strict=True)}
     proposals = _propose_properties(chosen, weight, settings, schema, embedder)
     proposals += _propose_classes(chosen, weight, settings, schema)
-    made, rejects = _induce_accepted(facts, proposals, schema)
+    grown = adopt_proposals(schema, proposals)
+    made, rejects = _induce_accepted(facts, proposals, schema, grown)
     known = set(instances["instance_id"].to_pylist())
     made = [row for row in made if row["instance_id"] not in known]
-    grown = adopt_proposals(schema, proposals)
     return {
         "priorities": build_table(
             "priorities",
@@ -182,10 +183,9 @@ def _propose_classes(
 
 
 def _induce_accepted(
-    facts: Sequence[NamedTriple], proposals: Sequence[Row], schema: Schema
+    facts: Sequence[NamedTriple], proposals: Sequence[Row], schema: Schema, grown: Schema
 ) -> tuple[list[Row], list[Row]]:
-    """Instances of the accepted proposals, from all facts and not only the region's."""
-    grown = adopt_proposals(schema, proposals)
+    """Instances of what `grown` has more than `schema`, from all facts, not only the region's."""
     old = schema.property_by_iri
     added = [prop for prop in grown.properties if prop.iri not in old]
     values, rejects = induce_values("complete", facts, added, grown)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
+from kpyramid.contracts import map_column
 from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.extraction.normal import normalise_relation
 from kpyramid.keys import content_id
@@ -35,9 +36,7 @@ def run(
     """`condensed` with `derived_from`, and its `vectors`."""
     schema = adopt_proposals(schema, proposals.to_pylist())
     rows = _turn_passives(triples.to_pylist(), relations)
-    phrase = dict(
-        zip(relations["relation_id"].to_pylist(), relations["name"].to_pylist(), strict=True)
-    )
+    phrase = map_column(relations, "relation_id", "name")
     wordings = sorted(set(phrase.values()))
     vectors = embedder.embed(wordings)
     vector = {text: vectors[index] for index, text in enumerate(wordings)}
@@ -52,11 +51,12 @@ def run(
         anchor = anchor_of.get(_key(row))
         relation = None if anchor else row["relation_id"]
         groups[row["head_id"], row["tail_id"], row["literal"], anchor, relation].append(row)
+    support = map_column(relations, "relation_id", "support")
     condensed: list[Row] = []
     for place, group in groups.items():
         anchor = str(place[3]) if place[3] else None
         for same in _split_by_meaning(group, phrase, vector, meaning, settings.merge_similarity):
-            condensed.append(_merge(same, anchor, relations))
+            condensed.append(_merge(same, anchor, support))
     table = build_table("condensed", condensed)
     texts = state_facts(entities, relations, table)
     ids = table["condensed_id"].to_pylist()
@@ -65,9 +65,7 @@ def run(
 
 def _turn_passives(rows: Sequence[Row], relations: pa.Table) -> list[Row]:
     """The triples, those in the passive turned round when the graph has the active relation."""
-    active = dict(
-        zip(relations["relation_id"].to_pylist(), relations["inverse_of"].to_pylist(), strict=True)
-    )
+    active = map_column(relations, "relation_id", "inverse_of")
     return [
         {
             **row,
@@ -99,7 +97,7 @@ def _assign_anchors(
     used = sorted({phrase[str(row["relation_id"])] for row in rows})
     if not wordings or not used:
         return {}
-    types = dict(zip(entities["entity_id"].to_pylist(), entities["type"].to_pylist(), strict=True))
+    types = map_column(entities, "entity_id", "type")
     anchors = embedder.embed([text for _, text in wordings])
     cosines = np.stack([vector[text] for text in used]) @ anchors.T
     close: dict[str, dict[str, float]] = {text: {} for text in used}
@@ -170,12 +168,9 @@ def _is_same(
     return cosine >= similarity
 
 
-def _merge(group: Sequence[Row], anchor: str | None, relations: pa.Table) -> Row:
+def _merge(group: Sequence[Row], anchor: str | None, support: Mapping[str, int]) -> Row:
     """One condensed triple for the group; its relation is the one with most support."""
-    support = dict(
-        zip(relations["relation_id"].to_pylist(), relations["support"].to_pylist(), strict=True)
-    )
-    chosen = min(group, key=lambda r: (-support[r["relation_id"]], str(r["relation_id"])))
+    chosen = min(group, key=lambda r: (-support[str(r["relation_id"])], str(r["relation_id"])))
     return {
         "condensed_id": content_id("condensed", *_key(chosen)),
         "head_id": chosen["head_id"],

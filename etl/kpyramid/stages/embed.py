@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from kpyramid.contracts import load_contracts
+from kpyramid.contracts import load_contracts, map_column
 from kpyramid.embeddings.port import Embedder
 from kpyramid.stages.tables import build_vectors, state_facts
 
@@ -17,9 +17,7 @@ def run(
     embedder: Embedder,
 ) -> dict[str, pa.Table]:
     """`vectors` of every chunk, under its document's title, and of every triple, in words."""
-    title = dict(
-        zip(documents["document_id"].to_pylist(), documents["title"].to_pylist(), strict=True)
-    )
+    title = map_column(documents, "document_id", "title")
     texts = [
         f"{title[row['document_id']]}\n{row['text']}" if title[row["document_id"]] else row["text"]
         for row in chunks.select(["document_id", "text"]).to_pylist()

@@ -8,6 +8,7 @@ from collections import Counter
 
 import pyarrow as pa
 
+from kpyramid.contracts import map_column
 from kpyramid.embeddings.port import Embedder
 from kpyramid.ontology.schema import Schema
 from kpyramid.stages.instances import (
@@ -36,7 +37,7 @@ def run(
     """
     facts = list_facts(claims, raw_triples, entities, relations, triples)
     values, rejects = induce_values("induce", facts, schema.properties, schema)
-    names = dict(zip(entities["entity_id"].to_pylist(), entities["name"].to_pylist(), strict=True))
+    names = map_column(entities, "entity_id", "name")
     instances = values + _list_members(entities, mentions, schema)
     return {
         "instances": build_table("instances", instances),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from kpyramid.contracts import map_column
 from kpyramid.extraction.normal import normalise_relation
 from kpyramid.keys import content_id
 from kpyramid.ontology.literals import parse_literal
@@ -45,10 +46,8 @@ def list_facts(
 ) -> list[NamedTriple]:
     """The triples in words, each with its strongest evidence, in the order of the table."""
     entity = {row["entity_id"]: row for row in entities.to_pylist()}
-    phrase = dict(
-        zip(relations["relation_id"].to_pylist(), relations["name"].to_pylist(), strict=True)
-    )
-    spans = dict(zip(claims["claim_id"].to_pylist(), claims["spans"].to_pylist(), strict=True))
+    phrase = map_column(relations, "relation_id", "name")
+    spans = map_column(claims, "claim_id", "spans")
     raw = {row["raw_triple_id"]: row for row in raw_triples.to_pylist()}
     facts = []
     for row in triples.to_pylist():

@@ -2,6 +2,7 @@
 
 import pyarrow as pa
 
+from kpyramid.contracts import map_column
 from kpyramid.ontology.proposals import adopt_proposals
 from kpyramid.ontology.schema import Schema, write_schema
 from kpyramid.ontology.store import InstanceStatement, entity_iri, write_instances
@@ -11,7 +12,7 @@ def run(
     entities: pa.Table, instances: pa.Table, proposals: pa.Table, *, schema: Schema
 ) -> dict[str, str]:
     """The files of the snapshot's `ontology/` folder: `schema.ttl` and `instances.nt`."""
-    names = dict(zip(entities["entity_id"].to_pylist(), entities["name"].to_pylist(), strict=True))
+    names = map_column(entities, "entity_id", "name")
     statements = (
         InstanceStatement(
             subject_iri=entity_iri(row["subject_id"]),

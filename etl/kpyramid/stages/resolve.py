@@ -9,7 +9,7 @@ from kpyramid.extraction.normal import RelationForm, normalise_name, normalise_r
 from kpyramid.keys import content_id
 from kpyramid.stages.tables import Row, build_rejects, build_table, make_reject
 
-_LITERAL_TYPES = frozenset(["DATE", "TIME", "CARDINAL", "ORDINAL", "QUANTITY", "MONEY", "PERCENT"])
+_LITERAL_TYPES = frozenset("DATE TIME CARDINAL ORDINAL QUANTITY MONEY PERCENT".split())
 _NO_NAME = "NOUN"
 """The type of a mention that the entity recogniser does not know; any other type outvotes it."""
 
@@ -38,7 +38,9 @@ def run(mentions: pa.Table, raw_triples: pa.Table) -> dict[str, pa.Table]:
             key = raw["raw_triple_id"]
             rejects.append(make_reject("resolve", reason, key, detail, chunk_id=raw["chunk_id"]))
             continue
-        form = forms.setdefault(raw["relation"], normalise_relation(raw["relation"]))
+        if raw["relation"] not in forms:
+            forms[raw["relation"]] = normalise_relation(raw["relation"])
+        form = forms[raw["relation"]]
         relations[form.key].append(raw["relation"])
         head = entities.add(raw["head"], raw["head_span"], raw)
         is_literal = entities.find_type(raw["tail"], raw["tail_span"], raw) in _LITERAL_TYPES

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
-from kpyramid.contracts import load_contracts
+from kpyramid.contracts import load_contracts, map_column
 from kpyramid.embeddings.port import Embedder
 from kpyramid.keys import content_id
 
@@ -68,10 +68,8 @@ def build_vectors(
 
 def state_facts(entities: pa.Table, relations: pa.Table, triples: pa.Table) -> list[str]:
     """Each triple in words, `head relation tail`, in the order of the table."""
-    name = dict(zip(entities["entity_id"].to_pylist(), entities["name"].to_pylist(), strict=True))
-    verb = dict(
-        zip(relations["relation_id"].to_pylist(), relations["name"].to_pylist(), strict=True)
-    )
+    name = map_column(entities, "entity_id", "name")
+    verb = map_column(relations, "relation_id", "name")
     return [
         f"{name[row['head_id']]} {verb[row['relation_id']]} "
         f"{name[row['tail_id']] if row['tail_id'] else row['literal']}"
