@@ -1,6 +1,9 @@
 """Contracts hold what they promise, on rows in memory and on files."""
 
+import os
 import random
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -241,6 +244,25 @@ def test_missing_and_torn_files_are_named(tmp_path: Path) -> None:
     path.write_bytes(data[: len(data) // 2])
     with pytest.raises(IntegrityError, match=r"chunks\.parquet is damaged"):
         read_table(path, contract("chunks"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads are counted in /proc")
+def test_reading_leaves_no_thread_behind(tmp_path: Path) -> None:
+    """A reader thread that outlives the read can abort the process while it exits."""
+    (tmp_path / "chunks.parquet").write_bytes(
+        encode_table(contract("chunks").build([make_chunk(n) for n in range(5000)]))
+    )
+    code = """
+import os
+from pathlib import Path
+from kpyramid.contracts import load_contracts
+from kpyramid.warehouse.tables import read_table
+before = len(os.listdir("/proc/self/task"))
+assert len(read_table(Path("chunks.parquet"), load_contracts()["chunks"])) == 5000
+assert len(os.listdir("/proc/self/task")) == before
+"""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=env, check=True)
 
 
 def test_file_of_another_table_is_refused_by_name(tmp_path: Path) -> None:

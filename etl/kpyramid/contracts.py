@@ -137,7 +137,11 @@ class Contract:
             raise IntegrityError(f"table {self.table}: {column.name} is null in row {row}")
 
     def _check_key(self, table: pa.Table) -> None:
-        counts = table.select(self.key).group_by(list(self.key)).aggregate([([], "count_all")])
+        counts = (
+            table.select(self.key)
+            .group_by(list(self.key), use_threads=False)
+            .aggregate([([], "count_all")])
+        )
         if counts.num_rows != table.num_rows:
             twice = counts.filter(pc.greater(counts["count_all"], 1)).slice(0, 1).to_pylist()[0]
             del twice["count_all"]

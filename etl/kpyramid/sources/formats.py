@@ -196,7 +196,8 @@ def _read_csv(path: str, data: bytes, settings: IngestSettings) -> Iterator[Reco
 
 def _read_parquet(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record | Refusal]:
     try:
-        rows = pq.read_table(pa.BufferReader(data)).to_pylist()
+        file = pq.ParquetFile(pa.BufferReader(data))
+        rows = file.read(use_threads=False).to_pylist()
     except (pa.ArrowException, OSError, UnicodeDecodeError) as e:
         raise RefusedError("bad_parquet", str(e)) from e
     for number, row in enumerate(rows, 1):

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from kpyramid.keys import ID_DIGITS, hash_bytes
 from kpyramid.warehouse.layout import Warehouse, write_durably
+from kpyramid.warehouse.tables import decode_table
 
 log = logging.getLogger(__name__)
 
@@ -73,4 +74,4 @@ class RowCache:
             log.warning("cache segment %s is damaged; removed, its rows are computed again", path)
             path.unlink(missing_ok=True)
             return None
-        return pq.read_table(pa.BufferReader(data))
+        return decode_table(data)

@@ -25,6 +25,19 @@ def encode_table(table: pa.Table) -> bytes:
     return buffer.getvalue()
 
 
+def decode_table(data: bytes) -> pa.Table:
+    """The table of a Parquet file, read on the calling thread.
+
+    Arrow's parallel reader lets go of `data` on a thread of its own, possibly after it returned;
+    when the interpreter ends in that moment, the process aborts with its work done.
+
+    Raises:
+        ArrowException, OSError: not a Parquet file, or a page differs from its checksum.
+    """
+    file = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
+    return file.read(use_threads=False)
+
+
 def read_table(path: Path, contract: Contract, sha256: str | None = None) -> pa.Table:
     """The table in a file, checked against its hash (when known) and its contract.
 
@@ -38,7 +51,7 @@ def read_table(path: Path, contract: Contract, sha256: str | None = None) -> pa.
     if sha256 is not None and hash_bytes(data) != sha256:
         raise IntegrityError(f"table file {path} is damaged: its sha256 is not {sha256}")
     try:
-        table = pq.read_table(pa.BufferReader(data), page_checksum_verification=True)
+        table = decode_table(data)
     except (pa.ArrowException, OSError) as e:
         raise IntegrityError(f"table file {path} is damaged: {e}") from e
     try:
