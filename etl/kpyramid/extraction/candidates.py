@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from kpyramid.extraction.coreference import Antecedents
 from kpyramid.extraction.phrases import (
@@ -14,10 +13,8 @@ from kpyramid.extraction.phrases import (
     find_phrase,
     list_conjuncts,
 )
+from kpyramid.extraction.tree import Node, Tree
 from kpyramid.extraction.types import Dropped, Span
-
-if TYPE_CHECKING:
-    from spacy.tokens import Doc, Token
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +35,7 @@ class Candidate:
 class Findings:
     """What the rules share while they read one document."""
 
-    doc: Doc
+    tree: Tree
     antecedents: Antecedents
     candidates: list[Candidate] = field(default_factory=list)
     dropped: list[Dropped] = field(default_factory=list)
@@ -46,13 +43,13 @@ class Findings:
 
     def drop(self, reason: str, first: int, last: int) -> None:
         """Record the tokens `first`..`last` as a candidate given up for `reason`."""
-        start = self.doc[first].idx
-        end = self.doc[last].idx + len(self.doc[last].text)
-        text = self.doc.text[start:end]
+        start = self.tree[first].idx
+        end = self.tree[last].idx + len(self.tree[last].text)
+        text = self.tree.text[start:end]
         if text.strip():
             self.dropped.append(Dropped(reason, text, Span(start, end)))
 
-    def read_arguments(self, root: Token, full: bool = False) -> list[Phrase]:
+    def read_arguments(self, root: Node, full: bool = False) -> list[Phrase]:
         """Return the phrases coordinated under `root`, pronouns and "the town" resolved."""
         found: list[Phrase] = []
         name = find_close_name(root)
@@ -66,8 +63,8 @@ class Findings:
                 found.append(phrase)
         return found
 
-    def _read_argument(self, token: Token, full: bool) -> Phrase | None:
-        if token.tag_ in {"PRP", "PRP$", "DT", "WDT", "WP", "EX"} or token.pos_ == "PRON":
+    def _read_argument(self, token: Node, full: bool) -> Phrase | None:
+        if token.tag in {"PRP", "PRP$", "DT", "WDT", "WP", "EX"} or token.pos == "PRON":
             phrase = self.antecedents.resolve_pronoun(token)
             if phrase is None:
                 self.drop("unresolved_pronoun", token.i, token.i)
@@ -79,14 +76,14 @@ class Findings:
                 self.drop("unresolved_pronoun", token.left_edge.i, token.i)
                 return None
         if phrase is None:
-            too_long = build_phrase(self.doc, token.left_edge.i, token.right_edge.i, token.i)
+            too_long = build_phrase(self.tree, token.left_edge.i, token.right_edge.i, token.i)
             reason = "argument_too_long" if too_long is not None else "no_words"
             self.drop(reason, token.i, token.i)
         return phrase
 
-    def _name_owner(self, noun: Token, phrase: Phrase) -> Phrase | None:
+    def _name_owner(self, noun: Node, phrase: Phrase) -> Phrase | None:
         """Return "X's municipalities" for "its municipalities"; such words are not literal."""
-        pronoun = next((c for c in noun.children if c.tag_ == "PRP$"), None)
+        pronoun = next((c for c in noun.children if c.tag == "PRP$"), None)
         if pronoun is None or pronoun.i >= phrase.first:
             return phrase
         owner = self.antecedents.resolve_pronoun(pronoun)
@@ -98,29 +95,29 @@ class Findings:
         text = f"{owner.text}{mark} {phrase.text}"
         return replace(phrase, text=text, resolved=True, literal=False)
 
-    def find_owner(self, noun: Token) -> Phrase | None:
+    def find_owner(self, noun: Node) -> Phrase | None:
         """Return who "X's noun" or "its noun" belongs to."""
         for child in noun.children:
-            if child.dep_ == "poss":
+            if child.dep == "poss":
                 owners = self.read_arguments(child)
                 return owners[0] if owners else None
         return None
 
 
-def word_noun(noun: Token, ordinals: bool = True) -> tuple[str, list[int]]:
+def word_noun(noun: Node, ordinals: bool = True) -> tuple[str, list[int]]:
     """Return a common noun with its compounds and superlatives, as it stands in a relation."""
     tokens = [noun]
     for child in noun.children:
-        if child.i > noun.i or child.ent_type_ in {"GPE", "NORP", "DATE", "PERSON"}:
+        if child.i > noun.i or child.entity in {"GPE", "NORP", "DATE", "PERSON"}:
             continue
-        superlative = child.tag_ in {"JJS"} or child.ent_type_ == "ORDINAL"
-        kind = child.dep_ == "compound" or (
-            child.dep_ == "amod" and child.lower_ in {"younger", "older", "elder", "current"}
+        superlative = child.tag in {"JJS"} or child.entity == "ORDINAL"
+        kind = child.dep == "compound" or (
+            child.dep == "amod" and child.word in {"younger", "older", "elder", "current"}
         )
-        if (kind and child.pos_ != "PROPN") or (ordinals and superlative):
+        if (kind and child.pos != "PROPN") or (ordinals and superlative):
             tokens.append(child)
-    if noun.pos_ == "PROPN":
-        tokens += [c for c in noun.children if c.dep_ == "compound" and c.i < noun.i]
+    if noun.pos == "PROPN":
+        tokens += [c for c in noun.children if c.dep == "compound" and c.i < noun.i]
     tokens = sorted(set(tokens), key=lambda t: t.i)
-    words = (t.text if noun.pos_ == "PROPN" or not t.text.islower() else t.lower_ for t in tokens)
+    words = (t.text if noun.pos == "PROPN" or not t.text.islower() else t.word for t in tokens)
     return " ".join(words), [t.i for t in tokens]

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from kpyramid.extraction.candidates import Candidate, Findings
 from kpyramid.extraction.phrases import Phrase
+from kpyramid.extraction.tree import Node, Tree
 from kpyramid.extraction.types import Claim, Span
 from kpyramid.extraction.verbs import SUBJECTS, is_predicate, read_group
-
-if TYPE_CHECKING:
-    from spacy.tokens import Doc, Token
 
 _OTHER_CLAUSES = frozenset({"relcl", "advcl", "ccomp", "parataxis", "acl", "csubj"})
 _WITHOUT_AUXILIARY = frozenset({"acl", "advcl", "conj", "relcl", "ROOT"})
@@ -21,35 +18,35 @@ _EMPTY_BRACKETS = re.compile(r"\s*\([\s,;:]*\)|(?<=,)\s*,")
 _TRAILING = re.compile(r"[\s,;]+(and|or|but)$")
 
 
-def write_clause_claim(verb: Token, head: Phrase, findings: Findings) -> Claim:
+def write_clause_claim(verb: Node, head: Phrase, findings: Findings) -> Claim:
     """Return the clause of `verb` with its subject and its pronouns spelled out."""
-    doc = findings.doc
+    tree = findings.tree
     kept = _collect_clause(verb)
-    subject = next((c for c in verb.children if c.dep_ in SUBJECTS | {"expl"}), None)
-    span = _cover(doc, kept)
+    subject = next((c for c in verb.children if c.dep in SUBJECTS | {"expl"}), None)
+    span = _cover(tree, kept)
     spans = {span}
     words: list[str] = []
     previous = None
     replaced: set[int] = set()
-    if subject is None or subject.tag_ in {"WDT", "WP"} or head.resolved:
+    if subject is None or subject.tag in {"WDT", "WP"} or head.resolved:
         words.append(head.text)
         spans.add(head.span)
         if subject is not None:
             replaced = {i for i in kept if subject.left_edge.i <= i <= subject.right_edge.i}
-    has_auxiliary = any(c.dep_ in {"aux", "auxpass"} for c in verb.children)
+    has_auxiliary = any(c.dep in {"aux", "auxpass"} for c in verb.children)
     for i in kept:
-        token = doc[i]
-        if i in replaced or (token.tag_ == "CC" and not words):
+        token = tree[i]
+        if i in replaced or (token.tag == "CC" and not words):
             continue
         text = token.text
-        if i == verb.i and verb.tag_ in {"VBN", "VBG"} and verb.dep_ in _WITHOUT_AUXILIARY:
+        if i == verb.i and verb.tag in {"VBN", "VBG"} and verb.dep in _WITHOUT_AUXILIARY:
             text = read_group(verb).text if not has_auxiliary else text
-        if token.tag_ in {"PRP", "PRP$"}:
+        if token.tag in {"PRP", "PRP$"}:
             antecedent = findings.antecedents.resolve_pronoun(token)
             if antecedent is not None:
-                text = antecedent.text + ("'s" if token.tag_ == "PRP$" else "")
+                text = antecedent.text + ("'s" if token.tag == "PRP$" else "")
                 spans.add(antecedent.span)
-        glued = previous == i - 1 and i > 0 and not doc[i - 1].whitespace_
+        glued = previous == i - 1 and i > 0 and not tree[i - 1].space
         if glued and words:
             words[-1] += text
         else:
@@ -72,20 +69,20 @@ def write_phrase_claim(candidate: Candidate) -> Claim:
     return Claim(text, tuple(sorted(spans, key=lambda s: (s.start, s.end))))
 
 
-def _collect_clause(verb: Token) -> list[int]:
+def _collect_clause(verb: Node) -> list[int]:
     """Return the tokens of the verb's own clause, without coordinated and dependent clauses."""
     kept, stack = [verb.i], [verb]
     while stack:
         for child in stack.pop().children:
-            if child.dep_ in _OTHER_CLAUSES or (child.dep_ == "conj" and is_predicate(child)):
+            if child.dep in _OTHER_CLAUSES or (child.dep == "conj" and is_predicate(child)):
                 continue
-            if child.head is verb and child.dep_ in _LINKS:
+            if child.head is verb and child.dep in _LINKS:
                 continue
             kept.append(child.i)
             stack.append(child)
     return sorted(kept)
 
 
-def _cover(doc: Doc, tokens: list[int]) -> Span:
-    last = doc[tokens[-1]]
-    return Span(doc[tokens[0]].idx, last.idx + len(last.text))
+def _cover(tree: Tree, tokens: list[int]) -> Span:
+    last = tree[tokens[-1]]
+    return Span(tree[tokens[0]].idx, last.idx + len(last.text))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from kpyramid.extraction.candidates import Candidate, Findings, word_noun
 from kpyramid.extraction.phrases import (
@@ -13,10 +12,8 @@ from kpyramid.extraction.phrases import (
     list_conjuncts,
     list_containers,
 )
+from kpyramid.extraction.tree import Node
 from kpyramid.extraction.verbs import VerbGroup, find_subjects
-
-if TYPE_CHECKING:
-    from spacy.tokens import Token
 
 # Nouns that always belong to something; without an owner they belong to the text's topic
 # ("The population was 682").
@@ -30,14 +27,14 @@ _ATTRIBUTES = frozenset(
 
 
 def list_copula_facts(
-    verb: Token, group: VerbGroup, heads: list[Phrase], findings: Findings
+    verb: Node, group: VerbGroup, heads: list[Phrase], findings: Findings
 ) -> None:
     """Add the candidates of one copula clause."""
-    attributes = [c for c in verb.children if c.dep_ == "attr"]
+    attributes = [c for c in verb.children if c.dep == "attr"]
     subjects, way = find_subjects(verb)
     past = group.text.startswith("was") or group.text.startswith("had")
     for attribute in attributes:
-        if subjects and subjects[0].tag_ == "EX":
+        if subjects and subjects[0].tag == "EX":
             _add_existence(attribute, verb, group, heads, findings)
             continue
         if subjects and _add_attribute_value(subjects[0], attribute, verb, group, past, findings):
@@ -48,9 +45,9 @@ def list_copula_facts(
 
 
 def _add_existence(
-    noun: Token, verb: Token, group: VerbGroup, heads: list[Phrase], findings: Findings
+    noun: Node, verb: Node, group: VerbGroup, heads: list[Phrase], findings: Findings
 ) -> None:
-    negated = group.negated or any(c.lower_ == "no" for c in noun.children)
+    negated = group.negated or any(c.word == "no" for c in noun.children)
     preps = [*list_noun_preps(noun, findings), *list_noun_preps(verb, findings)]
     for head in heads:
         for tail, words, tokens in preps:
@@ -64,15 +61,15 @@ def _add_existence(
 
 
 def _add_attribute_value(
-    subject: Token, value: Token, verb: Token, group: VerbGroup, past: bool, findings: Findings
+    subject: Node, value: Node, verb: Node, group: VerbGroup, past: bool, findings: Findings
 ) -> bool:
     """Add "owner has noun value" for "X's elevation is 3189 feet"; return whether it applied."""
-    if subject.pos_ != "NOUN" or not subject.text.islower():
+    if subject.pos != "NOUN" or not subject.text.islower():
         return False
-    is_value = value.pos_ in {"PROPN", "NUM"} or value.ent_type_ in MEASURES
-    is_value = is_value or any(c.dep_ == "nummod" for c in value.children)
-    has_poss = any(c.dep_ == "poss" for c in subject.children)
-    if not is_value and not (has_poss and subject.lower_ in _ATTRIBUTES):
+    is_value = value.pos in {"PROPN", "NUM"} or value.entity in MEASURES
+    is_value = is_value or any(c.dep == "nummod" for c in value.children)
+    has_poss = any(c.dep == "poss" for c in subject.children)
+    if not is_value and not (has_poss and subject.word in _ATTRIBUTES):
         return False
     owner = findings.find_owner(subject)
     indirect = False
@@ -80,12 +77,12 @@ def _add_attribute_value(
         of = [c for c in list_noun_preps(subject, findings) if c[1] in {"of", "in"}]
         owner = of[0][0] if of else None
     topic = findings.antecedents.topic
-    if owner is None and subject.lower_ in _ATTRIBUTES and topic is not None and not has_poss:
+    if owner is None and subject.word in _ATTRIBUTES and topic is not None and not has_poss:
         owner, indirect = replace(topic.phrase, resolved=True), True
     words, tokens = word_noun(subject)
     if owner is None or owner.last >= value.i:
         return False
-    relation = f"{'had' if past and value.ent_type_ not in MEASURES else 'has'} {words}"
+    relation = f"{'had' if past and value.entity not in MEASURES else 'has'} {words}"
     for phrase in findings.read_arguments(value, full=False):
         findings.candidates.append(
             Candidate(
@@ -97,15 +94,15 @@ def _add_attribute_value(
 
 
 def _add_kind(
-    head: Phrase, noun: Token, verb: Token, group: VerbGroup, past: bool, way: str,
+    head: Phrase, noun: Node, verb: Node, group: VerbGroup, past: bool, way: str,
     findings: Findings,
 ) -> None:  # fmt: skip
-    negated = group.negated or any(c.lower_ == "no" for c in noun.children)
+    negated = group.negated or any(c.word == "no" for c in noun.children)
     tail = find_phrase(noun)
-    if tail is None or noun.pos_ not in {"NOUN", "PROPN", "NUM"}:
-        findings.drop("adjective_only" if noun.pos_ == "ADJ" else "no_kind", noun.i, noun.i)
+    if tail is None or noun.pos not in {"NOUN", "PROPN", "NUM"}:
+        findings.drop("adjective_only" if noun.pos == "ADJ" else "no_kind", noun.i, noun.i)
         return
-    one_of = noun.lower_ == "one"
+    one_of = noun.word == "one"
     if tail.label in MEASURES and not one_of:
         findings.drop("measure_without_attribute", verb.i, noun.i)
         return
@@ -118,7 +115,7 @@ def _add_kind(
         )
     owner = findings.find_owner(noun)
     words, tokens = word_noun(noun)
-    if owner is not None and owner.root != head.root and noun.pos_ == "NOUN":
+    if owner is not None and owner.root != head.root and noun.pos == "NOUN":
         findings.candidates.append(
             Candidate(
                 verb.i, head, f"{be} {words} of", owner, (), modality=group.modality, **common
@@ -137,37 +134,37 @@ def _add_kind(
         )
 
 
-def _list_group_preps(one: Token, findings: Findings) -> list[tuple[Phrase, str, tuple[int, ...]]]:
+def _list_group_preps(one: Node, findings: Findings) -> list[tuple[Phrase, str, tuple[int, ...]]]:
     """Return what holds for a member: "one of the districts in Hainaut" is a "district in" it."""
-    of = [c for c in one.children if c.lower_ == "of"]
-    group = next((g for c in of for g in c.children if g.dep_ == "pobj"), None)
+    of = [c for c in one.children if c.word == "of"]
+    group = next((g for c in of for g in c.children if g.dep == "pobj"), None)
     if group is None:
         return []
     preps = [*list_noun_preps(group, findings), *list_noun_preps(one, findings)]
-    word = group.lemma_.lower()
+    word = group.lemma.lower()
     return [(p, f"{word} {prep}", ()) for p, prep, _ in preps if prep in {"in", "at", "on"}]
 
 
-def list_noun_preps(noun: Token, findings: Findings) -> list[tuple[Phrase, str, list[int]]]:
+def list_noun_preps(noun: Node, findings: Findings) -> list[tuple[Phrase, str, list[int]]]:
     """Return (object, preposition, its token) under a noun, chains of places unrolled."""
     found: list[tuple[Phrase, str, list[int]]] = []
     for prep in noun.children:
-        if prep.dep_ not in {"prep", "agent"} or prep.pos_ not in {"ADP", "SCONJ"}:
+        if prep.dep not in {"prep", "agent"} or prep.pos not in {"ADP", "SCONJ"}:
             continue
-        if prep.lower_ in {"according", "with", "as", "like", "than"}:
+        if prep.word in {"according", "with", "as", "like", "than"}:
             continue
         for child in prep.children:
-            if child.dep_ != "pobj":
+            if child.dep != "pobj":
                 continue
             for phrase in findings.read_arguments(child, full=True):
-                found.append((phrase, prep.lower_, [prep.i]))
-                if prep.lower_ in {"in", "at", "near", "on", "of"}:
-                    found += [(p, "in", []) for p in list_containers(phrase, findings.doc)]
-                if prep.lower_ in {"in", "of"}:
-                    inner = [c for c in child.children if c.dep_ == "prep" and c.lower_ != "of"]
+                found.append((phrase, prep.word, [prep.i]))
+                if prep.word in {"in", "at", "near", "on", "of"}:
+                    found += [(p, "in", []) for p in list_containers(phrase, findings.tree)]
+                if prep.word in {"in", "of"}:
+                    inner = [c for c in child.children if c.dep == "prep" and c.word != "of"]
                     for deep in inner:
                         for grandchild in deep.children:
-                            if grandchild.dep_ == "pobj" and deep.lower_ in {"in", "at"}:
+                            if grandchild.dep == "pobj" and deep.word in {"in", "at"}:
                                 found += [
                                     (p, "in", []) for p in findings.read_arguments(grandchild)
                                 ]

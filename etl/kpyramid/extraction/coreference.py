@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from kpyramid.extraction.phrases import (
     LITERALS,
@@ -11,9 +10,7 @@ from kpyramid.extraction.phrases import (
     find_phrase,
     list_conjuncts,
 )
-
-if TYPE_CHECKING:
-    from spacy.tokens import Doc, Token
+from kpyramid.extraction.tree import Node, Tree
 
 _PERSON = frozenset({"he", "she", "him", "her", "his", "hers"})
 _THING = frozenset({"it", "its"})
@@ -63,26 +60,32 @@ class Antecedent:
 class Antecedents:
     """The candidate antecedents of one text, in text order; the first is its topic."""
 
-    def __init__(self, doc: Doc) -> None:
-        self.doc = doc
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
         self.subjects = [
-            a for t in doc if _is_clause_subject(t) and (a := _read_antecedent(t)) is not None
+            a
+            for t in tree.nodes
+            if _is_clause_subject(t) and (a := _read_antecedent(t)) is not None
         ]
         named = [a for a in self.subjects if a.phrase.is_named]
         self.topic = named[0] if named else None
 
-    def resolve_pronoun(self, token: Token) -> Phrase | None:
+    def resolve_pronoun(self, token: Node) -> Phrase | None:
         """Return the phrase a third-person pronoun stands for, None when none is clear.
 
         The topic goes first; a possessive looks at the subject of its own clause before it.
         """
-        word = token.lower_
+        word = token.word
         if word not in _PERSON | _THING | _PLURAL:
             return None
         earlier = [a for a in self.subjects if a.phrase.last < token.i]
         fitting = [a for a in earlier if _fits(a, word)]
-        if token.tag_ == "PRP$":
-            same = [a for a in fitting if a.phrase.first >= token.sent.start and a.phrase.is_named]
+        if token.tag == "PRP$":
+            same = [
+                a
+                for a in fitting
+                if a.phrase.first >= self.tree.sentences[token.sentence][0] and a.phrase.is_named
+            ]
             if same:
                 return replace(same[-1].phrase, resolved=True)
         if self.topic is not None and self.topic in fitting:
@@ -92,38 +95,38 @@ class Antecedents:
             return replace(named[-1].phrase, resolved=True)
         return None
 
-    def resolve_definite(self, token: Token) -> Phrase | None:
+    def resolve_definite(self, token: Node) -> Phrase | None:
         """Return what a bare "the town" stands for: the topic, when it is of that kind."""
         kids = list(token.children)
         topic = self.topic
-        if topic is None or topic.phrase.last >= token.i or token.pos_ != "NOUN":
+        if topic is None or topic.phrase.last >= token.i or token.pos != "NOUN":
             return None
-        if [c.lower_ for c in kids if c.dep_ == "det"] not in (["the"], ["this"]):
+        if [c.word for c in kids if c.dep == "det"] not in (["the"], ["this"]):
             return None
-        if any(c.dep_ not in {"det", "punct", "relcl"} and c.tag_ != "PRP" for c in kids):
+        if any(c.dep not in {"det", "punct", "relcl"} and c.tag != "PRP" for c in kids):
             return None
-        word = token.lower_
+        word = token.word
         alike = {word}.union(*(s for s in _SYNONYMS if word in s))
         return replace(topic.phrase, resolved=True) if topic.kinds & alike else None
 
 
-def _is_clause_subject(token: Token) -> bool:
-    return token.dep_ in {"nsubj", "nsubjpass"} and token.pos_ in {"NOUN", "PROPN", "NUM"}
+def _is_clause_subject(token: Node) -> bool:
+    return token.dep in {"nsubj", "nsubjpass"} and token.pos in {"NOUN", "PROPN", "NUM"}
 
 
-def _read_antecedent(token: Token) -> Antecedent | None:
+def _read_antecedent(token: Node) -> Antecedent | None:
     phrase = find_phrase(token)
     if phrase is None or phrase.label in LITERALS:
         return None
     nouns = [
         c
         for c in token.head.children
-        if c.dep_ == "attr" and token.head.lemma_ == "be" and c.pos_ in {"NOUN", "PROPN"}
+        if c.dep == "attr" and token.head.lemma == "be" and c.pos in {"NOUN", "PROPN"}
     ]
-    nouns += [c for c in token.children if c.dep_ == "appos" and c.pos_ == "NOUN"]
-    kinds = {k.lower_ for n in nouns for k in list_conjuncts(n)}
+    nouns += [c for c in token.children if c.dep == "appos" and c.pos == "NOUN"]
+    kinds = {k.word for n in nouns for k in list_conjuncts(n)}
     kinds.add(phrase.text.split()[-1].lower())
-    plural = token.tag_ in {"NNS", "NNPS"} or any(c.dep_ == "conj" for c in token.children)
+    plural = token.tag in {"NNS", "NNPS"} or any(c.dep == "conj" for c in token.children)
     return Antecedent(phrase, _judge_person(phrase.label, kinds), plural, frozenset(kinds))
 
 

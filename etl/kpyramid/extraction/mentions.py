@@ -2,35 +2,40 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kpyramid.extraction.phrases import Phrase, build_phrase, find_phrase
+from kpyramid.extraction.tree import Node, Tree
 from kpyramid.extraction.types import Claim, Mention, Span
 
-if TYPE_CHECKING:
-    from spacy.tokens import Doc
+_CHUNK_HEADS = frozenset("nsubj nsubjpass dobj pobj pcomp dative attr appos oprd ROOT".split())
 
 
-def list_phrases(doc: Doc) -> list[Phrase]:
+def list_phrases(tree: Tree) -> list[Phrase]:
     """Return the entities of the text, split at commas unless a comma belongs to a date."""
     found: dict[Span, Phrase] = {}
-    for entity in doc.ents:
-        first = entity.start
-        literal = entity.label_ in {"DATE", "MONEY", "QUANTITY", "CARDINAL", "TIME"}
-        for i in range(entity.start, entity.end + 1):
-            if i == entity.end or (doc[i].text == "," and not literal):
-                phrase = build_phrase(doc, first, i - 1, i - 1) if i > first else None
+    for start, last in tree.list_entities():
+        first = start
+        literal = tree[start].entity in {"DATE", "MONEY", "QUANTITY", "CARDINAL", "TIME"}
+        for i in range(start, last + 2):
+            if i == last + 1 or (tree[i].text == "," and not literal):
+                phrase = build_phrase(tree, first, i - 1, i - 1) if i > first else None
                 if phrase is not None:
                     found.setdefault(phrase.span, phrase)
                 first = i + 1
     covered = {i for p in found.values() for i in range(p.first, p.last + 1)}
-    for chunk in doc.noun_chunks:
-        if chunk.root.pos_ not in {"NOUN", "PROPN"} or chunk.root.i in covered:
+    for node in tree.nodes:
+        if node.pos not in {"NOUN", "PROPN"} or node.i in covered or not _heads_chunk(node):
             continue
-        phrase = find_phrase(chunk.root)
+        phrase = find_phrase(node)
         if phrase is not None and "," not in phrase.text:
             found.setdefault(phrase.span, phrase)
     return sorted(found.values(), key=lambda p: (p.span.start, p.span.end))
+
+
+def _heads_chunk(node: Node) -> bool:
+    at = node
+    while at.dep == "conj" and at.head is not at:
+        at = at.head
+    return at.dep in _CHUNK_HEADS
 
 
 def assign_mentions(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
 
 from kpyramid.extraction.candidates import Candidate, Findings
 from kpyramid.extraction.claims import write_clause_claim, write_phrase_claim
@@ -10,12 +10,12 @@ from kpyramid.extraction.clauses import find_clause_facts
 from kpyramid.extraction.coreference import Antecedents
 from kpyramid.extraction.mentions import assign_mentions, list_phrases
 from kpyramid.extraction.nominals import find_nominal_facts
+from kpyramid.extraction.parsing import Parser
 from kpyramid.extraction.phrases import LITERALS, PLACES, Phrase, find_phrase
-from kpyramid.extraction.types import Claim, Dropped, Extraction, Fact, Mention, Span
+from kpyramid.extraction.propositions import list_propositions
+from kpyramid.extraction.tree import Node, Tree
+from kpyramid.extraction.types import Claim, Dropped, Extraction, Fact, Mention, Proposition, Span
 from kpyramid.extraction.verbs import REPORTING, SUBJECTS
-
-if TYPE_CHECKING:
-    from spacy.tokens import Doc, Token
 
 _MAX_RELATION_WORDS = 8
 # A relation of these words alone says nothing about how its arguments are joined.
@@ -39,27 +39,26 @@ class DependencyExtractor:
     """
 
     def __init__(self, parser: str) -> None:
-        self.parser = parser
-        self._pipeline: Any = None
+        self._parser = Parser(parser)
 
     def extract(self, text: str) -> Extraction:
-        """Return what `text` states, sorted by place; empty for text without clauses."""
-        if not text.strip():
-            return Extraction()
-        doc = self._parse(text)
-        findings = Findings(doc, Antecedents(doc))
-        find_clause_facts(findings)
-        find_nominal_facts(findings)
-        return _assemble(findings)
+        """What one text states; see `extract_all`, which is faster for many."""
+        return next(self.extract_all((text,)))
 
-    def _parse(self, text: str) -> Doc:
-        if self._pipeline is None:
-            import spacy
+    def extract_all(self, texts: Iterable[str]) -> Iterator[Extraction]:
+        """What each text states, sorted by place; empty for a text without clauses."""
+        return map(_extract_tree, self._parser.parse_all(texts))
 
-            self._pipeline = spacy.load(self.parser)
-        self._pipeline.max_length = max(self._pipeline.max_length, len(text) + 1)
-        doc: Doc = self._pipeline(text)
-        return doc
+    def read_sentences(self, sentences: Iterable[str]) -> Iterator[tuple[Proposition, ...]]:
+        """The n-ary facts of each sentence as it words them, pronouns unresolved."""
+        return map(list_propositions, self._parser.parse_all(sentences))
+
+
+def _extract_tree(tree: Tree) -> Extraction:
+    findings = Findings(tree, Antecedents(tree))
+    find_clause_facts(findings)
+    find_nominal_facts(findings)
+    return _assemble(findings)
 
 
 def _assemble(findings: Findings) -> Extraction:
@@ -71,7 +70,7 @@ def _assemble(findings: Findings) -> Extraction:
             findings.drop(reason, first, candidate.tail.last)
             continue
         key = (candidate.head.text, candidate.relation, candidate.tail.text, candidate.negated)
-        score = _score(candidate, findings.doc)
+        score = _score(candidate, findings.tree)
         if key not in kept or kept[key][1] < score:
             kept[key] = (candidate, score)
     ordered = sorted(kept.values(), key=lambda pair: _place(pair[0]))
@@ -81,7 +80,7 @@ def _assemble(findings: Findings) -> Extraction:
         for at, (candidate, score) in enumerate(ordered)
     )
     arguments = {p.span: p for c, _ in ordered for p in (c.head, c.tail) if p.literal}
-    mentions: tuple[Mention, ...] = assign_mentions(list_phrases(findings.doc), claims, arguments)
+    mentions: tuple[Mention, ...] = assign_mentions(list_phrases(findings.tree), claims, arguments)
     dropped = sorted(set(findings.dropped), key=lambda d: (d.span.start, d.span.end, d.reason))
     return Extraction(claims, mentions, facts, tuple[Dropped, ...](dropped))
 
@@ -120,7 +119,7 @@ def _judge(candidate: Candidate) -> str | None:
     return None
 
 
-def _score(candidate: Candidate, doc: Doc) -> float:
+def _score(candidate: Candidate, tree: Tree) -> float:
     """Return how far the rules trust a fact, in (0, 1]; a prior to be calibrated on judged facts.
 
     Starts at .95; a resolved pronoun costs .15, an inherited or nominal reading .1, two arguments
@@ -131,8 +130,8 @@ def _score(candidate: Candidate, doc: Doc) -> float:
     score -= 0.1 * candidate.indirect
     score -= 0.15 * (not candidate.head.is_named and not candidate.tail.is_named)
     score -= 0.02 * sum(max(0, p.words - 5) for p in (candidate.head, candidate.tail))
-    sentence = doc[candidate.tail.root].sent
-    score -= 0.1 * (len(sentence) > 30)
+    first, end = tree.sentences[tree[candidate.tail.root].sentence]
+    score -= 0.1 * (end - first > 30)
     return round(max(score, 0.05), 2)
 
 
@@ -150,7 +149,7 @@ def _number_claims(
         else:
             key = candidate.clause
             if key not in known:
-                verb = findings.doc[candidate.clause]
+                verb = findings.tree[candidate.clause]
                 head = findings.claim_heads.get(verb.i, candidate.head)
                 claim = write_clause_claim(verb, head, findings)
         if key not in known:
@@ -161,15 +160,15 @@ def _number_claims(
 
 
 def _write_fact(candidate: Candidate, claim: int, score: float, findings: Findings) -> Fact:
-    doc = findings.doc
-    verb = doc[candidate.clause] if candidate.clause is not None else None
+    tree = findings.tree
+    verb = tree[candidate.clause] if candidate.clause is not None else None
     return Fact(
         claim=claim,
         head=candidate.head.text,
         relation=_fit_relation(candidate),
         tail=candidate.tail.text,
         head_span=candidate.head.span if candidate.head.literal else None,
-        relation_span=_find_relation_span(candidate, doc),
+        relation_span=_find_relation_span(candidate, tree),
         tail_span=candidate.tail.span if candidate.tail.literal else None,
         negated=candidate.negated,
         modality=candidate.modality,
@@ -187,45 +186,43 @@ def _fit_relation(candidate: Candidate) -> str:
     return candidate.relation
 
 
-def _find_relation_span(candidate: Candidate, doc: Doc) -> Span | None:
+def _find_relation_span(candidate: Candidate, tree: Tree) -> Span | None:
     tokens = sorted(set(candidate.tokens))
     if not tokens or tokens[-1] - tokens[0] + 1 != len(tokens):
         return None
-    last = doc[tokens[-1]]
-    return Span(doc[tokens[0]].idx, last.idx + len(last.text))
+    last = tree[tokens[-1]]
+    return Span(tree[tokens[0]].idx, last.idx + len(last.text))
 
 
-def _find_attribution(verb: Token) -> str | None:
+def _find_attribution(verb: Node) -> str | None:
     """Return who says it: "according to X ...", or the subject of a reporting verb above."""
     at = verb
     for _ in range(6):
         for child in at.children:
-            if child.lower_ == "according":
-                for deep in (g for c in child.children for g in c.children if g.dep_ == "pobj"):
+            if child.word == "according":
+                for deep in (g for c in child.children for g in c.children if g.dep == "pobj"):
                     phrase = find_phrase(deep)
                     return phrase.text if phrase is not None else None
         if at.head is at:
             return None
-        if at.dep_ == "ccomp" and at.head.lemma_.lower() in REPORTING:
-            subject = next((c for c in at.head.children if c.dep_ in SUBJECTS), None)
+        if at.dep == "ccomp" and at.head.lemma.lower() in REPORTING:
+            subject = next((c for c in at.head.children if c.dep in SUBJECTS), None)
             said_by: Phrase | None = None
-            if subject is not None and subject.pos_ != "PRON":
+            if subject is not None and subject.pos != "PRON":
                 said_by = find_phrase(subject)
             return said_by.text if said_by is not None else None
         at = at.head
     return None
 
 
-def _list_qualifiers(verb: Token, tail: Phrase) -> dict[str, str]:
+def _list_qualifiers(verb: Node, tail: Phrase) -> dict[str, str]:
     """Return the time and the place the clause is set in, except where that is the tail itself."""
     found: dict[str, str] = {}
-    adjuncts = [g for c in verb.children if c.dep_ == "prep" for g in c.children]
-    adjuncts += [c for c in verb.children if c.dep_ == "npadvmod"]
+    adjuncts = [g for c in verb.children if c.dep == "prep" for g in c.children]
+    adjuncts += [c for c in verb.children if c.dep == "npadvmod"]
     for token in adjuncts:
-        name = "time" if token.ent_type_ in {"DATE", "TIME"} else "place"
-        if name == "place" and (
-            token.ent_type_ not in PLACES or token.head.lower_ not in {"in", "at"}
-        ):
+        name = "time" if token.entity in {"DATE", "TIME"} else "place"
+        if name == "place" and (token.entity not in PLACES or token.head.word not in {"in", "at"}):
             continue
         phrase = find_phrase(token)
         if phrase is not None and phrase.span != tail.span:

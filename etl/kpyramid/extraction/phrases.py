@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from kpyramid.extraction.tree import Node, Tree
 from kpyramid.extraction.types import Span
-
-if TYPE_CHECKING:
-    from spacy.tokens import Doc, Token
 
 MAX_WORDS = 12
 # A phrase with all its prepositional attachments is kept up to this length; beyond it the
@@ -49,84 +46,84 @@ class Phrase:
         return self.label not in {"NOUN", *LITERALS}
 
 
-def is_nominal(token: Token) -> bool:
+def is_nominal(token: Node) -> bool:
     """Return whether `token` can head an argument."""
-    return token.pos_ in {"NOUN", "PROPN", "NUM", "PRON", "SYM"} or token.ent_type_ != ""
+    return token.pos in {"NOUN", "PROPN", "NUM", "PRON", "SYM"} or token.entity != ""
 
 
-def find_label(doc: Doc, root: int) -> str:
+def find_label(tree: Tree, root: int) -> str:
     """Return the NER label of the token, PROPN-only names as MISC, anything else as NOUN."""
-    token = doc[root]
-    if token.ent_type_:
-        return str(token.ent_type_)
-    if token.pos_ == "PROPN":
+    token = tree[root]
+    if token.entity:
+        return str(token.entity)
+    if token.pos == "PROPN":
         return "MISC"
-    return "CARDINAL" if token.pos_ == "NUM" else "NOUN"
+    return "CARDINAL" if token.pos == "NUM" else "NOUN"
 
 
-def build_phrase(doc: Doc, first: int, last: int, root: int) -> Phrase | None:
+def build_phrase(tree: Tree, first: int, last: int, root: int) -> Phrase | None:
     """Return tokens `first`..`last` (inclusive) without determiners and edge punctuation."""
-    while first <= last and _is_stripped_start(doc[first], first == last):
+    while first <= last and _is_stripped_start(tree[first], first == last):
         first += 1
-    while last >= first and _is_stripped_end(doc, first, last):
+    while last >= first and _is_stripped_end(tree, first, last):
         last -= 1
     if first > last:
         return None
-    start, end = doc[first].idx, doc[last].idx + len(doc[last].text)
-    text = doc.text[start:end]
+    start, end = tree[first].idx, tree[last].idx + len(tree[last].text)
+    text = tree.text[start:end]
     if not any(c.isalnum() for c in text) or "\n" in text:
         return None
     root = root if first <= root <= last else last
-    return Phrase(text, Span(start, end), root, first, last, find_label(doc, root))
+    return Phrase(text, Span(start, end), root, first, last, find_label(tree, root))
 
 
-def _is_stripped_end(doc: Doc, first: int, last: int) -> bool:
-    token = doc[last]
-    if token.text in _QUOTES and any(doc[i].text in _QUOTES for i in range(first, last)):
+def _is_stripped_end(tree: Tree, first: int, last: int) -> bool:
+    token = tree[last]
+    if token.text in _QUOTES and any(tree[i].text in _QUOTES for i in range(first, last)):
         return False  # it closes a title that opened inside: 'the term "polytechnic"'
-    return token.tag_ == "POS" or not any(c.isalnum() for c in token.text)
+    return token.tag == "POS" or not any(c.isalnum() for c in token.text)
 
 
-def _is_stripped_start(token: Token, only: bool) -> bool:
+def _is_stripped_start(token: Node, only: bool) -> bool:
     if not any(c.isalnum() for c in token.text):
         return token.text not in {"$", "£", "€", "¥", "#"}
-    if token.ent_type_ in MEASURES and token.lower_ not in {"the", "a", "an"}:
+    if token.entity in MEASURES and token.word not in {"the", "a", "an"}:
         return False
-    if token.tag_ in _STRIP_TAGS and token.ent_type_ in {"WORK_OF_ART", "DATE"}:
-        return token.tag_ == "IN"
+    if token.tag in _STRIP_TAGS and token.entity in {"WORK_OF_ART", "DATE"}:
+        return token.tag == "IN"
     if token.text == "The" and not only:
         return True  # often tagged as part of a name
-    return token.tag_ in _STRIP_TAGS and not only
+    return token.tag in _STRIP_TAGS and not only
 
 
-def find_phrase(root: Token, full: bool = False) -> Phrase | None:
+def find_phrase(root: Node, full: bool = False) -> Phrase | None:
     """Return the argument headed by `root`, at most `MAX_WORDS` words; None when none fits.
 
     The core keeps premodifiers and the of-phrase; `full` keeps other prepositions as well
     while the phrase stays within `FULL_WORDS`.
     """
-    doc = root.doc
+    tree = root.tree
     if full:
-        phrase = _cut_run(doc, root, keep_preps=None)
+        phrase = _cut_run(tree, root, keep_preps=None)
         if phrase is not None and phrase.words <= FULL_WORDS:
             return phrase
-    phrase = _cut_run(doc, root, keep_preps=frozenset({"of"}))
-    limit = FULL_WORDS if root.pos_ == "PROPN" else MAX_WORDS
+    phrase = _cut_run(tree, root, keep_preps=frozenset({"of"}))
+    limit = FULL_WORDS if root.pos == "PROPN" else MAX_WORDS
     if phrase is not None and phrase.words > limit:
-        phrase = _cut_run(doc, root, keep_preps=frozenset())
+        phrase = _cut_run(tree, root, keep_preps=frozenset())
     return phrase if phrase is not None and phrase.words <= MAX_WORDS else None
 
 
-def _cut_run(doc: Doc, root: Token, keep_preps: frozenset[str] | None) -> Phrase | None:
+def _cut_run(tree: Tree, root: Node, keep_preps: frozenset[str] | None) -> Phrase | None:
     kept, stack = {root.i}, [root]
     while stack:
         for child in stack.pop().children:
-            shared = child.ent_type_ and _shares_entity(child, root)
-            if child.dep_ in _CUT and not shared and not _is_pair(child):
+            shared = child.entity and _shares_entity(child, root)
+            if child.dep in _CUT and not shared and not _is_pair(child):
                 continue
-            if child.dep_ == "punct" and child.text not in _KEPT_PUNCT:
+            if child.dep == "punct" and child.text not in _KEPT_PUNCT:
                 continue
-            if child.dep_ == "prep" and keep_preps is not None and child.lower_ not in keep_preps:
+            if child.dep == "prep" and keep_preps is not None and child.word not in keep_preps:
                 continue
             kept.add(child.i)
             stack.append(child)
@@ -135,73 +132,73 @@ def _cut_run(doc: Doc, root: Token, keep_preps: frozenset[str] | None) -> Phrase
         first -= 1
     while last + 1 in kept:
         last += 1
-    bounds = find_entity(doc, root.i)
-    if bounds is not None and _is_one_name(doc, *bounds):
+    bounds = find_entity(tree, root.i)
+    if bounds is not None and _is_one_name(tree, *bounds):
         first, last = min(first, bounds[0]), max(last, bounds[1])
-    name_start = _find_name_start(doc, first, last, root)
-    return build_phrase(doc, name_start, last, root.i)
+    name_start = _find_name_start(tree, first, last, root)
+    return build_phrase(tree, name_start, last, root.i)
 
 
-def _is_pair(token: Token) -> bool:
+def _is_pair(token: Node) -> bool:
     """Return whether the coordination is one argument, as in "between Asia and Europe"."""
-    return token.dep_ in {"cc", "conj"} and token.head.head.lower_ == "between"
+    return token.dep in {"cc", "conj"} and token.head.head.word == "between"
 
 
-def _shares_entity(one: Token, other: Token) -> bool:
-    bounds = find_entity(one.doc, other.i)
+def _shares_entity(one: Node, other: Node) -> bool:
+    bounds = find_entity(one.tree, other.i)
     return bounds is not None and bounds[0] <= one.i <= bounds[1]
 
 
-def find_entity(doc: Doc, index: int) -> tuple[int, int] | None:
+def find_entity(tree: Tree, index: int) -> tuple[int, int] | None:
     """Return first and last token of the named entity around `index`, if there is one."""
-    if doc[index].ent_iob_ in {"O", ""}:
+    if tree[index].iob in {"O", ""}:
         return None
     first = last = index
-    while first > 0 and doc[first].ent_iob_ == "I":
+    while first > 0 and tree[first].iob == "I":
         first -= 1
-    while last + 1 < len(doc) and doc[last + 1].ent_iob_ == "I":
+    while last + 1 < len(tree) and tree[last + 1].iob == "I":
         last += 1
     return first, last
 
 
-def _is_one_name(doc: Doc, first: int, last: int) -> bool:
-    if doc[first].ent_type_ in LITERALS:
+def _is_one_name(tree: Tree, first: int, last: int) -> bool:
+    if tree[first].entity in LITERALS:
         return True
-    return all(doc[i].text not in {",", "(", ")", ";"} for i in range(first, last + 1))
+    return all(tree[i].text not in {",", "(", ")", ";"} for i in range(first, last + 1))
 
 
-def _find_name_start(doc: Doc, first: int, last: int, root: Token) -> int:
+def _find_name_start(tree: Tree, first: int, last: int, root: Node) -> int:
     """Return where the bare name starts in "the British rock band Pearl Jam"."""
-    start = find_title_end(doc, first, last, root)
+    start = find_title_end(tree, first, last, root)
     return first if start is None else start
 
 
-def find_title_end(doc: Doc, first: int, last: int, root: Token) -> int | None:
+def find_title_end(tree: Tree, first: int, last: int, root: Node) -> int | None:
     """Return the first token of a name that a common noun introduces, None without such a title."""
-    if root.pos_ != "PROPN" or root.i != last or root.ent_type_ in LITERALS:
+    if root.pos != "PROPN" or root.i != last or root.entity in LITERALS:
         return None
     start = root.i
     while start > first and (
-        doc[start - 1].pos_ == "PROPN" or doc[start - 1].dep_ in {"case", "nmod"}
+        tree[start - 1].pos == "PROPN" or tree[start - 1].dep in {"case", "nmod"}
     ):
         start -= 1
-    bounds = find_entity(doc, root.i)
+    bounds = find_entity(tree, root.i)
     if bounds is not None and bounds[0] < start and bounds[0] >= first:
         start = bounds[0]
     if start <= first:
         return None
-    before = doc[start - 1]
-    return start if before.pos_ == "NOUN" and before.text.islower() else None
+    before = tree[start - 1]
+    return start if before.pos == "NOUN" and before.text.islower() else None
 
 
-def list_conjuncts(root: Token) -> Iterator[Token]:
+def list_conjuncts(root: Node) -> Iterator[Node]:
     """Yield `root` and the nouns coordinated with it, unless they are part of its name."""
     seen, stack = {root.i}, [root]
     while stack:
         token = stack.pop(0)
         yield token
         for child in token.children:
-            if child.dep_ == "conj" and child.i not in seen and is_nominal(child):
+            if child.dep == "conj" and child.i not in seen and is_nominal(child):
                 if _is_pair(child):
                     continue
                 seen.add(child.i)
@@ -209,43 +206,43 @@ def list_conjuncts(root: Token) -> Iterator[Token]:
                     stack.append(child)
 
 
-def find_close_name(noun: Token) -> Token | None:
+def find_close_name(noun: Node) -> Node | None:
     """Return the name in "the playwright Henrik Ibsen" where the parser calls it an apposition."""
-    if noun.pos_ != "NOUN":
+    if noun.pos != "NOUN":
         return None
     for child in noun.children:
-        if child.dep_ == "appos" and child.pos_ == "PROPN":
+        if child.dep == "appos" and child.pos == "PROPN":
             edge = child.left_edge.i
-            if noun.i < edge and noun.doc[edge - 1].text != "," and edge - noun.i <= 2:
-                return child if noun.doc[edge - 1].text not in {"(", ":", "\u2013"} else None
+            if noun.i < edge and noun.tree[edge - 1].text != "," and edge - noun.i <= 2:
+                return child if noun.tree[edge - 1].text not in {"(", ":", "\u2013"} else None
     return None
 
 
-def list_containers(phrase: Phrase, doc: Doc) -> list[Phrase]:
+def list_containers(phrase: Phrase, tree: Tree) -> list[Phrase]:
     """Return the places named after `phrase`, innermost first ("Rome, Italy" gives Italy).
 
     A chain that ends in "and" or "or" is an enumeration, not containment.
     """
-    if doc[phrase.root].pos_ != "PROPN" or phrase.label in {"PERSON", *LITERALS}:
+    if tree[phrase.root].pos != "PROPN" or phrase.label in {"PERSON", *LITERALS}:
         return []
     found: list[Phrase] = []
     at = phrase.last + 1
-    while at + 1 < len(doc) and doc[at].text == "," and doc[at + 1].pos_ == "PROPN":
-        bounds = find_entity(doc, at + 1)
-        if bounds is None or doc[at + 1].ent_type_ not in PLACES:
+    while at + 1 < len(tree) and tree[at].text == "," and tree[at + 1].pos == "PROPN":
+        bounds = find_entity(tree, at + 1)
+        if bounds is None or tree[at + 1].entity not in PLACES:
             break
         last = bounds[1]
         for i in range(at + 1, bounds[1] + 1):
-            if doc[i].text == ",":
+            if tree[i].text == ",":
                 last = i - 1
                 break
-        place = build_phrase(doc, at + 1, last, last)
+        place = build_phrase(tree, at + 1, last, last)
         if place is None:
             break
         found.append(place)
         at = last + 1
-    if at < len(doc) and doc[at].text == ",":
+    if at < len(tree) and tree[at].text == ",":
         at += 1
-    if at + 1 < len(doc) and doc[at].pos_ == "CCONJ" and doc[at + 1].pos_ in {"PROPN", "DET"}:
+    if at + 1 < len(tree) and tree[at].pos == "CCONJ" and tree[at + 1].pos in {"PROPN", "DET"}:
         return []
     return found

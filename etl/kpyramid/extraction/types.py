@@ -14,6 +14,34 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
+class Argument:
+    """One participant of a proposition; `role` is subject, object, time, place, or a preposition.
+
+    The span is None where the words do not occur literally.
+    """
+
+    role: str
+    text: str
+    span: Span | None
+
+
+@dataclass(frozen=True, slots=True)
+class Proposition:
+    """An n-ary fact as the sentence words it: pronouns stay, the subject comes first.
+
+    `confidence` is the calibrated probability that a careful reader accepts it.
+    """
+
+    predicate: str
+    arguments: tuple[Argument, ...]
+    span: Span
+    negated: bool = False
+    modality: str | None = None
+    attribution: str | None = None
+    confidence: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
 class Claim:
     """A short, self-contained statement and the text it rests on (`f_par`)."""
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from spacy.tokens import Token
+from kpyramid.extraction.tree import Node
 
 SUBJECTS = frozenset({"nsubj", "nsubjpass"})
 # Participles that describe a lasting state: "a town located in X" holds now, "a book written
@@ -46,37 +44,37 @@ def inflect_third(lemma: str) -> str:
     return lemma + ("es" if lemma.endswith(("s", "x", "z", "ch", "sh", "o")) else "s")
 
 
-def is_predicate(token: Token) -> bool:
+def is_predicate(token: Node) -> bool:
     """Return whether `token` heads a clause: a verb that is neither auxiliary nor modifier."""
-    if token.pos_ not in {"VERB", "AUX"}:
+    if token.pos not in {"VERB", "AUX"}:
         return False
-    return token.dep_ not in {"aux", "auxpass", "amod", "compound", "prep", "case", "det", "nmod"}
+    return token.dep not in {"aux", "auxpass", "amod", "compound", "prep", "case", "det", "nmod"}
 
 
-def is_copula(token: Token) -> bool:
-    return token.lemma_ == "be" and token.dep_ not in {"aux", "auxpass"}
+def is_copula(token: Node) -> bool:
+    return token.lemma == "be" and token.dep not in {"aux", "auxpass"}
 
 
-def read_group(verb: Token) -> VerbGroup:
+def read_group(verb: Node) -> VerbGroup:
     """Return the verb group of a predicate, taking auxiliaries over from a coordinated verb."""
     kids = list(verb.children)
-    aux = [c for c in kids if c.dep_ in {"aux", "auxpass"}]
-    negated = any(c.dep_ == "neg" or c.lower_ == "never" for c in kids)
+    aux = [c for c in kids if c.dep in {"aux", "auxpass"}]
+    negated = any(c.dep == "neg" or c.word == "never" for c in kids)
     lender = _find_lender(verb) if not aux else None
     if lender is not None:
-        aux = [c for c in lender.children if c.dep_ in {"aux", "auxpass"}]
-    modal = next((a.lower_ for a in aux if a.tag_ == "MD"), None)
+        aux = [c for c in lender.children if c.dep in {"aux", "auxpass"}]
+    modal = next((a.word for a in aux if a.tag == "MD"), None)
     modality = {"'ll": "will", "wo": "will", "ca": "can", "'d": "would"}.get(modal or "", modal)
-    own = [a for a in aux if a.tag_ not in {"MD", "TO"} and a.lemma_ != "do"]
-    particles = [c for c in kids if c.dep_ == "prt"]
-    passive = any(c.dep_ in {"auxpass", "nsubjpass"} for c in kids) or (
-        lender is not None and verb.tag_ == "VBN" and any(a.dep_ == "auxpass" for a in aux)
+    own = [a for a in aux if a.tag not in {"MD", "TO"} and a.lemma != "do"]
+    particles = [c for c in kids if c.dep == "prt"]
+    passive = any(c.dep in {"auxpass", "nsubjpass"} for c in kids) or (
+        lender is not None and verb.tag == "VBN" and any(a.dep == "auxpass" for a in aux)
     )
-    did = any(a.lower_ == "did" for a in aux)
-    words = [a.lower_ for a in own] + [verb.lower_]
+    did = any(a.word == "did" for a in aux)
+    words = [a.word for a in own] + [verb.word]
     if not own:
         words = [_word_bare_verb(verb, modal is not None or bool(aux), did)]
-        passive = passive or (verb.tag_ == "VBN" and verb.dep_ in {"acl", "advcl", "relcl"})
+        passive = passive or (verb.tag == "VBN" and verb.dep in {"acl", "advcl", "relcl"})
     words = [{"'s": "is", "'re": "are", "'ve": "have", "'m": "am"}.get(w, w) for w in words]
     if words[0] in {"be", "been", "being"}:
         words[0] = "is"
@@ -84,37 +82,37 @@ def read_group(verb: Token) -> VerbGroup:
         words[0] = "is"
     if words[0] == "were":
         words[0] = "was"
-    words += [p.lower_ for p in particles]
+    words += [p.word for p in particles]
     borrowed = lender is not None and bool(own)
     tokens = [t.i for t in [*([] if borrowed else own), verb, *particles]]
     return VerbGroup(" ".join(words), tuple(sorted(tokens)), negated, modality, passive)
 
 
-def _word_bare_verb(verb: Token, has_aux: bool, did: bool) -> str:
+def _word_bare_verb(verb: Node, has_aux: bool, did: bool) -> str:
     if did:
-        return f"did {verb.lemma_.lower()}"
-    if verb.tag_ == "VBN" and verb.dep_ in {"acl", "advcl", "relcl", "conj", "ROOT"}:
-        agent = any(c.dep_ == "agent" or c.lower_ == "by" for c in verb.children)
-        if verb.dep_ == "conj" and verb.head.tag_ != "VBN" and not agent:
-            return str(verb.lower_)
-        return f"{'is' if verb.lemma_.lower() in _STATIVE else 'was'} {verb.lower_}"
-    if verb.tag_ in {"VBG", "VB", "VBP"} or has_aux:
-        return inflect_third(verb.lemma_.lower())
-    return str(verb.lower_)
+        return f"did {verb.lemma.lower()}"
+    if verb.tag == "VBN" and verb.dep in {"acl", "advcl", "relcl", "conj", "ROOT"}:
+        agent = any(c.dep == "agent" or c.word == "by" for c in verb.children)
+        if verb.dep == "conj" and verb.head.tag != "VBN" and not agent:
+            return str(verb.word)
+        return f"{'is' if verb.lemma.lower() in _STATIVE else 'was'} {verb.word}"
+    if verb.tag in {"VBG", "VB", "VBP"} or has_aux:
+        return inflect_third(verb.lemma.lower())
+    return str(verb.word)
 
 
-def _find_lender(verb: Token) -> Token | None:
+def _find_lender(verb: Node) -> Node | None:
     """Return the verb whose auxiliaries a coordinated verb shares ("was built and opened")."""
     head, hops = verb, 0
-    while head.dep_ == "conj" and hops < 8 and not any(c.dep_ in SUBJECTS for c in head.children):
+    while head.dep == "conj" and hops < 8 and not any(c.dep in SUBJECTS for c in head.children):
         head, hops = head.head, hops + 1
-        if any(c.dep_ in {"aux", "auxpass"} for c in head.children):
-            same_form = head.tag_ == verb.tag_
+        if any(c.dep in {"aux", "auxpass"} for c in head.children):
+            same_form = head.tag == verb.tag
             return head if same_form else None
     return None
 
 
-def find_subjects(verb: Token) -> tuple[list[Token], str]:
+def find_subjects(verb: Node) -> tuple[list[Node], str]:
     """Return the subject tokens of a predicate and how they were reached.
 
     The way is "own", "shared" (coordination, control), "antecedent" (relative and participial
@@ -122,23 +120,23 @@ def find_subjects(verb: Token) -> tuple[list[Token], str]:
     """
     way, at = "own", verb
     for _ in range(8):
-        own = [c for c in at.children if c.dep_ in SUBJECTS]
+        own = [c for c in at.children if c.dep in SUBJECTS]
         if own:
-            if at.dep_ == "relcl" and own[0].tag_ in {"WDT", "WP"}:
+            if at.dep == "relcl" and own[0].tag in {"WDT", "WP"}:
                 return [at.head], "antecedent"
             return own, way
-        if at.dep_ == "acl" and at.tag_ in {"VBN", "VBG"} and at.head.pos_ not in {"VERB", "AUX"}:
+        if at.dep == "acl" and at.tag in {"VBN", "VBG"} and at.head.pos not in {"VERB", "AUX"}:
             return [at.head], "antecedent"
-        if at.dep_ == "relcl":
+        if at.dep == "relcl":
             return [at.head], "antecedent"
-        if at.dep_ in {"conj", "xcomp"} or (
-            at.dep_ == "advcl" and at.tag_ in {"VBN", "VBG"} and not _has_marker(at)
+        if at.dep in {"conj", "xcomp"} or (
+            at.dep == "advcl" and at.tag in {"VBN", "VBG"} and not _has_marker(at)
         ):
-            if at.dep_ == "xcomp":
-                controlled = [c for c in at.head.children if c.dep_ == "dobj"]
+            if at.dep == "xcomp":
+                controlled = [c for c in at.head.children if c.dep == "dobj"]
                 if controlled:
                     return controlled, "object_control"
-            if at.head.pos_ not in {"VERB", "AUX"}:
+            if at.head.pos not in {"VERB", "AUX"}:
                 break
             at, way = at.head, "shared"
             continue
@@ -146,5 +144,5 @@ def find_subjects(verb: Token) -> tuple[list[Token], str]:
     return [], "none"
 
 
-def _has_marker(verb: Token) -> bool:
-    return any(c.dep_ == "mark" for c in verb.children)
+def _has_marker(verb: Node) -> bool:
+    return any(c.dep == "mark" for c in verb.children)

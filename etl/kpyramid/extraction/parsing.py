@@ -1,0 +1,169 @@
+"""The parser's door: the only module that knows spaCy. Texts in, trees out."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from kpyramid.extraction.sentences import split_sentences
+from kpyramid.extraction.tree import Node, Tree
+from kpyramid.extraction.types import Span
+
+if TYPE_CHECKING:
+    from spacy.tokens import Doc
+
+_ATTRIBUTES: list[int | str] = [
+    *"ORTH LOWER LEMMA POS TAG DEP ENT_TYPE ENT_IOB IDX SPACY HEAD SENT_START".split()
+]
+_IOB = ("", "I", "O", "B")
+_BLANK = re.compile(r"\n[^\S\n]*\n\s*")
+_MAX_BLOCK = 10_000
+"""Characters parsed at once; the parser needs about 1 GB per million."""
+_BATCH = 64
+
+
+class Parser:
+    """An installed spaCy package with tagger, parser and NER, loaded on first use."""
+
+    def __init__(self, package: str) -> None:
+        self.package = package
+        self._pipeline: Any = None
+
+    def parse_all(self, texts: Iterable[str]) -> Iterator[Tree]:
+        """One tree per text, in order. Batches change the speed and no tensor, so no result."""
+        if self._pipeline is None:
+            import spacy
+
+            self._pipeline = spacy.load(self.package)
+        waiting: deque[tuple[str, int]] = deque()  # texts on the way, with their number of blocks
+
+        def cut() -> Iterator[tuple[str, int]]:
+            for text in texts:
+                blocks = list(_list_blocks(text))
+                waiting.append((text, len(blocks)))
+                for block in blocks:
+                    yield text[block.start : block.end], block.start
+
+        parsed = self._pipeline.pipe(cut(), as_tuples=True, batch_size=_BATCH)
+        docs: list[tuple[Doc, int]] = []
+        for doc, start in parsed:
+            yield from _release_empty(waiting)
+            docs.append((doc, start))
+            if len(docs) == waiting[0][1]:
+                yield build_tree(waiting.popleft()[0], docs)
+                docs = []
+        yield from _release_empty(waiting)
+
+
+def _release_empty(waiting: deque[tuple[str, int]]) -> Iterator[Tree]:
+    while waiting and waiting[0][1] == 0:
+        yield build_tree(waiting.popleft()[0], ())
+
+
+def _list_blocks(text: str) -> Iterator[Span]:
+    """The stretches between blank lines, long ones cut at sentence ends and words."""
+    start = 0
+    for gap in _BLANK.finditer(text + "\n\n"):
+        end = min(gap.start(), len(text))
+        yield from _cut_block(text, start, end)
+        start = gap.end()
+    yield from _cut_block(text, start, len(text))
+
+
+def _cut_block(text: str, start: int, end: int) -> Iterator[Span]:
+    while end - start > _MAX_BLOCK:
+        part = text[start : start + _MAX_BLOCK]
+        *_, last = split_sentences(part)  # begins within the part and may go on after it
+        cut = start + (last.start or part.rfind(" ") + 1 or _MAX_BLOCK)
+        yield Span(start, cut)
+        start = cut
+    if text[start:end].strip():
+        yield Span(start, end)
+
+
+def build_tree(text: str, docs: Iterable[tuple[Doc, int]]) -> Tree:
+    """The tree of `text` from parses of parts of it, each with the character it starts at."""
+    tree = Tree(text, [], [])
+    for doc, offset in docs:
+        _append_doc(tree, doc, offset)
+    return tree
+
+
+def _append_doc(tree: Tree, doc: Doc, offset: int) -> None:
+    first = len(tree.nodes)
+    strings = _strings(doc.vocab.strings)
+    heads: list[int] = []
+    for row in doc.to_array(_ATTRIBUTES).tolist():
+        orth, lower, lemma, pos, tag, dep, entity, iob, idx, space, head, start = row
+        i = first + len(heads)
+        if not heads or _signed(start) == 1:
+            tree.sentences.append((i, i))
+        heads.append(i + _signed(head))
+        node = Node(
+            tree,
+            i,
+            idx + offset,
+            strings[orth],
+            strings[lower],
+            strings[lemma],
+            strings[pos],
+            strings[tag],
+            strings[dep],
+            strings[entity],
+            _IOB[iob],
+            bool(space),
+            len(tree.sentences) - 1,
+        )
+        tree.nodes.append(node)
+        tree.sentences[-1] = (tree.sentences[-1][0], i + 1)
+    _link(tree.nodes, first, heads)
+
+
+def _link(nodes: list[Node], first: int, heads: list[int]) -> None:
+    for i, head in enumerate(heads, first):
+        node = nodes[i]
+        node.head = nodes[head]
+        node.left_edge = node.right_edge = node
+        if head != i:
+            nodes[head].children.append(node)
+    for i in range(
+        first, first + len(heads)
+    ):  # a leaf widens its ancestors as far as it sticks out
+        node = at = nodes[i]
+        while at.head is not at:
+            at = at.head
+            if at.left_edge.i > i:
+                at.left_edge = node
+            elif at.right_edge.i < i:
+                at.right_edge = node
+            else:
+                break
+
+
+class _Strings(dict[int, str]):
+    """The strings of a vocabulary, looked up once each."""
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+
+    def __missing__(self, key: int) -> str:
+        value = str(self._store[key]) if key else ""
+        self[key] = value
+        return value
+
+
+_known: dict[int, _Strings] = {}
+
+
+def _strings(store: Any) -> _Strings:
+    key = id(store)
+    if key not in _known or _known[key]._store is not store:
+        _known.clear()
+        _known[key] = _Strings(store)
+    return _known[key]
+
+
+def _signed(value: int) -> int:
+    return value - 2**64 if value >= 2**63 else value
