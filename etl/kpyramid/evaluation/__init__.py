@@ -1,0 +1,1 @@
+"""Measures of quality, each proven on the published output of another system."""
