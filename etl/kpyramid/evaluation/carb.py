@@ -9,6 +9,7 @@ most one gold tuple, the most precise pair first, and an extraction left over ha
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from kpyramid.errors import InputError
@@ -113,10 +114,7 @@ def score_extractions(
         return CarbScore(0.0, 0.0, 0.0, 0.0, 0.0, ())
     best_confidence, best = max(curve, key=lambda point: (point[1].f1, -point[0]))
     points = [(0.0, 1.0), *((tally.recall, tally.precision) for _, tally in curve)]
-    area = sum(
-        (right - left) * (low + high) / 2
-        for (left, low), (right, high) in zip(points, points[1:], strict=False)
-    )
+    area = sum((right - left) * (low + high) / 2 for (left, low), (right, high) in pairwise(points))
     return CarbScore(
         best.precision,
         best.recall,
