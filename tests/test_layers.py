@@ -27,6 +27,7 @@ LAYERS: dict[str, str] = {
     "settings": "errors keys",
     "embeddings": "errors",
     "extraction": "settings",
+    "evaluation": "embeddings errors extraction keys numerics",
     "ontology": "errors",
     "sources": "errors keys settings",
     "warehouse": "contracts errors keys",
