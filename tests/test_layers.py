@@ -27,13 +27,17 @@ LAYERS: dict[str, str] = {
     "settings": "errors keys",
     "embeddings": "errors",
     "extraction": "settings",
-    "evaluation": "embeddings errors extraction keys numerics",
+    "resolution": "embeddings errors extraction keys numerics",
+    "evaluation": "embeddings errors extraction keys numerics resolution",
     "ontology": "errors",
     "sources": "errors keys settings",
     "warehouse": "contracts errors keys",
     "identity": "declared errors keys",
     "fingerprints": "contracts identity keys pipeline settings",
-    "stages": "contracts embeddings extraction keys numerics ontology settings sources",
+    "extractions": "errors extraction identity",
+    "stages": (
+        "contracts embeddings extraction keys numerics ontology resolution settings sources"
+    ),
     "query": "contracts embeddings errors extraction identity keys ontology warehouse",
     "ports": "embeddings errors extraction fingerprints ontology pipeline settings warehouse",
     "runs": "errors settings warehouse",
@@ -45,7 +49,9 @@ LAYERS: dict[str, str] = {
     "report": "contracts errors pipeline runs warehouse",
     "build": "errors pipeline ports report runner runs settings warehouse",
     "console": "pipeline ports query runs",
-    "cli": "build console errors pipeline planning query report runner settings warehouse",
+    "cli": (
+        "build console errors extractions pipeline planning query report runner settings warehouse"
+    ),
     "__init__": "query",
     "__main__": "cli",
 }

@@ -317,6 +317,37 @@ def plan(
     _run(act, verbose=verbose)
 
 
+@app.command()
+def openie(
+    file: Annotated[
+        str, typer.Argument(help="Text in UTF-8, one sentence a line; - reads standard input.")
+    ],
+    settings: SettingsOption = None,
+    as_json: JsonOption = False,
+    verbose: VerboseOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Print the facts that each sentence states, one a line, so that any scorer can read them.
+
+    A line is: sentence, confidence, predicate, arg1, arg2 and so on, parted by tabs. arg1 is the
+    subject; objects, times and places follow in the order of the sentence. Tabs and line ends
+    within a field become a space. Lines that are not UTF-8 are left out and counted on stderr.
+    The input is streamed, so it may be of any length.
+
+    Example: echo 'Ada Lovelace wrote notes in 1843.' | kpyramid openie -
+    """
+
+    def act() -> None:
+        from kpyramid.extractions import print_extractions
+        from kpyramid.settings import load_settings
+
+        parser = load_settings(settings).extract.parser
+        out = typer.get_binary_stream("stdout")
+        print_extractions(file, out, parser, as_json=as_json, quiet=quiet)
+
+    _run(act, verbose=verbose)
+
+
 def _parse_shard(text: str | None) -> "Shard | None":
     from kpyramid.runner import Shard
 
@@ -338,6 +369,11 @@ def _run(act: Callable[[], None], *, verbose: bool) -> None:
         typer.secho("Error: ", fg="red", bold=True, nl=False, err=True)
         typer.echo(str(e), err=True)
         raise typer.Exit(e.exit_code) from e
+    except BrokenPipeError:
+        # The reader, such as `head`, has what it wanted. Python would complain once more when it
+        # flushes at exit, so what is left goes nowhere. 141 is what a shell reports of SIGPIPE.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(141) from None
     except OSError as e:
         typer.secho("Error: ", fg="red", bold=True, nl=False, err=True)
         typer.echo(f"{e}. What was finished is kept; mend it and run the command again.", err=True)
