@@ -91,6 +91,8 @@ def plant(statements: Iterable[Statement]) -> dict[str, pa.Table]:
                 "chunk_id": chunk_id,
                 "text": text,
                 "spans": [{"start": 0, "end": len(text)}],
+                "predicate": None,
+                "arguments": [],
                 "producer": "rules",
             }
         )

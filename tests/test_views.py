@@ -76,6 +76,8 @@ ROWS: Mapping[str, list[dict[str, object]]] = {
             "chunk_id": "chunk-1",
             "text": "The Vasa sank in 1628.",
             "spans": [{"start": VASA[0], "end": VASA[1]}],
+            "predicate": None,
+            "arguments": [],
             "producer": "rules",
         }
     ],

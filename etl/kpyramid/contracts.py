@@ -18,6 +18,9 @@ from kpyramid.keys import hash_bytes
 _STRICT = ConfigDict(extra="forbid")
 
 SPAN = pa.struct([pa.field("start", pa.int64()), pa.field("end", pa.int64())])
+ARGUMENT = pa.struct(
+    [pa.field("role", pa.string()), pa.field("text", pa.string()), pa.field("span", SPAN)]
+)
 _TYPES = {
     "string": pa.string(),
     "int64": pa.int64(),
@@ -27,6 +30,7 @@ _TYPES = {
     "map<string,string>": pa.map_(pa.string(), pa.string()),
     "span": SPAN,
     "list<span>": pa.list_(SPAN),
+    "list<argument>": pa.list_(ARGUMENT),
 }
 _VECTOR = "vector"
 

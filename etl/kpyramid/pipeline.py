@@ -25,7 +25,7 @@ class Function:
 
 FUNCTIONS: tuple[Function, ...] = (
     Function("splitter", 1, section="chunk"),
-    Function("extractor", 1, section="extract", resource="parser", libraries=("spacy",)),
+    Function("extractor", 2, section="extract", resource="parser", libraries=("spacy",)),
     Function(
         "embedder",
         1,
@@ -79,11 +79,11 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "extract",
-        version=1,
-        reads=("chunks",),
+        version=2,
+        reads=("documents", "chunks"),
         writes=("claims", "mentions", "raw_triples", "rejects"),
         ports=("extractor",),
-        shards=("chunks",),
+        shards=("documents",),
         accounts=("chunks.chunk_id", "raw_triples.chunk_id"),
     ),
     Stage(

@@ -3,16 +3,14 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-import pyarrow as pa
-
-from kpyramid.extraction.splitter import split_text
+from kpyramid.extraction.passages import cut_passages
 from kpyramid.fingerprints import fingerprint_stage, key_result
 from kpyramid.keys import JsonValue
 from kpyramid.pipeline import PIPELINE
 from kpyramid.ports import Silence, open_extractor, open_splitter
 from kpyramid.settings import Settings
 from kpyramid.sources.corpus import Corpus, list_corpus
-from kpyramid.stages import chunk, ingest
+from kpyramid.stages import ingest
 from kpyramid.warehouse.layout import Warehouse
 from kpyramid.warehouse.results import find_result
 
@@ -64,11 +62,8 @@ def plan_build(
 def _count_rows(corpus: Corpus, warehouse: Warehouse, settings: Settings) -> dict[str, int]:
     """Rows of the stages whose input follows from the corpus alone, and how many are cached."""
     documents = ingest.run(corpus=corpus.read_files(), settings=settings.ingest)["documents"]
-    texts = _distinct(documents)
-    chunks = chunk.run(
-        documents, splitter=lambda some: [split_text(text, settings.chunk) for text in some]
-    )["chunks"]
-    pieces = _distinct(chunks)
+    texts = sorted(set(documents["text"].to_pylist()))
+    passages = sorted({text[s.start : s.end] for text in texts for s in cut_passages(text)})
     splitter = open_splitter(warehouse, settings, Silence())
     extractor = open_extractor(warehouse, settings, 1, Silence())
     return {
@@ -76,10 +71,6 @@ def _count_rows(corpus: Corpus, warehouse: Warehouse, settings: Settings) -> dic
         "ingest cached": 0,
         "chunk": len(texts),
         "chunk cached": len(texts) - splitter.count_missing(texts),
-        "extract": len(pieces),
-        "extract cached": len(pieces) - extractor.count_missing(pieces),
+        "extract": len(passages),
+        "extract cached": len(passages) - extractor.count_missing(passages),
     }
-
-
-def _distinct(table: pa.Table) -> list[str]:
-    return sorted(set(table["text"].to_pylist()))

@@ -6,7 +6,7 @@ earlier crash can change it.
 
 import multiprocessing
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
@@ -31,6 +31,9 @@ _FLUSH_SECONDS = 2.0
 """At most this much work is lost in a crash; more often would make many small segments."""
 _FEW = 24
 """Texts below which starting worker processes costs more than it saves."""
+
+_BATCH_CHARACTERS = 20_000
+"""Characters that a worker process extracts at a time: a few seconds of work."""
 
 T = TypeVar("T")
 _EXTRACTION = TypeAdapter(Extraction)
@@ -164,12 +167,13 @@ def open_extractor(
             return
         if workers == 1 or len(texts) < _FEW:
             _load_extractor(parser)
-            yield from map(_extract, texts)
+            yield from _extract(texts)
             return
         context = multiprocessing.get_context("spawn")
         pool = ProcessPoolExecutor(workers, context, _load_extractor, (parser,))
         try:
-            yield from pool.map(_extract, texts, chunksize=4)
+            for payloads in pool.map(_extract_all, _make_batches(texts)):
+                yield from payloads
         except BrokenProcessPool as e:
             raise PyramidError(
                 "a worker process died while extracting, killed or out of memory. What was "
@@ -246,5 +250,23 @@ def _load_extractor(parser: str) -> None:
     _extractors[:] = [DependencyExtractor(parser)]
 
 
-def _extract(text: str) -> bytes:
-    return _EXTRACTION.dump_json(_extractors[0].extract(text))
+def _extract(texts: Iterable[str]) -> Iterator[bytes]:
+    return map(_EXTRACTION.dump_json, _extractors[0].extract_all(texts))
+
+
+def _extract_all(texts: Sequence[str]) -> list[bytes]:
+    return list(_extract(texts))
+
+
+def _make_batches(texts: Sequence[str]) -> Iterator[list[str]]:
+    """Lists of texts of about equal length, so that no worker waits long for another."""
+    batch: list[str] = []
+    size = 0
+    for text in texts:
+        batch.append(text)
+        size += len(text)
+        if size >= _BATCH_CHARACTERS:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch

@@ -1,6 +1,6 @@
 """What an extractor makes of one text; every offset is a character offset into that text."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -47,6 +47,9 @@ class Claim:
 
     text: str
     spans: tuple[Span, ...]
+    predicate: str | None = None
+    arguments: tuple[Argument, ...] = ()
+    """The n-ary fact that it states, subject first; empty where a clause is no such fact."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +103,6 @@ class Extraction:
 
 
 class Extractor(Protocol):
-    """A pure function from text to facts."""
+    """A pure function from text to facts, for many texts at a time."""
 
-    def extract(self, text: str) -> Extraction: ...
+    def extract_all(self, texts: Iterable[str]) -> Iterator[Extraction]: ...
