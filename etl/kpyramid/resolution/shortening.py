@@ -1,0 +1,148 @@
+"""How a name may be shortened, and which shortenings the language licenses."""
+
+from collections.abc import Iterator, Set
+from dataclasses import dataclass
+from typing import Literal
+
+from kpyramid.resolution.names import (
+    ENDINGS,
+    KIND_NOUNS,
+    LINKS,
+    PARTICLES,
+    PLACE_MODIFIERS,
+    TITLES,
+    WIVES,
+    Name,
+    is_distinctive,
+)
+
+PLACES = frozenset({"GPE", "LOC", "FAC"})
+
+UNKNOWN = "NOUN"
+"""The type of a mention that the entity recogniser does not know; any other type outvotes it."""
+
+_MAX_WORDS = 8
+"""Longer phrases are no names that anyone shortens."""
+
+How = Literal["frame", "front", "back", "middle", "initials", "acronym", "script"]
+"""What the short form leaves out: titles and endings, the first or last words, the words in the
+middle, all but the first letters; `script`: it is the same name in another script."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shortening:
+    """How a form follows from a fuller name, and the words that it leaves out."""
+
+    how: How
+    dropped: tuple[str, ...] = ()
+
+
+def list_short_forms(name: Name) -> Iterator[tuple[str, Shortening]]:
+    """The forms by which a shorter wording of the same name can be recognised."""
+    words, count = name.bare, len(name.bare)
+    if name.foreign or not words or len(name.words) > _MAX_WORDS:
+        return
+    yield _spell_key(name), Shortening("script")
+    yield " ".join(words), Shortening("frame")
+    for cut in range(1, count):
+        yield " ".join(words[cut:]), Shortening("front", words[:cut])
+        yield " ".join(words[:cut]), Shortening("back", words[cut:])
+    if count > 2:
+        yield f"{words[0]} {words[-1]}", Shortening("middle", words[1:-1])
+        letters = tuple(word[0] for word in words[1:-1])
+        if letters != words[1:-1]:
+            yield " ".join((words[0], *letters, words[-1])), Shortening("initials")
+            yield " ".join((words[0][0], *letters, words[-1])), Shortening("initials")
+    if count > 1 and len(words[0]) > 1:
+        yield f"{words[0][0]} {words[-1]}", Shortening("initials", words[1:-1])
+    for acronym in sorted(_spell_acronyms(name)):
+        yield acronym, Shortening("acronym")
+
+
+def list_sought_forms(name: Name) -> Iterator[str]:
+    """The forms under which fuller wordings of this name are filed."""
+    if name.foreign:
+        yield _spell_key(name)
+        return
+    yield " ".join(name.bare)
+    if name.shouted and len(name.words) == 1 and 2 <= len(name.key) <= _MAX_WORDS:
+        yield _mark_acronym(name.key)
+
+
+def is_possible(
+    short: Name, short_types: Set[str], full: Name, full_types: Set[str], by: Shortening
+) -> bool:
+    """The shorter wording can denote what the fuller one does: by words, case and types.
+
+    Never across a number, a small word that links two things, or a comma; for one place in
+    another's name; or for the wife of the man whose surname she shares.
+    """
+    agree = not short_types or not full_types or bool(short_types & full_types)
+    if by.how == "script":
+        return True
+    if by.how == "acronym":
+        return agree and full.proper and "PERSON" not in full_types
+    if not (short.proper and full.proper and agree):
+        return False
+    if by.how == "frame":
+        return short.words == short.bare or full.words == full.bare or len(short.bare) > 1
+    if _is_barred(short.bare, by.dropped) or short.words[-1] in ENDINGS:
+        return False
+    if by.how == "middle":
+        return "PERSON" in short_types & full_types
+    if by.how == "initials":
+        return (short_types | full_types) <= {"PERSON"}
+    if by.how == "back":
+        return _may_drop_the_end(short, short_types, full, full_types, by.dropped)
+    if full.after_comma or by.dropped[0] in PLACE_MODIFIERS or full_types & PLACES:
+        return False
+    return short.words[0] not in WIVES or full.words[0] in WIVES
+
+
+def is_safe(short: Name, full: Name, by: Shortening) -> bool:
+    """The wordings denote one entity wherever they stand, if nothing else fits."""
+    if by.how in {"frame", "script"}:
+        return len(short.bare) > 1 or (short.words == short.bare and full.words[-1:] != full.bare)
+    return by.how == "middle" and all(len(word) == 1 for word in by.dropped)
+
+
+def is_local(by: Shortening, full_types: Set[str]) -> bool:
+    """The short form is one for the space of a document only: a first name."""
+    return by.how == "back" and "PERSON" in full_types
+
+
+def _is_barred(kept: tuple[str, ...], dropped: tuple[str, ...]) -> bool:
+    return (
+        any(is_distinctive(word) or (word in LINKS and word not in PARTICLES) for word in dropped)
+        or kept[0] in LINKS
+        or kept[-1] in LINKS
+        or kept[-1] in PARTICLES
+        or all(word in TITLES or is_distinctive(word) for word in kept)
+    )
+
+
+def _may_drop_the_end(
+    short: Name, short_types: Set[str], full: Name, full_types: Set[str], dropped: tuple[str, ...]
+) -> bool:
+    """The region after a place's comma; the surname; nouns that only tell the kind."""
+    if full.after_comma and full.after_comma == len(dropped):
+        return (short_types | full_types) <= PLACES
+    if "PERSON" in full_types:
+        return "PERSON" in short_types and len(short.words) == 1
+    return bool(short_types & full_types) and all(word in KIND_NOUNS for word in dropped)
+
+
+def _spell_key(name: Name) -> str:
+    return "=" + "".join(name.words)
+
+
+def _spell_acronyms(name: Name) -> set[str]:
+    """First letters, with and without those of small words; two words at the least."""
+    small = LINKS | PARTICLES
+    content = [word for word in name.bare if word not in small]
+    spelt = {"".join(word[0] for word in part) for part in (content, name.bare)}
+    return {_mark_acronym(letters) for letters in spelt if len(content) > 1}
+
+
+def _mark_acronym(letters: str) -> str:
+    return "@" + letters
