@@ -1,0 +1,310 @@
+"""MINE: the share of an essay's facts that can be deduced from what its graph offers about them.
+
+Essays, facts, graphs and GPT-4's verdicts are those of KGGen (Mo et al. 2025), with their
+retrieval: the eight nodes nearest to the fact and two steps from each (`evaluation/mine.py`).
+GPT-4 is replaced by an offline judge learnt from its verdicts on half the essays
+(`evaluation/judge.py`); `judge_agreement`, `judge_kappa` and `majority_rate` are of the other half.
+No essay is scored by a judge that learnt from it: two judges learn from one half each and score
+the other. `score` is ours on all essays, `score_common` ours on the essays that all published
+systems cover, and `published` is every system on those under the same judges. `gpt4` are the
+recorded scores, `context_overlap` is how far our retrieval on the published graphs gives the
+recorded contexts. `--reproduce` leaves our own graphs out.
+"""
+
+import argparse
+import importlib
+import json
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kpyramid.embeddings.onnx import OnnxEmbedder
+from kpyramid.embeddings.port import Embedder, Matrix
+from kpyramid.evaluation.agreement import measure_agreement, measure_kappa, measure_majority
+from kpyramid.evaluation.judge import Floats, Judge, measure_support
+from kpyramid.evaluation.mine import Graph, Triple, measure_overlap, read_context
+from kpyramid.fingerprints import identify_resource
+from kpyramid.pipeline import PIPELINE
+from kpyramid.ports import Silence, open_ports
+from kpyramid.settings import Settings
+from kpyramid.sources.corpus import list_corpus
+from kpyramid.warehouse.layout import Warehouse
+
+FOLDER = "mine_public"
+OURS = "kpyramid"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """GPT-4's answer for one fact and the context it was shown."""
+
+    system: str
+    essay: int
+    fact: str
+    context: str
+    found: bool
+
+
+@dataclass(slots=True)
+class Data:
+    """Essays by id, their facts, the published graphs by system and essay, and the verdicts."""
+
+    texts: dict[int, str] = field(default_factory=dict)
+    facts: dict[int, list[str]] = field(default_factory=dict)
+    graphs: dict[tuple[str, int], list[Triple]] = field(default_factory=dict)
+    verdicts: list[Verdict] = field(default_factory=list)
+
+    def list_systems(self) -> list[str]:
+        """The published systems."""
+        return sorted({verdict.system for verdict in self.verdicts})
+
+    def list_common(self) -> list[int]:
+        """The essays on which every published system has verdicts."""
+        covered = [
+            {v.essay for v in self.verdicts if v.system == system} for system in self.list_systems()
+        ]
+        return sorted(set.intersection(*covered))
+
+    def find_half(self, essay: int) -> int:
+        """0 or 1: every other essay, in the order of their ids."""
+        return sorted(self.texts).index(essay) % 2
+
+
+class Memory:
+    """An embedder that reads each text once."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.name = embedder.name
+        self._embedder = embedder
+        self._vectors: dict[str, Matrix] = {}
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """See `Embedder.embed`."""
+        missing = sorted(set(texts) - set(self._vectors))
+        self._vectors.update(zip(missing, self._embedder.embed(missing), strict=True))
+        rows = [self._vectors[text] for text in texts]
+        return np.stack(rows) if rows else np.zeros((0, 0), dtype=np.float32)
+
+
+def read_data(folder: Path, limit: int | None) -> Data:
+    """All rows below a folder, told apart by their fields; of the first `limit` essays."""
+    rows = [
+        json.loads(line)
+        for path in sorted(folder.glob("*.jsonl"))
+        for line in path.read_text("utf-8").splitlines()
+    ]
+    kept = set(sorted(row["id"] for row in rows if "facts" in row)[:limit])
+    data = Data()
+    for row in rows:
+        if row.get("essay", row.get("id")) not in kept:
+            continue
+        if "facts" in row:
+            data.texts[row["id"]] = row["text"]
+            data.facts[row["id"]] = row["facts"]
+        elif "relations" in row:
+            triples = [Triple(*relation) for relation in row["relations"]]
+            data.graphs[row["system"], row["essay"]] = triples
+        elif "gpt4_verdict" in row:
+            words = row["system"], row["essay"], row["fact"], row["retrieved_context"]
+            data.verdicts.append(Verdict(*words, found=bool(row["gpt4_verdict"])))
+    return data
+
+
+def build_graphs(texts: Mapping[int, str]) -> dict[int, list[Triple]]:
+    """Our own triples per essay: the stages up to resolve, resolve on each essay alone."""
+    settings = Settings()
+    with tempfile.TemporaryDirectory() as name:
+        corpus = Path(name) / "corpus"
+        corpus.mkdir()
+        for essay, text in texts.items():
+            (corpus / f"{essay}.txt").write_text(text, "utf-8")
+        warehouse = Warehouse(Path(name) / "warehouse")
+        tables: dict[str, pa.Table] = {}
+        for stage in PIPELINE:
+            ports = open_ports(warehouse, settings, stage, 1, Silence())
+            if "corpus" in stage.ports:
+                ports.calls["corpus"] = list_corpus(corpus).read_files()
+            run = importlib.import_module(f"kpyramid.stages.{stage.name}").run
+            if stage.name == "resolve":
+                return {
+                    int(Path(source).stem): _name_triples(
+                        run(*(_select(tables, t, document) for t in stage.reads), **ports.calls)
+                    )
+                    for document, source in zip(
+                        tables["documents"]["document_id"].to_pylist(),
+                        tables["documents"]["source"].to_pylist(),
+                        strict=True,
+                    )
+                }
+            tables |= run(*(tables[table] for table in stage.reads), **ports.calls)
+    raise AssertionError("the pipeline has no stage resolve")
+
+
+def _select(tables: Mapping[str, pa.Table], name: str, document: str) -> pa.Table:
+    """The rows of a table that belong to one document."""
+    table = tables[name]
+    if "document_id" in table.column_names:
+        return table.filter(pc.equal(table["document_id"], document))
+    chunks = _select(tables, "chunks", document)["chunk_id"]
+    return table.filter(pc.is_in(table["chunk_id"], value_set=chunks.combine_chunks()))
+
+
+def _name_triples(made: Mapping[str, pa.Table]) -> list[Triple]:
+    """The triples in words, the surest last: a pair of nodes keeps the last one given."""
+    entities = {row["entity_id"]: row["name"] for row in made["entities"].to_pylist()}
+    relations = {row["relation_id"]: row["name"] for row in made["relations"].to_pylist()}
+    rows = sorted(made["triples"].to_pylist(), key=lambda r: (r["confidence"], r["triple_id"]))
+    return [
+        Triple(
+            entities[row["head_id"]],
+            relations[row["relation_id"]],
+            row["literal"] if row["tail_id"] is None else entities[row["tail_id"]],
+        )
+        for row in rows
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The recorded verdicts and, beside them, those of judges that never saw the essay."""
+
+    judges: tuple[Judge, Judge]
+    decided: list[bool]
+
+
+def judge_recorded(data: Data, embedder: Embedder) -> Judged:
+    """Learns a judge from either half's verdicts and lets it decide the other's."""
+    signs = np.stack(
+        [
+            measure_support(
+                v.fact, read_context(v.context, data.graphs[v.system, v.essay]), embedder
+            )
+            for v in data.verdicts
+        ]
+    )
+    half = np.array([data.find_half(v.essay) for v in data.verdicts])
+    found = np.array([v.found for v in data.verdicts])
+    judges = Judge(signs[half == 0], found[half == 0]), Judge(signs[half == 1], found[half == 1])
+    decided = np.where(half == 1, judges[0].decide(signs), judges[1].decide(signs))
+    return Judged(judges, [bool(verdict) for verdict in decided])
+
+
+def judge_graphs(
+    data: Data, graphs: Mapping[int, Sequence[Triple]], judged: Judged, embedder: Embedder
+) -> dict[int, list[bool]]:
+    """Which facts of each essay the judge that never saw it finds in our graph."""
+    found = {}
+    for essay, triples in sorted(graphs.items()):
+        graph = Graph(triples, embedder)
+        signs: Floats = np.stack(
+            [
+                measure_support(fact, graph.retrieve(embedder.embed([fact])[0]), embedder)
+                for fact in data.facts[essay]
+            ]
+        )
+        found[essay] = judged.judges[1 - data.find_half(essay)].decide(signs)
+    return found
+
+
+def compare_judges(data: Data, judged: Judged) -> dict[str, Any]:
+    """Agreement with GPT-4 on the half that did not teach, and system by system on either."""
+    common = set(data.list_common())
+    rows = list(zip(data.verdicts, judged.decided, strict=True))
+    held_out = [(v.found, verdict) for v, verdict in rows if data.find_half(v.essay) == 1]
+    figures: dict[str, Any] = {
+        "judge_agreement": measure_agreement(*zip(*held_out, strict=True)),
+        "judge_kappa": measure_kappa(*zip(*held_out, strict=True)),
+        "majority_rate": measure_majority([found for found, _ in held_out]),
+        "crossfit_agreement": measure_agreement([v.found for v, _ in rows], judged.decided),
+        "crossfit_kappa": measure_kappa([v.found for v, _ in rows], judged.decided),
+    }
+    by_system: dict[str, Any] = {}
+    for system in data.list_systems():
+        mine = [(v, verdict) for v, verdict in rows if v.system == system]
+        held = [(v.found, verdict) for v, verdict in mine if data.find_half(v.essay) == 1]
+        shared = [(v.found, verdict) for v, verdict in mine if v.essay in common]
+        by_system[system] = {
+            "gpt4": np.mean([v.found for v, _ in mine]),
+            "gpt4_common": np.mean([found for found, _ in shared]),
+            "judge_common": np.mean([verdict for _, verdict in shared]),
+            "gpt4_held_out": np.mean([found for found, _ in held]),
+            "judge_held_out": np.mean([verdict for _, verdict in held]),
+            "agreement": measure_agreement(*zip(*held, strict=True)),
+            "kappa": measure_kappa(*zip(*held, strict=True)),
+        }
+    figures["published"] = {name: row["judge_common"] for name, row in by_system.items()}
+    figures["gpt4"] = {name: row["gpt4"] for name, row in by_system.items()}
+    figures["gpt4_common"] = {name: row["gpt4_common"] for name, row in by_system.items()}
+    figures["judge_by_system"] = by_system
+    return figures
+
+
+def measure_contexts(data: Data, embedder: Embedder) -> dict[str, float]:
+    """Per system, how far our retrieval and the recorded one agree (mean Jaccard)."""
+    graphs = {key: Graph(triples, embedder) for key, triples in sorted(data.graphs.items())}
+    overlaps: dict[str, list[float]] = {}
+    for v in data.verdicts:
+        recorded = read_context(v.context, data.graphs[v.system, v.essay])
+        ours = graphs[v.system, v.essay].retrieve(embedder.embed([v.fact])[0])
+        overlaps.setdefault(v.system, []).append(measure_overlap(recorded, ours))
+    return {system: float(np.mean(values)) for system, values in sorted(overlaps.items())}
+
+
+def measure(data: Data, embedder: Embedder, reproduce: bool) -> dict[str, Any]:
+    """All figures."""
+    judged = judge_recorded(data, embedder)
+    figures = compare_judges(data, judged)
+    if reproduce:
+        return figures | {"context_overlap": measure_contexts(data, embedder)}
+    graphs = build_graphs(data.texts)
+    found = judge_graphs(data, graphs, judged, embedder)
+    common = data.list_common()
+    ours = {
+        "score": np.mean([verdict for essay in found for verdict in found[essay]]),
+        "score_common": np.mean([verdict for essay in common for verdict in found[essay]]),
+        "triples_per_essay": np.mean([len(triples) for triples in graphs.values()]),
+    }
+    return ours | figures
+
+
+def open_embedder() -> Memory:
+    """The project's own embedding model."""
+    model = identify_resource("embedding", Settings())
+    files = model.files
+    return Memory(OnnxEmbedder(model.name, files["model.onnx"], files["tokenizer.json"]))
+
+
+def round_figures(figures: Any) -> Any:
+    """The same with three decimals."""
+    if isinstance(figures, dict):
+        return {name: round_figures(value) for name, value in figures.items()}
+    return round(float(figures), 3)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    default = Path(os.environ.get("KPYRAMID_BENCH", ".")) / FOLDER
+    parser.add_argument("--data", type=Path, default=default, help=f"a folder like {FOLDER}")
+    parser.add_argument("--limit", type=int, help="the first N essays only")
+    parser.add_argument("--seed", type=int, default=0, help="unused: nothing is drawn")
+    parser.add_argument("--reproduce", action="store_true", help="the published graphs only")
+    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    options = parser.parse_args()
+    data = read_data(options.data, options.limit)
+    figures = round_figures(measure(data, open_embedder(), options.reproduce))
+    if options.json:
+        print(json.dumps(figures))
+    else:
+        for name, value in figures.items():
+            print(f"{name:22} {value}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,177 @@
+"""An offline judge: can a fact be deduced from a list of triples?
+
+It stands in for GPT-4 in MINE and is calibrated on GPT-4's recorded verdicts: a regularised
+logistic model over signs of entailment. No sign counts triples or words of the context, and no
+sign can fall by leaving words out or rise by adding triples that have nothing to do with the fact.
+"""
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kpyramid.embeddings.port import Embedder
+from kpyramid.evaluation.mine import Triple
+from kpyramid.extraction.normal import lemmatise
+
+Floats = npt.NDArray[np.float64]
+
+FEATURES = (
+    "similarity",  # cosine of the fact and its three nearest triples read together
+    "words",  # share of the fact's content words, by lemma, in the best chain of three triples
+    "meaning",  # the same, where a word near in meaning counts in part
+    "weakest_word",  # 1 when that chain holds every content word
+    "beginning",  # meaning covered in the first third of the words: mostly the subject
+    "ending",  # in the last third: mostly what is said of it
+    "numbers",  # 1 when the context holds every number of the fact; 1 without numbers
+    "names",  # share of the fact's names in the context; 1 without names
+)
+"""Negation is no sign: fact and triples differ in it in 2 % of the recorded cases, and GPT-4 found
+half of those facts; the graph keeps what is denied out of its triples anyway."""
+
+_CHAIN = 3
+_NEAREST = 3
+_WORD = re.compile(r"\d+(?:[.,]\d+)+|[^\W_]+")
+_NAME = re.compile(r"(?<=[a-z,] )[A-Z][\w'-]*")
+"""A capital inside a sentence; the first word has one anyway."""
+_EMPTY = frozenset(
+    (
+        "a an the of in on at to from by with for as into onto over under about through during "
+        "between among and or but nor so yet if then than that this these those it its they them "
+        "their there here he she his her him we our us you your i who whom whose which what when "
+        "where while how why be am is are was were been being do does did done have has had "
+        "having can could may might will would shall should must not no n't t s also often "
+        "usually typically generally such more most some many various several each every other "
+        "another both all any only very own"
+    ).split()
+)
+_UNRELATED, _EQUAL = 0.3, 0.8
+"""Cosines of single words: chance pairs lie below the first, inflections above the second."""
+_NEAR = 0.9
+"""The most that nearness in meaning counts: a synonym is a little less than the word."""
+
+
+def measure_support(fact: str, context: Sequence[Triple], embedder: Embedder) -> Floats:
+    """The signs that the context states the fact, in the order of `FEATURES`."""
+    triples = sorted(set(context))
+    words = list_words(fact)
+    if not triples or not words:
+        return np.zeros(len(FEATURES))
+    sentences = [triple.sentence for triple in triples]
+    vector = embedder.embed([fact])[0]
+    near = embedder.embed(sentences) @ vector
+    nearest = np.argsort(-near, kind="stable")[:_NEAREST]
+    together = embedder.embed([" ".join(sentences[at] for at in nearest)])[0] @ vector
+    exact, meaning = _cover_words(words, [list_words(text) for text in sentences], embedder)
+    chain = exact[_chain_triples(triples, exact, near)].max(axis=0)
+    third = max(1, len(words) // 3)
+    in_context = exact.max(axis=0)
+    numbers = [at for at, word in enumerate(words) if word[0].isdigit()]
+    names = [at for at, word in enumerate(words) if word in _list_names(fact)]
+    return np.array(
+        [
+            together,
+            chain.mean(),
+            meaning[_chain_triples(triples, meaning, near)].max(axis=0).mean(),
+            chain.min(),
+            meaning[:, :third].max(axis=0).mean(),
+            meaning[:, -third:].max(axis=0).mean(),
+            in_context[numbers].min() if numbers else 1.0,
+            in_context[names].mean() if names else 1.0,
+        ]
+    )
+
+
+@lru_cache(maxsize=200_000)
+def list_words(text: str) -> tuple[str, ...]:
+    """The lemmas of the content words, each once, in order; numbers stay as they are."""
+    lemmas = (lemmatise(word) for word in _WORD.findall(text.lower()) if word not in _EMPTY)
+    return tuple(dict.fromkeys(lemma for lemma in lemmas if lemma not in _EMPTY))
+
+
+class Judge:
+    """A verdict for a row of signs, learnt from verdicts."""
+
+    def __init__(self, signs: Floats, verdicts: Sequence[bool]) -> None:
+        """Learns from signs of shape (verdicts, FEATURES)."""
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+
+        known = signs.any(axis=1)  # an empty context is decided without a model
+        self._model: Any = make_pipeline(StandardScaler(), LogisticRegression(C=1.0, max_iter=1000))
+        self._model.fit(signs[known], np.asarray(verdicts)[known])
+
+    def estimate(self, signs: Floats) -> Floats:
+        """The probability that GPT-4 would find the fact, one per row; 0 for an empty context."""
+        chances = np.asarray(self._model.predict_proba(signs)[:, 1], dtype=np.float64)
+        return np.where(signs.any(axis=1), chances, 0.0)
+
+    def decide(self, signs: Floats) -> list[bool]:
+        """Whether the fact is found, one per row."""
+        return [bool(chance >= 0.5) for chance in self.estimate(signs)]
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """What one standard deviation of each sign adds to the log odds."""
+        return dict(zip(FEATURES, map(float, self._model[-1].coef_[0]), strict=True))
+
+
+def _cover_words(
+    words: Sequence[str], triples: Sequence[Sequence[str]], embedder: Embedder
+) -> tuple[Floats, Floats]:
+    """How far each triple holds each word of the fact, by lemma and by meaning, in [0, 1]."""
+    vocabulary = sorted({word for triple in triples for word in triple})
+    place = {word: at for at, word in enumerate(vocabulary)}
+    exact = np.array(
+        [[float(_share_stem(word, other)) for other in vocabulary] for word in words]
+    ).reshape(len(words), len(vocabulary))
+    cosine = embedder.embed(words) @ embedder.embed(vocabulary).T if vocabulary else exact
+    scaled = np.clip((cosine - _UNRELATED) / (_EQUAL - _UNRELATED), 0.0, _NEAR)
+    meaning = np.maximum(exact, scaled)
+    rows = [[place[word] for word in triple] for triple in triples]
+    nothing = np.zeros(len(words))
+    return (
+        np.stack([exact[:, row].max(axis=1) if row else nothing for row in rows]),
+        np.stack([meaning[:, row].max(axis=1) if row else nothing for row in rows]),
+    )
+
+
+@lru_cache(maxsize=500_000)
+def _share_stem(one: str, other: str) -> bool:
+    """Whether two lemmas are one word or a derivation of it: transform, transformation."""
+    if one == other or one[0].isdigit() or other[0].isdigit():
+        return one == other
+    shared = next(
+        (at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b),
+        min(len(one), len(other)),
+    )
+    shorter, longer = sorted((len(one), len(other)))
+    return shared >= 4 and shared >= shorter - 2 and shared >= 0.55 * longer
+
+
+def _chain_triples(triples: Sequence[Triple], covered: Floats, near: Floats) -> list[int]:
+    """The triples that together cover most, each sharing a node with an earlier one."""
+    chain: list[int] = []
+    total = np.zeros(covered.shape[1])
+    nodes: set[str] = set()
+    while len(chain) < min(_CHAIN, len(triples)):
+        choice = [
+            at
+            for at, triple in enumerate(triples)
+            if at not in chain and (not nodes or {triple.head.lower(), triple.tail.lower()} & nodes)
+        ]
+        if not choice:
+            break
+        best = max(choice, key=lambda at: (np.maximum(total, covered[at]).mean(), near[at], -at))
+        chain.append(best)
+        total = np.maximum(total, covered[best])
+        nodes |= {triples[best].head.lower(), triples[best].tail.lower()} - {""}
+    return chain
+
+
+def _list_names(fact: str) -> set[str]:
+    return {word for name in _NAME.findall(fact) for word in list_words(name)}
