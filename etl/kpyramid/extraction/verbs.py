@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kpyramid.extraction.tree import Node
@@ -15,6 +16,7 @@ _STATIVE = frozenset(
         "title devote compose spell headquarter associate dedicate consider populate inhabit"
     ).split()
 )
+_FULL_MODALS = {"'ll": "will", "wo": "will", "ca": "can", "'d": "would", "sha": "shall"}
 _IRREGULAR_THIRD = {"have": "has", "be": "is", "do": "does", "go": "goes"}
 REPORTING = frozenset(
     (
@@ -55,6 +57,14 @@ def is_copula(token: Node) -> bool:
     return token.lemma == "be" and token.dep not in {"aux", "auxpass"}
 
 
+def read_modal(kids: Mapping[str, list[Node]]) -> str | None:
+    """The modal verb among the auxiliaries, in full."""
+    for node in kids.get("aux", ()):
+        if node.tag == "MD":
+            return _FULL_MODALS.get(node.word, node.word)
+    return None
+
+
 def read_group(verb: Node) -> VerbGroup:
     """Return the verb group of a predicate, taking auxiliaries over from a coordinated verb."""
     kids = list(verb.children)
@@ -64,7 +74,7 @@ def read_group(verb: Node) -> VerbGroup:
     if lender is not None:
         aux = [c for c in lender.children if c.dep in {"aux", "auxpass"}]
     modal = next((a.word for a in aux if a.tag == "MD"), None)
-    modality = {"'ll": "will", "wo": "will", "ca": "can", "'d": "would"}.get(modal or "", modal)
+    modality = _FULL_MODALS.get(modal or "", modal)
     own = [a for a in aux if a.tag not in {"MD", "TO"} and a.lemma != "do"]
     particles = [c for c in kids if c.dep == "prt"]
     passive = any(c.dep in {"auxpass", "nsubjpass"} for c in kids) or (

@@ -1,0 +1,320 @@
+"""Clauses of a dependency parse: who does what to whom, how, when and where, as tokens.
+
+The one place where a clause is read. Propositions word it as it stands; the binary facts of the
+graph are projections of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from kpyramid.extraction.tree import Node, Tree
+from kpyramid.extraction.verbs import is_predicate
+
+OBJECTS = frozenset({"dobj", "oprd", "attr"})
+RELATIVES = frozenset({"WDT", "WP", "WRB", "WP$"})
+TIMES = frozenset({"DATE", "TIME"})
+_VERBAL = frozenset({"VERB", "AUX"})
+_AUXILIARIES = ("aux", "auxpass")
+_SUBJECTS = ("nsubj", "nsubjpass", "csubj", "csubjpass")
+_PREPOSITIONS = frozenset({"prep", "agent", "dative"})
+_SHARING = frozenset({"conj", "xcomp", "advcl", "pcomp", "ccomp"})
+_MAX_HOPS = 12
+"""Steps up the tree before a search gives up, so that malformed parses end."""
+_PREPOSITION_NOUNS = frozenset("behalf front favor favour support charge terms addition".split())
+"""Nouns that belong to the prepositions around them: "on behalf of", "in front of"."""
+_CONSTRUCTIONS = {
+    "conj": "conjunct",
+    "relcl": "relative",
+    "acl": "infinitive",
+    "advcl": "adverbial",
+    "ccomp": "complement",
+    "csubj": "complement",
+    "xcomp": "infinitive",
+    "pcomp": "infinitive",
+}
+
+Kids = dict[str, list[Node]]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """An argument or circumstance of a clause.
+
+    `role` is object, attribute, quality, receiver, clause, purpose, circumstance, time, manner,
+    adverb or preposition. `root` heads it; `link` are the words that lead to it (prepositions,
+    conjunctions). `gap` is where it belongs when it stands elsewhere, as a relative clause's
+    antecedent does.
+    """
+
+    role: str
+    root: Node
+    link: tuple[Node, ...] = ()
+    gap: Node | None = None
+
+    @property
+    def place(self) -> int:
+        """The token by which the parts of a clause are ordered."""
+        if self.link:
+            return self.link[0].i
+        return self.gap.i if self.gap is not None else self.root.left_edge.i
+
+
+@dataclass(slots=True, eq=False)
+class Frame:
+    """A clause.
+
+    `way` says where the subjects stand: "own", "shared" (coordination, control, participles),
+    "antecedent" (relative and participial clauses), "object_control", "existential" ("there is a
+    house") or "none". `clause` is the relative or participial clause the verb belongs to. `chain` are the predicates above that merge
+    with the verb, outermost first: "wants" in "wants to buy". `lender` is the coordinated verb
+    whose auxiliaries are shared.
+    """
+
+    verb: Node
+    kids: Kids
+    construction: str
+    subjects: list[Node]
+    way: str
+    chain: list[Node] = field(default_factory=list)
+    lender: Node | None = None
+    clause: Node | None = None
+    parts: list[Part] = field(default_factory=list)
+
+    @property
+    def top(self) -> Node:
+        """The outermost predicate."""
+        return self.chain[0] if self.chain else self.verb
+
+
+def group_kids(node: Node) -> Kids:
+    """The children by dependency label, in text order."""
+    kids: Kids = {}
+    for child in node.children:
+        kids.setdefault(child.dep, []).append(child)
+    return kids
+
+
+def read_frames(tree: Tree) -> dict[int, Frame]:
+    """The clauses of a tree by the token of their verb, in text order."""
+    verbs = [node for node in tree.nodes if is_predicate(node)]
+    known = {verb.i: group_kids(verb) for verb in verbs}
+    frames: dict[int, Frame] = {}
+    for verb in verbs:
+        subjects, way = _find_subjects(verb, known)
+        frame = Frame(verb, known[verb.i], _name_construction(verb), subjects, way)
+        frame.chain = _list_chain(verb, known)
+        frame.lender = _find_lender(frame.top, known)
+        frame.clause = _find_noun_clause(frame.top)
+        frame.parts = sorted(_list_parts(frame, known), key=lambda part: part.place)
+        frames[verb.i] = frame
+    return frames
+
+
+def _name_construction(verb: Node) -> str:
+    if verb.tag in {"VBN", "VBG"} and verb.dep in {"advcl", "acl", "pcomp"}:
+        return "participle"
+    return _CONSTRUCTIONS.get(verb.dep, "main")
+
+
+def _list_own_subjects(kids: Kids) -> list[Node]:
+    return [node for dep in _SUBJECTS for node in kids.get(dep, ())]
+
+
+def _find_subjects(verb: Node, known: dict[int, Kids]) -> tuple[list[Node], str]:
+    way, at = "own", verb
+    for _ in range(_MAX_HOPS):
+        kids = known.get(at.i)
+        if kids is None:
+            break
+        own = _list_own_subjects(kids)
+        if own:
+            if at.dep == "relcl" and own[0].tag in RELATIVES and at.head.pos not in _VERBAL:
+                return [at.head], "antecedent"
+            if own[0].tag == "WP" and (focus := _find_focus(at, known)) is not None:
+                return [focus], "antecedent"
+            return own, way
+        if "expl" in kids and (there := kids.get("attr") or kids.get("dobj")):
+            return there[:1], "existential"
+        head = at.head
+        if head is at:
+            break
+        if at.dep == "relcl" or (at.dep == "acl" and at.tag in {"VBN", "VBG"}):
+            if head.pos not in _VERBAL:
+                return [head], "antecedent"
+        elif at.dep == "xcomp" and (controlled := known.get(head.i, {}).get("dobj")):
+            return controlled, "object_control"
+        elif at.dep not in _SHARING or not _is_subjectless(at):
+            break
+        if head.pos in {"ADP", "ADJ", "ADV", "SCONJ"}:
+            head = head.head  # "able to go", "by going"
+        at, way = head, "shared"
+    return [], "none"
+
+
+def _find_focus(clause: Node, known: dict[int, Kids]) -> Node | None:
+    """Anna in "it was Anna who won", where the parser takes the clause for a complement."""
+    kids = known.get(clause.head.i, {})
+    if clause.dep != "ccomp" or clause.head.lemma != "be" or "attr" not in kids:
+        return None
+    return kids["attr"][0] if kids["attr"][0].i < clause.i else None
+
+
+def _is_subjectless(verb: Node) -> bool:
+    """Whether the form goes without a subject: conjuncts do, and what is not finite."""
+    if verb.dep in {"advcl", "ccomp"}:
+        return verb.tag in {"VB", "VBG", "VBN"}
+    return True
+
+
+def _list_chain(verb: Node, known: dict[int, Kids]) -> list[Node]:
+    """The predicates above that say how the verb comes about: begin, want, be able."""
+    chain: list[Node] = []
+    at = verb
+    for _ in range(_MAX_HOPS):
+        head = at.head
+        if _list_own_subjects(known[at.i]):
+            break
+        if at.dep == "conj" and head.dep == "xcomp" and at.tag == head.tag and head.i in known:
+            at = head
+            continue
+        if at.dep != "xcomp" or head is at:
+            break
+        if head.dep == "acomp":
+            head = head.head
+        if head.i not in known or not OBJECTS.isdisjoint(known[head.i]):
+            break
+        chain.append(head)
+        at = head
+    return chain[::-1]
+
+
+def _find_lender(verb: Node, known: dict[int, Kids]) -> Node | None:
+    """The verb whose auxiliaries a coordinated verb shares ("was built and opened")."""
+    at = verb
+    for _ in range(_MAX_HOPS):
+        kids = known[at.i]
+        if any(dep in kids for dep in _AUXILIARIES):
+            return at if at is not verb else None
+        head = at.head
+        if at.dep != "conj" or head.tag != verb.tag or head.i not in known:
+            return None
+        if _list_own_subjects(kids):
+            return None
+        at = head
+    return None
+
+
+def _find_noun_clause(verb: Node) -> Node | None:
+    """The relative or participial clause that the verb belongs to."""
+    at = verb
+    for _ in range(_MAX_HOPS):
+        if at.dep in {"relcl", "acl"}:
+            return at
+        if at.dep not in {"conj", "xcomp", "ccomp"}:
+            return None
+        at = at.head
+    return None
+
+
+def _list_parts(frame: Frame, known: dict[int, Kids]) -> Iterator[Part]:
+    for verb in (*frame.chain, frame.verb):
+        for dep, nodes in known[verb.i].items():
+            for node in nodes:
+                for part in _read_part(node, dep, verb, frame):
+                    yield _fill_relative(part, frame.clause)
+    gap = _find_gap(frame)
+    if gap is not None:
+        yield gap
+
+
+def _read_part(node: Node, dep: str, verb: Node, frame: Frame) -> Iterator[Part]:
+    if dep in OBJECTS:
+        if node not in frame.subjects:
+            yield Part("attribute" if dep == "attr" else "object", node)
+        else:  # "there is a house in the wood": the place may hang on the house
+            for child in node.children:
+                if child.dep == "prep" and child.word != "of":
+                    yield from list_prepositional(child)
+    elif dep in _PREPOSITIONS:
+        if node.pos == "ADP" or dep != "dative":
+            yield from list_prepositional(node)
+        else:
+            yield Part("receiver", node)
+    elif dep == "acomp":
+        if verb is frame.verb:
+            yield Part("quality", node)
+    elif dep == "npadvmod":
+        yield Part("time" if node.entity in TIMES else "manner", node)
+    elif dep == "ccomp":
+        if not _is_independent(node, verb):
+            yield Part("clause", node, tuple(c for c in node.children if c.dep == "mark"))
+    elif dep == "xcomp":
+        if verb is frame.verb:
+            yield Part("purpose", node)
+    elif dep == "advcl":
+        if any(c.dep == "mark" or c.tag in {"TO", "WRB"} for c in node.children):
+            yield Part("circumstance", node)
+    elif dep == "advmod":
+        preps = [c for c in node.children if c.dep == "prep"]
+        for prep in preps:
+            yield from list_prepositional(prep, (node,))
+        if not preps and node.tag not in RELATIVES:
+            yield Part("adverb", node)
+
+
+def _is_independent(clause: Node, verb: Node) -> bool:
+    """Whether what the parser calls a complement is a sentence of its own: "X left; Y stayed".
+
+    It then stands before a verb that has its object already, or before a semicolon.
+    """
+    if clause.i > verb.i:
+        return False
+    return any(
+        (c.dep in {"dobj", "attr", "acomp", "ccomp"} and c is not clause) or c.text in {";", ":"}
+        for c in (*verb.children, *clause.children)
+        if c.head is verb or c.dep == "punct"
+    )
+
+
+def list_prepositional(prep: Node, before: tuple[Node, ...] = ()) -> Iterator[Part]:
+    """The objects of a preposition and of those nested in it; `before` are words in front."""
+    stack = [(prep, (*before, *(c for c in prep.children if c.dep == "neg"), prep))]
+    while stack:
+        at, link = stack.pop()
+        for child in at.children:
+            if child.dep == "prep" and len(link) < 3:
+                # "out of" is one relation; "from A to B" holds two, whatever the parser nests.
+                stack.append((child, (*link, child) if child.i == at.i + 1 else (child,)))
+            elif child.word in _PREPOSITION_NOUNS and (of := _find_of(child)) is not None:
+                stack.append((of, (*link, child, of)))
+            elif child.dep in {"pobj", "pcomp"}:
+                yield Part("time" if child.entity in TIMES else "preposition", child, link)
+
+
+def _find_of(noun: Node) -> Node | None:
+    return next((c for c in noun.children if c.dep == "prep" and c.word == "of"), None)
+
+
+def _fill_relative(part: Part, clause: Node | None) -> Part:
+    """The part, with what a relative word stands for in its place."""
+    if part.root.tag in RELATIVES and clause is not None and clause.dep == "relcl":
+        return Part(part.role, clause.head, part.link, part.root)
+    return part
+
+
+def _find_gap(frame: Frame) -> Part | None:
+    """The noun that a relative clause leaves out: "the book (that) he wrote"."""
+    top, kids = frame.top, frame.kids
+    if top.dep != "relcl" or frame.way == "antecedent" or top.head in frame.subjects:
+        return None
+    if any(dep in kids for dep in ("dobj", "attr", "oprd", "ccomp", "xcomp", "acomp")):
+        return None
+    preps = kids.get("prep", [])
+    if any(c.tag in RELATIVES for at in (top, *preps) for c in at.children if c.dep != "dobj"):
+        return None
+    stranded = next((p for p in preps if not p.children), None)
+    if stranded is not None:
+        return Part("preposition", top.head, (stranded,), frame.verb)
+    return None if "nsubjpass" in kids else Part("object", top.head, (), frame.verb)

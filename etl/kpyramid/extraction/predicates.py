@@ -1,0 +1,123 @@
+"""The words of a clause's predicate: auxiliaries, negation and modals as they stand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kpyramid.extraction.frames import Frame
+from kpyramid.extraction.tree import Node
+from kpyramid.extraction.verbs import read_modal
+
+_OWN = ("aux", "auxpass", "neg", "prt")
+_AUXILIARIES = ("aux", "auxpass")
+_BORROWED = ("aux", "auxpass", "neg")
+_PARTICIPIAL = frozenset({"acl", "advcl", "relcl", "pcomp"})
+_NEVER = frozenset({"never", "hardly", "no", "neither", "nor"})
+_CONDITIONS = frozenset({"if", "unless", "whether"})
+_MAX_HOPS = 12
+
+
+@dataclass(slots=True)
+class Predicate:
+    """Tokens of a predicate; `lent` come from a coordinated verb, `be` is put before them."""
+
+    tokens: list[int]
+    lent: list[int]
+    be: str | None
+    negated: bool
+    modality: str | None
+
+
+def read_predicate(frame: Frame, frames: dict[int, Frame]) -> Predicate:
+    """The predicate of a clause, merged with those above it ("wants to buy")."""
+    tokens: list[int] = []
+    negated = False
+    for verb in frame.chain:
+        kids = frames[verb.i].kids
+        tokens += _list_words(verb, frames[verb.i])
+        tokens += [node.i for node in kids.get("acomp", ())]
+        negated = negated or _is_negated(frames[verb.i])
+    tokens += _list_words(frame.verb, frame)
+    negated = negated or _is_negated(frame)
+    tokens.sort()
+    top = frames[frame.top.i]
+    lent: list[int] = []
+    modality = read_modal(top.kids) or _read_mood(top)
+    if frame.lender is not None:
+        kids = frames[frame.lender.i].kids
+        lent = sorted(node.i for dep in _BORROWED for node in kids.get(dep, ()))
+        negated = negated or "neg" in kids
+        modality = modality or read_modal(kids)
+    be = None
+    if not lent and _lacks_auxiliary(top):
+        be = _inflect_be(frame.subjects[0], _is_past(top.verb, frames))
+    return Predicate(tokens, lent, be, negated, modality)
+
+
+def _read_mood(frame: Frame) -> str | None:
+    """The "if" of a condition or the "to" of an infinitive: neither says that it is so."""
+    for node in (*frame.kids.get("mark", ()), *frame.kids.get("aux", ())):
+        if node.word in _CONDITIONS or node.tag == "TO":
+            return node.word
+    return None
+
+
+def _list_words(verb: Node, frame: Frame) -> list[int]:
+    """The verb with its auxiliaries, particles and the adverbs among them."""
+    found = [verb.i, *(node.i for dep in _OWN for node in frame.kids.get(dep, ()))]
+    adverbs = frame.kids.get("advmod")
+    if adverbs:
+        start = max((node.i for node in _list_before(frame)), default=verb.left_edge.i - 1)
+        found += [
+            node.i
+            for node in adverbs
+            if start < node.i < verb.i and not node.children and node.tag != "WRB"
+        ]
+    return found
+
+
+def _list_before(frame: Frame) -> list[Node]:
+    deps = ("nsubj", "nsubjpass", "expl", "csubj", "punct")
+    found = (node for dep in deps for node in frame.kids.get(dep, ()))
+    return [node for node in found if node.i < frame.verb.i]
+
+
+def _is_negated(frame: Frame) -> bool:
+    if "neg" in frame.kids:
+        return True
+    return any(node.word in _NEVER for node in frame.kids.get("advmod", ()))
+
+
+def _lacks_auxiliary(frame: Frame) -> bool:
+    """Whether a participle stands where a clause would have a form of "be"."""
+    if any(dep in frame.kids for dep in _AUXILIARIES):
+        return False
+    verb = frame.verb
+    if verb.tag == "VBG":
+        return verb.dep in _PARTICIPIAL
+    return verb.tag == "VBN" and (verb.dep in _PARTICIPIAL or verb.dep in {"conj", "ROOT"})
+
+
+def _inflect_be(subject: Node, past: bool) -> str:
+    plural = subject.tag in {"NNS", "NNPS"} or any(c.dep == "conj" for c in subject.children)
+    if past:
+        return "were" if plural else "was"
+    return "are" if plural else "is"
+
+
+def _is_past(verb: Node, frames: dict[int, Frame]) -> bool:
+    """Whether the nearest finite verb, here or above, is in the past tense."""
+    at = verb
+    for _ in range(_MAX_HOPS):
+        frame = frames.get(at.i)
+        if frame is not None:
+            for dep in _AUXILIARIES:
+                for node in frame.kids.get(dep, ()):
+                    if node.tag in {"VBD", "VBZ", "VBP", "MD"}:
+                        return node.tag == "VBD"
+            if at.tag in {"VBD", "VBZ", "VBP"}:
+                return at.tag == "VBD"
+        if at.head is at:
+            break
+        at = at.head
+    return False
