@@ -1,155 +1,352 @@
-"""Antecedents of pronouns and of short definite phrases ("it", "his", "the town")."""
+"""Antecedents of pronouns, of definite phrases ("the town"), and of short names.
+
+One pass in text order keeps the entities spoken of, each with a salience: what was named last, as
+a subject, and first in its paragraph comes to mind first (Lappin and Leass, "An algorithm for
+pronominal anaphora resolution", Computational Linguistics 1994). Number, gender and the kind an
+entity was said to be decide which of them can be meant at all.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from kpyramid.extraction.kinds import (
+    LABEL_BY_NOUN,
+    LABEL_NOUNS,
+    find_gender,
+    is_person_noun,
+    list_alike,
+)
 from kpyramid.extraction.phrases import (
+    FULL_WORDS,
     LITERALS,
     Phrase,
+    build_phrase,
     find_phrase,
     list_conjuncts,
 )
 from kpyramid.extraction.tree import Node, Tree
 
-_PERSON = frozenset({"he", "she", "him", "her", "his", "hers"})
-_THING = frozenset({"it", "its"})
-_PLURAL = frozenset({"they", "them", "their", "theirs"})
+_PERSON = frozenset("he she him her his hers himself herself".split())
+_THING = frozenset({"it", "its", "itself"})
+_PLURAL = frozenset({"they", "them", "their", "theirs", "themselves"})
+_PRONOUNS = _PERSON | _THING | _PLURAL
+_GENDER = dict.fromkeys(("he", "him", "his", "himself"), "m")
+_GENDER |= dict.fromkeys(("she", "her", "hers", "herself"), "f")
 _NOT_PERSON = frozenset(
     {"GPE", "LOC", "FAC", "WORK_OF_ART", "EVENT", "PRODUCT", "LAW", "LANGUAGE", "NORP"}
 )
-_PERSON_NOUNS = frozenset(
-    (
-        "man woman boy girl politician musician king queen prince princess emperor president "
-        "saint poet artist professor athlete bishop pope general captain coach guard son daughter "
-        "brother sister father mother wife husband uncle aunt cousin member graduate native "
-        "person chief mathematician physician physicist academic journalist businessman "
-        "businesswoman"
-    ).split()
+_SCENES = frozenset({"GPE", "LOC", "FAC", "ORG"})
+_GROUP_NOUNS = LABEL_NOUNS["ORG"] | frozenset(
+    "family couple crew staff cast police public majority army population people".split()
 )
-_PERSON_ENDINGS = ("er", "or", "ist", "ian", "man", "woman", "eer")
-_THING_NOUNS = frozenset(
-    (
-        "river number order chapter letter paper tower center border water power theater theatre "
-        "member-state newspaper computer sector factor motor"
-    ).split()
-)
-# Words by which an encyclopaedic text calls its subject back, by the kind it was said to be.
-_SYNONYMS = (
-    frozenset("town village city community municipality settlement locality suburb".split()),
-    frozenset(["film", "movie", "drama", "comedy", "thriller"]),
-    frozenset(["album", "record", "ep", "release", "compilation"]),
-    frozenset(["song", "single", "track"]),
-    frozenset(["company", "firm", "corporation", "business"]),
-    frozenset(["band", "group", "ensemble"]),
-    frozenset(["novel", "book"]),
-    frozenset(["school", "university", "college"]),
-)
+_SUBJECTS = frozenset({"nsubj", "nsubjpass"})
+# How much a mention in each role says that the text is about it; objects of prepositions least.
+_WEIGHTS = {"nsubj": 80.0, "nsubjpass": 80.0, "dobj": 50.0, "poss": 40.0, "dative": 40.0}
+_OTHER_WEIGHT = 30.0
+_SETTING_WEIGHT = 5.0
+"""Of a place or group behind a preposition: "in Leeds, England" only sets the scene."""
+_TOPIC = 45.0
+"""Added for the paragraph's first named subject: it outweighs a subject of the sentence before."""
+_SAME_SENTENCE = 30.0
+_SAME_ROLE = 20.0
+_NAMED = 20.0
+_SURE_PERSON = 40.0
+_WINDOW = 4
+"""Sentences that a pronoun looks back; the topic stays in mind for longer."""
+_TOPIC_WINDOW = 12
+_MAX_ACTIVE = 24
+"""Entities kept in mind, so that a long text costs no more per word than a short one."""
+_NARROWING = frozenset({"prep", "relcl", "acl", "appos", "conj", "cc", "npadvmod"})
+_PHRASE_ROLES = frozenset("nsubj nsubjpass dobj pobj poss dative attr conj appos oprd ROOT".split())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Antecedent:
-    """A noun phrase that later words may refer to."""
+    """An entity spoken of: its fullest name so far, and what is known of it.
+
+    `person` and `gender` are None while nothing tells; `kinds` are the nouns it was called.
+    """
 
     phrase: Phrase
     person: bool | None
-    plural: bool
-    kinds: frozenset[str]
+    gender: str | None
+    plural: bool | None
+    kinds: set[str]
+    salience: float
+    sentence: int
+    role: str
+    clause: int
 
 
 class Antecedents:
-    """The candidate antecedents of one text, in text order; the first is its topic."""
+    """The antecedents of one text; `topic` is its first named subject."""
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
-        self.subjects = [
-            a
-            for t in tree.nodes
-            if _is_clause_subject(t) and (a := _read_antecedent(t)) is not None
-        ]
-        named = [a for a in self.subjects if a.phrase.is_named]
-        self.topic = named[0] if named else None
+        self.topic: Antecedent | None = None
+        self._resolved: dict[int, Phrase] = {}
+        self._active: list[Antecedent] = []
+        self._names: dict[str, Antecedent] = {}
+        self._parts: dict[str, Antecedent | None] = {}
+        self._local: Antecedent | None = None
+        self._paragraph = -1
+        for node in tree.nodes:
+            if node.word in _PRONOUNS and node.tag in {"PRP", "PRP$"}:
+                self._read_pronoun(node)
+            elif node.pos in {"PROPN", "NOUN"} and node.dep in _PHRASE_ROLES:
+                self._read_noun(node)
 
     def resolve_pronoun(self, token: Node) -> Phrase | None:
-        """Return the phrase a third-person pronoun stands for, None when none is clear.
-
-        The topic goes first; a possessive looks at the subject of its own clause before it.
-        """
-        word = token.word
-        if word not in _PERSON | _THING | _PLURAL:
-            return None
-        earlier = [a for a in self.subjects if a.phrase.last < token.i]
-        fitting = [a for a in earlier if _fits(a, word)]
-        if token.tag == "PRP$":
-            same = [
-                a
-                for a in fitting
-                if a.phrase.first >= self.tree.sentences[token.sentence][0] and a.phrase.is_named
-            ]
-            if same:
-                return replace(same[-1].phrase, resolved=True)
-        if self.topic is not None and self.topic in fitting:
-            return replace(self.topic.phrase, resolved=True)
-        named = [a for a in fitting if a.phrase.is_named or a.person]
-        if named:
-            return replace(named[-1].phrase, resolved=True)
-        return None
+        """The phrase a third-person pronoun stands for, None when none is clear."""
+        return self._resolved.get(token.i)
 
     def resolve_definite(self, token: Node) -> Phrase | None:
-        """Return what a bare "the town" stands for: the topic, when it is of that kind."""
-        kids = list(token.children)
-        topic = self.topic
-        if topic is None or topic.phrase.last >= token.i or token.pos != "NOUN":
-            return None
-        if [c.word for c in kids if c.dep == "det"] not in (["the"], ["this"]):
-            return None
-        if any(c.dep not in {"det", "punct", "relcl"} and c.tag != "PRP" for c in kids):
-            return None
-        word = token.word
-        alike = {word}.union(*(s for s in _SYNONYMS if word in s))
-        return replace(topic.phrase, resolved=True) if topic.kinds & alike else None
+        """The full name of what a bare "the town" or a short name stands for."""
+        return self._resolved.get(token.i)
+
+    def _read_pronoun(self, token: Node) -> None:
+        fitting = [a for a in self._active if self._can_mean(token, a)]
+        if not fitting or _is_expletive(token):
+            return
+        best = max(fitting, key=lambda a: (self._weigh(a, token), a.phrase.first))
+        best.gender = best.gender or _GENDER.get(token.word)
+        if token.word in _PERSON:
+            best.person = True
+        self._resolved[token.i] = replace(best.phrase, resolved=True)
+        self._touch(best, token)
+
+    def _can_mean(self, token: Node, one: Antecedent) -> bool:
+        reach = _TOPIC_WINDOW if one is self._local or one is self.topic else _WINDOW
+        if token.sentence - one.sentence > reach:
+            return False
+        if not _agrees(one, token.word):
+            return False
+        if token.word in _PERSON and one.person is None and one.phrase.label == "ORG":
+            # The recogniser may have mistaken the person the text is about, hardly another.
+            return one is self._local or one is self.topic
+        if one.sentence != token.sentence or token.word.endswith(("self", "selves")):
+            return True
+        # "X saw him": the object is somebody else; "its mouth" in X's own phrase is not X's.
+        if token.tag == "PRP" and one.clause == token.head.i and token.dep not in _SUBJECTS:
+            return False
+        root = self.tree[one.phrase.root]
+        return not (token.tag == "PRP$" and token.head is root)
+
+    def _weigh(self, one: Antecedent, token: Node) -> float:
+        weight = one.salience * 0.5 ** (token.sentence - one.sentence)
+        if one is self._local:
+            weight += _TOPIC
+        if one.sentence == token.sentence and one.role in _SUBJECTS:
+            weight += _SAME_SENTENCE
+        if token.word in _PERSON and one.person:
+            weight += _SURE_PERSON
+        if (one.role in _SUBJECTS) == (token.dep in _SUBJECTS or token.tag == "PRP$"):
+            weight += _SAME_ROLE
+        if one.phrase.is_named:
+            weight += _NAMED
+        return weight
+
+    def _read_noun(self, token: Node) -> None:
+        named = token.pos == "PROPN" or (token.entity != "" and token.entity not in LITERALS)
+        if not named and _is_bare_definite(token) and self._read_definite(token):
+            return
+        if not named and token.dep not in {"nsubj", "nsubjpass", "dobj"}:
+            return
+        phrase = find_phrase(token)
+        if phrase is None or phrase.label in LITERALS:
+            return
+        known = self._find_known(token, phrase) if named else None
+        if known is None:
+            known = _describe(token, phrase)
+            self._active.append(known)
+            if len(self._active) > _MAX_ACTIVE:
+                self._forget(token.sentence)
+            if named:
+                self._learn_name(known)
+            self._add_pair(token)
+        else:
+            known.kinds |= _list_kinds(token)
+            if known.phrase.text != phrase.text and len(phrase.text) < len(known.phrase.text):
+                self._resolved[token.i] = replace(known.phrase, resolved=True)
+        self._touch(known, token)
+        if phrase.is_named and token.dep in _SUBJECTS:
+            self._set_topic(known, token)
+
+    def _add_pair(self, token: Node) -> None:
+        """Keep "Ann and Per" in mind for a later "they"."""
+        members = list(list_conjuncts(token))
+        if len(members) < 2 or token.dep == "conj":
+            return
+        last = max(m.i for m in members)
+        phrase = build_phrase(self.tree, token.left_edge.i, last, token.i)
+        if phrase is None or phrase.words > FULL_WORDS:
+            return
+        person = is_person_noun(token.word) or phrase.label == "PERSON"
+        pair = Antecedent(phrase, person, None, True, set(), 0.0, token.sentence, "", -1)
+        self._active.append(pair)
+        self._touch(pair, token)
+
+    def _set_topic(self, one: Antecedent, token: Node) -> None:
+        if self.topic is None:
+            self.topic = one
+        paragraph = self.tree.text.rfind("\n\n", 0, token.idx)
+        if self._local is None or paragraph > self._paragraph:
+            self._local, self._paragraph = one, paragraph
+
+    def _touch(self, one: Antecedent, token: Node) -> None:
+        faded = one.salience * 0.5 ** (token.sentence - one.sentence)
+        scene = one.phrase.label in _SCENES and token.dep in {"pobj", "appos", "conj"}
+        weight = _SETTING_WEIGHT if scene else _WEIGHTS.get(token.dep, _OTHER_WEIGHT)
+        one.salience = faded / 2 + weight
+        one.sentence, one.role = token.sentence, token.dep
+        one.clause = token.head.i
+
+    def _forget(self, sentence: int) -> None:
+        keep = {id(self.topic), id(self._local)}
+        self._active = [
+            a for a in self._active if id(a) in keep or sentence - a.sentence <= _WINDOW
+        ]
+        if len(self._active) > 2 * _MAX_ACTIVE:
+            ordered = sorted(self._active, key=lambda a: (a.sentence, a.salience, a.phrase.first))
+            self._active = [a for a in self._active if id(a) in keep] + [
+                a for a in ordered[-_MAX_ACTIVE:] if id(a) not in keep
+            ]
+
+    def _find_known(self, token: Node, phrase: Phrase) -> Antecedent | None:
+        """Return the entity of that name, or the one person whose name ends or begins so."""
+        known = self._names.get(phrase.text)
+        if known is None and " " not in phrase.text:
+            known = self._parts.get(phrase.text)
+            if known is not None and token.entity not in {"PERSON", "", "ORG"}:
+                return None
+        if known is not None and known not in self._active:
+            self._active.append(known)
+        return known
+
+    def _learn_name(self, one: Antecedent) -> None:
+        self._names.setdefault(one.phrase.text, one)
+        words = one.phrase.text.split()
+        if one.person is not True or not 2 <= len(words) <= 5:
+            return
+        for part in {words[0], words[-1]}:
+            if len(part) < 3 or not part[0].isupper():
+                continue
+            # Two bearers of a name: it is certain no longer.
+            other = self._parts.get(part, one)
+            self._parts[part] = one if other is one else None
+
+    def _read_definite(self, token: Node) -> bool:
+        """Resolve "the town" to the one that was called a town; return whether it was."""
+        alike = list_alike(token.word)
+        plural = token.tag == "NNS"
+        fitting = [
+            a
+            for a in self._active
+            if not plural and a.phrase.is_named and not a.plural and a.kinds & alike
+        ]
+        if not fitting and not plural:
+            # Nothing says what it is, but its type may: "Greece joined ... the country".
+            fitting = [
+                a
+                for a in self._active
+                if not a.kinds and token.word in LABEL_NOUNS.get(a.phrase.label, ())
+            ]
+            fitting = fitting if len(fitting) == 1 or self._local not in fitting else [self._local]
+            if len(fitting) != 1:
+                return False
+        if not fitting:
+            return False
+        best = max(fitting, key=lambda a: (self._weigh(a, token), a.phrase.first))
+        self._resolved[token.i] = replace(best.phrase, resolved=True)
+        self._touch(best, token)
+        return True
 
 
-def _is_clause_subject(token: Node) -> bool:
-    return token.dep in {"nsubj", "nsubjpass"} and token.pos in {"NOUN", "PROPN", "NUM"}
+def _describe(token: Node, phrase: Phrase) -> Antecedent:
+    """Return the entity that a first mention introduces."""
+    kinds = _list_kinds(token)
+    words = {w.lower().strip(".") for w in phrase.text.split()}
+    genders = {g for w in sorted(kinds | words) if (g := find_gender(w)) is not None}
+    own = token.word
+    person: bool | None
+    if any(is_person_noun(k) for k in kinds) or (token.pos == "NOUN" and is_person_noun(own)):
+        person = True
+    elif token.pos == "NOUN" or phrase.label in _NOT_PERSON or kinds:
+        person = False
+    else:
+        person = True if phrase.label == "PERSON" else None
+    # "Harlow Bridge" is a bridge; "Aster Pictures", a company, is no picture.
+    if phrase.is_named and own in LABEL_BY_NOUN:
+        work = LABEL_BY_NOUN[own] == "WORK_OF_ART"
+        if not work or phrase.label in {"WORK_OF_ART", "MISC"}:
+            kinds.add(own)
+    if not phrase.is_named:
+        kinds.add(own)
+    group = phrase.label in {"ORG", "NORP"} or not kinds.isdisjoint(_GROUP_NOUNS)
+    plural = True if token.tag in {"NNS", "NNPS"} else None if group else False
+    gender = genders.pop() if len(genders) == 1 and person is not False else None
+    return Antecedent(phrase, person, gender, plural, kinds, 0.0, token.sentence, token.dep, -1)
 
 
-def _read_antecedent(token: Node) -> Antecedent | None:
-    phrase = find_phrase(token)
-    if phrase is None or phrase.label in LITERALS:
-        return None
-    nouns = [
-        c
-        for c in token.head.children
-        if c.dep == "attr" and token.head.lemma == "be" and c.pos in {"NOUN", "PROPN"}
-    ]
+def _list_kinds(token: Node) -> set[str]:
+    """Return the nouns that the clause or an apposition calls the mention."""
+    nouns: list[Node] = []
+    if token.dep == "nsubj" and token.head.lemma == "be":
+        nouns += [c for c in token.head.children if c.dep == "attr" and c.pos == "NOUN"]
     nouns += [c for c in token.children if c.dep == "appos" and c.pos == "NOUN"]
-    kinds = {k.word for n in nouns for k in list_conjuncts(n)}
-    kinds.add(phrase.text.split()[-1].lower())
-    plural = token.tag in {"NNS", "NNPS"} or any(c.dep == "conj" for c in token.children)
-    return Antecedent(phrase, _judge_person(phrase.label, kinds), plural, frozenset(kinds))
+    if token.dep == "appos" and token.head.pos == "NOUN" and token.pos == "PROPN":
+        nouns.append(token.head)
+    if token.i > token.left_edge.i and token.pos == "PROPN":
+        before = find_title_noun(token)
+        nouns += [before] if before is not None else []
+    kinds = {k.word for n in nouns for k in list_conjuncts(n) if k.pos == "NOUN"}
+    for noun in nouns:
+        if noun.word == "one":
+            kinds |= {g.lemma for c in noun.children if c.word == "of" for g in c.children}
+    return kinds - {"one", "part"}
 
 
-def _judge_person(label: str, kinds: set[str]) -> bool | None:
-    """Return whether the phrase names a person; None when nothing tells."""
-    if any(is_person_noun(k) for k in kinds):
+def find_title_noun(name: Node) -> Node | None:
+    """Return the common noun right before a name's words: "river" in "the river Tor"."""
+    start = name
+    for child in name.children:
+        if child.dep in {"compound", "nmod"} and child.i < start.i:
+            start = child
+    at = start.tree[start.i - 1] if start.i > 0 else start
+    if start.pos == "NOUN" and start is not name and start.text.islower():
+        return start
+    near = at.head is name or name.head is at
+    return at if at.pos == "NOUN" and at.text.islower() and near else None
+
+
+def _is_bare_definite(token: Node) -> bool:
+    """Return whether the noun stands with "the" or "this" and nothing that narrows it down."""
+    if token.tag != "NN" or token.dep in {"attr", "appos", "oprd", "conj", "ROOT"}:
+        return False
+    determined = False
+    for child in token.children:
+        if child.dep == "det":
+            determined = child.word in {"the", "this"}
+        elif child.i < token.i or child.dep in _NARROWING:
+            return False
+    return determined
+
+
+def _is_expletive(token: Node) -> bool:
+    """Return whether "it" stands for a clause: "it is said that", "it is easy to"."""
+    if token.word != "it" or token.dep not in _SUBJECTS:
+        return False
+    deps = {c.dep for c in token.head.children}
+    if "ccomp" in deps and (token.dep == "nsubjpass" or token.head.lemma in {"seem", "appear"}):
         return True
-    if label == "PERSON":
-        # The model often tags a work or a place as a person; its own kind noun outweighs it.
-        return True if len(kinds) < 2 else None
-    return False if label in _NOT_PERSON or len(kinds) > 1 else None
+    return token.head.lemma == "be" and "acomp" in deps and bool(deps & {"ccomp", "xcomp"})
 
 
-def is_person_noun(word: str) -> bool:
-    """Return whether a common noun denotes a person, by list and by agent suffix."""
-    if word in _PERSON_NOUNS:
-        return True
-    return len(word) > 5 and word.endswith(_PERSON_ENDINGS) and word not in _THING_NOUNS
-
-
-def _fits(antecedent: Antecedent, word: str) -> bool:
+def _agrees(one: Antecedent, word: str) -> bool:
     if word in _PERSON:
-        return antecedent.person is not False and not antecedent.plural
+        gender = _GENDER[word]
+        return one.person is not False and one.plural is not True and one.gender in {gender, None}
     if word in _THING:
-        return antecedent.person is not True and not antecedent.plural
-    return antecedent.plural or antecedent.phrase.label in {"ORG", "NORP"}
+        return one.person is not True and one.plural is not True
+    return one.plural is not False
