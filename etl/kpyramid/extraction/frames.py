@@ -67,9 +67,9 @@ class Frame:
 
     `way` says where the subjects stand: "own", "shared" (coordination, control, participles),
     "antecedent" (relative and participial clauses), "object_control", "existential" ("there is a
-    house") or "none". `clause` is the relative or participial clause the verb belongs to. `chain` are the predicates above that merge
-    with the verb, outermost first: "wants" in "wants to buy". `lender` is the coordinated verb
-    whose auxiliaries are shared.
+    house") or "none". `clause` is the relative or participial clause the verb belongs to.
+    `chain` are the predicates above that merge with the verb, outermost first: "wants" in "wants
+    to buy". `lender` is the coordinated verb whose auxiliaries are shared.
     """
 
     verb: Node

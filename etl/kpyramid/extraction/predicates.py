@@ -56,7 +56,7 @@ def read_predicate(frame: Frame, frames: dict[int, Frame]) -> Predicate:
 
 def _read_mood(frame: Frame) -> str | None:
     """The "if" of a condition or the "to" of an infinitive: neither says that it is so."""
-    for node in (*frame.kids.get("mark", ()), *frame.kids.get("aux", ())):
+    for node in [*frame.kids.get("mark", []), *frame.kids.get("aux", [])]:
         if node.word in _CONDITIONS or node.tag == "TO":
             return node.word
     return None
