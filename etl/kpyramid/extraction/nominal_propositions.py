@@ -14,7 +14,9 @@ _MEASURES = frozenset({"DATE", "TIME", "CARDINAL", "MONEY", "PERCENT", "QUANTITY
 _PLURAL = frozenset({"NNS", "NNPS"})
 
 
-def list_nominal_propositions(tree: Tree, sentences: Set[int]) -> Iterator[Proposition]:
+def list_nominal_propositions(
+    tree: Tree, sentences: Set[int]
+) -> Iterator[tuple[Proposition, Features]]:
     """The propositions of the noun phrases of `sentences`, by place; always of two arguments."""
     for node in tree.nodes:
         if node.sentence not in sentences:
@@ -30,7 +32,7 @@ def list_nominal_propositions(tree: Tree, sentences: Set[int]) -> Iterator[Propo
             yield from _read_place(tree, node)
 
 
-def _read_apposition(tree: Tree, second: Node) -> Iterator[Proposition]:
+def _read_apposition(tree: Tree, second: Node) -> Iterator[tuple[Proposition, Features]]:
     """From "X, president of Y" that X is president of Y; from "Rome, Italy" that Rome is in it."""
     first = second.head
     if any(n.pos == "NUM" or n.entity in _MEASURES for n in (first, second)):
@@ -47,7 +49,7 @@ def _read_apposition(tree: Tree, second: Node) -> Iterator[Proposition]:
     yield from _write(tree, "apposition", before, predicate, after, second)
 
 
-def _read_owner(tree: Tree, owner: Node) -> Iterator[Proposition]:
+def _read_owner(tree: Tree, owner: Node) -> Iterator[tuple[Proposition, Features]]:
     """From "X's Y" that X has Y."""
     if owner.tag == "PRP$":
         return
@@ -57,7 +59,7 @@ def _read_owner(tree: Tree, owner: Node) -> Iterator[Proposition]:
     yield from _write(tree, "possessive", holder, predicate, owned, owner)
 
 
-def _read_title(tree: Tree, title: Node) -> Iterator[Proposition]:
+def _read_title(tree: Tree, title: Node) -> Iterator[tuple[Proposition, Features]]:
     """From "author X" that X is author."""
     name = title.head
     if title.pos != "NOUN" or name.pos != "PROPN" or name.entity != "PERSON":
@@ -66,7 +68,7 @@ def _read_title(tree: Tree, title: Node) -> Iterator[Proposition]:
     yield from _write(tree, "title", list(range(title.i + 1, name.i + 1)), "is", words, title)
 
 
-def _read_place(tree: Tree, place: Node) -> Iterator[Proposition]:
+def _read_place(tree: Tree, place: Node) -> Iterator[tuple[Proposition, Features]]:
     """From "the Y in X" that Y is in X."""
     prep = place.head
     noun = prep.head
@@ -79,7 +81,7 @@ def _read_place(tree: Tree, place: Node) -> Iterator[Proposition]:
 
 def _write(
     tree: Tree, construction: str, first: list[int], predicate: str, second: list[int], at: Node
-) -> Iterator[Proposition]:
+) -> Iterator[tuple[Proposition, Features]]:
     if not first or not second:
         return
     start, end = tree.sentences[at.sentence]
@@ -97,4 +99,5 @@ def _write(
         Argument("object", write_words(tree, second), find_span(tree, second)),
     )
     span = Span(tree[min(first[0], second[0])].idx, tree[max(first[-1], second[-1])].end)
-    yield Proposition(predicate, arguments, span, confidence=estimate_confidence(features))
+    confidence = estimate_confidence(features)
+    yield Proposition(predicate, arguments, span, confidence=confidence), features

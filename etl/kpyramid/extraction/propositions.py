@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import islice, product
+from itertools import chain, islice, product
 
 from kpyramid.extraction.confidence import Features, estimate_confidence
 from kpyramid.extraction.frames import Frame, Part, list_prepositional, read_frames
@@ -43,25 +43,32 @@ class _Side:
 
 def list_propositions(tree: Tree) -> tuple[Proposition, ...]:
     """The propositions of every clause, by place, then those of noun phrases."""
+    return tuple(each for each, _ in draft_propositions(tree))
+
+
+def draft_propositions(tree: Tree) -> Iterator[tuple[Proposition, Features]]:
+    """The propositions with what their confidence was read from; none is repeated."""
     frames = read_frames(tree)
     merged = {verb.i for frame in frames.values() for verb in frame.chain}
-    found: dict[tuple[str, ...], Proposition] = {}
-    for frame in frames.values():
-        if frame.subjects and frame.verb.i not in merged:
-            for each in _write_frame(tree, frame, frames):
-                found.setdefault(_key(each), each)
     # A heading without a verb states nothing.
     sentences = {frame.verb.sentence for frame in frames.values()}
-    for each in list_nominal_propositions(tree, sentences):
-        found.setdefault(_key(each), each)
-    return tuple(found.values())
+    found = (
+        pair
+        for frame in frames.values()
+        if frame.subjects and frame.verb.i not in merged
+        for pair in _write_frame(tree, frame, frames)
+    )
+    known: set[tuple[str, ...]] = set()
+    for pair in chain(found, list_nominal_propositions(tree, sentences)):
+        key = (pair[0].predicate, *(argument.text for argument in pair[0].arguments))
+        if key not in known:
+            known.add(key)
+            yield pair
 
 
-def _key(each: Proposition) -> tuple[str, ...]:
-    return (each.predicate, *(argument.text for argument in each.arguments))
-
-
-def _write_frame(tree: Tree, frame: Frame, frames: dict[int, Frame]) -> Iterator[Proposition]:
+def _write_frame(
+    tree: Tree, frame: Frame, frames: dict[int, Frame]
+) -> Iterator[tuple[Proposition, Features]]:
     predicate = read_predicate(frame, frames)
     side = _choose_side(frame)
     tokens = list(predicate.tokens)
@@ -107,7 +114,7 @@ def _write_frame(tree: Tree, frame: Frame, frames: dict[int, Frame]) -> Iterator
             split=apart or len(objects) > 1,
             attributed=attribution is not None,
         )
-        yield Proposition(
+        proposition = Proposition(
             text,
             (*arguments, *extra),
             span,
@@ -116,6 +123,7 @@ def _write_frame(tree: Tree, frame: Frame, frames: dict[int, Frame]) -> Iterator
             attribution,
             estimate_confidence(told),
         )
+        yield proposition, told
 
 
 def _choose_side(frame: Frame) -> _Side:
