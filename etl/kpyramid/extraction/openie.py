@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 
 from kpyramid.extraction.candidates import Candidate, Findings
 from kpyramid.extraction.claims import write_clause_claim, write_phrase_claim
@@ -13,6 +15,7 @@ from kpyramid.extraction.nominals import find_nominal_facts
 from kpyramid.extraction.parsing import Parser
 from kpyramid.extraction.phrases import LITERALS, PLACES, Phrase, find_phrase
 from kpyramid.extraction.propositions import list_propositions
+from kpyramid.extraction.screening import screen_text
 from kpyramid.extraction.tree import Node, Tree
 from kpyramid.extraction.types import Claim, Dropped, Extraction, Fact, Mention, Proposition, Span
 from kpyramid.extraction.verbs import REPORTING, SUBJECTS
@@ -25,6 +28,8 @@ _EMPTY_WORDS = frozenset(
         "from by with for as to not"
     ).split()
 )
+_SYMBOL = re.compile(r"[=<>|{}\\_~^*+@#]")
+"""What no verb or preposition is written with; the parser takes formulas for clauses."""
 _DIRECTIONS = frozenset(
     "north south east west northeast northwest southeast southwest left right".split()
 )
@@ -35,27 +40,41 @@ class DependencyExtractor:
     """Finds claims, mentions and facts by grammar; equal texts give equal extractions.
 
     `parser` names an installed spaCy package with tagger, parser and NER; it is loaded on first
-    use, so building the object is cheap.
+    use, so building the object is cheap. `language` is a key of `LANGUAGES`.
     """
 
-    def __init__(self, parser: str) -> None:
+    def __init__(self, parser: str, language: str = "en") -> None:
         self._parser = Parser(parser)
+        self._language = language
 
     def extract(self, text: str) -> Extraction:
         """What one text states; see `extract_all`, which is faster for many."""
         return next(self.extract_all((text,)))
 
     def extract_all(self, texts: Iterable[str]) -> Iterator[Extraction]:
-        """What each text states, sorted by place; empty for a text without clauses."""
-        return map(_extract_tree, self._parser.parse_all(texts))
+        """What each text states, sorted by place; what is no prose in the language is dropped."""
+        left_out: deque[list[Dropped]] = deque()
+
+        def screen() -> Iterator[tuple[str, Sequence[Span]]]:
+            for text in texts:
+                kept, dropped = screen_text(text, self._language)
+                left_out.append(dropped)
+                yield text, kept
+
+        for tree in self._parser.parse_parts(screen()):
+            yield _extract_tree(tree, left_out.popleft())
 
     def read_sentences(self, sentences: Iterable[str]) -> Iterator[tuple[Proposition, ...]]:
-        """The n-ary facts of each sentence as it words them, pronouns unresolved."""
+        """The n-ary facts of each sentence as it words them, pronouns unresolved.
+
+        Nothing is screened: whoever gives a sentence says that it is one, and its language.
+        """
         return map(list_propositions, self._parser.parse_all(sentences))
 
 
-def _extract_tree(tree: Tree) -> Extraction:
+def _extract_tree(tree: Tree, left_out: Sequence[Dropped] = ()) -> Extraction:
     findings = Findings(tree, Antecedents(tree))
+    findings.dropped.extend(left_out)
     find_clause_facts(findings)
     find_nominal_facts(findings)
     return _assemble(findings)
@@ -93,6 +112,8 @@ def _place(candidate: Candidate) -> tuple[int, int, int, str]:
 def _judge(candidate: Candidate) -> str | None:
     """Return why a candidate is given up, None when it stands."""
     words = candidate.relation.split()
+    if _SYMBOL.search(candidate.relation):
+        return "no_words"
     if candidate.relation not in _KIND_RELATIONS and all(w in _EMPTY_WORDS for w in words):
         # "is in Paris" does say where; only a bare verb or a bare preposition is empty.
         located = len(words) == 2 and words[0] in {"is", "was"} and words[1] in {"in", "at", "on"}
@@ -103,6 +124,8 @@ def _judge(candidate: Candidate) -> str | None:
     if candidate.head.label in LITERALS and candidate.head.label != "ORDINAL":
         return "head_is_literal"
     head, tail = candidate.head, candidate.tail
+    if "et al" in head.text or "et al" in tail.text:
+        return "citation"
     if tail.text.lower() in _DIRECTIONS:
         return "bare_direction"
     if head.text.lower() == tail.text.lower():

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from kpyramid.extraction.sentences import split_sentences
+from kpyramid.extraction.blocks import list_blocks
 from kpyramid.extraction.tree import Node, Tree
 from kpyramid.extraction.types import Span
 
@@ -18,9 +17,6 @@ _ATTRIBUTES: list[int | str] = [
     *"ORTH LOWER LEMMA POS TAG DEP ENT_TYPE ENT_IOB IDX SPACY HEAD SENT_START".split()
 ]
 _IOB = ("", "I", "O", "B")
-_BLANK = re.compile(r"\n[^\S\n]*\n\s*")
-_MAX_BLOCK = 10_000
-"""Characters parsed at once; the parser needs about 1 GB per million."""
 _BATCH = 64
 
 
@@ -32,7 +28,15 @@ class Parser:
         self._pipeline: Any = None
 
     def parse_all(self, texts: Iterable[str]) -> Iterator[Tree]:
-        """One tree per text, in order. Batches change the speed and no tensor, so no result."""
+        """One tree per text, in order, each of the whole text."""
+        return self.parse_parts((text, list(list_blocks(text))) for text in texts)
+
+    def parse_parts(self, texts: Iterable[tuple[str, Sequence[Span]]]) -> Iterator[Tree]:
+        """One tree per text, in order, of the parts of it that are given with it.
+
+        No sentence goes from one part into the next. A part is at most a block long. Batches
+        change the speed and no tensor, so no result.
+        """
         if self._pipeline is None:
             import spacy
 
@@ -40,11 +44,10 @@ class Parser:
         waiting: deque[tuple[str, int]] = deque()  # texts on the way, with their number of blocks
 
         def cut() -> Iterator[tuple[str, int]]:
-            for text in texts:
-                blocks = list(_list_blocks(text))
-                waiting.append((text, len(blocks)))
-                for block in blocks:
-                    yield text[block.start : block.end], block.start
+            for text, parts in texts:
+                waiting.append((text, len(parts)))
+                for part in parts:
+                    yield text[part.start : part.end], part.start
 
         parsed = self._pipeline.pipe(cut(), as_tuples=True, batch_size=_BATCH)
         docs: list[tuple[Doc, int]] = []
@@ -60,27 +63,6 @@ class Parser:
 def _release_empty(waiting: deque[tuple[str, int]]) -> Iterator[Tree]:
     while waiting and waiting[0][1] == 0:
         yield build_tree(waiting.popleft()[0], ())
-
-
-def _list_blocks(text: str) -> Iterator[Span]:
-    """The stretches between blank lines, long ones cut at sentence ends and words."""
-    start = 0
-    for gap in _BLANK.finditer(text + "\n\n"):
-        end = min(gap.start(), len(text))
-        yield from _cut_block(text, start, end)
-        start = gap.end()
-    yield from _cut_block(text, start, len(text))
-
-
-def _cut_block(text: str, start: int, end: int) -> Iterator[Span]:
-    while end - start > _MAX_BLOCK:
-        part = text[start : start + _MAX_BLOCK]
-        *_, last = split_sentences(part)  # begins within the part and may go on after it
-        cut = start + (last.start or part.rfind(" ") + 1 or _MAX_BLOCK)
-        yield Span(start, cut)
-        start = cut
-    if text[start:end].strip():
-        yield Span(start, end)
 
 
 def build_tree(text: str, docs: Iterable[tuple[Doc, int]]) -> Tree:

@@ -1,0 +1,194 @@
+"""What is no prose is left out with its reason, and prose never is."""
+
+import itertools
+import re
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kpyramid.extraction.screening import screen_text
+from kpyramid.extraction.types import Dropped
+
+REASONS = {
+    "no_words",
+    "table",
+    "code",
+    "citation",
+    "address",
+    "all_capitals",
+    "list",
+    "no_prose",
+    "language_not_supported",
+}
+
+PROSE = (
+    "The Harlow Bridge is a stone bridge in Kent, England. It was built in 1821 by John Rennie.",
+    "Orchids grow in wet forests; most species are pollinated by insects, not by wind.",
+    "NATO and the EU signed a treaty in 1999.",
+    "Smith (2001) showed that bridges fail in winter (see also Holm et al. 1999).",
+    "J. R. Batt, A. Holm and P. Reyes founded the club in 1904.",
+    "Halcyon, S.A. was an airline that flew to Praia from 2005 to 2012.",
+    "The function read_table returns a list of rows.",
+    "For details see the manual (chapter 3).",
+    "If x is small, f(x) = 0 holds for most of the values.",
+    "Notable members include Anna Holm, Paul Reyes, Leon Batt and Clara Boone.",
+    "The Arabic name of the city, القاهرة, was given by the Fatimids.",
+    "Pedro (c. 1450 – c. 1499) was a bishop of Lisbon.",
+    "Sales rose by 12%, 15% and 17% in 1997, 1998 and 1999.",
+    "Anna Holm founded Aster Pictures 🎬 in 1994.",
+    '"Stop!" he said. "It\'s over."',
+    "He lived at 10 St. John's Road, Oxford, from 1904 to 1912.",
+    "The table has 12 rows | 3 columns.",
+    "anna holm founded aster pictures in leeds",
+    "Coal, iron, tin, lead, zinc, gold, silver and salt are mined there.",
+)
+
+
+def reasons(text: str) -> set[str]:
+    return {dropped.reason for dropped in screen_text(text, "en")[1]}
+
+
+def kept(text: str) -> list[str]:
+    return [text[span.start : span.end] for span in screen_text(text, "en")[0]]
+
+
+@pytest.mark.parametrize("text", PROSE)
+def test_prose_is_kept_whole(text: str) -> None:
+    assert kept(text) == [text]
+    assert not reasons(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("Name | Born | Field\n--- | --- | ---\nMarie Lund | 1902 | Chemistry", "table"),
+        ("|Marie Lund|1902|", "table"),
+        ("Country\tCapital\nNorway\tOslo\nPeru\tLima", "table"),
+        ("Year   Wins   Losses\n1904   12     3", "table"),
+        ("1904,Lyon,45.7,France\n1905,Paris,48.9,France", "table"),
+        ("Oslo 12 3 45.2 1,204 33%", "table"),
+        ("----------", "no_words"),
+        ("🎉🎉🎉 🔥🔥", "no_words"),
+        ("!!! ... ???", "no_words"),
+        ("for (int i = 0; i < n; i++) {\n  total += prices[i];\n}", "code"),
+        ("def read(path):\n    with open(path) as f:\n        return f.read()", "code"),
+        ('{"name": "Marie Lund", "born": 1902}', "code"),
+        ('<div class="box"><a href="/home">Home</a></div>', "code"),
+        ("SELECT name FROM people WHERE city = 'Oslo';", "code"),
+        ("```\nmake install\nmake check\n```", "code"),
+        ("E = mc^2", "code"),
+        ("Smith, J. (2001). The history of bridges. Engineering 12(3): 45–67.", "citation"),
+        ('[12] A. Holm, "Stone bridges," Proc. Soc., pp. 12-19, 1999.', "citation"),
+        ("Lund, M., & Batt, L. A. (1931). On orchids. Oslo: Aster Press.", "citation"),
+        ("Nature 12(3): 45–67. doi:10.1000/182", "citation"),
+        ("Retrieved 12 May 2010.", "citation"),
+        ("https://www.example.org/wiki/Harlow_Bridge?action=edit", "address"),
+        ("From: anna@example.org", "address"),
+        ("MARIE LUND WAS BORN IN OSLO AND STUDIED CHEMISTRY.", "all_capitals"),
+        ("Dr. Holm, M.D., Ph.D., F.R.S., Oslo", "list"),
+        (
+            "Product type Cars Owner Jaguar Land Rover Country United Kingdom Introduced 1935 "
+            "Related brands Land Rover Markets Worldwide Previous owners Jaguar Cars",
+            "no_prose",
+        ),
+        ("Der Verein wurde 1904 in Hamburg gegründet.", "language_not_supported"),
+        ("ولدت ماري لوند في أوسلو عام 1902.", "language_not_supported"),
+        ("Москва", "language_not_supported"),
+    ],
+)
+def test_what_is_no_prose_is_left_out_whole_with_its_reason(text: str, reason: str) -> None:
+    assert kept(text) == []
+    assert reasons(text) == {reason}
+
+
+def test_a_block_in_another_language_is_left_out_once_and_its_neighbours_stay() -> None:
+    german = "Der Verein wurde 1904 gegründet. Er gewann mehrere Preise. Er besteht noch heute."
+    text = f"The club is old.\n\n{german}\n\nIt won the cup in 1910."
+    spans, dropped = screen_text(text, "en")
+    assert [text[s.start : s.end] for s in spans] == ["The club is old.", "It won the cup in 1910."]
+    (only,) = dropped
+    assert only.text == f"[de] {german}"
+    assert text[only.span.start : only.span.end] == german
+
+
+def test_a_foreign_sentence_in_an_english_block_is_left_out_alone() -> None:
+    foreign = "Gallia est omnis divisa in partes tres, quarum unam incolunt Belgae."
+    text = f"The book begins with a famous line. {foreign} It was read by every pupil of the time."
+    assert kept(text) == [
+        "The book begins with a famous line.",
+        "It was read by every pupil of the time.",
+    ]
+    assert reasons(text) == {"language_not_supported"}
+
+
+def test_headings_and_items_are_read_apart_from_what_follows() -> None:
+    text = (
+        "Early life\nMarie Lund was born in Oslo and grew up on a farm near the city.\n"
+        "Works\n- On orchids\n2. On ferns\n(c) On moss"
+    )
+    assert kept(text) == [
+        "Early life",
+        "Marie Lund was born in Oslo and grew up on a farm near the city.",
+        "Works",
+        "On orchids",
+        "On ferns",
+        "On moss",
+    ]
+
+
+def test_the_lines_of_a_wrapped_paragraph_stay_together() -> None:
+    text = (
+        "The bridge was designed by the engineer John\nRennie, who also built the docks of\n"
+        "London. It was opened by the king in 1821 and\nNapier painted it."
+    )
+    assert kept(text) == [text]
+
+
+def test_a_sentence_of_three_hundred_words_is_kept() -> None:
+    text = ", and ".join(f"the bridge of year {n} was built by a man from Leeds" for n in range(25))
+    assert len(text.split()) > 290
+    assert kept(f"{text}.") == [f"{text}."]
+
+
+def test_prose_between_stray_fences_is_kept() -> None:
+    text = "```\nThe bridge was built by John Rennie and it is of stone.\n```"
+    assert kept(text) == ["The bridge was built by John Rennie and it is of stone."]
+
+
+def is_literal(text: str, dropped: Dropped) -> bool:
+    words = re.sub(r"^\[[a-z]{2,3}\] ", "", dropped.text)
+    there = text[dropped.span.start : dropped.span.end]
+    return there == words or (words.endswith("…") and there.startswith(words[:-1]))
+
+
+_PIECES = st.sampled_from(
+    [*PROSE, "|", "\t", "\n", "\n\n", "```", "{};", "12 ", "Smith, J. (2001).", "- ", "🎉", "и "]
+)
+
+
+@given(st.one_of(st.text(max_size=300), st.lists(_PIECES, max_size=12).map("".join)))
+def test_any_text_is_cut_into_literal_spans_in_order_that_do_not_overlap(text: str) -> None:
+    spans, dropped = screen_text(text, "en")
+    assert (spans, dropped) == screen_text(text, "en")
+    everything = sorted([*spans, *(d.span for d in dropped)], key=lambda s: (s.start, s.end))
+    assert all(0 <= s.start < s.end <= len(text) for s in everything)
+    assert all(a.end <= b.start for a, b in itertools.pairwise(everything))
+    assert all(text[s.start : s.end].strip() == text[s.start : s.end] for s in spans)
+    assert {d.reason for d in dropped} <= REASONS
+    assert all(is_literal(text, d) for d in dropped)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    'a, |(|)|"|-|- |— |x|1|1 |. |.|=|{|\t|```\n|```\n\n|\n|\n\n|a\n\n|[1] |A. |www.|@|,|a,a|_(|'
+    "и |🎉|J. A. Smith, |12(3): |a.b(|\\".split("|"),
+)
+def test_adversarial_text_costs_linear_time(unit: str) -> None:
+    screen_text("Der Verein wurde gegründet und ist alt", "en")  # loads the classifier
+    text = unit * (200_000 // max(len(unit), 1))
+    began = time.process_time()
+    spans, _ = screen_text(text, "en")
+    assert time.process_time() - began < 5
+    assert all(s.end - s.start <= 10_000 for s in spans)
