@@ -95,8 +95,8 @@ def _write(
         inferred_predicate=True,
     )
     arguments = (
-        Argument("subject", write_words(tree, first), find_span(tree, first)),
-        Argument("object", write_words(tree, second), find_span(tree, second)),
+        Argument("subject", write_words(tree, first)[0], find_span(tree, first)),
+        Argument("object", write_words(tree, second)[0], find_span(tree, second)),
     )
     span = Span(tree[min(first[0], second[0])].idx, tree[max(first[-1], second[-1])].end)
     confidence = estimate_confidence(features)

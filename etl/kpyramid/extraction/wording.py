@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from itertools import pairwise
 
 from kpyramid.extraction.tree import Node, Tree
 from kpyramid.extraction.types import Span
 
+Rename = Callable[[Node], str | None] | None
+"""What a pronoun is called instead, None where it stays."""
 MAX_TOKENS = 80
 """An argument never takes more, so that nested clauses cost linear time."""
 _MAX_CONJUNCTS = 8
@@ -69,40 +72,39 @@ def _is_parted(child: Node) -> bool:
 def trim_edges(tree: Tree, tokens: list[int]) -> list[int]:
     """The tokens without punctuation at the edges and without half a pair of brackets."""
     first, last = 0, len(tokens)
-    while first < last:
-        node = tree[tokens[first]]
-        if not _is_edge(tree, node, tokens[first:last], _CLOSING):
-            break
+    while first < last and _is_edge(tree, tokens, first, last, first, _CLOSING):
         first += 1
-    while last > first:
-        node = tree[tokens[last - 1]]
-        if not _is_edge(tree, node, tokens[first:last], _OPENING):
-            break
+    while last > first and _is_edge(tree, tokens, first, last, last - 1, _OPENING):
         last -= 1
     return tokens[first:last]
 
 
-def _is_edge(tree: Tree, node: Node, tokens: list[int], pairs: dict[str, str]) -> bool:
+def _is_edge(
+    tree: Tree, tokens: list[int], first: int, last: int, at: int, pairs: dict[str, str]
+) -> bool:
+    node = tree.nodes[tokens[at]]
     if node.text in _EDGES or node.pos == "CCONJ":
         return True
     other = pairs.get(node.text)
-    return other is not None and all(tree[i].text != other for i in tokens)
+    return other is not None and all(tree[i].text != other for i in tokens[first:last])
 
 
-def write_words(tree: Tree, tokens: Iterable[int]) -> str:
-    """The text of the tokens in order; runs keep their spacing."""
-    text, previous = "", None
+def write_words(tree: Tree, tokens: Iterable[int], rename: Rename = None) -> tuple[str, bool]:
+    """The text of the tokens in the order given, and whether no word of it was renamed."""
+    text, previous, literal = "", None, True
     for i in tokens:
         node = tree[i]
         if previous is not None and (previous.i != i - 1 or previous.space):
             text += " "
-        text += node.text
+        name = rename(node) if rename is not None and node.pos == "PRON" else None
+        literal = literal and name is None
+        text += node.text if name is None else name
         previous = node
-    return " ".join(text.split())
+    return " ".join(text.split()), literal
 
 
 def find_span(tree: Tree, tokens: list[int]) -> Span | None:
-    """The stretch of the text that the tokens cover, None when they leave gaps."""
-    if tokens[-1] - tokens[0] + 1 != len(tokens):
+    """The stretch of the text that the tokens are, None when they leave gaps or go back."""
+    if any(after != before + 1 for before, after in pairwise(tokens)):
         return None
     return Span(tree[tokens[0]].idx, tree[tokens[-1]].end)
