@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from kpyramid.extraction.coreference import Antecedents
+from kpyramid.extraction.frames import Frame, read_frames
 from kpyramid.extraction.phrases import (
     FULL_WORDS,
     Phrase,
@@ -40,6 +41,11 @@ class Findings:
     candidates: list[Candidate] = field(default_factory=list)
     dropped: list[Dropped] = field(default_factory=list)
     claim_heads: dict[int, Phrase] = field(default_factory=dict)
+    frames: dict[int, Frame] = field(init=False)
+    """The clauses by their verb's token."""
+
+    def __post_init__(self) -> None:
+        self.frames = read_frames(self.tree)
 
     def drop(self, reason: str, first: int, last: int) -> None:
         """Record the tokens `first`..`last` as a candidate given up for `reason`."""

@@ -1,4 +1,4 @@
-"""Facts that a clause states: subject, verb group, and each object or prepositional object."""
+"""Facts that a clause states: its frame cut down to pairs of a subject and one other argument."""
 
 from __future__ import annotations
 
@@ -6,90 +6,89 @@ from dataclasses import replace
 
 from kpyramid.extraction.candidates import Candidate, Findings, word_noun
 from kpyramid.extraction.copulas import list_copula_facts
-from kpyramid.extraction.coreference import is_person_noun
+from kpyramid.extraction.frames import Frame, Part, find_infinitive_mark, list_prepositional
+from kpyramid.extraction.kinds import is_person_noun
 from kpyramid.extraction.phrases import Phrase, is_nominal, list_containers
 from kpyramid.extraction.tree import Node
-from kpyramid.extraction.verbs import (
-    VerbGroup,
-    find_subjects,
-    is_copula,
-    is_predicate,
-    read_group,
-)
+from kpyramid.extraction.verbs import VerbGroup, is_copula, read_group
 
-# "on behalf of", "in front of": the noun belongs to the preposition.
-_PREPOSITION_NOUNS = frozenset("behalf front favor favour support charge terms addition".split())
+Tail = tuple[Phrase, str, list[int], bool]
+"""Phrase, words after the verb, their tokens, negated."""
+
+_WITHIN = frozenset({"at", "near", "on"})
+_CHAINED = frozenset({"in", "to", "from", *_WITHIN})
+"""Prepositions whose object also lies in what contains it: "in Rome, Italy"."""
+_PREPOSITIONAL = frozenset({"preposition", "time"})
 
 
 def find_clause_facts(findings: Findings) -> None:
     """Add the candidates of every clause of the document, in text order."""
-    for token in findings.tree.nodes:
-        if is_predicate(token):
-            _read_clause(token, findings)
+    merged = {verb.i for frame in findings.frames.values() for verb in frame.chain}
+    for frame in findings.frames.values():
+        if frame.verb.i not in merged and not _is_purpose(frame.verb):
+            _project_frame(frame, findings)
 
 
-def _read_clause(verb: Node, findings: Findings) -> None:
-    heads, way = list_heads(verb, findings)
+def _is_purpose(verb: Node) -> bool:
+    """Whether the clause says what something is for, not that it came about: "to win time"."""
+    return verb.tag == "VB" and verb.dep == "advcl"
+
+
+def _project_frame(frame: Frame, findings: Findings) -> None:
+    verb = frame.verb
+    heads = list_heads(frame, findings)
     if not heads:
         return
-    group = read_group(verb)
-    if way == "object_control":
-        group = _word_controlled(verb, group)
-    elif verb.dep == "xcomp":
-        group = _word_raised(verb, group)
+    group = _word_group(frame)
     findings.claim_heads[verb.i] = heads[0]
     before = len(findings.candidates)
-    if is_copula(verb):
+    existential = frame.way == "existential"
+    if is_copula(verb) and not existential:
         list_copula_facts(verb, group, heads, findings)
-    for head in heads:
-        for tail, suffix, tokens, negated in _list_tails(verb, group, findings):
-            relation = f"{group.text} {suffix}".strip()
+    for phrase, suffix, tokens, negated in _list_tails(frame, findings):
+        relation = f"{group.text} {suffix}".strip()
+        for head in heads:
             findings.candidates.append(
                 Candidate(
                     verb.i,
                     head,
                     relation,
-                    tail,
+                    phrase,
                     tuple(sorted((*group.tokens, *tokens))),
                     group.negated or negated,
                     group.modality,
-                    indirect=way != "own",
+                    indirect=frame.way != "own",
                 )
             )
-    if len(findings.candidates) == before and not _has_complement(verb):
+    if len(findings.candidates) == before and not _has_complement(frame):
         findings.drop("no_object", verb.i, verb.i)
 
 
-def list_heads(verb: Node, findings: Findings) -> tuple[list[Phrase], str]:
-    """Return the resolved subjects of a clause and the way they were found.
+def list_heads(frame: Frame, findings: Findings) -> list[Phrase]:
+    """The resolved subjects of a clause.
 
     A noun that only says what kind of thing another is hands the role on: in "X is a book
     written by Y" it is X that was written.
     """
-    subjects, way = find_subjects(verb)
     heads: list[Phrase] = []
-    for subject in subjects:
-        if subject.tag == "EX":
-            subject = next((c for c in verb.children if c.dep in {"attr", "dobj"}), subject)
-        if subject.dep == "expl" or _is_expletive(subject, verb):
+    for subject in frame.subjects:
+        if subject.dep == "expl" or _is_expletive(subject, findings.frames):
             findings.drop("expletive_subject", subject.i, subject.i)
             continue
-        if verb.dep == "advcl" and way == "shared":
+        if frame.verb.dep == "advcl" and frame.way == "shared":
             # "Established in 1845, its first bishop was ..." means the owner, not the bishop.
             owner = next((c for c in subject.children if c.tag == "PRP$"), None)
             subject = owner if owner is not None else subject
-        if way == "antecedent":
-            lifted = _lift_kind(_find_who(verb, subject))
-            if lifted is not subject:
-                heads += findings.read_arguments(lifted)
-                continue
+        if frame.way == "antecedent":
+            subject = _lift_kind(_find_who(frame, subject), findings.frames)
         heads += findings.read_arguments(subject)
-    return heads, way
+    return heads
 
 
-def _find_who(verb: Node, noun: Node) -> Node:
+def _find_who(frame: Frame, noun: Node) -> Node:
     """Return the person noun that "who" means when the parser attached the clause too low."""
-    if not any(c.word == "who" for c in verb.children) or noun.entity in {"PERSON", ""}:
+    who = any(c.word == "who" for c in frame.kids.get("nsubj", ()))
+    if not who or noun.entity in {"PERSON", ""}:
         return noun
     at = noun
     for _ in range(3):
@@ -101,14 +100,16 @@ def _find_who(verb: Node, noun: Node) -> Node:
     return noun
 
 
-def _is_expletive(subject: Node, verb: Node) -> bool:
-    if subject.word != "it" or find_subjects(verb)[1] != "own":
+def _is_expletive(subject: Node, frames: dict[int, Frame]) -> bool:
+    if subject.word != "it" or (own := frames.get(subject.head.i)) is None:
         return False
-    kids = [c.dep for c in verb.children]
-    return "ccomp" in kids or ("acomp" in kids and "xcomp" in kids)
+    if "acomp" in own.kids:
+        at = own.kids["acomp"][0].children
+        return any(c.dep in {"xcomp", "ccomp", "advcl"} for c in (*own.verb.children, *at))
+    return "ccomp" in own.kids
 
 
-def _lift_kind(noun: Node) -> Node:
+def _lift_kind(noun: Node, frames: dict[int, Frame]) -> Node:
     """Return the subject of "S is a <noun>" or the name before ", a <noun>", else the noun."""
     at = noun
     for _ in range(4):
@@ -117,8 +118,9 @@ def _lift_kind(noun: Node) -> Node:
         if at.dep == "conj" and at.pos == "NOUN":
             at = at.head
         elif at.dep == "attr" and at.head.lemma == "be" and noun.pos == "NOUN":
-            subjects, _way = find_subjects(at.head)
-            if not subjects or subjects[0].tag == "EX" or subjects[0].word in {"this", "that"}:
+            above = frames.get(at.head.i)
+            subjects = above.subjects if above is not None else []
+            if not subjects or subjects[0] is at or subjects[0].word in {"this", "that"}:
                 return noun
             return subjects[0]
         elif at.dep == "appos" and noun.pos == "NOUN":
@@ -128,28 +130,43 @@ def _lift_kind(noun: Node) -> Node:
     return at if at.pos == "PROPN" else noun
 
 
-def _word_raised(verb: Node, group: VerbGroup) -> VerbGroup:
+def _word_group(frame: Frame) -> VerbGroup:
+    """The verb group, with what governs it: "began to play", "was hired to coach"."""
+    group = read_group(frame.verb)
+    if frame.way == "object_control" and not frame.chain:
+        return _word_controlled(frame, group)
+    for governor in reversed(frame.chain):
+        group = _word_raised(frame.verb, governor, group)
+    return group
+
+
+def _word_raised(verb: Node, governor: Node, group: VerbGroup) -> VerbGroup:
     """Return "began to play" for the infinitive of "X began to play Y"."""
-    head = verb.head
-    if head.pos not in {"VERB", "AUX"} or verb.tag not in {"VB", "VBG"}:
+    if verb.tag not in {"VB", "VBG", "VBN"}:
         return group
-    outer = read_group(head)
-    particle = "to " if any(c.tag == "TO" for c in verb.children) else ""
-    inner = verb.lemma.lower() if particle else verb.word
-    passive = "be " if particle and group.passive else ""
-    inner = f"{passive}{verb.word}" if passive else inner
+    outer = read_group(governor)
+    able = [c for c in governor.children if c.dep == "acomp"]
+    # Only the form right under the governor still stands as the group has worded it.
+    inner = group.text
+    if " to " not in f" {inner} ":
+        particle = "to " if find_infinitive_mark(verb) is not None else ""
+        inner = verb.lemma.lower() if particle else verb.word
+        inner = f"be {verb.word}" if particle and group.passive else inner
+        particles = "".join(f" {c.word}" for c in verb.children if c.dep == "prt")
+        inner = f"{particle}{inner}{particles}"
+    words = " ".join([outer.text, *(c.word for c in able), inner])
     return VerbGroup(
-        f"{outer.text} {particle}{inner}",
-        tuple(sorted((*outer.tokens, *group.tokens))),
+        words,
+        tuple(sorted((*outer.tokens, *(c.i for c in able), *group.tokens))),
         outer.negated or group.negated,
         outer.modality or group.modality,
         group.passive,
     )
 
 
-def _word_controlled(verb: Node, group: VerbGroup) -> VerbGroup:
+def _word_controlled(frame: Frame, group: VerbGroup) -> VerbGroup:
     """Return "was hired to coach" for the infinitive of "they hired X to coach Y"."""
-    head = verb.head
+    verb, head = frame.verb, frame.verb.head
     if head.tag not in {"VBD", "VBN"} or not any(c.tag == "TO" for c in verb.children):
         return group
     # Only regular participles can be read off the past tense.
@@ -159,56 +176,63 @@ def _word_controlled(verb: Node, group: VerbGroup) -> VerbGroup:
     return replace(group, text=f"was {form} to {verb.lemma.lower()}", tokens=group.tokens)
 
 
-def _list_tails(
-    verb: Node, group: VerbGroup, findings: Findings
-) -> list[tuple[Phrase, str, list[int], bool]]:
-    """Return (tail, words after the verb, their tokens, negated) for each complement."""
-    found: list[tuple[Phrase, str, list[int], bool]] = []
-    copula = is_copula(verb)
+def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
+    """What the subject is joined with, part by part; the plain prepositions come last."""
+    found: list[Tail] = []
+    copula = is_copula(frame.verb)
     base: list[str] = []
     base_tokens: list[int] = []
-    for child in verb.children:
-        if child.dep == "acomp":
-            base, base_tokens = [child.word], [child.i]
+    later: list[Part] = []
+    has_object = False
+    for part in frame.parts:
+        role = part.role
+        if role == "quality":
+            word = part.root
+            base, base_tokens = [word.word], [word.i]
+            preps = [c for c in word.children if c.dep in {"prep", "agent"}]
+            led = [p for prep in preps for p in list_prepositional(prep)]
             found += [
-                (p, f"{child.word} {w}", [child.i, *t], False)
-                for p, w, t in _list_preps(child, findings)
+                (phrase, f"{word.word} {words}", [word.i, *tokens], negated)
+                for each in led
+                for phrase, words, tokens, negated in _read_prepositional(each, findings)
             ]
-    for child in verb.children:
-        if child.dep in {"dobj", "oprd"} or (child.dep == "attr" and not copula):
-            found += _list_object(child, verb, findings)
-        elif child.dep == "dative" and child.pos != "ADP":
-            found += [(p, "to", [], False) for p in findings.read_arguments(child)]
-        elif child.dep in {"npadvmod"} and child.entity in {"DATE", "TIME"}:
+        elif role == "object" or (role == "attribute" and not copula):
+            has_object = True
+            found += _list_object(part, frame, findings)
+        elif role == "attribute":
+            has_object = True
+        elif role == "receiver":
+            found += [(p, "to", [], False) for p in findings.read_arguments(part.root)]
+        elif role == "time" and not part.link:
             found += [
                 (p, "on" if p.words > 2 else "in", [], False)
-                for p in findings.read_arguments(child)
+                for p in findings.read_arguments(part.root)
             ]
-        elif child.dep == "advmod" and any(c.dep == "prep" for c in child.children):
-            found += [
-                (p, f"{child.word} {w}", [child.i, *t], False)
-                for p, w, t in _list_preps(child, findings)
-            ]
-    objects = [c for c in verb.children if c.dep in {"dobj", "attr", "oprd"}]
-    plain = [o for o in objects if o.dep == "dobj" and o.pos == "NOUN"]
-    if plain:
+        elif role in _PREPOSITIONAL and part.link[0].dep == "advmod":
+            found += _read_prepositional(part, findings)
+        elif role in _PREPOSITIONAL:
+            later.append(part)
+    plain = [p.root for p in frame.parts if p.role == "object" and p.root.pos == "NOUN"]
+    if plain and plain[0].dep == "dobj":
         # "made in 1984" says little of "made his debut in 1984".
         words, base_tokens = word_noun(plain[0])
         base = [words]
-    for phrase, prep, tokens in _list_preps(verb, findings):
-        if not (copula and objects):
-            found.append((phrase, " ".join([*base, prep]), [*base_tokens, *tokens], False))
-    found += _list_antecedent_object(verb, findings)
+    if copula and has_object:
+        return found
+    for part in later:
+        for phrase, prep, tokens, negated in _read_prepositional(part, findings):
+            found.append((phrase, " ".join([*base, prep]), [*base_tokens, *tokens], negated))
     return found
 
 
-def _list_object(
-    noun: Node, verb: Node, findings: Findings
-) -> list[tuple[Phrase, str, list[int], bool]]:
+def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
     """Return the direct object; "has" takes the object's noun into the relation."""
+    noun = part.root if part.gap is None else _lift_kind(part.root, findings.frames)
+    if part.gap is not None:
+        return [(p, "", [], False) for p in findings.read_arguments(noun)]
     negated = any(c.dep == "det" and c.word == "no" for c in noun.children)
-    having = verb.lemma.lower() == "have"
-    found: list[tuple[Phrase, str, list[int], bool]] = []
+    having = frame.verb.lemma.lower() == "have"
+    found: list[Tail] = []
     for phrase in findings.read_arguments(noun, full=not having):
         root = findings.tree[phrase.root]
         words, tokens = word_noun(root)
@@ -218,62 +242,36 @@ def _list_object(
         else:
             found.append((phrase, "", [], negated))
         if root.pos == "NOUN" and not phrase.resolved:
+            led = [p for c in root.children if c.dep == "prep" for p in list_prepositional(c)]
             found += [
-                (p, f"{words} {w}", [*tokens, *t], negated)
-                for p, w, t in _list_preps(root, findings)
+                (p, f"{words} {w}", [*tokens, *t], negated or n)
+                for each in led
+                for p, w, t, n in _read_prepositional(each, findings)
                 if w != "of" or having
             ]
     return found
 
 
-def _list_preps(head: Node, findings: Findings) -> list[tuple[Phrase, str, list[int]]]:
-    """Return (object, preposition words, their tokens) under `head`, chains of places unrolled."""
-    found: list[tuple[Phrase, str, list[int]]] = []
-    stack = [(c, [c]) for c in head.children if c.dep in {"prep", "agent"}]
-    while stack:
-        prep, path = stack.pop(0)
-        words = " ".join(t.word for t in path)
-        if words.startswith("according") or prep.pos not in {"ADP", "SCONJ", "VERB"}:
-            continue
-        for child in prep.children:
-            if child.dep == "prep" and len(path) < 3:
-                # "out of" is one relation; "from A to B" holds two, whatever the parser nests.
-                adjacent = child.i == prep.i + 1
-                stack.append((child, [*path, child] if adjacent else [child]))
-            elif child.word in _PREPOSITION_NOUNS and (of := _find_of(child)) is not None:
-                stack.append((of, [*path, child, of]))
-            elif child.dep == "pobj" and is_nominal(child):
-                for phrase in findings.read_arguments(child, full=True):
-                    tokens = [t.i for t in path]
-                    found.append((phrase, words, tokens))
-                    if words in {"in", "at", "near", "on", "to", "from"}:
-                        within = "in" if words in {"at", "near", "on"} else words
-                        found += [
-                            (p, within, [] if within != words else tokens)
-                            for p in list_containers(phrase, findings.tree)
-                        ]
+def _read_prepositional(part: Part, findings: Findings) -> list[Tail]:
+    """The object of a preposition, and what contains it, with the words that lead to it."""
+    link = [node for node in part.link if node.dep != "neg"]
+    negated = len(link) < len(part.link)
+    words = " ".join(node.word for node in link)
+    root = part.root if part.gap is None else _lift_kind(part.root, findings.frames)
+    if words.startswith("according") or not is_nominal(root):
+        return []
+    found: list[Tail] = []
+    tokens = [node.i for node in link]
+    for phrase in findings.read_arguments(root, full=part.gap is None):
+        found.append((phrase, words, tokens, negated))
+        if words in _CHAINED:
+            within = "in" if words in _WITHIN else words
+            at = [] if within != words else tokens
+            found += [
+                (place, within, at, negated) for place in list_containers(phrase, findings.tree)
+            ]
     return found
 
 
-def _find_of(noun: Node) -> Node | None:
-    return next((c for c in noun.children if c.dep == "prep" and c.word == "of"), None)
-
-
-def _list_antecedent_object(
-    verb: Node, findings: Findings
-) -> list[tuple[Phrase, str, list[int], bool]]:
-    """Return the noun a relative clause leaves out: "the book (that) he wrote"."""
-    if verb.dep != "relcl" or not any(c.dep == "nsubj" for c in verb.children):
-        return []
-    own = next(c for c in verb.children if c.dep == "nsubj")
-    objects = [c for c in verb.children if c.dep in {"dobj", "attr"}]
-    relative = [c for c in objects if c.tag in {"WDT", "WP"}]
-    if own.tag in {"WDT", "WP"} or (objects and not relative) or own.i < verb.head.i:
-        return []
-    if any(c.tag == "WRB" for c in verb.children) or (not relative and _has_complement(verb)):
-        return []
-    return [(p, "", [], False) for p in findings.read_arguments(_lift_kind(verb.head))]
-
-
-def _has_complement(verb: Node) -> bool:
-    return any(c.dep in {"xcomp", "ccomp", "prep"} for c in verb.children)
+def _has_complement(frame: Frame) -> bool:
+    return any(dep in frame.kids for dep in ("xcomp", "ccomp", "prep"))

@@ -179,7 +179,7 @@ def _list_chain(verb: Node, known: dict[int, Kids]) -> list[Node]:
         if at.dep == "conj" and head.dep == "xcomp" and at.tag == head.tag and head.i in known:
             at = head
             continue
-        if at.dep != "xcomp" or head is at:
+        if at.dep != "xcomp" or head is at or at.tag == "VBD":
             break
         if head.dep == "acomp":
             head = head.head
@@ -188,6 +188,19 @@ def _list_chain(verb: Node, known: dict[int, Kids]) -> list[Node]:
         chain.append(head)
         at = head
     return chain[::-1]
+
+
+def find_infinitive_mark(verb: Node) -> Node | None:
+    """The "to" of an infinitive, which coordinated ones share."""
+    at = verb
+    for _ in range(_MAX_HOPS):
+        for child in at.children:
+            if child.tag == "TO":
+                return child
+        if at.dep != "conj" or at.tag != "VB" or at.head.tag != "VB":
+            return None
+        at = at.head
+    return None
 
 
 def _find_lender(verb: Node, known: dict[int, Kids]) -> Node | None:

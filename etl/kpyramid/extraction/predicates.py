@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kpyramid.extraction.frames import Frame
+from kpyramid.extraction.frames import Frame, find_infinitive_mark
 from kpyramid.extraction.tree import Node
 from kpyramid.extraction.verbs import read_modal
 
@@ -38,6 +38,9 @@ def read_predicate(frame: Frame, frames: dict[int, Frame]) -> Predicate:
         tokens += [node.i for node in kids.get("acomp", ())]
         negated = negated or _is_negated(frames[verb.i])
     tokens += _list_words(frame.verb, frame)
+    if frame.chain and frame.verb.dep == "conj":
+        mark = find_infinitive_mark(frame.verb)
+        tokens += [mark.i] if mark is not None and mark.i not in tokens else []
     negated = negated or _is_negated(frame)
     tokens.sort()
     top = frames[frame.top.i]
