@@ -19,7 +19,7 @@ CI := $(VENV)/.installed-ci
 DECLARED := pyproject.toml constraints.txt
 
 .PHONY: help install install-core install-ci demo test test-slow check check-format lint types \
-	layers check-docs format docs versions bench constraints clean
+	layers check-docs format docs versions golden bench constraints clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[36m%-13s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +63,9 @@ docs: $(DEV)  ## Generate docs/tables.md and docs/cli.md
 
 versions: $(DEV)  ## Record the code that each stage's version stands for
 	PYTHONPATH=. $(BIN)/python tests/stage_versions.py
+
+golden: $(DEV)  ## Record what the extractor makes of the golden examples; read the diff
+	PYTHONPATH=. $(BIN)/python tests/golden/record.py
 
 bench: $(DEV)  ## Run the measurements of benchmarks/ that are there
 	@set -e; found=; for script in benchmarks/*.py; do \

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kpyramid.extraction.blocks import list_blocks
+from kpyramid.extraction.cleaning import CleanText, clean_part
 from kpyramid.extraction.tree import Node, Tree
 from kpyramid.extraction.types import Span
 
@@ -41,19 +42,21 @@ class Parser:
             import spacy
 
             self._pipeline = spacy.load(self.package)
-        waiting: deque[tuple[str, int]] = deque()  # texts on the way, with their number of blocks
+        waiting: deque[tuple[str, int]] = deque()  # texts on the way, with their number of parts
 
-        def cut() -> Iterator[tuple[str, int]]:
-            for text, parts in texts:
+        def cut() -> Iterator[tuple[str, CleanText]]:
+            for text, spans in texts:
+                parts = [clean_part(text, span.start, span.end) for span in spans]
+                parts = [part for part in parts if part.words.strip()]
                 waiting.append((text, len(parts)))
                 for part in parts:
-                    yield text[part.start : part.end], part.start
+                    yield part.words, part
 
         parsed = self._pipeline.pipe(cut(), as_tuples=True, batch_size=_BATCH)
-        docs: list[tuple[Doc, int]] = []
-        for doc, start in parsed:
+        docs: list[tuple[Doc, CleanText]] = []
+        for doc, part in parsed:
             yield from _release_empty(waiting)
-            docs.append((doc, start))
+            docs.append((doc, part))
             if len(docs) == waiting[0][1]:
                 yield build_tree(waiting.popleft()[0], docs)
                 docs = []
@@ -65,15 +68,15 @@ def _release_empty(waiting: deque[tuple[str, int]]) -> Iterator[Tree]:
         yield build_tree(waiting.popleft()[0], ())
 
 
-def build_tree(text: str, docs: Iterable[tuple[Doc, int]]) -> Tree:
-    """The tree of `text` from parses of parts of it, each with the character it starts at."""
+def build_tree(text: str, docs: Iterable[tuple[Doc, CleanText]]) -> Tree:
+    """The tree of `text` from the parses of parts of it."""
     tree = Tree(text, [], [])
-    for doc, offset in docs:
-        _append_doc(tree, doc, offset)
+    for doc, part in docs:
+        _append_doc(tree, doc, part)
     return tree
 
 
-def _append_doc(tree: Tree, doc: Doc, offset: int) -> None:
+def _append_doc(tree: Tree, doc: Doc, part: CleanText) -> None:
     first = len(tree.nodes)
     strings = _strings(doc.vocab.strings)
     heads: list[int] = []
@@ -83,11 +86,15 @@ def _append_doc(tree: Tree, doc: Doc, offset: int) -> None:
         if not heads or _signed(start) == 1:
             tree.sentences.append((i, i))
         heads.append(i + _signed(head))
+        words = strings[orth]
+        place, end = part.locate(idx, len(words))
+        if part.places is not None:
+            words = tree.text[place:end]
         node = Node(
             tree,
             i,
-            idx + offset,
-            strings[orth],
+            place,
+            words,
             strings[lower],
             strings[lemma],
             strings[pos],
