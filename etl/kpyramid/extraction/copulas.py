@@ -24,6 +24,11 @@ _ATTRIBUTES = frozenset(
         "altitude width depth capacity budget density climate seat"
     ).split()
 )
+DIRECTIONS = frozenset(
+    "north south east west northeast northwest southeast southwest left right".split()
+)
+_SHARES = frozenset("part member piece portion half majority rest".split())
+"""Nouns that say nothing without what they are of."""
 
 
 def list_copula_facts(
@@ -109,7 +114,9 @@ def _add_kind(
     be = group.text
     relation = f"{be} a"
     common: dict[str, bool] = {"negated": negated, "indirect": way != "own"}
-    if not one_of and head.root != tail.root:
+    preps = [*list_noun_preps(noun, findings), *list_noun_preps(verb, findings)]
+    shared = noun.word in _SHARES and any(prep == "of" for _, prep, _ in preps)
+    if not one_of and not shared and head.root != tail.root and noun.word not in DIRECTIONS:
         findings.candidates.append(
             Candidate(verb.i, head, relation, tail, group.tokens, modality=group.modality, **common)
         )
@@ -121,7 +128,7 @@ def _add_kind(
                 verb.i, head, f"{be} {words} of", owner, (), modality=group.modality, **common
             )
         )
-    preps = [*list_noun_preps(noun, findings), *list_noun_preps(verb, findings)]
+    words = f"located {words}" if noun.word in DIRECTIONS else words
     found = [(p, f"{words} {prep}", (*tokens, *at)) for p, prep, at in preps]
     if one_of:
         found = [(p, w, t) for p, w, t in found if w == "one of"]

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from kpyramid.extraction.kinds import (
+    GENERIC_NOUNS,
     LABEL_BY_NOUN,
     LABEL_NOUNS,
     find_gender,
@@ -94,7 +95,9 @@ class Antecedents:
         for node in tree.nodes:
             if node.word in _PRONOUNS and node.tag in {"PRP", "PRP$"}:
                 self._read_pronoun(node)
-            elif node.pos in {"PROPN", "NOUN"} and node.dep in _PHRASE_ROLES:
+            elif node.dep in _PHRASE_ROLES and (
+                node.pos in {"PROPN", "NOUN"} or (node.pos == "NUM" and _ends_name(node))
+            ):
                 self._read_noun(node)
 
     def resolve_pronoun(self, token: Node) -> Phrase | None:
@@ -148,7 +151,7 @@ class Antecedents:
         return weight
 
     def _read_noun(self, token: Node) -> None:
-        named = token.pos == "PROPN" or (token.entity != "" and token.entity not in LITERALS)
+        named = token.pos in {"PROPN", "NUM"} or token.entity not in {"", *LITERALS}
         if not named and _is_bare_definite(token) and self._read_definite(token):
             return
         if not named and token.dep not in {"nsubj", "nsubjpass", "dobj"}:
@@ -245,7 +248,11 @@ class Antecedents:
             for a in self._active
             if not plural and a.phrase.is_named and not a.plural and a.kinds & alike
         ]
-        if not fitting and not plural:
+        if not fitting and token.word in GENERIC_NOUNS and self._local is not None:
+            # "This area", "this geographical feature": what the text is about.
+            meant = self._local.phrase.label in GENERIC_NOUNS[token.word]
+            fitting = [self._local] if meant and token.dep in _SUBJECTS else []
+        elif not fitting and not plural:
             # Nothing says what it is, but its type may: "Greece joined ... the country".
             fitting = [
                 a
@@ -320,15 +327,23 @@ def find_title_noun(name: Node) -> Node | None:
     return at if at.pos == "NOUN" and at.text.islower() and near else None
 
 
+def _ends_name(number: Node) -> bool:
+    """Return whether a number belongs to a name, as in "Shanghai 13"."""
+    return any(c.dep == "compound" and c.pos == "PROPN" for c in number.children)
+
+
 def _is_bare_definite(token: Node) -> bool:
     """Return whether the noun stands with "the" or "this" and nothing that narrows it down."""
     if token.tag != "NN" or token.dep in {"attr", "appos", "oprd", "conj", "ROOT"}:
         return False
+    generic = token.word in GENERIC_NOUNS
     determined = False
     for child in token.children:
         if child.dep == "det":
-            determined = child.word in {"the", "this"}
-        elif child.i < token.i or child.dep in _NARROWING:
+            determined = child.word in {"the", "this"} and (child.word == "this" or not generic)
+        elif (
+            child.i < token.i and not (generic and child.dep == "amod")
+        ) or child.dep in _NARROWING:
             return False
     return determined
 

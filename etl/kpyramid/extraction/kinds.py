@@ -37,9 +37,9 @@ _NOT_PERSON_NOUNS = frozenset(
         "river number order chapter letter paper tower center centre border water power theater "
         "theatre newspaper computer sector factor motor layer corner "
         "fiber laser lever timer toner tumor wafer wager vigor valor rumor rotor sewer joker ether "
-        "diner caper alder adder ember arbor other minor favor favour odour rigor "
-        "metre litre liter quarter charter cluster thriller winter summer december november october september "
-        " disorder cancer fever chamber transfer matter manner register container "
+        "metre litre diner caper alder adder ember arbor other minor favor favour odour rigor "
+        "quarter charter cluster thriller winter summer december november october "
+        "september disorder cancer fever chamber transfer matter manner register container "
         "crater glacier border header folder cover offer error mirror vector tensor reactor "
         " processor monitor sensor color colour flavor flavour harbor harbour floor "
         "door manor anchor armor honor labor labour vapor humor terror horror tremor interior "
@@ -116,6 +116,16 @@ LABEL_NOUNS: dict[str, frozenset[str]] = {
 """Nouns by the entity type of what they name, in spaCy's labels."""
 
 LABEL_BY_NOUN = {noun: label for label, nouns in LABEL_NOUNS.items() for noun in sorted(nouns)}
+
+_ANY_PLACE = frozenset({"GPE", "LOC", "FAC"})
+GENERIC_NOUNS: dict[str, frozenset[str]] = {
+    **dict.fromkeys("area place feature site location spot landmark".split(), _ANY_PLACE),
+    **dict.fromkeys(
+        "work piece publication production picture title".split(), frozenset({"WORK_OF_ART"})
+    ),
+    **dict.fromkeys("outfit body entity".split(), frozenset({"ORG"})),
+}
+"""Nouns that can call back anything of some types: "this area"."""
 
 # Words by which a text calls its subject back, by the kind it was said to be.
 _SYNONYMS = (

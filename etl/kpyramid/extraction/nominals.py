@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 
 from kpyramid.extraction.candidates import Candidate, Findings, word_noun
-from kpyramid.extraction.copulas import list_noun_preps
+from kpyramid.extraction.copulas import DIRECTIONS, list_noun_preps
+from kpyramid.extraction.kinds import find_kind_label
+from kpyramid.extraction.lifespans import list_life_events
 from kpyramid.extraction.phrases import (
     LITERALS,
     PLACES,
     Phrase,
     build_phrase,
-    find_entity,
+    find_office_end,
     find_phrase,
     find_title_end,
     list_containers,
 )
 from kpyramid.extraction.tree import Node
+from kpyramid.extraction.verbs import find_subjects
+
+# Nouns that say how one person is related to another and little by themselves.
+_RELATIVES = frozenset(
+    (
+        "wife husband spouse son daughter child brother sister father mother parent uncle aunt "
+        "nephew niece cousin grandson granddaughter grandfather grandmother friend partner "
+        "successor predecessor part member"
+    ).split()
+)
 
 
 def find_nominal_facts(findings: Findings) -> None:
@@ -30,20 +43,24 @@ def find_nominal_facts(findings: Findings) -> None:
             _add_title(token, findings)
             _add_containers(token, findings)
             _add_location(token, findings)
-            _add_life_dates(token, findings)
+            _add_life_events(token, findings)
 
 
 def _add(findings: Findings, head: Phrase | None, relation: str, tail: Phrase | None) -> None:
     if head is None or tail is None or head.text == tail.text:
         return
+    if min(len(head.text), len(tail.text)) < 2:
+        return  # a letter of a transcription, the "s" of "award(s)"
     findings.candidates.append(Candidate(None, head, relation, tail, (), indirect=True))
 
 
 def _add_apposition(noun: Node, appositive: Node, findings: Findings) -> None:
     """Add "X is a Y" for "X, a Y" and "Y X", and the relation a noun like "author of" carries."""
     if noun.pos == "PROPN" and appositive.pos == "PROPN":
-        if appositive.entity not in PLACES or noun.entity not in PLACES:
-            findings.drop("ambiguous_apposition", noun.i, appositive.i)
+        if _is_title(appositive) and noun.entity not in PLACES:
+            _add_kind(noun, appositive, noun, findings)
+        elif not _add_alias(noun, appositive, findings):
+            _add_container(noun, appositive, findings)
         return
     name, kind = (noun, appositive) if noun.pos == "PROPN" else (appositive, noun)
     if name.pos != "PROPN" or kind.pos != "NOUN" or name.entity in LITERALS:
@@ -52,19 +69,104 @@ def _add_apposition(noun: Node, appositive: Node, findings: Findings) -> None:
         return
     before = find_phrase(noun)
     if before is None or appositive.left_edge.i - max(before.last, noun.i) > 2:
-        # Something stands between the two: the parser attached the name too far up.
-        findings.drop("distant_apposition", noun.i, appositive.i)
-        return
+        bracket = _ends_bracket(findings.tree[appositive.left_edge.i - 1], noun.i)
+        if not bracket:
+            # Something stands between the two: the parser attached the name too far up.
+            findings.drop("distant_apposition", noun.i, appositive.i)
+            return
     if name.dep == "pobj" and name.head.word == "of" and name.head.head.pos == "PROPN":
         name = name.head.head
+    _add_kind(name, kind, noun, findings)
+
+
+def _add_kind(name: Node, kind: Node, first: Node, findings: Findings) -> None:
+    """Add what a noun beside a name says: its kind, whose it is, and of what."""
     head = find_phrase(name)
-    _add(findings, head, "is a", find_phrase(kind))
+    if first is name and name.entity in PLACES and find_kind_label(kind.word) == "PERSON":
+        head = _find_who(name, findings)
     owner = findings.find_owner(kind)
     words, _tokens = word_noun(kind)
     _add(findings, owner, f"has {words}", head)
+    related = owner is not None
+    direction = kind.word in DIRECTIONS
+    words = f"located {words}" if direction else words
     for phrase, prep, _at in list_noun_preps(kind, findings):
         if head is not None and phrase.root != head.root:
             _add(findings, head, f"is {words} {prep}", phrase)
+            related = related or prep == "of"
+    # "his wife, Ann Lee" makes her a wife of somebody, which is said already.
+    if kind.pos == "NOUN" and not direction and not (related and kind.word in _RELATIVES):
+        _add(findings, head, "is a", find_phrase(kind))
+
+
+def _find_who(place: Node, findings: Findings) -> Phrase | None:
+    """Return the subject in "Ann was born in Salem, the daughter of ...": no town is a daughter."""
+    at = place
+    for _ in range(6):
+        if at.head is at or at.pos in {"VERB", "AUX"}:
+            break
+        at = at.head
+    subjects = find_subjects(at)[0] if at.pos in {"VERB", "AUX"} else []
+    found = findings.read_arguments(subjects[0]) if len(subjects) == 1 else []
+    return found[0] if len(found) == 1 and found[0].label not in PLACES else None
+
+
+def _is_title(noun: Node) -> bool:
+    """Return whether a capitalised noun is an office with its seat: "Professor of Law"."""
+    return (
+        find_kind_label(noun.word) == "PERSON"
+        and not any(c.dep == "compound" for c in noun.children)
+        and any(c.dep == "prep" for c in noun.children)
+    )
+
+
+def _ends_bracket(node: Node, after: int) -> bool:
+    """Return whether only a bracket stands between token `after` and `node`."""
+    tree = node.tree
+    at = node.i - 1 if node.text == "," else node.i
+    if at <= after or tree[at].text != ")":
+        return False
+    opening = next((i for i in range(at, after, -1) if tree[i].text == "("), None)
+    return opening == after + 1
+
+
+def _add_alias(name: Node, other: Node, findings: Findings) -> bool:
+    """Add the acronym of "World Trade Union (WTU)"; return whether it was one."""
+    tree = findings.tree
+    edge = other.left_edge.i
+    if edge == 0 or tree[edge - 1].text != "(" or other.i + 1 >= len(tree):
+        return False
+    if tree[other.i + 1].text != ")" or edge != other.i or not other.text.isupper():
+        return False
+    head, tail = find_phrase(name), build_phrase(tree, other.i, other.i, other.i)
+    if head is None or not _abbreviates(other.text, head.text):
+        return False
+    _add(findings, head, "is abbreviated as", tail)
+    return True
+
+
+def _abbreviates(short: str, name: str) -> bool:
+    """Return whether the letters of `short` stand in the order of the name's words."""
+    initials = "".join(w[0] for w in re.findall(r"\w+", name) if w[0].isupper())
+    letters = iter(name.upper())
+    return short[:1] == initials[:1] and len(short) > 1 and all(c in letters for c in short)
+
+
+def _add_container(place: Node, outer: Node, findings: Findings) -> None:
+    """Add "X is located in Y" for "near X, Y" where only Y was known to be a place."""
+    tree = findings.tree
+    edge = outer.left_edge.i
+    around = place.head.word if place.dep == "pobj" else ""
+    if (
+        outer.entity != "GPE"
+        or place.entity in {"DATE", *PLACES}
+        or around not in {"in", "at", "near", "of", "from", "to"}
+        or tree[edge - 1].text != ","
+        or edge - 1 != place.i + 1
+    ):
+        findings.drop("ambiguous_apposition", place.i, outer.i)
+        return
+    _add(findings, find_phrase(place), "is located in", find_phrase(outer))
 
 
 def _add_title(name: Node, findings: Findings) -> None:
@@ -75,6 +177,7 @@ def _add_title(name: Node, findings: Findings) -> None:
         return
     start = find_title_end(tree, first, name.i, name)
     if start is None:
+        _add_office(name, findings)
         return
     begin = start
     while begin > first and tree[begin - 1].pos in {"NOUN", "ADJ", "PROPN"}:
@@ -86,6 +189,18 @@ def _add_title(name: Node, findings: Findings) -> None:
     owner = findings.find_owner(name)
     if owner is not None and owner.last < start:
         _add(findings, owner, f"has {tree[start - 1].word}", head)
+
+
+def _add_office(name: Node, findings: Findings) -> None:
+    """Add "Sam Foley has title U.S. Senator" for "U.S. Senator Sam Foley"."""
+    tree, first = findings.tree, name.left_edge.i
+    start = find_office_end(tree, first, name.i, name)
+    if start is None:
+        return
+    begin = start
+    while begin > first and tree[begin - 1].pos in {"PROPN", "ADJ"}:
+        begin -= 1
+    _add(findings, find_phrase(name), "has title", build_phrase(tree, begin, start - 1, start - 1))
 
 
 def _add_containers(place: Node, findings: Findings) -> None:
@@ -108,41 +223,9 @@ def _add_location(name: Node, findings: Findings) -> None:
             _add(findings, find_phrase(name), f"is located {prep}", phrase)
 
 
-def _add_life_dates(name: Node, findings: Findings) -> None:
-    """Add birth and death from "Ann Lee (born May 2, 1951 in Oslo)" and "(1900 - 1980)"."""
-    tree, at = findings.tree, name.i + 1
-    if at >= len(tree) or tree[at].text != "(":
+def _add_life_events(name: Node, findings: Findings) -> None:
+    if name.i + 1 >= len(findings.tree) or findings.tree[name.i + 1].text != "(":
         return
-    close = next((i for i in range(at, min(at + 40, len(tree))) if tree[i].text == ")"), None)
-    if close is None:
-        return
-    inside = [tree[i] for i in range(at + 1, close)]
     head = find_phrase(name)
-    event = "born" if any(t.word in {"born", "b."} for t in inside) else None
-    person = name.entity == "PERSON" and findings.antecedents.topic is not None
-    dash = next((t.i for t in inside if t.text in {"\u2013", "-", "--", "\u2014"}), None)
-    if event is None and not (person and dash is not None):
-        return
-    seen: set[int] = set()
-    for token in inside:
-        bounds = find_entity(tree, token.i)
-        if token.word in {"died", "d."} or (dash is not None and token.i == dash):
-            event = "died"
-        if bounds is None or bounds[0] in seen or bounds[0] < at:
-            continue
-        seen.add(bounds[0])
-        # Without "born" the first date before the dash is the birth.
-        verb = "died" if event == "died" else "was born"
-        last = min(bounds[1], close - 1)
-        if dash is not None and bounds[0] < dash <= last:
-            last = dash - 1
-            tail = build_phrase(tree, dash + 1, min(bounds[1], close - 1), bounds[1])
-            _add(findings, head, "died on", tail)
-        phrase = build_phrase(tree, bounds[0], last, last)
-        if phrase is None:
-            continue
-        if token.entity == "DATE":
-            has_day = len(phrase.text.split()) > 2
-            _add(findings, head, f"{verb} {'on' if has_day else 'in'}", phrase)
-        elif token.entity in {"GPE", "LOC"}:
-            _add(findings, head, f"{verb} in", phrase)
+    for relation, phrase in list_life_events(name, name.entity == "PERSON"):
+        _add(findings, head, relation, phrase)

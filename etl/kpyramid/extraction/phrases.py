@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from kpyramid.extraction.kinds import find_kind_label
 from kpyramid.extraction.tree import Node, Tree
 from kpyramid.extraction.types import Span
 
@@ -16,6 +17,7 @@ FULL_WORDS = 8
 PLACES = frozenset({"GPE", "LOC", "FAC"})
 LITERALS = frozenset({"DATE", "TIME", "CARDINAL", "QUANTITY", "MONEY", "PERCENT", "ORDINAL"})
 MEASURES = LITERALS - {"ORDINAL"}
+_NUMBERS = frozenset({"CARDINAL", "DATE", "ORDINAL"})
 _CUT = frozenset(
     {"relcl", "acl", "appos", "conj", "cc", "parataxis", "advcl", "ccomp", "dep", "preconj", "neg"}
 )
@@ -74,7 +76,10 @@ def build_phrase(tree: Tree, first: int, last: int, root: int) -> Phrase | None:
     if not any(c.isalnum() for c in text) or "\n" in text:
         return None
     root = root if first <= root <= last else last
-    return Phrase(text, Span(start, end), root, first, last, find_label(tree, root))
+    label = find_label(tree, root)
+    if label in _NUMBERS and tree[first].pos == "PROPN" and tree[first].entity not in LITERALS:
+        label = "MISC"  # "Shanghai 13" is a name
+    return Phrase(text, Span(start, end), root, first, last, label)
 
 
 def _is_stripped_end(tree: Tree, first: int, last: int) -> bool:
@@ -170,6 +175,8 @@ def _is_one_name(tree: Tree, first: int, last: int) -> bool:
 def _find_name_start(tree: Tree, first: int, last: int, root: Node) -> int:
     """Return where the bare name starts in "the British rock band Pearl Jam"."""
     start = find_title_end(tree, first, last, root)
+    if start is None:
+        start = find_office_end(tree, first, last, root)
     return first if start is None else start
 
 
@@ -189,6 +196,16 @@ def find_title_end(tree: Tree, first: int, last: int, root: Node) -> int | None:
         return None
     before = tree[start - 1]
     return start if before.pos == "NOUN" and before.text.islower() else None
+
+
+def find_office_end(tree: Tree, first: int, last: int, root: Node) -> int | None:
+    """Return where the name starts in "U.S. Senator Sam Foley", None without an office."""
+    bounds = find_entity(tree, root.i) if root.entity == "PERSON" else None
+    if bounds is None or not first < bounds[0] <= last or root.i != last:
+        return None
+    before = tree[bounds[0] - 1]
+    office = before.pos == "PROPN" and find_kind_label(before.word) == "PERSON"
+    return bounds[0] if office and bounds[0] < root.i else None
 
 
 def list_conjuncts(root: Node) -> Iterator[Node]:
@@ -223,7 +240,9 @@ def list_containers(phrase: Phrase, tree: Tree) -> list[Phrase]:
 
     A chain that ends in "and" or "or" is an enumeration, not containment.
     """
-    if tree[phrase.root].pos != "PROPN" or phrase.label in {"PERSON", *LITERALS}:
+    # "the state of Johor, Malaysia": the place is named last.
+    named = tree[phrase.root].pos == "PROPN" or tree[phrase.last].entity in PLACES
+    if not named or phrase.label in {"PERSON", *LITERALS}:
         return []
     found: list[Phrase] = []
     at = phrase.last + 1

@@ -44,6 +44,12 @@ def repair_tree(tree: Tree) -> None:
             _lift_subject(node)
         elif node.word in {"is", "was"} and node.lemma == "be" and node.i:
             _join_leading_title(node)
+        elif node.text == "-":
+            _join_hyphens(node)
+        elif node.word == "the" and node.i:
+            _join_byname(node)
+        elif node.dep == "relcl":
+            _lift_relative(node)
     _retype_names(tree)
 
 
@@ -135,6 +141,72 @@ def _join_leading_title(copula: Node) -> None:
     root = _find_root(inner)
     if root is not None and root.head is copula and root.dep in _SUBJECTS:
         _join_name(inner, root)
+
+
+def _join_hyphens(hyphen: Node) -> None:
+    """Keep "Michaels-Beerbaum" and "Stoke-on-Trent" one name, which the tokenizer cut."""
+    nodes = hyphen.tree.nodes
+    first = last = hyphen.i
+    while first > 0 and not nodes[first - 1].space and _is_part(nodes[first - 1]):
+        first -= 1
+    while last + 1 < len(nodes) and not nodes[last].space and _is_part(nodes[last + 1]):
+        last += 1
+    inner = nodes[first : last + 1]
+    if first == hyphen.i or not inner[0].text[:1].isupper() or inner[-1].text == "-":
+        return
+    if not inner[-1].text[:1].isupper() or inner[0].pos != "PROPN":
+        return
+    root = _find_root(inner)
+    if root is None or root.dep in {"relcl", "advcl", "parataxis", "ROOT"}:
+        return
+    label = next((n.entity for n in inner if n.entity), "")
+    for node in inner:
+        if node is not root:
+            node.dep = "compound"
+            _move(node, root)
+        node.pos, node.tag = "PROPN", "NNP"
+        if label and node.entity != label:
+            node.entity, node.iob = label, "I"
+    if root.left_edge.i > first:
+        root.left_edge = nodes[first]
+
+
+def _is_part(node: Node) -> bool:
+    return node.text == "-" or node.text.isalpha()
+
+
+def _join_byname(article: Node) -> None:
+    """Keep "Tessin the Younger" one name."""
+    nodes = article.tree.nodes
+    if article.i + 1 >= len(nodes):
+        return
+    name, byname = nodes[article.i - 1], nodes[article.i + 1]
+    if (
+        byname.head is name
+        and byname.dep == "appos"
+        and name.pos == "PROPN"
+        and byname.text[:1].isupper()
+        and name.entity in {"PERSON", ""}
+        and len(byname.children) == 1
+    ):
+        byname.dep = article.dep = "flat"
+
+
+def _lift_relative(verb: Node) -> None:
+    """Hang a clause with "that" on the common noun: "a hotel in Salem, Ohio that was built"."""
+    name = verb.head
+    if name.pos != "PROPN" or name.entity not in _PLACES:
+        return
+    if not any(c.word == "that" and c.dep in _SUBJECTS for c in verb.children):
+        return
+    at = name
+    for _ in range(8):
+        if at.head is at or at.pos in {"AUX"}:
+            return
+        at = at.head
+        if at.pos == "NOUN" and at.i < name.i:
+            _move(verb, at)
+            return
 
 
 def _find_root(inner: list[Node]) -> Node | None:
