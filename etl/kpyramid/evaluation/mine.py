@@ -36,14 +36,14 @@ class Graph:
     def __init__(self, triples: Sequence[Triple], embedder: Embedder) -> None:
         joined = {(t.head, t.tail): t for t in triples}
         self.nodes = tuple(sorted({node for pair in joined for node in pair}))
-        self._vectors: Matrix = embedder.embed(self.nodes)
+        self._vectors: Matrix | None = embedder.embed(self.nodes) if self.nodes else None
         self._leaving: dict[str, list[Triple]] = {node: [] for node in self.nodes}
         for triple in sorted(joined.values()):
             self._leaving[triple.head].append(triple)
 
     def rank_nodes(self, vector: Matrix, count: int = TOP_NODES) -> list[str]:
         """The nodes most similar to a vector of shape (size,), best first; ties by alphabet."""
-        if not self.nodes:
+        if self._vectors is None:
             return []
         order = np.argsort(-(self._vectors @ vector), kind="stable")
         return [self.nodes[at] for at in order[:count]]

@@ -1,0 +1,220 @@
+"""MINE: retrieval against an oracle, the judge's measures by hand, the recorded figures."""
+
+import os
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from benchmarks.mine import Data, compare_judges, judge_recorded, measure_contexts, open_embedder
+from benchmarks.mine import read_data as read_mine
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import cohen_kappa_score
+
+from kpyramid.evaluation.agreement import measure_agreement, measure_kappa, measure_majority
+from kpyramid.evaluation.judge import FEATURES, Judge, list_words, measure_support
+from kpyramid.evaluation.mine import Graph, Triple, measure_overlap, read_context
+from tests.corpora import HashEmbedder
+
+MODEL = HashEmbedder("words", Path("model"), Path("tokenizer"))
+
+CHAIN = [
+    Triple("mill", "grinds", "wheat"),
+    Triple("wheat", "makes", "flour"),
+    Triple("flour", "becomes", "bread"),
+    Triple("baker", "owns", "mill"),
+]
+
+
+def support(fact: str, *triples: tuple[str, str, str]) -> dict[str, float]:
+    signs = measure_support(fact, [Triple(*words) for words in triples], MODEL)
+    return dict(zip(FEATURES, map(float, signs), strict=True))
+
+
+def test_two_steps_ahead_are_followed_and_no_step_back() -> None:
+    graph = Graph(CHAIN, MODEL)
+    assert graph.follow("mill") == CHAIN[:2]
+    assert graph.follow("baker") == [CHAIN[3], CHAIN[0]]
+    assert graph.follow("bread") == []
+
+
+def test_circle_gives_each_triple_once() -> None:
+    circle = [Triple("a", "r", "b"), Triple("b", "r", "a"), Triple("a", "r", "a")]
+    assert sorted(Graph(circle, MODEL).follow("a")) == sorted(circle)
+
+
+def test_last_triple_between_two_nodes_stands_for_all() -> None:
+    graph = Graph([Triple("a", "first", "b"), Triple("a", "second", "b")], MODEL)
+    assert graph.follow("a") == [Triple("a", "second", "b")]
+
+
+def test_nearest_nodes_come_first_and_empty_graph_offers_nothing() -> None:
+    vector = MODEL.embed(["wheat flour"])[0]
+    assert set(Graph(CHAIN, MODEL).rank_nodes(vector, 2)) == {"wheat", "flour"}
+    assert Graph([], MODEL).retrieve(vector) == []
+
+
+@given(st.lists(st.tuples(*[st.sampled_from("abcdefghijklm")] * 3), min_size=1, max_size=30))
+def test_context_is_what_walks_of_two_steps_from_the_nearest_nodes_give(
+    rows: list[tuple[str, str, str]],
+) -> None:
+    """The oracle walks the graph by hand, with the nodes ranked one cosine at a time."""
+    edges = {(head, tail): relation for head, relation, tail in rows}
+    fact = "a b c"
+    vector = MODEL.embed([fact])[0]
+    nodes = {node for edge in edges for node in edge}
+    near = {node: float(MODEL.embed([node])[0] @ vector) for node in nodes}
+    expected: Counter[Triple] = Counter()
+    for node in sorted(nodes, key=lambda name: (-round(near[name], 6), name))[:8]:
+        walks = set()
+        for (head, tail), relation in edges.items():
+            if head == node:
+                walks.add(Triple(head, relation, tail))
+                walks |= {Triple(h, r, t) for (h, t), r in edges.items() if h == tail}
+        expected.update(walks)
+    found = Graph([Triple(*row) for row in rows], MODEL).retrieve(vector)
+    assert Counter(found) == expected
+
+
+def test_recorded_context_is_cut_at_triples_and_not_at_full_stops() -> None:
+    triples = [
+        Triple("Fleming", "works at", "St. Mary's Hospital"),
+        Triple("Fleming", "works at", "St"),
+        Triple("a", "b", "c"),
+    ]
+    text = "Fleming works at St. Mary's Hospital. a b c. Somebody else. Fleming works at St."
+    assert read_context(text, triples) == [
+        triples[0],
+        triples[2],
+        Triple("Somebody else", "", ""),
+        triples[1],
+    ]
+    assert read_context("", triples) == []
+
+
+def test_overlap_of_contexts_ignores_order_and_repetition() -> None:
+    one, two = CHAIN[:2]
+    assert measure_overlap([one, two, two], [two, one]) == 1.0
+    assert measure_overlap([one], [one, two]) == 0.5
+    assert measure_overlap([], []) == 1.0
+
+
+def test_kappa_by_hand() -> None:
+    """The table of 20, 5, 10, 15: observed .7, by chance .5."""
+    one = [True] * 25 + [False] * 25
+    other = [True] * 20 + [False] * 5 + [True] * 10 + [False] * 15
+    assert measure_agreement(one, other) == pytest.approx(0.7)
+    assert measure_kappa(one, other) == pytest.approx(0.4)
+    assert measure_majority(other) == pytest.approx(0.6)
+    assert measure_kappa([True, True], [True, True]) == 0.0
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1))
+def test_kappa_is_that_of_scikit_learn(pairs: list[tuple[bool, bool]]) -> None:
+    one, other = [a for a, _ in pairs], [b for _, b in pairs]
+    if len(set(one + other)) > 1:
+        assert measure_kappa(one, other) == pytest.approx(cohen_kappa_score(one, other))
+
+
+def test_words_of_a_fact_are_lemmas_without_grammar() -> None:
+    assert list_words("The satellites were launched in 1957, at 3.5 bar") == (
+        "satellite",
+        "launch",
+        "1957",
+        "3.5",
+        "bar",
+    )
+
+
+def test_statement_itself_has_every_sign() -> None:
+    signs = support(
+        "Per Lund discovered Lake Vell in 1902", ("Per Lund", "discovered", "Lake Vell")
+    )
+    assert signs["words"] == pytest.approx(5 / 6)
+    assert signs["weakest_word"] == signs["numbers"] == 0.0
+    assert signs["names"] == pytest.approx(1.0)
+    whole = support(
+        "Per Lund discovered Lake Vell in 1902", ("Per Lund", "discovered", "Lake Vell in 1902")
+    )
+    assert all(whole[sign] == pytest.approx(1.0) for sign in FEATURES if sign != "similarity")
+
+
+def test_facts_are_joined_over_shared_nodes_only() -> None:
+    fact = "The mill makes flour from wheat for the baker"
+    joined = support(fact, *CHAIN)
+    apart = support(
+        fact, ("mill", "grinds", "corn"), ("wheat", "makes", "flour"), ("baker", "owns", "van")
+    )
+    assert joined["words"] > apart["words"]
+
+
+def test_triples_about_something_else_change_no_sign() -> None:
+    """Sheer size of the context must not pay."""
+    fact = "Per Lund discovered Lake Vell"
+    triples = [
+        ("Per Lund", "discovered", "Lake Vell"),
+        ("Per Lund", "lived in", "Kiruna"),
+        ("Lake Vell", "lies in", "Sweden"),
+    ]
+    alone = support(fact, *triples)
+    noise = [(f"gadget{n}", "contains", f"part{n}") for n in range(40)]
+    assert support(fact, *triples, *noise) == pytest.approx(alone)
+
+
+def test_derived_words_count_and_other_numbers_do_not() -> None:
+    assert support("Larvae transform", ("larva", "undergoes", "transformation"))["words"] == 1.0
+    assert support("It began in 1957", ("race", "began in", "1958"))["numbers"] == 0.0
+
+
+def test_judge_finds_nothing_in_an_empty_context() -> None:
+    draw = np.random.default_rng(1)
+    signs = draw.random((200, len(FEATURES)))
+    verdicts = [bool(row[1] > 0.5) for row in signs]
+    judge = Judge(signs, verdicts)
+    assert measure_agreement(judge.decide(signs), verdicts) > 0.9
+    assert max(judge.weights, key=lambda sign: judge.weights[sign]) == FEATURES[1]
+    empty = measure_support("Per Lund discovered Lake Vell", [], MODEL)[None]
+    assert judge.decide(empty) == [False]
+    assert judge.estimate(empty).tolist() == [0.0]
+
+
+def read_bench(limit: int | None = None) -> Data:
+    bench = os.environ.get("KPYRAMID_BENCH")
+    if not bench or not (Path(bench) / "mine_public").is_dir():
+        assert "CI" not in os.environ, "KPYRAMID_BENCH must name the benchmark data"
+        pytest.skip("KPYRAMID_BENCH names no folder with mine_public")
+    return read_mine(Path(bench) / "mine_public", limit)
+
+
+def test_recorded_verdicts_give_the_published_scores() -> None:
+    data = read_bench()
+    assert len(data.texts) == 53
+    assert len(data.list_common()) == 44
+    common = set(data.list_common())
+    for system, score, score_common in (
+        ("KGGen", 0.639, 0.620),
+        ("GraphRAG", 0.501, 0.505),
+        ("OpenIE", 0.299, 0.295),
+    ):
+        found = [v.found for v in data.verdicts if v.system == system]
+        shared = [v.found for v in data.verdicts if v.system == system and v.essay in common]
+        assert np.mean(found) == pytest.approx(score, abs=5e-4)
+        assert np.mean(shared) == pytest.approx(score_common, abs=5e-4)
+
+
+def test_retrieval_gives_the_recorded_contexts() -> None:
+    data = read_bench(limit=2)
+    overlaps = measure_contexts(data, open_embedder())
+    assert min(overlaps.values()) > 0.9
+
+
+@pytest.mark.slow
+def test_judge_agrees_with_gpt4_far_beyond_chance_and_keeps_the_ranking() -> None:
+    data = read_bench(limit=14)
+    figures = compare_judges(data, judge_recorded(data, open_embedder()))
+    assert figures["judge_agreement"] > figures["majority_rate"] + 0.15
+    assert figures["judge_kappa"] > 0.5
+    by_gpt4 = sorted(figures["gpt4_common"], key=lambda name: figures["gpt4_common"][name])
+    by_judge = sorted(figures["published"], key=lambda name: figures["published"][name])
+    assert by_judge == by_gpt4
