@@ -105,14 +105,21 @@ def write_object(
 
 
 def write_others(
-    frame: Frame, parts: Iterable[Part], frames: dict[int, Frame], rename: Rename
+    frame: Frame,
+    parts: Iterable[Part],
+    frames: dict[int, Frame],
+    predicate: list[int],
+    rename: Rename,
 ) -> Iterator[Argument]:
-    """The other arguments with the words that lead to them; what stands in front comes last."""
+    """The other arguments with the words that lead to them; what stands in front comes last.
+
+    `predicate` are the tokens that the predicate has taken.
+    """
     for part in sorted(parts, key=lambda part: part.place < frame.top.i):
         if part.role == "circumstance":
             if part.root.right_edge.i - part.root.left_edge.i > _MAX_CIRCUMSTANCE:
                 continue
-        elif part.role == "adverb" and _is_connective(part.root):
+        elif part.role == "adverb" and (part.root.i in predicate or _is_connective(part.root)):
             continue
         bare = frame.clause if part.gap is not None else None
         written = _write_other(part, bare, rename)

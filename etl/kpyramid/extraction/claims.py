@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 
 from kpyramid.extraction.candidates import Candidate, Findings
+from kpyramid.extraction.frames import RELATIVES, Frame, find_infinitive_mark
 from kpyramid.extraction.phrases import Phrase
+from kpyramid.extraction.propositions import state_clause
 from kpyramid.extraction.tree import Node, Tree
-from kpyramid.extraction.types import Claim, Span
+from kpyramid.extraction.types import Argument, Claim, Span
 from kpyramid.extraction.verbs import SUBJECTS, is_predicate, read_group
 
 _OTHER_CLAUSES = frozenset({"relcl", "advcl", "ccomp", "parataxis", "acl", "csubj"})
 _WITHOUT_AUXILIARY = frozenset({"acl", "advcl", "conj", "relcl", "ROOT"})
 _LINKS = frozenset({"cc", "mark", "punct"})
+_ENCLOSING = frozenset({",", "(", ")", "--", "\u2013", "\u2014"})
 _MAX_WORDS = 60
 _EMPTY_BRACKETS = re.compile(r"\s*\([\s,;:]*\)|(?<=,)\s*,")
 _TRAILING = re.compile(r"[\s,;]+(and|or|but)$")
@@ -20,43 +23,72 @@ _TRAILING = re.compile(r"[\s,;]+(and|or|but)$")
 
 def write_clause_claim(verb: Node, head: Phrase, findings: Findings) -> Claim:
     """Return the clause of `verb` with its subject and its pronouns spelled out."""
-    tree = findings.tree
-    kept = _collect_clause(verb)
-    subject = next((c for c in verb.children if c.dep in SUBJECTS | {"expl"}), None)
-    span = _cover(tree, kept)
-    spans = {span}
+    tree, frame = findings.tree, findings.frames[verb.i]
+    kept = _collect_clause(frame)
+    clause = (*frame.chain, verb)
+    subject = next((c for at in clause for c in at.children if c.dep in SUBJECTS | {"expl"}), None)
+    spans = {_cover(tree, kept)}
+
+    def rename(token: Node) -> str | None:
+        if token.tag not in {"PRP", "PRP$"}:
+            return None
+        antecedent = findings.antecedents.resolve_pronoun(token)
+        if antecedent is None:
+            return None
+        spans.add(antecedent.span)
+        return antecedent.text + ("'s" if token.tag == "PRP$" else "")
+
     words: list[str] = []
     previous = None
-    replaced: set[int] = set()
-    if subject is None or subject.tag in {"WDT", "WP"} or head.resolved:
+    among, replaced = set(kept), set[int]()
+    named = None
+    alone = subject is not None and not any(c.dep == "conj" for c in subject.children)
+    if subject is None or subject.tag in RELATIVES or (head.resolved and alone):
         words.append(head.text)
         spans.add(head.span)
+        named = Argument("subject", head.text, head.span if head.literal else None)
         if subject is not None:
             replaced = {i for i in kept if subject.left_edge.i <= i <= subject.right_edge.i}
-    has_auxiliary = any(c.dep in {"aux", "auxpass"} for c in verb.children)
+    has_auxiliary = any(c.dep in {"aux", "auxpass"} for c in frame.top.children)
     for i in kept:
         token = tree[i]
-        if i in replaced or (token.tag == "CC" and not words):
+        if i in replaced or (token.tag == "CC" and not words) or _is_stray(tree, i, among):
             continue
-        text = token.text
-        if i == verb.i and verb.tag in {"VBN", "VBG"} and verb.dep in _WITHOUT_AUXILIARY:
-            text = read_group(verb).text if not has_auxiliary else text
-        if token.tag in {"PRP", "PRP$"}:
-            antecedent = findings.antecedents.resolve_pronoun(token)
-            if antecedent is not None:
-                text = antecedent.text + ("'s" if token.tag == "PRP$" else "")
-                spans.add(antecedent.span)
+        text = rename(token) or token.text
+        if i == frame.top.i and token.tag in {"VBN", "VBG"} and token.dep in _WITHOUT_AUXILIARY:
+            text = read_group(token).text if not has_auxiliary else text
         glued = previous == i - 1 and i > 0 and not tree[i - 1].space
         if glued and words:
             words[-1] += text
         else:
             words.append(text)
         previous = i
+    predicate, arguments = state_clause(frame, findings.frames, named, rename)
+    if any(part.gap is not None for part in frame.parts):
+        # What a relative word stands for is elsewhere: the words go in plain order.
+        words = [arguments[0].text, predicate, *(_lower_article(a.text) for a in arguments[1:])]
+    ordered = tuple(sorted(spans, key=lambda s: (s.start, s.end)))
+    return Claim(_tidy_statement(words), ordered, predicate, arguments)
+
+
+def _is_stray(tree: Tree, at: int, kept: set[int]) -> bool:
+    """Whether a comma or bracket enclosed something that was left out."""
+    if tree[at].text not in _ENCLOSING:
+        return False
+    return at - 1 not in kept or at + 1 not in kept
+
+
+def _lower_article(text: str) -> str:
+    first = text.partition(" ")[0]
+    return text[0].lower() + text[1:] if first in {"The", "A", "An"} else text
+
+
+def _tidy_statement(words: list[str]) -> str:
     text = " ".join(" ".join(words[:_MAX_WORDS]).split())
     if text.count("(") != text.count(")"):
         text = text.replace("(", "").replace(")", "")
     text = _TRAILING.sub("", _EMPTY_BRACKETS.sub("", text)).strip(" ,;:.-\u2013")
-    return Claim(f"{text}.", tuple(sorted(spans, key=lambda s: (s.start, s.end))))
+    return f"{text}."
 
 
 def write_phrase_claim(candidate: Candidate) -> Claim:
@@ -66,19 +98,32 @@ def write_phrase_claim(candidate: Candidate) -> Claim:
     spans = {head.span, tail.span}
     if not head.resolved and not tail.resolved:
         spans = {Span(min(head.span.start, tail.span.start), max(head.span.end, tail.span.end))}
-    return Claim(text, tuple(sorted(spans, key=lambda s: (s.start, s.end))))
+    arguments = tuple(
+        Argument(role, phrase.text, phrase.span if phrase.literal else None)
+        for role, phrase in (("subject", head), ("object", tail))
+    )
+    ordered = tuple(sorted(spans, key=lambda s: (s.start, s.end)))
+    return Claim(text, ordered, candidate.relation, arguments)
 
 
-def _collect_clause(verb: Node) -> list[int]:
-    """Return the tokens of the verb's own clause, without coordinated and dependent clauses."""
-    kept, stack = [verb.i], [verb]
+def _collect_clause(frame: Frame) -> list[int]:
+    """Return the tokens of a clause and of what governs it, without other clauses."""
+    clause = [*frame.chain, frame.verb]
+    kept, stack = {at.i for at in clause}, list(clause)
+    if frame.chain and (mark := find_infinitive_mark(frame.verb)) is not None:
+        kept.add(mark.i)
     while stack:
-        for child in stack.pop().children:
-            if child.dep in _OTHER_CLAUSES or (child.dep == "conj" and is_predicate(child)):
+        at = stack.pop()
+        for child in at.children:
+            if child.i in kept or child.dep in _OTHER_CLAUSES:
                 continue
-            if child.head is verb and child.dep in _LINKS:
+            if child.dep == "conj" and is_predicate(child):
                 continue
-            kept.append(child.i)
+            if (child.dep == "xcomp" and at in frame.chain) or (
+                at in clause and child.dep in _LINKS
+            ):
+                continue
+            kept.add(child.i)
             stack.append(child)
     return sorted(kept)
 

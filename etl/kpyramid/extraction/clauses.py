@@ -42,8 +42,14 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
     group = _word_group(frame)
     findings.claim_heads[verb.i] = heads[0]
     before = len(findings.candidates)
-    existential = frame.way == "existential"
-    if is_copula(verb) and not existential:
+    nothing = any(
+        child.dep == "det" and child.word == "no"
+        for subject in frame.subjects
+        for child in subject.children
+    )
+    if nothing and not group.negated:
+        group = replace(group, negated=True)
+    if is_copula(verb) and frame.way != "existential":
         list_copula_facts(verb, group, heads, findings)
     for phrase, suffix, tokens, negated in _list_tails(frame, findings):
         relation = f"{group.text} {suffix}".strip()
@@ -72,6 +78,8 @@ def list_heads(frame: Frame, findings: Findings) -> list[Phrase]:
     """
     heads: list[Phrase] = []
     for subject in frame.subjects:
+        if subject.pos in {"VERB", "AUX"}:
+            continue
         if subject.dep == "expl" or _is_expletive(subject, findings.frames):
             findings.drop("expletive_subject", subject.i, subject.i)
             continue

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from kpyramid.extraction.frames import Frame, find_infinitive_mark
 from kpyramid.extraction.tree import Node
-from kpyramid.extraction.verbs import read_modal
+from kpyramid.extraction.verbs import is_stative, read_modal
 
 _OWN = ("aux", "auxpass", "neg", "prt")
 _AUXILIARIES = ("aux", "auxpass")
@@ -53,7 +53,9 @@ def read_predicate(frame: Frame, frames: dict[int, Frame]) -> Predicate:
         modality = modality or read_modal(kids)
     be = None
     if not lent and _lacks_auxiliary(top):
-        be = _inflect_be(frame.subjects[0], _is_past(top.verb, frames))
+        verb = top.verb
+        past = not is_stative(verb) if verb.tag == "VBN" else _is_past(verb, frames)
+        be = _inflect_be(frame.subjects[0], past)
     return Predicate(tokens, lent, be, negated, modality)
 
 

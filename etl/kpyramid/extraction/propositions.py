@@ -80,8 +80,12 @@ def word_clause(frame: Frame, frames: dict[int, Frame], rename: Rename = None) -
     link = [node.i for node in side.part.link] if side.part is not None else []
     words = [write_words(tree, part)[0] for part in (predicate.lent, tokens, link)]
     words.insert(1, predicate.be or "")
-    others = tuple(write_others(frame, side.rest, frames, rename))
-    return Wording(" ".join(filter(None, words)), tokens, predicate, side, others)
+    others = tuple(write_others(frame, side.rest, frames, tokens, rename))
+    text = " ".join(filter(None, words))
+    opening = tree[tokens[0]]
+    if opening.i == tree.sentences[opening.sentence][0] and opening.pos != "PROPN":
+        text = text.replace(opening.text, opening.word, 1)
+    return Wording(text, tokens, predicate, side, others)
 
 
 def state_clause(

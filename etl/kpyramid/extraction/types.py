@@ -15,9 +15,10 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """One participant of a proposition; `role` is subject, object, time, place, or a preposition.
+    """One participant of a proposition, after the first two with the words that lead to it.
 
-    The span is None where the words do not occur literally.
+    `role` is subject, object, receiver, time, place, manner, adverb, clause, purpose, circumstance
+    or the preposition. The span is None where the words do not occur literally.
     """
 
     role: str

@@ -53,6 +53,11 @@ def is_predicate(token: Node) -> bool:
     return token.dep not in {"aux", "auxpass", "amod", "compound", "prep", "case", "det", "nmod"}
 
 
+def is_stative(participle: Node) -> bool:
+    """Whether a past participle says what holds ("located"), not what happened ("written")."""
+    return participle.lemma.lower() in _STATIVE
+
+
 def is_copula(token: Node) -> bool:
     return token.lemma == "be" and token.dep not in {"aux", "auxpass"}
 
@@ -105,7 +110,7 @@ def _word_bare_verb(verb: Node, has_aux: bool, did: bool) -> str:
         agent = any(c.dep == "agent" or c.word == "by" for c in verb.children)
         if verb.dep == "conj" and verb.head.tag != "VBN" and not agent:
             return str(verb.word)
-        return f"{'is' if verb.lemma.lower() in _STATIVE else 'was'} {verb.word}"
+        return f"{'is' if is_stative(verb) else 'was'} {verb.word}"
     if verb.tag in {"VBG", "VB", "VBP"} or has_aux:
         return inflect_third(verb.lemma.lower())
     return str(verb.word)

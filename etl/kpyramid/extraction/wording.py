@@ -13,6 +13,7 @@ Rename = Callable[[Node], str | None] | None
 MAX_TOKENS = 80
 """An argument never takes more, so that nested clauses cost linear time."""
 _MAX_CONJUNCTS = 8
+_ENCLOSING = frozenset({",", "(", ")", "--", "\u2013", "\u2014"})
 _EDGES = frozenset(",;:.-") | {"--", "\u2013", "\u2014", "..."}
 _BREAKS = frozenset(",;:(") | {"--", "\u2013", "\u2014", "-LRB-"}
 _CLOSING = {"(": ")", "[": "]", "``": "''", "`": "'", "\u201c": "\u201d", "\u2018": "\u2019"}
@@ -40,7 +41,7 @@ def collect_phrase(root: Node, split: bool = False, bare: Node | None = None) ->
     What a comma or dash parts from it is left out (relative clauses, appositions, participles);
     so is what is coordinated with it where the phrase is `split`, and the clause `bare`.
     """
-    kept, stack = [root.i], [root]
+    kept, stack, cut = [root.i], [root], False
     while stack and len(kept) < MAX_TOKENS:
         at = stack.pop()
         for child in at.children:
@@ -48,10 +49,20 @@ def collect_phrase(root: Node, split: bool = False, bare: Node | None = None) ->
             if child is bare or (split and at is root and dep in _COORDINATION):
                 continue
             if dep in _ADDITIONS and child.i > at.i and _is_parted(child):
+                cut = True
                 continue
             kept.append(child.i)
             stack.append(child)
-    return trim_edges(root.tree, sorted(kept))
+    kept.sort()
+    return trim_edges(root.tree, _drop_enclosing(root.tree, kept) if cut else kept)
+
+
+def _drop_enclosing(tree: Tree, kept: list[int]) -> list[int]:
+    """The tokens without the commas and brackets around what was left out."""
+    among = set(kept)
+    return [
+        i for i in kept if tree[i].text not in _ENCLOSING or (i - 1 in among and i + 1 in among)
+    ]
 
 
 def collect_clause(root: Node) -> list[int]:
