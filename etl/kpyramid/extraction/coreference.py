@@ -152,6 +152,7 @@ class Antecedents:
 
     def _read_noun(self, token: Node) -> None:
         named = token.pos in {"PROPN", "NUM"} or token.entity not in {"", *LITERALS}
+        named = named and not (token.text.islower() and token.entity == "")
         if not named and _is_bare_definite(token) and self._read_definite(token):
             return
         if not named and token.dep not in {"nsubj", "nsubjpass", "dobj"}:
@@ -334,7 +335,7 @@ def _ends_name(number: Node) -> bool:
 
 def _is_bare_definite(token: Node) -> bool:
     """Return whether the noun stands with "the" or "this" and nothing that narrows it down."""
-    if token.tag != "NN" or token.dep in {"attr", "appos", "oprd", "conj", "ROOT"}:
+    if token.tag not in {"NN", "NNP"} or token.dep in {"attr", "appos", "oprd", "conj", "ROOT"}:
         return False
     generic = token.word in GENERIC_NOUNS
     determined = False

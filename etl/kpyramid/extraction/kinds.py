@@ -27,6 +27,7 @@ PERSON_NOUNS = frozenset(
         "mechanic technician magician chef cook butcher peasant serf slave hero heroine villain "
         "merchant businessman businesswoman tycoon magnate entrepreneur philanthropist activist "
         "native citizen resident immigrant refugee emigrant ambassador envoy witness patriot "
+        "hostess stewardess sculptress poetess governess seamstress priestess "
         "founder pioneer polymath genius sage laureate recipient nominee member"
     ).split()
 )

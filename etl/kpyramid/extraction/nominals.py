@@ -67,6 +67,8 @@ def _add_apposition(noun: Node, appositive: Node, findings: Findings) -> None:
         return
     if kind.entity in LITERALS or kind.tag == "NNS":
         return
+    if findings.tree[appositive.left_edge.i - 1].text == ";":
+        return  # another item of the sentence
     before = find_phrase(noun)
     if before is None or appositive.left_edge.i - max(before.last, noun.i) > 2:
         bracket = _ends_bracket(findings.tree[appositive.left_edge.i - 1], noun.i)
@@ -227,5 +229,5 @@ def _add_life_events(name: Node, findings: Findings) -> None:
     if name.i + 1 >= len(findings.tree) or findings.tree[name.i + 1].text != "(":
         return
     head = find_phrase(name)
-    for relation, phrase in list_life_events(name, name.entity == "PERSON"):
+    for relation, phrase in list_life_events(name, name.entity in {"PERSON", ""}):
         _add(findings, head, relation, phrase)

@@ -58,7 +58,7 @@ def find_label(tree: Tree, root: int) -> str:
     token = tree[root]
     if token.entity:
         return str(token.entity)
-    if token.pos == "PROPN":
+    if token.pos == "PROPN" and not token.text.islower():
         return "MISC"
     return "CARDINAL" if token.pos == "NUM" else "NOUN"
 
@@ -84,7 +84,9 @@ def build_phrase(tree: Tree, first: int, last: int, root: int) -> Phrase | None:
 
 def _is_stripped_end(tree: Tree, first: int, last: int) -> bool:
     token = tree[last]
-    if token.text in _QUOTES and any(tree[i].text in _QUOTES for i in range(first, last)):
+    if token.text in _QUOTES and any(
+        tree[i].text in _QUOTES and tree[i].text != "'" for i in range(first, last)
+    ):
         return False  # it closes a title that opened inside: 'the term "polytechnic"'
     return token.tag == "POS" or not any(c.isalnum() for c in token.text)
 
@@ -230,6 +232,10 @@ def find_close_name(noun: Node) -> Node | None:
     for child in noun.children:
         if child.dep == "appos" and child.pos == "PROPN":
             edge = child.left_edge.i
+            if noun.tree[edge - 1].text == "," and edge == noun.i + 2:
+                # "The chairman, Ann Lee, said": whoever the noun means is named.
+                person = child.entity == "PERSON" and find_kind_label(noun.word) == "PERSON"
+                return child if person else None
             if noun.i < edge and noun.tree[edge - 1].text != "," and edge - noun.i <= 2:
                 return child if noun.tree[edge - 1].text not in {"(", ":", "\u2013"} else None
     return None

@@ -11,6 +11,18 @@ from collections import Counter
 from collections.abc import Iterator
 
 from kpyramid.extraction.kinds import LABEL_BY_NOUN, find_kind_label
+from kpyramid.extraction.titles import (
+    OPENING,
+    QUOTES,
+    SUBJECTS,
+    close_entity,
+    is_above,
+    join_byname,
+    join_hyphens,
+    join_leading_title,
+    join_title,
+    move,
+)
 from kpyramid.extraction.tree import Node, Tree
 
 _MONTHS = frozenset(
@@ -20,15 +32,9 @@ _MONTHS = frozenset(
     ).split()
 )
 _DASHES = frozenset({"-", "--", "\u2013", "\u2014"})
-_OPENING = {"(": ")", "[": "]"}
-_QUOTES = {'"': '"', "\u201c": "\u201d", "``": "''", "\u00ab": "\u00bb", "\u201e": "\u201c"}
 _MAX_BRACKET = 60
 """Tokens between a bracket and its partner; a longer stretch is no aside."""
-_MAX_TITLE = 10
-_SUBJECTS = frozenset({"nsubj", "nsubjpass", "csubj", "csubjpass"})
 _PLACES = frozenset({"GPE", "LOC", "FAC"})
-_NO_ARGUMENTS = frozenset("relcl advcl conj parataxis compound amod nmod det".split())
-_SMALL = frozenset({"ADP", "DET", "CCONJ", "PART", "SCONJ"})
 _MEDIA = frozenset("radio television tv cable fm am news".split())
 _GROUPS = frozenset("one part member type kind form example name group set series pair".split())
 
@@ -38,18 +44,18 @@ def repair_tree(tree: Tree) -> None:
     for node in tree.nodes:
         if node.word in _MONTHS and node.text[:1].isupper():
             _join_date(node)
-        elif node.text in _QUOTES:
-            _join_title(node)
-        elif node.text in _OPENING:
+        elif node.text in QUOTES:
+            join_title(node)
+        elif node.text in OPENING:
             _lift_subject(node)
         elif node.word in {"is", "was"} and node.lemma == "be" and node.i:
-            _join_leading_title(node)
+            join_leading_title(node)
         elif node.text == "-":
-            _join_hyphens(node)
+            join_hyphens(node)
         elif node.word == "the" and node.i:
-            _join_byname(node)
-        elif node.dep == "relcl":
-            _lift_relative(node)
+            join_byname(node)
+        elif node.dep in {"relcl", "acl"}:
+            _lift_modifier(node)
     _retype_names(tree)
 
 
@@ -71,7 +77,7 @@ def _join_date(month: Node) -> None:
     for node in nodes[first : last + 1]:
         node.entity, node.iob = "DATE", "I"
     nodes[first].iob = "B"
-    _close_entity(nodes, last)
+    close_entity(nodes, last)
     before = nodes[first - 1] if first else None
     # What the recogniser had joined before the date, such as a place, is no part of it.
     if before is not None and before.entity == "DATE" and before.text in _DASHES:
@@ -87,160 +93,38 @@ def _is_year(node: Node) -> bool:
     return node.text.isdigit() and len(node.text) in {3, 4}
 
 
-def _close_entity(nodes: list[Node], last: int) -> None:
-    """Let what follows `last` within the same entity begin one of its own, or none."""
-    at = last + 1
-    if at < len(nodes) and nodes[at].iob == "I":
-        if nodes[at].text[:1].isalnum():
-            nodes[at].iob = "B"
-        else:
-            nodes[at].entity, nodes[at].iob = "", "O"
-            _close_entity(nodes, at)
+def _lift_modifier(verb: Node) -> None:
+    """Hang what narrows a noun down on a noun: "a hotel in Salem, Ohio that was built in 1901".
 
-
-def _join_title(quote: Node) -> None:
-    """Make a short quotation that begins with a capital and is used as a noun one name."""
-    nodes, closing = quote.tree.nodes, _QUOTES[quote.text]
-    limit = min(quote.i + _MAX_TITLE + 2, len(nodes))
-    end = next((i for i in range(quote.i + 1, limit) if nodes[i].text == closing), None)
-    if end is None or end - quote.i < 2:
-        return
-    inner = nodes[quote.i + 1 : end]
-    capitals = sum(n.text[:1].isupper() for n in inner if n.text[:1].isalpha())
-    words = sum(n.text[:1].isalpha() for n in inner)
-    if not inner[0].text[:1].isupper() or 2 * capitals < words or inner[-1].text in {",", ";"}:
-        return
-    root = _find_root(inner)
-    if root is None or root.dep in _NO_ARGUMENTS:
-        return
-    if root.dep == "ccomp" and root.head.i < quote.i and nodes[quote.i - 1].text == ",":
-        return  # reported speech
-    _join_name(inner, root)
-
-
-def _join_leading_title(copula: Node) -> None:
-    """Make the capitals before "is a film" one name: "Meet Me Again is a film"."""
-    tree = copula.tree
-    attribute = next((c for c in copula.children if c.dep == "attr" and c.pos == "NOUN"), None)
-    if attribute is None or LABEL_BY_NOUN.get(attribute.word) != "WORK_OF_ART":
-        return
-    first = tree.sentences[copula.sentence][0]
-    inner = tree.nodes[first : copula.i]
-    if inner and inner[-1].text == ")":
-        opening = next((n.i for n in inner if n.text == "("), first)
-        inner = tree.nodes[first:opening]
-    if not 2 <= len(inner) <= _MAX_TITLE or not inner[-1].text[:1].isupper():
-        return
-    if any(n.text in _QUOTES or n.text in _OPENING or n.text == ";" for n in inner):
-        return
-    small = [n for n in inner if n.text[:1].islower()]
-    if not inner[0].text[:1].isupper() or any(n.pos not in _SMALL for n in small):
-        return
-    if inner[0].word in {"the", "a", "an"} and len(inner) > 2:
-        inner = inner[1:]
-    root = _find_root(inner)
-    if root is not None and root.head is copula and root.dep in _SUBJECTS:
-        _join_name(inner, root)
-
-
-def _join_hyphens(hyphen: Node) -> None:
-    """Keep "Michaels-Beerbaum" and "Stoke-on-Trent" one name, which the tokenizer cut."""
-    nodes = hyphen.tree.nodes
-    first = last = hyphen.i
-    while first > 0 and not nodes[first - 1].space and _is_part(nodes[first - 1]):
-        first -= 1
-    while last + 1 < len(nodes) and not nodes[last].space and _is_part(nodes[last + 1]):
-        last += 1
-    inner = nodes[first : last + 1]
-    if first == hyphen.i or not inner[0].text[:1].isupper() or inner[-1].text == "-":
-        return
-    if not inner[-1].text[:1].isupper() or inner[0].pos != "PROPN":
-        return
-    root = _find_root(inner)
-    if root is None or root.dep in {"relcl", "advcl", "parataxis", "ROOT"}:
-        return
-    label = next((n.entity for n in inner if n.entity), "")
-    for node in inner:
-        if node is not root:
-            node.dep = "compound"
-            _move(node, root)
-        node.pos, node.tag = "PROPN", "NNP"
-        if label and node.entity != label:
-            node.entity, node.iob = label, "I"
-    if root.left_edge.i > first:
-        root.left_edge = nodes[first]
-
-
-def _is_part(node: Node) -> bool:
-    return node.text == "-" or node.text.isalpha()
-
-
-def _join_byname(article: Node) -> None:
-    """Keep "Tessin the Younger" one name."""
-    nodes = article.tree.nodes
-    if article.i + 1 >= len(nodes):
-        return
-    name, byname = nodes[article.i - 1], nodes[article.i + 1]
-    if (
-        byname.head is name
-        and byname.dep == "appos"
-        and name.pos == "PROPN"
-        and byname.text[:1].isupper()
-        and name.entity in {"PERSON", ""}
-        and len(byname.children) == 1
-    ):
-        byname.dep = article.dep = "flat"
-
-
-def _lift_relative(verb: Node) -> None:
-    """Hang a clause with "that" on the common noun: "a hotel in Salem, Ohio that was built"."""
+    A name takes neither a clause with "that" nor a participle without a comma.
+    """
     name = verb.head
-    if name.pos != "PROPN" or name.entity not in _PLACES:
+    if name.pos != "PROPN" or name.i > verb.i:
         return
-    if not any(c.word == "that" and c.dep in _SUBJECTS for c in verb.children):
+    if verb.dep == "relcl":
+        if not any(c.word == "that" and c.dep in SUBJECTS for c in verb.children):
+            return
+    elif verb.tag != "VBN" or verb.left_edge.i == 0 or not _follows(verb, name):
         return
     at = name
-    for _ in range(8):
-        if at.head is at or at.pos in {"AUX"}:
+    while at.dep in {"appos", "compound", "nmod", "flat"} and at.head is not at:
+        at = at.head
+    for _ in range(6):
+        if at.head is at or at.dep not in {"pobj", "prep", "conj"}:
             return
         at = at.head
-        if at.pos == "NOUN" and at.i < name.i:
-            _move(verb, at)
+        if at.pos == "NOUN" and at.dep != "compound":
+            move(verb, at)
             return
 
 
-def _find_root(inner: list[Node]) -> Node | None:
-    """Return the one node of a stretch that hangs outside it, None when several or none do."""
-    first, last = inner[0].i, inner[-1].i
-    outside = [n for n in inner if n.head is n or not first <= n.head.i <= last]
-    return outside[0] if len(outside) == 1 and outside[0].head is not outside[0] else None
-
-
-def _join_name(inner: list[Node], root: Node) -> None:
-    """Make a stretch one name headed by `root`."""
-    root.pos, root.tag = "PROPN", "NNP"
-    root.dep = {"csubj": "nsubj", "csubjpass": "nsubjpass", "ccomp": "dobj"}.get(root.dep, root.dep)
-    for node in inner:
-        if node is not root:
-            node.dep = "compound"
-            _move(node, root)
-        if node.text[:1].isalpha() and node.pos != "PROPN":
-            node.pos, node.tag = "PROPN", "NNP"
-        node.entity, node.iob = "WORK_OF_ART", "I"
-    inner[0].iob = "B"
-    root.left_edge, root.right_edge = inner[0], max(inner[-1], root.right_edge, key=lambda n: n.i)
-    _close_entity(root.tree.nodes, inner[-1].i)
-
-
-def _move(node: Node, head: Node) -> None:
-    """Hang a node under another."""
-    if node.head is head:
-        return
-    if node.head is not node and node in node.head.children:
-        node.head.children.remove(node)
-    node.head = head
-    head.children.append(node)
-    head.children.sort(key=lambda c: c.i)
+def _follows(verb: Node, name: Node) -> bool:
+    """Return whether a participle stands right behind a name, a quotation mark at most between."""
+    tree, first = verb.tree, verb.left_edge.i
+    before = tree[first - 1]
+    if before.text in QUOTES.values():
+        before = tree[first - 2]
+    return before is name or (before.entity != "" and before.entity == name.entity)
 
 
 def _lift_subject(bracket: Node) -> None:
@@ -248,39 +132,27 @@ def _lift_subject(bracket: Node) -> None:
     tree, nodes = bracket.tree, bracket.tree.nodes
     if bracket.i == 0 or nodes[bracket.i - 1].pos not in {"PROPN", "NOUN"}:
         return
-    closing = _OPENING[bracket.text]
+    closing = OPENING[bracket.text]
     limit = min(bracket.i + _MAX_BRACKET, tree.sentences[bracket.sentence][1])
     end = next((i for i in range(bracket.i + 1, limit) if nodes[i].text == closing), None)
     if end is None:
         return
-    inside = [n for n in nodes[bracket.i + 1 : end] if n.dep in _SUBJECTS and n.head.i > end]
+    inside = [n for n in nodes[bracket.i + 1 : end] if n.dep in SUBJECTS and n.head.i > end]
     if len(inside) != 1:
         return
     wrong, verb = inside[0], inside[0].head
     name = nodes[bracket.i - 1]
     while name.head.i < bracket.i and name.head is not name and name.dep in {"compound", "nmod"}:
         name = name.head
-    if name.i >= bracket.i or _is_above(name, verb):
+    if name.i >= bracket.i or is_above(name, verb):
         return
-    _move(name, verb)
+    move(name, verb)
     name.dep = "nsubjpass" if wrong.dep.endswith("pass") else "nsubj"
     wrong.dep = "appos"
-    _move(wrong, name)
+    move(wrong, name)
     name.right_edge = nodes[end]
     if name.left_edge.i < verb.left_edge.i:
         verb.left_edge = name.left_edge
-
-
-def _is_above(node: Node, other: Node) -> bool:
-    """Whether `node` is an ancestor of `other`."""
-    at = other
-    for _ in range(50):
-        if at is node:
-            return True
-        if at.head is at:
-            return False
-        at = at.head
-    return True
 
 
 def _retype_names(tree: Tree) -> None:
