@@ -114,16 +114,15 @@ def _judge(candidate: Candidate) -> str | None:
     words = candidate.relation.split()
     if _SYMBOL.search(candidate.relation):
         return "no_words"
-    if candidate.relation not in _KIND_RELATIONS and all(w in _EMPTY_WORDS for w in words):
-        # "is in Paris" does say where; only a bare verb or a bare preposition is empty.
-        located = len(words) == 2 and words[0] in {"is", "was"} and words[1] in {"in", "at", "on"}
-        if not (located and candidate.tail.label in PLACES):
-            return "empty_relation"
+    empty = candidate.relation not in _KIND_RELATIONS and all(w in _EMPTY_WORDS for w in words)
+    if empty and not (_is_location(words) and _names_place(candidate)):
+        return "empty_relation"
     if len(words) > _MAX_RELATION_WORDS:
         return "relation_too_long"
-    if candidate.head.label in LITERALS and candidate.head.label != "ORDINAL":
-        return "head_is_literal"
     head, tail = candidate.head, candidate.tail
+    # "40 percent of the workers" are workers; a number alone is nothing to state facts about.
+    if head.label in LITERALS and head.label != "ORDINAL" and " of " not in head.text:
+        return "head_is_literal"
     if "et al" in head.text or "et al" in tail.text:
         return "citation"
     if tail.text.lower() in _DIRECTIONS:
@@ -140,6 +139,19 @@ def _judge(candidate: Candidate) -> str | None:
     ):
         return "nested_arguments"
     return None
+
+
+def _is_location(words: Sequence[str]) -> bool:
+    """Whether the relation is "is in": it says where, if what follows is a place."""
+    return len(words) == 2 and words[0] in {"is", "was"} and words[1] in {"in", "at", "on"}
+
+
+def _names_place(candidate: Candidate) -> bool:
+    """Whether the tail is a place, or a name that can hardly be anything else: X is in Kent."""
+    if candidate.tail.label in PLACES:
+        return True
+    named = candidate.tail.is_named and candidate.tail.label != "PERSON"
+    return named and candidate.head.label != "PERSON"
 
 
 def _score(candidate: Candidate, tree: Tree) -> float:
@@ -204,9 +216,7 @@ def _write_fact(candidate: Candidate, claim: int, score: float, findings: Findin
 def _fit_relation(candidate: Candidate) -> str:
     """Return the relation, with "is in" spelled as the location it states."""
     words = candidate.relation.split()
-    if len(words) == 2 and words[0] in {"is", "was"} and words[1] in {"in", "at", "on"}:
-        return f"{words[0]} located {words[1]}"
-    return candidate.relation
+    return f"{words[0]} located {words[1]}" if _is_location(words) else candidate.relation
 
 
 def _find_relation_span(candidate: Candidate, tree: Tree) -> Span | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from kpyramid.extraction.blocks import list_blocks
 from kpyramid.extraction.cleaning import CleanText, clean_part
+from kpyramid.extraction.repairs import repair_tree
 from kpyramid.extraction.tree import Node, Tree
 from kpyramid.extraction.types import Span
 
@@ -69,10 +70,11 @@ def _release_empty(waiting: deque[tuple[str, int]]) -> Iterator[Tree]:
 
 
 def build_tree(text: str, docs: Iterable[tuple[Doc, CleanText]]) -> Tree:
-    """The tree of `text` from the parses of parts of it."""
+    """The tree of `text` from the parses of parts of it, plain errors mended."""
     tree = Tree(text, [], [])
     for doc, part in docs:
         _append_doc(tree, doc, part)
+    repair_tree(tree)
     return tree
 
 
