@@ -1,10 +1,14 @@
 """Resolve: planted statements become exactly the planted entities, relations and facts."""
 
 import random
+import zlib
+from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
+from kpyramid.embeddings.port import Matrix
 from kpyramid.keys import content_id
 from kpyramid.stages import resolve
 from kpyramid.stages.tables import Row, build_table
@@ -42,8 +46,40 @@ def make_mention(text: str, kind: str, chunk: str = "chunk-1", start: int = 0) -
     }
 
 
+class WordEmbedder:
+    """A text's vector counts its words: texts are alike when they share words."""
+
+    name = "words"
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        vectors = np.zeros((len(texts), 64), dtype=np.float32)
+        for row, text in enumerate(texts):
+            for word in text.casefold().split():
+                vectors[row, zlib.crc32(word.encode()) % 64] += 1
+        scaled: Matrix = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        return scaled
+
+
+def build_chunks(raws: list[Row]) -> pa.Table:
+    """One document per chunk, unless the chunk says `document/chunk`."""
+    places = sorted({str(raw["chunk_id"]) for raw in raws})
+    return build_table(
+        "chunks",
+        [
+            {"chunk_id": place, "document_id": place.split("/")[0], "start": 0, "end": 1}
+            | {"text": "-", "tokens": 1}
+            for place in places
+        ],
+    )
+
+
 def run(raws: list[Row], mentions: list[Row] | None = None) -> dict[str, pa.Table]:
-    return resolve.run(build_table("mentions", mentions or []), build_table("raw_triples", raws))
+    return resolve.run(
+        build_table("mentions", mentions or []),
+        build_table("raw_triples", raws),
+        build_chunks(raws),
+        embedder=WordEmbedder(),
+    )
 
 
 def list_facts(made: dict[str, pa.Table]) -> set[tuple[str, str, str]]:
@@ -198,7 +234,8 @@ def test_the_order_of_the_rows_changes_nothing() -> None:
     }
     raw_table = build_table("raw_triples", raws.values())
     mention_table = build_table("mentions", mentions.values())
-    expected = resolve.run(mention_table, raw_table)
+    chunks, embedder = build_chunks(list(raws.values())), WordEmbedder()
+    expected = resolve.run(mention_table, raw_table, chunks, embedder=embedder)
     assert len(list_facts(expected)) > 20
 
     for seed in range(5):
@@ -207,4 +244,6 @@ def test_the_order_of_the_rows_changes_nothing() -> None:
             order = list(range(table.num_rows))
             random.Random(seed).shuffle(order)
             shuffled.append(table.take(order))
-        assert resolve.run(*shuffled) == expected
+        mention_rows, raw_rows = shuffled
+        made = resolve.run(mention_rows, raw_rows, chunks, embedder=embedder)
+        assert made == expected

@@ -88,10 +88,11 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "resolve",
-        version=1,
-        reads=("mentions", "raw_triples"),
+        version=2,
+        reads=("mentions", "raw_triples", "chunks"),
         writes=("entities", "relations", "triples", "rejects"),
-        libraries=("simplemma",),
+        ports=("embedder",),
+        libraries=("anyascii", "numpy", "simplemma"),
         accounts=("raw_triples.raw_triple_id", "triples.raw_triple_ids"),
     ),
     Stage(

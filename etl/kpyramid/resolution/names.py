@@ -7,9 +7,13 @@ from functools import lru_cache
 
 from anyascii import anyascii
 
+from kpyramid.extraction.normal import lemmatise
+
 _WORD = re.compile(r"[^\W_]+(?:['’.][^\W_]+)*")
 _POSSESSIVE = re.compile(r"\s?['’][sS]?$")
 _INNER_POSSESSIVE = re.compile(r"\s?['’][sS](?=\s)|(?<=[sS])['’](?=\s)")
+_WEBSITE = re.compile(r"\s?\.(?=(?:com|org|net)\b)", re.IGNORECASE)
+_IN_BRACKETS = re.compile(r"\s*\(([^()]{2,10})\)$")
 _NOT_LETTERS = re.compile(r"[^a-z0-9]+")
 _ROMAN = re.compile(r"(?=[ivx])x{0,3}(?:ix|iv|v?i{0,3})$")
 _ARTICLES = frozenset({"the", "a", "an"})
@@ -36,14 +40,37 @@ WIVES = frozenset("mrs miss madame mme mlle frau signora senora".split())
 
 ENDINGS = frozenset(
     """
-    inc incorporated corp corporation co company ltd limited llc llp lp plc gmbh ag kg sa sas sarl
-    spa srl nv bv ab oy oyj asa as kk pty pvt bhd tbk jr junior esq phd md
+    inc incorporated corporation company limited llc llp lp plc gmbh ag kg sa sas sarl
+    spa srl nv bv ab oy oyj asa as kk pty pvt bhd tbk jr esq phd md com org net
     """.split()
 )
 """Legal forms of firms, the younger generation, degrees: short forms leave them out."""
 
-ELDER = frozenset({"sr", "senior", "elder"})
+ELDER = frozenset({"sr", "elder"})
 """The older generation: said only where the younger one bears the same name."""
+
+PLURALS = frozenset("falls arms goods glasses customs works grounds spirits means".split())
+"""Plurals that mean something else than their singular."""
+
+ABBREVIATIONS = {
+    "assn": "association",
+    "bros": "brothers",
+    "co": "company",
+    "corp": "corporation",
+    "dept": "department",
+    "ft": "fort",
+    "govt": "government",
+    "incorporated": "inc",
+    "intl": "international",
+    "junior": "jr",
+    "ltd": "limited",
+    "mt": "mount",
+    "natl": "national",
+    "senior": "sr",
+    "st": "saint",
+    "univ": "university",
+}
+"""Words of names that are the same word written short."""
 
 PARTICLES = frozenset(
     "de del della der den di da do dos du das la le van von zu al el bin ibn ben".split()
@@ -61,7 +88,7 @@ LINKS = frozenset(
 PLACE_MODIFIERS = frozenset(
     """
     north south east west northern southern eastern western northeast northwest southeast southwest
-    new old upper lower central middle inner outer great greater little lesser big saint st san
+    new old upper lower central middle inner outer great greater little lesser big saint san
     santa fort port mount lake cape los las
     """.split()
 )
@@ -72,13 +99,35 @@ KIND_NOUNS = frozenset(
     company corporation group motor motors industries enterprises holdings automotive airlines
     airways air lines university college academy institute bank insurance pharmaceuticals
     laboratories technologies systems software electronics oil petroleum energy steel railway
-    railroad newspaper magazine football soccer basketball baseball hockey rugby cricket athletic club team fc afc cf sc
-    museum hospital clinic theatre theater stadium arena hotel airport airfield airbase base
-    station federal national international regional municipal
-    river ocean sea desert mountains islands
+    railroad newspaper magazine football soccer basketball baseball hockey rugby cricket
+    athletic club team fc afc cf sc museum hospital clinic theatre theater stadium arena hotel
+    airport airfield airbase base
+    federal national international regional municipal river ocean sea desert mountains islands
     """.split()
 )
 """Words that say which kind of thing the name before them names, and that short forms leave."""
+
+
+OTHER_KINDS = frozenset(
+    """
+    river lake sea ocean bay gulf strait channel canal creek falls waterfall cave reservoir dam
+    mountain mountains hill hills valley range peak island islands peninsula beach harbor harbour
+    desert forest park garden gardens zoo county city town village township province state region
+    district area parish municipality republic kingdom empire prefecture territory airport airfield
+    station port bridge road street avenue boulevard highway route pike tunnel line railway
+    railroad school college university academy institute library museum gallery theatre theater
+    stadium arena hall house building tower castle palace hotel hospital clinic church cathedral
+    temple mosque abbey cemetery prison center centre office council committee commission board
+    court department ministry agency authority police army navy government senate parliament
+    legislature congress assembly administration campaign party union association federation league
+    club team foundation society award awards prize medal cup trophy championship championships
+    finals games open festival tour show film movie book novel album song series trilogy war battle
+    treaty act law bill doctrine theory theorem effect principle method model system language people
+    family dynasty brothers sisters day week month year era period times post news journal magazine
+    newspaper press herald tribune gazette records pictures studios entertainment research
+    """.split()
+)
+"""Words that make another thing of the name before them: what is called after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,15 +156,14 @@ class Name:
 def parse_name(surface: str) -> Name:
     """The parts of a name; a text without a letter or digit is its own key."""
     text = unicodedata.normalize("NFKC", surface)
-    text = "".join(c for c in text if unicodedata.category(c) != "Cf")
-    text = _POSSESSIVE.sub("", text.replace("&", " and ").strip())
-    text = _INNER_POSSESSIVE.sub(f" {_OWNED}", text)
-    raw = _WORD.findall(text)
-    while len(raw) > 1 and raw[0].casefold() in _ARTICLES:
-        raw = raw[1:]
-    words = tuple(word for word in map(fold_word, raw) if word)
+    text = "".join(c for c in text if unicodedata.category(c) != "Cf").strip()
+    text = _WEBSITE.sub(" ", _POSSESSIVE.sub("", text.replace("&", " and ")))
+    raw = _split_words(_drop_own_acronym(text))
     letters = [c for word in raw for c in word if c.isalpha()]
     foreign = bool(letters) and not unicodedata.name(letters[0], "").startswith("LATIN")
+    if raw and raw[-1].islower() and raw[-1] not in PLURALS and not foreign:
+        raw[-1] = lemmatise(raw[-1])
+    words = tuple(word for word in map(fold_word, raw) if word)
     native = "".join(raw).casefold() if foreign else "".join(words)
     return Name(
         key=native or " ".join(text.casefold().split()) or surface,
@@ -128,9 +176,34 @@ def parse_name(surface: str) -> Name:
     )
 
 
+def _split_words(text: str) -> list[str]:
+    """The words as written, without articles in front; the possessive ending is a word."""
+    raw = _WORD.findall(_INNER_POSSESSIVE.sub(f" {_OWNED}", text))
+    while len(raw) > 1 and raw[0].casefold() in _ARTICLES:
+        raw = raw[1:]
+    return raw
+
+
+def _drop_own_acronym(text: str) -> str:
+    """`United Nations (UN)` without the brackets that only repeat its first letters."""
+    found = _IN_BRACKETS.search(text)
+    if not found:
+        return text
+    before = text[: found.start()]
+    same = fold_word(found[1]) in spell_acronyms(tuple(map(fold_word, _split_words(before))))
+    return before if same else text
+
+
 def fold_word(word: str) -> str:
-    """A word in small ASCII letters and digits: case, marks and script are gone."""
-    return _NOT_LETTERS.sub("", anyascii(word).casefold())
+    """A word in small ASCII letters and digits, spelt out: case, marks and script are gone."""
+    folded = _NOT_LETTERS.sub("", anyascii(word).casefold())
+    return ABBREVIATIONS.get(folded, folded)
+
+
+def spell_acronyms(words: tuple[str, ...]) -> set[str]:
+    """First letters, with and without those of small words; of two words at the least."""
+    content = [word for word in words if word and word not in LINKS and word not in PARTICLES]
+    return {"".join(w[0] for w in part if w) for part in (content, words) if len(content) > 1}
 
 
 def strip_words(words: tuple[str, ...]) -> tuple[str, ...]:

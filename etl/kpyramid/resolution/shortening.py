@@ -8,25 +8,30 @@ from kpyramid.resolution.names import (
     ENDINGS,
     KIND_NOUNS,
     LINKS,
+    OTHER_KINDS,
     PARTICLES,
     PLACE_MODIFIERS,
     TITLES,
     WIVES,
     Name,
     is_distinctive,
+    spell_acronyms,
 )
 
 PLACES = frozenset({"GPE", "LOC", "FAC"})
-
-UNKNOWN = "NOUN"
-"""The type of a mention that the entity recogniser does not know; any other type outvotes it."""
+TITLED = frozenset({"WORK_OF_ART", "EVENT", "LAW"})
+"""Types of things whose names are often made of names."""
 
 _MAX_WORDS = 8
 """Longer phrases are no names that anyone shortens."""
 
-How = Literal["frame", "front", "back", "middle", "initials", "acronym", "script"]
+_ACRONYM = "@"
+_ORDER = "~"
+
+How = Literal["frame", "front", "back", "middle", "initials", "acronym", "script", "order"]
 """What the short form leaves out: titles and endings, the first or last words, the words in the
-middle, all but the first letters; `script`: it is the same name in another script."""
+middle, all but the first letters; `script`: it is the same name in
+another script; `order`: its words are joined another way (`Bank of X`, `X Bank`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,19 +49,21 @@ def list_short_forms(name: Name) -> Iterator[tuple[str, Shortening]]:
         return
     yield _spell_key(name), Shortening("script")
     yield " ".join(words), Shortening("frame")
+    if count > 1:
+        yield _spell_sorted(words), Shortening("order")
     for cut in range(1, count):
         yield " ".join(words[cut:]), Shortening("front", words[:cut])
         yield " ".join(words[:cut]), Shortening("back", words[cut:])
     if count > 2:
         yield f"{words[0]} {words[-1]}", Shortening("middle", words[1:-1])
-        letters = tuple(word[0] for word in words[1:-1])
-        if letters != words[1:-1]:
-            yield " ".join((words[0], *letters, words[-1])), Shortening("initials")
-            yield " ".join((words[0][0], *letters, words[-1])), Shortening("initials")
+        initials = tuple(word[0] for word in words[1:-1])
+        if initials != words[1:-1]:
+            yield " ".join((words[0], *initials, words[-1])), Shortening("initials")
+            yield " ".join((words[0][0], *initials, words[-1])), Shortening("initials")
     if count > 1 and len(words[0]) > 1:
         yield f"{words[0][0]} {words[-1]}", Shortening("initials", words[1:-1])
-    for acronym in sorted(_spell_acronyms(name)):
-        yield acronym, Shortening("acronym")
+    for letters in sorted(spell_acronyms(words)):
+        yield _ACRONYM + letters, Shortening("acronym")
 
 
 def list_sought_forms(name: Name) -> Iterator[str]:
@@ -65,8 +72,9 @@ def list_sought_forms(name: Name) -> Iterator[str]:
         yield _spell_key(name)
         return
     yield " ".join(name.bare)
+    yield _spell_sorted(name.bare)
     if name.shouted and len(name.words) == 1 and 2 <= len(name.key) <= _MAX_WORDS:
-        yield _mark_acronym(name.key)
+        yield _ACRONYM + name.key
 
 
 def is_possible(
@@ -84,12 +92,15 @@ def is_possible(
         return agree and full.proper and "PERSON" not in full_types
     if not (short.proper and full.proper and agree):
         return False
+    if by.how == "order":
+        return "PERSON" not in full_types and ("of" in short.bare) != ("of" in full.bare)
     if by.how == "frame":
         return short.words == short.bare or full.words == full.bare or len(short.bare) > 1
     if _is_barred(short.bare, by.dropped) or short.words[-1] in ENDINGS:
         return False
     if by.how == "middle":
-        return "PERSON" in short_types & full_types
+        initials = all(len(word) == 1 for word in by.dropped)
+        return initials or "PERSON" in short_types & full_types
     if by.how == "initials":
         return (short_types | full_types) <= {"PERSON"}
     if by.how == "back":
@@ -97,6 +108,29 @@ def is_possible(
     if full.after_comma or by.dropped[0] in PLACE_MODIFIERS or full_types & PLACES:
         return False
     return short.words[0] not in WIVES or full.words[0] in WIVES
+
+
+def is_contained(short: Name, full: Name, by: Shortening) -> bool:
+    """The shorter name is the fuller one's first or last words, and might denote the same."""
+    if by.how not in {"front", "back"} or not (short.proper and full.proper):
+        return False
+    if _is_barred(short.bare, by.dropped) or short.words[-1] in ENDINGS:
+        return False
+    if by.how == "back":
+        return not OTHER_KINDS.intersection(by.dropped) and short.bare[-1] not in KIND_NOUNS
+    return not (full.after_comma or by.dropped[0] in PLACE_MODIFIERS or short.words[0] in WIVES)
+
+
+def may_differ_in_type(short_types: Set[str], full_types: Set[str], by: Shortening) -> bool:
+    """The types leave it open that the last or first words denote the whole.
+
+    The recogniser often takes a lone surname for a firm or a place.
+    """
+    if full_types & TITLED:
+        return False
+    if by.how == "front" and "PERSON" in full_types:
+        return True
+    return not short_types or not full_types or bool(short_types & full_types)
 
 
 def is_safe(short: Name, full: Name, by: Shortening) -> bool:
@@ -124,25 +158,18 @@ def _is_barred(kept: tuple[str, ...], dropped: tuple[str, ...]) -> bool:
 def _may_drop_the_end(
     short: Name, short_types: Set[str], full: Name, full_types: Set[str], dropped: tuple[str, ...]
 ) -> bool:
-    """The region after a place's comma; the surname; nouns that only tell the kind."""
+    """The region after a place's comma; surnames; nouns that only tell the kind."""
     if full.after_comma and full.after_comma == len(dropped):
         return (short_types | full_types) <= PLACES
     if "PERSON" in full_types:
-        return "PERSON" in short_types and len(short.words) == 1
+        one_name = "PERSON" in short_types and len(short.words) == 1
+        return one_name and not OTHER_KINDS.intersection(dropped)
     return bool(short_types & full_types) and all(word in KIND_NOUNS for word in dropped)
+
+
+def _spell_sorted(words: tuple[str, ...]) -> str:
+    return _ORDER + " ".join(sorted(word for word in words if word not in LINKS))
 
 
 def _spell_key(name: Name) -> str:
     return "=" + "".join(name.words)
-
-
-def _spell_acronyms(name: Name) -> set[str]:
-    """First letters, with and without those of small words; two words at the least."""
-    small = LINKS | PARTICLES
-    content = [word for word in name.bare if word not in small]
-    spelt = {"".join(word[0] for word in part) for part in (content, name.bare)}
-    return {_mark_acronym(letters) for letters in spelt if len(content) > 1}
-
-
-def _mark_acronym(letters: str) -> str:
-    return "@" + letters

@@ -2,60 +2,141 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 import pyarrow as pa
 
+from kpyramid.contracts import map_column
+from kpyramid.embeddings.port import Embedder
 from kpyramid.extraction.normal import RelationForm, normalise_name, normalise_relation
 from kpyramid.keys import content_id
+from kpyramid.resolution.entities import resolve_names
+from kpyramid.resolution.entries import UNKNOWN, Use, vote_type
+from kpyramid.resolution.names import parse_name
+from kpyramid.resolution.relations import Statement, cluster_relations
 from kpyramid.stages.tables import Row, build_rejects, build_table, make_reject
 
 _LITERAL_TYPES = frozenset("DATE TIME CARDINAL ORDINAL QUANTITY MONEY PERCENT".split())
-_NO_NAME = "NOUN"
-"""The type of a mention that the entity recogniser does not know; any other type outvotes it."""
-
-RawTriple = Mapping[str, object]
 
 
-def run(mentions: pa.Table, raw_triples: pa.Table) -> dict[str, pa.Table]:
+@dataclass(frozen=True, slots=True)
+class _End:
+    """A head or tail as one raw triple names it; `mentions` are those that stand there."""
+
+    name: str
+    type: str
+    mentions: tuple[str, ...]
+    types: tuple[str, ...]
+
+    @property
+    def is_literal(self) -> bool:
+        return self.type in _LITERAL_TYPES
+
+
+@dataclass(frozen=True, slots=True)
+class _Fact:
+    """A raw triple that is asserted, its ends looked up."""
+
+    row: Row
+    document: str
+    form: RelationForm
+    head: _End
+    tail: _End
+
+
+def run(
+    mentions: pa.Table, raw_triples: pa.Table, chunks: pa.Table, *, embedder: Embedder
+) -> dict[str, pa.Table]:
     """`entities`, `relations`, `triples`, and `rejects`.
 
     A raw triple is a reject when it is denied, weakened by a modal, somebody's words, or says a
     thing of itself.
 
-    Names are one entity when their normal forms agree; phrases are one relation when their
-    lemmas and voice agree. A tail that is a date, a number or a quantity is a literal.
+    `kpyramid.resolution` says which names are one entity and which phrases one relation. A tail
+    that is a date, a number or a quantity is a literal.
     """
+    facts, rejects = _read_facts(mentions, raw_triples, chunks)
+    cluster = resolve_names(_list_uses(facts), embedder)
+    kept = []
+    for fact in facts:
+        if not fact.tail.is_literal and _find(cluster, fact, "head") == _find(
+            cluster, fact, "tail"
+        ):
+            rejects.append(_reject(fact.row, "same_head_and_tail"))
+        else:
+            kept.append(fact)
+    relation = cluster_relations(_list_statements(kept, cluster), embedder)
+    return {
+        "entities": build_table("entities", _build_entities(kept, cluster)),
+        "relations": build_table("relations", _build_relations(kept, relation)),
+        "triples": build_table("triples", _build_triples(kept, cluster, relation)),
+        "rejects": build_rejects(rejects),
+    }
+
+
+def _read_facts(
+    mentions: pa.Table, raw_triples: pa.Table, chunks: pa.Table
+) -> tuple[list[_Fact], list[Row]]:
+    """The asserted raw triples by id, and a reject for each other one."""
     by_place, by_name = _index_mentions(mentions)
-    entities = _EntityCollector(by_place, by_name)
-    relations: dict[str, list[str]] = defaultdict(list)
-    facts: dict[tuple[str, str, str, bool], list[RawTriple]] = defaultdict(list)
-    rejects: list[Row] = []
+    document = map_column(chunks, "chunk_id", "document_id")
     forms: dict[str, RelationForm] = {}
-    for raw in raw_triples.to_pylist():
+    facts: list[_Fact] = []
+    rejects: list[Row] = []
+    for raw in sorted(raw_triples.to_pylist(), key=lambda raw: str(raw["raw_triple_id"])):
         reason = _find_fault(raw)
         if reason:
-            detail = f"{raw['head']} | {raw['relation']} | {raw['tail']}"
-            key = raw["raw_triple_id"]
-            rejects.append(make_reject("resolve", reason, key, detail, chunk_id=raw["chunk_id"]))
+            rejects.append(_reject(raw, reason))
             continue
         if raw["relation"] not in forms:
             forms[raw["relation"]] = normalise_relation(raw["relation"])
-        form = forms[raw["relation"]]
-        relations[form.key].append(raw["relation"])
-        head = entities.add(raw["head"], raw["head_span"], raw)
-        is_literal = entities.find_type(raw["tail"], raw["tail_span"], raw) in _LITERAL_TYPES
-        tail = (
-            _normalise_literal(raw["tail"])
-            if is_literal
-            else entities.add(raw["tail"], raw["tail_span"], raw)
+        ends = []
+        for side in ("head", "tail"):
+            found = _find_mentions(raw, side, by_place, by_name)
+            types = tuple(str(row["type"]) for row in found)
+            ids = tuple(str(row["mention_id"]) for row in found)
+            ends.append(_End(str(raw[side]), vote_type(Counter(types)), ids, types))
+        place = document[raw["chunk_id"]]
+        facts.append(_Fact(raw, place, forms[raw["relation"]], *ends))
+    return facts, rejects
+
+
+def _reject(raw: Row, reason: str) -> Row:
+    detail = f"{raw['head']} | {raw['relation']} | {raw['tail']}"
+    key = str(raw["raw_triple_id"])
+    return make_reject("resolve", reason, key, detail, chunk_id=str(raw["chunk_id"]))
+
+
+def _list_uses(facts: Iterable[_Fact]) -> Iterable[Use]:
+    """Each name as each fact uses it; literals are neighbours only."""
+    for fact in facts:
+        for side, end, other in (
+            ("head", fact.head, fact.tail),
+            ("tail", fact.tail, fact.head),
+        ):
+            if side == "head" or not end.is_literal:
+                yield Use(end.name, fact.document, end.type, side, fact.form.key, other.name)
+
+
+def _list_statements(
+    facts: Iterable[_Fact], cluster: Mapping[tuple[str, str], str]
+) -> Iterable[Statement]:
+    for fact in facts:
+        yield Statement(
+            fact.form,
+            str(fact.row["relation"]),
+            _find(cluster, fact, "head"),
+            _find(cluster, fact, "tail"),
+            (fact.head.type, fact.tail.type),
         )
-        facts[head, form.key, tail, is_literal].append(raw)
-    return {
-        "entities": build_table("entities", entities.build_rows()),
-        "relations": build_table("relations", _build_relations(relations, forms.values())),
-        "triples": build_table("triples", _build_triples(facts)),
-        "rejects": build_rejects(rejects),
-    }
+
+
+def _find(cluster: Mapping[tuple[str, str], str], fact: _Fact, side: str) -> str:
+    """The cluster of an entity, the text of a literal."""
+    end = fact.head if side == "head" else fact.tail
+    if side == "tail" and end.is_literal:
+        return _normalise_literal(end.name)
+    return cluster[end.name, fact.document]
 
 
 def _normalise_literal(text: str) -> str:
@@ -63,7 +144,7 @@ def _normalise_literal(text: str) -> str:
     return " ".join(text.split())
 
 
-def _find_fault(raw: RawTriple) -> str | None:
+def _find_fault(raw: Row) -> str | None:
     if raw["negated"]:
         return "negated"
     if raw["modality"]:
@@ -82,62 +163,55 @@ def _index_mentions(
     by_name: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
     for row in mentions.to_pylist():
         place = (row["chunk_id"], row["start"], row["end"])
-        if place not in by_place or by_place[place]["type"] == _NO_NAME:
+        if place not in by_place or by_place[place]["type"] == UNKNOWN:
             by_place[place] = row
         by_name[row["chunk_id"]][normalise_name(row["text"])].append(row)
     return by_place, by_name
 
 
-class _EntityCollector:
-    """Entities by the normal form of their names, with their mentions, types and wordings."""
-
-    def __init__(
-        self,
-        by_place: Mapping[tuple[str, int, int], Row],
-        by_name: Mapping[str, Mapping[str, list[Row]]],
-    ) -> None:
-        self._by_place = by_place
-        self._by_name = by_name
-        self._names: dict[str, Counter[str]] = defaultdict(Counter)
-        self._types: dict[str, Counter[str]] = defaultdict(Counter)
-        self._mentions: dict[str, set[str]] = defaultdict(set)
-
-    def add(self, name: str, span: object, raw: RawTriple) -> str:
-        """The id of the entity that these words denote here."""
-        normal = normalise_name(name)
-        self._names[normal][name] += 1
-        for row in self._find_mentions(normal, span, raw):
-            self._types[normal][str(row["type"])] += 1
-            self._mentions[normal].add(str(row["mention_id"]))
-        return content_id("entity", normal)
-
-    def find_type(self, name: str, span: object, raw: RawTriple) -> str:
-        """The entity type of these words here."""
-        found = self._find_mentions(normalise_name(name), span, raw)
-        return _vote_type(Counter(str(row["type"]) for row in found))
-
-    def build_rows(self) -> Iterable[Row]:
-        for normal, names in self._names.items():
-            yield {
-                "entity_id": content_id("entity", normal),
-                "name": _pick_most_common(names),
-                "type": _vote_type(self._types[normal]),
-                "surface_forms": sorted(names),
-                "mentions": sorted(self._mentions[normal]),
-            }
-
-    def _find_mentions(self, normal: str, span: object, raw: RawTriple) -> list[Row]:
-        if isinstance(span, dict):
-            row = self._by_place.get((str(raw["chunk_id"]), span["start"], span["end"]))
-            if row is not None:
-                return [row]
-        return self._by_name.get(str(raw["chunk_id"]), {}).get(normal, [])
+def _find_mentions(
+    raw: Row,
+    side: str,
+    by_place: Mapping[tuple[str, int, int], Row],
+    by_name: Mapping[str, Mapping[str, list[Row]]],
+) -> list[Row]:
+    """The mention that stands there, else those of the chunk with that name."""
+    chunk, span = str(raw["chunk_id"]), raw[f"{side}_span"]
+    if isinstance(span, dict):
+        row = by_place.get((chunk, span["start"], span["end"]))
+        if row is not None:
+            return [row]
+    return by_name.get(chunk, {}).get(normalise_name(str(raw[side])), [])
 
 
-def _vote_type(types: Counter[str]) -> str:
-    """The most frequent type that says more than `NOUN`; ties go by alphabet."""
-    named = Counter({name: count for name, count in types.items() if name != _NO_NAME})
-    return _pick_most_common(named) if named else _NO_NAME
+def _build_entities(
+    facts: Iterable[_Fact], cluster: Mapping[tuple[str, str], str]
+) -> Iterable[Row]:
+    names: dict[str, Counter[str]] = defaultdict(Counter)
+    types: dict[str, Counter[str]] = defaultdict(Counter)
+    mentions: dict[str, set[str]] = defaultdict(set)
+    for fact in facts:
+        for side, end in (("head", fact.head), ("tail", fact.tail)):
+            if side == "head" or not end.is_literal:
+                key = _find(cluster, fact, side)
+                names[key][end.name] += 1
+                types[key].update(end.types)
+                mentions[key].update(end.mentions)
+    for key, wordings in names.items():
+        yield {
+            "entity_id": content_id("entity", key),
+            "name": _pick_name(wordings),
+            "type": vote_type(types[key]),
+            "surface_forms": sorted(wordings),
+            "mentions": sorted(mentions[key]),
+        }
+
+
+def _pick_name(wordings: Counter[str]) -> str:
+    """The most frequent of the wordings that say most: titles and legal forms say nothing."""
+    most = max(len(parse_name(text).bare) for text in wordings)
+    full = {text: n for text, n in wordings.items() if len(parse_name(text).bare) == most}
+    return _pick_most_common(Counter(full))
 
 
 def _pick_most_common(counts: Counter[str]) -> str:
@@ -145,40 +219,52 @@ def _pick_most_common(counts: Counter[str]) -> str:
     return min(counts, key=lambda name: (-counts[name], -len(name), name))
 
 
-def _build_relations(
-    phrases: Mapping[str, list[str]], forms: Iterable[RelationForm]
-) -> Iterable[Row]:
-    inverse = {form.key: form.inverse_key for form in forms}
-    for key, wordings in phrases.items():
-        active = inverse[key]
+def _build_relations(facts: Iterable[_Fact], relation: Mapping[str, str]) -> Iterable[Row]:
+    wordings: dict[str, Counter[str]] = defaultdict(Counter)
+    active: dict[str, set[str]] = defaultdict(set)
+    for fact in facts:
+        key = relation[fact.form.key]
+        wordings[key][str(fact.row["relation"])] += 1
+        inverse = fact.form.inverse_key
+        if inverse is not None and inverse in relation:
+            active[key].add(relation[inverse])
+    for key, counts in wordings.items():
         yield {
             "relation_id": content_id("relation", key),
-            "name": _pick_most_common(Counter(wordings)),
-            "inverse_of": content_id("relation", active) if active in phrases else None,
-            "surface_forms": sorted(set(wordings)),
-            "support": len(wordings),
+            "name": _pick_most_common(counts),
+            "inverse_of": content_id("relation", min(active[key])) if active[key] else None,
+            "surface_forms": sorted(counts),
+            "support": counts.total(),
         }
 
 
 def _build_triples(
-    facts: Mapping[tuple[str, str, str, bool], list[RawTriple]],
+    facts: Iterable[_Fact],
+    cluster: Mapping[tuple[str, str], str],
+    relation: Mapping[str, str],
 ) -> Iterable[Row]:
-    for (head, relation, tail, is_literal), raws in facts.items():
+    groups: dict[tuple[str, str, str, bool], list[Row]] = defaultdict(list)
+    for fact in facts:
+        head, tail = _find(cluster, fact, "head"), _find(cluster, fact, "tail")
+        groups[head, relation[fact.form.key], tail, fact.tail.is_literal].append(fact.row)
+    for (head, key, tail, is_literal), raws in groups.items():
         doubt = 1.0
         for confidence in sorted(_strongest_per_chunk(raws)):
             doubt *= 1.0 - confidence
+        head_id = content_id("entity", head)
+        tail_id = None if is_literal else content_id("entity", tail)
         yield {
-            "triple_id": content_id("triple", head, relation, tail, is_literal),
-            "head_id": head,
-            "relation_id": content_id("relation", relation),
-            "tail_id": None if is_literal else tail,
+            "triple_id": content_id("triple", head_id, key, tail_id or tail, is_literal),
+            "head_id": head_id,
+            "relation_id": content_id("relation", key),
+            "tail_id": tail_id,
             "literal": tail if is_literal else None,
             "confidence": 1.0 - doubt,
             "raw_triple_ids": sorted(str(raw["raw_triple_id"]) for raw in raws),
         }
 
 
-def _strongest_per_chunk(raws: Iterable[RawTriple]) -> Iterable[float]:
+def _strongest_per_chunk(raws: Iterable[Row]) -> Iterable[float]:
     """One confidence per chunk: what one chunk says twice is not two witnesses."""
     best: dict[object, float] = {}
     for raw in raws:
