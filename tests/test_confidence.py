@@ -1,6 +1,7 @@
 """The confidence of a fact: a probability, of nothing but its features, that says what it means."""
 
 import dataclasses
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -43,7 +44,9 @@ def test_the_model_is_logistic() -> None:
 
 def test_every_weight_can_count() -> None:
     """A weight of a renamed or removed feature would be dead."""
-    most = {f.name: 500 for f in dataclasses.fields(Features) if f.name != "construction"}
+    most: dict[str, Any] = {
+        f.name: 500 for f in dataclasses.fields(Features) if f.name != "construction"
+    }
     known = {name for kind in KINDS for name in list_values(Features(kind, **most))}
     known |= list_values(Features("main", arguments=1)).keys()
     assert set(WEIGHTS) <= known
