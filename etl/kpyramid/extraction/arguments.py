@@ -168,7 +168,7 @@ def _write_argument(
     text, literal = write_words(tree, joined, rename)
     if not any(character.isalnum() for character in text):
         return None
-    return Argument(role, text, find_span(tree, joined) if literal else None)
+    return Argument(role, text, find_span(tree, joined, text) if literal else None)
 
 
 def _name_role(part: Part) -> str:

@@ -16,6 +16,7 @@ _OTHER_CLAUSES = frozenset({"relcl", "advcl", "ccomp", "parataxis", "acl", "csub
 _WITHOUT_AUXILIARY = frozenset({"acl", "advcl", "conj", "relcl", "ROOT"})
 _LINKS = frozenset({"cc", "mark", "punct"})
 _ENCLOSING = frozenset({",", "(", ")", "--", "\u2013", "\u2014"})
+_PRONOUNS = frozenset({"PRON", "DET"})
 _MAX_WORDS = 60
 _EMPTY_BRACKETS = re.compile(r"\s*\([\s,;:]*\)|(?<=,)\s*,")
 _TRAILING = re.compile(r"[\s,;]+(and|or|but)$")
@@ -24,6 +25,7 @@ _TRAILING = re.compile(r"[\s,;]+(and|or|but)$")
 def write_clause_claim(verb: Node, head: Phrase, findings: Findings) -> Claim:
     """Return the clause of `verb` with its subject and its pronouns spelled out."""
     tree, frame = findings.tree, findings.frames[verb.i]
+    top = frame.top
     kept = _collect_clause(frame)
     clause = (*frame.chain, verb)
     subject = next((c for at in clause for c in at.children if c.dep in SUBJECTS | {"expl"}), None)
@@ -49,33 +51,31 @@ def write_clause_claim(verb: Node, head: Phrase, findings: Findings) -> Claim:
         named = Argument("subject", head.text, head.span if head.literal else None)
         if subject is not None:
             replaced = {i for i in kept if subject.left_edge.i <= i <= subject.right_edge.i}
-    has_auxiliary = any(c.dep in {"aux", "auxpass"} for c in frame.top.children)
+    bare = not any(c.dep in {"aux", "auxpass"} for c in top.children)
+    nodes = tree.nodes
     for i in kept:
-        token = tree[i]
-        if i in replaced or (token.tag == "CC" and not words) or _is_stray(tree, i, among):
+        token = nodes[i]
+        if i in replaced or (token.tag == "CC" and not words):
             continue
-        text = rename(token) or token.text
-        if i == frame.top.i and token.tag in {"VBN", "VBG"} and token.dep in _WITHOUT_AUXILIARY:
-            text = read_group(token).text if not has_auxiliary else text
-        glued = previous == i - 1 and i > 0 and not tree[i - 1].space
+        text = token.text
+        if text in _ENCLOSING and (i - 1 not in among or i + 1 not in among):
+            continue  # what it enclosed is left out
+        if token.pos in _PRONOUNS:
+            text = rename(token) or text
+        if bare and i == top.i and token.tag in {"VBN", "VBG"}:
+            text = read_group(token).text if token.dep in _WITHOUT_AUXILIARY else text
+        glued = previous == i - 1 and i > 0 and not nodes[i - 1].space
         if glued and words:
             words[-1] += text
         else:
             words.append(text)
         previous = i
     predicate, arguments = state_clause(frame, findings.frames, named, rename)
-    if any(part.gap is not None for part in frame.parts):
+    if arguments and any(part.gap is not None for part in frame.parts):
         # What a relative word stands for is elsewhere: the words go in plain order.
         words = [arguments[0].text, predicate, *(_lower_article(a.text) for a in arguments[1:])]
     ordered = tuple(sorted(spans, key=lambda s: (s.start, s.end)))
     return Claim(_tidy_statement(words), ordered, predicate, arguments)
-
-
-def _is_stray(tree: Tree, at: int, kept: set[int]) -> bool:
-    """Whether a comma or bracket enclosed something that was left out."""
-    if tree[at].text not in _ENCLOSING:
-        return False
-    return at - 1 not in kept or at + 1 not in kept
 
 
 def _lower_article(text: str) -> str:

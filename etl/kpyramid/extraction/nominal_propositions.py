@@ -94,10 +94,10 @@ def _write(
         object_named=tree[second[-1]].pos == "PROPN",
         inferred_predicate=True,
     )
-    arguments = (
-        Argument("subject", write_words(tree, first)[0], find_span(tree, first)),
-        Argument("object", write_words(tree, second)[0], find_span(tree, second)),
-    )
+    arguments = []
+    for role, tokens in (("subject", first), ("object", second)):
+        text, _ = write_words(tree, tokens)
+        arguments.append(Argument(role, text, find_span(tree, tokens, text)))
     span = Span(tree[min(first[0], second[0])].idx, tree[max(first[-1], second[-1])].end)
     confidence = estimate_confidence(features)
-    yield Proposition(predicate, arguments, span, confidence=confidence), features
+    yield Proposition(predicate, tuple(arguments), span, confidence=confidence), features

@@ -102,9 +102,10 @@ def _is_edge(
 
 def write_words(tree: Tree, tokens: Iterable[int], rename: Rename = None) -> tuple[str, bool]:
     """The text of the tokens in the order given, and whether no word of it was renamed."""
+    nodes = tree.nodes
     text, previous, literal = "", None, True
     for i in tokens:
-        node = tree[i]
+        node = nodes[i]
         if previous is not None and (previous.i != i - 1 or previous.space):
             text += " "
         name = rename(node) if rename is not None and node.pos == "PRON" else None
@@ -114,8 +115,13 @@ def write_words(tree: Tree, tokens: Iterable[int], rename: Rename = None) -> tup
     return " ".join(text.split()), literal
 
 
-def find_span(tree: Tree, tokens: list[int]) -> Span | None:
-    """The stretch of the text that the tokens are, None when they leave gaps or go back."""
+def find_span(tree: Tree, tokens: list[int], text: str) -> Span | None:
+    """The stretch that the tokens are, None when they leave gaps or it does not read `text`.
+
+    White space counts as one blank.
+    """
     if any(after != before + 1 for before, after in pairwise(tokens)):
         return None
-    return Span(tree[tokens[0]].idx, tree[tokens[-1]].end)
+    span = Span(tree[tokens[0]].idx, tree[tokens[-1]].end)
+    literal = tree.text[span.start : span.end]
+    return span if literal == text or " ".join(literal.split()) == text else None
