@@ -1,7 +1,8 @@
 """What the parser reads instead of the raw characters, and where each of them stands in the text.
 
 Line breaks inside of sentences, runs of blanks, soft hyphens, zero-width marks, footnote numbers
-and references in brackets are noise to a parser that was trained without them.
+and references in brackets are noise to a parser that was trained without them; so are quotation
+marks as TeX and treebanks write them.
 """
 
 from __future__ import annotations
@@ -20,29 +21,32 @@ _NOISE = re.compile(
       | \s?\((?:see\s|e\.g\.,?\s|cf\.\s)? (?: {_NAME}[^()]{{0,150}}?\bet\sal\b[^()]{{0,150}}
                                              | {_DATED}(?:;\s{_DATED})+ ) \) )
   | (?P<blank> \s\s+ | [^\S ] )
+  | (?P<quote> (?<!`)``(?!`) | (?<!')''(?!') )
   | (?P<glued> (?<=[a-z0-9)][.!?]) (?=[A-Z][a-z]+[\s,]) )  # a stop without a blank after it
     """,
     re.VERBOSE,
 )
-_SIGNS = re.compile(r"  |\[|\bet al\b|; ?[A-Z]|[.!?][A-Z]")
+_SIGNS = re.compile(r"  |\[|``|''|\bet al\b|; ?[A-Z]|[.!?][A-Z]")
 
 
 @dataclass(frozen=True, slots=True)
 class CleanText:
-    """Part of a text as the parser reads it; `places` has each character's place in the text.
+    """Part of a text as the parser reads it.
 
-    Without `places` it is that part, character by character, from `start` on.
+    `starts` and `ends` say for each of its characters which ones of the text it stands for.
+    Without them it is that part, character by character, from `start` on.
     """
 
     words: str
     start: int
-    places: array[int] | None = None
+    starts: array[int] | None = None
+    ends: array[int] | None = None
 
     def locate(self, first: int, length: int) -> tuple[int, int]:
         """Where in the text `length` characters from `first` on start and end."""
-        if self.places is None:
+        if self.starts is None or self.ends is None:
             return self.start + first, self.start + first + length
-        return self.places[first], self.places[first + length - 1] + 1
+        return self.starts[first], self.ends[first + length - 1]
 
 
 def clean_part(text: str, start: int, end: int) -> CleanText:
@@ -51,17 +55,29 @@ def clean_part(text: str, start: int, end: int) -> CleanText:
     if part.isprintable() and not _SIGNS.search(part):
         return CleanText(part, start)
     words: list[str] = []
-    places: array[int] = array("q")
+    starts, ends = array("q"), array("q")
     at = 0
     for noise in _NOISE.finditer(part):
-        words.append(part[at : noise.start()])
-        places.extend(range(start + at, start + noise.start()))
-        if noise.lastgroup != "gone":
-            words.append(" ")
-            places.append(start + min(noise.start(), len(part) - 1))
+        read = _replace(noise, part)
+        words += (part[at : noise.start()], read)
+        starts.extend(range(start + at, start + noise.start()))
+        ends.extend(range(start + at + 1, start + noise.start() + 1))
+        starts.extend([start + noise.start()] * len(read))
+        ends.extend([start + noise.end()] * len(read))
         at = noise.end()
-    if not at and not words:
+    if not words:
         return CleanText(part, start)
     words.append(part[at:])
-    places.extend(range(start + at, end))
-    return CleanText("".join(words), start, places)
+    starts.extend(range(start + at, end))
+    ends.extend(range(start + at + 1, end + 1))
+    return CleanText("".join(words), start, starts, ends)
+
+
+def _replace(noise: re.Match[str], part: str) -> str:
+    """What the parser reads for a piece of noise."""
+    if noise.lastgroup == "gone":
+        return ""
+    if noise.lastgroup != "quote":
+        return " "
+    follows = part[noise.end() : noise.end() + 1]
+    return '" ' if noise.group() == "''" and follows.isalnum() else '"'

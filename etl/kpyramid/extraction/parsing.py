@@ -90,7 +90,7 @@ def _append_doc(tree: Tree, doc: Doc, part: CleanText) -> None:
         heads.append(i + _signed(head))
         words = strings[orth]
         place, end = part.locate(idx, len(words))
-        if part.places is not None:
+        if part.starts is not None:
             words = tree.text[place:end]
         node = Node(
             tree,
