@@ -13,7 +13,7 @@ from kpyramid.extraction.types import Argument, Claim, Span
 from kpyramid.extraction.verbs import SUBJECTS, is_predicate, read_group
 
 _OTHER_CLAUSES = frozenset({"relcl", "advcl", "ccomp", "parataxis", "acl", "csubj"})
-_WITHOUT_AUXILIARY = frozenset({"acl", "advcl", "conj", "relcl", "ROOT"})
+_WITHOUT_AUXILIARY = frozenset({"acl", "advcl", "conj", "pcomp", "relcl", "ROOT"})
 _LINKS = frozenset({"cc", "mark", "punct"})
 _ENCLOSING = frozenset({",", "(", ")", "--", "\u2013", "\u2014"})
 _PRONOUNS = frozenset({"PRON", "DET"})
@@ -63,7 +63,8 @@ def write_clause_claim(verb: Node, head: Phrase, findings: Findings) -> Claim:
         if token.pos in _PRONOUNS:
             text = rename(token) or text
         if bare and i == top.i and token.tag in {"VBN", "VBG"}:
-            text = read_group(token).text if token.dep in _WITHOUT_AUXILIARY else text
+            plural = tree[head.root].tag in {"NNS", "NNPS"}
+            text = read_group(token, plural).text if token.dep in _WITHOUT_AUXILIARY else text
         glued = previous == i - 1 and i > 0 and not nodes[i - 1].space
         if glued and words:
             words[-1] += text

@@ -6,9 +6,21 @@ from dataclasses import replace
 
 from kpyramid.extraction.candidates import Candidate, Findings, word_noun
 from kpyramid.extraction.copulas import list_copula_facts
-from kpyramid.extraction.frames import Frame, Part, find_infinitive_mark, list_prepositional
+from kpyramid.extraction.frames import (
+    Frame,
+    Part,
+    find_infinitive_mark,
+    list_merged,
+    list_prepositional,
+)
 from kpyramid.extraction.kinds import is_person_noun
-from kpyramid.extraction.phrases import Phrase, is_nominal, list_containers
+from kpyramid.extraction.phrases import (
+    FULL_WORDS,
+    Phrase,
+    build_phrase,
+    is_nominal,
+    list_containers,
+)
 from kpyramid.extraction.tree import Node
 from kpyramid.extraction.verbs import VerbGroup, is_copula, read_group
 
@@ -18,20 +30,21 @@ Tail = tuple[Phrase, str, list[int], bool]
 _WITHIN = frozenset({"at", "near", "on"})
 _CHAINED = frozenset({"in", "to", "from", *_WITHIN})
 """Prepositions whose object also lies in what contains it: "in Rome, Italy"."""
+_PLURAL = frozenset({"NNS", "NNPS"})
 _PREPOSITIONAL = frozenset({"preposition", "time"})
 
 
 def find_clause_facts(findings: Findings) -> None:
     """Add the candidates of every clause of the document, in text order."""
-    merged = {verb.i for frame in findings.frames.values() for verb in frame.chain}
+    merged = list_merged(findings.frames)
     for frame in findings.frames.values():
-        if frame.verb.i not in merged and not _is_purpose(frame.verb):
+        if frame.verb.i not in merged and not _is_purpose(frame):
             _project_frame(frame, findings)
 
 
-def _is_purpose(verb: Node) -> bool:
+def _is_purpose(frame: Frame) -> bool:
     """Whether the clause says what something is for, not that it came about: "to win time"."""
-    return verb.tag == "VB" and verb.dep == "advcl"
+    return frame.verb.tag == "VB" and frame.verb.dep == "advcl" and not frame.chain
 
 
 def _project_frame(frame: Frame, findings: Findings) -> None:
@@ -39,21 +52,23 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
     heads = list_heads(frame, findings)
     if not heads:
         return
-    group = _word_group(frame)
+    group = _word_group(frame, plural=False)
     findings.claim_heads[verb.i] = heads[0]
     before = len(findings.candidates)
+    tree = findings.tree
+    many = _word_group(frame, plural=True)
     nothing = any(
         child.dep == "det" and child.word == "no"
         for subject in frame.subjects
         for child in subject.children
     )
-    if nothing and not group.negated:
-        group = replace(group, negated=True)
+    negative = group.negated or nothing
     if is_copula(verb) and frame.way != "existential":
-        list_copula_facts(verb, group, heads, findings)
+        list_copula_facts(verb, replace(group, negated=negative), heads, findings)
     for phrase, suffix, tokens, negated in _list_tails(frame, findings):
-        relation = f"{group.text} {suffix}".strip()
         for head in heads:
+            words = many.text if tree[head.root].tag in _PLURAL else group.text
+            relation = f"{words} {suffix}".strip()
             findings.candidates.append(
                 Candidate(
                     verb.i,
@@ -61,7 +76,7 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
                     relation,
                     phrase,
                     tuple(sorted((*group.tokens, *tokens))),
-                    group.negated or negated,
+                    negative or negated,
                     group.modality,
                     indirect=frame.way != "own",
                 )
@@ -79,18 +94,29 @@ def list_heads(frame: Frame, findings: Findings) -> list[Phrase]:
     heads: list[Phrase] = []
     for subject in frame.subjects:
         if subject.pos in {"VERB", "AUX"}:
+            heads += _read_gerund(subject, findings)
             continue
         if subject.dep == "expl" or _is_expletive(subject, findings.frames):
             findings.drop("expletive_subject", subject.i, subject.i)
             continue
-        if frame.verb.dep == "advcl" and frame.way == "shared":
+        if frame.verb.dep == "advcl" and frame.way == "shared" and not frame.chain:
             # "Established in 1845, its first bishop was ..." means the owner, not the bishop.
             owner = next((c for c in subject.children if c.tag == "PRP$"), None)
             subject = owner if owner is not None else subject
         if frame.way == "antecedent":
             subject = _lift_kind(_find_who(frame, subject), findings.frames)
-        heads += findings.read_arguments(subject)
+        # "belief in ghosts" is not belief: a common noun keeps what it governs.
+        heads += findings.read_arguments(subject, full=subject.pos == "NOUN")
     return heads
+
+
+def _read_gerund(verb: Node, findings: Findings) -> list[Phrase]:
+    """Return "Listening to music" as a subject, while it is short."""
+    first, last = verb.left_edge.i, verb.right_edge.i
+    if verb.tag != "VBG" or first != verb.i or last - first >= FULL_WORDS:
+        return []
+    phrase = build_phrase(findings.tree, first, last, verb.i)
+    return [phrase] if phrase is not None else []
 
 
 def _find_who(frame: Frame, noun: Node) -> Node:
@@ -138,41 +164,52 @@ def _lift_kind(noun: Node, frames: dict[int, Frame]) -> Node:
     return at if at.pos == "PROPN" else noun
 
 
-def _word_group(frame: Frame) -> VerbGroup:
+def _word_group(frame: Frame, plural: bool) -> VerbGroup:
     """The verb group, with what governs it: "began to play", "was hired to coach"."""
-    group = read_group(frame.verb)
     if frame.way == "object_control" and not frame.chain:
-        return _word_controlled(frame, group)
-    for governor in reversed(frame.chain):
-        group = _word_raised(frame.verb, governor, group)
+        return _word_controlled(frame, read_group(frame.verb, plural), plural)
+    if not frame.chain:
+        return read_group(frame.verb, plural)
+    group = read_group(frame.verb)
+    words = [_word_governed(frame.verb, group)]
+    tokens = list(group.tokens)
+    for at, governor in enumerate(reversed(frame.chain), start=1):
+        outer = read_group(governor, plural)
+        able = [c for c in governor.children if c.dep == "acomp"]
+        between = [c.word for c in able]
+        tokens += [*outer.tokens, *(c.i for c in able)]
+        if frame.noun is not None:
+            noun, at_noun = word_noun(frame.noun)
+            between.append(noun)
+            tokens += at_noun
+        outermost = at == len(frame.chain)
+        first = outer.text if outermost else _word_governed(governor, outer)
+        words = [first, *between, *words]
+        group = VerbGroup(
+            " ".join(words),
+            tuple(sorted(tokens)),
+            outer.negated or group.negated,
+            outer.modality or group.modality,
+            group.passive,
+        )
     return group
 
 
-def _word_raised(verb: Node, governor: Node, group: VerbGroup) -> VerbGroup:
-    """Return "began to play" for the infinitive of "X began to play Y"."""
-    if verb.tag not in {"VB", "VBG", "VBN"}:
-        return group
-    outer = read_group(governor)
-    able = [c for c in governor.children if c.dep == "acomp"]
-    # Only the form right under the governor still stands as the group has worded it.
-    inner = group.text
-    if " to " not in f" {inner} ":
-        particle = "to " if find_infinitive_mark(verb) is not None else ""
-        inner = verb.lemma.lower() if particle else verb.word
-        inner = f"be {verb.word}" if particle and group.passive else inner
-        particles = "".join(f" {c.word}" for c in verb.children if c.dep == "prt")
-        inner = f"{particle}{inner}{particles}"
-    words = " ".join([outer.text, *(c.word for c in able), inner])
-    return VerbGroup(
-        words,
-        tuple(sorted((*outer.tokens, *(c.i for c in able), *group.tokens))),
-        outer.negated or group.negated,
-        outer.modality or group.modality,
-        group.passive,
-    )
+def _word_governed(verb: Node, group: VerbGroup) -> str:
+    """Return "to be sold off" for a verb that another governs."""
+    if find_infinitive_mark(verb) is None:
+        return (
+            group.text if verb.tag == "VBN" and group.passive else _add_particles(verb.word, verb)
+        )
+    form = f"be {verb.word}" if group.passive else verb.lemma.lower()
+    return f"to {_add_particles(form, verb)}"
 
 
-def _word_controlled(frame: Frame, group: VerbGroup) -> VerbGroup:
+def _add_particles(form: str, verb: Node) -> str:
+    return " ".join([form, *(c.word for c in verb.children if c.dep == "prt")])
+
+
+def _word_controlled(frame: Frame, group: VerbGroup, plural: bool) -> VerbGroup:
     """Return "was hired to coach" for the infinitive of "they hired X to coach Y"."""
     verb, head = frame.verb, frame.verb.head
     if head.tag not in {"VBD", "VBN"} or not any(c.tag == "TO" for c in verb.children):
@@ -181,7 +218,8 @@ def _word_controlled(frame: Frame, group: VerbGroup) -> VerbGroup:
     form = head.word if head.tag == "VBN" or head.word.endswith("ed") else ""
     if not form:
         return group
-    return replace(group, text=f"was {form} to {verb.lemma.lower()}", tokens=group.tokens)
+    be = "were" if plural else "was"
+    return replace(group, text=f"{be} {form} to {verb.lemma.lower()}")
 
 
 def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:

@@ -18,12 +18,22 @@ TIMES = frozenset({"DATE", "TIME"})
 _VERBAL = frozenset({"VERB", "AUX"})
 _AUXILIARIES = ("aux", "auxpass")
 _SUBJECTS = ("nsubj", "nsubjpass", "csubj", "csubjpass")
+_MEANS = frozenset("use utilize utilise employ".split())
+"""Verbs whose subject, not object, does what the infinitive after the object says."""
 _PREPOSITIONS = frozenset({"prep", "agent", "dative"})
 _SHARING = frozenset({"conj", "xcomp", "advcl", "pcomp", "ccomp"})
 _MAX_HOPS = 12
 """Steps up the tree before a search gives up, so that malformed parses end."""
 _PREPOSITION_NOUNS = frozenset("behalf front favor favour support charge terms addition".split())
 """Nouns that belong to the prepositions around them: "on behalf of", "in front of"."""
+_CONNECTIVES = frozenset(
+    (
+        "for example,for instance,in addition,in conclusion,in fact,in contrast,by contrast,"
+        "in general,in particular,in short,in turn,in other words,of course,as a result,"
+        "on the other hand,on the contrary,above all,after all,at all,as well"
+    ).split(",")
+)
+"""Phrases that join sentences: they say nothing of the clause they stand in."""
 _CONSTRUCTIONS = {
     "conj": "conjunct",
     "relcl": "relative",
@@ -69,7 +79,8 @@ class Frame:
     "antecedent" (relative and participial clauses), "object_control", "existential" ("there is a
     house") or "none". `clause` is the relative or participial clause the verb belongs to.
     `chain` are the predicates above that merge with the verb, outermost first: "wants" in "wants
-    to buy". `lender` is the coordinated verb whose auxiliaries are shared.
+    to buy". `noun` stands between the two: "chance" in "has a chance to win". `lender` is the
+    coordinated verb whose auxiliaries are shared.
     """
 
     verb: Node
@@ -80,6 +91,7 @@ class Frame:
     chain: list[Node] = field(default_factory=list)
     lender: Node | None = None
     clause: Node | None = None
+    noun: Node | None = None
     parts: list[Part] = field(default_factory=list)
 
     @property
@@ -105,11 +117,25 @@ def read_frames(tree: Tree) -> dict[int, Frame]:
         subjects, way = _find_subjects(verb, known)
         frame = Frame(verb, known[verb.i], _name_construction(verb), subjects, way)
         frame.chain = _list_chain(verb, known)
+        if not frame.chain and (governor := _find_governor(verb, known)) is not None:
+            frame.chain, frame.noun = [governor], _find_object(verb, known[governor.i])
+            frame.subjects, way = _find_subjects(governor, known)
+            frame.way = "shared" if way == "own" else way
         frame.lender = _find_lender(frame.top, known)
         frame.clause = _find_noun_clause(frame.top)
         frame.parts = sorted(_list_parts(frame, known), key=lambda part: part.place)
         frames[verb.i] = frame
     return frames
+
+
+def list_merged(frames: dict[int, Frame]) -> set[int]:
+    """The verbs that say nothing apart from the infinitive they govern."""
+    return {
+        verb.i
+        for frame in frames.values()
+        if frame.noun is None and frame.verb.dep in {"xcomp", "conj"}
+        for verb in frame.chain
+    }
 
 
 def _name_construction(verb: Node) -> str:
@@ -190,6 +216,35 @@ def _list_chain(verb: Node, known: dict[int, Kids]) -> list[Node]:
     return chain[::-1]
 
 
+def _find_governor(verb: Node, known: dict[int, Kids]) -> Node | None:
+    """The verb whose object an infinitive belongs to ("has a chance to win"), or that serves it.
+
+    Someone who is given a chance wins himself, so a verb with a receiver does not govern.
+    """
+    if verb.tag != "VB" or verb.dep not in {"acl", "advcl", "xcomp"}:
+        return None
+    kids = known[verb.i]
+    if _list_own_subjects(kids) or all(node.tag != "TO" for node in kids.get("aux", ())):
+        return None
+    head = verb.head
+    if verb.dep == "acl":
+        governor = head.head
+        fits = head.dep in {"dobj", "attr"} and "dative" not in known.get(
+            governor.i, {"dative": []}
+        )
+        return governor if fits else None
+    if head.i not in known or head.i > verb.i:
+        return None
+    return head if verb.dep == "advcl" or head.lemma in _MEANS else None
+
+
+def _find_object(verb: Node, kids: Kids) -> Node | None:
+    """The noun between a governing verb and its infinitive."""
+    if verb.dep == "acl":
+        return verb.head
+    return next(iter(kids.get("dobj", ())), None)
+
+
 def find_infinitive_mark(verb: Node) -> Node | None:
     """The "to" of an infinitive, which coordinated ones share."""
     at = verb
@@ -235,6 +290,8 @@ def _list_parts(frame: Frame, known: dict[int, Kids]) -> Iterator[Part]:
     for verb in (*frame.chain, frame.verb):
         for dep, nodes in known[verb.i].items():
             for node in nodes:
+                if node is frame.verb or node is frame.noun:
+                    continue
                 for part in _read_part(node, dep, verb, frame):
                     yield _fill_relative(part, frame.clause)
     gap = _find_gap(frame)
@@ -251,6 +308,8 @@ def _read_part(node: Node, dep: str, verb: Node, frame: Frame) -> Iterator[Part]
                 if child.dep == "prep" and child.word != "of":
                     yield from list_prepositional(child)
     elif dep in _PREPOSITIONS:
+        if _is_connective(node):
+            return
         if node.pos == "ADP" or dep != "dative":
             yield from list_prepositional(node)
         else:
@@ -275,6 +334,13 @@ def _read_part(node: Node, dep: str, verb: Node, frame: Frame) -> Iterator[Part]
             yield from list_prepositional(prep, (node,))
         if not preps and node.tag not in RELATIVES:
             yield Part("adverb", node)
+
+
+def _is_connective(prep: Node) -> bool:
+    first, last = prep.left_edge.i, prep.right_edge.i
+    if not 0 < last - first < 4:
+        return False
+    return " ".join(node.word for node in prep.tree.nodes[first : last + 1]) in _CONNECTIVES
 
 
 def _is_independent(clause: Node, verb: Node) -> bool:

@@ -38,6 +38,8 @@ def read_predicate(frame: Frame, frames: dict[int, Frame]) -> Predicate:
         tokens += [node.i for node in kids.get("acomp", ())]
         negated = negated or _is_negated(frames[verb.i])
     tokens += _list_words(frame.verb, frame)
+    if frame.noun is not None:
+        tokens += range(frame.noun.left_edge.i, frame.noun.i + 1)
     if frame.chain and frame.verb.dep == "conj":
         mark = find_infinitive_mark(frame.verb)
         tokens += [mark.i] if mark is not None and mark.i not in tokens else []

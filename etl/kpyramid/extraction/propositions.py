@@ -17,7 +17,7 @@ from kpyramid.extraction.arguments import (
     write_subject,
 )
 from kpyramid.extraction.confidence import Features, estimate_confidence
-from kpyramid.extraction.frames import Frame, read_frames
+from kpyramid.extraction.frames import Frame, list_merged, read_frames
 from kpyramid.extraction.nominal_propositions import list_nominal_propositions
 from kpyramid.extraction.predicates import Predicate, read_predicate
 from kpyramid.extraction.tree import Node, Tree
@@ -52,7 +52,7 @@ def list_propositions(tree: Tree) -> tuple[Proposition, ...]:
 def draft_propositions(tree: Tree) -> Iterator[tuple[Proposition, Features]]:
     """The propositions with what their confidence was read from; none is repeated."""
     frames = read_frames(tree)
-    merged = {verb.i for frame in frames.values() for verb in frame.chain}
+    merged = list_merged(frames)
     # A heading without a verb states nothing.
     sentences = {frame.verb.sentence for frame in frames.values()}
     found = (

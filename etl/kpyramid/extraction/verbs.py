@@ -17,6 +17,7 @@ _STATIVE = frozenset(
     ).split()
 )
 _FULL_MODALS = {"'ll": "will", "wo": "will", "ca": "can", "'d": "would", "sha": "shall"}
+_SINGULAR = {"are": "is", "were": "was"}
 _IRREGULAR_THIRD = {"have": "has", "be": "is", "do": "does", "go": "goes"}
 REPORTING = frozenset(
     (
@@ -70,8 +71,12 @@ def read_modal(kids: Mapping[str, list[Node]]) -> str | None:
     return None
 
 
-def read_group(verb: Node) -> VerbGroup:
-    """Return the verb group of a predicate, taking auxiliaries over from a coordinated verb."""
+def read_group(verb: Node, plural: bool = False) -> VerbGroup:
+    """Return the verb group of a predicate, taking auxiliaries over from a coordinated verb.
+
+    A copula is put in the singular, as the kinds it joins are; another verb agrees with its
+    subject, which may be `plural`.
+    """
     kids = list(verb.children)
     aux = [c for c in kids if c.dep in {"aux", "auxpass"}]
     negated = any(c.dep == "neg" or c.word == "never" for c in kids)
@@ -88,31 +93,32 @@ def read_group(verb: Node) -> VerbGroup:
     did = any(a.word == "did" for a in aux)
     words = [a.word for a in own] + [verb.word]
     if not own:
-        words = [_word_bare_verb(verb, modal is not None or bool(aux), did)]
+        words = [_word_bare_verb(verb, modal is not None or bool(aux), did, plural)]
         passive = passive or (verb.tag == "VBN" and verb.dep in {"acl", "advcl", "relcl"})
     words = [{"'s": "is", "'re": "are", "'ve": "have", "'m": "am"}.get(w, w) for w in words]
-    if words[0] in {"be", "been", "being"}:
-        words[0] = "is"
-    if words[0] == "are" or words[0] == "am":
-        words[0] = "is"
-    if words[0] == "were":
-        words[0] = "was"
+    if words[0] in {"be", "been", "being", "am"}:
+        words[0] = "are" if plural else "is"
+    if words[0] in _SINGULAR and (len(words) == 1 or not plural):
+        words[0] = _SINGULAR[words[0]]
     words += [p.word for p in particles]
     borrowed = lender is not None and bool(own)
     tokens = [t.i for t in [*([] if borrowed else own), verb, *particles]]
     return VerbGroup(" ".join(words), tuple(sorted(tokens)), negated, modality, passive)
 
 
-def _word_bare_verb(verb: Node, has_aux: bool, did: bool) -> str:
+def _word_bare_verb(verb: Node, has_aux: bool, did: bool, plural: bool) -> str:
     if did:
         return f"did {verb.lemma.lower()}"
     if verb.tag == "VBN" and verb.dep in {"acl", "advcl", "relcl", "conj", "ROOT"}:
         agent = any(c.dep == "agent" or c.word == "by" for c in verb.children)
         if verb.dep == "conj" and verb.head.tag != "VBN" and not agent:
             return str(verb.word)
-        return f"{'is' if is_stative(verb) else 'was'} {verb.word}"
+        if is_stative(verb):
+            return f"{'are' if plural else 'is'} {verb.word}"
+        return f"{'were' if plural else 'was'} {verb.word}"
     if verb.tag in {"VBG", "VB", "VBP"} or has_aux:
-        return inflect_third(verb.lemma.lower())
+        lemma = verb.lemma.lower()
+        return lemma if plural and lemma != "be" else inflect_third(lemma)
     return str(verb.word)
 
 
