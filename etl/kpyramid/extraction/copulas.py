@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from kpyramid.extraction.candidates import Candidate, Findings, word_noun
+from kpyramid.extraction.kinds import find_kind_label
 from kpyramid.extraction.phrases import (
+    FULL_WORDS,
     MEASURES,
     Phrase,
     find_phrase,
@@ -27,6 +30,7 @@ _ATTRIBUTES = frozenset(
 DIRECTIONS = frozenset(
     "north south east west northeast northwest southeast southwest left right".split()
 )
+_MEASURE = re.compile(r"[\d.,]+ ?[^\W\d]{0,3}\W{0,2}[CF]?")
 _SHARES = frozenset("part member piece portion half majority rest".split())
 """Nouns that say nothing without what they are of."""
 
@@ -45,6 +49,8 @@ def list_copula_facts(
         if subjects and _add_attribute_value(subjects[0], attribute, verb, group, past, findings):
             continue
         for noun in list_conjuncts(attribute):
+            if noun is not attribute and noun.pos == "PROPN" and attribute.pos == "NOUN":
+                continue  # "members: Austria, Belgium" lists no further kinds
             for head in heads:
                 _add_kind(head, noun, verb, group, past, way, findings)
 
@@ -69,7 +75,8 @@ def _add_attribute_value(
     subject: Node, value: Node, verb: Node, group: VerbGroup, past: bool, findings: Findings
 ) -> bool:
     """Add "owner has noun value" for "X's elevation is 3189 feet"; return whether it applied."""
-    if subject.pos != "NOUN" or not subject.text.islower():
+    office = subject.pos == "PROPN" and find_kind_label(subject.word) == "PERSON"
+    if not office and (subject.pos != "NOUN" or not subject.text.islower()):
         return False
     is_value = value.pos in {"PROPN", "NUM"} or value.entity in MEASURES
     is_value = is_value or any(c.dep == "nummod" for c in value.children)
@@ -108,15 +115,25 @@ def _add_kind(
         findings.drop("adjective_only" if noun.pos == "ADJ" else "no_kind", noun.i, noun.i)
         return
     one_of = noun.word == "one"
-    if tail.label in MEASURES and not one_of:
-        findings.drop("measure_without_attribute", verb.i, noun.i)
+    if (tail.label in MEASURES or _MEASURE.fullmatch(tail.text)) and not one_of:
+        if head.label == "NOUN" and findings.tree[head.root].text.islower():
+            verb_words = "amounted to" if past else "amounts to"
+            findings.candidates.append(
+                Candidate(verb.i, head, verb_words, tail, group.tokens, negated, group.modality)
+            )
+        else:
+            findings.drop("measure_without_attribute", verb.i, noun.i)
         return
     be = group.text
-    relation = f"{be} a"
+    relation: str | None = f"{be} a"
     common: dict[str, bool] = {"negated": negated, "indirect": way != "own"}
     preps = [*list_noun_preps(noun, findings), *list_noun_preps(verb, findings)]
     shared = noun.word in _SHARES and any(prep == "of" for _, prep, _ in preps)
-    if not one_of and not shared and head.root != tail.root and noun.word not in DIRECTIONS:
+    if noun.pos == "PROPN" and noun.text[:1].isupper():
+        relation = _word_identity(head, noun, be) if tail.words <= FULL_WORDS else None
+    elif one_of or shared or noun.word in DIRECTIONS:
+        relation = None
+    if relation is not None and head.root != tail.root:
         findings.candidates.append(
             Candidate(verb.i, head, relation, tail, group.tokens, modality=group.modality, **common)
         )
@@ -139,6 +156,16 @@ def _add_kind(
         findings.candidates.append(
             Candidate(verb.i, head, relation, phrase, span, modality=group.modality, **common)
         )
+
+
+def _word_identity(head: Phrase, name: Node, be: str) -> str | None:
+    """Return the relation to a name: an office is held, else both are one thing."""
+    if any(c.word in {"a", "an"} for c in name.children):
+        return f"{be} a"
+    if find_kind_label(name.word) == "PERSON":
+        has_seat = any(c.dep == "prep" for c in name.children)
+        return None if has_seat else f"{be} in the office of"
+    return f"{be} the same as" if head.is_named else f"{be} identified as"
 
 
 def _list_group_preps(one: Node, findings: Findings) -> list[tuple[Phrase, str, tuple[int, ...]]]:

@@ -53,6 +53,8 @@ _SAME_SENTENCE = 30.0
 _SAME_ROLE = 20.0
 _NAMED = 20.0
 _SURE_PERSON = 40.0
+_OWN_SUBJECT = 50.0
+"""For "its" and the subject of its clause: "Monet sold his paintings"."""
 _WINDOW = 4
 """Sentences that a pronoun looks back; the topic stays in mind for longer."""
 _TOPIC_WINDOW = 12
@@ -92,8 +94,12 @@ class Antecedents:
         self._parts: dict[str, Antecedent | None] = {}
         self._local: Antecedent | None = None
         self._paragraph = -1
+        self._depth = 0
+        """Brackets open: what stands in them is said in passing."""
         for node in tree.nodes:
-            if node.word in _PRONOUNS and node.tag in {"PRP", "PRP$"}:
+            if node.text in {"(", ")"}:
+                self._depth = max(0, self._depth + (1 if node.text == "(" else -1))
+            elif node.word in _PRONOUNS and node.tag in {"PRP", "PRP$"}:
                 self._read_pronoun(node)
             elif node.dep in _PHRASE_ROLES and (
                 node.pos in {"PROPN", "NOUN"} or (node.pos == "NUM" and _ends_name(node))
@@ -148,6 +154,8 @@ class Antecedents:
             weight += _SAME_ROLE
         if one.phrase.is_named:
             weight += _NAMED
+        if token.tag == "PRP$" and one.role in _SUBJECTS and one.clause == _find_clause(token):
+            weight += _OWN_SUBJECT
         return weight
 
     def _read_noun(self, token: Node) -> None:
@@ -174,7 +182,7 @@ class Antecedents:
             if known.phrase.text != phrase.text and len(phrase.text) < len(known.phrase.text):
                 self._resolved[token.i] = replace(known.phrase, resolved=True)
         self._touch(known, token)
-        if phrase.is_named and token.dep in _SUBJECTS:
+        if phrase.is_named and token.dep in _SUBJECTS and not self._depth:
             self._set_topic(known, token)
 
     def _add_pair(self, token: Node) -> None:
@@ -201,6 +209,7 @@ class Antecedents:
     def _touch(self, one: Antecedent, token: Node) -> None:
         faded = one.salience * 0.5 ** (token.sentence - one.sentence)
         scene = one.phrase.label in _SCENES and token.dep in {"pobj", "appos", "conj"}
+        scene = scene or self._depth > 0
         weight = _SETTING_WEIGHT if scene else _WEIGHTS.get(token.dep, _OTHER_WEIGHT)
         one.salience = faded / 2 + weight
         one.sentence, one.role = token.sentence, token.dep
@@ -285,10 +294,10 @@ def _describe(token: Node, phrase: Phrase) -> Antecedent:
     else:
         person = True if phrase.label == "PERSON" else None
     # "Harlow Bridge" is a bridge; "Aster Pictures", a company, is no picture.
-    if phrase.is_named and own in LABEL_BY_NOUN:
-        work = LABEL_BY_NOUN[own] == "WORK_OF_ART"
-        if not work or phrase.label in {"WORK_OF_ART", "MISC"}:
-            kinds.add(own)
+    for word in (own, phrase.text.split()[0].lower()) if phrase.is_named else ():
+        label = LABEL_BY_NOUN.get(word, "WORK_OF_ART")
+        if label != "WORK_OF_ART" or (word == own and phrase.label in {"WORK_OF_ART", "MISC"}):
+            kinds.add(word)
     if not phrase.is_named:
         kinds.add(own)
     group = phrase.label in {"ORG", "NORP"} or not kinds.isdisjoint(_GROUP_NOUNS)
@@ -347,6 +356,16 @@ def _is_bare_definite(token: Node) -> bool:
         ) or child.dep in _NARROWING:
             return False
     return determined
+
+
+def _find_clause(token: Node) -> int:
+    """Return the verb of the token's clause, the first one where several are coordinated."""
+    at = token
+    for _ in range(12):
+        if at.head is at or (at.pos in {"VERB", "AUX"} and at.dep not in {"conj", "xcomp"}):
+            break
+        at = at.head
+    return at.i
 
 
 def _is_expletive(token: Node) -> bool:

@@ -83,8 +83,12 @@ def _add_apposition(noun: Node, appositive: Node, findings: Findings) -> None:
 
 def _add_kind(name: Node, kind: Node, first: Node, findings: Findings) -> None:
     """Add what a noun beside a name says: its kind, whose it is, and of what."""
+    label = find_kind_label(kind.word)
+    if name.entity == "PERSON" and label not in {"PERSON", "ORG", None}:
+        findings.drop("distant_apposition", min(name.i, kind.i), max(name.i, kind.i))
+        return
     head = find_phrase(name)
-    if first is name and name.entity in PLACES and find_kind_label(kind.word) == "PERSON":
+    if first is name and name.entity in PLACES and label == "PERSON":
         head = _find_who(name, findings)
     owner = findings.find_owner(kind)
     words, _tokens = word_noun(kind)
@@ -220,6 +224,8 @@ def _add_location(name: Node, findings: Findings) -> None:
     """Add "X is located in Y" for the organisation, building or place of "X in Y"."""
     if name.entity not in {"ORG", "FAC", "GPE", "LOC"} or name.dep == "compound":
         return
+    if name.entity == "ORG" and name.dep == "pobj" and name.head.head.tag == "NNS":
+        return  # "sites on the List in Kent": the sites are there
     for phrase, prep, _at in list_noun_preps(name, findings):
         if prep in {"in", "at", "near"} and phrase.label in PLACES:
             _add(findings, find_phrase(name), f"is located {prep}", phrase)

@@ -56,8 +56,10 @@ def is_nominal(token: Node) -> bool:
 def find_label(tree: Tree, root: int) -> str:
     """Return the NER label of the token, PROPN-only names as MISC, anything else as NOUN."""
     token = tree[root]
+    if token.pos == "NUM" and any(c.word == "of" for c in token.children):
+        return "NOUN"  # "one of the oldest bridges" is a bridge
     if token.entity:
-        return str(token.entity)
+        return token.entity
     if token.pos == "PROPN" and not token.text.islower():
         return "MISC"
     return "CARDINAL" if token.pos == "NUM" else "NOUN"
@@ -109,6 +111,14 @@ def find_phrase(root: Node, full: bool = False) -> Phrase | None:
     The core keeps premodifiers and the of-phrase; `full` keeps other prepositions as well
     while the phrase stays within `FULL_WORDS`.
     """
+    known = root.tree.phrases
+    key = 2 * root.i + full
+    if key not in known:
+        known[key] = _cut_phrase(root, full)
+    return known[key]
+
+
+def _cut_phrase(root: Node, full: bool) -> Phrase | None:
     tree = root.tree
     if full:
         phrase = _cut_run(tree, root, keep_preps=None)
@@ -218,24 +228,42 @@ def list_conjuncts(root: Node) -> Iterator[Node]:
         yield token
         for child in token.children:
             if child.dep == "conj" and child.i not in seen and is_nominal(child):
-                if _is_pair(child):
+                if _is_pair(child) or _is_container(child):
                     continue
                 seen.add(child.i)
                 if not _shares_entity(child, root):
                     stack.append(child)
 
 
+def _is_container(place: Node) -> bool:
+    """Return whether a coordinated place is the next larger one: "Ford County, Kansas"."""
+    if place.entity not in PLACES or place.head.entity not in PLACES:
+        return False
+    edge = place.left_edge.i
+    if edge == 0 or place.tree[edge - 1].text != ",":
+        return False
+    at: Node | None = place.head
+    while at is not None and at.dep == "conj" and at.head.entity in PLACES:
+        at = at.head
+    while at is not None:  # "and" anywhere in the chain makes it a list
+        if any(c.dep == "cc" for c in at.children):
+            return False
+        at = next((c for c in at.children if c.dep == "conj"), None)
+    return True
+
+
 def find_close_name(noun: Node) -> Node | None:
     """Return the name in "the playwright Henrik Ibsen" where the parser calls it an apposition."""
-    if noun.pos != "NOUN":
+    one_of = noun.word == "one" and any(c.word == "of" for c in noun.children)
+    if noun.pos != "NOUN" and not one_of:
         return None
     for child in noun.children:
         if child.dep == "appos" and child.pos == "PROPN":
             edge = child.left_edge.i
-            if noun.tree[edge - 1].text == "," and edge == noun.i + 2:
+            if noun.tree[edge - 1].text == "," and (edge == noun.i + 2 or one_of):
                 # "The chairman, Ann Lee, said": whoever the noun means is named.
                 person = child.entity == "PERSON" and find_kind_label(noun.word) == "PERSON"
-                return child if person else None
+                return child if person or one_of else None
             if noun.i < edge and noun.tree[edge - 1].text != "," and edge - noun.i <= 2:
                 return child if noun.tree[edge - 1].text not in {"(", ":", "\u2013"} else None
     return None

@@ -229,6 +229,8 @@ def _list_kinds(tree: Tree) -> Iterator[tuple[Node, Node]]:
                 # "born in Salem, the son of ..." hangs the son on the place.
                 if node.head.entity in _PLACES and find_kind_label(node.word) == "PERSON":
                     continue
+                if node.head.dep in {"pobj", "conj", "appos"}:
+                    continue  # the noun may belong to what stands further up
                 yield from ((node.head, noun) for noun in _list_nouns(node))
             elif node.head.pos == "NOUN" and node.pos == "PROPN" and node.i - node.head.i < 4:
                 yield node, node.head

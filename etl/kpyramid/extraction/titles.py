@@ -128,7 +128,15 @@ def join_hyphens(hyphen: Node) -> None:
     while last + 1 < len(nodes) and not nodes[last].space and _is_part(nodes[last + 1]):
         last += 1
     inner = nodes[first : last + 1]
-    if first == hyphen.i or not inner[0].text[:1].isupper() or inner[-1].text == "-":
+    if first == hyphen.i or last == hyphen.i:
+        return
+    if inner[0].text.islower():
+        root = _find_root(inner)
+        for node in inner if root is not None and root.pos == "NOUN" else ():
+            if node is not root and node.head in inner:
+                node.dep = "compound"
+        return
+    if not inner[0].text[:1].isupper() or inner[-1].text == "-":
         return
     if not inner[-1].text[:1].isupper() or inner[0].pos != "PROPN":
         return

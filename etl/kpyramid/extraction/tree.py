@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kpyramid.extraction.phrases import Phrase
 
 
 @dataclass(slots=True, eq=False)
@@ -45,6 +49,8 @@ class Tree:
     nodes: list[Node]
     sentences: list[tuple[int, int]]
     """First token and token after the last, sentence by sentence; `Node.sentence` counts them."""
+    phrases: dict[int, Phrase | None] = field(default_factory=dict, repr=False)
+    """Arguments cut so far, so that each is cut once (`phrases.find_phrase`)."""
 
     def __getitem__(self, i: int) -> Node:
         return self.nodes[i]
