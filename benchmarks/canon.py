@@ -19,7 +19,7 @@ import spacy
 from kpyramid.embeddings.onnx import OnnxEmbedder
 from kpyramid.evaluation.canonicalisation import ClusterScores, Score, score_clusters
 from kpyramid.extraction.normal import normalise_relation
-from kpyramid.identity import identify_resource
+from kpyramid.identity import identify_embedding
 from kpyramid.resolution.entities import resolve_names
 from kpyramid.resolution.entries import UNKNOWN, Use
 from kpyramid.settings import Settings
@@ -45,10 +45,12 @@ def read_triples(folder: Path, limit: int | None) -> list[Triple]:
     ]
     if not rows:
         raise SystemExit(f"{folder}: no triples in *_test.jsonl")
-    return [
-        Triple(*row["triple"], row["triple_norm"][0], row["true_link"]["subject"])
-        for row in rows[:limit]
-    ]
+    triples = []
+    for row in rows[:limit]:
+        head, relation, tail = map(str, row["triple"])
+        normal, gold = str(row["triple_norm"][0]), str(row["true_link"]["subject"])
+        triples.append(Triple(head, relation, tail, normal, gold))
+    return triples
 
 
 def list_uses(triples: list[Triple], settings: Settings) -> Iterator[Use]:
@@ -68,7 +70,7 @@ def list_uses(triples: list[Triple], settings: Settings) -> Iterator[Use]:
 def cluster_heads(triples: list[Triple]) -> list[str]:
     """The cluster of each triple's subject."""
     settings = Settings()
-    model = identify_resource("embedding", settings)
+    model = identify_embedding(settings.embed.model)
     files = model.files
     embedder = OnnxEmbedder(model.name, files["model.onnx"], files["tokenizer.json"])
     clusters = resolve_names(list_uses(triples, settings), embedder)

@@ -118,7 +118,7 @@ def test_confidence_grows_with_chunks_and_not_with_repetition_in_one() -> None:
     ("raw", "reason"),
     [
         (make_raw("Anna", "visited", "Rome", negated=True), "negated"),
-        (make_raw("Anna", "visited", "Rome", modality="may"), "not_asserted"),
+        (make_raw("Anna", "visits", "Rome", modality="if"), "not_asserted"),
         (make_raw("Anna", "visited", "Rome", attribution="Bob"), "attributed"),
         (make_raw("The Anna", "met", "Anna"), "same_head_and_tail"),
     ],

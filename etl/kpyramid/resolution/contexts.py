@@ -1,7 +1,7 @@
 """Whether two names keep the same company: the vectors of what is said of them."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -15,33 +15,58 @@ _MOST = 32
 _LEAST = 3
 """Statements that a context needs to say anything."""
 
-Pair = tuple[str, str]
-"""The keys of two names."""
+Place = tuple[str, str]
+"""A key and a document."""
+
+
+def gather_contexts(uses: Iterable[Use], wanted: Collection[Place]) -> dict[Place, set[str]]:
+    """What is said of each name in each document, without the name itself."""
+    said: dict[Place, set[str]] = defaultdict(set)
+    if not wanted:
+        return said
+    for use in uses:
+        place = (parse_name(use.name).key, use.document)
+        if place in wanted:
+            parts = (use.relation, use.other) if use.side == "head" else (use.other, use.relation)
+            said[place].add(" ".join(parts))
+    return said
+
+
+def embed_contexts(
+    said: Mapping[Place, Collection[str]], embedder: Embedder
+) -> dict[Place, Matrix]:
+    """The mean vector, of unit length, of each context that says enough."""
+    return {
+        place: _scale(embedder.embed(_sample(said[place])).mean(axis=0))
+        for place in sorted(said)
+        if len(said[place]) >= _LEAST
+    }
 
 
 def compare_contexts(
-    pairs: Sequence[Pair], uses: Iterable[Use], embedder: Embedder
-) -> dict[Pair, float]:
-    """The cosine of the pairs' contexts; a pair with too little said of either is left out.
+    pairs: Sequence[tuple[str, str]], uses: Iterable[Use], embedder: Embedder
+) -> dict[tuple[str, str], float]:
+    """The cosine of the contexts of two keys; a pair with too little said of either is left out.
 
-    A context is the mean vector of what is said of a name without the name itself, minus the
-    mean of all names compared: what all names of the corpus have in common says nothing.
+    The mean of all names compared is taken off: what all names of the corpus have in common
+    says nothing.
     """
     wanted = {key for pair in pairs for key in pair}
-    said: dict[str, set[str]] = defaultdict(set)
-    for use in uses:
-        key = parse_name(use.name).key
-        if key in wanted:
-            parts = (use.relation, use.other) if use.side == "head" else (use.other, use.relation)
-            said[key].add(" ".join(parts))
-    texts = {key: _sample(said[key]) for key in sorted(said) if len(said[key]) >= _LEAST}
-    pairs = [pair for pair in pairs if pair[0] in texts and pair[1] in texts]
-    if not pairs:
+    said: dict[Place, set[str]] = defaultdict(set)
+    uses = [use for use in uses if parse_name(use.name).key in wanted]
+    places = {(parse_name(use.name).key, use.document) for use in uses}
+    for (key, _), texts in gather_contexts(uses, places).items():
+        said[key, ""] |= texts
+    vectors = embed_contexts(said, embedder)
+    if not vectors:
         return {}
-    means = {key: embedder.embed(texts[key]).mean(axis=0) for key in texts}
-    common = np.mean(np.stack(list(means.values())), axis=0)
-    contexts = {key: _scale(mean - common) for key, mean in means.items()}
-    return {(one, other): float(contexts[one] @ contexts[other]) for one, other in pairs}
+    common = np.mean(np.stack(list(vectors.values())), axis=0)
+    contexts = {key: _scale(vector - common) for (key, _), vector in vectors.items()}
+    return {
+        (one, other): float(contexts[one] @ contexts[other])
+        for one, other in pairs
+        if one in contexts and other in contexts
+    }
 
 
 def _sample(texts: Iterable[str]) -> list[str]:

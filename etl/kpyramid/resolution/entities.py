@@ -6,26 +6,27 @@ both share, the use of the corpus elsewhere, the same company. In doubt two name
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kpyramid.embeddings.port import Embedder
-from kpyramid.resolution.contexts import compare_contexts
-from kpyramid.resolution.entries import Entry, Feature, Use, gather_entries, weigh_shared
-from kpyramid.resolution.names import parse_name
-from kpyramid.resolution.shortening import (
-    Shortening,
-    is_contained,
-    is_local,
-    is_possible,
-    is_safe,
-    list_short_forms,
-    list_sought_forms,
-    may_differ_in_type,
+from kpyramid.resolution.candidates import (
+    BUCKET,
+    Candidate,
+    Corpus,
+    find_candidates,
+    index_forms,
+    list_containing,
+    read_corpus,
+    weigh_shared,
 )
+from kpyramid.resolution.contexts import compare_contexts
+from kpyramid.resolution.entries import Entry, Feature, Use
+from kpyramid.resolution.homonyms import split_homonyms
+from kpyramid.resolution.names import parse_name
+from kpyramid.resolution.shortening import is_local, is_safe, may_differ_in_type
 
 _EVIDENCE = 0.5
-"""Weight of shared features that counts: two that two other names have too, or one rarer."""
+"""Weight of shared features that counts: two that another name has too, or one rarer."""
 _LEAD = 4.0
 """How many times the evidence for any other fuller name the evidence for one must be."""
 _USUAL = 2
@@ -34,22 +35,9 @@ _SIMILARITY = 0.3
 """Cosine of contexts from which two names keep the same company."""
 _MARGIN = 0.1
 """By how much any other fuller name must be less similar."""
-_BUCKET = 64
-"""Fuller names looked at for one short form; one that fits more names is nobody's."""
 
-Place = tuple[str, str]
-"""A key and a document."""
-Links = dict[Place, str]
-"""The fuller name's key, for a short form in a document."""
-Index = Mapping[str, Sequence["Candidate"]]
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A fuller name, and how a form follows from it."""
-
-    key: str
-    by: Shortening
+Links = dict[tuple[str, str], str]
+"""The fuller name's key, for a short form's key in a document."""
 
 
 def resolve_names(uses: Iterable[Use], embedder: Embedder) -> dict[tuple[str, str], str]:
@@ -59,51 +47,62 @@ def resolve_names(uses: Iterable[Use], embedder: Embedder) -> dict[tuple[str, st
     more than a fixed number of names share is not used.
     """
     uses = list(uses)
-    entries = gather_entries(uses)
-    bearers = Counter(feature for entry in entries.values() for feature in entry.features)
-    index = _index_forms(entries, entries)
+    corpus = read_corpus(uses)
     links: Links = {}
-    _link_within_documents(entries, bearers, links)
-    _link_across_documents(entries, bearers, index, links)
-    _link_companions(entries, index, uses, embedder, links)
-    return {
-        (use.name, use.document): _follow(links, parse_name(use.name).key, use.document)
-        for use in uses
+    _link_within_documents(corpus, links)
+    _link_across_documents(corpus, links)
+    _link_companions(corpus, uses, embedder, links)
+    alone = {
+        key: [document for document in entry.features_in if (key, document) not in links]
+        for key, entry in corpus.entries.items()
     }
+    surnames = _list_shared_surnames(corpus, links)
+    homonyms = split_homonyms(corpus, alone, surnames, uses, embedder)
+    clusters = {}
+    for use in uses:
+        full = _follow(links, parse_name(use.name).key, use.document)
+        clusters[use.name, use.document] = homonyms.get((full, use.document), full)
+    return clusters
 
 
-def _link_within_documents(
-    entries: Mapping[str, Entry], bearers: Mapping[Feature, int], links: Links
-) -> None:
+def _link_within_documents(corpus: Corpus, links: Links) -> None:
     """Links short forms that one fuller name of their document explains, and no other there."""
     by_document: dict[str, list[str]] = defaultdict(list)
-    for key, entry in entries.items():
+    for key, entry in corpus.entries.items():
         for document in entry.features_in:
             by_document[document].append(key)
     for document in sorted(by_document):
-        index = _index_forms(by_document[document], entries)
+        index = index_forms(by_document[document], corpus.entries)
         for short in by_document[document]:
-            types = entries[short].types_in[document]
+            entry = corpus.entries[short]
+            types = entry.types_in[document]
+            candidates = find_candidates(entry, types, index, corpus)
             clusters: dict[str, set[str]] = defaultdict(set)
-            for found in _find_candidates(entries[short], types, index, entries):
+            for found in candidates:
                 clusters[_follow(links, found.key, document)].add(found.key)
             clusters.pop(short, None)
-            chosen = next(iter(clusters)) if len(clusters) == 1 else None
-            if clusters and chosen is None:
-                chosen = _choose(entries[short].features_in[document], clusters, entries, bearers)
-            if chosen is not None:
-                links[short, document] = chosen
+            if not clusters:
+                continue
+            if len(clusters) == 1 and _is_typed(candidates, types, corpus):
+                links[short, document] = min(clusters)
+            else:
+                chosen = _choose(entry.features_in[document], clusters, corpus)
+                if chosen is not None:
+                    links[short, document] = chosen
 
 
-def _link_across_documents(
-    entries: Mapping[str, Entry], bearers: Mapping[Feature, int], index: Index, links: Links
-) -> None:
+def _is_typed(candidates: Iterable[Candidate], types: frozenset[str], corpus: Corpus) -> bool:
+    """The types agree wherever first letters are all that the names have in common."""
+    return all(c.by.how != "acronym" or types & corpus.entries[c.key].types for c in candidates)
+
+
+def _link_across_documents(corpus: Corpus, links: Links) -> None:
     """Links short forms whose documents do not hold the fuller name."""
     usual: dict[str, Counter[str]] = defaultdict(Counter)
     for (short, _), full in links.items():
         usual[short][full] += 1
     roots: dict[str, set[str]] = {}
-    for short, entry in entries.items():
+    for short, entry in corpus.entries.items():
         by_types: dict[frozenset[str], list[str]] = defaultdict(list)
         for document in sorted(entry.features_in):
             if (short, document) not in links:
@@ -111,8 +110,8 @@ def _link_across_documents(
         for types, documents in by_types.items():
             candidates = [
                 found
-                for found in _find_candidates(entry, types, index, entries)
-                if not is_local(found.by, entries[found.key].types)
+                for found in find_candidates(entry, types, corpus.index, corpus)
+                if not is_local(found.by, corpus.entries[found.key].types)
             ]
             clusters: dict[str, set[str]] = defaultdict(set)
             for found in candidates:
@@ -122,47 +121,44 @@ def _link_across_documents(
             if not clusters:
                 continue
             certain = len(clusters) == 1 and (
-                (
-                    len(usual[short]) == 1
-                    and usual[short].keys() == clusters.keys()
-                    and usual[short].total() >= _USUAL
-                )
-                or any(is_safe(entry.name, entries[c.key].name, c.by) for c in candidates)
+                _is_usual(usual[short], clusters)
+                or any(is_safe(entry.name, corpus.entries[c.key].name, c.by) for c in candidates)
             )
             for document in documents:
-                chosen = next(iter(clusters)) if certain else None
-                if chosen is None:
-                    chosen = _choose(entry.features_in[document], clusters, entries, bearers)
+                chosen = (
+                    min(clusters)
+                    if certain
+                    else _choose(entry.features_in[document], clusters, corpus)
+                )
                 if chosen is not None:
                     links[short, document] = chosen
         roots[short] = {_follow(links, short, document) for document in entry.features_in}
 
 
-def _link_companions(
-    entries: Mapping[str, Entry],
-    index: Index,
-    uses: Sequence[Use],
-    embedder: Embedder,
-    links: Links,
-) -> None:
+def _is_usual(usual: Counter[str], clusters: Mapping[str, object]) -> bool:
+    """Documents enough use the short form for this cluster, and none for another."""
+    return usual.keys() == clusters.keys() and usual.total() >= _USUAL
+
+
+def _link_companions(corpus: Corpus, uses: Sequence[Use], embedder: Embedder, links: Links) -> None:
     """Links names that stand within another name of their documents and keep its company.
 
     Either only one other name of the corpus contains the name, which never occurs without it;
     or the contexts of both are alike, and those of any other name that contains it are not.
     """
     rivals: dict[str, list[str]] = {}
-    for short, entry in entries.items():
+    for short, entry in corpus.entries.items():
         documents = [d for d in entry.features_in if (short, d) not in links]
-        containing = _list_containing(entry, index, entries)
+        containing = list_containing(entry, corpus)
         clusters = {
             _follow(links, found.key, document)
             for found in containing
             for document in documents
-            if document in entries[found.key].features_in
+            if document in corpus.entries[found.key].features_in
         } - {short}
         if not clusters:
             continue
-        if len({c.key for c in containing}) == 1 and _is_dependent(entry, containing[0], entries):
+        if len(containing) == 1 and _is_dependent(entry, containing[0], corpus):
             links.update(dict.fromkeys(((short, d) for d in documents), min(clusters)))
         else:
             rivals[short] = sorted(clusters)
@@ -173,41 +169,27 @@ def _link_companions(
         best, full = alike[0]
         if best < _SIMILARITY or (len(alike) > 1 and best - alike[1][0] < _MARGIN):
             continue
-        for document in entries[short].features_in:
-            if document in entries[full].features_in:
+        for document in corpus.entries[short].features_in:
+            if document in corpus.entries[full].features_in:
                 links.setdefault((short, document), full)
 
 
-def _list_containing(entry: Entry, index: Index, entries: Mapping[str, Entry]) -> list[Candidate]:
-    """The names that begin or end with this one; none when there are too many."""
-    found = index.get(" ".join(entry.name.bare), ())
-    if len(found) > _BUCKET:
-        return []
-    return [
-        other
-        for other in found
-        if entries[other.key].rank < entry.rank
-        and is_contained(entry.name, entries[other.key].name, other.by)
-        and ("neighbour", other.key) not in entry.features
-    ]
-
-
-def _is_dependent(entry: Entry, found: Candidate, entries: Mapping[str, Entry]) -> bool:
-    full = entries[found.key]
+def _is_dependent(entry: Entry, found: Candidate, corpus: Corpus) -> bool:
+    full = corpus.entries[found.key]
     return entry.features_in.keys() <= full.features_in.keys() and may_differ_in_type(
         entry.types, full.types, found.by
     )
 
 
 def _choose(
-    own: frozenset[Feature],
-    clusters: Mapping[str, Iterable[str]],
-    entries: Mapping[str, Entry],
-    bearers: Mapping[Feature, int],
+    own: frozenset[Feature], clusters: Mapping[str, Iterable[str]], corpus: Corpus
 ) -> str | None:
-    """The one cluster whose names share rare features with these."""
+    """The one cluster whose names share rare features with these, or are said to be the same."""
     weights = {
-        cluster: max(weigh_shared(own, entries[key].features, bearers) for key in keys)
+        cluster: max(
+            weigh_shared(own, corpus.entries[key], corpus) + (("neighbour", key) in own)
+            for key in keys
+        )
         for cluster, keys in clusters.items()
     }
     strongest = max(weights, key=lambda cluster: (weights[cluster], cluster))
@@ -223,34 +205,16 @@ def _follow(links: Links, key: str, document: str) -> str:
     return key
 
 
-def _index_forms(keys: Iterable[str], entries: Mapping[str, Entry]) -> Index:
-    index: dict[str, list[Candidate]] = defaultdict(list)
-    for key in keys:
-        for form, by in list_short_forms(entries[key].name):
-            index[form].append(Candidate(key, by))
-    return index
-
-
-def _find_candidates(
-    entry: Entry, types: frozenset[str], index: Index, entries: Mapping[str, Entry]
-) -> list[Candidate]:
-    """Fuller names that the name, with these types, can stand for; none when too many fit."""
-    candidates = []
-    for form in list_sought_forms(entry.name):
-        found = index.get(form, ())
-        if len(found) > _BUCKET:
-            return []
-        for other in found:
-            full = entries[other.key]
-            if (
-                full.rank < entry.rank
-                and is_possible(entry.name, types, full.name, full.types, other.by)
-                and (full.types & types or _depends(entry, full, other.by))
-            ):
-                candidates.append(other)
-    return candidates
-
-
-def _depends(short: Entry, full: Entry, by: Shortening) -> bool:
-    """Without types, last words are a short form only if they never stand without the whole."""
-    return by.how != "front" or short.features_in.keys() <= full.features_in.keys()
+def _list_shared_surnames(corpus: Corpus, links: Links) -> Iterator[str]:
+    """Single names that are the last word of several persons' names."""
+    for key, entry in corpus.entries.items():
+        if len(entry.name.bare) != 1:
+            continue
+        bearing = [
+            found.key
+            for found in corpus.index.get(entry.name.bare[0], ())[:BUCKET]
+            if found.by.how == "front" and "PERSON" in corpus.entries[found.key].types
+        ]
+        persons = {_follow(links, full, min(corpus.entries[full].features_in)) for full in bearing}
+        if len(persons) > 1:
+            yield key

@@ -78,13 +78,6 @@ def vote_type(types: Mapping[str, int]) -> str:
     return min(named, key=lambda name: (-types[name], name)) if named else UNKNOWN
 
 
-def weigh_shared(
-    one: frozenset[Feature], other: frozenset[Feature], bearers: Mapping[Feature, int]
-) -> float:
-    """How much two names' common features say: one that only these two have counts 1."""
-    return sum(1.0 / max(1, bearers[feature] - 1) for feature in sorted(one & other))
-
-
 def _list_types(votes: Mapping[str, int]) -> frozenset[str]:
     """The types that say something and have their share of the votes that do."""
     known = {name: count for name, count in votes.items() if name != UNKNOWN}

@@ -59,7 +59,9 @@ def cluster_relations(statements: Iterable[Statement], embedder: Embedder) -> di
     parent: dict[str, str] = {}
     by_skeleton: dict[str, str] = {}
     for key in order:
-        parent[key] = by_skeleton.setdefault(spell_skeleton(forms[key]), key)
+        parent[key] = key
+        if _is_plain(forms[key], phrase[key]):
+            parent[key] = by_skeleton.setdefault(spell_skeleton(forms[key]), key)
     candidates = [
         (one, other)
         for one, other in _list_sharing(pairs)
@@ -72,6 +74,14 @@ def cluster_relations(statements: Iterable[Statement], embedder: Embedder) -> di
             ends = (_find_root(parent, one), _find_root(parent, other))
             parent[max(ends, key=rank.__getitem__)] = min(ends, key=rank.__getitem__)
     return {key: _find_root(parent, key) for key in order}
+
+
+def _is_plain(form: RelationForm, phrase: str) -> bool:
+    """Its first word is a light one or stands as in the dictionary.
+
+    `presented in` is a verb, `present in` with or without `is` is not.
+    """
+    return form.lemmas[0] in _LIGHT or phrase.casefold().split()[0] == form.lemmas[0]
 
 
 def _find_root(parent: Mapping[str, str], key: str) -> str:

@@ -89,7 +89,7 @@ def is_possible(
     if by.how == "script":
         return True
     if by.how == "acronym":
-        return agree and full.proper and "PERSON" not in full_types
+        return full.proper and "PERSON" not in full_types
     if not (short.proper and full.proper and agree):
         return False
     if by.how == "order":
