@@ -133,7 +133,9 @@ def plant(statements: Iterable[Statement]) -> dict[str, pa.Table]:
         "mentions": build_table("mentions", mentions),
         "raw_triples": build_table("raw_triples", raws),
     }
-    made = resolve.run(tables["mentions"], tables["raw_triples"])
+    made = resolve.run(
+        tables["mentions"], tables["raw_triples"], tables["chunks"], embedder=MemoEmbedder()
+    )
     return tables | {name: table for name, table in made.items() if name != "rejects"}
 
 

@@ -152,7 +152,13 @@ def test_two_wordings_of_one_property_are_merged() -> None:
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [("was born in", "died in"), ("wrote", "directed"), ("is north of", "is south of")],
+    [
+        ("was born in", "died in"),
+        ("wrote", "directed"),
+        ("is north of", "is south of"),
+        ("was born in", "may have been born in"),
+        ("visited", "could have visited"),
+    ],
 )
 def test_wordings_that_differ_in_meaning_stay_apart(one: str, other: str) -> None:
     _, rows = _condense(

@@ -14,6 +14,7 @@ _POSSESSIVE = re.compile(r"['’]s?$")
 
 _FILLERS = frozenset("also then now later still currently originally first formerly the".split())
 _AUXILIARIES = frozenset({"be", "have"})
+MODALS = frozenset("can could may might must ought shall should will would".split())
 _OVERRIDES = {"born": "bear"}
 """Participles that the dictionary takes for adjectives."""
 
@@ -38,6 +39,11 @@ class RelationForm:
     def key(self) -> str:
         """What phrases of one relation agree in."""
         return " ".join(self.lemmas) + (" <by>" if self.passive_by else "")
+
+    @property
+    def modal(self) -> str | None:
+        """The modal verb that makes it a possibility, a habit or a duty: `may` of `may cause`."""
+        return self.lemmas[0] if self.lemmas[0] in MODALS else None
 
     @property
     def inverse_key(self) -> str | None:

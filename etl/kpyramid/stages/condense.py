@@ -42,15 +42,14 @@ def run(
     vector = {text: vectors[index] for index, text in enumerate(wordings)}
     anchor_of = _assign_anchors(rows, phrase, vector, entities, settings, schema, embedder)
     stated = index_phrases(schema.properties)
-    meaning = {
-        key: tuple(p.iri for p in stated.get(normalise_relation(text).key, ()))
-        for key, text in phrase.items()
-    }
+    forms = {key: normalise_relation(text) for key, text in phrase.items()}
+    meaning = {key: tuple(p.iri for p in stated.get(form.key, ())) for key, form in forms.items()}
     groups: dict[tuple[object, ...], list[Row]] = defaultdict(list)
     for row in rows:
         anchor = anchor_of.get(_key(row))
-        relation = None if anchor else row["relation_id"]
-        groups[row["head_id"], row["tail_id"], row["literal"], anchor, relation].append(row)
+        # What may be is never merged with what is.
+        apart = forms[str(row["relation_id"])].modal if anchor else row["relation_id"]
+        groups[row["head_id"], row["tail_id"], row["literal"], anchor, apart].append(row)
     support = map_column(relations, "relation_id", "support")
     condensed: list[Row] = []
     for place, group in groups.items():

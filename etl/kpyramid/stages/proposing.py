@@ -9,7 +9,7 @@ from urllib.parse import quote
 import numpy as np
 
 from kpyramid.embeddings.port import Embedder, Matrix
-from kpyramid.extraction.normal import lemmatise
+from kpyramid.extraction.normal import MODALS, lemmatise
 from kpyramid.keys import content_id
 from kpyramid.ontology.literals import parse_literal
 from kpyramid.ontology.names import THING, XSD
@@ -36,9 +36,12 @@ class Wordings:
 
 
 def says_something(relation: str) -> bool:
-    """Whether a relation's normal form carries a meaning of its own."""
-    return relation not in _EMPTY and any(
-        word.isalpha() and len(word) > 2 for word in relation.split()
+    """Whether a relation's normal form carries a meaning of its own, and states it as a fact."""
+    words = relation.split()
+    return (
+        relation not in _EMPTY
+        and words[0] not in MODALS
+        and any(word.isalpha() and len(word) > 2 for word in words)
     )
 
 

@@ -49,7 +49,7 @@ def run(
 ) -> dict[str, pa.Table]:
     """`entities`, `relations`, `triples`, and `rejects`.
 
-    A raw triple is a reject when it is denied, weakened by a modal, somebody's words, or says a
+    A raw triple is a reject when it is denied, a condition, somebody's words, or says a
     thing of itself.
 
     `kpyramid.resolution` says which names are one entity and which phrases one relation. A tail
@@ -147,8 +147,8 @@ def _normalise_literal(text: str) -> str:
 def _find_fault(raw: Row) -> str | None:
     if raw["negated"]:
         return "negated"
-    if raw["modality"]:
-        return "not_asserted"
+    if raw["modality"] and not str(raw["relation"]).startswith(f"{raw['modality']} "):
+        return "not_asserted"  # a condition; "may cause" says itself how sure it is
     if raw["attribution"]:
         return "attributed"
     if normalise_name(str(raw["head"])) == normalise_name(str(raw["tail"])):
