@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from kpyramid.extraction.coreference import Antecedents
-from kpyramid.extraction.frames import Frame, read_frames
+from kpyramid.extraction.frames import Frame, find_noun_clause, read_frames
 from kpyramid.extraction.phrases import (
     FULL_WORDS,
     Phrase,
@@ -89,10 +89,14 @@ class Findings:
 
     def _name_owner(self, noun: Node, phrase: Phrase) -> Phrase | None:
         """Return "X's municipalities" for "its municipalities"; such words are not literal."""
-        pronoun = next((c for c in noun.children if c.tag == "PRP$"), None)
+        pronoun = next((c for c in noun.children if c.tag in {"PRP$", "WP$"}), None)
         if pronoun is None or pronoun.i >= phrase.first:
             return phrase
-        owner = self.antecedents.resolve_pronoun(pronoun)
+        if pronoun.tag == "WP$":
+            clause = find_noun_clause(noun.head)
+            owner = find_phrase(clause.head) if clause is not None else None
+        else:
+            owner = self.antecedents.resolve_pronoun(pronoun)
         if owner is None:
             return None
         if owner.words + phrase.words > FULL_WORDS:

@@ -6,16 +6,18 @@ import re
 
 from kpyramid.extraction.candidates import Candidate, Findings
 from kpyramid.extraction.frames import RELATIVES, Frame, find_infinitive_mark
-from kpyramid.extraction.phrases import Phrase
+from kpyramid.extraction.phrases import Phrase, find_phrase
+from kpyramid.extraction.predicates import word_group
 from kpyramid.extraction.propositions import state_clause
 from kpyramid.extraction.tree import Node, Tree
 from kpyramid.extraction.types import Argument, Claim, Span
-from kpyramid.extraction.verbs import SUBJECTS, is_predicate, read_group
+from kpyramid.extraction.verbs import SUBJECTS, is_predicate
 
 _OTHER_CLAUSES = frozenset({"relcl", "advcl", "ccomp", "parataxis", "acl", "csubj"})
 _WITHOUT_AUXILIARY = frozenset({"acl", "advcl", "conj", "pcomp", "relcl", "ROOT"})
 _LINKS = frozenset({"cc", "mark", "punct"})
 _ENCLOSING = frozenset({",", "(", ")", "--", "\u2013", "\u2014"})
+_JOINING = frozenset({"and", "but", "or", "nor", "yet", "so"})
 _PRONOUNS = frozenset({"PRON", "DET"})
 _MAX_WORDS = 60
 _EMPTY_BRACKETS = re.compile(r"\s*\([\s,;:]*\)|(?<=,)\s*,")
@@ -32,6 +34,9 @@ def write_clause_claim(verb: Node, head: Phrase, findings: Findings) -> Claim:
     spans = {_cover(tree, kept)}
 
     def rename(token: Node) -> str | None:
+        if token.tag == "WP$" and frame.clause is not None:
+            named = find_phrase(frame.clause.head)
+            return f"{named.text}'s" if named is not None else None
         if token.tag not in {"PRP", "PRP$"}:
             return None
         antecedent = findings.antecedents.resolve_pronoun(token)
@@ -55,7 +60,7 @@ def write_clause_claim(verb: Node, head: Phrase, findings: Findings) -> Claim:
     nodes = tree.nodes
     for i in kept:
         token = nodes[i]
-        if i in replaced or (token.tag == "CC" and not words):
+        if i in replaced or (not words and token.word in _JOINING):
             continue
         text = token.text
         if text in _ENCLOSING and (i - 1 not in among or i + 1 not in among):
@@ -64,7 +69,11 @@ def write_clause_claim(verb: Node, head: Phrase, findings: Findings) -> Claim:
             text = rename(token) or text
         if bare and i == top.i and token.tag in {"VBN", "VBG"}:
             plural = tree[head.root].tag in {"NNS", "NNPS"}
-            text = read_group(token, plural).text if token.dep in _WITHOUT_AUXILIARY else text
+            text = (
+                word_group(findings.frames[i], findings.frames, plural).text
+                if token.dep in _WITHOUT_AUXILIARY
+                else text
+            )
         glued = previous == i - 1 and i > 0 and not nodes[i - 1].space
         if glued and words:
             words[-1] += text

@@ -21,13 +21,16 @@ from kpyramid.extraction.phrases import (
     is_nominal,
     list_containers,
 )
+from kpyramid.extraction.predicates import word_group
 from kpyramid.extraction.tree import Node
-from kpyramid.extraction.verbs import VerbGroup, is_copula, read_group
+from kpyramid.extraction.verbs import VerbGroup, is_copula
+from kpyramid.extraction.wording import is_denied
 
 Tail = tuple[Phrase, str, list[int], bool]
 """Phrase, words after the verb, their tokens, negated."""
 
 _WITHIN = frozenset({"at", "near", "on"})
+_LOCATIVE = frozenset({"in", *_WITHIN})
 _CHAINED = frozenset({"in", "to", "from", *_WITHIN})
 """Prepositions whose object also lies in what contains it: "in Rome, Italy"."""
 _PLURAL = frozenset({"NNS", "NNPS"})
@@ -52,22 +55,20 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
     heads = list_heads(frame, findings)
     if not heads:
         return
-    group = _word_group(frame, plural=False)
+    group = _word_group(frame, findings.frames, plural=False)
     findings.claim_heads[verb.i] = heads[0]
     before = len(findings.candidates)
     tree = findings.tree
-    many = _word_group(frame, plural=True)
-    nothing = any(
-        child.dep == "det" and child.word == "no"
-        for subject in frame.subjects
-        for child in subject.children
-    )
+    many = _word_group(frame, findings.frames, plural=True)
+    nothing = any(is_denied(subject) for subject in frame.subjects)
     negative = group.negated or nothing
     if is_copula(verb) and frame.way != "existential":
         list_copula_facts(verb, replace(group, negated=negative), heads, findings)
     for phrase, suffix, tokens, negated in _list_tails(frame, findings):
         for head in heads:
             words = many.text if tree[head.root].tag in _PLURAL else group.text
+            if frame.way == "existential" and suffix in _LOCATIVE:
+                words += " located"
             relation = f"{words} {suffix}".strip()
             findings.candidates.append(
                 Candidate(
@@ -164,17 +165,17 @@ def _lift_kind(noun: Node, frames: dict[int, Frame]) -> Node:
     return at if at.pos == "PROPN" else noun
 
 
-def _word_group(frame: Frame, plural: bool) -> VerbGroup:
+def _word_group(frame: Frame, frames: dict[int, Frame], plural: bool) -> VerbGroup:
     """The verb group, with what governs it: "began to play", "was hired to coach"."""
     if frame.way == "object_control" and not frame.chain:
-        return _word_controlled(frame, read_group(frame.verb, plural), plural)
+        return _word_controlled(frame, word_group(frame, frames, plural), plural)
     if not frame.chain:
-        return read_group(frame.verb, plural)
-    group = read_group(frame.verb)
+        return word_group(frame, frames, plural)
+    group = word_group(frame, frames)
     words = [_word_governed(frame.verb, group)]
     tokens = list(group.tokens)
     for at, governor in enumerate(reversed(frame.chain), start=1):
-        outer = read_group(governor, plural)
+        outer = word_group(frames[governor.i], frames, plural)
         able = [c for c in governor.children if c.dep == "acomp"]
         between = [c.word for c in able]
         tokens += [*outer.tokens, *(c.i for c in able)]
@@ -276,7 +277,7 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
     noun = part.root if part.gap is None else _lift_kind(part.root, findings.frames)
     if part.gap is not None:
         return [(p, "", [], False) for p in findings.read_arguments(noun)]
-    negated = any(c.dep == "det" and c.word == "no" for c in noun.children)
+    negated = is_denied(noun)
     having = frame.verb.lemma.lower() == "have"
     found: list[Tail] = []
     for phrase in findings.read_arguments(noun, full=not having):

@@ -122,7 +122,7 @@ def read_frames(tree: Tree) -> dict[int, Frame]:
             frame.subjects, way = _find_subjects(governor, known)
             frame.way = "shared" if way == "own" else way
         frame.lender = _find_lender(frame.top, known)
-        frame.clause = _find_noun_clause(frame.top)
+        frame.clause = find_noun_clause(frame.top)
         frame.parts = sorted(_list_parts(frame, known), key=lambda part: part.place)
         frames[verb.i] = frame
     return frames
@@ -274,7 +274,7 @@ def _find_lender(verb: Node, known: dict[int, Kids]) -> Node | None:
     return None
 
 
-def _find_noun_clause(verb: Node) -> Node | None:
+def find_noun_clause(verb: Node) -> Node | None:
     """The relative or participial clause that the verb belongs to."""
     at = verb
     for _ in range(_MAX_HOPS):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Set
 
 from kpyramid.extraction.confidence import Features, estimate_confidence
+from kpyramid.extraction.frames import find_noun_clause
 from kpyramid.extraction.tree import Node, Tree
 from kpyramid.extraction.types import Argument, Proposition, Span
 from kpyramid.extraction.wording import collect_phrase, find_span, trim_edges, write_words
@@ -54,6 +55,13 @@ def _read_owner(tree: Tree, owner: Node) -> Iterator[tuple[Proposition, Features
     if owner.tag == "PRP$":
         return
     owned = collect_phrase(owner.head, split=True, bare=owner)
+    if owner.tag == "WP$":  # "Lund, whose brother": Lund has a brother
+        clause = find_noun_clause(owner.head.head)
+        if clause is None or clause.dep != "relcl":
+            return
+        holder = collect_phrase(clause.head, split=True, bare=clause)
+        yield from _write(tree, "possessive", holder, "has", owned, owner)
+        return
     holder = [i for i in collect_phrase(owner, split=True) if tree[i].tag != "POS"]
     predicate = "have" if owner.tag in _PLURAL else "has"
     yield from _write(tree, "possessive", holder, predicate, owned, owner)

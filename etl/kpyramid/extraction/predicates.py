@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from kpyramid.extraction.frames import Frame, find_infinitive_mark
 from kpyramid.extraction.tree import Node
-from kpyramid.extraction.verbs import is_stative, read_modal
+from kpyramid.extraction.verbs import VerbGroup, inflect_third, is_stative, read_modal
 
 _OWN = ("aux", "auxpass", "neg", "prt")
 _AUXILIARIES = ("aux", "auxpass")
@@ -15,6 +15,8 @@ _PARTICIPIAL = frozenset({"acl", "advcl", "relcl", "pcomp"})
 _NEVER = frozenset({"never", "hardly", "no", "neither", "nor"})
 _CONDITIONS = frozenset({"if", "unless", "whether"})
 _MAX_HOPS = 12
+_FULL = {"'s": "is", "'re": "are", "'ve": "have", "'m": "am", "'d": "had"}
+_SINGULAR = {"are": "is", "were": "was"}
 
 
 @dataclass(slots=True)
@@ -100,9 +102,20 @@ def _lacks_auxiliary(frame: Frame) -> bool:
     if any(dep in frame.kids for dep in _AUXILIARIES):
         return False
     verb = frame.verb
-    if verb.tag == "VBG":
-        return verb.dep in _PARTICIPIAL
-    return verb.tag == "VBN" and (verb.dep in _PARTICIPIAL or verb.dep in {"conj", "ROOT"})
+    return verb.dep in _PARTICIPIAL if verb.tag == "VBG" else _is_bare_participle(frame)
+
+
+def _is_bare_participle(frame: Frame) -> bool:
+    """Whether the verb is a passive participle by itself: "boats built in Oslo".
+
+    With an active subject, or joined to an active verb, it is a past tense the tagger missed.
+    """
+    verb, kids = frame.verb, frame.kids
+    if verb.tag != "VBN" or "nsubj" in kids:
+        return False
+    if verb.dep == "conj":
+        return verb.head.tag == "VBN" or "agent" in kids or "nsubjpass" in kids
+    return verb.dep in _PARTICIPIAL or verb.dep == "ROOT"
 
 
 def _inflect_be(subject: Node, past: bool) -> str:
@@ -128,3 +141,56 @@ def _is_past(verb: Node, frames: dict[int, Frame]) -> bool:
             break
         at = at.head
     return False
+
+
+def word_group(frame: Frame, frames: dict[int, Frame], plural: bool = False) -> VerbGroup:
+    """The verb group in a fact's wording: no negation, no adverbs, finite where it can be.
+
+    A copula is put in the singular, as the kinds it joins are; another verb agrees with its
+    subject, which may be `plural`.
+    """
+    verb, kids = frame.verb, frame.kids
+    own = [node for dep in _AUXILIARIES for node in kids.get(dep, ())]
+    lender = frames[frame.lender.i] if frame.lender is not None and not frame.chain else None
+    if lender is not None:
+        own = [node for dep in _AUXILIARIES for node in lender.kids.get(dep, ())]
+    own.sort(key=lambda node: node.i)
+    modality = read_modal(kids) or (read_modal(lender.kids) if lender is not None else None)
+    did = any(node.word == "did" for node in own)
+    helped = bool(own)
+    own = [node for node in own if node.tag not in {"MD", "TO"} and node.lemma != "do"]
+    particles = kids.get("prt", [])
+    passive = "auxpass" in kids or "nsubjpass" in kids
+    if verb.tag == "VBN":
+        passive = passive or (lender is not None and "auxpass" in lender.kids)
+        passive = passive or (not own and verb.dep in {"acl", "advcl", "relcl"})
+    if modality is not None:
+        words = [modality, *(node.word for node in own), verb.word]
+    elif own:
+        words = [_FULL.get(node.word, node.word) for node in own] + [verb.word]
+    else:
+        words = [_word_bare_verb(frame, helped, did, plural)]
+    if words[0] in {"be", "been", "being", "am"}:
+        words[0] = "are" if plural else "is"
+    if words[0] in _SINGULAR and (len(words) == 1 or not plural):
+        words[0] = _SINGULAR[words[0]]
+    text = " ".join([*words, *(node.word for node in particles)])
+    tokens = {verb.i, *(node.i for node in particles)}
+    if lender is None or not own:
+        tokens.update(node.i for node in own)
+    negated = "neg" in kids or any(node.word == "never" for node in kids.get("advmod", ()))
+    return VerbGroup(text, tuple(sorted(tokens)), negated, modality, passive)
+
+
+def _word_bare_verb(frame: Frame, has_aux: bool, did: bool, plural: bool) -> str:
+    verb = frame.verb
+    lemma = verb.lemma.lower()
+    if did:
+        return f"did {lemma}"
+    if _is_bare_participle(frame):
+        past = not is_stative(verb)
+        be = ("were" if plural else "was") if past else ("are" if plural else "is")
+        return f"{be} {verb.word}"
+    if verb.tag in {"VBG", "VB", "VBP"} or has_aux:
+        return lemma if plural and lemma != "be" else inflect_third(lemma)
+    return verb.word

@@ -23,7 +23,13 @@ from kpyramid.extraction.predicates import Predicate, read_predicate
 from kpyramid.extraction.tree import Node, Tree
 from kpyramid.extraction.types import Argument, Proposition, Span
 from kpyramid.extraction.verbs import REPORTING, is_copula
-from kpyramid.extraction.wording import Rename, collect_phrase, list_coordinated, write_words
+from kpyramid.extraction.wording import (
+    Rename,
+    collect_phrase,
+    is_denied,
+    list_coordinated,
+    write_words,
+)
 
 _MAX_SPLITS = 12
 """Propositions of one clause at most, however many subjects and objects are coordinated."""
@@ -154,18 +160,12 @@ def _write_frame(frame: Frame, frames: dict[int, Frame]) -> Iterator[tuple[Propo
             wording.text,
             arguments,
             span,
-            predicate.negated or _is_nothing(subject) or _is_nothing(target),
+            predicate.negated or is_denied(subject) or is_denied(target),
             predicate.modality,
             attribution,
             estimate_confidence(features),
         )
         yield proposition, features
-
-
-def _is_nothing(noun: Node | None) -> bool:
-    return noun is not None and any(
-        child.dep in {"det", "neg"} and child.word == "no" for child in noun.children
-    )
 
 
 def _find_attribution(frame: Frame, frames: dict[int, Frame]) -> str | None:

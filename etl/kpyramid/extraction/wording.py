@@ -13,6 +13,7 @@ Rename = Callable[[Node], str | None] | None
 MAX_TOKENS = 80
 """An argument never takes more, so that nested clauses cost linear time."""
 _MAX_CONJUNCTS = 8
+_BRACKETS = frozenset({("(", ")"), ("[", "]")})
 _ENCLOSING = frozenset({",", "(", ")", "--", "\u2013", "\u2014"})
 _EDGES = frozenset(",;:.-") | {"--", "\u2013", "\u2014", "..."}
 _BREAKS = frozenset(",;:(") | {"--", "\u2013", "\u2014", "-LRB-"}
@@ -28,11 +29,14 @@ def list_coordinated(root: Node) -> list[Node]:
     found = [root]
     if root.pos not in _NOMINAL:
         return found
+    joined = False
     for at in found:
         for child in at.children:
+            joined = joined or child.dep == "cc"
             if child.dep == "conj" and child.pos in _NOMINAL and len(found) < _MAX_CONJUNCTS:
                 found.append(child)
-    return found
+    # "Leeds, Yorkshire" joins nothing, even where the parser says so.
+    return found if joined else found[:1]
 
 
 def collect_phrase(root: Node, split: bool = False, bare: Node | None = None) -> list[int]:
@@ -46,7 +50,10 @@ def collect_phrase(root: Node, split: bool = False, bare: Node | None = None) ->
         at = stack.pop()
         for child in at.children:
             dep = child.dep
-            if child is bare or (split and at is root and dep in _COORDINATION):
+            if split and at is root and dep in _COORDINATION:
+                continue
+            if child is bare:
+                cut = True
                 continue
             if dep in _ADDITIONS and child.i > at.i and _is_parted(child):
                 cut = True
@@ -76,8 +83,8 @@ def collect_clause(root: Node) -> list[int]:
 
 
 def _is_parted(child: Node) -> bool:
-    edge = child.left_edge.i
-    return edge > 0 and child.tree[edge - 1].text in _BREAKS
+    edge, nodes = child.left_edge.i, child.tree.nodes
+    return nodes[edge].text in _BREAKS or (edge > 0 and nodes[edge - 1].text in _BREAKS)
 
 
 def trim_edges(tree: Tree, tokens: list[int]) -> list[int]:
@@ -87,6 +94,10 @@ def trim_edges(tree: Tree, tokens: list[int]) -> list[int]:
         first += 1
     while last > first and _is_edge(tree, tokens, first, last, last - 1, _OPENING):
         last -= 1
+    if last - first > 2:
+        pair = (tree[tokens[first]].text, tree[tokens[last - 1]].text)
+        if pair in _BRACKETS:
+            first, last = first + 1, last - 1
     return tokens[first:last]
 
 
@@ -125,3 +136,15 @@ def find_span(tree: Tree, tokens: list[int], text: str) -> Span | None:
     span = Span(tree[tokens[0]].idx, tree[tokens[-1]].end)
     literal = tree.text[span.start : span.end]
     return span if literal == text or " ".join(literal.split()) == text else None
+
+
+def is_denied(noun: Node | None) -> bool:
+    """Whether the noun stands under "no", "neither" or "nor"."""
+    if noun is None:
+        return False
+    if noun.dep == "conj":
+        noun = noun.head
+    return any(
+        (c.word == "no" and c.dep in {"det", "neg"}) or c.word in {"nor", "neither"}
+        for c in noun.children
+    )
