@@ -64,12 +64,12 @@ def _embed_word(word: str) -> Matrix:
 
 
 @cache
-def _open_extractor(parser: str) -> DependencyExtractor:
-    return DependencyExtractor(parser)
+def _open_extractor(parser: str, language: str) -> DependencyExtractor:
+    return DependencyExtractor(parser, language)
 
 
-def _load_extractor_once(parser: str) -> None:
-    ports._extractors[:] = [_open_extractor(parser)]
+def _load_extractor_once(parser: str, language: str) -> None:
+    ports._extractors[:] = [_open_extractor(parser, language)]
 
 
 def use_quick_models(monkeypatch: pytest.MonkeyPatch) -> None:

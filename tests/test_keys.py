@@ -22,7 +22,7 @@ from kpyramid.pipeline import FUNCTIONS, PIPELINE, Stage
 from kpyramid.settings import Settings
 from tests.corpora import ROOT, make_settings
 
-EMBEDDING = {"embedder", "embed", "induce", "complete", "condense"}
+EMBEDDING = {"embedder", "resolve", "embed", "induce", "complete", "condense"}
 ONTOLOGY = {"induce", "complete", "condense", "publish"}
 
 
@@ -189,6 +189,8 @@ def list_flips() -> Iterator[tuple[str, Callable[[Bench], dict[str, str]], set[s
         for part in fields(getattr(Settings(), section.name)):
             if section.name in {"embed", "induce", "publish"}:
                 continue  # files stand in for the first two; gates do not shape a snapshot
+            if (section.name, part.name) == ("extract", "language"):
+                continue  # it has one value yet
             yield (
                 f"setting {section.name}.{part.name}",
                 change_setting(section.name, part.name),

@@ -27,7 +27,7 @@ def walk(tables: Mapping[str, pa.Table]) -> dict[str, int]:
             int(str(start)) : int(str(end))
         ]
         assert text.strip()
-        return text
+        return " ".join(text.split())  # a line may break within a name
 
     for key, raw in rows["raw_triples"].items():
         claim = rows["claims"][str(raw["claim_id"])]

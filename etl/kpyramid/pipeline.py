@@ -25,7 +25,9 @@ class Function:
 
 FUNCTIONS: tuple[Function, ...] = (
     Function("splitter", 1, section="chunk"),
-    Function("extractor", 2, section="extract", resource="parser", libraries=("spacy",)),
+    Function(
+        "extractor", 2, section="extract", resource="parser", libraries=("py3langid", "spacy")
+    ),
     Function(
         "embedder",
         1,

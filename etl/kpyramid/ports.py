@@ -160,17 +160,17 @@ def open_extractor(
     warehouse: Warehouse, settings: Settings, workers: int, progress: Progress
 ) -> CachedFunction[Extraction]:
     """Finds the facts in texts, on several processes when there is enough to do."""
-    parser = settings.extract.parser
+    chosen = (settings.extract.parser, settings.extract.language)
 
     def compute(texts: Sequence[str]) -> Iterator[bytes]:
         if not texts:
             return
         if workers == 1 or len(texts) < _FEW:
-            _load_extractor(parser)
+            _load_extractor(*chosen)
             yield from _extract(texts)
             return
         context = multiprocessing.get_context("spawn")
-        pool = ProcessPoolExecutor(workers, context, _load_extractor, (parser,))
+        pool = ProcessPoolExecutor(workers, context, _load_extractor, chosen)
         try:
             for payloads in pool.map(_extract_all, _make_batches(texts)):
                 yield from payloads
@@ -244,10 +244,10 @@ def _decode_vector(payload: bytes) -> Matrix:
 _extractors: list[Extractor] = []
 
 
-def _load_extractor(parser: str) -> None:
+def _load_extractor(parser: str, language: str) -> None:
     from kpyramid.extraction.openie import DependencyExtractor
 
-    _extractors[:] = [DependencyExtractor(parser)]
+    _extractors[:] = [DependencyExtractor(parser, language)]
 
 
 def _extract(texts: Iterable[str]) -> Iterator[bytes]:

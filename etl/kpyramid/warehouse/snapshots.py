@@ -166,7 +166,9 @@ def _check_spans(tables: Mapping[str, pa.Table]) -> list[str]:
 
     def stands(chunk_id: str, start: int, end: int, words: str | None) -> bool:
         text = texts[document_of[chunk_id]]
-        return 0 <= start < end <= len(text) and (words is None or text[start:end] == words)
+        if not 0 <= start < end <= len(text):
+            return False
+        return words is None or " ".join(text[start:end].split()) == words
 
     for row in tables["mentions"].to_pylist():
         if not stands(row["chunk_id"], row["start"], row["end"], row["text"]):
