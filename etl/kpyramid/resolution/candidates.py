@@ -36,10 +36,15 @@ Index = Mapping[str, Sequence[Candidate]]
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """All names, the fullest first; how many names have each feature; the forms of all names."""
+    """All names, the fullest first.
+
+    `bearers`: how many names have each feature. `forms`: the short forms of each name that other
+    names have. `index`: the names behind each such form.
+    """
 
     entries: Mapping[str, Entry]
     bearers: Mapping[Feature, int]
+    forms: Mapping[str, Sequence[tuple[str, Candidate]]]
     index: Index
 
 
@@ -47,15 +52,27 @@ def read_corpus(uses: Iterable[Use]) -> Corpus:
     """What the uses say of each name."""
     entries = gather_entries(uses)
     bearers = Counter(feature for entry in entries.values() for feature in entry.features)
-    return Corpus(entries, bearers, index_forms(entries, entries))
+    sought = {key: set(list_sought_forms(entry.name)) for key, entry in entries.items()}
+    seekers = Counter(form for forms in sought.values() for form in forms)
+    forms = {}
+    for key, entry in entries.items():
+        own = sought[key]
+        found = [
+            (form, Candidate(key, Shortening(how, dropped)))
+            for form, how, dropped in list_short_forms(entry.name)
+            if seekers[form] > (form in own)
+        ]
+        if found:
+            forms[key] = found
+    return Corpus(entries, bearers, forms, index_forms(entries, forms))
 
 
-def index_forms(keys: Iterable[str], entries: Mapping[str, Entry]) -> Index:
+def index_forms(keys: Iterable[str], forms: Mapping[str, Sequence[tuple[str, Candidate]]]) -> Index:
     """The given names behind each of their forms."""
     index: dict[str, list[Candidate]] = defaultdict(list)
     for key in keys:
-        for form, by in list_short_forms(entries[key].name):
-            index[form].append(Candidate(key, by))
+        for form, candidate in forms.get(key, ()):
+            index[form].append(candidate)
     return index
 
 

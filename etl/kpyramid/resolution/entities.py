@@ -72,7 +72,9 @@ def _link_within_documents(corpus: Corpus, links: Links) -> None:
         for document in entry.features_in:
             by_document[document].append(key)
     for document in sorted(by_document):
-        index = index_forms(by_document[document], corpus.entries)
+        index = index_forms(by_document[document], corpus.forms)
+        if not index:
+            continue
         for short in by_document[document]:
             entry = corpus.entries[short]
             types = entry.types_in[document]

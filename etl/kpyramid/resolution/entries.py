@@ -30,19 +30,17 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """All that is known of the wordings with one key, by document and in all documents."""
+    """All that is known of the wordings with one key, by document and in all documents.
+
+    `rank`: fuller names come first; a short form belongs to a name of smaller rank only.
+    """
 
     name: Name
     types: frozenset[str]
     types_in: Mapping[str, frozenset[str]]
     features: frozenset[Feature]
     features_in: Mapping[str, frozenset[Feature]]
-
-    @property
-    def rank(self) -> tuple[bool, int, int, int, str]:
-        """Fuller names come first; a short form belongs to a name of smaller rank only."""
-        name = self.name
-        return name.foreign, -len(name.bare), -len(name.words), -len(name.key), name.key
+    rank: tuple[bool, int, int, int, str]
 
 
 def gather_entries(uses: Iterable[Use]) -> dict[str, Entry]:
@@ -60,13 +58,18 @@ def gather_entries(uses: Iterable[Use]) -> dict[str, Entry]:
         }
     entries = []
     for key in names:
-        everywhere = _list_types(sum(types[key].values(), Counter()))
+        votes: Counter[str] = Counter()
+        for counts in types[key].values():
+            votes.update(counts)
+        everywhere = _list_types(votes)
+        name = _judge_name(key, names[key])
         entry = Entry(
-            name=_judge_name(key, names[key]),
+            name=name,
             types=everywhere,
-            types_in={d: _list_types(votes) or everywhere for d, votes in types[key].items()},
+            types_in={d: _list_types(counts) or everywhere for d, counts in types[key].items()},
             features=frozenset().union(*features[key].values()),
             features_in={d: frozenset(found) for d, found in features[key].items()},
+            rank=(name.foreign, -len(name.bare), -len(name.words), -len(key), key),
         )
         entries.append(entry)
     return {entry.name.key: entry for entry in sorted(entries, key=lambda entry: entry.rank)}
@@ -80,8 +83,11 @@ def vote_type(types: Mapping[str, int]) -> str:
 
 def _list_types(votes: Mapping[str, int]) -> frozenset[str]:
     """The types that say something and have their share of the votes that do."""
-    known = {name: count for name, count in votes.items() if name != UNKNOWN}
-    return frozenset(n for n, count in known.items() if count >= _SHARE * sum(known.values()))
+    known = votes.keys() - {UNKNOWN}
+    if len(known) < 2:
+        return frozenset(known)
+    least = _SHARE * sum(votes[name] for name in known)
+    return frozenset(name for name in known if votes[name] >= least)
 
 
 def _judge_name(key: str, counts: Mapping[str, int]) -> Name:

@@ -42,28 +42,28 @@ class Shortening:
     dropped: tuple[str, ...] = ()
 
 
-def list_short_forms(name: Name) -> Iterator[tuple[str, Shortening]]:
-    """The forms by which a shorter wording of the same name can be recognised."""
+def list_short_forms(name: Name) -> Iterator[tuple[str, How, tuple[str, ...]]]:
+    """The forms by which a shorter wording can be recognised, and what they leave out."""
     words, count = name.bare, len(name.bare)
     if name.foreign or not words or len(name.words) > _MAX_WORDS:
         return
-    yield _spell_key(name), Shortening("script")
-    yield " ".join(words), Shortening("frame")
+    yield _spell_key(name), "script", ()
+    yield " ".join(words), "frame", ()
     if count > 1:
-        yield _spell_sorted(words), Shortening("order")
+        yield _spell_sorted(words), "order", ()
     for cut in range(1, count):
-        yield " ".join(words[cut:]), Shortening("front", words[:cut])
-        yield " ".join(words[:cut]), Shortening("back", words[cut:])
+        yield " ".join(words[cut:]), "front", words[:cut]
+        yield " ".join(words[:cut]), "back", words[cut:]
     if count > 2:
-        yield f"{words[0]} {words[-1]}", Shortening("middle", words[1:-1])
+        yield f"{words[0]} {words[-1]}", "middle", words[1:-1]
         initials = tuple(word[0] for word in words[1:-1])
         if initials != words[1:-1]:
-            yield " ".join((words[0], *initials, words[-1])), Shortening("initials")
-            yield " ".join((words[0][0], *initials, words[-1])), Shortening("initials")
+            yield " ".join((words[0], *initials, words[-1])), "initials", ()
+            yield " ".join((words[0][0], *initials, words[-1])), "initials", ()
     if count > 1 and len(words[0]) > 1:
-        yield f"{words[0][0]} {words[-1]}", Shortening("initials", words[1:-1])
+        yield f"{words[0][0]} {words[-1]}", "initials", words[1:-1]
     for letters in sorted(spell_acronyms(words)):
-        yield _ACRONYM + letters, Shortening("acronym")
+        yield _ACRONYM + letters, "acronym", ()
 
 
 def list_sought_forms(name: Name) -> Iterator[str]:
