@@ -59,7 +59,9 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
     findings.claim_heads[verb.i] = heads[0]
     before = len(findings.candidates)
     tree = findings.tree
-    many = _word_group(frame, findings.frames, plural=True)
+    many = group
+    if any(tree[head.root].tag in _PLURAL for head in heads):
+        many = _word_group(frame, findings.frames, plural=True)
     nothing = any(is_denied(subject) for subject in frame.subjects)
     negative = group.negated or nothing
     if is_copula(verb) and frame.way != "existential":
@@ -106,9 +108,21 @@ def list_heads(frame: Frame, findings: Findings) -> list[Phrase]:
             subject = owner if owner is not None else subject
         if frame.way == "antecedent":
             subject = _lift_kind(_find_who(frame, subject), findings.frames)
+        if frame.way == "existential":
+            heads += _read_existent(subject, findings)
+            continue
         # "belief in ghosts" is not belief: a common noun keeps what it governs.
         heads += findings.read_arguments(subject, full=subject.pos == "NOUN")
     return heads
+
+
+def _read_existent(noun: Node, findings: Findings) -> list[Phrase]:
+    """Return "a chapel" for "there is a chapel in the wood", whose place is said of it."""
+    preps = [c.i for c in noun.children if c.dep == "prep" and c.word != "of" and c.i > noun.i]
+    if not preps:
+        return findings.read_arguments(noun)
+    phrase = build_phrase(findings.tree, noun.left_edge.i, preps[0] - 1, noun.i)
+    return [phrase] if phrase is not None else []
 
 
 def _read_gerund(verb: Node, findings: Findings) -> list[Phrase]:
