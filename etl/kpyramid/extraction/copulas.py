@@ -11,7 +11,7 @@ from kpyramid.extraction.phrases import (
     FULL_WORDS,
     MEASURES,
     Phrase,
-    find_phrase,
+    find_kind,
     list_conjuncts,
     list_containers,
 )
@@ -31,6 +31,7 @@ DIRECTIONS = frozenset(
     "north south east west northeast northwest southeast southwest left right".split()
 )
 _MEASURE = re.compile(r"[\d.,]+ ?[^\W\d]{0,3}\W{0,2}[CF]?")
+_MEMBER_PREPS = frozenset({"in", "at", "on", "of", "by"})
 _SHARES = frozenset("part member piece portion half majority rest".split())
 """Nouns that say nothing without what they are of."""
 
@@ -45,6 +46,12 @@ def list_copula_facts(
     for attribute in attributes:
         if subjects and subjects[0].tag == "EX":
             _add_existence(attribute, verb, group, heads, findings)
+            continue
+        if (
+            subjects
+            and subjects[0].word == "one"
+            and _add_membership(subjects[0], attribute, verb, group, findings)
+        ):
             continue
         if subjects and _add_attribute_value(subjects[0], attribute, verb, group, past, findings):
             continue
@@ -69,6 +76,26 @@ def _add_existence(
                         group.modality, True,
                     )
                 )  # fmt: skip
+
+
+def _add_membership(
+    one: Node, member: Node, verb: Node, group: VerbGroup, findings: Findings
+) -> bool:
+    """Add "Y is one of the X" for "one of the X is Y"; return whether it applied."""
+    of = next((c for c in one.children if c.word == "of"), None)
+    whole = next((c for c in of.children if c.dep == "pobj"), None) if of is not None else None
+    if whole is None:
+        return False
+    tails = findings.read_arguments(whole, full=True)
+    for head in findings.read_arguments(member):
+        for tail in tails:
+            findings.candidates.append(
+                Candidate(
+                    verb.i, head, f"{group.text} one of", tail, group.tokens, group.negated,
+                    group.modality, True,
+                )
+            )  # fmt: skip
+    return True
 
 
 def _add_attribute_value(
@@ -110,7 +137,7 @@ def _add_kind(
     findings: Findings,
 ) -> None:  # fmt: skip
     negated = group.negated or any(c.word == "no" for c in noun.children)
-    tail = find_phrase(noun)
+    tail = find_kind(noun)
     if tail is None or noun.pos not in {"NOUN", "PROPN", "NUM"}:
         findings.drop("adjective_only" if noun.pos == "ADJ" else "no_kind", noun.i, noun.i)
         return
@@ -176,7 +203,7 @@ def _list_group_preps(one: Node, findings: Findings) -> list[tuple[Phrase, str, 
         return []
     preps = [*list_noun_preps(group, findings), *list_noun_preps(one, findings)]
     word = group.lemma.lower()
-    return [(p, f"{word} {prep}", ()) for p, prep, _ in preps if prep in {"in", "at", "on"}]
+    return [(p, f"{word} {prep}", ()) for p, prep, _ in preps if prep in _MEMBER_PREPS]
 
 
 def list_noun_preps(noun: Node, findings: Findings) -> list[tuple[Phrase, str, list[int]]]:

@@ -8,13 +8,11 @@ entity was said to be decide which of them can be meant at all.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kpyramid.extraction.kinds import (
     GENERIC_NOUNS,
-    LABEL_BY_NOUN,
     LABEL_NOUNS,
-    find_gender,
     is_person_noun,
     list_alike,
 )
@@ -26,22 +24,24 @@ from kpyramid.extraction.phrases import (
     find_phrase,
     list_conjuncts,
 )
+from kpyramid.extraction.referents import (
+    GENDER,
+    PERSON,
+    PRONOUNS,
+    SUBJECTS,
+    Antecedent,
+    agrees,
+    describe,
+    ends_name,
+    find_clause,
+    is_bare_definite,
+    is_expletive,
+    list_kinds,
+    rank,
+)
 from kpyramid.extraction.tree import Node, Tree
 
-_PERSON = frozenset("he she him her his hers himself herself".split())
-_THING = frozenset({"it", "its", "itself"})
-_PLURAL = frozenset({"they", "them", "their", "theirs", "themselves"})
-_PRONOUNS = _PERSON | _THING | _PLURAL
-_GENDER = dict.fromkeys(("he", "him", "his", "himself"), "m")
-_GENDER |= dict.fromkeys(("she", "her", "hers", "herself"), "f")
-_NOT_PERSON = frozenset(
-    {"GPE", "LOC", "FAC", "WORK_OF_ART", "EVENT", "PRODUCT", "LAW", "LANGUAGE", "NORP"}
-)
 _SCENES = frozenset({"GPE", "LOC", "FAC", "ORG"})
-_GROUP_NOUNS = LABEL_NOUNS["ORG"] | frozenset(
-    "family couple crew staff cast police public majority army population people".split()
-)
-_SUBJECTS = frozenset({"nsubj", "nsubjpass"})
 # How much a mention in each role says that the text is about it; objects of prepositions least.
 _WEIGHTS = {"nsubj": 80.0, "nsubjpass": 80.0, "dobj": 50.0, "poss": 40.0, "dative": 40.0}
 _OTHER_WEIGHT = 30.0
@@ -55,31 +55,16 @@ _NAMED = 20.0
 _SURE_PERSON = 40.0
 _OWN_SUBJECT = 50.0
 """For "its" and the subject of its clause: "Monet sold his paintings"."""
+_MARGIN = 15.0
+"""By which an owner must outweigh the next one."""
 _WINDOW = 4
 """Sentences that a pronoun looks back; the topic stays in mind for longer."""
 _TOPIC_WINDOW = 12
 _MAX_ACTIVE = 24
 """Entities kept in mind, so that a long text costs no more per word than a short one."""
-_NARROWING = frozenset({"prep", "relcl", "acl", "appos", "conj", "cc", "npadvmod"})
+_POINTING = frozenset({"the", "this", "these", "that", "those"})
+_INDEFINITE = frozenset({"a", "an", "", "some", "several", "many", "two", "three"})
 _PHRASE_ROLES = frozenset("nsubj nsubjpass dobj pobj poss dative attr conj appos oprd ROOT".split())
-
-
-@dataclass(slots=True, eq=False)
-class Antecedent:
-    """An entity spoken of: its fullest name so far, and what is known of it.
-
-    `person` and `gender` are None while nothing tells; `kinds` are the nouns it was called.
-    """
-
-    phrase: Phrase
-    person: bool | None
-    gender: str | None
-    plural: bool | None
-    kinds: set[str]
-    salience: float
-    sentence: int
-    role: str
-    clause: int
 
 
 class Antecedents:
@@ -94,15 +79,17 @@ class Antecedents:
         self._parts: dict[str, Antecedent | None] = {}
         self._local: Antecedent | None = None
         self._paragraph = -1
+        self._specific: dict[str, tuple[Phrase, int, bool]] = {}
+        """By noun: the last phrase that said more than it, its sentence, whether it was new."""
         self._depth = 0
         """Brackets open: what stands in them is said in passing."""
         for node in tree.nodes:
             if node.text in {"(", ")"}:
                 self._depth = max(0, self._depth + (1 if node.text == "(" else -1))
-            elif node.word in _PRONOUNS and node.tag in {"PRP", "PRP$"}:
+            elif node.word in PRONOUNS and node.tag in {"PRP", "PRP$"}:
                 self._read_pronoun(node)
             elif node.dep in _PHRASE_ROLES and (
-                node.pos in {"PROPN", "NOUN"} or (node.pos == "NUM" and _ends_name(node))
+                node.pos in {"PROPN", "NOUN"} or (node.pos == "NUM" and ends_name(node))
             ):
                 self._read_noun(node)
 
@@ -116,11 +103,14 @@ class Antecedents:
 
     def _read_pronoun(self, token: Node) -> None:
         fitting = [a for a in self._active if self._can_mean(token, a)]
-        if not fitting or _is_expletive(token):
+        if not fitting or is_expletive(token):
             return
-        best = max(fitting, key=lambda a: (self._weigh(a, token), a.phrase.first))
-        best.gender = best.gender or _GENDER.get(token.word)
-        if token.word in _PERSON:
+        weighed = sorted(((self._weigh(a, token), a.phrase.first, a) for a in fitting), key=rank)
+        best = weighed[-1][2]
+        if token.tag == "PRP$" and len(weighed) > 1 and weighed[-1][0] - weighed[-2][0] < _MARGIN:
+            return  # a wrong owner is worse than none
+        best.gender = best.gender or GENDER.get(token.word)
+        if token.word in PERSON:
             best.person = True
         self._resolved[token.i] = replace(best.phrase, resolved=True)
         self._touch(best, token)
@@ -129,15 +119,15 @@ class Antecedents:
         reach = _TOPIC_WINDOW if one is self._local or one is self.topic else _WINDOW
         if token.sentence - one.sentence > reach:
             return False
-        if not _agrees(one, token.word):
+        if not agrees(one, token.word):
             return False
-        if token.word in _PERSON and one.person is None and one.phrase.label == "ORG":
+        if token.word in PERSON and one.person is None and one.phrase.label == "ORG":
             # The recogniser may have mistaken the person the text is about, hardly another.
             return one is self._local or one is self.topic
         if one.sentence != token.sentence or token.word.endswith(("self", "selves")):
             return True
         # "X saw him": the object is somebody else; "its mouth" in X's own phrase is not X's.
-        if token.tag == "PRP" and one.clause == token.head.i and token.dep not in _SUBJECTS:
+        if token.tag == "PRP" and one.clause == token.head.i and token.dep not in SUBJECTS:
             return False
         root = self.tree[one.phrase.root]
         return not (token.tag == "PRP$" and token.head is root)
@@ -146,22 +136,24 @@ class Antecedents:
         weight = one.salience * 0.5 ** (token.sentence - one.sentence)
         if one is self._local:
             weight += _TOPIC
-        if one.sentence == token.sentence and one.role in _SUBJECTS:
+        if one.sentence == token.sentence and one.role in SUBJECTS:
             weight += _SAME_SENTENCE
-        if token.word in _PERSON and one.person:
+        if token.word in PERSON and one.person:
             weight += _SURE_PERSON
-        if (one.role in _SUBJECTS) == (token.dep in _SUBJECTS or token.tag == "PRP$"):
+        if (one.role in SUBJECTS) == (token.dep in SUBJECTS or token.tag == "PRP$"):
             weight += _SAME_ROLE
         if one.phrase.is_named:
             weight += _NAMED
-        if token.tag == "PRP$" and one.role in _SUBJECTS and one.clause == _find_clause(token):
+        if token.tag == "PRP$" and one.role in SUBJECTS and one.clause == find_clause(token):
             weight += _OWN_SUBJECT
         return weight
 
     def _read_noun(self, token: Node) -> None:
         named = token.pos in {"PROPN", "NUM"} or token.entity not in {"", *LITERALS}
         named = named and not (token.text.islower() and token.entity == "")
-        if not named and _is_bare_definite(token) and self._read_definite(token):
+        if not named and is_bare_definite(token) and self._read_definite(token):
+            return
+        if not named and self._read_repeated(token):
             return
         if not named and token.dep not in {"nsubj", "nsubjpass", "dobj"}:
             return
@@ -170,7 +162,7 @@ class Antecedents:
             return
         known = self._find_known(token, phrase) if named else None
         if known is None:
-            known = _describe(token, phrase)
+            known = describe(token, phrase)
             self._active.append(known)
             if len(self._active) > _MAX_ACTIVE:
                 self._forget(token.sentence)
@@ -178,12 +170,33 @@ class Antecedents:
                 self._learn_name(known)
             self._add_pair(token)
         else:
-            known.kinds |= _list_kinds(token)
+            known.kinds |= list_kinds(token)
             if known.phrase.text != phrase.text and len(phrase.text) < len(known.phrase.text):
                 self._resolved[token.i] = replace(known.phrase, resolved=True)
         self._touch(known, token)
-        if phrase.is_named and token.dep in _SUBJECTS and not self._depth:
+        if phrase.is_named and token.dep in SUBJECTS and not self._depth:
             self._set_topic(known, token)
+
+    def _read_repeated(self, token: Node) -> bool:
+        """Resolve "these stories" to the "ghost stories" that were spoken of before.
+
+        Return whether it was done; else keep the phrase in mind when it says more than its noun.
+        """
+        determiner = next((c.word for c in token.children if c.dep == "det"), "")
+        said = [c for c in token.children if c.dep not in {"det", "case", "punct", "relcl"}]
+        if not said and determiner in _POINTING:
+            known = self._specific.get(token.word)
+            if known is None or token.sentence - known[1] > _WINDOW:
+                return False
+            if determiner != "the" or known[2]:
+                self._resolved[token.i] = replace(known[0], resolved=True)
+                return True
+            return False
+        if said and determiner not in _POINTING:
+            phrase = find_phrase(token)
+            if phrase is not None and phrase.words > 1:
+                self._specific[token.word] = (phrase, token.sentence, determiner in _INDEFINITE)
+        return False
 
     def _add_pair(self, token: Node) -> None:
         """Keep "Ann and Per" in mind for a later "they"."""
@@ -261,7 +274,7 @@ class Antecedents:
         if not fitting and token.word in GENERIC_NOUNS and self._local is not None:
             # "This area", "this geographical feature": what the text is about.
             meant = self._local.phrase.label in GENERIC_NOUNS[token.word]
-            fitting = [self._local] if meant and token.dep in _SUBJECTS else []
+            fitting = [self._local] if meant and token.dep in SUBJECTS else []
         elif not fitting and not plural:
             # Nothing says what it is, but its type may: "Greece joined ... the country".
             fitting = [
@@ -274,114 +287,8 @@ class Antecedents:
                 return False
         if not fitting:
             return False
-        best = max(fitting, key=lambda a: (self._weigh(a, token), a.phrase.first))
+        # The one named last; what the text is about only where two are equally near.
+        best = max(fitting, key=lambda a: (a.sentence, self._weigh(a, token), a.phrase.first))
         self._resolved[token.i] = replace(best.phrase, resolved=True)
         self._touch(best, token)
         return True
-
-
-def _describe(token: Node, phrase: Phrase) -> Antecedent:
-    """Return the entity that a first mention introduces."""
-    kinds = _list_kinds(token)
-    words = {w.lower().strip(".") for w in phrase.text.split()}
-    genders = {g for w in sorted(kinds | words) if (g := find_gender(w)) is not None}
-    own = token.word
-    person: bool | None
-    if any(is_person_noun(k) for k in kinds) or (token.pos == "NOUN" and is_person_noun(own)):
-        person = True
-    elif token.pos == "NOUN" or phrase.label in _NOT_PERSON or kinds:
-        person = False
-    else:
-        person = True if phrase.label == "PERSON" else None
-    # "Harlow Bridge" is a bridge; "Aster Pictures", a company, is no picture.
-    for word in (own, phrase.text.split()[0].lower()) if phrase.is_named else ():
-        label = LABEL_BY_NOUN.get(word, "WORK_OF_ART")
-        if label != "WORK_OF_ART" or (word == own and phrase.label in {"WORK_OF_ART", "MISC"}):
-            kinds.add(word)
-    if not phrase.is_named:
-        kinds.add(own)
-    group = phrase.label in {"ORG", "NORP"} or not kinds.isdisjoint(_GROUP_NOUNS)
-    plural = True if token.tag in {"NNS", "NNPS"} else None if group else False
-    gender = genders.pop() if len(genders) == 1 and person is not False else None
-    return Antecedent(phrase, person, gender, plural, kinds, 0.0, token.sentence, token.dep, -1)
-
-
-def _list_kinds(token: Node) -> set[str]:
-    """Return the nouns that the clause or an apposition calls the mention."""
-    nouns: list[Node] = []
-    if token.dep == "nsubj" and token.head.lemma == "be":
-        nouns += [c for c in token.head.children if c.dep == "attr" and c.pos == "NOUN"]
-    nouns += [c for c in token.children if c.dep == "appos" and c.pos == "NOUN"]
-    if token.dep == "appos" and token.head.pos == "NOUN" and token.pos == "PROPN":
-        nouns.append(token.head)
-    if token.i > token.left_edge.i and token.pos == "PROPN":
-        before = find_title_noun(token)
-        nouns += [before] if before is not None else []
-    kinds = {k.word for n in nouns for k in list_conjuncts(n) if k.pos == "NOUN"}
-    for noun in nouns:
-        if noun.word == "one":
-            kinds |= {g.lemma for c in noun.children if c.word == "of" for g in c.children}
-    return kinds - {"one", "part"}
-
-
-def find_title_noun(name: Node) -> Node | None:
-    """Return the common noun right before a name's words: "river" in "the river Tor"."""
-    start = name
-    for child in name.children:
-        if child.dep in {"compound", "nmod"} and child.i < start.i:
-            start = child
-    at = start.tree[start.i - 1] if start.i > 0 else start
-    if start.pos == "NOUN" and start is not name and start.text.islower():
-        return start
-    near = at.head is name or name.head is at
-    return at if at.pos == "NOUN" and at.text.islower() and near else None
-
-
-def _ends_name(number: Node) -> bool:
-    """Return whether a number belongs to a name, as in "Shanghai 13"."""
-    return any(c.dep == "compound" and c.pos == "PROPN" for c in number.children)
-
-
-def _is_bare_definite(token: Node) -> bool:
-    """Return whether the noun stands with "the" or "this" and nothing that narrows it down."""
-    if token.tag not in {"NN", "NNP"} or token.dep in {"attr", "appos", "oprd", "conj", "ROOT"}:
-        return False
-    generic = token.word in GENERIC_NOUNS
-    determined = False
-    for child in token.children:
-        if child.dep == "det":
-            determined = child.word in {"the", "this"} and (child.word == "this" or not generic)
-        elif (
-            child.i < token.i and not (generic and child.dep == "amod")
-        ) or child.dep in _NARROWING:
-            return False
-    return determined
-
-
-def _find_clause(token: Node) -> int:
-    """Return the verb of the token's clause, the first one where several are coordinated."""
-    at = token
-    for _ in range(12):
-        if at.head is at or (at.pos in {"VERB", "AUX"} and at.dep not in {"conj", "xcomp"}):
-            break
-        at = at.head
-    return at.i
-
-
-def _is_expletive(token: Node) -> bool:
-    """Return whether "it" stands for a clause: "it is said that", "it is easy to"."""
-    if token.word != "it" or token.dep not in _SUBJECTS:
-        return False
-    deps = {c.dep for c in token.head.children}
-    if "ccomp" in deps and (token.dep == "nsubjpass" or token.head.lemma in {"seem", "appear"}):
-        return True
-    return token.head.lemma == "be" and "acomp" in deps and bool(deps & {"ccomp", "xcomp"})
-
-
-def _agrees(one: Antecedent, word: str) -> bool:
-    if word in _PERSON:
-        gender = _GENDER[word]
-        return one.person is not False and one.plural is not True and one.gender in {gender, None}
-    if word in _THING:
-        return one.person is not True and one.plural is not True
-    return one.plural is not False

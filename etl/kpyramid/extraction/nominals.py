@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import pairwise
 
 from kpyramid.extraction.candidates import Candidate, Findings, word_noun
@@ -14,6 +15,8 @@ from kpyramid.extraction.phrases import (
     PLACES,
     Phrase,
     build_phrase,
+    find_entity,
+    find_kind,
     find_office_end,
     find_phrase,
     find_title_end,
@@ -23,6 +26,9 @@ from kpyramid.extraction.tree import Node
 from kpyramid.extraction.verbs import find_subjects
 
 # Nouns that say how one person is related to another and little by themselves.
+_QUANTITIES = frozenset(
+    "several many some other various numerous certain different few most all two three".split()
+)
 _RELATIVES = frozenset(
     (
         "wife husband spouse son daughter child brother sister father mother parent uncle aunt "
@@ -39,6 +45,8 @@ def find_nominal_facts(findings: Findings) -> None:
             continue
         if token.dep == "appos":
             _add_apposition(token.head, token, findings)
+        if token.tag == "NNS":
+            _add_examples(token, findings)
         if token.pos == "PROPN":
             _add_title(token, findings)
             _add_containers(token, findings)
@@ -102,7 +110,7 @@ def _add_kind(name: Node, kind: Node, first: Node, findings: Findings) -> None:
             related = related or prep == "of"
     # "his wife, Ann Lee" makes her a wife of somebody, which is said already.
     if kind.pos == "NOUN" and not direction and not (related and kind.word in _RELATIVES):
-        _add(findings, head, "is a", find_phrase(kind))
+        _add(findings, head, "is a", find_kind(kind))
 
 
 def _find_who(place: Node, findings: Findings) -> Phrase | None:
@@ -220,6 +228,26 @@ def _add_containers(place: Node, findings: Findings) -> None:
         _add(findings, inner, "is located in", outer)
 
 
+def _add_examples(kind: Node, findings: Findings) -> None:
+    """Add "Norway is a country" for "countries such as Norway" (Hearst, COLING 1992)."""
+    for prep in kind.children:
+        such = prep.word == "as" and any(c.word == "such" for c in prep.children)
+        if not (such or (prep.word == "including" and prep.dep == "prep")):
+            continue
+        phrase = find_kind(kind)
+        counted = any(c.dep == "nummod" for c in kind.children)
+        if phrase is None or kind.i != phrase.last or counted:
+            continue
+        words = [w for w in phrase.text.split()[:-1] if w.lower() not in _QUANTITIES]
+        text = " ".join([*words, kind.lemma.lower()])
+        tail = replace(phrase, text=text, literal=False)
+        for root in (c for c in prep.children if c.dep == "pobj"):
+            if not such and root.pos != "PROPN":
+                continue  # "including" may go on to a part: "films including two sequels"
+            for example in findings.read_arguments(root):
+                _add(findings, example, "is a", tail)
+
+
 def _add_location(name: Node, findings: Findings) -> None:
     """Add "X is located in Y" for the organisation, building or place of "X in Y"."""
     if name.entity not in {"ORG", "FAC", "GPE", "LOC"} or name.dep == "compound":
@@ -229,6 +257,19 @@ def _add_location(name: Node, findings: Findings) -> None:
     for phrase, prep, _at in list_noun_preps(name, findings):
         if prep in {"in", "at", "near"} and phrase.label in PLACES:
             _add(findings, find_phrase(name), f"is located {prep}", phrase)
+        elif (
+            prep == "of"
+            and name.entity == "ORG" == phrase.label
+            and find_kind_label(name.word) != "PERSON"
+            and find_entity(findings.tree, name.i) != find_entity(findings.tree, phrase.root)
+            and findings.tree[phrase.first - 1].word == "the"
+        ):
+            # Two organisations, since one would be one name: "the Mystics of the League".
+            start = name.left_edge.i
+            while findings.tree[start].tag in {"DT", "PRP$"}:
+                start += 1
+            head = build_phrase(findings.tree, start, name.i, name.i)
+            _add(findings, head, "belongs to", phrase)
 
 
 def _add_life_events(name: Node, findings: Findings) -> None:

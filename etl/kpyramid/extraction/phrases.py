@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from kpyramid.extraction.kinds import find_kind_label
@@ -23,6 +23,13 @@ _CUT = frozenset(
 )
 _STRIP_TAGS = frozenset({"DT", "PDT", "PRP$", "WDT", "WP$", "WP", "CC", "IN", "RB", "HYPH", "POS"})
 _QUOTES = frozenset("\"'“”\u2018\u2019«»`") | {"``", "''"}
+# What follows these says when, why or for example, and completes no noun.
+_CIRCUMSTANCES = frozenset(
+    (
+        "by as like including such during since until after before because due despite according "
+        "except besides"
+    ).split()
+)
 _KEPT_PUNCT = _QUOTES | frozenset("-\u2013\u2014/&.!?:°#+@")
 
 
@@ -74,8 +81,8 @@ def build_phrase(tree: Tree, first: int, last: int, root: int) -> Phrase | None:
     if first > last:
         return None
     start, end = tree[first].idx, tree[last].idx + len(tree[last].text)
-    text = tree.text[start:end]
-    if not any(c.isalnum() for c in text) or "\n" in text:
+    text = " ".join(tree.text[start:end].split())
+    if not any(c.isalnum() for c in text):
         return None
     root = root if first <= root <= last else last
     label = find_label(tree, root)
@@ -108,39 +115,73 @@ def _is_stripped_start(token: Node, only: bool) -> bool:
 def find_phrase(root: Node, full: bool = False) -> Phrase | None:
     """Return the argument headed by `root`, at most `MAX_WORDS` words; None when none fits.
 
-    The core keeps premodifiers and the of-phrase; `full` keeps other prepositions as well
-    while the phrase stays within `FULL_WORDS`.
+    A name keeps its of-phrase. A common noun keeps what completes it ("belief in ghosts"), but no
+    time; `full` keeps every preposition. Both hold while the phrase stays within `FULL_WORDS`.
     """
     known = root.tree.phrases
-    key = 2 * root.i + full
+    key = 3 * root.i + full
     if key not in known:
-        known[key] = _cut_phrase(root, full)
+        keep = _keep_all if full else _keep_of if root.pos == "PROPN" else _keep_complement
+        known[key] = _cut_phrase(root, keep)
     return known[key]
 
 
-def _cut_phrase(root: Node, full: bool) -> Phrase | None:
-    tree = root.tree
-    if full:
-        phrase = _cut_run(tree, root, keep_preps=None)
+def find_kind(noun: Node) -> Phrase | None:
+    """Return the kind that a noun names: with its of-phrase, without place and circumstance."""
+    known = noun.tree.phrases
+    key = 3 * noun.i + 2
+    if key not in known:
+        known[key] = _cut_phrase(noun, _keep_of)
+    return known[key]
+
+
+def _keep_all(prep: Node) -> bool:
+    return True
+
+
+def _keep_of(prep: Node) -> bool:
+    return prep.word == "of"
+
+
+def _keep_complement(prep: Node) -> bool:
+    return prep.word == "of" or (
+        prep.word not in _CIRCUMSTANCES
+        and not any(c.entity in {"DATE", "TIME"} for c in prep.children)
+    )
+
+
+def _cut_phrase(root: Node, keep: Callable[[Node], bool]) -> Phrase | None:
+    """Return the longest cut that fits: with what `keep` lets stand, with "of" alone, without."""
+    if keep is not _keep_of:
+        phrase = _cut_run(root, keep)
         if phrase is not None and phrase.words <= FULL_WORDS:
             return phrase
-    phrase = _cut_run(tree, root, keep_preps=frozenset({"of"}))
+    phrase = _cut_run(root, _keep_of)
     limit = FULL_WORDS if root.pos == "PROPN" else MAX_WORDS
     if phrase is not None and phrase.words > limit:
-        phrase = _cut_run(tree, root, keep_preps=frozenset())
+        phrase = _cut_run(root, _keep_of, inner_lists=False)
+    if phrase is not None and phrase.words > limit:
+        phrase = _cut_run(root, lambda prep: False, inner_lists=False)
     return phrase if phrase is not None and phrase.words <= MAX_WORDS else None
 
 
-def _cut_run(tree: Tree, root: Node, keep_preps: frozenset[str] | None) -> Phrase | None:
+def _cut_run(root: Node, keep: Callable[[Node], bool], inner_lists: bool = True) -> Phrase | None:
+    """Return the unbroken words around `root`; a list below it stays whole with `inner_lists`."""
+    tree = root.tree
     kept, stack = {root.i}, [root]
     while stack:
-        for child in stack.pop().children:
-            shared = child.entity and _shares_entity(child, root)
-            if child.dep in _CUT and not shared and not _is_pair(child):
-                continue
-            if child.dep == "punct" and child.text not in _KEPT_PUNCT:
-                continue
-            if child.dep == "prep" and keep_preps is not None and child.word not in keep_preps:
+        node = stack.pop()
+        inner = inner_lists and node is not root and _heads_list(node)
+        for child in node.children:
+            if child.dep in _CUT:
+                listed = inner and child.dep in {"conj", "cc"}
+                if not listed and not _shares_entity(child, root) and not _is_pair(child):
+                    continue
+            elif child.dep == "punct":
+                comma = inner and child.text == ","
+                if child.text not in _KEPT_PUNCT and not comma:
+                    continue
+            elif child.dep == "prep" and not keep(child):
                 continue
             kept.add(child.i)
             stack.append(child)
@@ -152,8 +193,12 @@ def _cut_run(tree: Tree, root: Node, keep_preps: frozenset[str] | None) -> Phras
     bounds = find_entity(tree, root.i)
     if bounds is not None and _is_one_name(tree, *bounds):
         first, last = min(first, bounds[0]), max(last, bounds[1])
-    name_start = _find_name_start(tree, first, last, root)
-    return build_phrase(tree, name_start, last, root.i)
+    return build_phrase(tree, _find_name_start(tree, first, last, root), last, root.i)
+
+
+def _heads_list(node: Node) -> bool:
+    """Return whether something is coordinated with the node that is no larger place."""
+    return any(c.dep == "conj" and not _is_container(c) for c in node.children)
 
 
 def _is_pair(token: Node) -> bool:
@@ -162,6 +207,8 @@ def _is_pair(token: Node) -> bool:
 
 
 def _shares_entity(one: Node, other: Node) -> bool:
+    if not one.entity:
+        return False
     bounds = find_entity(one.tree, other.i)
     return bounds is not None and bounds[0] <= one.i <= bounds[1]
 
@@ -257,7 +304,11 @@ def find_close_name(noun: Node) -> Node | None:
     one_of = noun.word == "one" and any(c.word == "of" for c in noun.children)
     if noun.pos != "NOUN" and not one_of:
         return None
-    for child in noun.children:
+    children = noun.children
+    if one_of:  # "one of the leads, Ann Lee": the parser hangs her on the leads
+        children = [g for c in children if c.word == "of" for d in c.children for g in d.children]
+        children = [*noun.children, *children]
+    for child in children:
         if child.dep == "appos" and child.pos == "PROPN":
             edge = child.left_edge.i
             if noun.tree[edge - 1].text == "," and (edge == noun.i + 2 or one_of):

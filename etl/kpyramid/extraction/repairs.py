@@ -235,6 +235,12 @@ def _list_kinds(tree: Tree) -> Iterator[tuple[Node, Node]]:
             elif node.head.pos == "NOUN" and node.pos == "PROPN" and node.i - node.head.i < 4:
                 yield node, node.head
         elif (
+            node.entity == "PERSON"
+            and node.word in LABEL_BY_NOUN
+            and any(c.word == "the" for c in node.children)
+        ):
+            yield node, node  # "the Harlow Mill"
+        elif (
             node.dep == "pobj"
             and node.pos == "PROPN"
             and node.head.word == "of"
