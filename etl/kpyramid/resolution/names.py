@@ -14,6 +14,9 @@ _POSSESSIVE = re.compile(r"\s?['’][sS]?$")
 _INNER_POSSESSIVE = re.compile(r"\s?['’][sS](?=\s)|(?<=[sS])['’](?=\s)")
 _WEBSITE = re.compile(r"\s?\.(?=(?:com|org|net)\b)", re.IGNORECASE)
 _IN_BRACKETS = re.compile(r"\s*\(([^()]{2,10})\)$")
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}\b)")
+_BETWEEN_NUMBERS = re.compile(r"(?<=\d) (?=\d)")
+_INITIALS = re.compile(r"[^\W\d_](?:\.[^\W\d_])+")
 _NOT_LETTERS = re.compile(r"[^a-z0-9]+")
 _ROMAN = re.compile(r"(?=[ivx])x{0,3}(?:ix|iv|v?i{0,3})$")
 _ARTICLES = frozenset({"the", "a", "an"})
@@ -130,6 +133,10 @@ OTHER_KINDS = frozenset(
 """Words that make another thing of the name before them: what is called after it."""
 
 
+_SMALL = PARTICLES | LINKS | ENDINGS
+"""Words that a proper name may write small."""
+
+
 @dataclass(frozen=True, slots=True)
 class Name:
     """One wording of a name.
@@ -155,25 +162,37 @@ class Name:
 @lru_cache(maxsize=200_000)
 def parse_name(surface: str) -> Name:
     """The parts of a name; a text without a letter or digit is its own key."""
-    text = unicodedata.normalize("NFKC", surface)
-    text = "".join(c for c in text if unicodedata.category(c) != "Cf").strip()
+    text = surface.strip() if surface.isascii() else _normalise_unicode(surface)
     text = _WEBSITE.sub(" ", _POSSESSIVE.sub("", text.replace("&", " and ")))
+    text = _THOUSANDS.sub("", text)
     raw = _split_words(_drop_own_acronym(text))
-    letters = [c for word in raw for c in word if c.isalpha()]
-    foreign = bool(letters) and not unicodedata.name(letters[0], "").startswith("LATIN")
+    together = "".join(raw)
+    foreign = not together.isascii() and _is_foreign(together)
     if raw and raw[-1].islower() and raw[-1] not in PLURALS and not foreign:
         raw[-1] = lemmatise(raw[-1])
     words = tuple(word for word in map(fold_word, raw) if word)
-    native = "".join(raw).casefold() if foreign else "".join(words)
+    native = together.casefold() if foreign else _join_words(words)
     return Name(
         key=native or " ".join(text.casefold().split()) or surface,
         words=words,
         bare=strip_words(words),
-        proper=bool(words) and all(_is_capital(word) for word in raw),
-        shouted=len(letters) > 1 and all(c.isupper() for c in letters),
+        proper=bool(words) and all(map(_is_capital, raw)),
+        shouted=len(together) > 1 and together.isupper(),
         foreign=foreign,
         after_comma=len(_WORD.findall(text.rpartition(",")[2])) if "," in text else 0,
     )
+
+
+def _normalise_unicode(text: str) -> str:
+    """Compatibility forms composed; marks of direction and joining gone."""
+    text = unicodedata.normalize("NFKC", text)
+    return "".join(c for c in text if unicodedata.category(c) != "Cf").strip()
+
+
+def _is_foreign(text: str) -> bool:
+    """Its first letter is not Latin."""
+    first = next((c for c in text if c.isalpha()), "a")
+    return not unicodedata.name(first, "").startswith("LATIN")
 
 
 def _split_words(text: str) -> list[str]:
@@ -181,7 +200,15 @@ def _split_words(text: str) -> list[str]:
     raw = _WORD.findall(_INNER_POSSESSIVE.sub(f" {_OWNED}", text))
     while len(raw) > 1 and raw[0].casefold() in _ARTICLES:
         raw = raw[1:]
+    if len(raw) > 1 and _INITIALS.fullmatch(raw[0]):
+        raw[:1] = raw[0].split(".")
     return raw
+
+
+def _join_words(words: tuple[str, ...]) -> str:
+    """One string without spaces, but for those that keep two numbers apart."""
+    joined = _BETWEEN_NUMBERS.sub("|", " ".join(words))
+    return joined.replace(" ", "")
 
 
 def _drop_own_acronym(text: str) -> str:
@@ -196,7 +223,9 @@ def _drop_own_acronym(text: str) -> str:
 
 def fold_word(word: str) -> str:
     """A word in small ASCII letters and digits, spelt out: case, marks and script are gone."""
-    folded = _NOT_LETTERS.sub("", anyascii(word).casefold())
+    folded = word.lower() if word.isascii() else anyascii(word).casefold()
+    if not folded.isalnum() and not any(c.isdigit() for c in folded):
+        folded = _NOT_LETTERS.sub("", folded)
     return ABBREVIATIONS.get(folded, folded)
 
 
@@ -224,4 +253,4 @@ def is_distinctive(word: str) -> bool:
 
 def _is_capital(word: str) -> bool:
     small = word.casefold()
-    return not word[0].islower() or small in PARTICLES or small in LINKS
+    return not word[0].islower() or small in _SMALL
