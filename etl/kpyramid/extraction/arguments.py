@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from kpyramid.extraction.frames import Frame, Part, list_prepositional
+from kpyramid.extraction.frames import Frame, Part
+from kpyramid.extraction.parts import list_prepositional
 from kpyramid.extraction.tree import Node, Tree
 from kpyramid.extraction.types import Argument
 from kpyramid.extraction.verbs import is_copula

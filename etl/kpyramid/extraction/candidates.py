@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from kpyramid.extraction.coreference import Antecedents
-from kpyramid.extraction.frames import Frame, find_noun_clause, read_frames
+from kpyramid.extraction.frames import Frame, find_noun_clause
 from kpyramid.extraction.phrases import (
     FULL_WORDS,
     Phrase,
@@ -14,6 +14,7 @@ from kpyramid.extraction.phrases import (
     find_phrase,
     list_conjuncts,
 )
+from kpyramid.extraction.reading import read_frames
 from kpyramid.extraction.tree import Node, Tree
 from kpyramid.extraction.types import Dropped, Span
 

@@ -11,9 +11,9 @@ from kpyramid.extraction.frames import (
     Part,
     find_infinitive_mark,
     list_merged,
-    list_prepositional,
 )
 from kpyramid.extraction.kinds import is_person_noun
+from kpyramid.extraction.parts import list_prepositional
 from kpyramid.extraction.phrases import (
     FULL_WORDS,
     Phrase,

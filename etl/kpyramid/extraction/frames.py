@@ -1,49 +1,20 @@
 """Clauses of a dependency parse: who does what to whom, how, when and where, as tokens.
 
-The one place where a clause is read. Propositions word it as it stands; the binary facts of the
+A clause is read once, by `reading`. Propositions word it as it stands; the binary facts of the
 graph are projections of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from kpyramid.extraction.tree import Node, Tree
-from kpyramid.extraction.verbs import is_predicate
+from kpyramid.extraction.tree import Node
 
 OBJECTS = frozenset({"dobj", "oprd", "attr"})
 RELATIVES = frozenset({"WDT", "WP", "WRB", "WP$"})
 TIMES = frozenset({"DATE", "TIME"})
-_VERBAL = frozenset({"VERB", "AUX"})
-_AUXILIARIES = ("aux", "auxpass")
-_SUBJECTS = ("nsubj", "nsubjpass", "csubj", "csubjpass")
-_MEANS = frozenset("use utilize utilise employ".split())
-"""Verbs whose subject, not object, does what the infinitive after the object says."""
-_PREPOSITIONS = frozenset({"prep", "agent", "dative"})
-_SHARING = frozenset({"conj", "xcomp", "advcl", "pcomp", "ccomp"})
-_MAX_HOPS = 12
+MAX_HOPS = 12
 """Steps up the tree before a search gives up, so that malformed parses end."""
-_PREPOSITION_NOUNS = frozenset("behalf front favor favour support charge terms addition".split())
-"""Nouns that belong to the prepositions around them: "on behalf of", "in front of"."""
-_CONNECTIVES = frozenset(
-    (
-        "for example,for instance,in addition,in conclusion,in fact,in contrast,by contrast,"
-        "in general,in particular,in short,in turn,in other words,of course,as a result,"
-        "on the other hand,on the contrary,above all,after all,at all,as well"
-    ).split(",")
-)
-"""Phrases that join sentences: they say nothing of the clause they stand in."""
-_CONSTRUCTIONS = {
-    "conj": "conjunct",
-    "relcl": "relative",
-    "acl": "infinitive",
-    "advcl": "adverbial",
-    "ccomp": "complement",
-    "csubj": "complement",
-    "xcomp": "infinitive",
-    "pcomp": "infinitive",
-}
 
 Kids = dict[str, list[Node]]
 
@@ -108,26 +79,6 @@ def group_kids(node: Node) -> Kids:
     return kids
 
 
-def read_frames(tree: Tree) -> dict[int, Frame]:
-    """The clauses of a tree by the token of their verb, in text order."""
-    verbs = [node for node in tree.nodes if is_predicate(node)]
-    known = {verb.i: group_kids(verb) for verb in verbs}
-    frames: dict[int, Frame] = {}
-    for verb in verbs:
-        subjects, way = _find_subjects(verb, known)
-        frame = Frame(verb, known[verb.i], _name_construction(verb), subjects, way)
-        frame.chain = _list_chain(verb, known)
-        if not frame.chain and (governor := _find_governor(verb, known)) is not None:
-            frame.chain, frame.noun = [governor], _find_object(verb, known[governor.i])
-            frame.subjects, way = _find_subjects(governor, known)
-            frame.way = "shared" if way == "own" else way
-        frame.lender = _find_lender(frame.top, known)
-        frame.clause = find_noun_clause(frame.top)
-        frame.parts = sorted(_list_parts(frame, known), key=lambda part: part.place)
-        frames[verb.i] = frame
-    return frames
-
-
 def list_merged(frames: dict[int, Frame]) -> set[int]:
     """The verbs that say nothing apart from the infinitive they govern."""
     return {
@@ -138,117 +89,21 @@ def list_merged(frames: dict[int, Frame]) -> set[int]:
     }
 
 
-def _name_construction(verb: Node) -> str:
-    if verb.tag in {"VBN", "VBG"} and verb.dep in {"advcl", "acl", "pcomp"}:
-        return "participle"
-    return _CONSTRUCTIONS.get(verb.dep, "main")
-
-
-def _list_own_subjects(kids: Kids) -> list[Node]:
-    return [node for dep in _SUBJECTS for node in kids.get(dep, ())]
-
-
-def _find_subjects(verb: Node, known: dict[int, Kids]) -> tuple[list[Node], str]:
-    way, at = "own", verb
-    for _ in range(_MAX_HOPS):
-        kids = known.get(at.i)
-        if kids is None:
+def count_clauses_above(verb: Node, frames: dict[int, Frame]) -> int:
+    """How many clauses the verb's is part of, within reach."""
+    depth, at = 0, verb
+    for _ in range(MAX_HOPS):
+        if at.head is at:
             break
-        own = _list_own_subjects(kids)
-        if own:
-            if at.dep == "relcl" and own[0].tag in RELATIVES and at.head.pos not in _VERBAL:
-                return [at.head], "antecedent"
-            if own[0].tag == "WP" and (focus := _find_focus(at, known)) is not None:
-                return [focus], "antecedent"
-            return own, way
-        if "expl" in kids and (there := kids.get("attr") or kids.get("dobj")):
-            return there[:1], "existential"
-        head = at.head
-        if head is at:
-            break
-        if at.dep == "relcl" or (at.dep == "acl" and at.tag in {"VBN", "VBG"}):
-            if head.pos not in _VERBAL:
-                return [head], "antecedent"
-        elif at.dep == "xcomp" and (controlled := known.get(head.i, {}).get("dobj")):
-            return controlled, "object_control"
-        elif at.dep not in _SHARING or not _is_subjectless(at):
-            break
-        if head.pos in {"ADP", "ADJ", "ADV", "SCONJ"}:
-            head = head.head  # "able to go", "by going"
-        at, way = head, "shared"
-    return [], "none"
-
-
-def _find_focus(clause: Node, known: dict[int, Kids]) -> Node | None:
-    """Anna in "it was Anna who won", where the parser takes the clause for a complement."""
-    kids = known.get(clause.head.i, {})
-    if clause.dep != "ccomp" or clause.head.lemma != "be" or "attr" not in kids:
-        return None
-    return kids["attr"][0] if kids["attr"][0].i < clause.i else None
-
-
-def _is_subjectless(verb: Node) -> bool:
-    """Whether the form goes without a subject: conjuncts do, and what is not finite."""
-    if verb.dep in {"advcl", "ccomp"}:
-        return verb.tag in {"VB", "VBG", "VBN"}
-    return True
-
-
-def _list_chain(verb: Node, known: dict[int, Kids]) -> list[Node]:
-    """The predicates above that say how the verb comes about: begin, want, be able."""
-    chain: list[Node] = []
-    at = verb
-    for _ in range(_MAX_HOPS):
-        head = at.head
-        if _list_own_subjects(known[at.i]):
-            break
-        if at.dep == "conj" and head.dep == "xcomp" and at.tag == head.tag and head.i in known:
-            at = head
-            continue
-        if at.dep != "xcomp" or head is at or at.tag == "VBD":
-            break
-        if head.dep == "acomp":
-            head = head.head
-        if head.i not in known or not OBJECTS.isdisjoint(known[head.i]):
-            break
-        chain.append(head)
-        at = head
-    return chain[::-1]
-
-
-def _find_governor(verb: Node, known: dict[int, Kids]) -> Node | None:
-    """The verb whose object an infinitive belongs to ("has a chance to win"), or that serves it.
-
-    Someone who is given a chance wins himself, so a verb with a receiver does not govern.
-    """
-    if verb.tag != "VB" or verb.dep not in {"acl", "advcl", "xcomp"}:
-        return None
-    kids = known[verb.i]
-    if _list_own_subjects(kids) or all(node.tag != "TO" for node in kids.get("aux", ())):
-        return None
-    head = verb.head
-    if verb.dep == "acl":
-        governor = head.head
-        fits = head.dep in {"dobj", "attr"} and "dative" not in known.get(
-            governor.i, {"dative": []}
-        )
-        return governor if fits else None
-    if head.i not in known or head.i > verb.i:
-        return None
-    return head if verb.dep == "advcl" or head.lemma in _MEANS else None
-
-
-def _find_object(verb: Node, kids: Kids) -> Node | None:
-    """The noun between a governing verb and its infinitive."""
-    if verb.dep == "acl":
-        return verb.head
-    return next(iter(kids.get("dobj", ())), None)
+        at = at.head
+        depth += at.i in frames
+    return depth
 
 
 def find_infinitive_mark(verb: Node) -> Node | None:
     """The "to" of an infinitive, which coordinated ones share."""
     at = verb
-    for _ in range(_MAX_HOPS):
+    for _ in range(MAX_HOPS):
         for child in at.children:
             if child.tag == "TO":
                 return child
@@ -258,142 +113,13 @@ def find_infinitive_mark(verb: Node) -> Node | None:
     return None
 
 
-def _find_lender(verb: Node, known: dict[int, Kids]) -> Node | None:
-    """The verb whose auxiliaries a coordinated verb shares ("was built and opened")."""
-    at = verb
-    for _ in range(_MAX_HOPS):
-        kids = known[at.i]
-        if any(dep in kids for dep in _AUXILIARIES):
-            return at if at is not verb else None
-        head = at.head
-        if at.dep != "conj" or head.tag != verb.tag or head.i not in known:
-            return None
-        if _list_own_subjects(kids):
-            return None
-        at = head
-    return None
-
-
 def find_noun_clause(verb: Node) -> Node | None:
     """The relative or participial clause that the verb belongs to."""
     at = verb
-    for _ in range(_MAX_HOPS):
+    for _ in range(MAX_HOPS):
         if at.dep in {"relcl", "acl"}:
             return at
         if at.dep not in {"conj", "xcomp", "ccomp"}:
             return None
         at = at.head
     return None
-
-
-def _list_parts(frame: Frame, known: dict[int, Kids]) -> Iterator[Part]:
-    for verb in (*frame.chain, frame.verb):
-        for dep, nodes in known[verb.i].items():
-            for node in nodes:
-                if node is frame.verb or node is frame.noun:
-                    continue
-                for part in _read_part(node, dep, verb, frame):
-                    yield _fill_relative(part, frame.clause)
-    gap = _find_gap(frame)
-    if gap is not None:
-        yield gap
-
-
-def _read_part(node: Node, dep: str, verb: Node, frame: Frame) -> Iterator[Part]:
-    if dep in OBJECTS:
-        if node not in frame.subjects:
-            yield Part("attribute" if dep == "attr" else "object", node)
-        else:  # "there is a house in the wood": the place may hang on the house
-            for child in node.children:
-                if child.dep == "prep" and child.word != "of":
-                    yield from list_prepositional(child)
-    elif dep in _PREPOSITIONS:
-        if _is_connective(node):
-            return
-        if node.pos == "ADP" or dep != "dative":
-            yield from list_prepositional(node)
-        else:
-            yield Part("receiver", node)
-    elif dep == "acomp":
-        if verb is frame.verb:
-            yield Part("quality", node)
-    elif dep == "npadvmod":
-        yield Part("time" if node.entity in TIMES else "manner", node)
-    elif dep == "ccomp":
-        if not _is_independent(node, verb):
-            yield Part("clause", node, tuple(c for c in node.children if c.dep == "mark"))
-    elif dep == "xcomp":
-        if verb is frame.verb:
-            yield Part("purpose", node)
-    elif dep == "advcl":
-        if any(c.dep == "mark" or c.tag in {"TO", "WRB"} for c in node.children):
-            yield Part("circumstance", node)
-    elif dep == "advmod":
-        preps = [c for c in node.children if c.dep == "prep"]
-        for prep in preps:
-            yield from list_prepositional(prep, (node,))
-        if not preps and node.tag not in RELATIVES:
-            yield Part("adverb", node)
-
-
-def _is_connective(prep: Node) -> bool:
-    first, last = prep.left_edge.i, prep.right_edge.i
-    if not 0 < last - first < 4:
-        return False
-    return " ".join(node.word for node in prep.tree.nodes[first : last + 1]) in _CONNECTIVES
-
-
-def _is_independent(clause: Node, verb: Node) -> bool:
-    """Whether what the parser calls a complement is a sentence of its own: "X left; Y stayed".
-
-    It then stands before a verb that has its object already, or before a semicolon.
-    """
-    if clause.i > verb.i:
-        return False
-    return any(
-        (c.dep in {"dobj", "attr", "acomp", "ccomp"} and c is not clause) or c.text in {";", ":"}
-        for c in (*verb.children, *clause.children)
-        if c.head is verb or c.dep == "punct"
-    )
-
-
-def list_prepositional(prep: Node, before: tuple[Node, ...] = ()) -> Iterator[Part]:
-    """The objects of a preposition and of those nested in it; `before` are words in front."""
-    stack = [(prep, (*before, *(c for c in prep.children if c.dep == "neg"), prep))]
-    while stack:
-        at, link = stack.pop()
-        for child in at.children:
-            if child.dep == "prep" and len(link) < 3:
-                # "out of" is one relation; "from A to B" holds two, whatever the parser nests.
-                stack.append((child, (*link, child) if child.i == at.i + 1 else (child,)))
-            elif child.word in _PREPOSITION_NOUNS and (of := _find_of(child)) is not None:
-                stack.append((of, (*link, child, of)))
-            elif child.dep in {"pobj", "pcomp"}:
-                yield Part("time" if child.entity in TIMES else "preposition", child, link)
-
-
-def _find_of(noun: Node) -> Node | None:
-    return next((c for c in noun.children if c.dep == "prep" and c.word == "of"), None)
-
-
-def _fill_relative(part: Part, clause: Node | None) -> Part:
-    """The part, with what a relative word stands for in its place."""
-    if part.root.tag in RELATIVES and clause is not None and clause.dep == "relcl":
-        return Part(part.role, clause.head, part.link, part.root)
-    return part
-
-
-def _find_gap(frame: Frame) -> Part | None:
-    """The noun that a relative clause leaves out: "the book (that) he wrote"."""
-    top, kids = frame.top, frame.kids
-    if top.dep != "relcl" or frame.way == "antecedent" or top.head in frame.subjects:
-        return None
-    if any(dep in kids for dep in ("dobj", "attr", "oprd", "ccomp", "xcomp", "acomp")):
-        return None
-    preps = kids.get("prep", [])
-    if any(c.tag in RELATIVES for at in (top, *preps) for c in at.children if c.dep != "dobj"):
-        return None
-    stranded = next((p for p in preps if not p.children), None)
-    if stranded is not None:
-        return Part("preposition", top.head, (stranded,), frame.verb)
-    return None if "nsubjpass" in kids else Part("object", top.head, (), frame.verb)

@@ -17,9 +17,10 @@ from kpyramid.extraction.arguments import (
     write_subject,
 )
 from kpyramid.extraction.confidence import Features, estimate_confidence
-from kpyramid.extraction.frames import Frame, list_merged, read_frames
+from kpyramid.extraction.frames import MAX_HOPS, Frame, count_clauses_above, list_merged
 from kpyramid.extraction.nominal_propositions import list_nominal_propositions
 from kpyramid.extraction.predicates import Predicate, read_predicate
+from kpyramid.extraction.reading import read_frames
 from kpyramid.extraction.tree import Node, Tree
 from kpyramid.extraction.types import Argument, Proposition, Span
 from kpyramid.extraction.verbs import REPORTING, is_copula
@@ -33,7 +34,6 @@ from kpyramid.extraction.wording import (
 
 _MAX_SPLITS = 12
 """Propositions of one clause at most, however many subjects and objects are coordinated."""
-_MAX_HOPS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ def _write_frame(frame: Frame, frames: dict[int, Frame]) -> Iterator[tuple[Propo
     last = wording.tokens[-1]
     span = Span(tree[wording.tokens[0]].idx, tree[last].end)
     first, end = tree.sentences[frame.verb.sentence]
-    depth = _count_clauses_above(frame, frames)
+    depth = count_clauses_above(frame.verb, frames)
     longest = max((each.text.count(" ") + 1 for each in wording.others), default=0)
     for (subject, agent), (target, goal) in islice(product(subjects, objects), _MAX_SPLITS):
         if agent is None or (target is not None and goal is None):
@@ -171,7 +171,7 @@ def _write_frame(frame: Frame, frames: dict[int, Frame]) -> Iterator[tuple[Propo
 def _find_attribution(frame: Frame, frames: dict[int, Frame]) -> str | None:
     """Who says it: "according to X ...", or the subject of the reporting verb above."""
     at = frame.verb
-    for _ in range(_MAX_HOPS):
+    for _ in range(MAX_HOPS):
         here = frames.get(at.i)
         source = (
             next((p.root for p in here.parts if p.link and p.link[0].word == "according"), None)
@@ -188,13 +188,3 @@ def _find_attribution(frame: Frame, frames: dict[int, Frame]) -> str | None:
             return None
         at = at.head
     return None
-
-
-def _count_clauses_above(frame: Frame, frames: dict[int, Frame]) -> int:
-    depth, at = 0, frame.verb
-    for _ in range(_MAX_HOPS):
-        if at.head is at:
-            break
-        at = at.head
-        depth += at.i in frames
-    return depth
