@@ -1,4 +1,4 @@
-"""Birth and death as a bracket after a name states them: "(born 4 May 1902 in Oslo)"."""
+"""Births, deaths and other names in a bracket after a name: "(born 4 May 1902 in Oslo)"."""
 
 from __future__ import annotations
 
@@ -31,13 +31,20 @@ _DIED = re.compile(r"\b(?:died|d\.)(?=\W)", re.IGNORECASE)
 _DASH = re.compile(r"\s+-{1,2}\s+|\s*[\u2013\u2014]\s*|(?<=\d)-(?=\d)")
 _MAX_TOKENS = 60
 
+_TITLE = r"[\"\u201c\u2018]?((?:the\s+)?(?=[^\W\d_a-z])[^,;:()\"\u201d]{2,60}?)[\"\u201d\u2019]?"
+_ALIAS = re.compile(
+    rf"(?:(?P<known>\b(?:known|called|spelled|nicknamed|titled|named|aka|a\.k\.a\.)(?:\s+as)?)"
+    rf"|(?P<born>\bn[ée]e)|(?P<language>(?:^|[;,])\s*[A-Z][a-z]+(?:an|ish|ese|ch|ic|se|h|k|i):))"
+    rf"\s*{_TITLE}\s*(?=[,;:()]|$)",
+)
+
 Event = tuple[str, Phrase]
 
 
 def list_life_events(name: Node, is_person: bool) -> Iterator[Event]:
-    """(relation, date or place) from the bracket that follows a name; none without a date in it.
+    """(relation, date, place or other name) from the bracket that follows a name.
 
-    Without the word "born" the bracket counts only after a person's name.
+    Without the word "born" its dates count only after a person's name.
     """
     tree, opening = name.tree, name.i + 1
     if opening >= len(tree) or tree[opening].text != "(":
@@ -48,6 +55,10 @@ def list_life_events(name: Node, is_person: bool) -> Iterator[Event]:
         return
     start = tree[opening].end
     inside = tree.text[start : tree[closing].idx]
+    for alias in _ALIAS.finditer(inside):
+        relation = "was born as" if alias["born"] else "is also known as"
+        first, last = alias.span(4)
+        yield relation, _cut(tree, opening, start + first, start + last, "MISC")
     if not any(c.isdigit() for c in inside):
         return
     at = 0

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from kpyramid.extraction.candidates import Candidate, Findings, word_noun
 from kpyramid.extraction.copulas import DIRECTIONS, list_noun_preps
-from kpyramid.extraction.kinds import find_kind_label
+from kpyramid.extraction.kinds import LABEL_BY_NOUN, find_kind_label
 from kpyramid.extraction.lifespans import list_life_events
 from kpyramid.extraction.phrases import (
     LITERALS,
@@ -29,6 +29,8 @@ from kpyramid.extraction.verbs import find_subjects
 _QUANTITIES = frozenset(
     "several many some other various numerous certain different few most all two three".split()
 )
+_SEATS = frozenset("capital metropolis district territory colony settlement".split())
+"""Nouns before "of" that name a part of the place, not the place: "the capital of Norway"."""
 _RELATIVES = frozenset(
     (
         "wife husband spouse son daughter child brother sister father mother parent uncle aunt "
@@ -52,6 +54,7 @@ def find_nominal_facts(findings: Findings) -> None:
             _add_containers(token, findings)
             _add_location(token, findings)
             _add_life_events(token, findings)
+            _add_named_kind(token, findings)
 
 
 def _add(findings: Findings, head: Phrase | None, relation: str, tail: Phrase | None) -> None:
@@ -248,6 +251,25 @@ def _add_examples(kind: Node, findings: Findings) -> None:
                 _add(findings, example, "is a", tail)
 
 
+def _add_named_kind(name: Node, findings: Findings) -> None:
+    """Add "Elk Horn is a town" for "the town of Elk Horn"."""
+    kind = name.head.head
+    if name.dep != "pobj" or name.head.word != "of" or kind.pos != "NOUN" or kind.tag != "NN":
+        return
+    definite = any(c.word == "the" for c in kind.children)
+    definite = definite and not any(c.entity == "ORDINAL" for c in kind.children)
+    if definite and LABEL_BY_NOUN.get(kind.word) == "GPE" and kind.word not in _SEATS:
+        start = name.head.i - 1
+        first = min([c.i for c in kind.children if c.dep in {"amod", "compound"}] or [kind.i])
+        if start == kind.i:
+            _add(
+                findings,
+                find_phrase(name),
+                "is a",
+                build_phrase(findings.tree, first, kind.i, kind.i),
+            )
+
+
 def _add_location(name: Node, findings: Findings) -> None:
     """Add "X is located in Y" for the organisation, building or place of "X in Y"."""
     if name.entity not in {"ORG", "FAC", "GPE", "LOC"} or name.dep == "compound":
@@ -255,13 +277,20 @@ def _add_location(name: Node, findings: Findings) -> None:
     if name.entity == "ORG" and name.dep == "pobj" and name.head.head.tag == "NNS":
         return  # "sites on the List in Kent": the sites are there
     for phrase, prep, _at in list_noun_preps(name, findings):
-        if prep in {"in", "at", "near"} and phrase.label in PLACES:
+        inside = prep == "of" and phrase.label in PLACES and name.entity in PLACES
+        inside = inside and name.word not in LABEL_BY_NOUN  # "the Borough of Camden" is Camden
+        apart = find_entity(findings.tree, name.i) != find_entity(findings.tree, phrase.root)
+        if inside and apart and find_entity(findings.tree, name.i) is not None:
+            # "the South Slave Region of the Northwest Territories"
+            head = build_phrase(findings.tree, name.left_edge.i, name.i, name.i)
+            _add(findings, head, "is located in", phrase)
+        elif prep in {"in", "at", "near"} and phrase.label in PLACES:
             _add(findings, find_phrase(name), f"is located {prep}", phrase)
         elif (
             prep == "of"
             and name.entity == "ORG" == phrase.label
             and find_kind_label(name.word) != "PERSON"
-            and find_entity(findings.tree, name.i) != find_entity(findings.tree, phrase.root)
+            and apart
             and findings.tree[phrase.first - 1].word == "the"
         ):
             # Two organisations, since one would be one name: "the Mystics of the League".

@@ -320,6 +320,18 @@ def find_close_name(noun: Node) -> Node | None:
     return None
 
 
+def _find_link_end(tree: Tree, first: int) -> int:
+    """Return the last token of the name that starts at `first`, before a comma at the latest."""
+    bounds = find_entity(tree, first)
+    last = first
+    while last + 1 < len(tree) and tree[last + 1].text != ",":
+        inside = bounds is not None and last < bounds[1]
+        if not inside and (tree[last + 1].pos != "PROPN" or bounds is not None):
+            break
+        last += 1
+    return last
+
+
 def list_containers(phrase: Phrase, tree: Tree) -> list[Phrase]:
     """Return the places named after `phrase`, innermost first ("Rome, Italy" gives Italy).
 
@@ -330,21 +342,19 @@ def list_containers(phrase: Phrase, tree: Tree) -> list[Phrase]:
     if not named or phrase.label in {"PERSON", *LITERALS}:
         return []
     found: list[Phrase] = []
+    known = 0  # the recogniser may miss a link, but not the last
     at = phrase.last + 1
     while at + 1 < len(tree) and tree[at].text == "," and tree[at + 1].pos == "PROPN":
-        bounds = find_entity(tree, at + 1)
-        if bounds is None or tree[at + 1].entity not in PLACES:
-            break
-        last = bounds[1]
-        for i in range(at + 1, bounds[1] + 1):
-            if tree[i].text == ",":
-                last = i - 1
-                break
+        last = _find_link_end(tree, at + 1)
         place = build_phrase(tree, at + 1, last, last)
-        if place is None:
+        if place is None or place.label in {"PERSON", *LITERALS}:
             break
         found.append(place)
+        known = len(found) if place.label in PLACES else known
         at = last + 1
+    if at < len(tree) and tree[at].pos == "NUM":
+        return []  # "Varna 1962, Tel Aviv 1964"
+    del found[known:]
     if at < len(tree) and tree[at].text == ",":
         at += 1
     if at + 1 < len(tree) and tree[at].pos == "CCONJ" and tree[at + 1].pos in {"PROPN", "DET"}:
