@@ -133,7 +133,7 @@ OTHER_KINDS = frozenset(
 """Words that make another thing of the name before them: what is called after it."""
 
 
-_SMALL = PARTICLES | LINKS | ENDINGS
+_SMALL = PARTICLES | LINKS | ENDINGS | TITLES
 """Words that a proper name may write small."""
 
 

@@ -57,12 +57,12 @@ def list_short_forms(name: Name) -> Iterator[tuple[str, How, tuple[str, ...]]]:
     if count > 2:
         yield f"{words[0]} {words[-1]}", "middle", words[1:-1]
         initials = tuple(word[0] for word in words[1:-1])
-        if initials != words[1:-1]:
-            yield " ".join((words[0], *initials, words[-1])), "initials", ()
-            yield " ".join((words[0][0], *initials, words[-1])), "initials", ()
+        for first in (words[0], words[0][0]):
+            if (first, *initials) != words[:-1]:
+                yield " ".join((first, *initials, words[-1])), "initials", ()
     if count > 1 and len(words[0]) > 1:
         yield f"{words[0][0]} {words[-1]}", "initials", words[1:-1]
-    for letters in sorted(spell_acronyms(words)):
+    for letters in sorted(spell_acronyms(words) | spell_acronyms(name.words)):
         yield _ACRONYM + letters, "acronym", ()
 
 
@@ -126,7 +126,7 @@ def may_differ_in_type(short_types: Set[str], full_types: Set[str], by: Shorteni
 
     The recogniser often takes a lone surname for a firm or a place.
     """
-    if full_types & TITLED:
+    if full_types & TITLED or (by.how == "front" and full_types & PLACES):
         return False
     if by.how == "front" and "PERSON" in full_types:
         return True

@@ -1,0 +1,102 @@
+"""Scores of clusters: against brute force, planted cases, and published figures where at hand."""
+
+import importlib.util
+import itertools
+import json
+import os
+import random
+from collections.abc import Hashable, Sequence
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from kpyramid.evaluation.canonicalisation import Score, score_clusters
+
+ROOT = Path(__file__).parent.parent
+DATA = Path(os.environ.get("KPYRAMID_BENCH", "/nowhere")) / "canon_base"
+
+
+def count_by_hand(left: Sequence[Hashable], right: Sequence[Hashable]) -> tuple[float, ...]:
+    """Macro, micro and pairwise precision straight from their definitions."""
+    clusters = [[i for i, label in enumerate(left) if label == name] for name in set(left)]
+    pure = sum(len({right[i] for i in cluster}) == 1 for cluster in clusters)
+    major = sum(
+        max(sum(right[i] == name for i in cluster) for name in set(right)) for cluster in clusters
+    )
+    pairs = [(i, j) for i, j in itertools.combinations(range(len(left)), 2) if left[i] == left[j]]
+    hits = sum(right[i] == right[j] for i, j in pairs)
+    return pure / len(clusters), major / len(left), hits / len(pairs) if pairs else 1.0
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_scores_agree_with_their_definitions_counted_by_hand(seed: int) -> None:
+    dice = random.Random(seed)
+    size = dice.randint(1, 14)
+    ours = [dice.randrange(5) for _ in range(size)]
+    gold = [dice.randrange(5) for _ in range(size)]
+
+    scores = score_clusters(ours, gold)
+
+    measures = (scores.macro, scores.micro, scores.pairwise)
+    assert tuple(m.precision for m in measures) == pytest.approx(count_by_hand(ours, gold))
+    assert tuple(m.recall for m in measures) == pytest.approx(count_by_hand(gold, ours))
+
+
+def test_equal_clusters_under_other_names_score_one() -> None:
+    scores = score_clusters(["a", "a", "b"], [7, 7, 1])
+
+    assert {scores.macro.f1, scores.micro.f1, scores.pairwise.f1} == {1.0}
+
+
+def test_one_cluster_of_all_is_impure_and_complete() -> None:
+    scores = score_clusters([0, 0, 0, 0], ["x", "x", "x", "y"])
+
+    assert scores.macro == Score(precision=0.0, recall=1.0)
+    assert scores.micro == Score(precision=0.75, recall=1.0)
+    assert scores.pairwise == Score(precision=0.5, recall=1.0)
+    assert scores.macro.f1 == 0.0
+
+
+@pytest.mark.parametrize(("ours", "gold"), [([], []), (["a"], []), (["a"], ["b", "c"])])
+def test_nothing_to_score_and_unequal_lengths_are_refused(ours: list[str], gold: list[str]) -> None:
+    with pytest.raises(ValueError, match=r"elements|argument"):
+        score_clusters(ours, gold)
+
+
+def load_benchmark() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("canon", ROOT / "benchmarks" / "canon.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="needs canon_base below $KPYRAMID_BENCH")
+def test_simple_rules_reproduce_the_known_figures() -> None:
+    triples = load_benchmark().read_triples(DATA, None)
+    gold = [triple.gold for triple in triples]
+
+    exact = score_clusters([t.normal_head for t in triples], gold)
+    last = score_clusters([t.head.split()[-1].casefold() for t in triples], gold)
+
+    assert (round(exact.macro.f1, 3), round(exact.micro.f1, 3)) == (0.583, 0.883)
+    assert (round(last.macro.f1, 3), round(last.micro.f1, 3)) == (0.773, 0.967)
+
+
+def test_the_benchmark_reads_any_folder_of_the_same_form(tmp_path: Path) -> None:
+    names = ["Anna Holm", "Anna Holm", "the Anna Holm", "Leon Batt"]
+    rows = [
+        {"triple": [name, "meet", f"Friend{n}"], "triple_norm": [name.lower(), "meet", "x"]}
+        | {"true_link": {"subject": name.removeprefix("the ")}}
+        for n, name in enumerate(names)
+    ]
+    text = "\n".join(json.dumps(row) for row in rows)
+    (tmp_path / "other_test.jsonl").write_text(text, "utf-8")
+
+    figures = load_benchmark().measure(tmp_path, None, True)
+
+    assert (figures["triples"], figures["gold_clusters"]) == (4, 2)
+    assert figures["macro_f1"] == figures["micro_f1"] == figures["pairwise_f1"] == 1.0
+    assert figures["exact_string"]["macro_recall"] == 0.5
