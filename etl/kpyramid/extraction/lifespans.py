@@ -47,13 +47,14 @@ def list_life_events(name: Node, is_person: bool) -> Iterator[Event]:
     Without the word "born" its dates count only after a person's name.
     """
     tree, opening = name.tree, name.i + 1
-    if opening >= len(tree) or tree[opening].text != "(":
+    # "(;" is one token, since it may be a smiling face.
+    if opening >= len(tree) or not tree[opening].text.startswith("("):
         return
     limit = min(opening + _MAX_TOKENS, len(tree))
-    closing = next((i for i in range(opening, limit) if tree[i].text == ")"), None)
+    closing = next((i for i in range(opening + 1, limit) if tree[i].text.endswith(")")), None)
     if closing is None:
         return
-    start = tree[opening].end
+    start = tree[opening].idx + 1
     inside = tree.text[start : tree[closing].idx]
     for alias in _ALIAS.finditer(inside):
         relation = "was born as" if alias["born"] else "is also known as"

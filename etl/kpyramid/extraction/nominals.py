@@ -13,6 +13,7 @@ from kpyramid.extraction.lifespans import list_life_events
 from kpyramid.extraction.phrases import (
     LITERALS,
     PLACES,
+    QUOTATION,
     Phrase,
     build_phrase,
     find_entity,
@@ -81,7 +82,10 @@ def _add_apposition(noun: Node, appositive: Node, findings: Findings) -> None:
     if findings.tree[appositive.left_edge.i - 1].text == ";":
         return  # another item of the sentence
     before = find_phrase(noun)
-    if before is None or appositive.left_edge.i - max(before.last, noun.i) > 2:
+    gap = (
+        findings.tree.nodes[max(before.last, noun.i) + 1 : appositive.left_edge.i] if before else ()
+    )
+    if before is None or sum(n.text not in QUOTATION for n in gap) > 1:
         bracket = _ends_bracket(findings.tree[appositive.left_edge.i - 1], noun.i)
         if not bracket:
             # Something stands between the two: the parser attached the name too far up.
@@ -302,7 +306,7 @@ def _add_location(name: Node, findings: Findings) -> None:
 
 
 def _add_life_events(name: Node, findings: Findings) -> None:
-    if name.i + 1 >= len(findings.tree) or findings.tree[name.i + 1].text != "(":
+    if name.i + 1 >= len(findings.tree) or findings.tree[name.i + 1].text[0] != "(":
         return
     head = find_phrase(name)
     for relation, phrase in list_life_events(name, name.entity in {"PERSON", ""}):

@@ -17,12 +17,13 @@ FULL_WORDS = 8
 PLACES = frozenset({"GPE", "LOC", "FAC"})
 LITERALS = frozenset({"DATE", "TIME", "CARDINAL", "QUANTITY", "MONEY", "PERCENT", "ORDINAL"})
 MEASURES = LITERALS - {"ORDINAL"}
+_NAMED_AFTER_COMMA = frozenset({"PERSON", "WORK_OF_ART"})
 _NUMBERS = frozenset({"CARDINAL", "DATE", "ORDINAL"})
 _CUT = frozenset(
     {"relcl", "acl", "appos", "conj", "cc", "parataxis", "advcl", "ccomp", "dep", "preconj", "neg"}
 )
 _STRIP_TAGS = frozenset({"DT", "PDT", "PRP$", "WDT", "WP$", "WP", "CC", "IN", "RB", "HYPH", "POS"})
-_QUOTES = frozenset("\"'“”\u2018\u2019«»`") | {"``", "''"}
+QUOTATION = frozenset("\"'“”\u2018\u2019«»`") | {"``", "''"}
 # What follows these says when, why or for example, and completes no noun.
 _CIRCUMSTANCES = frozenset(
     (
@@ -30,7 +31,7 @@ _CIRCUMSTANCES = frozenset(
         "except besides"
     ).split()
 )
-_KEPT_PUNCT = _QUOTES | frozenset("-\u2013\u2014/&.!?:°#+@")
+_KEPT_PUNCT = QUOTATION | frozenset("-\u2013\u2014/&.!?:°#+@")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +94,8 @@ def build_phrase(tree: Tree, first: int, last: int, root: int) -> Phrase | None:
 
 def _is_stripped_end(tree: Tree, first: int, last: int) -> bool:
     token = tree[last]
-    if token.text in _QUOTES and any(
-        tree[i].text in _QUOTES and tree[i].text != "'" for i in range(first, last)
+    if token.text in QUOTATION and any(
+        tree[i].text in QUOTATION and tree[i].text != "'" for i in range(first, last)
     ):
         return False  # it closes a title that opened inside: 'the term "polytechnic"'
     return token.tag == "POS" or not any(c.isalnum() for c in token.text)
@@ -308,15 +309,19 @@ def find_close_name(noun: Node) -> Node | None:
     if one_of:  # "one of the leads, Ann Lee": the parser hangs her on the leads
         children = [g for c in children if c.word == "of" for d in c.children for g in d.children]
         children = [*noun.children, *children]
+    nodes = noun.tree.nodes
     for child in children:
-        if child.dep == "appos" and child.pos == "PROPN":
-            edge = child.left_edge.i
-            if noun.tree[edge - 1].text == "," and (edge == noun.i + 2 or one_of):
-                # "The chairman, Ann Lee, said": whoever the noun means is named.
-                person = child.entity == "PERSON" and find_kind_label(noun.word) == "PERSON"
-                return child if person or one_of else None
-            if noun.i < edge and noun.tree[edge - 1].text != "," and edge - noun.i <= 2:
-                return child if noun.tree[edge - 1].text not in {"(", ":", "\u2013"} else None
+        if child.dep != "appos" or child.pos != "PROPN" or child.i < noun.i:
+            continue
+        gap = [n.text for n in nodes[noun.i + 1 : child.left_edge.i] if n.text not in QUOTATION]
+        if one_of and nodes[child.left_edge.i - 1].text == ",":
+            return child
+        if gap == [","]:
+            # "The chairman, Ann Lee, said", "its last album, Dawn": whatever is meant is named.
+            label = find_kind_label(noun.word)
+            return child if label == child.entity and label in _NAMED_AFTER_COMMA else None
+        if len(gap) <= 1:
+            return child if not gap or gap[0] not in {",", "(", ":", "\u2013"} else None
     return None
 
 
