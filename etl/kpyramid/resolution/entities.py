@@ -85,7 +85,7 @@ def _link_within_documents(corpus: Corpus, links: Links) -> None:
             clusters.pop(short, None)
             if not clusters:
                 continue
-            if len(clusters) == 1 and _is_typed(candidates, types, corpus):
+            if len(clusters) == 1 and _is_typed(entry, candidates, types, corpus):
                 links[short, document] = min(clusters)
             else:
                 chosen = _choose(entry.features_in[document], clusters, corpus)
@@ -93,9 +93,16 @@ def _link_within_documents(corpus: Corpus, links: Links) -> None:
                     links[short, document] = chosen
 
 
-def _is_typed(candidates: Iterable[Candidate], types: frozenset[str], corpus: Corpus) -> bool:
-    """The types agree wherever first letters are all that the names have in common."""
-    return all(c.by.how != "acronym" or types & corpus.entries[c.key].types for c in candidates)
+def _is_typed(
+    entry: Entry, candidates: Iterable[Candidate], types: frozenset[str], corpus: Corpus
+) -> bool:
+    """The types agree wherever two first letters are all that the names have in common."""
+    return all(
+        found.by.how != "acronym"
+        or types & corpus.entries[found.key].types
+        or (len(entry.name.key) > 2 and not (types and corpus.entries[found.key].types))
+        for found in candidates
+    )
 
 
 def _link_across_documents(corpus: Corpus, links: Links) -> None:
@@ -160,7 +167,7 @@ def _link_companions(corpus: Corpus, uses: Sequence[Use], embedder: Embedder, li
         } - {short}
         if not clusters:
             continue
-        if len(containing) == 1 and _is_dependent(entry, containing[0], corpus):
+        if len(clusters) == 1 and all(_is_dependent(entry, c, corpus) for c in containing):
             links.update(dict.fromkeys(((short, d) for d in documents), min(clusters)))
         else:
             rivals[short] = sorted(clusters)

@@ -4,6 +4,7 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import dropwhile
 
 from anyascii import anyascii
 
@@ -133,7 +134,7 @@ OTHER_KINDS = frozenset(
 """Words that make another thing of the name before them: what is called after it."""
 
 
-_SMALL = PARTICLES | LINKS | ENDINGS | TITLES
+_SMALL = PARTICLES | LINKS | ENDINGS
 """Words that a proper name may write small."""
 
 
@@ -176,7 +177,7 @@ def parse_name(surface: str) -> Name:
         key=native or " ".join(text.casefold().split()) or surface,
         words=words,
         bare=strip_words(words),
-        proper=bool(words) and all(map(_is_capital, raw)),
+        proper=bool(words) and all(map(_is_capital, dropwhile(_is_title, raw))),
         shouted=len(together) > 1 and together.isupper(),
         foreign=foreign,
         after_comma=len(_WORD.findall(text.rpartition(",")[2])) if "," in text else 0,
@@ -249,6 +250,10 @@ def is_distinctive(word: str) -> bool:
     """A number, a Roman numeral or an elder: what tells bearers of one name apart."""
     roman = len(word) > 1 and bool(_ROMAN.match(word))
     return roman or word in ELDER or any(c.isdigit() for c in word)
+
+
+def _is_title(word: str) -> bool:
+    return word.casefold() in TITLES
 
 
 def _is_capital(word: str) -> bool:

@@ -93,6 +93,8 @@ def is_possible(
     if not (short.proper and full.proper and agree):
         return False
     if by.how == "order":
+        if _drop_links(short.bare) == _drop_links(full.bare):
+            return agree and len(_drop_links(full.bare)) > 1
         return "PERSON" not in full_types and ("of" in short.bare) != ("of" in full.bare)
     if by.how == "frame":
         return short.words == short.bare or full.words == full.bare or len(short.bare) > 1
@@ -168,7 +170,11 @@ def _may_drop_the_end(
 
 
 def _spell_sorted(words: tuple[str, ...]) -> str:
-    return _ORDER + " ".join(sorted(word for word in words if word not in LINKS))
+    return _ORDER + " ".join(sorted(_drop_links(words)))
+
+
+def _drop_links(words: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(word for word in words if word not in LINKS)
 
 
 def _spell_key(name: Name) -> str:
