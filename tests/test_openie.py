@@ -66,6 +66,58 @@ def find_fact(extraction: Extraction, relation: str, tail: str) -> Fact:
         ("Anna Holm began to study Latin.", ("Anna Holm", "began to study", "Latin")),
         ("Greencreek's elevation is 3189 feet.", ("Greencreek", "has elevation", "3189 feet")),
         (
+            "Marie Lund (4 May 1902, Oslo – 3 June 1980, Bergen) was a chemist.",
+            ("Marie Lund", "died in", "Bergen"),
+        ),
+        (
+            "Marie Lund (4 May 1902, Oslo – 3 June 1980, Bergen) was a chemist.",
+            ("Marie Lund", "was born on", "4 May 1902"),
+        ),
+        (
+            "Vell Castle (German: Burg Vell) is a castle.",
+            ("Vell Castle", "is also known as", "Burg Vell"),
+        ),
+        (
+            "The World Trade Union (WTU) is a union.",
+            ("World Trade Union", "is abbreviated as", "WTU"),
+        ),
+        (
+            "They exported fish to countries such as Norway and Sweden.",
+            ("Norway", "is a", "country"),
+        ),
+        ("She lives in the village of Elk Horn.", ("Elk Horn", "is a", "village")),
+        ("He was born in Elk Horn, Iowa.", ("Elk Horn", "is located in", "Iowa")),
+        (
+            "Senator Sam Foley opened the bridge.",
+            ("Sam Foley", "has title", "Senator"),
+        ),
+        (
+            "Walter de Lacy, Lord of Meath, sold the mill.",
+            ("Walter de Lacy", "is Lord of", "Meath"),
+        ),
+        (
+            "The chairman, Anna Holm, opened the bridge.",
+            ("Anna Holm", "opened", "bridge"),
+        ),
+        (
+            '"Never Say Never" is a song by Clara Boone.',
+            ("Never Say Never", "is song by", "Clara Boone"),
+        ),
+        ("Meet Me Again is an album by Clara Boone.", ("Meet Me Again", "is a", "album")),
+        (
+            "Vell House is a hotel in Salem, Ohio that was built in 1901.",
+            ("Vell House", "was built in", "1901"),
+        ),
+        (
+            "One of the first video games was Star Ace.",
+            ("Star Ace", "was one of", "first video games"),
+        ),
+        (
+            "The belief in ghosts was shaped by films.",
+            ("belief in ghosts", "was shaped by", "films"),
+        ),
+        ("The highest point is Mount Vell.", ("highest point", "is identified as", "Mount Vell")),
+        (
             "The river Tor is a tributary of the Elbe in Saxony, Germany.",
             ("Saxony", "is located in", "Germany"),
         ),

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from kpyramid.extraction.kinds import (
     GENERIC_NOUNS,
+    LABEL_BY_NOUN,
     LABEL_NOUNS,
     is_person_noun,
     list_alike,
@@ -264,12 +265,13 @@ class Antecedents:
 
     def _read_definite(self, token: Node) -> bool:
         """Resolve "the town" to the one that was called a town; return whether it was."""
-        alike = list_alike(token.word)
         plural = token.tag == "NNS"
+        # "the falls" are a waterfall; "the bridges" are no bridge
+        alike = list_alike(token.word) if not plural or token.word in LABEL_BY_NOUN else frozenset()
         fitting = [
             a
             for a in self._active
-            if not plural and a.phrase.is_named and not a.plural and a.kinds & alike
+            if a.phrase.is_named and a.kinds & alike and (not a.plural or plural)
         ]
         if not fitting and token.word in GENERIC_NOUNS and self._local is not None:
             # "This area", "this geographical feature": what the text is about.

@@ -154,10 +154,9 @@ def _ends_bracket(node: Node, after: int) -> bool:
 def _add_alias(name: Node, other: Node, findings: Findings) -> bool:
     """Add the acronym of "World Trade Union (WTU)"; return whether it was one."""
     tree = findings.tree
-    edge = other.left_edge.i
-    if edge == 0 or tree[edge - 1].text != "(" or other.i + 1 >= len(tree):
+    if tree[other.i - 1].text != "(" or other.i + 1 >= len(tree):
         return False
-    if tree[other.i + 1].text != ")" or edge != other.i or not other.text.isupper():
+    if tree[other.i + 1].text != ")" or not other.text.isupper():
         return False
     head, tail = find_phrase(name), build_phrase(tree, other.i, other.i, other.i)
     if head is None or not _abbreviates(other.text, head.text):

@@ -27,6 +27,7 @@ _GROUP_NOUNS = LABEL_NOUNS["ORG"] | frozenset(
     "family couple crew staff cast police public majority army population people".split()
 )
 SUBJECTS = frozenset({"nsubj", "nsubjpass"})
+_NAMING = frozenset({"attr", "appos", "oprd", "conj", "ROOT"})
 _NARROWING = frozenset({"prep", "relcl", "acl", "appos", "conj", "cc", "npadvmod"})
 
 
@@ -116,7 +117,13 @@ def ends_name(number: Node) -> bool:
 
 def is_bare_definite(token: Node) -> bool:
     """Return whether the noun stands with "the" or "this" and nothing that narrows it down."""
-    if token.tag not in {"NN", "NNP"} or token.dep in {"attr", "appos", "oprd", "conj", "ROOT"}:
+    if token.tag not in {"NN", "NNP", "NNS"} or token.dep in {
+        "attr",
+        "appos",
+        "oprd",
+        "conj",
+        "ROOT",
+    }:
         return False
     generic = token.word in GENERIC_NOUNS
     determined = False

@@ -56,6 +56,8 @@ def repair_tree(tree: Tree) -> None:
             join_byname(node)
         elif node.dep in {"relcl", "acl"}:
             _lift_modifier(node)
+        elif node.dep == "ccomp" and node.head.lemma == "be":
+            _seat_relative(node)
     _retype_names(tree)
 
 
@@ -116,6 +118,18 @@ def _lift_modifier(verb: Node) -> None:
         if at.pos == "NOUN" and at.dep != "compound":
             move(verb, at)
             return
+
+
+def _seat_relative(verb: Node) -> None:
+    """Hang "that was built in 1901" on the hotel in "X is a hotel in Salem that was built"."""
+    copula = verb.head
+    noun = next((c for c in copula.children if c.dep == "attr" and c.pos == "NOUN"), None)
+    that = next((c for c in verb.children if c.word == "that" and c.dep in SUBJECTS), None)
+    if noun is not None and that is not None and noun.i < that.i == verb.left_edge.i:
+        that.pos, that.tag = "PRON", "WDT"
+        verb.dep = "relcl"
+        move(verb, noun)
+        noun.right_edge = max(noun.right_edge, verb.right_edge, key=lambda n: n.i)
 
 
 def _follows(verb: Node, name: Node) -> bool:
