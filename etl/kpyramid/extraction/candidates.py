@@ -79,17 +79,17 @@ class Findings:
         phrase = self.antecedents.resolve_definite(token) or find_phrase(token, full)
         if phrase is not None and not phrase.resolved:
             phrase = self._name_owner(token, phrase)
-            if phrase is None:
-                self.drop("unresolved_pronoun", token.left_edge.i, token.i)
-                return None
         if phrase is None:
             too_long = build_phrase(self.tree, token.left_edge.i, token.right_edge.i, token.i)
             reason = "argument_too_long" if too_long is not None else "no_words"
             self.drop(reason, token.i, token.i)
         return phrase
 
-    def _name_owner(self, noun: Node, phrase: Phrase) -> Phrase | None:
-        """Return "X's municipalities" for "its municipalities"; such words are not literal."""
+    def _name_owner(self, noun: Node, phrase: Phrase) -> Phrase:
+        """Return "X's municipalities" for "its municipalities"; such words are not literal.
+
+        An unsure owner is left out: the municipalities are still some.
+        """
         pronoun = next((c for c in noun.children if c.tag in {"PRP$", "WP$"}), None)
         if pronoun is None or pronoun.i >= phrase.first:
             return phrase
@@ -98,9 +98,7 @@ class Findings:
             owner = find_phrase(clause.head) if clause is not None else None
         else:
             owner = self.antecedents.resolve_pronoun(pronoun)
-        if owner is None:
-            return None
-        if owner.words + phrase.words > FULL_WORDS:
+        if owner is None or owner.words + phrase.words > FULL_WORDS:
             return phrase
         mark = "'" if owner.text.endswith("s") else "'s"
         text = f"{owner.text}{mark} {phrase.text}"
@@ -125,7 +123,8 @@ def word_noun(noun: Node, ordinals: bool = True) -> tuple[str, list[int]]:
         kind = child.dep == "compound" or (
             child.dep == "amod" and child.word in {"younger", "older", "elder", "current"}
         )
-        if (kind and child.pos != "PROPN") or (ordinals and superlative):
+        counted = any(c.dep == "nummod" for c in child.children)  # "1001-room hotel"
+        if (kind and child.pos != "PROPN" and not counted) or (ordinals and superlative):
             tokens.append(child)
     if noun.pos == "PROPN":
         tokens += [c for c in noun.children if c.dep == "compound" and c.i < noun.i]

@@ -30,6 +30,7 @@ Tail = tuple[Phrase, str, list[int], bool]
 """Phrase, words after the verb, their tokens, negated."""
 
 _WITHIN = frozenset({"at", "near", "on"})
+_SOLE = frozenset({"first", "last", "only"})
 _LOCATIVE = frozenset({"in", *_WITHIN})
 _CHAINED = frozenset({"in", "to", "from", *_WITHIN})
 """Prepositions whose object also lies in what contains it: "in Rome, Italy"."""
@@ -47,7 +48,13 @@ def find_clause_facts(findings: Findings) -> None:
 
 def _is_purpose(frame: Frame) -> bool:
     """Whether the clause says what something is for, not that it came about: "to win time"."""
-    return frame.verb.tag == "VB" and frame.verb.dep == "advcl" and not frame.chain
+    verb = frame.verb
+    if verb.tag != "VB" or frame.chain:
+        return False
+    if verb.dep == "relcl" and find_infinitive_mark(verb) is not None:
+        # "the first country to sign" did sign; "a country to visit" may have no visitor.
+        return not any(c.entity == "ORDINAL" or c.word in _SOLE for c in verb.head.children)
+    return verb.dep == "advcl"
 
 
 def _project_frame(frame: Frame, findings: Findings) -> None:
@@ -161,18 +168,19 @@ def _is_expletive(subject: Node, frames: dict[int, Frame]) -> bool:
 def _lift_kind(noun: Node, frames: dict[int, Frame]) -> Node:
     """Return the subject of "S is a <noun>" or the name before ", a <noun>", else the noun."""
     at = noun
+    kind = noun.pos == "NOUN" or any(c.word in {"a", "an"} for c in noun.children)
     for _ in range(4):
         if at.pos == "PROPN" and at is not noun:
             return at
         if at.dep == "conj" and at.pos == "NOUN":
             at = at.head
-        elif at.dep == "attr" and at.head.lemma == "be" and noun.pos == "NOUN":
+        elif at.dep == "attr" and at.head.lemma == "be" and kind:
             above = frames.get(at.head.i)
             subjects = above.subjects if above is not None else []
             if not subjects or subjects[0] is at or subjects[0].word in {"this", "that"}:
                 return noun
             return subjects[0]
-        elif at.dep == "appos" and noun.pos == "NOUN":
+        elif at.dep == "appos" and kind:
             at = at.head
         else:
             break

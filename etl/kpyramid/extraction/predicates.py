@@ -58,7 +58,7 @@ def read_predicate(frame: Frame, frames: dict[int, Frame]) -> Predicate:
     be = None
     if not lent and _lacks_auxiliary(top):
         verb = top.verb
-        past = not is_stative(verb) if verb.tag == "VBN" else _is_past(verb, frames)
+        past = _is_past(verb, frames) if verb.tag == "VBG" else not is_stative(verb)
         be = _inflect_be(frame.subjects[0], past)
     return Predicate(tokens, lent, be, negated, modality)
 
@@ -108,13 +108,17 @@ def _lacks_auxiliary(frame: Frame) -> bool:
 def _is_bare_participle(frame: Frame) -> bool:
     """Whether the verb is a passive participle by itself: "boats built in Oslo".
 
-    With an active subject, or joined to an active verb, it is a past tense the tagger missed.
+    With an active subject, or joined to an active verb, it is a past tense the tagger missed;
+    with an agent and no object the tagger has missed the participle.
     """
     verb, kids = frame.verb, frame.kids
-    if verb.tag != "VBN" or "nsubj" in kids:
+    if "nsubj" in kids:
+        return False
+    by = "agent" in kids and "dobj" not in kids
+    if verb.tag != "VBN" and not (by and verb.tag == "VBD"):
         return False
     if verb.dep == "conj":
-        return verb.head.tag == "VBN" or "agent" in kids or "nsubjpass" in kids
+        return verb.head.tag == "VBN" or by or "nsubjpass" in kids
     return verb.dep in _PARTICIPIAL or verb.dep == "ROOT"
 
 
