@@ -8,7 +8,9 @@ No essay is scored by a judge that learnt from it: two judges learn from one hal
 the other. `score` is ours on all essays, `score_common` ours on the essays that all published
 systems cover, and `published` is every system on those under the same judges. `gpt4` are the
 recorded scores, `context_overlap` is how far our retrieval on the published graphs gives the
-recorded contexts. `--reproduce` leaves our own graphs out.
+recorded contexts. `unseen_system` shows what the judge is worth for a system that it never saw, as
+ours is: judges that learnt from the two other systems score each published one, and ours beside
+it. `--reproduce` leaves our own graphs out.
 """
 
 import argparse
@@ -22,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -38,7 +41,6 @@ from kpyramid.sources.corpus import list_corpus
 from kpyramid.warehouse.layout import Warehouse
 
 FOLDER = "mine_public"
-OURS = "kpyramid"
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,58 +174,101 @@ def _name_triples(made: Mapping[str, pa.Table]) -> list[Triple]:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """The recorded verdicts and, beside them, those of judges that never saw the essay."""
+class Recorded:
+    """The signs of the recorded contexts, shape (verdicts, FEATURES), and what goes with them."""
 
-    judges: tuple[Judge, Judge]
-    decided: list[bool]
+    signs: Floats
+    half: npt.NDArray[np.int_]
+    found: npt.NDArray[np.bool_]
+    system: npt.NDArray[np.str_]
+
+    def learn_judges(self, without: str = "") -> tuple[Judge, Judge]:
+        """A judge that learnt from the first half's verdicts, one that learnt from the second's.
+
+        `without` leaves a system's verdicts out.
+        """
+        seen = [(self.half == half) & (self.system != without) for half in (0, 1)]
+        one, other = (Judge(self.signs[rows], list(self.found[rows])) for rows in seen)
+        return one, other
 
 
-def judge_recorded(data: Data, embedder: Embedder) -> Judged:
-    """Learns a judge from either half's verdicts and lets it decide the other's."""
-    signs = np.stack(
-        [
-            measure_support(
-                v.fact, read_context(v.context, data.graphs[v.system, v.essay]), embedder
-            )
-            for v in data.verdicts
-        ]
+def decide(judges: tuple[Judge, Judge], signs: Floats, half: Any) -> npt.NDArray[np.bool_]:
+    """The verdicts, each by the judge that learnt from the other half."""
+    return np.where(half == 1, judges[0].decide(signs), judges[1].decide(signs)).astype(bool)
+
+
+def read_recorded(data: Data, embedder: Embedder) -> Recorded:
+    """The signs of every context that GPT-4 was shown, beside its verdicts."""
+    contexts = [read_context(v.context, data.graphs[v.system, v.essay]) for v in data.verdicts]
+    return Recorded(
+        np.stack(
+            [
+                measure_support(v.fact, context, embedder)
+                for v, context in zip(data.verdicts, contexts, strict=True)
+            ]
+        ),
+        np.array([data.find_half(v.essay) for v in data.verdicts]),
+        np.array([v.found for v in data.verdicts]),
+        np.array([v.system for v in data.verdicts]),
     )
-    half = np.array([data.find_half(v.essay) for v in data.verdicts])
-    found = np.array([v.found for v in data.verdicts])
-    judges = Judge(signs[half == 0], found[half == 0]), Judge(signs[half == 1], found[half == 1])
-    decided = np.where(half == 1, judges[0].decide(signs), judges[1].decide(signs))
-    return Judged(judges, [bool(verdict) for verdict in decided])
 
 
-def judge_graphs(
-    data: Data, graphs: Mapping[int, Sequence[Triple]], judged: Judged, embedder: Embedder
-) -> dict[int, list[bool]]:
-    """Which facts of each essay the judge that never saw it finds in our graph."""
+def read_graphs(
+    data: Data, graphs: Mapping[int, Sequence[Triple]], embedder: Embedder
+) -> dict[int, Floats]:
+    """The signs of each essay's facts in what our graph offers about them."""
     found = {}
     for essay, triples in sorted(graphs.items()):
         graph = Graph(triples, embedder)
-        signs: Floats = np.stack(
+        found[essay] = np.stack(
             [
                 measure_support(fact, graph.retrieve(embedder.embed([fact])[0]), embedder)
                 for fact in data.facts[essay]
             ]
         )
-        found[essay] = judged.judges[1 - data.find_half(essay)].decide(signs)
     return found
 
 
-def compare_judges(data: Data, judged: Judged) -> dict[str, Any]:
+def score_graphs(
+    data: Data, signs: Mapping[int, Floats], judges: tuple[Judge, Judge], essays: Sequence[int]
+) -> float:
+    """The share of the essays' facts that are found."""
+    verdicts = [decide(judges, signs[essay], data.find_half(essay)) for essay in essays]
+    return float(np.concatenate(verdicts).mean())
+
+
+def compare_unseen(
+    data: Data, recorded: Recorded, signs: Mapping[int, Floats] | None
+) -> dict[str, dict[str, float]]:
+    """Each system, and ours, under judges that learnt from the other published systems only."""
+    common = data.list_common()
+    shared = np.array([v.essay in set(common) for v in data.verdicts])
+    figures = {}
+    for system in data.list_systems():
+        judges = recorded.learn_judges(without=system)
+        rows = shared & (recorded.system == system)
+        verdicts = decide(judges, recorded.signs[rows], recorded.half[rows])
+        figures[system] = {
+            "gpt4_common": float(recorded.found[rows].mean()),
+            "judge_common": float(verdicts.mean()),
+        }
+        if signs is not None:
+            figures[system]["ours_common"] = score_graphs(data, signs, judges, common)
+    return figures
+
+
+def compare_judges(data: Data, recorded: Recorded) -> dict[str, Any]:
     """Agreement with GPT-4 on the half that did not teach, and system by system on either."""
     common = set(data.list_common())
-    rows = list(zip(data.verdicts, judged.decided, strict=True))
+    decided = decide(recorded.learn_judges(), recorded.signs, recorded.half).tolist()
+    rows = list(zip(data.verdicts, decided, strict=True))
     held_out = [(v.found, verdict) for v, verdict in rows if data.find_half(v.essay) == 1]
     figures: dict[str, Any] = {
         "judge_agreement": measure_agreement(*zip(*held_out, strict=True)),
         "judge_kappa": measure_kappa(*zip(*held_out, strict=True)),
         "majority_rate": measure_majority([found for found, _ in held_out]),
-        "crossfit_agreement": measure_agreement([v.found for v, _ in rows], judged.decided),
-        "crossfit_kappa": measure_kappa([v.found for v, _ in rows], judged.decided),
+        "crossfit_agreement": measure_agreement([v.found for v, _ in rows], decided),
+        "crossfit_kappa": measure_kappa([v.found for v, _ in rows], decided),
     }
     by_system: dict[str, Any] = {}
     for system in data.list_systems():
@@ -259,19 +304,21 @@ def measure_contexts(data: Data, embedder: Embedder) -> dict[str, float]:
 
 def measure(data: Data, embedder: Embedder, reproduce: bool) -> dict[str, Any]:
     """All figures."""
-    judged = judge_recorded(data, embedder)
-    figures = compare_judges(data, judged)
+    recorded = read_recorded(data, embedder)
+    figures = compare_judges(data, recorded)
     if reproduce:
-        return figures | {"context_overlap": measure_contexts(data, embedder)}
+        unseen = compare_unseen(data, recorded, None)
+        overlap = measure_contexts(data, embedder)
+        return figures | {"unseen_system": unseen, "context_overlap": overlap}
     graphs = build_graphs(data.texts)
-    found = judge_graphs(data, graphs, judged, embedder)
-    common = data.list_common()
+    signs = read_graphs(data, graphs, embedder)
+    judges = recorded.learn_judges()
     ours = {
-        "score": np.mean([verdict for essay in found for verdict in found[essay]]),
-        "score_common": np.mean([verdict for essay in common for verdict in found[essay]]),
+        "score": score_graphs(data, signs, judges, sorted(graphs)),
+        "score_common": score_graphs(data, signs, judges, data.list_common()),
         "triples_per_essay": np.mean([len(triples) for triples in graphs.values()]),
     }
-    return ours | figures
+    return ours | figures | {"unseen_system": compare_unseen(data, recorded, signs)}
 
 
 def open_embedder() -> Memory:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.mine import Data, compare_judges, judge_recorded, measure_contexts, open_embedder
+from benchmarks.mine import Data, compare_judges, measure_contexts, open_embedder, read_recorded
 from benchmarks.mine import read_data as read_mine
 from hypothesis import given
 from hypothesis import strategies as st
@@ -212,7 +212,7 @@ def test_retrieval_gives_the_recorded_contexts() -> None:
 @pytest.mark.slow
 def test_judge_agrees_with_gpt4_far_beyond_chance_and_keeps_the_ranking() -> None:
     data = read_bench(limit=14)
-    figures = compare_judges(data, judge_recorded(data, open_embedder()))
+    figures = compare_judges(data, read_recorded(data, open_embedder()))
     assert figures["judge_agreement"] > figures["majority_rate"] + 0.15
     assert figures["judge_kappa"] > 0.5
     by_gpt4 = sorted(figures["gpt4_common"], key=lambda name: figures["gpt4_common"][name])
