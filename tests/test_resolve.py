@@ -408,6 +408,17 @@ def test_namesakes_in_documents_without_common_ground_are_two() -> None:
     assert joined == {frozenset({"a: John Smith", "b: John Smith"})}
 
 
+def test_a_lone_surname_is_no_firm_and_waits_for_its_document() -> None:
+    kinds = type_all("PERSON", "Mr. Smith Jr.", "Smith Jr.", "Smith")
+    firm = type_all("ORG", "Acme Inc.", "Acme")
+
+    persons = list_clusters("a: Mr. Smith Jr.", "b: Smith", kinds=kinds)
+    younger = list_clusters("a: Smith Jr.", "b: Smith", kinds=kinds)
+    firms = list_clusters("a: Acme Inc.", "b: Acme", kinds=firm)
+
+    assert (len(persons), len(younger), len(firms)) == (2, 2, 1)
+
+
 def test_two_names_in_one_fact_are_two_things() -> None:
     kinds = type_all("ORG", "Acme", "Acme University")
 

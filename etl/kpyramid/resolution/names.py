@@ -50,6 +50,9 @@ ENDINGS = frozenset(
 )
 """Legal forms of firms, the younger generation, degrees: short forms leave them out."""
 
+PERSONAL = frozenset({"jr", "esq", "phd", "md"})
+"""Those of the `ENDINGS` that persons bear."""
+
 ELDER = frozenset({"sr", "elder"})
 """The older generation: said only where the younger one bears the same name."""
 
@@ -223,7 +226,10 @@ def _drop_own_acronym(text: str) -> str:
 
 
 def fold_word(word: str) -> str:
-    """A word in small ASCII letters and digits, spelt out: case, marks and script are gone."""
+    """A word in small ASCII letters and digits, spelt out: case, marks and script are gone.
+
+    A script that writes no vowels gives consonants only, which meet no Latin name.
+    """
     folded = word.lower() if word.isascii() else anyascii(word).casefold()
     if not folded.isalnum() and not any(c.isdigit() for c in folded):
         folded = _NOT_LETTERS.sub("", folded)

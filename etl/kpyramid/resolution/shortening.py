@@ -10,6 +10,7 @@ from kpyramid.resolution.names import (
     LINKS,
     OTHER_KINDS,
     PARTICLES,
+    PERSONAL,
     PLACE_MODIFIERS,
     TITLES,
     WIVES,
@@ -138,7 +139,8 @@ def may_differ_in_type(short_types: Set[str], full_types: Set[str], by: Shorteni
 def is_safe(short: Name, full: Name, by: Shortening) -> bool:
     """The wordings denote one entity wherever they stand, if nothing else fits."""
     if by.how in {"frame", "script"}:
-        return len(short.bare) > 1 or (short.words == short.bare and full.words[-1:] != full.bare)
+        firm = full.words[-1] in ENDINGS - PERSONAL and full.words[0] == full.bare[0]
+        return len(short.bare) > 1 or (firm and short.words == short.bare)
     return by.how == "middle" and all(len(word) == 1 for word in by.dropped)
 
 
