@@ -16,7 +16,7 @@ from kpyramid.extraction.phrases import (
     list_containers,
 )
 from kpyramid.extraction.tree import Node
-from kpyramid.extraction.verbs import VerbGroup, find_subjects
+from kpyramid.extraction.verbs import VerbGroup
 
 # Nouns that always belong to something; without an owner they belong to the text's topic
 # ("The population was 682").
@@ -41,12 +41,10 @@ def list_copula_facts(
 ) -> None:
     """Add the candidates of one copula clause."""
     attributes = [c for c in verb.children if c.dep == "attr"]
-    subjects, way = find_subjects(verb)
+    frame = findings.frames.get(verb.i)
+    subjects, way = (frame.subjects, frame.way) if frame is not None else ([], "none")
     past = group.text.startswith("was") or group.text.startswith("had")
     for attribute in attributes:
-        if subjects and subjects[0].tag == "EX":
-            _add_existence(attribute, verb, group, heads, findings)
-            continue
         if (
             subjects
             and subjects[0].word == "one"
@@ -60,22 +58,6 @@ def list_copula_facts(
                 continue  # "members: Austria, Belgium" lists no further kinds
             for head in heads:
                 _add_kind(head, noun, verb, group, past, way, findings)
-
-
-def _add_existence(
-    noun: Node, verb: Node, group: VerbGroup, heads: list[Phrase], findings: Findings
-) -> None:
-    negated = group.negated or any(c.word == "no" for c in noun.children)
-    preps = [*list_noun_preps(noun, findings), *list_noun_preps(verb, findings)]
-    for head in heads:
-        for tail, words, tokens in preps:
-            if words in {"in", "at", "on", "near"}:
-                findings.candidates.append(
-                    Candidate(
-                        verb.i, head, f"is located {words}", tail, tuple(tokens), negated,
-                        group.modality, True,
-                    )
-                )  # fmt: skip
 
 
 def _add_membership(
@@ -105,6 +87,8 @@ def _add_attribute_value(
     office = subject.pos == "PROPN" and find_kind_label(subject.word) == "PERSON"
     if not office and (subject.pos != "NOUN" or not subject.text.islower()):
         return False
+    if office and find_kind_label(value.word) == "PERSON":
+        return False  # "the Secretary of the Party is President of the Council"
     is_value = value.pos in {"PROPN", "NUM"} or value.entity in MEASURES
     is_value = is_value or any(c.dep == "nummod" for c in value.children)
     has_poss = any(c.dep == "poss" for c in subject.children)

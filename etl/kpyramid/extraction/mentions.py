@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 from kpyramid.extraction.phrases import Phrase, build_phrase, find_phrase
 from kpyramid.extraction.tree import Node, Tree
 from kpyramid.extraction.types import Claim, Mention, Span
@@ -47,10 +49,20 @@ def assign_mentions(
         if "," not in phrase.text:
             pool.setdefault(span, phrase)
     ordered = sorted(pool.values(), key=lambda p: (p.span.start, p.span.end))
-    mentions = [
-        Mention(at, phrase.text, "NOUN" if phrase.label == "MISC" else phrase.label, phrase.span)
-        for at, claim in enumerate(claims)
-        for phrase in ordered
-        if any(s.start <= phrase.span.start and phrase.span.end <= s.end for s in claim.spans)
-    ]
+    starts = [phrase.span.start for phrase in ordered]
+    mentions: list[Mention] = []
+    for number, claim in enumerate(claims):
+        inside: set[int] = set()
+        for span in claim.spans:
+            at = bisect_left(starts, span.start)
+            while at < len(ordered) and starts[at] < span.end:
+                if ordered[at].span.end <= span.end:
+                    inside.add(at)
+                at += 1
+        mentions += (_write_mention(number, ordered[at]) for at in sorted(inside))
     return tuple(mentions)
+
+
+def _write_mention(claim: int, phrase: Phrase) -> Mention:
+    label = "NOUN" if phrase.label == "MISC" else phrase.label
+    return Mention(claim, phrase.text, label, phrase.span)

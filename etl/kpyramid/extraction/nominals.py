@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from itertools import pairwise
+from itertools import combinations
 
 from kpyramid.extraction.candidates import Candidate, Findings, word_noun
 from kpyramid.extraction.copulas import DIRECTIONS, list_noun_preps
@@ -24,7 +24,6 @@ from kpyramid.extraction.phrases import (
     list_containers,
 )
 from kpyramid.extraction.tree import Node
-from kpyramid.extraction.verbs import find_subjects
 
 # Nouns that say how one person is related to another and little by themselves.
 _QUANTITIES = frozenset(
@@ -127,7 +126,8 @@ def _find_who(place: Node, findings: Findings) -> Phrase | None:
         if at.head is at or at.pos in {"VERB", "AUX"}:
             break
         at = at.head
-    subjects = find_subjects(at)[0] if at.pos in {"VERB", "AUX"} else []
+    frame = findings.frames.get(at.i)
+    subjects = frame.subjects if frame is not None else []
     found = findings.read_arguments(subjects[0]) if len(subjects) == 1 else []
     return found[0] if len(found) == 1 and found[0].label not in PLACES else None
 
@@ -230,7 +230,7 @@ def _add_containers(place: Node, findings: Findings) -> None:
     if phrase is None:
         return
     chain = [phrase, *list_containers(phrase, findings.tree)]
-    for inner, outer in pairwise(chain):
+    for inner, outer in combinations(chain, 2):
         _add(findings, inner, "is located in", outer)
 
 

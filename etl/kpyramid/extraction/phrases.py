@@ -18,6 +18,8 @@ PLACES = frozenset({"GPE", "LOC", "FAC"})
 LITERALS = frozenset({"DATE", "TIME", "CARDINAL", "QUANTITY", "MONEY", "PERCENT", "ORDINAL"})
 MEASURES = LITERALS - {"ORDINAL"}
 _NAMED_AFTER_COMMA = frozenset({"PERSON", "WORK_OF_ART"})
+_MAX_LINKS = 3
+"""Of a chain such as "Salem, Kent County, Ohio, United States"; more is a list."""
 _NUMBERS = frozenset({"CARDINAL", "DATE", "ORDINAL"})
 _CUT = frozenset(
     {"relcl", "acl", "appos", "conj", "cc", "parataxis", "advcl", "ccomp", "dep", "preconj", "neg"}
@@ -359,9 +361,17 @@ def list_containers(phrase: Phrase, tree: Tree) -> list[Phrase]:
         at = last + 1
     if at < len(tree) and tree[at].pos == "NUM":
         return []  # "Varna 1962, Tel Aviv 1964"
+    links, back = len(found), phrase.first
+    while back > 1 and tree[back - 1].text == "," and tree[back - 2].entity in PLACES:
+        back = (find_entity(tree, back - 2) or (back - 2, 0))[0]
+        links += 1
+    if links > _MAX_LINKS:
+        return []
     del found[known:]
     if at < len(tree) and tree[at].text == ",":
         at += 1
     if at + 1 < len(tree) and tree[at].pos == "CCONJ" and tree[at + 1].pos in {"PROPN", "DET"}:
         return []
+    if at + 1 < len(tree) and tree[at].word == "the" and tree[at + 1].entity in PLACES:
+        return []  # "Malta, the Netherlands"
     return found

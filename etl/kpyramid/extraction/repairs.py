@@ -56,6 +56,8 @@ def repair_tree(tree: Tree) -> None:
             join_byname(node)
         elif node.dep in {"relcl", "acl"}:
             _lift_modifier(node)
+        elif node.dep == "conj" and node.head.pos in {"VERB", "AUX"}:
+            _seat_conjunct(node)
         elif node.dep == "ccomp" and node.head.lemma == "be":
             _seat_relative(node)
     _retype_names(tree)
@@ -118,6 +120,20 @@ def _lift_modifier(verb: Node) -> None:
         if at.pos == "NOUN" and at.dep != "compound":
             move(verb, at)
             return
+
+
+def _seat_conjunct(noun: Node) -> None:
+    """Join the duke to the king in "X was King of Sweden from 1364 and Duke of Meath from 1384"."""
+    if noun.pos not in {"NOUN", "PROPN"} or any(c.dep in SUBJECTS for c in noun.children):
+        return
+    verb = noun.head
+    first = next((c for c in verb.children if c.dep in {"attr", "dobj"} and c.i < noun.i), None)
+    if first is None or first.pos not in {"NOUN", "PROPN"}:
+        return
+    if any(c.dep == "punct" and c.text == ";" for c in verb.children):
+        return
+    move(noun, first)
+    first.right_edge = max(first.right_edge, noun.right_edge, key=lambda n: n.i)
 
 
 def _seat_relative(verb: Node) -> None:
