@@ -107,6 +107,27 @@ CONSTRUCTIONS = {
     "modal": ("Anna may visit Rome.", ("may visit", "Anna", "Rome")),
     "negation": ("Anna did not visit Rome.", ("did not visit", "Anna", "Rome")),
     "pronouns stay": ("She sold her farm.", ("sold", "She", "her farm")),
+    "noun with an infinitive": (
+        "The method has the potential to cut costs.",
+        ("has the potential to cut", "The method", "costs"),
+    ),
+    "purpose": (
+        "The dam was built to protect the town from floods.",
+        ("was built to protect", "The dam", "the town", "from floods"),
+    ),
+    "gerund": ("Listening to music reduces stress.", ("reduces", "Listening to music", "stress")),
+    "relative owner": (
+        "Marie Lund, whose brother was a painter, studied chemistry.",
+        ("has", "Marie Lund", "brother"),
+    ),
+    "name in brackets": (
+        "The World Health Organization (WHO) is based in Geneva.",
+        ("is based in", "The World Health Organization", "Geneva"),
+    ),
+    "connective is no argument": (
+        "For example, orchids grow in wet forests.",
+        ("grow in", "orchids", "wet forests"),
+    ),
     "adverbial clause": (
         "Peter left the house after the bell rang.",
         ("left", "Peter", "the house", "after the bell rang"),
@@ -176,8 +197,13 @@ def test_heading_without_a_verb_states_nothing(extractor: DependencyExtractor, t
 def test_negation_modality_and_source_are_set_apart(extractor: DependencyExtractor) -> None:
     (plain,) = read(extractor, "Anna visited Rome.")
     assert (plain.negated, plain.modality, plain.attribution) == (False, None, None)
-    for text in ("Anna did not visit Rome.", "Anna never visited Rome.", "No ship left Rome."):
-        assert [p.negated for p in read(extractor, text)] == [True], text
+    for text in (
+        "Anna did not visit Rome.",
+        "Anna never visited Rome.",
+        "No ship left Rome.",
+        "Neither Anna nor Peter left.",
+    ):
+        assert {p.negated for p in read(extractor, text)} == {True}, text
     assert [p.modality for p in read(extractor, "Anna may visit Rome.")] == ["may"]
     condition = read(extractor, "If it rains, the match ends.")
     assert {p.predicate: p.modality for p in condition} == {"rains": "if", "ends": None}
@@ -240,6 +266,22 @@ def test_claim_keeps_the_fact_of_its_clause_with_names_for_pronouns(
         for argument in each.arguments:
             span = argument.span
             assert span is None or text[span.start : span.end] == argument.text
+
+
+@pytest.mark.parametrize(
+    ("text", "fact"),
+    [
+        ("Red paint can raise the pulse.", ("Red paint", "can raise", "pulse")),
+        ("Most orchids grow in forests.", ("Most orchids", "grow in", "forests")),
+        ("The boats built in Oslo sank in 1911.", ("boats", "were built in", "Oslo")),
+        ("There are two chapels in Leeds.", ("two chapels", "are located in", "Leeds")),
+        ("The firm used the loan to buy a mill.", ("firm", "used loan to buy", "mill")),
+    ],
+)
+def test_fact_is_worded_as_its_clause(
+    extractor: DependencyExtractor, text: str, fact: tuple[str, str, str]
+) -> None:
+    assert fact in {(f.head, f.relation, f.tail) for f in extractor.extract(text).facts}
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ _LOCATIVE = frozenset({"in", *_WITHIN})
 _CHAINED = frozenset({"in", "to", "from", *_WITHIN})
 """Prepositions whose object also lies in what contains it: "in Rome, Italy"."""
 _PLURAL = frozenset({"NNS", "NNPS"})
+_MANY = {"is": "are", "was": "were"}
 _PREPOSITIONAL = frozenset({"preposition", "time"})
 
 
@@ -77,7 +78,8 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
         for head in heads:
             words = many.text if tree[head.root].tag in _PLURAL else group.text
             if frame.way == "existential" and suffix in _LOCATIVE:
-                words += " located"
+                plural = tree[head.root].tag in _PLURAL
+                words = f"{_MANY.get(words, words) if plural else words} located"
             relation = f"{words} {suffix}".strip()
             findings.candidates.append(
                 Candidate(
