@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from kpyramid.extraction.normal import normalise_name
 from kpyramid.query.linking import LinkedQuestion
 from kpyramid.query.snapshot import Snapshot
 from kpyramid.query.types import Answer
@@ -10,12 +9,14 @@ from kpyramid.query.types import Answer
 
 @dataclass(frozen=True, slots=True)
 class NearFact:
-    """A condensed triple in words, the types of its sides, its cosine with the question."""
+    """A condensed triple in words, its sides' ids and types, its cosine with the question."""
 
     condensed_id: str
+    head_id: str
     head: str
     head_type: str
     relation: str
+    tail_id: str | None
     tail: str
     tail_type: str
     cosine: float
@@ -66,8 +67,7 @@ def pick_side(fact: NearFact, question: LinkedQuestion) -> tuple[str, str | None
 
     The whole fact, without a type, when the question names neither side or both.
     """
-    named = {normalise_name(name) for name in question.names}
-    head, tail = (normalise_name(side) in named for side in (fact.head, fact.tail))
+    head, tail = (side in question.entities for side in (fact.head_id, fact.tail_id))
     if head and not tail:
         return fact.tail, fact.tail_type
     if tail and not head:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from kpyramid.extraction.normal import normalise_name, normalise_relation
+from kpyramid.extraction.normal import normalise_relation
 from kpyramid.ontology.names import ENTITY
 from kpyramid.query.kaping import NearFact, answer_from_facts, find_facts, pick_side
 from kpyramid.query.linking import KIND_TYPES, LinkedQuestion
@@ -100,10 +100,10 @@ def _judge_facts(
     """The facts that answer the question, and why; none when the graph does not suffice."""
     if not facts:
         return [], "graph: it has no fact"
-    named = {normalise_name(name) for name in question.names}
+    named = set(question.entities)
     asked = set(question.lemmas)
     near = [fact for fact in facts if fact.cosine >= sufficient]
-    about = [f for f in near if named & {normalise_name(f.head), normalise_name(f.tail)}]
+    about = [f for f in near if named & {f.head_id, f.tail_id}]
     # Nearness alone is fooled by a fact about the right entity that says something else: the
     # relation has to share a word with the question, and the value to be of the kind asked for.
     saying = [f for f in about if asked & _say(f) and _fits_kind(f, question)]

@@ -143,13 +143,16 @@ class Snapshot:
         table = self.table("entities")
         return map_column(table, "entity_id", "type")
 
-    def state_condensed(self, condensed_id: str) -> tuple[str, str, str, str, str]:
-        """Head, its type, relation, tail, its type (`LITERAL` for a literal), in words."""
+    def state_condensed(self, condensed_id: str) -> tuple[str, str, str, str, str | None, str, str]:
+        """Id, name and type of the head, relation, and those of the tail.
+
+        A literal tail has no id and the type `LITERAL`.
+        """
         (row,) = self._pick("condensed", {condensed_id})
         (relation,) = self._pick("relations", {row["relation_id"]})
         head, tail = row["head_id"], row["tail_id"]
         value = (self.names[tail], self.types[tail]) if tail else (row["literal"], LITERAL)
-        return self.names[head], self.types[head], relation["name"], *value
+        return head, self.names[head], self.types[head], relation["name"], tail, *value
 
     def find_instances(self, property_iri: str, entity_id: str) -> list[dict[str, Any]]:
         """The instances of a property, or of its inverse, that an entity is part of."""
