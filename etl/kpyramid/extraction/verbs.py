@@ -68,39 +68,3 @@ def read_modal(kids: Mapping[str, list[Node]]) -> str | None:
         if node.tag == "MD":
             return _FULL_MODALS.get(node.word, node.word)
     return None
-
-
-def find_subjects(verb: Node) -> tuple[list[Node], str]:
-    """Return the subject tokens of a predicate and how they were reached.
-
-    The way is "own", "shared" (coordination, control), "antecedent" (relative and participial
-    clauses) or "none". At most eight steps up the tree, so malformed parses end.
-    """
-    way, at = "own", verb
-    for _ in range(8):
-        own = [c for c in at.children if c.dep in SUBJECTS]
-        if own:
-            if at.dep == "relcl" and own[0].tag in {"WDT", "WP"}:
-                return [at.head], "antecedent"
-            return own, way
-        if at.dep == "acl" and at.tag in {"VBN", "VBG"} and at.head.pos not in {"VERB", "AUX"}:
-            return [at.head], "antecedent"
-        if at.dep == "relcl":
-            return [at.head], "antecedent"
-        if at.dep in {"conj", "xcomp"} or (
-            at.dep == "advcl" and at.tag in {"VBN", "VBG"} and not _has_marker(at)
-        ):
-            if at.dep == "xcomp":
-                controlled = [c for c in at.head.children if c.dep == "dobj"]
-                if controlled:
-                    return controlled, "object_control"
-            if at.head.pos not in {"VERB", "AUX"}:
-                break
-            at, way = at.head, "shared"
-            continue
-        break
-    return [], "none"
-
-
-def _has_marker(verb: Node) -> bool:
-    return any(c.dep == "mark" for c in verb.children)
