@@ -339,7 +339,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     default = Path(os.environ.get("KPYRAMID_BENCH", ".")) / FOLDER
     parser.add_argument("--data", type=Path, default=default, help=f"a folder like {FOLDER}")
-    parser.add_argument("--limit", type=int, help="the first N essays only")
+    parser.add_argument("--limit", type=int, help="the first N essays, at least 4")
     parser.add_argument("--seed", type=int, default=0, help="unused: nothing is drawn")
     parser.add_argument("--reproduce", action="store_true", help="the published graphs only")
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
