@@ -187,7 +187,11 @@ def _list_group_preps(one: Node, findings: Findings) -> list[tuple[Phrase, str, 
         return []
     preps = [*list_noun_preps(group, findings), *list_noun_preps(one, findings)]
     word = group.lemma.lower()
-    return [(p, f"{word} {prep}", ()) for p, prep, _ in preps if prep in _MEMBER_PREPS]
+    return [
+        (p, f"{word} {prep}", ())
+        for p, prep, _ in preps
+        if prep in _MEMBER_PREPS and (prep != "by" or p.is_named)
+    ]
 
 
 def list_noun_preps(noun: Node, findings: Findings) -> list[tuple[Phrase, str, list[int]]]:

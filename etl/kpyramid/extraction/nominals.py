@@ -200,7 +200,10 @@ def _add_title(name: Node, findings: Findings) -> None:
         _add_office(name, findings)
         return
     begin = start
-    while begin > first and tree[begin - 1].pos in {"NOUN", "ADJ", "PROPN"}:
+    while begin > first and (
+        tree[begin - 1].pos in {"NOUN", "ADJ", "PROPN"}
+        or (begin < start and not tree[begin - 1].space)  # "editor-in-chief Anna Holm"
+    ):
         begin -= 1
     title = build_phrase(tree, begin, start - 1, start - 1)
     head = find_phrase(name)

@@ -77,34 +77,40 @@ def find_label(tree: Tree, root: int) -> str:
 
 def build_phrase(tree: Tree, first: int, last: int, root: int) -> Phrase | None:
     """Return tokens `first`..`last` (inclusive) without determiners and edge punctuation."""
-    while first <= last and _is_stripped_start(tree[first], first == last):
+    nodes = tree.nodes
+    while first <= last and _is_stripped_start(nodes[first], first == last):
         first += 1
-    while last >= first and _is_stripped_end(tree, first, last):
+    while last >= first and _is_stripped_end(nodes, first, last):
         last -= 1
     if first > last:
         return None
-    start, end = tree[first].idx, tree[last].idx + len(tree[last].text)
+    start, end = nodes[first].idx, nodes[last].end
     text = " ".join(tree.text[start:end].split())
-    if not any(c.isalnum() for c in text):
+    if not _has_letter(text):
         return None
     root = root if first <= root <= last else last
     label = find_label(tree, root)
-    if label in _NUMBERS and tree[first].pos == "PROPN" and tree[first].entity not in LITERALS:
+    if label in _NUMBERS and nodes[first].pos == "PROPN" and nodes[first].entity not in LITERALS:
         label = "MISC"  # "Shanghai 13" is a name
     return Phrase(text, Span(start, end), root, first, last, label)
 
 
-def _is_stripped_end(tree: Tree, first: int, last: int) -> bool:
-    token = tree[last]
+def _has_letter(text: str) -> bool:
+    """Return whether there is a letter or a digit, which the first character mostly is."""
+    return text[:1].isalnum() or any(c.isalnum() for c in text)
+
+
+def _is_stripped_end(nodes: list[Node], first: int, last: int) -> bool:
+    token = nodes[last]
     if token.text in QUOTATION and any(
-        tree[i].text in QUOTATION and tree[i].text != "'" for i in range(first, last)
+        n.text in QUOTATION and n.text != "'" for n in nodes[first:last]
     ):
         return False  # it closes a title that opened inside: 'the term "polytechnic"'
-    return token.tag == "POS" or not any(c.isalnum() for c in token.text)
+    return token.tag == "POS" or not _has_letter(token.text)
 
 
 def _is_stripped_start(token: Node, only: bool) -> bool:
-    if not any(c.isalnum() for c in token.text):
+    if not _has_letter(token.text):
         return token.text not in {"$", "£", "€", "¥", "#"}
     if token.entity in MEASURES and token.word not in {"the", "a", "an"}:
         return False
@@ -218,12 +224,13 @@ def _shares_entity(one: Node, other: Node) -> bool:
 
 def find_entity(tree: Tree, index: int) -> tuple[int, int] | None:
     """Return first and last token of the named entity around `index`, if there is one."""
-    if tree[index].iob in {"O", ""}:
+    nodes = tree.nodes
+    if nodes[index].iob in {"O", ""}:
         return None
     first = last = index
-    while first > 0 and tree[first].iob == "I":
+    while first > 0 and nodes[first].iob == "I":
         first -= 1
-    while last + 1 < len(tree) and tree[last + 1].iob == "I":
+    while last + 1 < len(nodes) and nodes[last + 1].iob == "I":
         last += 1
     return first, last
 
