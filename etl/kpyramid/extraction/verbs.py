@@ -1,4 +1,4 @@
-"""Verb groups of a dependency parse: their wording, polarity, modality, voice and subjects."""
+"""Verbs: which head a clause, which report, and how a group of them is worded."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ REPORTING = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class VerbGroup:
-    """A predicate's wording without negation, modals and adverbs, and the tokens it came from."""
+    """A predicate's wording without negation and adverbs, and the tokens it came from."""
 
     text: str
     tokens: tuple[int, ...]
