@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from kpyramid.extraction.sentences import split_sentences
 from kpyramid.extraction.types import Span
 
-MAX_BLOCK = 10_000
+MAX_BLOCK = 5_000
 """Characters parsed at once; the parser needs about 1 GB per million."""
 _BLANK_LINE = re.compile(r"\n[^\S\n]*+\n\s*+")
 

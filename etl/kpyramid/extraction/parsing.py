@@ -19,7 +19,7 @@ _ATTRIBUTES: list[int | str] = [
     *"ORTH LOWER LEMMA POS TAG DEP ENT_TYPE ENT_IOB IDX SPACY HEAD SENT_START".split()
 ]
 _IOB = ("", "I", "O", "B")
-_BATCH = 64
+_BATCH = 128
 
 
 class Parser:

@@ -16,14 +16,15 @@ from kpyramid.extraction.arguments import (
     write_others,
     write_subject,
 )
+from kpyramid.extraction.attribution import find_source
 from kpyramid.extraction.confidence import Features, estimate_confidence
-from kpyramid.extraction.frames import MAX_HOPS, Frame, count_clauses_above, list_merged
+from kpyramid.extraction.frames import Frame, count_clauses_above, list_merged
 from kpyramid.extraction.nominal_propositions import list_nominal_propositions
 from kpyramid.extraction.predicates import Predicate, read_predicate
 from kpyramid.extraction.reading import read_frames
 from kpyramid.extraction.tree import Node, Tree
 from kpyramid.extraction.types import Argument, Proposition, Span
-from kpyramid.extraction.verbs import REPORTING, is_copula
+from kpyramid.extraction.verbs import is_copula
 from kpyramid.extraction.wording import (
     Rename,
     collect_phrase,
@@ -111,7 +112,8 @@ def _write_frame(frame: Frame, frames: dict[int, Frame]) -> Iterator[tuple[Propo
     tree = frame.verb.tree
     wording = word_clause(frame, frames)
     part, predicate = wording.side.part, wording.predicate
-    attribution = _find_attribution(frame, frames)
+    source = find_source(frame.verb, frames)
+    attribution = write_words(tree, collect_phrase(source))[0] if source is not None else None
     groups = [list_coordinated(subject) for subject in list_subjects(frame, frames)]
     subjects = [
         (subject, write_subject(subject, len(group) > 1, frame, None))
@@ -166,25 +168,3 @@ def _write_frame(frame: Frame, frames: dict[int, Frame]) -> Iterator[tuple[Propo
             estimate_confidence(features),
         )
         yield proposition, features
-
-
-def _find_attribution(frame: Frame, frames: dict[int, Frame]) -> str | None:
-    """Who says it: "according to X ...", or the subject of the reporting verb above."""
-    at = frame.verb
-    for _ in range(MAX_HOPS):
-        here = frames.get(at.i)
-        source = (
-            next((p.root for p in here.parts if p.link and p.link[0].word == "according"), None)
-            if here is not None
-            else None
-        )
-        if source is None and at.dep == "ccomp" and at.head.lemma.lower() in REPORTING:
-            above = frames.get(at.head.i)
-            if above is not None and above.subjects:
-                source = above.subjects[0]
-        if source is not None:
-            return write_words(source.tree, collect_phrase(source))[0] or None
-        if at.head is at:
-            return None
-        at = at.head
-    return None

@@ -1,0 +1,79 @@
+"""Random triples of a pyramid beside their sentences, to be judged by a reader.
+
+Draws `--limit` triples of the built graph with `--seed` and prints them as a Markdown table, each
+with the sentence that its claim rests on; `triples.md` is such a table with a reader's verdicts.
+`--json` prints one object with the rows.
+"""
+
+import argparse
+import json
+import random
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import kpyramid
+from kpyramid.extraction.sentences import split_sentences
+
+DEMO = Path(__file__).parent.parent / "examples" / "demo" / "corpus"
+
+
+def draw_triples(data: Path, limit: int, seed: int) -> list[dict[str, str]]:
+    """Rows of head, relation, tail and sentence, from a pyramid built for the purpose."""
+    with tempfile.TemporaryDirectory() as warehouse:
+        command = [sys.executable, "-m", "kpyramid", "build", str(data), "--json", "-q"]
+        subprocess.run([*command, "--warehouse", warehouse], check=True, stdout=subprocess.DEVNULL)
+        snapshot = kpyramid.open_snapshot("main", Path(warehouse))
+        tables = {
+            name: {row[key]: row for row in snapshot.table(name).to_pylist()}
+            for name, key in (
+                ("documents", "document_id"),
+                ("chunks", "chunk_id"),
+                ("claims", "claim_id"),
+                ("raw_triples", "raw_triple_id"),
+                ("entities", "entity_id"),
+                ("relations", "relation_id"),
+                ("triples", "triple_id"),
+            )
+        }
+    chosen = random.Random(seed).sample(sorted(tables["triples"]), limit)
+    rows = []
+    for triple in (tables["triples"][key] for key in chosen):
+        raw = tables["raw_triples"][triple["raw_triple_ids"][0]]
+        chunk = tables["chunks"][raw["chunk_id"]]
+        text = tables["documents"][chunk["document_id"]]["text"]
+        at = max(span["start"] for span in tables["claims"][raw["claim_id"]]["spans"])
+        (sentence,) = (s for s in split_sentences(text) if s.start <= at < s.end)
+        tail = triple["tail_id"]
+        rows.append(
+            {
+                "head": tables["entities"][triple["head_id"]]["name"],
+                "relation": tables["relations"][triple["relation_id"]]["name"],
+                "tail": tables["entities"][tail]["name"] if tail else triple["literal"],
+                "confidence": f"{triple['confidence']:.2f}",
+                "sentence": " ".join(text[sentence.start : sentence.end].split()),
+            }
+        )
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=DEMO, help="any corpus folder or file")
+    parser.add_argument("--limit", type=int, default=50, help="how many to draw")
+    parser.add_argument("--seed", type=int, default=0, help="of the draw")
+    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    options = parser.parse_args()
+    rows = draw_triples(options.data, options.limit, options.seed)
+    if options.json:
+        print(json.dumps({"triples": rows}, ensure_ascii=False))
+        return
+    print("| | head | relation | tail | confidence | sentence |\n|---|---|---|---|---|---|")
+    for number, row in enumerate(rows, 1):
+        cells = (value.replace("|", "\\|") for value in row.values())
+        print(f"| {number} | {' | '.join(cells)} |")
+
+
+if __name__ == "__main__":
+    main()
