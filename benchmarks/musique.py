@@ -27,7 +27,7 @@ from kpyramid.evaluation.hops import (
     score_retrieval,
 )
 from kpyramid.extraction.openie import DependencyExtractor
-from kpyramid.extraction.parsing import Parser
+from kpyramid.extraction.syntax.parsing import Parser
 from kpyramid.fingerprints import identify_resource
 from kpyramid.settings import Settings
 

@@ -7,14 +7,15 @@ with the sentence that its claim rests on; `triples.md` is such a table with a r
 
 import argparse
 import json
-import random
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+import numpy as np
+
 import kpyramid
-from kpyramid.extraction.sentences import split_sentences
+from kpyramid.extraction.text.sentences import split_sentences
 
 DEMO = Path(__file__).parent.parent / "examples" / "demo" / "corpus"
 
@@ -37,7 +38,8 @@ def draw_triples(data: Path, limit: int, seed: int) -> list[dict[str, str]]:
                 ("triples", "triple_id"),
             )
         }
-    chosen = random.Random(seed).sample(sorted(tables["triples"]), limit)
+    keys = sorted(tables["triples"])
+    chosen = np.random.default_rng(seed).choice(keys, min(limit, len(keys)), replace=False).tolist()
     rows = []
     for triple in (tables["triples"][key] for key in chosen):
         raw = tables["raw_triples"][triple["raw_triple_ids"][0]]

@@ -17,7 +17,7 @@ RECORD = Path(__file__).parent / "stage_versions.json"
 SHAPING = ("stages", "extraction", "resolution", "embeddings", "numerics", "ontology", "sources")
 """Packages whose code shapes what a stage makes; the others only carry it."""
 ENTRIES = {
-    "splitter": "kpyramid.extraction.splitter",
+    "splitter": "kpyramid.extraction.text.splitter",
     "extractor": "kpyramid.extraction.openie",
     "embedder": "kpyramid.embeddings.onnx",
 }

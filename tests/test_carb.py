@@ -22,7 +22,7 @@ from kpyramid.evaluation.carb import (
     tally_tuples,
 )
 from kpyramid.evaluation.constructions import find_constructions
-from kpyramid.extraction.parsing import Parser
+from kpyramid.extraction.syntax.parsing import Parser
 
 ROOT = Path(__file__).parent.parent
 

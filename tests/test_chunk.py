@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kpyramid.extraction.sentences import split_sentences
-from kpyramid.extraction.splitter import split_text
+from kpyramid.extraction.text.sentences import split_sentences
+from kpyramid.extraction.text.splitter import split_text
 from kpyramid.settings import ChunkSettings, IngestSettings
 from kpyramid.sources.formats import Record, read_records
 from kpyramid.stages import chunk

@@ -2,9 +2,9 @@
 
 import pytest
 
-from kpyramid.extraction.coreference import Antecedents
-from kpyramid.extraction.parsing import Parser
-from kpyramid.extraction.tree import Tree
+from kpyramid.extraction.facts.coreference import Antecedents
+from kpyramid.extraction.syntax.parsing import Parser
+from kpyramid.extraction.syntax.tree import Tree
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pyarrow as pa
 import pytest
 
-from kpyramid.extraction.passages import MAX_CHARACTERS, cut_passages
+from kpyramid.extraction.text.passages import MAX_CHARACTERS, cut_passages
 from kpyramid.extraction.types import Claim, Dropped, Extraction, Fact, Mention, Span
 from kpyramid.keys import hash_bytes
 from kpyramid.stages import extract

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kpyramid.errors import SettingsError
-from kpyramid.extraction.language import LANGUAGES, classify_text, detect_language
+from kpyramid.extraction.text.language import LANGUAGES, classify_text, detect_language
 from kpyramid.settings import ExtractSettings, check_settings
 
 SENTENCES = {

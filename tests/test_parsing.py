@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kpyramid.extraction.blocks import MAX_BLOCK, list_blocks
-from kpyramid.extraction.cleaning import clean_part
-from kpyramid.extraction.parsing import Parser
-from kpyramid.extraction.tree import Tree
+from kpyramid.extraction.syntax.parsing import Parser
+from kpyramid.extraction.syntax.tree import Tree
+from kpyramid.extraction.text.blocks import MAX_BLOCK, list_blocks
+from kpyramid.extraction.text.cleaning import clean_part
 from kpyramid.extraction.types import Span
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kpyramid.extraction.openie import DependencyExtractor
-from kpyramid.extraction.screening import screen_text
+from kpyramid.extraction.text.screening import screen_text
 from kpyramid.extraction.types import Dropped
 
 REASONS = {

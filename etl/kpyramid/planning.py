@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from kpyramid.extraction.passages import cut_passages
+from kpyramid.extraction.text.passages import cut_passages
 from kpyramid.fingerprints import fingerprint_stage, key_result
 from kpyramid.keys import JsonValue
 from kpyramid.pipeline import PIPELINE

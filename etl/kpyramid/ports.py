@@ -18,7 +18,7 @@ from pydantic import TypeAdapter
 from kpyramid.embeddings.onnx import OnnxEmbedder
 from kpyramid.embeddings.port import Matrix
 from kpyramid.errors import PyramidError
-from kpyramid.extraction.splitter import Piece, split_text
+from kpyramid.extraction.text.splitter import Piece, split_text
 from kpyramid.extraction.types import Extraction, Extractor
 from kpyramid.fingerprints import fingerprint_function, identify_resource, key_row
 from kpyramid.ontology.schema import Schema, parse_schema

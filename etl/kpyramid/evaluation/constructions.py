@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from kpyramid.extraction.tree import Node, Tree
+from kpyramid.extraction.syntax.tree import Node, Tree
 
 _VERBS = frozenset({"VERB", "AUX"})
 _PARTICIPLES = frozenset({"VBN", "VBG"})

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 
-from kpyramid.extraction.assembly import assemble_extraction
-from kpyramid.extraction.candidates import Findings
-from kpyramid.extraction.clauses import find_clause_facts
-from kpyramid.extraction.coreference import Antecedents
-from kpyramid.extraction.nominals import find_nominal_facts
-from kpyramid.extraction.parsing import Parser
-from kpyramid.extraction.propositions import list_propositions
-from kpyramid.extraction.screening import screen_text
-from kpyramid.extraction.tree import Tree
+from kpyramid.extraction.facts.assembly import assemble_extraction
+from kpyramid.extraction.facts.candidates import Findings
+from kpyramid.extraction.facts.clauses import find_clause_facts
+from kpyramid.extraction.facts.coreference import Antecedents
+from kpyramid.extraction.facts.nominals import find_nominal_facts
+from kpyramid.extraction.propositions.clausal import list_propositions
+from kpyramid.extraction.syntax.parsing import Parser
+from kpyramid.extraction.syntax.tree import Tree
+from kpyramid.extraction.text.screening import screen_text
 from kpyramid.extraction.types import Dropped, Extraction, Proposition, Span
 
 

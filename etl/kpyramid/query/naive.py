@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kpyramid.extraction.sentences import split_sentences
+from kpyramid.extraction.text.sentences import split_sentences
 from kpyramid.query.linking import find_names
 from kpyramid.query.snapshot import Snapshot
 from kpyramid.query.types import Answer, Evidence

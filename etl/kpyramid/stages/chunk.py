@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
-from kpyramid.extraction.splitter import Piece
+from kpyramid.extraction.text.splitter import Piece
 from kpyramid.keys import content_id
 from kpyramid.stages.tables import Row, build_rejects, build_table, make_reject
 

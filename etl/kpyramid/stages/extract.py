@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from kpyramid.extraction.passages import cut_passages
+from kpyramid.extraction.text.passages import cut_passages
 from kpyramid.extraction.types import Claim, Extraction, Fact, Span
 from kpyramid.keys import content_id
 from kpyramid.stages.tables import Row, build_rejects, build_table, make_reject

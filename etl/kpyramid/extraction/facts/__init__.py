@@ -1,0 +1,1 @@
+"""Binary facts for the graph: candidates, their antecedents, claims, mentions, confidence."""

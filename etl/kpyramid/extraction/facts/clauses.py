@@ -1,0 +1,348 @@
+"""Facts that a clause states: its frame cut down to pairs of a subject and one other argument."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kpyramid.extraction.facts.candidates import Candidate, Findings, word_noun
+from kpyramid.extraction.facts.copulas import list_copula_facts
+from kpyramid.extraction.propositions.wording import is_denied
+from kpyramid.extraction.syntax.frames import (
+    Frame,
+    Part,
+    find_infinitive_mark,
+    list_merged,
+)
+from kpyramid.extraction.syntax.kinds import is_person_noun
+from kpyramid.extraction.syntax.parts import list_prepositional
+from kpyramid.extraction.syntax.phrases import (
+    FULL_WORDS,
+    Phrase,
+    build_phrase,
+    is_nominal,
+    list_containers,
+)
+from kpyramid.extraction.syntax.predicates import word_group
+from kpyramid.extraction.syntax.tree import Node
+from kpyramid.extraction.syntax.verbs import VerbGroup, is_copula
+
+Tail = tuple[Phrase, str, list[int], bool]
+"""Phrase, words after the verb, their tokens, negated."""
+
+_WITHIN = frozenset({"at", "near", "on"})
+_SOLE = frozenset({"first", "last", "only"})
+_LOCATIVE = frozenset({"in", *_WITHIN})
+_CHAINED = frozenset({"in", "to", "from", *_WITHIN})
+"""Prepositions whose object also lies in what contains it: "in Rome, Italy"."""
+_PLURAL = frozenset({"NNS", "NNPS"})
+_MANY = {"is": "are", "was": "were"}
+_PREPOSITIONAL = frozenset({"preposition", "time"})
+
+
+def find_clause_facts(findings: Findings) -> None:
+    """Add the candidates of every clause of the document, in text order."""
+    merged = list_merged(findings.frames)
+    for frame in findings.frames.values():
+        if frame.verb.i not in merged and not _is_purpose(frame):
+            _project_frame(frame, findings)
+
+
+def _is_purpose(frame: Frame) -> bool:
+    """Whether the clause says what something is for, not that it came about: "to win time"."""
+    verb = frame.verb
+    if verb.tag != "VB" or frame.chain:
+        return False
+    if verb.dep == "relcl" and find_infinitive_mark(verb) is not None:
+        # "the first country to sign" did sign; "a country to visit" may have no visitor.
+        return not any(c.entity == "ORDINAL" or c.word in _SOLE for c in verb.head.children)
+    return verb.dep == "advcl"
+
+
+def _project_frame(frame: Frame, findings: Findings) -> None:
+    verb = frame.verb
+    heads = list_heads(frame, findings)
+    if not heads:
+        return
+    group = _word_group(frame, findings.frames, plural=False)
+    findings.claim_heads[verb.i] = heads[0]
+    before = len(findings.candidates)
+    tree = findings.tree
+    many = group
+    if any(tree[head.root].tag in _PLURAL for head in heads):
+        many = _word_group(frame, findings.frames, plural=True)
+    nothing = any(is_denied(subject) for subject in frame.subjects)
+    negative = group.negated or nothing
+    if is_copula(verb) and frame.way != "existential":
+        list_copula_facts(verb, replace(group, negated=negative), heads, findings)
+    for phrase, suffix, tokens, negated in _list_tails(frame, findings):
+        for head in heads:
+            words = many.text if tree[head.root].tag in _PLURAL else group.text
+            if frame.way == "existential" and suffix in _LOCATIVE:
+                plural = tree[head.root].tag in _PLURAL
+                words = f"{_MANY.get(words, words) if plural else words} located"
+            relation = f"{words} {suffix}".strip()
+            findings.candidates.append(
+                Candidate(
+                    verb.i,
+                    head,
+                    relation,
+                    phrase,
+                    tuple(sorted((*group.tokens, *tokens))),
+                    negative or negated,
+                    group.modality,
+                    indirect=frame.way != "own",
+                )
+            )
+    if len(findings.candidates) == before and not _has_complement(frame):
+        findings.drop("no_object", verb.i, verb.i)
+
+
+def list_heads(frame: Frame, findings: Findings) -> list[Phrase]:
+    """The resolved subjects of a clause.
+
+    A noun that only says what kind of thing another is hands the role on: in "X is a book
+    written by Y" it is X that was written.
+    """
+    heads: list[Phrase] = []
+    for subject in frame.subjects:
+        if subject.pos in {"VERB", "AUX"}:
+            heads += _read_gerund(subject, findings)
+            continue
+        if subject.dep == "expl" or _is_expletive(subject, findings.frames):
+            findings.drop("expletive_subject", subject.i, subject.i)
+            continue
+        if frame.verb.dep == "advcl" and frame.way == "shared" and not frame.chain:
+            # "Established in 1845, its first bishop was ..." means the owner, not the bishop.
+            owner = next((c for c in subject.children if c.tag == "PRP$"), None)
+            subject = owner if owner is not None else subject
+        if frame.way == "antecedent":
+            subject = _lift_kind(_find_who(frame, subject), findings.frames)
+        if frame.way == "existential":
+            heads += _read_existent(subject, findings)
+            continue
+        # "belief in ghosts" is not belief: a common noun keeps what it governs.
+        heads += findings.read_arguments(subject, full=subject.pos == "NOUN")
+    return heads
+
+
+def _read_existent(noun: Node, findings: Findings) -> list[Phrase]:
+    """Return "a chapel" for "there is a chapel in the wood", whose place is said of it."""
+    preps = [c.i for c in noun.children if c.dep == "prep" and c.word != "of" and c.i > noun.i]
+    if not preps:
+        return findings.read_arguments(noun)
+    phrase = build_phrase(findings.tree, noun.left_edge.i, preps[0] - 1, noun.i)
+    return [phrase] if phrase is not None else []
+
+
+def _read_gerund(verb: Node, findings: Findings) -> list[Phrase]:
+    """Return "Listening to music" as a subject, while it is short."""
+    first, last = verb.left_edge.i, verb.right_edge.i
+    if verb.tag != "VBG" or first != verb.i or last - first >= FULL_WORDS:
+        return []
+    phrase = build_phrase(findings.tree, first, last, verb.i)
+    return [phrase] if phrase is not None else []
+
+
+def _find_who(frame: Frame, noun: Node) -> Node:
+    """Return the person noun that "who" means when the parser attached the clause too low."""
+    who = any(c.word == "who" for c in frame.kids.get("nsubj", ()))
+    if not who or noun.entity in {"PERSON", ""}:
+        return noun
+    at = noun
+    for _ in range(3):
+        if at.dep not in {"pobj", "conj", "prep"}:
+            break
+        at = at.head
+        if at.pos == "NOUN" and is_person_noun(at.word):
+            return at
+    return noun
+
+
+def _is_expletive(subject: Node, frames: dict[int, Frame]) -> bool:
+    if subject.word != "it" or (own := frames.get(subject.head.i)) is None:
+        return False
+    if "acomp" in own.kids:
+        at = own.kids["acomp"][0].children
+        return any(c.dep in {"xcomp", "ccomp", "advcl"} for c in (*own.verb.children, *at))
+    return "ccomp" in own.kids
+
+
+def _lift_kind(noun: Node, frames: dict[int, Frame]) -> Node:
+    """Return the subject of "S is a <noun>" or the name before ", a <noun>", else the noun."""
+    at = noun
+    kind = noun.pos == "NOUN" or any(c.word in {"a", "an"} for c in noun.children)
+    for _ in range(4):
+        if at.pos == "PROPN" and at is not noun:
+            return at
+        if at.dep == "conj" and at.pos == "NOUN":
+            at = at.head
+        elif at.dep == "attr" and at.head.lemma == "be" and kind:
+            above = frames.get(at.head.i)
+            subjects = above.subjects if above is not None else []
+            if not subjects or subjects[0] is at or subjects[0].word in {"this", "that"}:
+                return noun
+            return subjects[0]
+        elif at.dep == "appos" and kind:
+            at = at.head
+        else:
+            break
+    return at if at.pos == "PROPN" else noun
+
+
+def _word_group(frame: Frame, frames: dict[int, Frame], plural: bool) -> VerbGroup:
+    """The verb group, with what governs it: "began to play", "was hired to coach"."""
+    if frame.way == "object_control" and not frame.chain:
+        return _word_controlled(frame, word_group(frame, frames, plural), plural)
+    if not frame.chain:
+        return word_group(frame, frames, plural)
+    group = word_group(frame, frames)
+    words = [_word_governed(frame.verb, group)]
+    tokens = list(group.tokens)
+    for at, governor in enumerate(reversed(frame.chain), start=1):
+        outer = word_group(frames[governor.i], frames, plural)
+        able = [c for c in governor.children if c.dep == "acomp"]
+        between = [c.word for c in able]
+        tokens += [*outer.tokens, *(c.i for c in able)]
+        if frame.noun is not None:
+            noun, at_noun = word_noun(frame.noun)
+            between.append(noun)
+            tokens += at_noun
+        outermost = at == len(frame.chain)
+        first = outer.text if outermost else _word_governed(governor, outer)
+        words = [first, *between, *words]
+        group = VerbGroup(
+            " ".join(words),
+            tuple(sorted(tokens)),
+            outer.negated or group.negated,
+            outer.modality or group.modality,
+            group.passive,
+        )
+    return group
+
+
+def _word_governed(verb: Node, group: VerbGroup) -> str:
+    """Return "to be sold off" for a verb that another governs."""
+    if find_infinitive_mark(verb) is None:
+        return (
+            group.text if verb.tag == "VBN" and group.passive else _add_particles(verb.word, verb)
+        )
+    form = f"be {verb.word}" if group.passive else verb.lemma.lower()
+    return f"to {_add_particles(form, verb)}"
+
+
+def _add_particles(form: str, verb: Node) -> str:
+    return " ".join([form, *(c.word for c in verb.children if c.dep == "prt")])
+
+
+def _word_controlled(frame: Frame, group: VerbGroup, plural: bool) -> VerbGroup:
+    """Return "was hired to coach" for the infinitive of "they hired X to coach Y"."""
+    verb, head = frame.verb, frame.verb.head
+    if head.tag not in {"VBD", "VBN"} or not any(c.tag == "TO" for c in verb.children):
+        return group
+    # Only regular participles can be read off the past tense.
+    form = head.word if head.tag == "VBN" or head.word.endswith("ed") else ""
+    if not form:
+        return group
+    be = "were" if plural else "was"
+    return replace(group, text=f"{be} {form} to {verb.lemma.lower()}")
+
+
+def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
+    """What the subject is joined with, part by part; the plain prepositions come last."""
+    found: list[Tail] = []
+    copula = is_copula(frame.verb)
+    base: list[str] = []
+    base_tokens: list[int] = []
+    later: list[Part] = []
+    has_object = False
+    for part in frame.parts:
+        role = part.role
+        if role == "quality":
+            word = part.root
+            base, base_tokens = [word.word], [word.i]
+            preps = [c for c in word.children if c.dep in {"prep", "agent"}]
+            led = [p for prep in preps for p in list_prepositional(prep)]
+            found += [
+                (phrase, f"{word.word} {words}", [word.i, *tokens], negated)
+                for each in led
+                for phrase, words, tokens, negated in _read_prepositional(each, findings)
+            ]
+        elif role == "object" or (role == "attribute" and not copula):
+            has_object = True
+            found += _list_object(part, frame, findings)
+        elif role == "attribute":
+            has_object = True
+        elif role == "receiver":
+            found += [(p, "to", [], False) for p in findings.read_arguments(part.root)]
+        elif role == "time" and not part.link:
+            found += [
+                (p, "on" if p.words > 2 else "in", [], False)
+                for p in findings.read_arguments(part.root)
+            ]
+        elif role in _PREPOSITIONAL and part.link[0].dep == "advmod":
+            found += _read_prepositional(part, findings)
+        elif role in _PREPOSITIONAL:
+            later.append(part)
+    plain = [p.root for p in frame.parts if p.role == "object" and p.root.pos == "NOUN"]
+    if plain and plain[0].dep == "dobj":
+        # "made in 1984" says little of "made his debut in 1984".
+        words, base_tokens = word_noun(plain[0])
+        base = [words]
+    if copula and has_object:
+        return found
+    for part in later:
+        for phrase, prep, tokens, negated in _read_prepositional(part, findings):
+            found.append((phrase, " ".join([*base, prep]), [*base_tokens, *tokens], negated))
+    return found
+
+
+def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
+    """Return the direct object; "has" takes the object's noun into the relation."""
+    noun = part.root if part.gap is None else _lift_kind(part.root, findings.frames)
+    if part.gap is not None:
+        return [(p, "", [], False) for p in findings.read_arguments(noun)]
+    negated = is_denied(noun)
+    having = frame.verb.lemma.lower() == "have"
+    found: list[Tail] = []
+    for phrase in findings.read_arguments(noun, full=not having):
+        root = findings.tree[phrase.root]
+        words, tokens = word_noun(root)
+        if having and root.pos == "NOUN":
+            if phrase.text.lower() not in {words, root.word} or negated:
+                found.append((phrase, words, tokens, negated))
+        else:
+            found.append((phrase, "", [], negated))
+        if root.pos == "NOUN" and not phrase.resolved:
+            led = [p for c in root.children if c.dep == "prep" for p in list_prepositional(c)]
+            found += [
+                (p, f"{words} {w}", [*tokens, *t], negated or n)
+                for each in led
+                for p, w, t, n in _read_prepositional(each, findings)
+                if w != "of" or having
+            ]
+    return found
+
+
+def _read_prepositional(part: Part, findings: Findings) -> list[Tail]:
+    """The object of a preposition, and what contains it, with the words that lead to it."""
+    link = [node for node in part.link if node.dep != "neg"]
+    negated = len(link) < len(part.link)
+    words = " ".join(node.word for node in link)
+    root = part.root if part.gap is None else _lift_kind(part.root, findings.frames)
+    if words.startswith("according") or not is_nominal(root):
+        return []
+    found: list[Tail] = []
+    tokens = [node.i for node in link]
+    for phrase in findings.read_arguments(root, full=part.gap is None):
+        found.append((phrase, words, tokens, negated))
+        if words in _CHAINED:
+            within = "in" if words in _WITHIN else words
+            at = [] if within != words else tokens
+            found += [
+                (place, within, at, negated) for place in list_containers(phrase, findings.tree)
+            ]
+    return found
+
+
+def _has_complement(frame: Frame) -> bool:
+    return any(dep in frame.kids for dep in ("xcomp", "ccomp", "prep"))

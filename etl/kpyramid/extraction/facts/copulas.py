@@ -1,0 +1,220 @@
+"""Facts of "X is a Y": kinds, noun-mediated relations, and attributes with their owner."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from kpyramid.extraction.facts.candidates import Candidate, Findings, word_noun
+from kpyramid.extraction.syntax.kinds import find_kind_label
+from kpyramid.extraction.syntax.phrases import (
+    FULL_WORDS,
+    MEASURES,
+    Phrase,
+    find_kind,
+    list_conjuncts,
+    list_containers,
+)
+from kpyramid.extraction.syntax.tree import Node
+from kpyramid.extraction.syntax.verbs import VerbGroup
+
+# Nouns that always belong to something; without an owner they belong to the text's topic
+# ("The population was 682").
+_ATTRIBUTES = frozenset(
+    (
+        "population area elevation length height capital headquarters name title author director "
+        "producer publisher editor founder president mayor county-seat language currency motto "
+        "altitude width depth capacity budget density climate seat"
+    ).split()
+)
+DIRECTIONS = frozenset(
+    "north south east west northeast northwest southeast southwest left right".split()
+)
+_MEASURE = re.compile(r"[\d.,]+ ?[^\W\d]{0,3}\W{0,2}[CF]?")
+_MEMBER_PREPS = frozenset({"in", "at", "on", "of", "by"})
+_SHARES = frozenset("part member piece portion half majority rest".split())
+"""Nouns that say nothing without what they are of."""
+
+
+def list_copula_facts(
+    verb: Node, group: VerbGroup, heads: list[Phrase], findings: Findings
+) -> None:
+    """Add the candidates of one copula clause."""
+    attributes = [c for c in verb.children if c.dep == "attr"]
+    frame = findings.frames.get(verb.i)
+    subjects, way = (frame.subjects, frame.way) if frame is not None else ([], "none")
+    past = group.text.startswith("was") or group.text.startswith("had")
+    for attribute in attributes:
+        if (
+            subjects
+            and subjects[0].word == "one"
+            and _add_membership(subjects[0], attribute, verb, group, findings)
+        ):
+            continue
+        if subjects and _add_attribute_value(subjects[0], attribute, verb, group, past, findings):
+            continue
+        for noun in list_conjuncts(attribute):
+            if noun is not attribute and noun.pos == "PROPN" and attribute.pos == "NOUN":
+                continue  # "members: Austria, Belgium" lists no further kinds
+            for head in heads:
+                _add_kind(head, noun, verb, group, past, way, findings)
+
+
+def _add_membership(
+    one: Node, member: Node, verb: Node, group: VerbGroup, findings: Findings
+) -> bool:
+    """Add "Y is one of the X" for "one of the X is Y"; return whether it applied."""
+    of = next((c for c in one.children if c.word == "of"), None)
+    whole = next((c for c in of.children if c.dep == "pobj"), None) if of is not None else None
+    if whole is None:
+        return False
+    tails = findings.read_arguments(whole, full=True)
+    for head in findings.read_arguments(member):
+        for tail in tails:
+            findings.candidates.append(
+                Candidate(
+                    verb.i, head, f"{group.text} one of", tail, group.tokens, group.negated,
+                    group.modality, True,
+                )
+            )  # fmt: skip
+    return True
+
+
+def _add_attribute_value(
+    subject: Node, value: Node, verb: Node, group: VerbGroup, past: bool, findings: Findings
+) -> bool:
+    """Add "owner has noun value" for "X's elevation is 3189 feet"; return whether it applied."""
+    office = subject.pos == "PROPN" and find_kind_label(subject.word) == "PERSON"
+    if not office and (subject.pos != "NOUN" or not subject.text.islower()):
+        return False
+    if office and find_kind_label(value.word) == "PERSON":
+        return False  # "the Secretary of the Party is President of the Council"
+    is_value = value.pos in {"PROPN", "NUM"} or value.entity in MEASURES
+    is_value = is_value or any(c.dep == "nummod" for c in value.children)
+    has_poss = any(c.dep == "poss" for c in subject.children)
+    if not is_value and not (has_poss and subject.word in _ATTRIBUTES):
+        return False
+    owner = findings.find_owner(subject)
+    indirect = False
+    if owner is None:
+        of = [c for c in list_noun_preps(subject, findings) if c[1] in {"of", "in"}]
+        owner = of[0][0] if of else None
+    topic = findings.antecedents.topic
+    if owner is None and subject.word in _ATTRIBUTES and topic is not None and not has_poss:
+        owner, indirect = replace(topic.phrase, resolved=True), True
+    words, tokens = word_noun(subject)
+    if owner is None or owner.last >= value.i:
+        return False
+    relation = f"{'had' if past and value.entity not in MEASURES else 'has'} {words}"
+    for phrase in findings.read_arguments(value, full=False):
+        findings.candidates.append(
+            Candidate(
+                verb.i, owner, relation, phrase, tuple(tokens), group.negated, group.modality,
+                indirect,
+            )
+        )  # fmt: skip
+    return True
+
+
+def _add_kind(
+    head: Phrase, noun: Node, verb: Node, group: VerbGroup, past: bool, way: str,
+    findings: Findings,
+) -> None:  # fmt: skip
+    negated = group.negated or any(c.word == "no" for c in noun.children)
+    tail = find_kind(noun)
+    if tail is None or noun.pos not in {"NOUN", "PROPN", "NUM"}:
+        findings.drop("adjective_only" if noun.pos == "ADJ" else "no_kind", noun.i, noun.i)
+        return
+    one_of = noun.word == "one"
+    if (tail.label in MEASURES or _MEASURE.fullmatch(tail.text)) and not one_of:
+        if head.label == "NOUN" and findings.tree[head.root].text.islower():
+            verb_words = "amounted to" if past else "amounts to"
+            findings.candidates.append(
+                Candidate(verb.i, head, verb_words, tail, group.tokens, negated, group.modality)
+            )
+        else:
+            findings.drop("measure_without_attribute", verb.i, noun.i)
+        return
+    be = group.text
+    relation: str | None = f"{be} a"
+    common: dict[str, bool] = {"negated": negated, "indirect": way != "own"}
+    preps = [*list_noun_preps(noun, findings), *list_noun_preps(verb, findings)]
+    shared = noun.word in _SHARES and any(prep == "of" for _, prep, _ in preps)
+    if noun.pos == "PROPN" and noun.text[:1].isupper():
+        relation = _word_identity(head, noun, be) if tail.words <= FULL_WORDS else None
+    elif one_of or shared or noun.word in DIRECTIONS:
+        relation = None
+    if relation is not None and head.root != tail.root:
+        findings.candidates.append(
+            Candidate(verb.i, head, relation, tail, group.tokens, modality=group.modality, **common)
+        )
+    owner = findings.find_owner(noun)
+    words, tokens = word_noun(noun)
+    if owner is not None and owner.root != head.root and noun.pos == "NOUN":
+        findings.candidates.append(
+            Candidate(
+                verb.i, head, f"{be} {words} of", owner, (), modality=group.modality, **common
+            )
+        )
+    words = f"located {words}" if noun.word in DIRECTIONS else words
+    found = [(p, f"{words} {prep}", (*tokens, *at)) for p, prep, at in preps]
+    if one_of:
+        found = [(p, w, t) for p, w, t in found if w == "one of"]
+        found += _list_group_preps(noun, findings)
+    for phrase, rest, at_all in found:
+        span = (*group.tokens, *at_all)
+        relation = f"{be} {rest}"
+        findings.candidates.append(
+            Candidate(verb.i, head, relation, phrase, span, modality=group.modality, **common)
+        )
+
+
+def _word_identity(head: Phrase, name: Node, be: str) -> str | None:
+    """Return the relation to a name: an office is held, else both are one thing."""
+    if any(c.word in {"a", "an"} for c in name.children):
+        return f"{be} a"
+    if find_kind_label(name.word) == "PERSON":
+        has_seat = any(c.dep == "prep" for c in name.children)
+        return None if has_seat else f"{be} in the office of"
+    return f"{be} the same as" if head.is_named else f"{be} identified as"
+
+
+def _list_group_preps(one: Node, findings: Findings) -> list[tuple[Phrase, str, tuple[int, ...]]]:
+    """Return what holds for a member: "one of the districts in Hainaut" is a "district in" it."""
+    of = [c for c in one.children if c.word == "of"]
+    group = next((g for c in of for g in c.children if g.dep == "pobj"), None)
+    if group is None:
+        return []
+    preps = [*list_noun_preps(group, findings), *list_noun_preps(one, findings)]
+    word = group.lemma.lower()
+    return [
+        (p, f"{word} {prep}", ())
+        for p, prep, _ in preps
+        if prep in _MEMBER_PREPS and (prep != "by" or p.is_named)
+    ]
+
+
+def list_noun_preps(noun: Node, findings: Findings) -> list[tuple[Phrase, str, list[int]]]:
+    """Return (object, preposition, its token) under a noun, chains of places unrolled."""
+    found: list[tuple[Phrase, str, list[int]]] = []
+    for prep in noun.children:
+        if prep.dep not in {"prep", "agent"} or prep.pos not in {"ADP", "SCONJ"}:
+            continue
+        if prep.word in {"according", "with", "as", "like", "than"}:
+            continue
+        for child in prep.children:
+            if child.dep != "pobj":
+                continue
+            for phrase in findings.read_arguments(child, full=True):
+                found.append((phrase, prep.word, [prep.i]))
+                if prep.word in {"in", "at", "near", "on", "of"}:
+                    found += [(p, "in", []) for p in list_containers(phrase, findings.tree)]
+                if prep.word in {"in", "of"}:
+                    inner = [c for c in child.children if c.dep == "prep" and c.word != "of"]
+                    for deep in inner:
+                        for grandchild in deep.children:
+                            if grandchild.dep == "pobj" and deep.word in {"in", "at"}:
+                                found += [
+                                    (p, "in", []) for p in findings.read_arguments(grandchild)
+                                ]
+    return found

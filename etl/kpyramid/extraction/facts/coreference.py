@@ -1,0 +1,296 @@
+"""Antecedents of pronouns, of definite phrases ("the town"), and of short names.
+
+One pass in text order keeps the entities spoken of, each with a salience: what was named last, as
+a subject, and first in its paragraph comes to mind first (Lappin and Leass, "An algorithm for
+pronominal anaphora resolution", Computational Linguistics 1994). Number, gender and the kind an
+entity was said to be decide which of them can be meant at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kpyramid.extraction.facts.referents import (
+    GENDER,
+    PERSON,
+    PRONOUNS,
+    SUBJECTS,
+    Antecedent,
+    agrees,
+    describe,
+    ends_name,
+    find_clause,
+    is_bare_definite,
+    is_expletive,
+    list_kinds,
+    rank,
+)
+from kpyramid.extraction.syntax.kinds import (
+    GENERIC_NOUNS,
+    LABEL_BY_NOUN,
+    LABEL_NOUNS,
+    is_person_noun,
+    list_alike,
+)
+from kpyramid.extraction.syntax.phrases import (
+    FULL_WORDS,
+    LITERALS,
+    Phrase,
+    build_phrase,
+    find_phrase,
+    list_conjuncts,
+)
+from kpyramid.extraction.syntax.tree import Node, Tree
+
+_SCENES = frozenset({"GPE", "LOC", "FAC", "ORG"})
+# How much a mention in each role says that the text is about it; objects of prepositions least.
+_WEIGHTS = {"nsubj": 80.0, "nsubjpass": 80.0, "dobj": 50.0, "poss": 40.0, "dative": 40.0}
+_OTHER_WEIGHT = 30.0
+_SETTING_WEIGHT = 5.0
+"""Of a place or group behind a preposition: "in Leeds, England" only sets the scene."""
+_TOPIC = 45.0
+"""Added for the paragraph's first named subject: it outweighs a subject of the sentence before."""
+_SAME_SENTENCE = 30.0
+_SAME_ROLE = 20.0
+_NAMED = 20.0
+_SURE_PERSON = 40.0
+_OWN_SUBJECT = 50.0
+"""For "its" and the subject of its clause: "Monet sold his paintings"."""
+_MARGIN = 15.0
+"""By which an owner must outweigh the next one."""
+_WINDOW = 4
+"""Sentences that a pronoun looks back; the topic stays in mind for longer."""
+_TOPIC_WINDOW = 12
+_MAX_ACTIVE = 24
+"""Entities kept in mind, so that a long text costs no more per word than a short one."""
+_POINTING = frozenset({"the", "this", "these", "that", "those"})
+_INDEFINITE = frozenset({"a", "an", "", "some", "several", "many", "two", "three"})
+_PHRASE_ROLES = frozenset("nsubj nsubjpass dobj pobj poss dative attr conj appos oprd ROOT".split())
+
+
+class Antecedents:
+    """The antecedents of one text; `topic` is its first named subject."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        self.topic: Antecedent | None = None
+        self._resolved: dict[int, Phrase] = {}
+        self._active: list[Antecedent] = []
+        self._names: dict[str, Antecedent] = {}
+        self._parts: dict[str, Antecedent | None] = {}
+        self._local: Antecedent | None = None
+        self._paragraph = -1
+        self._specific: dict[str, tuple[Phrase, int, bool]] = {}
+        """By noun: the last phrase that said more than it, its sentence, whether it was new."""
+        self._depth = 0
+        """Brackets open: what stands in them is said in passing."""
+        for node in tree.nodes:
+            if node.text in {"(", ")"}:
+                self._depth = max(0, self._depth + (1 if node.text == "(" else -1))
+            elif node.word in PRONOUNS and node.tag in {"PRP", "PRP$"}:
+                self._read_pronoun(node)
+            elif node.dep in _PHRASE_ROLES and (
+                node.pos in {"PROPN", "NOUN"} or (node.pos == "NUM" and ends_name(node))
+            ):
+                self._read_noun(node)
+
+    def resolve_pronoun(self, token: Node) -> Phrase | None:
+        """The phrase a third-person pronoun stands for, None when none is clear."""
+        return self._resolved.get(token.i)
+
+    def resolve_definite(self, token: Node) -> Phrase | None:
+        """The full name of what a bare "the town" or a short name stands for."""
+        return self._resolved.get(token.i)
+
+    def _read_pronoun(self, token: Node) -> None:
+        fitting = [a for a in self._active if self._can_mean(token, a)]
+        if not fitting or is_expletive(token):
+            return
+        weighed = sorted(((self._weigh(a, token), a.phrase.first, a) for a in fitting), key=rank)
+        best = weighed[-1][2]
+        if token.tag == "PRP$" and len(weighed) > 1 and weighed[-1][0] - weighed[-2][0] < _MARGIN:
+            return  # a wrong owner is worse than none
+        best.gender = best.gender or GENDER.get(token.word)
+        if token.word in PERSON:
+            best.person = True
+        self._resolved[token.i] = replace(best.phrase, resolved=True)
+        self._touch(best, token)
+
+    def _can_mean(self, token: Node, one: Antecedent) -> bool:
+        reach = _TOPIC_WINDOW if one is self._local or one is self.topic else _WINDOW
+        if token.sentence - one.sentence > reach:
+            return False
+        if not agrees(one, token.word):
+            return False
+        if token.word in PERSON and one.person is None and one.phrase.label == "ORG":
+            # The recogniser may have mistaken the person the text is about, hardly another.
+            return one is self._local or one is self.topic
+        if one.sentence != token.sentence or token.word.endswith(("self", "selves")):
+            return True
+        # "X saw him": the object is somebody else; "its mouth" in X's own phrase is not X's.
+        if token.tag == "PRP" and one.clause == token.head.i and token.dep not in SUBJECTS:
+            return False
+        root = self.tree[one.phrase.root]
+        return not (token.tag == "PRP$" and token.head is root)
+
+    def _weigh(self, one: Antecedent, token: Node) -> float:
+        weight = one.salience * 0.5 ** (token.sentence - one.sentence)
+        if one is self._local:
+            weight += _TOPIC
+        if one.sentence == token.sentence and one.role in SUBJECTS:
+            weight += _SAME_SENTENCE
+        if token.word in PERSON and one.person:
+            weight += _SURE_PERSON
+        if (one.role in SUBJECTS) == (token.dep in SUBJECTS or token.tag == "PRP$"):
+            weight += _SAME_ROLE
+        if one.phrase.is_named:
+            weight += _NAMED
+        if token.tag == "PRP$" and one.role in SUBJECTS and one.clause == find_clause(token):
+            weight += _OWN_SUBJECT
+        return weight
+
+    def _read_noun(self, token: Node) -> None:
+        named = token.pos in {"PROPN", "NUM"} or token.entity not in {"", *LITERALS}
+        named = named and not (token.text.islower() and token.entity == "")
+        if not named and is_bare_definite(token) and self._read_definite(token):
+            return
+        if not named and self._read_repeated(token):
+            return
+        if not named and token.dep not in {"nsubj", "nsubjpass", "dobj"}:
+            return
+        phrase = find_phrase(token)
+        if phrase is None or phrase.label in LITERALS:
+            return
+        known = self._find_known(token, phrase) if named else None
+        if known is None:
+            known = describe(token, phrase)
+            self._active.append(known)
+            if len(self._active) > _MAX_ACTIVE:
+                self._forget(token.sentence)
+            if named:
+                self._learn_name(known)
+            self._add_pair(token)
+        else:
+            known.kinds |= list_kinds(token)
+            if known.phrase.text != phrase.text and len(phrase.text) < len(known.phrase.text):
+                self._resolved[token.i] = replace(known.phrase, resolved=True)
+        self._touch(known, token)
+        if phrase.is_named and token.dep in SUBJECTS and not self._depth:
+            self._set_topic(known, token)
+
+    def _read_repeated(self, token: Node) -> bool:
+        """Resolve "these stories" to the "ghost stories" that were spoken of before.
+
+        Return whether it was done; else keep the phrase in mind when it says more than its noun.
+        """
+        determiner = next((c.word for c in token.children if c.dep == "det"), "")
+        said = [c for c in token.children if c.dep not in {"det", "case", "punct", "relcl"}]
+        if not said and determiner in _POINTING:
+            known = self._specific.get(token.word)
+            if known is None or token.sentence - known[1] > _WINDOW:
+                return False
+            if determiner != "the" or known[2]:
+                self._resolved[token.i] = replace(known[0], resolved=True)
+                return True
+            return False
+        if said and determiner not in _POINTING:
+            phrase = find_phrase(token)
+            if phrase is not None and phrase.words > 1:
+                self._specific[token.word] = (phrase, token.sentence, determiner in _INDEFINITE)
+        return False
+
+    def _add_pair(self, token: Node) -> None:
+        """Keep "Ann and Per" in mind for a later "they"."""
+        members = list(list_conjuncts(token))
+        if len(members) < 2 or token.dep == "conj":
+            return
+        last = max(m.i for m in members)
+        phrase = build_phrase(self.tree, token.left_edge.i, last, token.i)
+        if phrase is None or phrase.words > FULL_WORDS:
+            return
+        person = is_person_noun(token.word) or phrase.label == "PERSON"
+        pair = Antecedent(phrase, person, None, True, set(), 0.0, token.sentence, "", -1)
+        self._active.append(pair)
+        self._touch(pair, token)
+
+    def _set_topic(self, one: Antecedent, token: Node) -> None:
+        if self.topic is None:
+            self.topic = one
+        paragraph = self.tree.text.rfind("\n\n", 0, token.idx)
+        if self._local is None or paragraph > self._paragraph:
+            self._local, self._paragraph = one, paragraph
+
+    def _touch(self, one: Antecedent, token: Node) -> None:
+        faded = one.salience * 0.5 ** (token.sentence - one.sentence)
+        scene = one.phrase.label in _SCENES and token.dep in {"pobj", "appos", "conj"}
+        scene = scene or self._depth > 0
+        weight = _SETTING_WEIGHT if scene else _WEIGHTS.get(token.dep, _OTHER_WEIGHT)
+        one.salience = faded / 2 + weight
+        one.sentence, one.role = token.sentence, token.dep
+        one.clause = token.head.i
+
+    def _forget(self, sentence: int) -> None:
+        keep = {id(self.topic), id(self._local)}
+        self._active = [
+            a for a in self._active if id(a) in keep or sentence - a.sentence <= _WINDOW
+        ]
+        if len(self._active) > 2 * _MAX_ACTIVE:
+            ordered = sorted(self._active, key=lambda a: (a.sentence, a.salience, a.phrase.first))
+            self._active = [a for a in self._active if id(a) in keep] + [
+                a for a in ordered[-_MAX_ACTIVE:] if id(a) not in keep
+            ]
+
+    def _find_known(self, token: Node, phrase: Phrase) -> Antecedent | None:
+        """Return the entity of that name, or the one person whose name ends or begins so."""
+        known = self._names.get(phrase.text)
+        if known is None and " " not in phrase.text:
+            known = self._parts.get(phrase.text)
+            if known is not None and token.entity not in {"PERSON", "", "ORG"}:
+                return None
+        if known is not None and known not in self._active:
+            self._active.append(known)
+        return known
+
+    def _learn_name(self, one: Antecedent) -> None:
+        self._names.setdefault(one.phrase.text, one)
+        words = one.phrase.text.split()
+        if one.person is not True or not 2 <= len(words) <= 5:
+            return
+        for part in {words[0], words[-1]}:
+            if len(part) < 3 or not part[0].isupper():
+                continue
+            # Two bearers of a name: it is certain no longer.
+            other = self._parts.get(part, one)
+            self._parts[part] = one if other is one else None
+
+    def _read_definite(self, token: Node) -> bool:
+        """Resolve "the town" to the one that was called a town; return whether it was."""
+        plural = token.tag == "NNS"
+        # "the falls" are a waterfall; "the bridges" are no bridge
+        alike = list_alike(token.word) if not plural or token.word in LABEL_BY_NOUN else frozenset()
+        fitting = [
+            a
+            for a in self._active
+            if a.phrase.is_named and a.kinds & alike and (not a.plural or plural)
+        ]
+        if not fitting and token.word in GENERIC_NOUNS and self._local is not None:
+            # "This area", "this geographical feature": what the text is about.
+            meant = self._local.phrase.label in GENERIC_NOUNS[token.word]
+            fitting = [self._local] if meant and token.dep in SUBJECTS else []
+        elif not fitting and not plural:
+            # Nothing says what it is, but its type may: "Greece joined ... the country".
+            fitting = [
+                a
+                for a in self._active
+                if not a.kinds and token.word in LABEL_NOUNS.get(a.phrase.label, ())
+            ]
+            fitting = fitting if len(fitting) == 1 or self._local not in fitting else [self._local]
+            if len(fitting) != 1:
+                return False
+        if not fitting:
+            return False
+        # The one named last; what the text is about only where two are equally near.
+        best = max(fitting, key=lambda a: (a.sentence, self._weigh(a, token), a.phrase.first))
+        self._resolved[token.i] = replace(best.phrase, resolved=True)
+        self._touch(best, token)
+        return True

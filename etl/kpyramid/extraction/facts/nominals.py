@@ -1,0 +1,315 @@
+"""Facts inside noun phrases: appositions, titles, possessives, places, and dates in brackets."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from itertools import combinations
+
+from kpyramid.extraction.facts.candidates import Candidate, Findings, word_noun
+from kpyramid.extraction.facts.copulas import DIRECTIONS, list_noun_preps
+from kpyramid.extraction.facts.lifespans import list_life_events
+from kpyramid.extraction.syntax.kinds import LABEL_BY_NOUN, find_kind_label
+from kpyramid.extraction.syntax.phrases import (
+    LITERALS,
+    PLACES,
+    QUOTATION,
+    Phrase,
+    build_phrase,
+    find_entity,
+    find_kind,
+    find_office_end,
+    find_phrase,
+    find_title_end,
+    list_containers,
+)
+from kpyramid.extraction.syntax.tree import Node
+
+# Nouns that say how one person is related to another and little by themselves.
+_QUANTITIES = frozenset(
+    "several many some other various numerous certain different few most all two three".split()
+)
+_SEATS = frozenset("capital metropolis district territory colony settlement".split())
+"""Nouns before "of" that name a part of the place, not the place: "the capital of Norway"."""
+_RELATIVES = frozenset(
+    (
+        "wife husband spouse son daughter child brother sister father mother parent uncle aunt "
+        "nephew niece cousin grandson granddaughter grandfather grandmother friend partner "
+        "successor predecessor part member"
+    ).split()
+)
+
+
+def find_nominal_facts(findings: Findings) -> None:
+    """Add the candidates stated inside noun phrases, in text order."""
+    for token in findings.tree.nodes:
+        if token.pos not in {"NOUN", "PROPN"}:
+            continue
+        if token.dep == "appos":
+            _add_apposition(token.head, token, findings)
+        if token.tag == "NNS":
+            _add_examples(token, findings)
+        if token.pos == "PROPN":
+            _add_title(token, findings)
+            _add_containers(token, findings)
+            _add_location(token, findings)
+            _add_life_events(token, findings)
+            _add_named_kind(token, findings)
+
+
+def _add(findings: Findings, head: Phrase | None, relation: str, tail: Phrase | None) -> None:
+    if head is None or tail is None or head.text == tail.text:
+        return
+    if min(len(head.text), len(tail.text)) < 2:
+        return  # a letter of a transcription, the "s" of "award(s)"
+    findings.candidates.append(Candidate(None, head, relation, tail, (), indirect=True))
+
+
+def _add_apposition(noun: Node, appositive: Node, findings: Findings) -> None:
+    """Add "X is a Y" for "X, a Y" and "Y X", and the relation a noun like "author of" carries."""
+    if noun.pos == "PROPN" and appositive.pos == "PROPN":
+        if _is_title(appositive) and noun.entity not in PLACES:
+            _add_kind(noun, appositive, noun, findings)
+        elif not _add_alias(noun, appositive, findings):
+            _add_container(noun, appositive, findings)
+        return
+    name, kind = (noun, appositive) if noun.pos == "PROPN" else (appositive, noun)
+    if name.pos != "PROPN" or kind.pos != "NOUN" or name.entity in LITERALS:
+        return
+    if kind.entity in LITERALS or kind.tag == "NNS":
+        return
+    if findings.tree[appositive.left_edge.i - 1].text == ";":
+        return  # another item of the sentence
+    before = find_phrase(noun)
+    gap = (
+        findings.tree.nodes[max(before.last, noun.i) + 1 : appositive.left_edge.i] if before else ()
+    )
+    if before is None or sum(n.text not in QUOTATION for n in gap) > 1:
+        bracket = _ends_bracket(findings.tree[appositive.left_edge.i - 1], noun.i)
+        if not bracket:
+            # Something stands between the two: the parser attached the name too far up.
+            findings.drop("distant_apposition", noun.i, appositive.i)
+            return
+    if name.dep == "pobj" and name.head.word == "of" and name.head.head.pos == "PROPN":
+        name = name.head.head
+    _add_kind(name, kind, noun, findings)
+
+
+def _add_kind(name: Node, kind: Node, first: Node, findings: Findings) -> None:
+    """Add what a noun beside a name says: its kind, whose it is, and of what."""
+    label = find_kind_label(kind.word)
+    if name.entity == "PERSON" and label not in {"PERSON", "ORG", None}:
+        findings.drop("distant_apposition", min(name.i, kind.i), max(name.i, kind.i))
+        return
+    head = find_phrase(name)
+    if first is name and name.entity in PLACES and label == "PERSON":
+        head = _find_who(name, findings)
+    owner = findings.find_owner(kind)
+    words, _tokens = word_noun(kind)
+    _add(findings, owner, f"has {words}", head)
+    related = owner is not None
+    direction = kind.word in DIRECTIONS
+    words = f"located {words}" if direction else words
+    for phrase, prep, _at in list_noun_preps(kind, findings):
+        if head is not None and phrase.root != head.root:
+            _add(findings, head, f"is {words} {prep}", phrase)
+            related = related or prep == "of"
+    # "his wife, Ann Lee" makes her a wife of somebody, which is said already.
+    if kind.pos == "NOUN" and not direction and not (related and kind.word in _RELATIVES):
+        _add(findings, head, "is a", find_kind(kind))
+
+
+def _find_who(place: Node, findings: Findings) -> Phrase | None:
+    """Return the subject in "Ann was born in Salem, the daughter of ...": no town is a daughter."""
+    at = place
+    for _ in range(6):
+        if at.head is at or at.pos in {"VERB", "AUX"}:
+            break
+        at = at.head
+    frame = findings.frames.get(at.i)
+    subjects = frame.subjects if frame is not None else []
+    found = findings.read_arguments(subjects[0]) if len(subjects) == 1 else []
+    return found[0] if len(found) == 1 and found[0].label not in PLACES else None
+
+
+def _is_title(noun: Node) -> bool:
+    """Return whether a capitalised noun is an office with its seat: "Professor of Law"."""
+    return (
+        find_kind_label(noun.word) == "PERSON"
+        and not any(c.dep == "compound" for c in noun.children)
+        and any(c.dep == "prep" for c in noun.children)
+    )
+
+
+def _ends_bracket(node: Node, after: int) -> bool:
+    """Return whether only a bracket stands between token `after` and `node`."""
+    tree = node.tree
+    at = node.i - 1 if node.text == "," else node.i
+    if at <= after or tree[at].text != ")":
+        return False
+    opening = next((i for i in range(at, after, -1) if tree[i].text == "("), None)
+    return opening == after + 1
+
+
+def _add_alias(name: Node, other: Node, findings: Findings) -> bool:
+    """Add the acronym of "World Trade Union (WTU)"; return whether it was one."""
+    tree = findings.tree
+    if tree[other.i - 1].text != "(" or other.i + 1 >= len(tree):
+        return False
+    if tree[other.i + 1].text != ")" or not other.text.isupper():
+        return False
+    head, tail = find_phrase(name), build_phrase(tree, other.i, other.i, other.i)
+    if head is None or not _abbreviates(other.text, head.text):
+        return False
+    _add(findings, head, "is abbreviated as", tail)
+    return True
+
+
+def _abbreviates(short: str, name: str) -> bool:
+    """Return whether the letters of `short` stand in the order of the name's words."""
+    initials = "".join(w[0] for w in re.findall(r"\w+", name) if w[0].isupper())
+    letters = iter(name.upper())
+    return short[:1] == initials[:1] and len(short) > 1 and all(c in letters for c in short)
+
+
+def _add_container(place: Node, outer: Node, findings: Findings) -> None:
+    """Add "X is located in Y" for "near X, Y" where only Y was known to be a place."""
+    tree = findings.tree
+    edge = outer.left_edge.i
+    around = place.head.word if place.dep == "pobj" else ""
+    if (
+        outer.entity != "GPE"
+        or place.entity in {"DATE", *PLACES}
+        or around not in {"in", "at", "near", "of", "from", "to"}
+        or tree[edge - 1].text != ","
+        or edge - 1 != place.i + 1
+    ):
+        findings.drop("ambiguous_apposition", place.i, outer.i)
+        return
+    _add(findings, find_phrase(place), "is located in", find_phrase(outer))
+
+
+def _add_title(name: Node, findings: Findings) -> None:
+    """Add "Pearl Jam is a rock band" for "the rock band Pearl Jam"."""
+    tree = findings.tree
+    first = name.left_edge.i
+    if any(c.dep == "conj" for c in name.children) and name.right_edge.i - first > 20:
+        return
+    start = find_title_end(tree, first, name.i, name)
+    if start is None:
+        _add_office(name, findings)
+        return
+    begin = start
+    while begin > first and (
+        tree[begin - 1].pos in {"NOUN", "ADJ", "PROPN"}
+        or (begin < start and not tree[begin - 1].space)  # "editor-in-chief Anna Holm"
+    ):
+        begin -= 1
+    title = build_phrase(tree, begin, start - 1, start - 1)
+    head = find_phrase(name)
+    if title is not None:
+        _add(findings, head, "is a", title)
+    owner = findings.find_owner(name)
+    if owner is not None and owner.last < start:
+        _add(findings, owner, f"has {tree[start - 1].word}", head)
+
+
+def _add_office(name: Node, findings: Findings) -> None:
+    """Add "Sam Foley has title U.S. Senator" for "U.S. Senator Sam Foley"."""
+    tree, first = findings.tree, name.left_edge.i
+    start = find_office_end(tree, first, name.i, name)
+    if start is None:
+        return
+    begin = start
+    while begin > first and tree[begin - 1].pos in {"PROPN", "ADJ"}:
+        begin -= 1
+    _add(findings, find_phrase(name), "has title", build_phrase(tree, begin, start - 1, start - 1))
+
+
+def _add_containers(place: Node, findings: Findings) -> None:
+    if place.entity not in PLACES or place.dep == "compound":
+        return
+    phrase = find_phrase(place)
+    if phrase is None:
+        return
+    chain = [phrase, *list_containers(phrase, findings.tree)]
+    for inner, outer in combinations(chain, 2):
+        _add(findings, inner, "is located in", outer)
+
+
+def _add_examples(kind: Node, findings: Findings) -> None:
+    """Add "Norway is a country" for "countries such as Norway" (Hearst, COLING 1992)."""
+    for prep in kind.children:
+        such = prep.word == "as" and any(c.word == "such" for c in prep.children)
+        if not (such or (prep.word == "including" and prep.dep == "prep")):
+            continue
+        phrase = find_kind(kind)
+        counted = any(c.dep == "nummod" for c in kind.children)
+        if phrase is None or kind.i != phrase.last or counted:
+            continue
+        words = [w for w in phrase.text.split()[:-1] if w.lower() not in _QUANTITIES]
+        text = " ".join([*words, kind.lemma.lower()])
+        tail = replace(phrase, text=text, literal=False)
+        for root in (c for c in prep.children if c.dep == "pobj"):
+            if not such and root.pos != "PROPN":
+                continue  # "including" may go on to a part: "films including two sequels"
+            for example in findings.read_arguments(root):
+                _add(findings, example, "is a", tail)
+
+
+def _add_named_kind(name: Node, findings: Findings) -> None:
+    """Add "Elk Horn is a town" for "the town of Elk Horn"."""
+    kind = name.head.head
+    if name.dep != "pobj" or name.head.word != "of" or kind.pos != "NOUN" or kind.tag != "NN":
+        return
+    definite = any(c.word == "the" for c in kind.children)
+    definite = definite and not any(c.entity == "ORDINAL" for c in kind.children)
+    if definite and LABEL_BY_NOUN.get(kind.word) == "GPE" and kind.word not in _SEATS:
+        start = name.head.i - 1
+        first = min([c.i for c in kind.children if c.dep in {"amod", "compound"}] or [kind.i])
+        if start == kind.i:
+            _add(
+                findings,
+                find_phrase(name),
+                "is a",
+                build_phrase(findings.tree, first, kind.i, kind.i),
+            )
+
+
+def _add_location(name: Node, findings: Findings) -> None:
+    """Add "X is located in Y" for the organisation, building or place of "X in Y"."""
+    if name.entity not in {"ORG", "FAC", "GPE", "LOC"} or name.dep == "compound":
+        return
+    if name.entity == "ORG" and name.dep == "pobj" and name.head.head.tag == "NNS":
+        return  # "sites on the List in Kent": the sites are there
+    for phrase, prep, _at in list_noun_preps(name, findings):
+        inside = prep == "of" and phrase.label in PLACES and name.entity in PLACES
+        inside = inside and name.word not in LABEL_BY_NOUN  # "the Borough of Camden" is Camden
+        apart = find_entity(findings.tree, name.i) != find_entity(findings.tree, phrase.root)
+        if inside and apart and find_entity(findings.tree, name.i) is not None:
+            # "the South Slave Region of the Northwest Territories"
+            head = build_phrase(findings.tree, name.left_edge.i, name.i, name.i)
+            _add(findings, head, "is located in", phrase)
+        elif prep in {"in", "at", "near"} and phrase.label in PLACES:
+            _add(findings, find_phrase(name), f"is located {prep}", phrase)
+        elif (
+            prep == "of"
+            and name.entity == "ORG" == phrase.label
+            and find_kind_label(name.word) != "PERSON"
+            and apart
+            and findings.tree[phrase.first - 1].word == "the"
+        ):
+            # Two organisations, since one would be one name: "the Mystics of the League".
+            start = name.left_edge.i
+            while findings.tree[start].tag in {"DT", "PRP$"}:
+                start += 1
+            head = build_phrase(findings.tree, start, name.i, name.i)
+            _add(findings, head, "belongs to", phrase)
+
+
+def _add_life_events(name: Node, findings: Findings) -> None:
+    if name.i + 1 >= len(findings.tree) or findings.tree[name.i + 1].text[0] != "(":
+        return
+    head = find_phrase(name)
+    for relation, phrase in list_life_events(name, name.entity in {"PERSON", ""}):
+        _add(findings, head, relation, phrase)

@@ -1,0 +1,1 @@
+"""N-ary facts as a sentence words them."""

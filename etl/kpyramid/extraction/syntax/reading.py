@@ -1,0 +1,176 @@
+"""The reading of clauses: their subjects, what governs them, whose auxiliaries they share."""
+
+from __future__ import annotations
+
+from kpyramid.extraction.syntax.frames import (
+    MAX_HOPS,
+    OBJECTS,
+    RELATIVES,
+    Frame,
+    Kids,
+    find_noun_clause,
+    group_kids,
+)
+from kpyramid.extraction.syntax.parts import list_parts
+from kpyramid.extraction.syntax.tree import Node, Tree
+from kpyramid.extraction.syntax.verbs import is_predicate
+
+_VERBAL = frozenset({"VERB", "AUX"})
+_AUXILIARIES = ("aux", "auxpass")
+_SUBJECTS = ("nsubj", "nsubjpass", "csubj", "csubjpass")
+_MEANS = frozenset("use utilize utilise employ".split())
+"""Verbs whose subject, not object, does what the infinitive after the object says."""
+_SHARING = frozenset({"conj", "xcomp", "advcl", "pcomp", "ccomp"})
+_CONSTRUCTIONS = {
+    "conj": "conjunct",
+    "relcl": "relative",
+    "acl": "infinitive",
+    "advcl": "adverbial",
+    "ccomp": "complement",
+    "csubj": "complement",
+    "xcomp": "infinitive",
+    "pcomp": "infinitive",
+}
+
+
+def read_frames(tree: Tree) -> dict[int, Frame]:
+    """The clauses of a tree by the token of their verb, in text order."""
+    verbs = [node for node in tree.nodes if is_predicate(node)]
+    known = {verb.i: group_kids(verb) for verb in verbs}
+    frames: dict[int, Frame] = {}
+    for verb in verbs:
+        subjects, way = _find_subjects(verb, known)
+        frame = Frame(verb, known[verb.i], _name_construction(verb), subjects, way)
+        frame.chain = _list_chain(verb, known)
+        if not frame.chain and (governor := _find_governor(verb, known)) is not None:
+            frame.chain, frame.noun = [governor], _find_object(verb, known[governor.i])
+            frame.subjects, way = _find_subjects(governor, known)
+            frame.way = "shared" if way == "own" else way
+        frame.lender = _find_lender(frame.top, known)
+        frame.clause = find_noun_clause(frame.top)
+        frame.parts = sorted(list_parts(frame, known), key=lambda part: part.place)
+        frames[verb.i] = frame
+    return frames
+
+
+def _name_construction(verb: Node) -> str:
+    if verb.tag in {"VBN", "VBG"} and verb.dep in {"advcl", "acl", "pcomp"}:
+        return "participle"
+    return _CONSTRUCTIONS.get(verb.dep, "main")
+
+
+def _list_own_subjects(kids: Kids) -> list[Node]:
+    return [node for dep in _SUBJECTS for node in kids.get(dep, ())]
+
+
+def _find_subjects(verb: Node, known: dict[int, Kids]) -> tuple[list[Node], str]:
+    way, at = "own", verb
+    for _ in range(MAX_HOPS):
+        kids = known.get(at.i)
+        if kids is None:
+            break
+        own = _list_own_subjects(kids)
+        if own:
+            if at.dep == "relcl" and own[0].tag in RELATIVES and at.head.pos not in _VERBAL:
+                return [at.head], "antecedent"
+            if own[0].tag == "WP" and (focus := _find_focus(at, known)) is not None:
+                return [focus], "antecedent"
+            return own, way
+        if "expl" in kids and (there := kids.get("attr") or kids.get("dobj")):
+            return there[:1], "existential"
+        head = at.head
+        if head is at:
+            break
+        if at.dep == "relcl" or (at.dep == "acl" and at.tag in {"VBN", "VBG"}):
+            if head.pos not in _VERBAL:
+                return [head], "antecedent"
+        elif at.dep == "xcomp" and (controlled := known.get(head.i, {}).get("dobj")):
+            return controlled, "object_control"
+        elif at.dep not in _SHARING or not _is_subjectless(at):
+            break
+        if head.pos in {"ADP", "ADJ", "ADV", "SCONJ"}:
+            head = head.head  # "able to go", "by going"
+        at, way = head, "shared"
+    return [], "none"
+
+
+def _find_focus(clause: Node, known: dict[int, Kids]) -> Node | None:
+    """Anna in "it was Anna who won", where the parser takes the clause for a complement."""
+    kids = known.get(clause.head.i, {})
+    if clause.dep != "ccomp" or clause.head.lemma != "be" or "attr" not in kids:
+        return None
+    return kids["attr"][0] if kids["attr"][0].i < clause.i else None
+
+
+def _is_subjectless(verb: Node) -> bool:
+    """Whether the form goes without a subject: conjuncts do, and what is not finite."""
+    if verb.dep in {"advcl", "ccomp"}:
+        return verb.tag in {"VB", "VBG", "VBN"}
+    return True
+
+
+def _list_chain(verb: Node, known: dict[int, Kids]) -> list[Node]:
+    """The predicates above that say how the verb comes about: begin, want, be able."""
+    chain: list[Node] = []
+    at = verb
+    for _ in range(MAX_HOPS):
+        head = at.head
+        if _list_own_subjects(known[at.i]):
+            break
+        if at.dep == "conj" and head.dep == "xcomp" and at.tag == head.tag and head.i in known:
+            at = head
+            continue
+        if at.dep != "xcomp" or head is at or at.tag == "VBD":
+            break
+        if head.dep == "acomp":
+            head = head.head
+        if head.i not in known or not OBJECTS.isdisjoint(known[head.i]):
+            break
+        chain.append(head)
+        at = head
+    return chain[::-1]
+
+
+def _find_governor(verb: Node, known: dict[int, Kids]) -> Node | None:
+    """The verb whose object an infinitive belongs to ("has a chance to win"), or that serves it.
+
+    Someone who is given a chance wins himself, so a verb with a receiver does not govern.
+    """
+    if verb.tag != "VB" or verb.dep not in {"acl", "advcl", "xcomp"}:
+        return None
+    kids = known[verb.i]
+    if _list_own_subjects(kids) or all(node.tag != "TO" for node in kids.get("aux", ())):
+        return None
+    head = verb.head
+    if verb.dep == "acl":
+        governor = head.head
+        fits = head.dep in {"dobj", "attr"} and "dative" not in known.get(
+            governor.i, {"dative": []}
+        )
+        return governor if fits else None
+    if head.i not in known or head.i > verb.i:
+        return None
+    return head if verb.dep == "advcl" or head.lemma in _MEANS else None
+
+
+def _find_object(verb: Node, kids: Kids) -> Node | None:
+    """The noun between a governing verb and its infinitive."""
+    if verb.dep == "acl":
+        return verb.head
+    return next(iter(kids.get("dobj", ())), None)
+
+
+def _find_lender(verb: Node, known: dict[int, Kids]) -> Node | None:
+    """The verb whose auxiliaries a coordinated verb shares ("was built and opened")."""
+    at = verb
+    for _ in range(MAX_HOPS):
+        kids = known[at.i]
+        if any(dep in kids for dep in _AUXILIARIES):
+            return at if at is not verb else None
+        head = at.head
+        if at.dep != "conj" or head.tag != verb.tag or head.i not in known:
+            return None
+        if _list_own_subjects(kids):
+            return None
+        at = head
+    return None

@@ -1,0 +1,293 @@
+"""A second look at a parse: mistakes that the text's own words give away, mended before the rules.
+
+Dates that the entity recogniser split are joined, subjects that the parser sought inside a bracket
+are put back before it, quoted titles become one name, and a name's type follows what the text
+says it is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from kpyramid.extraction.syntax.kinds import LABEL_BY_NOUN, find_kind_label
+from kpyramid.extraction.syntax.titles import (
+    OPENING,
+    QUOTES,
+    SUBJECTS,
+    close_entity,
+    is_above,
+    join_byname,
+    join_hyphens,
+    join_leading_title,
+    join_title,
+    move,
+)
+from kpyramid.extraction.syntax.tree import Node, Tree
+
+_MONTHS = frozenset(
+    (
+        "january february march april may june july august september october november december "
+        "jan feb mar apr jun jul aug sep sept oct nov dec"
+    ).split()
+)
+_DASHES = frozenset({"-", "--", "\u2013", "\u2014"})
+_MAX_BRACKET = 60
+"""Tokens between a bracket and its partner; a longer stretch is no aside."""
+_PLACES = frozenset({"GPE", "LOC", "FAC"})
+_MEDIA = frozenset("radio television tv cable fm am news".split())
+_GROUPS = frozenset("one part member type kind form example name group set series pair".split())
+
+
+def repair_tree(tree: Tree) -> None:
+    """Mend the tree in place; linear in its tokens."""
+    for node in tree.nodes:
+        if node.word in _MONTHS and node.text[:1].isupper():
+            _join_date(node)
+        elif node.text in QUOTES:
+            join_title(node)
+        elif node.text in OPENING:
+            _lift_subject(node)
+        elif node.word in {"is", "was"} and node.lemma == "be" and node.i:
+            join_leading_title(node)
+        elif node.text == "-":
+            join_hyphens(node)
+        elif node.word == "the" and node.i:
+            join_byname(node)
+        elif node.dep in {"relcl", "acl"}:
+            _lift_modifier(node)
+        elif node.dep == "conj" and node.head.pos in {"VERB", "AUX"}:
+            _seat_conjunct(node)
+        elif node.dep == "ccomp" and node.head.lemma == "be":
+            _seat_relative(node)
+    _retype_names(tree)
+
+
+def _join_date(month: Node) -> None:
+    """Make "31 May 1955" and "May 31, 1955" one DATE, whatever the recogniser made of its parts."""
+    nodes, first, last = month.tree.nodes, month.i, month.i
+    has_day = has_year = False
+    if first > 0 and _is_day(nodes[first - 1]):
+        first, has_day = first - 1, True
+    if last + 1 < len(nodes) and nodes[last + 1].text == "." and len(month.text) <= 4:
+        last += 1
+    if not has_day and last + 1 < len(nodes) and _is_day(nodes[last + 1]):
+        last, has_day = last + 1, True
+    at = last + 2 if has_day and last + 1 < len(nodes) and nodes[last + 1].text == "," else last + 1
+    if at < len(nodes) and _is_year(nodes[at]):
+        last, has_year = at, True
+    if not (has_day or has_year) or nodes[first].sentence != nodes[last].sentence:
+        return
+    for node in nodes[first : last + 1]:
+        node.entity, node.iob = "DATE", "I"
+    nodes[first].iob = "B"
+    close_entity(nodes, last)
+    before = nodes[first - 1] if first else None
+    # What the recogniser had joined before the date, such as a place, is no part of it.
+    if before is not None and before.entity == "DATE" and before.text in _DASHES:
+        before.entity, before.iob = "", "O"
+
+
+def _is_day(node: Node) -> bool:
+    digits = node.text.rstrip("stndrh")
+    return digits.isdigit() and len(digits) <= 2 and 1 <= int(digits) <= 31
+
+
+def _is_year(node: Node) -> bool:
+    return node.text.isdigit() and len(node.text) in {3, 4}
+
+
+def _lift_modifier(verb: Node) -> None:
+    """Hang what narrows a noun down on a noun: "a hotel in Salem, Ohio that was built in 1901".
+
+    A name takes neither a clause with "that" nor a participle without a comma.
+    """
+    name = verb.head
+    if name.pos != "PROPN" or name.i > verb.i:
+        return
+    if verb.dep == "relcl":
+        if not any(c.word == "that" and c.dep in SUBJECTS for c in verb.children):
+            return
+    elif verb.tag != "VBN" or verb.left_edge.i == 0 or not _follows(verb, name):
+        return
+    at = name
+    while at.dep in {"appos", "compound", "nmod", "flat"} and at.head is not at:
+        at = at.head
+    for _ in range(6):
+        if at.head is at or at.dep not in {"pobj", "prep", "conj"}:
+            return
+        at = at.head
+        if at.pos == "NOUN" and at.dep != "compound":
+            move(verb, at)
+            return
+
+
+def _seat_conjunct(noun: Node) -> None:
+    """Join the duke to the king in "X was King of Sweden from 1364 and Duke of Meath from 1384"."""
+    if noun.pos not in {"NOUN", "PROPN"} or any(c.dep in SUBJECTS for c in noun.children):
+        return
+    verb = noun.head
+    first = next((c for c in verb.children if c.dep in {"attr", "dobj"} and c.i < noun.i), None)
+    if first is None or first.pos not in {"NOUN", "PROPN"}:
+        return
+    if any(c.dep == "punct" and c.text == ";" for c in verb.children):
+        return
+    move(noun, first)
+    first.right_edge = max(first.right_edge, noun.right_edge, key=lambda n: n.i)
+
+
+def _seat_relative(verb: Node) -> None:
+    """Hang "that was built in 1901" on the hotel in "X is a hotel in Salem that was built"."""
+    copula = verb.head
+    noun = next((c for c in copula.children if c.dep == "attr" and c.pos == "NOUN"), None)
+    that = next((c for c in verb.children if c.word == "that" and c.dep in SUBJECTS), None)
+    if noun is not None and that is not None and noun.i < that.i == verb.left_edge.i:
+        that.pos, that.tag = "PRON", "WDT"
+        verb.dep = "relcl"
+        move(verb, noun)
+        noun.right_edge = max(noun.right_edge, verb.right_edge, key=lambda n: n.i)
+
+
+def _follows(verb: Node, name: Node) -> bool:
+    """Return whether a participle stands right behind a name, a quotation mark at most between."""
+    tree, first = verb.tree, verb.left_edge.i
+    before = tree[first - 1]
+    if before.text in QUOTES.values():
+        before = tree[first - 2]
+    return before is name or (before.entity != "" and before.entity == name.entity)
+
+
+def _lift_subject(bracket: Node) -> None:
+    """Give a clause whose subject was sought inside "Name (...)" the name before the bracket."""
+    tree, nodes = bracket.tree, bracket.tree.nodes
+    if bracket.i == 0 or nodes[bracket.i - 1].pos not in {"PROPN", "NOUN"}:
+        return
+    closing = OPENING[bracket.text]
+    limit = min(bracket.i + _MAX_BRACKET, tree.sentences[bracket.sentence][1])
+    end = next((i for i in range(bracket.i + 1, limit) if nodes[i].text == closing), None)
+    if end is None:
+        return
+    inside = [n for n in nodes[bracket.i + 1 : end] if n.dep in SUBJECTS and n.head.i > end]
+    if len(inside) != 1:
+        return
+    wrong, verb = inside[0], inside[0].head
+    name = nodes[bracket.i - 1]
+    while name.head.i < bracket.i and name.head is not name and name.dep in {"compound", "nmod"}:
+        name = name.head
+    if name.i >= bracket.i or is_above(name, verb):
+        return
+    move(name, verb)
+    name.dep = "nsubjpass" if wrong.dep.endswith("pass") else "nsubj"
+    wrong.dep = "appos"
+    move(wrong, name)
+    name.right_edge = nodes[end]
+    if name.left_edge.i < verb.left_edge.i:
+        verb.left_edge = name.left_edge
+
+
+def _retype_names(tree: Tree) -> None:
+    """Give each name the type of what the text says it is: "Tor Falls is a waterfall"."""
+    votes: dict[str, Counter[str]] = {}
+    for name, noun in _list_kinds(tree):
+        label = _find_label(noun)
+        if label is not None and name.text[:1].isupper():
+            first, last = find_name(name)
+            text = " ".join(n.text for n in tree.nodes[first : last + 1])
+            votes.setdefault(text, Counter())[label] += 1
+    if not votes:
+        return
+    ends = {text.rsplit(" ", 1)[-1] for text in votes}
+    for node in tree.nodes:
+        if node.text not in ends or node.pos != "PROPN":
+            continue
+        first, last = find_name(node)
+        text = " ".join(n.text for n in tree.nodes[first : last + 1])
+        if text in votes and last == node.i:
+            label = _choose_label(node.entity, votes[text])
+            for at in tree.nodes[first : last + 1]:
+                at.entity, at.iob = label, "I"
+            tree.nodes[first].iob = "B"
+
+
+def _find_label(noun: Node) -> str | None:
+    """Return the type of what a kind noun names; a radio station is no building."""
+    label = find_kind_label(noun.lemma if noun.tag == "NNS" else noun.word)
+    if label == "FAC" and any(c.word in _MEDIA for c in noun.children if c.dep == "compound"):
+        return "ORG"
+    return label
+
+
+def _choose_label(label: str, votes: Counter[str]) -> str:
+    """Return the type most often said, the recogniser's own where it was said as well."""
+    if label in votes or (label in _PLACES and not votes.keys().isdisjoint(_PLACES)):
+        return label
+    best = max(votes.values())
+    return min(name for name, count in votes.items() if count == best)
+
+
+def find_name(node: Node) -> tuple[int, int]:
+    """First and last token of the run of name words that `node` stands in."""
+    nodes = node.tree.nodes
+    first = last = node.i
+    while first > 0 and _continues(nodes[first - 1], nodes[first]):
+        first -= 1
+    while last + 1 < len(nodes) and _continues(nodes[last], nodes[last + 1]):
+        last += 1
+    return first, last
+
+
+def _continues(left: Node, right: Node) -> bool:
+    """Whether two neighbours belong to one name."""
+    if right.iob == "I" and right.entity == left.entity and right.entity:
+        return right.text not in {",", "(", ";"} and left.text not in {",", "(", ";"}
+    if left.pos != "PROPN" or right.pos != "PROPN":
+        return False
+    if left.entity and right.entity:
+        return False
+    return left.head is right or right.head is left or left.head is right.head
+
+
+def _list_kinds(tree: Tree) -> Iterator[tuple[Node, Node]]:
+    """Pairs of a name and a common noun that the text gives as its kind."""
+    for node in tree.nodes:
+        if node.dep == "attr" and node.head.lemma == "be":
+            subject = next((c for c in node.head.children if c.dep == "nsubj"), None)
+            if subject is not None and subject.pos == "PROPN":
+                yield from ((subject, noun) for noun in _list_nouns(node))
+        elif node.dep == "appos":
+            if node.head.pos == "PROPN" and node.pos == "NOUN" and node.left_edge.tag == "DT":
+                # "born in Salem, the son of ..." hangs the son on the place.
+                if node.head.entity in _PLACES and find_kind_label(node.word) == "PERSON":
+                    continue
+                if node.head.dep in {"pobj", "conj", "appos"}:
+                    continue  # the noun may belong to what stands further up
+                yield from ((node.head, noun) for noun in _list_nouns(node))
+            elif node.head.pos == "NOUN" and node.pos == "PROPN" and node.i - node.head.i < 4:
+                yield node, node.head
+        elif (
+            node.entity == "PERSON"
+            and node.word in LABEL_BY_NOUN
+            and any(c.word == "the" for c in node.children)
+        ):
+            yield node, node  # "the Harlow Mill"
+        elif (
+            node.dep == "pobj"
+            and node.pos == "PROPN"
+            and node.head.word == "of"
+            and LABEL_BY_NOUN.get(node.head.head.word) == "GPE"
+            and node.head.head.pos == "NOUN"
+            and any(c.word == "the" for c in node.head.head.children)
+        ):
+            yield node, node.head.head
+
+
+def _list_nouns(noun: Node) -> Iterator[Node]:
+    """The kind nouns coordinated under an attribute; "one of the towns" gives towns."""
+    if noun.word in _GROUPS:
+        deeper = [g for c in noun.children if c.word == "of" for g in c.children if g.dep == "pobj"]
+        if noun.word == "one" and deeper and deeper[0].pos == "NOUN":
+            yield deeper[0]
+        return
+    if noun.pos == "NOUN":
+        yield noun
+        yield from (c for c in noun.children if c.dep == "conj" and c.pos == "NOUN")
