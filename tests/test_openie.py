@@ -121,12 +121,83 @@ def find_fact(extraction: Extraction, relation: str, tail: str) -> Fact:
             "The river Tor is a tributary of the Elbe in Saxony, Germany.",
             ("Saxony", "is located in", "Germany"),
         ),
+        ("Ida Cole was born and raised in Bergen.", ("Ida Cole", "was born in", "Bergen")),
+        (
+            "The album was written, recorded and produced by Tom Wells.",
+            ("album", "was recorded by", "Tom Wells"),
+        ),
+        ("Clara Boone grew up and studied in Lisbon.", ("Clara Boone", "grew up in", "Lisbon")),
+        ("Hugh Marsh has degrees in chemistry.", ("Hugh Marsh", "has degrees in", "chemistry")),
+        (
+            "The bridge was built between 1829 and 1831.",
+            ("bridge", "was built between", "1829 and 1831"),
+        ),
+        (
+            "Since 1970 British colleges operated under the council.",
+            ("British colleges", "operated since", "1970"),
+        ),
+        (
+            "The chapel stands in Marbury district, Tamil Nadu.",
+            ("Marbury district", "is located in", "Tamil Nadu"),
+        ),
+        (
+            "The editors of the Harlow Review are Anna Holm and Per Lund.",
+            ("Per Lund", "is editor of", "Harlow Review"),
+        ),
+        ("Clara Boone spent a year painting churches.", ("Clara Boone", "paints", "churches")),
+        ('The mill was rated "Very Good" by the Harlow Trust.', ("mill", "was rated", "Very Good")),
+        ("Tom Wells is the only player to have won the cup.", ("Tom Wells", "has won", "cup")),
     ],
 )
 def test_construction_yields_its_fact(
     extractor: DependencyExtractor, text: str, expected: tuple[str, str, str]
 ) -> None:
     assert expected in triples(extractor.extract(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "tail"),
+    [
+        ("Hugh Marsh has degrees in chemistry.", "degrees in chemistry"),
+        ("Harlow College was founded in 1888. Today, it conducts research in Leeds.", "Today"),
+        ("The team won the cup for the first time.", "first time"),
+        ("Anna Holm finished as the fifth in the race.", "fifth"),
+        ("Nine towns took part in the fair.", "part"),
+        ("The chapel stands in Marbury district, Tamil Nadu.", "Marbury district, Tamil Nadu"),
+        ("The current editors are Anna Holm and Per Lund.", "Anna Holm"),
+        ("The road crosses the Peru\u2013Chile border.", "Chile border"),
+    ],
+)
+def test_words_that_only_link_or_repeat_are_no_tail(
+    extractor: DependencyExtractor, text: str, tail: str
+) -> None:
+    assert tail not in {fact.tail for fact in extractor.extract(text).facts}
+
+
+def test_what_hangs_on_a_whose_noun_is_not_said_of_its_owner(
+    extractor: DependencyExtractor,
+) -> None:
+    text = "The score was written by Enzo Marone, whose music, containing bells, fills the film."
+    heads = {fact.head for fact in extractor.extract(text).facts if fact.tail == "bells"}
+    assert "Enzo Marone" not in heads
+
+
+def test_what_a_bracket_lists_is_no_subject_of_what_follows(extractor: DependencyExtractor) -> None:
+    text = "Harlow College offered diplomas and degrees (BSc, MSc, PhD) validated at Leeds."
+    assert "PhD" not in {fact.head for fact in extractor.extract(text).facts}
+
+
+def test_a_list_after_a_dash_is_no_apposition_of_a_named_place(
+    extractor: DependencyExtractor,
+) -> None:
+    text = "It borders the city of Harlow \u2013 Oak Hill to the north, Ashby to the south."
+    assert ("Oak Hill", "is a", "city of Harlow") not in triples(extractor.extract(text))
+
+
+def test_no_argument_ends_in_a_preposition(extractor: DependencyExtractor) -> None:
+    text = "Tor Falls is in the Boundary Country of the Southern Interior of British Columbia."
+    for fact in extractor.extract(text).facts:
+        assert fact.tail.split()[-1] not in {"of", "and"}
 
 
 def test_pronoun_subject_becomes_the_topic_and_the_claim_names_it(

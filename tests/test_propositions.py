@@ -26,6 +26,14 @@ CONSTRUCTIONS = {
         "The bridge was planned and built by John Rennie.",
         ("was built by", "The bridge", "John Rennie"),
     ),
+    "shared complement": (
+        "Ida Cole was born and raised in Bergen.",
+        ("was born in", "Ida Cole", "Bergen"),
+    ),
+    "empty bracket": (
+        "Paul Reyes ( ) was a painter from Lima.",
+        ("was", "Paul Reyes", "a painter from Lima"),
+    ),
     "fronted time holds for both verbs": (
         "In 1921 Anna Holm bought a farm and sold a mill.",
         ("sold", "Anna Holm", "a mill", "In 1921"),

@@ -34,11 +34,14 @@ class RelationForm:
 
     lemmas: tuple[str, ...]
     passive_by: bool
+    suffered: bool = False
+    """Whether it is a passive of one verb alone: `was built` (in 1901) is not `built`."""
 
     @property
     def key(self) -> str:
         """What phrases of one relation agree in."""
-        return " ".join(self.lemmas) + (" <by>" if self.passive_by else "")
+        voice = " <by>" if self.passive_by else " <passive>" if self.suffered else ""
+        return " ".join(self.lemmas) + voice
 
     @property
     def modal(self) -> str | None:
@@ -70,7 +73,9 @@ def normalise_relation(phrase: str) -> RelationForm:
     lemmas = tuple(lemmatise(word) for word in words[first:])
     if _is_participle(words[first]) and len(lemmas) == 2 and lemmas[-1] == "by":
         return RelationForm(lemmas[:-1], passive_by=True)
-    return RelationForm(lemmas, passive_by=False)
+    passive = first > 0 and lemmatise(words[first - 1]) == "be" and _is_participle(words[first])
+    suffered = passive and len(lemmas) == 1 and not words[first].endswith("ing")
+    return RelationForm(lemmas, passive_by=False, suffered=suffered)
 
 
 @lru_cache(maxsize=100_000)

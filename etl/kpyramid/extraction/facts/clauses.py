@@ -20,8 +20,8 @@ from kpyramid.extraction.syntax.phrases import (
     Phrase,
     build_phrase,
     is_nominal,
-    list_containers,
 )
+from kpyramid.extraction.syntax.places import list_containers
 from kpyramid.extraction.syntax.predicates import word_group
 from kpyramid.extraction.syntax.tree import Node
 from kpyramid.extraction.syntax.verbs import VerbGroup, is_copula
@@ -36,6 +36,7 @@ _CHAINED = frozenset({"in", "to", "from", *_WITHIN})
 """Prepositions whose object also lies in what contains it: "in Rome, Italy"."""
 _PLURAL = frozenset({"NNS", "NNPS"})
 _MANY = {"is": "are", "was": "were"}
+_LIGHT = frozenset({"take", "make", "give", "pay"})
 _PREPOSITIONAL = frozenset({"preposition", "time"})
 
 
@@ -66,19 +67,18 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
     group = _word_group(frame, findings.frames, plural=False)
     findings.claim_heads[verb.i] = heads[0]
     before = len(findings.candidates)
-    tree = findings.tree
     many = group
-    if any(tree[head.root].tag in _PLURAL for head in heads):
+    plurals = [_is_plural(head, heads, frame) for head in heads]
+    if any(plurals):
         many = _word_group(frame, findings.frames, plural=True)
     nothing = any(is_denied(subject) for subject in frame.subjects)
     negative = group.negated or nothing
     if is_copula(verb) and frame.way != "existential":
         list_copula_facts(verb, replace(group, negated=negative), heads, findings)
     for phrase, suffix, tokens, negated in _list_tails(frame, findings):
-        for head in heads:
-            words = many.text if tree[head.root].tag in _PLURAL else group.text
+        for head, plural in zip(heads, plurals, strict=True):
+            words = many.text if plural else group.text
             if frame.way == "existential" and suffix in _LOCATIVE:
-                plural = tree[head.root].tag in _PLURAL
                 words = f"{_MANY.get(words, words) if plural else words} located"
             relation = f"{words} {suffix}".strip()
             findings.candidates.append(
@@ -95,6 +95,15 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
             )
     if len(findings.candidates) == before and not _has_complement(frame):
         findings.drop("no_object", verb.i, verb.i)
+
+
+def _is_plural(head: Phrase, heads: list[Phrase], frame: Frame) -> bool:
+    """Whether the verb takes its plural: the noun's own number, but for "Arts is a journal"."""
+    if not frame.subjects or frame.subjects[0].tree[head.root].tag not in _PLURAL:
+        return False
+    finite = [*frame.kids.get("aux", ()), *frame.kids.get("auxpass", ()), frame.verb]
+    singular = any(node.tag == "VBZ" or node.word == "was" for node in finite[:1])
+    return not (singular and frame.way == "own" and len(heads) == 1)
 
 
 def list_heads(frame: Frame, findings: Findings) -> list[Phrase]:
@@ -307,20 +316,32 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
     for phrase in findings.read_arguments(noun, full=not having):
         root = findings.tree[phrase.root]
         words, tokens = word_noun(root)
-        if having and root.pos == "NOUN":
-            if phrase.text.lower() not in {words, root.word} or negated:
-                found.append((phrase, words, tokens, negated))
-        else:
-            found.append((phrase, "", [], negated))
+        preps: list[Tail] = []
         if root.pos == "NOUN" and not phrase.resolved:
             led = [p for c in root.children if c.dep == "prep" for p in list_prepositional(c)]
-            found += [
+            preps = [
                 (p, f"{words} {w}", [*tokens, *t], negated or n)
                 for each in led
                 for p, w, t, n in _read_prepositional(each, findings)
                 if w != "of" or having
             ]
+        if having and root.pos == "NOUN":
+            # "has degrees in law" holds all of "has degrees: degrees in law".
+            said = phrase.text.lower()
+            repeated = preps and said.startswith(f"{words} {preps[0][1].split()[-1]} ")
+            if (said not in {words, root.word} and not repeated) or negated:
+                found.append((phrase, words, tokens, negated))
+        elif not _is_light(root, frame):
+            found.append((phrase, "", [], negated))
+        found += preps
     return found
+
+
+def _is_light(noun: Node, frame: Frame) -> bool:
+    """Whether the bare noun belongs to the verb: "took part in", "took place at"."""
+    if noun.tag != "NN" or noun.children or frame.verb.lemma.lower() not in _LIGHT:
+        return False
+    return any(p.link and p.place > noun.i for p in frame.parts)
 
 
 def _read_prepositional(part: Part, findings: Findings) -> list[Tail]:
@@ -333,7 +354,8 @@ def _read_prepositional(part: Part, findings: Findings) -> list[Tail]:
         return []
     found: list[Tail] = []
     tokens = [node.i for node in link]
-    for phrase in findings.read_arguments(root, full=part.gap is None):
+    for argument in findings.read_arguments(root, full=part.gap is None):
+        phrase = _cut_lead(argument, part, findings)
         found.append((phrase, words, tokens, negated))
         if words in _CHAINED:
             within = "in" if words in _WITHIN else words
@@ -342,6 +364,14 @@ def _read_prepositional(part: Part, findings: Findings) -> list[Tail]:
                 (place, within, at, negated) for place in list_containers(phrase, findings.tree)
             ]
     return found
+
+
+def _cut_lead(phrase: Phrase, part: Part, findings: Findings) -> Phrase:
+    """The argument behind its preposition: of "between 1829 and 1830" the years."""
+    at = part.link[-1].i
+    if phrase.resolved or part.gap is not None or not phrase.first <= at < phrase.last:
+        return phrase
+    return build_phrase(findings.tree, at + 1, phrase.last, phrase.root) or phrase
 
 
 def _has_complement(frame: Frame) -> bool:

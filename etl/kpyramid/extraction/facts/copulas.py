@@ -13,8 +13,8 @@ from kpyramid.extraction.syntax.phrases import (
     Phrase,
     find_kind,
     list_conjuncts,
-    list_containers,
 )
+from kpyramid.extraction.syntax.places import list_containers
 from kpyramid.extraction.syntax.tree import Node
 from kpyramid.extraction.syntax.verbs import VerbGroup
 
@@ -84,6 +84,8 @@ def _add_attribute_value(
     subject: Node, value: Node, verb: Node, group: VerbGroup, past: bool, findings: Findings
 ) -> bool:
     """Add "owner has noun value" for "X's elevation is 3189 feet"; return whether it applied."""
+    if subject.tag == "NNS" and _add_holders(subject, value, verb, group, findings):
+        return True
     office = subject.pos == "PROPN" and find_kind_label(subject.word) == "PERSON"
     if not office and (subject.pos != "NOUN" or not subject.text.islower()):
         return False
@@ -114,6 +116,48 @@ def _add_attribute_value(
             )
         )  # fmt: skip
     return True
+
+
+def _add_holders(
+    office: Node, holder: Node, verb: Node, group: VerbGroup, findings: Findings
+) -> bool:
+    """Add "Y is editor of X" for "X's editors are Y and Z"; return whether names hold an office.
+
+    Without an owner the office is nobody's, and nothing is added.
+    """
+    named = holder.pos == "PROPN" and holder.entity in {"PERSON", ""}
+    joined = any(c.dep == "conj" for c in holder.children)
+    lemma = office.lemma.lower()
+    if not named or not joined or find_kind_label(lemma) != "PERSON":
+        return False
+    owner = findings.find_owner(office)
+    if owner is None:
+        of = [c for c in list_noun_preps(office, findings) if c[1] == "of"]
+        owner = of[0][0] if of else None
+    topic, indirect = findings.antecedents.topic, False
+    if owner is None and topic is not None and lemma in _ATTRIBUTES and not topic.person:
+        owner, indirect = replace(topic.phrase, resolved=True), True
+    if owner is None or owner.last >= holder.i:
+        findings.drop("office_without_owner", office.i, holder.i)
+        return True
+    words = _word_office(office)
+    be = "was" if group.text.startswith(("was", "were", "had")) else "is"
+    for phrase in findings.read_arguments(holder):
+        findings.candidates.append(
+            Candidate(
+                verb.i, phrase, f"{be} {words} of", owner, (office.i,), group.negated,
+                group.modality, indirect,
+            )
+        )  # fmt: skip
+    return True
+
+
+def _word_office(office: Node) -> str:
+    """Return "editor-in-chief" for the noun of "the editors-in-chief"."""
+    text, at, nodes = office.lemma.lower(), office.i + 1, office.tree.nodes
+    while at + 1 < len(nodes) and nodes[at].text == "-" and not nodes[at - 1].space:
+        text, at = f"{text}-{nodes[at + 1].word}", at + 2
+    return text
 
 
 def _add_kind(

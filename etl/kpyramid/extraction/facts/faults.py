@@ -24,6 +24,19 @@ _DIRECTIONS = frozenset(
 _WHERE = frozenset(
     "in at on within near off above under beside behind along inside outside opposite".split()
 )
+_DEICTIC = frozenset(
+    (
+        "today now nowadays currently presently later once recently lately then here there soon "
+        "afterwards afterward thereafter tomorrow yesterday tonight earlier before ago"
+    ).split()
+)
+"""Adverbs that point from the text to a time or a place, and name neither."""
+_OCCASION = re.compile(r"((the )?(first|second|third|last|same|one|long|short|next) )?time")
+"""What "for the first time" and "at the time" hold: a circumstance without a date."""
+_PHRASAL = frozenset(
+    "addition recognition order case fact turn return response accordance honor honour".split()
+)
+"""Nouns that are half of a preposition when they stand bare: "in recognition of"."""
 _KIND_RELATIONS = frozenset({"is a", "was a", "is one of", "was one of"})
 
 
@@ -43,11 +56,18 @@ def find_fault(candidate: Candidate) -> str | None:
     # "40 percent of the workers" are workers; a number alone is nothing to state facts about.
     if head.label in LITERALS and head.label != "ORDINAL" and " of " not in head.text:
         return "head_is_literal"
+    told = tail.text.lower()
+    if told in _DEICTIC or head.text.lower() in _DEICTIC:
+        return "deictic"
+    if tail.label == "ORDINAL" or _OCCASION.fullmatch(told):
+        return "bare_circumstance"
+    if told in _PHRASAL and words[-1] == "in":
+        return "bare_circumstance"
     if "et al" in head.text or "et al" in tail.text:
         return "citation"
-    if tail.text.lower() in _DIRECTIONS:
+    if told in _DIRECTIONS:
         return "bare_direction"
-    if head.text.lower() == tail.text.lower():
+    if head.text.lower() == told:
         return "self_reference"
     if (
         not head.resolved

@@ -21,8 +21,8 @@ from kpyramid.extraction.syntax.phrases import (
     find_office_end,
     find_phrase,
     find_title_end,
-    list_containers,
 )
+from kpyramid.extraction.syntax.places import is_named_place, list_containers
 from kpyramid.extraction.syntax.tree import Node
 
 # Nouns that say how one person is related to another and little by themselves.
@@ -80,6 +80,11 @@ def _add_apposition(noun: Node, appositive: Node, findings: Findings) -> None:
         return
     if findings.tree[appositive.left_edge.i - 1].text == ";":
         return  # another item of the sentence
+    if kind is noun and is_named_place(kind):
+        # "Kent county, Ohio": no kind, since it has a name of its own, but a part.
+        if name.entity in PLACES and findings.tree[name.left_edge.i - 1].text == ",":
+            _add(findings, find_phrase(kind), "is located in", find_phrase(name))
+        return
     before = find_phrase(noun)
     gap = (
         findings.tree.nodes[max(before.last, noun.i) + 1 : appositive.left_edge.i] if before else ()

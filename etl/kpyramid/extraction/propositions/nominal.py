@@ -12,6 +12,7 @@ from kpyramid.extraction.propositions.wording import (
     write_words,
 )
 from kpyramid.extraction.syntax.frames import find_noun_clause
+from kpyramid.extraction.syntax.places import is_named_place
 from kpyramid.extraction.syntax.tree import Node, Tree
 from kpyramid.extraction.types import Argument, Proposition, Span
 
@@ -45,7 +46,8 @@ def _read_apposition(tree: Tree, second: Node) -> Iterator[tuple[Proposition, Fe
         return
     before = collect_phrase(first, split=True, bare=second)
     after = collect_phrase(second, split=True)
-    if second.entity == "GPE" and first.entity in {*_PLACES, "ORG"}:
+    inside = is_named_place(first) and second.pos == "PROPN"
+    if inside or (second.entity == "GPE" and first.entity in {*_PLACES, "ORG"}):
         before = trim_edges(tree, [i for i in before if i < second.left_edge.i])
         yield from _write(tree, "noun", before, "is in", after, second)
         return

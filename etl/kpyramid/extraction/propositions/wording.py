@@ -19,7 +19,7 @@ _EDGES = frozenset(",;:.-") | {"--", "\u2013", "\u2014", "..."}
 _BREAKS = frozenset(",;:(") | {"--", "\u2013", "\u2014", "-LRB-"}
 _CLOSING = {"(": ")", "[": "]", "``": "''", "`": "'", "\u201c": "\u201d", "\u2018": "\u2019"}
 _OPENING = {close: start for start, close in _CLOSING.items()} | {"''": "``"}
-_ADDITIONS = frozenset({"relcl", "appos", "acl", "advcl", "parataxis"})
+_ADDITIONS = frozenset({"relcl", "appos", "acl", "advcl", "parataxis", "dep"})
 _COORDINATION = frozenset({"conj", "cc", "preconj"})
 _NOMINAL = frozenset({"NOUN", "PROPN", "PRON", "NUM"})
 
@@ -61,7 +61,21 @@ def collect_phrase(root: Node, split: bool = False, bare: Node | None = None) ->
             kept.append(child.i)
             stack.append(child)
     kept.sort()
+    kept = _drop_bracket(root.tree, kept)
     return trim_edges(root.tree, _drop_enclosing(root.tree, kept) if cut else kept)
+
+
+def _drop_bracket(tree: Tree, kept: list[int]) -> list[int]:
+    """The tokens without what a bracket right behind a name holds: dates, other spellings."""
+    nodes, left, end = tree.nodes, [], -1
+    for i in kept:
+        if i <= end:
+            continue
+        left.append(i)
+        if nodes[i].pos == "PROPN" and i + 1 < len(nodes) and nodes[i + 1].text == "(":
+            limit = min(i + MAX_TOKENS, len(nodes))
+            end = next((j for j in range(i + 2, limit) if nodes[j].text == ")"), end)
+    return left
 
 
 def _drop_enclosing(tree: Tree, kept: list[int]) -> list[int]:

@@ -18,14 +18,13 @@ PLACES = frozenset({"GPE", "LOC", "FAC"})
 LITERALS = frozenset({"DATE", "TIME", "CARDINAL", "QUANTITY", "MONEY", "PERCENT", "ORDINAL"})
 MEASURES = LITERALS - {"ORDINAL"}
 _NAMED_AFTER_COMMA = frozenset({"PERSON", "WORK_OF_ART"})
-_MAX_LINKS = 3
-"""Of a chain such as "Salem, Kent County, Ohio, United States"; more is a list."""
 _NUMBERS = frozenset({"CARDINAL", "DATE", "ORDINAL"})
 _CUT = frozenset(
     {"relcl", "acl", "appos", "conj", "cc", "parataxis", "advcl", "ccomp", "dep", "preconj", "neg"}
 )
 _STRIP_TAGS = frozenset({"DT", "PDT", "PRP$", "WDT", "WP$", "WP", "CC", "IN", "RB", "HYPH", "POS"})
 QUOTATION = frozenset("\"'“”\u2018\u2019«»`") | {"``", "''"}
+_MARKS = QUOTATION - {"'", "\u2019"}
 # What follows these says when, why or for example, and completes no noun.
 _CIRCUMSTANCES = frozenset(
     (
@@ -33,6 +32,7 @@ _CIRCUMSTANCES = frozenset(
         "except besides"
     ).split()
 )
+_DANGLING = frozenset({"IN", "CC", "TO", "DT"})
 _KEPT_PUNCT = QUOTATION | frozenset("-\u2013\u2014/&.!?:°#+@")
 
 
@@ -84,6 +84,7 @@ def build_phrase(tree: Tree, first: int, last: int, root: int) -> Phrase | None:
         last -= 1
     if first > last:
         return None
+    first, last = _balance_quotes(nodes, first, last, root)
     start, end = nodes[first].idx, nodes[last].end
     text = " ".join(tree.text[start:end].split())
     if not _has_letter(text):
@@ -93,6 +94,16 @@ def build_phrase(tree: Tree, first: int, last: int, root: int) -> Phrase | None:
     if label in _NUMBERS and nodes[first].pos == "PROPN" and nodes[first].entity not in LITERALS:
         label = "MISC"  # "Shanghai 13" is a name
     return Phrase(text, Span(start, end), root, first, last, label)
+
+
+def _balance_quotes(nodes: list[Node], first: int, last: int, root: int) -> tuple[int, int]:
+    """The stretch without what follows a quotation that it begins with, the head inside."""
+    if first == 0 or nodes[first - 1].text not in _MARKS:
+        return first, last
+    marks = [i for i in range(first, last + 1) if nodes[i].text in _MARKS]
+    if len(marks) == 1 and first <= root < marks[0]:
+        return first, marks[0] - 1
+    return first, last
 
 
 def _has_letter(text: str) -> bool:
@@ -106,6 +117,8 @@ def _is_stripped_end(nodes: list[Node], first: int, last: int) -> bool:
         n.text in QUOTATION and n.text != "'" for n in nodes[first:last]
     ):
         return False  # it closes a title that opened inside: 'the term "polytechnic"'
+    if token.tag in _DANGLING and first < last and token.text.islower():
+        return token.entity != "WORK_OF_ART"  # it leads to what the cut has left out
     return token.tag == "POS" or not _has_letter(token.text)
 
 
@@ -332,53 +345,3 @@ def find_close_name(noun: Node) -> Node | None:
         if len(gap) <= 1:
             return child if not gap or gap[0] not in {",", "(", ":", "\u2013"} else None
     return None
-
-
-def _find_link_end(tree: Tree, first: int) -> int:
-    """Return the last token of the name that starts at `first`, before a comma at the latest."""
-    bounds = find_entity(tree, first)
-    last = first
-    while last + 1 < len(tree) and tree[last + 1].text != ",":
-        inside = bounds is not None and last < bounds[1]
-        if not inside and (tree[last + 1].pos != "PROPN" or bounds is not None):
-            break
-        last += 1
-    return last
-
-
-def list_containers(phrase: Phrase, tree: Tree) -> list[Phrase]:
-    """Return the places named after `phrase`, innermost first ("Rome, Italy" gives Italy).
-
-    A chain that ends in "and" or "or" is an enumeration, not containment.
-    """
-    # "the state of Johor, Malaysia": the place is named last.
-    named = tree[phrase.root].pos == "PROPN" or tree[phrase.last].entity in PLACES
-    if not named or phrase.label in {"PERSON", *LITERALS}:
-        return []
-    found: list[Phrase] = []
-    known = 0  # the recogniser may miss a link, but not the last
-    at = phrase.last + 1
-    while at + 1 < len(tree) and tree[at].text == "," and tree[at + 1].pos == "PROPN":
-        last = _find_link_end(tree, at + 1)
-        place = build_phrase(tree, at + 1, last, last)
-        if place is None or place.label in {"PERSON", *LITERALS}:
-            break
-        found.append(place)
-        known = len(found) if place.label in PLACES else known
-        at = last + 1
-    if at < len(tree) and tree[at].pos == "NUM":
-        return []  # "Varna 1962, Tel Aviv 1964"
-    links, back = len(found), phrase.first
-    while back > 1 and tree[back - 1].text == "," and tree[back - 2].entity in PLACES:
-        back = (find_entity(tree, back - 2) or (back - 2, 0))[0]
-        links += 1
-    if links > _MAX_LINKS:
-        return []
-    del found[known:]
-    if at < len(tree) and tree[at].text == ",":
-        at += 1
-    if at + 1 < len(tree) and tree[at].pos == "CCONJ" and tree[at + 1].pos in {"PROPN", "DET"}:
-        return []
-    if at + 1 < len(tree) and tree[at].word == "the" and tree[at + 1].entity in PLACES:
-        return []  # "Malta, the Netherlands"
-    return found

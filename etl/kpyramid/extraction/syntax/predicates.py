@@ -16,6 +16,7 @@ _NEVER = frozenset({"never", "hardly", "no", "neither", "nor"})
 _CONDITIONS = frozenset({"if", "unless", "whether"})
 _MAX_HOPS = 12
 _FULL = {"'s": "is", "'re": "are", "'ve": "have", "'m": "am", "'d": "had"}
+_HAVE = frozenset({"have", "has", "having"})
 _SINGULAR = {"are": "is", "were": "was"}
 
 
@@ -178,6 +179,8 @@ def word_group(frame: Frame, frames: dict[int, Frame], plural: bool = False) -> 
         words[0] = "are" if plural else "is"
     if words[0] in _SINGULAR and (len(words) == 1 or not plural):
         words[0] = _SINGULAR[words[0]]
+    elif own and words[0] in _HAVE and not (verb.lemma == "be" and own[0].tag == "VBP"):
+        words[0] = "have" if plural else "has"
     text = " ".join([*words, *(node.word for node in particles)])
     tokens = {verb.i, *(node.i for node in particles)}
     if lender is None or not own:
@@ -195,6 +198,6 @@ def _word_bare_verb(frame: Frame, has_aux: bool, did: bool, plural: bool) -> str
         past = not is_stative(verb)
         be = ("were" if plural else "was") if past else ("are" if plural else "is")
         return f"{be} {verb.word}"
-    if verb.tag in {"VBG", "VB", "VBP"} or has_aux:
+    if verb.tag in {"VBG", "VB", "VBP"} or has_aux or (plural and verb.tag == "VBZ"):
         return lemma if plural and lemma != "be" else inflect_third(lemma)
     return verb.word

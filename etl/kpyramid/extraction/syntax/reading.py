@@ -20,6 +20,8 @@ _AUXILIARIES = ("aux", "auxpass")
 _SUBJECTS = ("nsubj", "nsubjpass", "csubj", "csubjpass")
 _MEANS = frozenset("use utilize utilise employ".split())
 """Verbs whose subject, not object, does what the infinitive after the object says."""
+_SUBJECT_CONTROL = frozenset("spend waste promise".split())
+"""Verbs whose subject does what follows the object: "spent a year painting"."""
 _SHARING = frozenset({"conj", "xcomp", "advcl", "pcomp", "ccomp"})
 _CONSTRUCTIONS = {
     "conj": "conjunct",
@@ -50,7 +52,35 @@ def read_frames(tree: Tree) -> dict[int, Frame]:
         frame.clause = find_noun_clause(frame.top)
         frame.parts = sorted(list_parts(frame, known), key=lambda part: part.place)
         frames[verb.i] = frame
+    for verb in reversed(verbs):
+        _share_complement(frames[verb.i], frames)
     return frames
+
+
+def _share_complement(frame: Frame, frames: dict[int, Frame]) -> None:
+    """Give "born" the place in "was born and raised in Rome": it stands behind both verbs.
+
+    The first verb has nothing of its own and only the conjunction between it and the second,
+    which has no object either and is in the same voice.
+    """
+    verb = frame.verb
+    later = next((c for c in frame.kids.get("conj", ()) if c.i in frames), None)
+    if later is None or later.i < verb.i or any(p.place > verb.i for p in frame.parts):
+        return
+    other = frames[later.i]
+    between = verb.tree.nodes[verb.i + 1 : later.i]
+    joined = all(c.dep in {"cc", "prt"} or c.text == "," for c in between)
+    if not joined or _list_own_subjects(other.kids) or not OBJECTS.isdisjoint(other.kids):
+        return
+    if _is_passive(frame, frames) != _is_passive(other, frames):
+        return
+    end = max([later.i, *(c.i for c in other.kids.get("prt", ()))])
+    frame.parts += [p for p in other.parts if p.link and p.link[0].i == end + 1]
+
+
+def _is_passive(frame: Frame, frames: dict[int, Frame]) -> bool:
+    lender = frames[frame.lender.i] if frame.lender is not None else frame
+    return any(dep in at.kids for at in (frame, lender) for dep in ("auxpass", "nsubjpass"))
 
 
 def _name_construction(verb: Node) -> str:
@@ -84,7 +114,11 @@ def _find_subjects(verb: Node, known: dict[int, Kids]) -> tuple[list[Node], str]
         if at.dep == "relcl" or (at.dep == "acl" and at.tag in {"VBN", "VBG"}):
             if head.pos not in _VERBAL:
                 return [head], "antecedent"
-        elif at.dep == "xcomp" and (controlled := known.get(head.i, {}).get("dobj")):
+        elif (
+            at.dep == "xcomp"
+            and head.lemma not in _SUBJECT_CONTROL
+            and (controlled := known.get(head.i, {}).get("dobj"))
+        ):
             return controlled, "object_control"
         elif at.dep not in _SHARING or not _is_subjectless(at):
             break
@@ -144,6 +178,8 @@ def _find_governor(verb: Node, known: dict[int, Kids]) -> Node | None:
     head = verb.head
     if verb.dep == "acl":
         governor = head.head
+        if "expl" in known.get(governor.i, {}):
+            return None  # "there is a plan to move": the plan is the subject
         fits = head.dep in {"dobj", "attr"} and "dative" not in known.get(
             governor.i, {"dative": []}
         )

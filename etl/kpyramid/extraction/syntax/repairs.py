@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from kpyramid.extraction.syntax.kinds import LABEL_BY_NOUN, find_kind_label
+from kpyramid.extraction.syntax.places import is_named_place
 from kpyramid.extraction.syntax.titles import (
     OPENING,
     QUOTES,
@@ -32,6 +33,7 @@ _MONTHS = frozenset(
     ).split()
 )
 _DASHES = frozenset({"-", "--", "\u2013", "\u2014"})
+_SINCE = frozenset("since in by until till before after from during".split())
 _MAX_BRACKET = 60
 """Tokens between a bracket and its partner; a longer stretch is no aside."""
 _PLACES = frozenset({"GPE", "LOC", "FAC"})
@@ -48,12 +50,17 @@ def repair_tree(tree: Tree) -> None:
             join_title(node)
         elif node.text in OPENING:
             _lift_subject(node)
+            _part_bracket(node)
         elif node.word in {"is", "was"} and node.lemma == "be" and node.i:
             join_leading_title(node)
         elif node.text == "-":
             join_hyphens(node)
         elif node.word == "the" and node.i:
             join_byname(node)
+        elif node.pos == "NUM" and node.dep == "nummod":
+            _free_year(node)
+        elif node.dep == "appos":
+            _check_apposition(node)
         elif node.dep in {"relcl", "acl"}:
             _lift_modifier(node)
         elif node.dep == "conj" and node.head.pos in {"VERB", "AUX"}:
@@ -130,6 +137,10 @@ def _seat_conjunct(noun: Node) -> None:
     first = next((c for c in verb.children if c.dep in {"attr", "dobj"} and c.i < noun.i), None)
     if first is None or first.pos not in {"NOUN", "PROPN"}:
         return
+    if noun.pos == "NOUN" and any(
+        c.dep == "compound" and c.entity == "PERSON" for c in noun.children
+    ):
+        return  # "Anna studied law, and Paul medicine" leaves out the verb
     if any(c.dep == "punct" and c.text == ";" for c in verb.children):
         return
     move(noun, first)
@@ -183,6 +194,90 @@ def _lift_subject(bracket: Node) -> None:
     name.right_edge = nodes[end]
     if name.left_edge.i < verb.left_edge.i:
         verb.left_edge = name.left_edge
+
+
+def _part_bracket(bracket: Node) -> None:
+    """Hang what a bracket lists on the noun before it: it is joined to nothing outside."""
+    nodes = bracket.tree.nodes
+    noun = nodes[bracket.i - 1] if bracket.i else bracket
+    if noun.pos not in {"NOUN", "PROPN"}:
+        return
+    limit = min(bracket.i + _MAX_BRACKET, bracket.tree.sentences[bracket.sentence][1])
+    closing = OPENING[bracket.text]
+    end = next((i for i in range(bracket.i + 1, limit) if nodes[i].text == closing), None)
+    if end is None:
+        return
+    for node in nodes[bracket.i + 1 : end]:
+        if node.dep == "conj" and node.pos in {"NOUN", "PROPN"} and node.head.i < bracket.i:
+            if nodes[bracket.i + 1].pos == "CCONJ":
+                continue  # "diplomas (and degrees)"
+            node.dep = "appos"
+            move(node, noun)
+            noun.right_edge = max(noun.right_edge, node.right_edge, key=lambda n: n.i)
+
+
+def _free_year(year: Node) -> None:
+    """Give "since" its year in "Since 1970 British colleges operated": no name begins with it."""
+    noun = year.head
+    verb = noun.head
+    if noun.dep not in SUBJECTS or verb is noun or not _is_year(year) or len(year.text) != 4:
+        return
+    lead = year.tree[year.i - 1] if year.i else year
+    if lead.word not in _SINCE or noun.left_edge is not year:
+        return
+    lead.dep, lead.pos, lead.tag = "prep", "ADP", "IN"
+    move(lead, verb)
+    year.dep, year.entity, year.iob = "pobj", "DATE", "B"
+    move(year, lead)
+    lead.right_edge = year
+    noun.left_edge = year.tree[year.i + 1]
+    verb.left_edge = min(verb.left_edge, lead, key=lambda n: n.i)
+
+
+def _check_apposition(noun: Node) -> None:
+    """Take from an apposition what only stands beside a noun.
+
+    "whose music" begins a clause, of which the noun is the subject; "the city of Leeds" has its
+    name, so what a dash parts from it is another thing; a dash that joins two words makes them
+    one: "the Peru-Chile border".
+    """
+    if any(c.tag == "WP$" for c in noun.children):
+        _seat_whose(noun)
+        return
+    first, edge = noun.head, noun.left_edge.i
+    nodes = noun.tree.nodes
+    if edge == 0 or edge <= first.i or nodes[edge - 1].text not in _DASHES:
+        return
+    glued = not nodes[edge - 1].space and not nodes[edge - 2].space
+    if (glued and first.pos == "PROPN") or (noun.pos == "PROPN" and is_named_place(first)):
+        noun.dep = "dep"
+
+
+def _seat_whose(noun: Node) -> None:
+    """Make "whose music, with bells, became famous" a relative clause of the noun before it."""
+    name, nodes = noun.head, noun.tree.nodes
+    noun.dep = "dep"
+    verb = next(
+        (
+            n
+            for n in nodes[noun.right_edge.i + 1 : noun.tree.sentences[noun.sentence][1]]
+            if n.pos in {"VERB", "AUX"} and n.dep == "conj" and n.head.i < name.i
+        ),
+        None,
+    )
+    if verb is None or any(c.dep in SUBJECTS for c in verb.children):
+        return
+    move(verb, name)
+    verb.dep = "relcl"
+    move(noun, verb)
+    noun.dep = "nsubjpass" if any(c.dep == "auxpass" for c in verb.children) else "nsubj"
+    verb.left_edge = min(verb.left_edge, noun.left_edge, key=lambda n: n.i)
+    at = name
+    for _ in range(_MAX_BRACKET):
+        at.right_edge = max(at.right_edge, verb.right_edge, key=lambda n: n.i)
+        if at.head is at:
+            break
+        at = at.head
 
 
 def _retype_names(tree: Tree) -> None:
