@@ -301,6 +301,13 @@ def type_all(kind: str, *names: str) -> dict[str, str]:
         ("PERSON", ("\uff21nna H\uff4flm", "Anna Holm")),
         ("PERSON", ("\u202bAnna Holm\u202c", "Anna Holm")),
         ("PERSON", ("Владимир Путин", "Vladimir Putin")),
+        ("ORG", ("U.S. Coast Guard", "US Coast Guard", "United States Coast Guard", "Coast Guard")),
+        ("GPE", ("USA", "U.S.", "the United States of America", "United States")),
+        ("ORG", ("Liberal Party", "Liberal")),
+        ("GPE", ("Salem Oregon", "Salem")),
+        ("FAC", ("Elm Bridge in Upper Holm", "Elm Bridge")),
+        ("ORG", ("Holm Airport in Ghent", "Holm Airport")),
+        ("EVENT", ("World War II", "World War Two", "World War 2", "WWII", "WW2")),
         ("NOUN", ("a large dam", "large dams", "Large Dam")),
     ],
 )
@@ -329,6 +336,13 @@ def test_wordings_of_one_thing_in_one_document_come_together(
         ("GPE", ("Ostend, Belgium", "Belgium")),
         ("GPE", ("Springfield", "Springfield, Ohio", "Springfield, Illinois")),
         ("LOC", ("Republic of the Congo", "Democratic Republic of the Congo")),
+        ("GPE", ("Salem", "Salem Oregon", "Salem Ohio")),
+        ("GPE", ("New York", "New York New Jersey")),
+        ("FAC", ("Elm Bridge", "Elm Bridge in Ghent", "Elm Bridge near Lund")),
+        ("ORG", ("Catholic Church", "Catholic Church in Poland")),
+        ("ORG", ("National Park", "National Park in Kenya")),
+        ("EVENT", ("World War I", "World War II")),
+        ("EVENT", ("WWI", "World War II")),
         ("PRODUCT", ("Boeing 747", "Boeing 737", "Boeing")),
         ("NOUN", ("1.5", "15", "10-20", "1020", "3 May 1984", "1984", "May 1984")),
         ("NOUN", ("seizure", "partial seizure")),
@@ -353,6 +367,19 @@ def test_types_in_conflict_keep_a_name_from_its_namesake() -> None:
     clusters = list_clusters(*names, kinds=kinds, said=elsewhere)
 
     assert not [cluster for cluster in clusters if len({n.split(": ")[1] for n in cluster}) > 1]
+
+
+def test_a_region_after_a_place_may_mislead_the_recogniser() -> None:
+    kinds = {"Salem": "GPE", "Salem Oregon": "ORG"}
+
+    assert len(list_clusters("Salem", "Salem Oregon", kinds=kinds)) == 1
+
+
+def test_a_site_of_several_words_is_one_wherever_its_region_is_left_out() -> None:
+    names = ("a: Elm Street Bridge in Ghent", "a: Elm Street Bridge", "b: Elm Street Bridge")
+    kinds = type_all("FAC", "Elm Street Bridge in Ghent", "Elm Street Bridge")
+
+    assert list_clusters(*names, kinds=kinds) == {frozenset(names)}
 
 
 def test_a_short_form_means_another_in_another_document() -> None:

@@ -17,12 +17,23 @@ _WEBSITE = re.compile(r"\s?\.(?=(?:com|org|net)\b)", re.IGNORECASE)
 _IN_BRACKETS = re.compile(r"\s*\(([^()]{2,10})\)$")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}\b)")
 _BETWEEN_NUMBERS = re.compile(r"(?<=\d) (?=\d)")
+_AMERICA = re.compile(r"(?<=United States) of America\b", re.IGNORECASE)
+_NATION = re.compile(r"U\.?S(?:\.?A)?|U\.?K|U\.?N|E\.?U")
 _INITIALS = re.compile(r"[^\W\d_](?:\.[^\W\d_])+")
 _NOT_LETTERS = re.compile(r"[^a-z0-9]+")
-_ROMAN = re.compile(r"(?=[ivx])x{0,3}(?:ix|iv|v?i{0,3})$")
 _ARTICLES = frozenset({"the", "a", "an"})
 _OWNED = "s"
 """Stands for the possessive ending within a name; a link as `of` is."""
+
+_TENS = ("", "x", "xx", "xxx")
+_ONES = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix")
+_ROMAN = {number: _TENS[number // 10] + _ONES[number % 10] for number in range(1, 40)}
+_ROMANS = frozenset(_ROMAN.values())
+_SPELT = "one two three four five six seven eight nine ten eleven twelve".split()
+_NUMERALS = {
+    **{roman: str(n) for n, roman in _ROMAN.items() if len(roman) > 1},
+    **{word: str(n) for n, word in enumerate(_SPELT, 1)},
+}
 
 TITLES = frozenset(
     """
@@ -79,6 +90,15 @@ ABBREVIATIONS = {
 }
 """Words of names that are the same word written short."""
 
+NATIONS = {
+    "US": ["United", "States"],
+    "USA": ["United", "States"],
+    "UK": ["United", "Kingdom"],
+    "UN": ["United", "Nations"],
+    "EU": ["European", "Union"],
+}
+"""Capitals that mean the same in every text, alone and before the name of an institution."""
+
 PARTICLES = frozenset(
     "de del della der den di da do dos du das la le van von zu al el bin ibn ben".split()
 )
@@ -107,7 +127,7 @@ KIND_NOUNS = frozenset(
     airways air lines university college academy institute bank insurance pharmaceuticals
     laboratories technologies systems software electronics oil petroleum energy steel railway
     railroad newspaper magazine football soccer basketball baseball hockey rugby cricket
-    athletic club team fc afc cf sc museum hospital clinic theatre theater stadium arena hotel
+    athletic club team party fc afc cf sc museum hospital clinic theatre theater stadium arena hotel
     airport airfield airbase base
     federal national international regional municipal river ocean sea desert mountains islands
     """.split()
@@ -115,16 +135,23 @@ KIND_NOUNS = frozenset(
 """Words that say which kind of thing the name before them names, and that short forms leave."""
 
 
-OTHER_KINDS = frozenset(
+SITES = frozenset(
     """
     river lake sea ocean bay gulf strait channel canal creek falls waterfall cave reservoir dam
     mountain mountains hill hills valley range peak island islands peninsula beach harbor harbour
-    desert forest park garden gardens zoo county city town village township province state region
-    district area parish municipality republic kingdom empire prefecture territory airport airfield
-    station port bridge road street avenue boulevard highway route pike tunnel line railway
-    railroad school college university academy institute library museum gallery theatre theater
-    stadium arena hall house building tower castle palace hotel hospital clinic church cathedral
-    temple mosque abbey cemetery prison center centre office council committee commission board
+    desert forest park garden gardens zoo airport airfield station port bridge road street avenue
+    boulevard highway route pike tunnel museum gallery theatre theater stadium arena hall tower
+    castle palace hotel hospital clinic cathedral temple mosque abbey cemetery prison
+    """.split()
+)
+"""Words for what stands or lies at one place."""
+
+OTHER_KINDS = SITES | frozenset(
+    """
+    county city town village township province state region district area parish municipality
+    republic kingdom empire prefecture territory line railway railroad
+    school college university academy institute library house building church
+    center centre office council committee commission board
     court department ministry agency authority police army navy government senate parliament
     legislature congress assembly administration campaign party union association federation league
     club team foundation society award awards prize medal cup trophy championship championships
@@ -163,7 +190,7 @@ class Name:
     after_comma: int
 
 
-@lru_cache(maxsize=200_000)
+@lru_cache(maxsize=500_000)
 def parse_name(surface: str) -> Name:
     """The parts of a name; a text without a letter or digit is its own key."""
     text = surface.strip() if surface.isascii() else _normalise_unicode(surface)
@@ -201,12 +228,23 @@ def _is_foreign(text: str) -> bool:
 
 def _split_words(text: str) -> list[str]:
     """The words as written, without articles in front; the possessive ending is a word."""
-    raw = _WORD.findall(_INNER_POSSESSIVE.sub(f" {_OWNED}", text))
+    raw = _WORD.findall(_INNER_POSSESSIVE.sub(f" {_OWNED}", _AMERICA.sub("", text)))
     while len(raw) > 1 and raw[0].casefold() in _ARTICLES:
         raw = raw[1:]
+    if len(raw) > 1 and text.isupper():
+        raw[:1] = _spell_nation(raw[0])
+    else:
+        raw = [part for word in raw for part in _spell_nation(word)]
     if len(raw) > 1 and _INITIALS.fullmatch(raw[0]):
         raw[:1] = raw[0].split(".")
+    raw[1:] = [_NUMERALS.get(word.lower(), word) for word in raw[1:]]
+    if len(raw) > 1 and raw[-1] == "I" and len(raw[-2]) > 1:
+        raw[-1] = "1"
     return raw
+
+
+def _spell_nation(word: str) -> list[str]:
+    return NATIONS[word.replace(".", "")] if _NATION.fullmatch(word) else [word]
 
 
 def _join_words(words: tuple[str, ...]) -> str:
@@ -237,9 +275,27 @@ def fold_word(word: str) -> str:
 
 
 def spell_acronyms(words: tuple[str, ...]) -> set[str]:
-    """First letters, with and without those of small words; of two words at the least."""
-    content = [word for word in words if word and word not in LINKS and word not in PARTICLES]
-    return {"".join(w[0] for w in part if w) for part in (content, words) if len(content) > 1}
+    """First letters, with and without those of small words; of two words at the least.
+
+    Numbers stay whole, in digits or Roman: `WW2`, `WWII`.
+    """
+    content = tuple(w for w in words if w and w not in LINKS and w not in PARTICLES)
+    if len(content) < 2:
+        return set()
+    spelt = {content, words}
+    if any(word.isdecimal() for word in content):
+        spelt |= {tuple(map(_spell_roman, part)) for part in (content, words)}
+        return {"".join(map(_shorten_word, part)) for part in spelt}
+    return {"".join([word[:1] for word in part]) for part in spelt}
+
+
+def _spell_roman(word: str) -> str:
+    """A small number in Roman numerals; any other word as it is."""
+    return _ROMAN.get(int(word), word) if word.isdecimal() else word
+
+
+def _shorten_word(word: str) -> str:
+    return word if word.isdecimal() or word in _ROMANS else word[:1]
 
 
 def strip_words(words: tuple[str, ...]) -> tuple[str, ...]:
@@ -253,9 +309,8 @@ def strip_words(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def is_distinctive(word: str) -> bool:
-    """A number, a Roman numeral or an elder: what tells bearers of one name apart."""
-    roman = len(word) > 1 and bool(_ROMAN.match(word))
-    return roman or word in ELDER or any(c.isdigit() for c in word)
+    """A number or an elder: what tells bearers of one name apart."""
+    return word in ELDER or any(c.isdigit() for c in word)
 
 
 def _is_title(word: str) -> bool:

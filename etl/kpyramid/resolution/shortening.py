@@ -12,12 +12,14 @@ from kpyramid.resolution.names import (
     PARTICLES,
     PERSONAL,
     PLACE_MODIFIERS,
+    SITES,
     TITLES,
     WIVES,
     Name,
     is_distinctive,
     spell_acronyms,
 )
+from kpyramid.resolution.regions import REGIONS
 
 PLACES = frozenset({"GPE", "LOC", "FAC"})
 TITLED = frozenset({"WORK_OF_ART", "EVENT", "LAW"})
@@ -25,6 +27,10 @@ TITLED = frozenset({"WORK_OF_ART", "EVENT", "LAW"})
 
 _MAX_WORDS = 8
 """Longer phrases are no names that anyone shortens."""
+
+_NEAR = frozenset({"in", "near"})
+_GENERAL = KIND_NOUNS | OTHER_KINDS | PLACE_MODIFIERS | TITLES
+"""Words of which alone no name is made."""
 
 _ACRONYM = "@"
 _ORDER = "~"
@@ -91,7 +97,11 @@ def is_possible(
         return True
     if by.how == "acronym":
         return full.proper and "PERSON" not in full_types
-    if not (short.proper and full.proper and agree):
+    if not (short.proper and full.proper):
+        return False
+    if by.how == "back" and _lies_in(short, short_types, full_types, by.dropped):
+        return True
+    if not agree:
         return False
     if by.how == "order":
         if _drop_links(short.bare) == _drop_links(full.bare):
@@ -141,6 +151,8 @@ def is_safe(short: Name, full: Name, by: Shortening) -> bool:
     if by.how in {"frame", "script"}:
         firm = full.words[-1] in ENDINGS - PERSONAL and full.words[0] == full.bare[0]
         return len(short.bare) > 1 or (firm and short.words == short.bare)
+    if by.how == "back":
+        return len(short.bare) > 1 and _tells_where(by.dropped)
     return by.how == "middle" and all(len(word) == 1 for word in by.dropped)
 
 
@@ -155,6 +167,7 @@ def _is_barred(kept: tuple[str, ...], dropped: tuple[str, ...]) -> bool:
         or kept[0] in LINKS
         or kept[-1] in LINKS
         or kept[-1] in PARTICLES
+        or (kept in REGIONS and dropped in REGIONS)
         or all(word in TITLES or is_distinctive(word) for word in kept)
     )
 
@@ -169,6 +182,23 @@ def _may_drop_the_end(
         one_name = "PERSON" in short_types and len(short.words) == 1
         return one_name and not OTHER_KINDS.intersection(dropped)
     return bool(short_types & full_types) and all(word in KIND_NOUNS for word in dropped)
+
+
+def _lies_in(
+    short: Name, short_types: Set[str], full_types: Set[str], dropped: tuple[str, ...]
+) -> bool:
+    """A place or site, and the words left out say where it lies, as after a comma."""
+    kept = short.bare
+    if not _tells_where(dropped) or "PERSON" in full_types or kept in REGIONS:
+        return False
+    if _is_barred(kept, ()) or _GENERAL.issuperset(kept):
+        return False
+    place = bool(short_types) and short_types <= PLACES
+    return place or (len(kept) > 1 and kept[-1] in SITES and dropped[0] in _NEAR)
+
+
+def _tells_where(dropped: tuple[str, ...]) -> bool:
+    return dropped in REGIONS or (len(dropped) > 1 and dropped[0] in _NEAR)
 
 
 def _spell_sorted(words: tuple[str, ...]) -> str:
