@@ -147,6 +147,14 @@ def find_fact(extraction: Extraction, relation: str, tail: str) -> Fact:
         ("Clara Boone spent a year painting churches.", ("Clara Boone", "paints", "churches")),
         ('The mill was rated "Very Good" by the Harlow Trust.', ("mill", "was rated", "Very Good")),
         ("Tom Wells is the only player to have won the cup.", ("Tom Wells", "has won", "cup")),
+        (
+            "Harlow Mill is a historic mill in Kent and known as the Old Mill.",
+            ("Harlow Mill", "is known as", "Old Mill"),
+        ),
+        (
+            "Vell County's capital is the city of Marbury.",
+            ("Vell County", "has capital", "city of Marbury"),
+        ),
     ],
 )
 def test_construction_yields_its_fact(
@@ -192,6 +200,11 @@ def test_a_list_after_a_dash_is_no_apposition_of_a_named_place(
 ) -> None:
     text = "It borders the city of Harlow \u2013 Oak Hill to the north, Ashby to the south."
     assert ("Oak Hill", "is a", "city of Harlow") not in triples(extractor.extract(text))
+
+
+def test_a_bracket_that_shortens_a_noun_names_nothing(extractor: DependencyExtractor) -> None:
+    text = "Marbury is a census-designated place (CDP) in northern Ohio."
+    assert "CDP" not in {fact.head for fact in extractor.extract(text).facts}
 
 
 def test_no_argument_ends_in_a_preposition(extractor: DependencyExtractor) -> None:

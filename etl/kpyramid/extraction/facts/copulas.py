@@ -14,7 +14,7 @@ from kpyramid.extraction.syntax.phrases import (
     find_kind,
     list_conjuncts,
 )
-from kpyramid.extraction.syntax.places import list_containers
+from kpyramid.extraction.syntax.places import is_named_place, list_containers
 from kpyramid.extraction.syntax.tree import Node
 from kpyramid.extraction.syntax.verbs import VerbGroup
 
@@ -93,6 +93,9 @@ def _add_attribute_value(
         return False  # "the Secretary of the Party is President of the Council"
     is_value = value.pos in {"PROPN", "NUM"} or value.entity in MEASURES
     is_value = is_value or any(c.dep == "nummod" for c in value.children)
+    is_value = is_value or (
+        is_named_place(value) and not is_named_place(subject)
+    )  # "its capital is the city of Oslo"
     has_poss = any(c.dep == "poss" for c in subject.children)
     if not is_value and not (has_poss and subject.word in _ATTRIBUTES):
         return False

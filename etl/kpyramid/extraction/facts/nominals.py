@@ -29,6 +29,7 @@ from kpyramid.extraction.syntax.tree import Node
 _QUANTITIES = frozenset(
     "several many some other various numerous certain different few most all two three".split()
 )
+_AREAS = frozenset("county district state province country region republic".split())
 _SEATS = frozenset("capital metropolis district territory colony settlement".split())
 """Nouns before "of" that name a part of the place, not the place: "the capital of Norway"."""
 _RELATIVES = frozenset(
@@ -80,6 +81,8 @@ def _add_apposition(noun: Node, appositive: Node, findings: Findings) -> None:
         return
     if findings.tree[appositive.left_edge.i - 1].text == ";":
         return  # another item of the sentence
+    if kind is noun and _is_acronym(name, kind):
+        return
     if kind is noun and is_named_place(kind):
         # "Kent county, Ohio": no kind, since it has a name of its own, but a part.
         if name.entity in PLACES and findings.tree[name.left_edge.i - 1].text == ",":
@@ -168,6 +171,15 @@ def _add_alias(name: Node, other: Node, findings: Findings) -> bool:
         return False
     _add(findings, head, "is abbreviated as", tail)
     return True
+
+
+def _is_acronym(name: Node, kind: Node) -> bool:
+    """Whether a bracket only shortens the noun before it: "a census-designated place (CDP)"."""
+    phrase = find_phrase(kind)
+    if phrase is None or not name.text.isupper() or name.tree[name.i - 1].text != "(":
+        return False
+    initials = "".join(word[0] for word in re.findall(r"\w+", phrase.text))
+    return name.text == initials.upper()
 
 
 def _abbreviates(short: str, name: str) -> bool:
@@ -267,6 +279,8 @@ def _add_named_kind(name: Node, findings: Findings) -> None:
     kind = name.head.head
     if name.dep != "pobj" or name.head.word != "of" or kind.pos != "NOUN" or kind.tag != "NN":
         return
+    if name.word in _AREAS and name.word != kind.word:
+        return  # "the county town of Kent County" lies in it
     definite = any(c.word == "the" for c in kind.children)
     definite = definite and not any(c.entity == "ORDINAL" for c in kind.children)
     if definite and LABEL_BY_NOUN.get(kind.word) == "GPE" and kind.word not in _SEATS:

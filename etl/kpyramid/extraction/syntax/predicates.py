@@ -13,6 +13,7 @@ _AUXILIARIES = ("aux", "auxpass")
 _BORROWED = ("aux", "auxpass", "neg")
 _PARTICIPIAL = frozenset({"acl", "advcl", "relcl", "pcomp"})
 _NEVER = frozenset({"never", "hardly", "no", "neither", "nor"})
+_LOCATING = frozenset("locate situate base headquarter".split())
 _CONDITIONS = frozenset({"if", "unless", "whether"})
 _MAX_HOPS = 12
 _FULL = {"'s": "is", "'re": "are", "'ve": "have", "'m": "am", "'d": "had"}
@@ -114,12 +115,15 @@ def _is_bare_participle(frame: Frame) -> bool:
     """
     verb, kids = frame.verb, frame.kids
     if "nsubj" in kids:
-        return False
+        # "... and the mill located in Kent": without an object these are sure to lack their "is".
+        return verb.tag == "VBN" and verb.lemma in _LOCATING and "dobj" not in kids
     by = "agent" in kids and "dobj" not in kids
     if verb.tag != "VBN" and not (by and verb.tag == "VBD"):
         return False
     if verb.dep == "conj":
-        return verb.head.tag == "VBN" or by or "nsubjpass" in kids
+        # "is a school and classified as" shares the "is" of the copula.
+        shared = verb.head.lemma == "be" and "dobj" not in kids
+        return verb.head.tag == "VBN" or by or shared or "nsubjpass" in kids
     return verb.dep in _PARTICIPIAL or verb.dep == "ROOT"
 
 
