@@ -9,7 +9,6 @@ from kpyramid.extraction.facts.claims import write_clause_claim, write_phrase_cl
 from kpyramid.extraction.facts.faults import find_fault, is_location
 from kpyramid.extraction.facts.mentions import assign_mentions, list_phrases
 from kpyramid.extraction.facts.scoring import score_candidate
-from kpyramid.extraction.syntax.attribution import find_source
 from kpyramid.extraction.syntax.phrases import PLACES, Phrase, find_phrase
 from kpyramid.extraction.syntax.tree import Node, Tree
 from kpyramid.extraction.types import Claim, Extraction, Fact, Span
@@ -26,15 +25,16 @@ class _Judged:
 
 def assemble_extraction(findings: Findings) -> Extraction:
     """The facts that stand, in the order of the text, with their claims and mentions."""
-    kept: dict[tuple[str, str, str, bool], _Judged] = {}
+    kept: dict[tuple[object, ...], _Judged] = {}
     for candidate in findings.candidates:
         reason = find_fault(candidate)
         if reason is not None:
             first = min(candidate.tail.first, *candidate.tokens, candidate.tail.last)
             findings.drop(reason, first, candidate.tail.last)
             continue
-        key = (candidate.head.text, candidate.relation, candidate.tail.text, candidate.negated)
         source = _name_source(candidate, findings)
+        words = (candidate.head.text, candidate.relation, candidate.tail.text)
+        key = (*words, candidate.negated, candidate.modality, source)
         score = score_candidate(candidate, findings, attributed=source is not None)
         if key not in kept or kept[key].confidence < score:
             kept[key] = _Judged(candidate, source, score)
@@ -55,7 +55,8 @@ def _name_source(candidate: Candidate, findings: Findings) -> str | None:
     """Who says it, by name where a pronoun tells; None when the text says it itself."""
     if candidate.clause is None:
         return None
-    source = find_source(findings.tree[candidate.clause], findings.frames)
+    stance = findings.stances.get(candidate.clause)
+    source = stance.source if stance is not None else None
     if source is None:
         return None
     phrase = findings.antecedents.resolve_pronoun(source) or find_phrase(source)

@@ -15,6 +15,7 @@ from kpyramid.extraction.syntax.phrases import (
     list_conjuncts,
 )
 from kpyramid.extraction.syntax.reading import read_frames
+from kpyramid.extraction.syntax.stance import Stance
 from kpyramid.extraction.syntax.tree import Node, Tree
 from kpyramid.extraction.types import Dropped, Span
 
@@ -42,6 +43,8 @@ class Findings:
     candidates: list[Candidate] = field(default_factory=list)
     dropped: list[Dropped] = field(default_factory=list)
     claim_heads: dict[int, Phrase] = field(default_factory=dict)
+    stances: dict[int, Stance] = field(default_factory=dict)
+    """How the clauses that yield candidates are meant, by their verb's token."""
     frames: dict[int, Frame] = field(init=False)
     """The clauses by their verb's token."""
 

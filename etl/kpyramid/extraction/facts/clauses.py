@@ -23,6 +23,7 @@ from kpyramid.extraction.syntax.phrases import (
 )
 from kpyramid.extraction.syntax.places import list_containers
 from kpyramid.extraction.syntax.predicates import word_group
+from kpyramid.extraction.syntax.stance import read_stance
 from kpyramid.extraction.syntax.tree import Node
 from kpyramid.extraction.syntax.verbs import VerbGroup, is_copula
 
@@ -71,10 +72,11 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
     plurals = [_is_plural(head, heads, frame) for head in heads]
     if any(plurals):
         many = _word_group(frame, findings.frames, plural=True)
-    nothing = any(is_denied(subject) for subject in frame.subjects)
-    negative = group.negated or nothing
+    stance = findings.stances[verb.i] = read_stance(frame, findings.frames)
+    denied = group.negated or stance.negated or any(is_denied(node) for node in frame.subjects)
+    group = replace(group, negated=denied, modality=stance.mood or group.modality)
     if is_copula(verb) and frame.way != "existential":
-        list_copula_facts(verb, replace(group, negated=negative), heads, findings)
+        list_copula_facts(verb, group, heads, findings)
     for phrase, suffix, tokens, negated in _list_tails(frame, findings):
         for head, plural in zip(heads, plurals, strict=True):
             words = many.text if plural else group.text
@@ -88,7 +90,7 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
                     relation,
                     phrase,
                     tuple(sorted((*group.tokens, *tokens))),
-                    negative or negated,
+                    group.negated or negated,
                     group.modality,
                     indirect=frame.way != "own",
                 )

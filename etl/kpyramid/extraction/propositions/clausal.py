@@ -25,10 +25,10 @@ from kpyramid.extraction.propositions.wording import (
     list_coordinated,
     write_words,
 )
-from kpyramid.extraction.syntax.attribution import find_source
 from kpyramid.extraction.syntax.frames import Frame, count_clauses_above, list_merged
 from kpyramid.extraction.syntax.predicates import Predicate, read_predicate
 from kpyramid.extraction.syntax.reading import read_frames
+from kpyramid.extraction.syntax.stance import read_stance
 from kpyramid.extraction.syntax.tree import Node, Tree
 from kpyramid.extraction.syntax.verbs import is_copula
 from kpyramid.extraction.types import Argument, Proposition, Span
@@ -112,7 +112,9 @@ def _write_frame(frame: Frame, frames: dict[int, Frame]) -> Iterator[tuple[Propo
     tree = frame.verb.tree
     wording = word_clause(frame, frames)
     part, predicate = wording.side.part, wording.predicate
-    source = find_source(frame.verb, frames)
+    stance = read_stance(frame, frames)
+    source, modality = stance.source, stance.mood or predicate.modality
+    negated = predicate.negated or stance.negated
     attribution = write_words(tree, collect_phrase(source))[0] if source is not None else None
     groups = [list_coordinated(subject) for subject in list_subjects(frame, frames)]
     subjects = [
@@ -153,8 +155,8 @@ def _write_frame(frame: Frame, frames: dict[int, Frame]) -> Iterator[tuple[Propo
             split=split,
             passive="auxpass" in frame.kids,
             copula=is_copula(frame.verb),
-            negated=predicate.negated,
-            modal=predicate.modality is not None,
+            negated=negated,
+            modal=modality is not None,
             attributed=attribution is not None,
             preposition=part is not None and bool(part.link),
         )
@@ -162,8 +164,8 @@ def _write_frame(frame: Frame, frames: dict[int, Frame]) -> Iterator[tuple[Propo
             wording.text,
             arguments,
             span,
-            predicate.negated or is_denied(subject) or is_denied(target),
-            predicate.modality,
+            negated or is_denied(subject) or is_denied(target),
+            modality,
             attribution,
             estimate_confidence(features),
         )

@@ -153,12 +153,12 @@ def find_span(tree: Tree, tokens: list[int], text: str) -> Span | None:
 
 
 def is_denied(noun: Node | None) -> bool:
-    """Whether the noun stands under "no", "neither" or "nor"."""
+    """Whether the noun is "none", or stands under "no", "neither" or "nor"."""
     if noun is None:
         return False
     if noun.dep == "conj":
         noun = noun.head
-    return any(
+    return noun.word in {"none", "nobody", "nothing", "neither"} or any(
         (c.word == "no" and c.dep in {"det", "neg"}) or c.word in {"nor", "neither"}
         for c in noun.children
     )

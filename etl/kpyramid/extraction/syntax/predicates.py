@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kpyramid.extraction.syntax.frames import Frame, find_infinitive_mark
+from kpyramid.extraction.syntax.stance import is_negated
 from kpyramid.extraction.syntax.tree import Node
 from kpyramid.extraction.syntax.verbs import VerbGroup, inflect_third, is_stative, read_modal
 
@@ -12,9 +13,7 @@ _OWN = ("aux", "auxpass", "neg", "prt")
 _AUXILIARIES = ("aux", "auxpass")
 _BORROWED = ("aux", "auxpass", "neg")
 _PARTICIPIAL = frozenset({"acl", "advcl", "relcl", "pcomp"})
-_NEVER = frozenset({"never", "hardly", "no", "neither", "nor"})
 _LOCATING = frozenset("locate situate base headquarter".split())
-_CONDITIONS = frozenset({"if", "unless", "whether"})
 _MAX_HOPS = 12
 _FULL = {"'s": "is", "'re": "are", "'ve": "have", "'m": "am", "'d": "had"}
 _HAVE = frozenset({"have", "has", "having"})
@@ -40,18 +39,20 @@ def read_predicate(frame: Frame, frames: dict[int, Frame]) -> Predicate:
         kids = frames[verb.i].kids
         tokens += _list_words(verb, frames[verb.i])
         tokens += [node.i for node in kids.get("acomp", ())]
-        negated = negated or _is_negated(frames[verb.i])
+        negated = negated or is_negated(verb)
     tokens += _list_words(frame.verb, frame)
     if frame.noun is not None:
         tokens += range(frame.noun.left_edge.i, frame.noun.i + 1)
     if frame.chain and frame.verb.dep == "conj":
         mark = find_infinitive_mark(frame.verb)
         tokens += [mark.i] if mark is not None and mark.i not in tokens else []
-    negated = negated or _is_negated(frame)
+    negated = negated or is_negated(frame.verb)
     tokens.sort()
     top = frames[frame.top.i]
     lent: list[int] = []
-    modality = read_modal(top.kids) or _read_mood(top)
+    modality = read_modal(top.kids)
+    if modality is None and any(node.tag == "TO" for node in top.kids.get("aux", ())):
+        modality = "to"  # an infinitive does not say that it is so
     if frame.lender is not None:
         kids = frames[frame.lender.i].kids
         lent = sorted(node.i for dep in _BORROWED for node in kids.get(dep, ()))
@@ -63,14 +64,6 @@ def read_predicate(frame: Frame, frames: dict[int, Frame]) -> Predicate:
         past = _is_past(verb, frames) if verb.tag == "VBG" else not is_stative(verb)
         be = _inflect_be(frame.subjects[0], past)
     return Predicate(tokens, lent, be, negated, modality)
-
-
-def _read_mood(frame: Frame) -> str | None:
-    """The "if" of a condition or the "to" of an infinitive: neither says that it is so."""
-    for node in [*frame.kids.get("mark", []), *frame.kids.get("aux", [])]:
-        if node.word in _CONDITIONS or node.tag == "TO":
-            return node.word
-    return None
 
 
 def _list_words(verb: Node, frame: Frame) -> list[int]:
@@ -91,12 +84,6 @@ def _list_before(frame: Frame) -> list[Node]:
     deps = ("nsubj", "nsubjpass", "expl", "csubj", "punct")
     found = (node for dep in deps for node in frame.kids.get(dep, ()))
     return [node for node in found if node.i < frame.verb.i]
-
-
-def _is_negated(frame: Frame) -> bool:
-    if "neg" in frame.kids:
-        return True
-    return any(node.word in _NEVER for node in frame.kids.get("advmod", ()))
 
 
 def _lacks_auxiliary(frame: Frame) -> bool:
@@ -189,8 +176,7 @@ def word_group(frame: Frame, frames: dict[int, Frame], plural: bool = False) -> 
     tokens = {verb.i, *(node.i for node in particles)}
     if lender is None or not own:
         tokens.update(node.i for node in own)
-    negated = "neg" in kids or any(node.word == "never" for node in kids.get("advmod", ()))
-    return VerbGroup(text, tuple(sorted(tokens)), negated, modality, passive)
+    return VerbGroup(text, tuple(sorted(tokens)), is_negated(verb), modality, passive)
 
 
 def _word_bare_verb(frame: Frame, has_aux: bool, did: bool, plural: bool) -> str:
