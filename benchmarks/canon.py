@@ -6,15 +6,13 @@ own words are used; a file has no documents, so it is read as one. `--reproduce`
 of two simple rules: equal strings, and equal last words.
 """
 
-import argparse
-import json
-import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import spacy
+from options import explain_faults, print_figures, read_options, read_rows
 
 from kpyramid.embeddings.onnx import OnnxEmbedder
 from kpyramid.evaluation.canonicalisation import ClusterScores, Score, score_clusters
@@ -23,6 +21,8 @@ from kpyramid.identity import identify_embedding
 from kpyramid.resolution.entities import resolve_names
 from kpyramid.resolution.entries import UNKNOWN, Use
 from kpyramid.settings import Settings
+
+FOLDER = "canon_base"
 
 
 @dataclass(frozen=True)
@@ -38,18 +38,14 @@ class Triple:
 
 def read_triples(folder: Path, limit: int | None) -> list[Triple]:
     """The triples of the folder's files, in the order of their names."""
-    rows = [
-        json.loads(line)
-        for file in sorted(folder.glob("*_test.jsonl"))
-        for line in file.read_text("utf-8").splitlines()
-    ]
-    if not rows:
-        raise SystemExit(f"{folder}: no triples in *_test.jsonl")
     triples = []
-    for row in rows[:limit]:
-        head, relation, tail = map(str, row["triple"])
-        normal, gold = str(row["triple_norm"][0]), str(row["true_link"]["subject"])
-        triples.append(Triple(head, relation, tail, normal, gold))
+    with explain_faults(folder, FOLDER):
+        for row in read_rows(folder, "*_test.jsonl")[:limit]:
+            head, relation, tail = map(str, row["triple"])
+            normal, gold = str(row["triple_norm"][0]), str(row["true_link"]["subject"])
+            triples.append(Triple(head, relation, tail, normal, gold))
+        if not triples:
+            raise ValueError("no triples in *_test.jsonl")
     return triples
 
 
@@ -103,20 +99,13 @@ def measure(data: Path, limit: int | None, reproduce: bool) -> dict[str, Any]:
 
 
 def main() -> None:
-    default = Path(os.environ.get("KPYRAMID_BENCH", "bench")) / "canon_base"
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=default, help="folder with *_test.jsonl")
-    parser.add_argument("--limit", type=int, help="the first N triples only")
-    parser.add_argument("--seed", type=int, default=0, help="unused: nothing is drawn")
-    parser.add_argument("--reproduce", action="store_true", help="add the simple rules' rows")
-    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
-    options = parser.parse_args()
-    figures = measure(options.data, options.limit, options.reproduce)
-    if options.json:
-        print(json.dumps(figures))
-    else:
-        for name, value in figures.items():
-            print(f"{name:26} {value}")
+    options = read_options(
+        __doc__,
+        folder=FOLDER,
+        limit="the first N triples only",
+        flags={"--reproduce": "add the simple rules' rows"},
+    )
+    print_figures(measure(options.data, options.limit, options.reproduce), options.json)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ of a build after one document was edited over that of the first build, in the sa
 warehouse give the same snapshot id and the same bytes.
 """
 
-import argparse
 import json
 import resource
 import shutil
@@ -16,6 +15,8 @@ import tempfile
 import time
 from pathlib import Path
 from typing import Any
+
+from options import print_figures, read_options
 
 from kpyramid.settings import IngestSettings
 from kpyramid.sources.corpus import list_corpus
@@ -81,18 +82,8 @@ def measure(data: Path, limit: int | None) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=DEMO, help="any corpus folder or file")
-    parser.add_argument("--limit", type=int, help="the first N documents only")
-    parser.add_argument("--seed", type=int, default=0, help="unused: nothing is drawn")
-    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
-    options = parser.parse_args()
-    figures = measure(options.data, options.limit)
-    if options.json:
-        print(json.dumps(figures))
-    else:
-        for name, value in figures.items():
-            print(f"{name:26} {value}")
+    options = read_options(__doc__, data=DEMO, limit="the first N documents only")
+    print_figures(measure(options.data, options.limit), options.json)
 
 
 if __name__ == "__main__":

@@ -13,10 +13,7 @@ ours is: judges that learnt from the two other systems score each published one,
 it. `--reproduce` leaves our own graphs out.
 """
 
-import argparse
 import importlib
-import json
-import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,14 +21,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from options import explain_faults, print_figures, read_options, read_rows, report
 
 from kpyramid.embeddings.onnx import OnnxEmbedder
 from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.evaluation.agreement import measure_agreement, measure_kappa, measure_majority
-from kpyramid.evaluation.judge import Floats, Judge, measure_support
+from kpyramid.evaluation.judge import Floats, Judge, Recorded, decide, measure_support
 from kpyramid.evaluation.mine import Graph, Triple, measure_overlap, read_context
 from kpyramid.fingerprints import identify_resource
 from kpyramid.pipeline import PIPELINE
@@ -41,6 +38,8 @@ from kpyramid.sources.corpus import list_corpus
 from kpyramid.warehouse.layout import Warehouse
 
 FOLDER = "mine_public"
+LEAST = 4
+"""Essays: two in either half, so that each judge has verdicts of both kinds to learn from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +96,7 @@ class Memory:
 
 def read_data(folder: Path, limit: int | None) -> Data:
     """All rows below a folder, told apart by their fields; of the first `limit` essays."""
-    rows = [
-        json.loads(line)
-        for path in sorted(folder.glob("*.jsonl"))
-        for line in path.read_text("utf-8").splitlines()
-    ]
+    rows = read_rows(folder, "*.jsonl")
     kept = set(sorted(row["id"] for row in rows if "facts" in row)[:limit])
     data = Data()
     for row in rows:
@@ -117,6 +112,17 @@ def read_data(folder: Path, limit: int | None) -> Data:
             words = row["system"], row["essay"], row["fact"], row["retrieved_context"]
             data.verdicts.append(Verdict(*words, found=bool(row["gpt4_verdict"])))
     return data
+
+
+def check_data(data: Data) -> None:
+    """Raises ValueError unless the rows suffice to teach and to compare judges."""
+    if len(data.texts) < LEAST:
+        raise ValueError(f"{len(data.texts)} essays with facts in *.jsonl, {LEAST} are needed")
+    if len(data.list_systems()) < 2 or not data.list_common():
+        raise ValueError("no essay with verdicts on two or more published systems")
+    lacking = {(v.system, v.essay) for v in data.verdicts} - data.graphs.keys()
+    if lacking:
+        raise ValueError(f"verdicts on graphs that are not there: {sorted(lacking)[:3]}")
 
 
 def build_graphs(texts: Mapping[int, str]) -> dict[int, list[Triple]]:
@@ -171,30 +177,6 @@ def _name_triples(made: Mapping[str, pa.Table]) -> list[Triple]:
         )
         for row in rows
     ]
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """The signs of the recorded contexts, shape (verdicts, FEATURES), and what goes with them."""
-
-    signs: Floats
-    half: npt.NDArray[np.int_]
-    found: npt.NDArray[np.bool_]
-    system: npt.NDArray[np.str_]
-
-    def learn_judges(self, without: str = "") -> tuple[Judge, Judge]:
-        """A judge that learnt from the first half's verdicts, one that learnt from the second's.
-
-        `without` leaves a system's verdicts out.
-        """
-        seen = [(self.half == half) & (self.system != without) for half in (0, 1)]
-        one, other = (Judge(self.signs[rows], list(self.found[rows])) for rows in seen)
-        return one, other
-
-
-def decide(judges: tuple[Judge, Judge], signs: Floats, half: Any) -> npt.NDArray[np.bool_]:
-    """The verdicts, each by the judge that learnt from the other half."""
-    return np.where(half == 1, judges[0].decide(signs), judges[1].decide(signs)).astype(bool)
 
 
 def read_recorded(data: Data, embedder: Embedder) -> Recorded:
@@ -304,13 +286,17 @@ def measure_contexts(data: Data, embedder: Embedder) -> dict[str, float]:
 
 def measure(data: Data, embedder: Embedder, reproduce: bool) -> dict[str, Any]:
     """All figures."""
+    report(f"Reading the contexts of {len(data.verdicts)} recorded verdicts")
     recorded = read_recorded(data, embedder)
     figures = compare_judges(data, recorded)
     if reproduce:
+        report("Retrieving the contexts again from the published graphs")
         unseen = compare_unseen(data, recorded, None)
         overlap = measure_contexts(data, embedder)
         return figures | {"unseen_system": unseen, "context_overlap": overlap}
+    report(f"Building our graphs of {len(data.texts)} essays")
     graphs = build_graphs(data.texts)
+    report("Retrieving each fact's context from them")
     signs = read_graphs(data, graphs, embedder)
     judges = recorded.learn_judges()
     ours = {
@@ -336,21 +322,18 @@ def round_figures(figures: Any) -> Any:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    default = Path(os.environ.get("KPYRAMID_BENCH", ".")) / FOLDER
-    parser.add_argument("--data", type=Path, default=default, help=f"a folder like {FOLDER}")
-    parser.add_argument("--limit", type=int, help="the first N essays, at least 4")
-    parser.add_argument("--seed", type=int, default=0, help="unused: nothing is drawn")
-    parser.add_argument("--reproduce", action="store_true", help="the published graphs only")
-    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
-    options = parser.parse_args()
-    data = read_data(options.data, options.limit)
-    figures = round_figures(measure(data, open_embedder(), options.reproduce))
-    if options.json:
-        print(json.dumps(figures))
-    else:
-        for name, value in figures.items():
-            print(f"{name:22} {value}")
+    options = read_options(
+        __doc__,
+        folder=FOLDER,
+        limit=f"the first N essays, at least {LEAST}",
+        least=LEAST,
+        flags={"--reproduce": "the published graphs only"},
+    )
+    with explain_faults(options.data, FOLDER):
+        data = read_data(options.data, options.limit)
+        check_data(data)
+    figures = measure(data, open_embedder(), options.reproduce)
+    print_figures(round_figures(figures), options.json)
 
 
 if __name__ == "__main__":

@@ -9,14 +9,13 @@ as a run of words; arguments of more than eight words do not count; either direc
 model. `--reproduce` scores the recorded triples in `openie_*.json` in place of our own.
 """
 
-import argparse
 import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from options import explain_faults, print_figures, read_options, read_rows, report
 
 from kpyramid.embeddings.onnx import OnnxEmbedder
 from kpyramid.evaluation.hops import (
@@ -36,27 +35,32 @@ RANKS = (2, 5, 10)
 
 
 def read_json(folder: Path) -> dict[str, Any]:
-    """Corpus, questions and recorded triples, told apart by their fields."""
+    """Corpus, questions and, if there, recorded triples, told apart by their fields.
+
+    Raises ValueError when corpus or questions are missing.
+    """
     found: dict[str, Any] = {}
     for path in sorted(folder.glob("*.json")):
         data = json.loads(path.read_text("utf-8"))  # recorded rows may hold NaN
         if isinstance(data, dict) and "docs" in data:
             found["recorded"] = data["docs"]
-        elif data and "paragraphs" in data[0]:
+        elif isinstance(data, list) and data and "paragraphs" in data[0]:
             found["questions"] = data
-        elif data and "text" in data[0]:
+        elif isinstance(data, list) and data and "text" in data[0]:
             found["corpus"] = data
+    missing = {"corpus", "questions"} - found.keys()
+    if missing:
+        raise ValueError(f"no *.json with {' and '.join(sorted(missing))}")
     return found
 
 
 def read_hops(folder: Path) -> list[HopFact]:
-    """The gold hop facts of every `*.jsonl`."""
-    rows = [
-        json.loads(line)
-        for path in sorted(folder.glob("*.jsonl"))
-        for line in path.read_text("utf-8").splitlines()
-    ]
-    return [HopFact(r["sub"], r["obj"], r["passage"]) for r in rows if "passage" in r]
+    """The gold hop facts of every `*.jsonl`; raises ValueError when there is none."""
+    rows = read_rows(folder, "*.jsonl")
+    hops = [HopFact(r["sub"], r["obj"], r["passage"]) for r in rows if "passage" in r]
+    if not hops:
+        raise ValueError("no *.jsonl with gold hop facts")
+    return hops
 
 
 def read_recorded(documents: Sequence[Mapping[str, Any]]) -> tuple[dict[str, list[Triple]], int]:
@@ -133,48 +137,37 @@ def measure_retrieval(
 
 
 def measure(folder: Path, limit: int | None, reproduce: bool) -> dict[str, Any]:
-    """All figures of a folder; with a limit, those of its first passages and questions."""
-    data = read_json(folder)
-    hops = read_hops(folder)
-    corpus = data["corpus"]
+    """All figures of a folder; with a limit, those of its first questions and their passages."""
+    with explain_faults(folder, FOLDER):
+        data, hops = read_json(folder), read_hops(folder)
+        if reproduce and "recorded" not in data:
+            raise ValueError("no *.json with recorded triples to reproduce")
+        corpus, questions = data["corpus"], data["questions"][:limit]
+        documents = data.get("recorded", ())
+        if limit is not None:
+            needed = {p["paragraph_text"] for q in questions for p in q["paragraphs"]}
+            hops = [hop for hop in hops if hop.passage in needed]
+            corpus = [p for p in corpus if p["text"] in needed]
+            documents = [d for d in documents if d["text"] in needed]
+        recorded, broken = read_recorded(documents)
     if reproduce:
-        triples, broken = read_recorded(data["recorded"])
-        return {**measure_triples(hops, triples), "rows_not_triples": broken}
-    if limit is not None:
-        questions = data["questions"][:limit]
-        needed = {p["paragraph_text"] for q in questions for p in q["paragraphs"]}
-        hops = [hop for hop in hops if hop.passage in needed]
-        corpus = [p for p in corpus if p["text"] in needed]
-    else:
-        questions = data["questions"]
+        report(f"Scoring the recorded triples of {len(recorded)} passages")
+        return {**measure_triples(hops, recorded), "rows_not_triples": broken}
     texts = sorted({p["text"] for p in corpus})
-    return {
-        **measure_triples(hops, extract_triples(texts)),
-        **measure_retrieval(corpus, questions),
-    }
+    report(f"Extracting facts from {len(texts)} passages")
+    figures = measure_triples(hops, extract_triples(texts))
+    report(f"Embedding {len(corpus)} passages and {len(questions)} questions")
+    return {**figures, **measure_retrieval(corpus, questions)}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    bench = os.environ.get("KPYRAMID_BENCH")
-    parser.add_argument(
-        "--data",
-        type=Path,
-        default=Path(bench) / FOLDER if bench else None,
-        required=not bench,
-        help=f"a folder of the form of {FOLDER}; found below $KPYRAMID_BENCH by default",
+    options = read_options(
+        __doc__,
+        folder=FOLDER,
+        limit="the first N questions and their passages only",
+        flags={"--reproduce": "score the recorded triples"},
     )
-    parser.add_argument("--limit", type=int, help="the first N questions and their passages only")
-    parser.add_argument("--reproduce", action="store_true", help="score the recorded triples")
-    parser.add_argument("--seed", type=int, default=0, help="unused: nothing is drawn")
-    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
-    options = parser.parse_args()
-    figures = measure(options.data, options.limit, options.reproduce)
-    if options.json:
-        print(json.dumps(figures))
-    else:
-        for name, value in figures.items():
-            print(f"{name:20} {value}")
+    print_figures(measure(options.data, options.limit, options.reproduce), options.json)
 
 
 if __name__ == "__main__":

@@ -5,19 +5,19 @@ with the sentence that its claim rests on; `triples.md` is such a table with a r
 `--json` prints one object with the rows.
 """
 
-import argparse
-import json
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
+from options import print_figures, read_options
 
 import kpyramid
 from kpyramid.extraction.text.sentences import split_sentences
 
 DEMO = Path(__file__).parent.parent / "examples" / "demo" / "corpus"
+DRAWN = 50
 
 
 def draw_triples(data: Path, limit: int, seed: int) -> list[dict[str, str]]:
@@ -61,15 +61,12 @@ def draw_triples(data: Path, limit: int, seed: int) -> list[dict[str, str]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=DEMO, help="any corpus folder or file")
-    parser.add_argument("--limit", type=int, default=50, help="how many to draw")
-    parser.add_argument("--seed", type=int, default=0, help="of the draw")
-    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
-    options = parser.parse_args()
-    rows = draw_triples(options.data, options.limit, options.seed)
+    options = read_options(
+        __doc__, data=DEMO, limit=f"how many to draw, {DRAWN} by default", seed="of the draw"
+    )
+    rows = draw_triples(options.data, options.limit or DRAWN, options.seed)
     if options.json:
-        print(json.dumps({"triples": rows}, ensure_ascii=False))
+        print_figures({"triples": rows}, as_json=True)
         return
     print("| | head | relation | tail | confidence | sentence |\n|---|---|---|---|---|---|")
     for number, row in enumerate(rows, 1):

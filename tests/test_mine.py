@@ -1,13 +1,14 @@
 """MINE: retrieval against an oracle, the judge's measures by hand, the recorded figures."""
 
+import importlib
 import os
+import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.mine import Data, compare_judges, measure_contexts, open_embedder, read_recorded
-from benchmarks.mine import read_data as read_mine
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
@@ -16,6 +17,10 @@ from kpyramid.evaluation.agreement import measure_agreement, measure_kappa, meas
 from kpyramid.evaluation.judge import FEATURES, Judge, list_words, measure_support
 from kpyramid.evaluation.mine import Graph, Triple, measure_overlap, read_context
 from tests.corpora import HashEmbedder
+
+ROOT = Path(__file__).parent.parent
+sys.path.append(str(ROOT / "benchmarks"))  # as for a script that is run there
+script: Any = importlib.import_module("mine")
 
 MODEL = HashEmbedder("words", Path("model"), Path("tokenizer"))
 
@@ -179,12 +184,12 @@ def test_judge_finds_nothing_in_an_empty_context() -> None:
     assert judge.estimate(empty).tolist() == [0.0]
 
 
-def read_bench(limit: int | None = None) -> Data:
+def read_bench(limit: int | None = None) -> Any:
     bench = os.environ.get("KPYRAMID_BENCH")
     if not bench or not (Path(bench) / "mine_public").is_dir():
         assert "CI" not in os.environ, "KPYRAMID_BENCH must name the benchmark data"
         pytest.skip("KPYRAMID_BENCH names no folder with mine_public")
-    return read_mine(Path(bench) / "mine_public", limit)
+    return script.read_data(Path(bench) / "mine_public", limit)
 
 
 def test_recorded_verdicts_give_the_published_scores() -> None:
@@ -205,16 +210,74 @@ def test_recorded_verdicts_give_the_published_scores() -> None:
 
 def test_retrieval_gives_the_recorded_contexts() -> None:
     data = read_bench(limit=2)
-    overlaps = measure_contexts(data, open_embedder())
+    overlaps = script.measure_contexts(data, script.open_embedder())
     assert min(overlaps.values()) > 0.9
 
 
 @pytest.mark.slow
 def test_judge_agrees_with_gpt4_far_beyond_chance_and_keeps_the_ranking() -> None:
     data = read_bench(limit=14)
-    figures = compare_judges(data, read_recorded(data, open_embedder()))
+    figures = script.compare_judges(data, script.read_recorded(data, script.open_embedder()))
     assert figures["judge_agreement"] > figures["majority_rate"] + 0.15
     assert figures["judge_kappa"] > 0.5
     by_gpt4 = sorted(figures["gpt4_common"], key=lambda name: figures["gpt4_common"][name])
     by_judge = sorted(figures["published"], key=lambda name: figures["published"][name])
     assert by_judge == by_gpt4
+
+
+SCRIPTS = ["calibration", "canon", "carb", "mine", "musique"]
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize("content", [None, "", '{"docs": 1}', "[1", "[7]", '"words"'])
+def test_folder_that_is_missing_or_of_another_form_is_named_and_refused(
+    name: str,
+    content: str | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    folder = tmp_path / "given"
+    if content is not None:
+        folder.mkdir()
+        for file in ("a.json", "a.jsonl", "a_test.jsonl", "a.tsv"):
+            (folder / file).write_text(content, "utf-8")
+    monkeypatch.setattr(sys, "argv", [f"{name}.py", "--data", str(folder)])
+
+    with pytest.raises(SystemExit, match="^2$"):
+        importlib.import_module(name).main()
+
+    shown = capsys.readouterr()
+    assert shown.err.startswith(f"{name}.py: {folder}: ")
+    assert "--data" in shown.err
+    assert not shown.out
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_script_without_data_says_how_to_give_them(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("KPYRAMID_BENCH", raising=False)
+    monkeypatch.setattr(sys, "argv", [f"{name}.py", "--json"])
+
+    with pytest.raises(SystemExit, match="^2$"):
+        importlib.import_module(name).main()
+
+    assert "say --data FOLDER or set KPYRAMID_BENCH" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("limit", "message"), [("3", "at least 4"), ("4", "1 essays")])
+def test_too_few_essays_are_refused(
+    limit: str,
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "a.jsonl").write_text('{"id": 1, "text": "a", "facts": ["a"]}', "utf-8")
+    monkeypatch.setattr(sys, "argv", ["mine.py", "--data", str(tmp_path), "--limit", limit])
+
+    with pytest.raises(SystemExit, match="^2$"):
+        script.main()
+
+    assert message in capsys.readouterr().err

@@ -331,7 +331,8 @@ def openie(
 
     A line is: sentence, confidence, predicate, arg1, arg2 and so on, parted by tabs. arg1 is the
     subject; objects, times and places follow in the order of the sentence. Tabs and line ends
-    within a field become a space. Lines that are not UTF-8 are left out and counted on stderr.
+    within a field become a space. Lines that are not UTF-8, in another language than the settings
+    say, or no prose (tables, code, references) are left out and counted on stderr, by reason.
     The input is streamed, so it may be of any length.
 
     Example: echo 'Ada Lovelace wrote notes in 1843.' | kpyramid openie -
@@ -341,9 +342,9 @@ def openie(
         from kpyramid.extractions import print_extractions
         from kpyramid.settings import load_settings
 
-        parser = load_settings(settings).extract.parser
+        chosen = load_settings(settings).extract
         out = typer.get_binary_stream("stdout")
-        print_extractions(file, out, parser, as_json=as_json, quiet=quiet)
+        print_extractions(file, out, chosen, as_json=as_json, quiet=quiet)
 
     _run(act, verbose=verbose)
 

@@ -5,7 +5,7 @@ import logging
 import re
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -16,8 +16,10 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from kpyramid.errors import InputError
 from kpyramid.extraction.openie import DependencyExtractor
-from kpyramid.extraction.types import Proposition
+from kpyramid.extraction.text.screening import screen_text
+from kpyramid.extraction.types import Proposition, Span
 from kpyramid.identity import identify_parser
+from kpyramid.settings import ExtractSettings
 
 MAX_BYTES = 100_000
 """Of a line: no sentence is longer, and a line is held in memory."""
@@ -28,7 +30,9 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 _log = logging.getLogger(__name__)
 
-Reader = Callable[[Iterable[str]], Iterator[tuple[Proposition, ...]]]
+Line = tuple[str, Sequence[Span]]
+"""A line and the parts of it that are prose."""
+Reader = Callable[[Iterable[Line]], Iterator[tuple[Proposition, ...]]]
 
 
 @dataclass(slots=True)
@@ -50,18 +54,24 @@ class Counts:
             yield f"{count} line(s) left out: {reason}, first line {self.first[reason]}"
 
 
-def print_extractions(name: str, out: BinaryIO, parser: str, *, as_json: bool, quiet: bool) -> None:
+def print_extractions(
+    name: str, out: BinaryIO, settings: ExtractSettings, *, as_json: bool, quiet: bool
+) -> None:
     """Write what the sentences of a file, or of "-", state; what was left out is logged.
+
+    Lines are screened as texts are before extraction: what is no prose in the language of the
+    settings is not read.
 
     Raises:
         SettingsError: the parser is not installed.
         InputError: there is no such file, or it cannot be read.
     """
-    identify_parser(parser)  # says what is wrong before anything is read
+    identify_parser(settings.parser)  # says what is wrong before anything is read
     counts = Counts()
     with open_lines(name) as stream, show_count(quiet=quiet) as show:
-        read = DependencyExtractor(parser).read_sentences
-        pairs = pair_extractions(read_lines(stream, counts), read, counts)
+        lines = screen_lines(read_lines(stream, counts), settings.language, counts)
+        read = DependencyExtractor(settings.parser, settings.language).read_parts
+        pairs = pair_extractions(lines, read, counts)
         for part in format_object(pairs, counts) if as_json else format_lines(pairs):
             out.write(part.encode())
             show(counts.sentences)
@@ -91,8 +101,8 @@ def open_lines(name: str) -> Iterator[BinaryIO]:
         yield stream
 
 
-def read_lines(stream: BinaryIO, counts: Counts) -> Iterator[str]:
-    """The sentences of a stream; empty lines are passed over, unusable ones counted."""
+def read_lines(stream: BinaryIO, counts: Counts) -> Iterator[tuple[int, str]]:
+    """The numbered lines of a stream; empty lines are passed over, unusable ones counted."""
     number = 0
     while line := stream.readline(MAX_BYTES + 1):
         number += 1
@@ -109,20 +119,30 @@ def read_lines(stream: BinaryIO, counts: Counts) -> Iterator[str]:
             counts.leave_out("not UTF-8", number)
             continue
         if text.strip():
+            yield number, text
+
+
+def screen_lines(lines: Iterable[tuple[int, str]], language: str, counts: Counts) -> Iterator[Line]:
+    """The lines with prose in them; each line is counted once for each reason to leave words out."""
+    for number, text in lines:
+        kept, dropped = screen_text(text, language)
+        for reason in sorted({each.reason for each in dropped}):
+            counts.leave_out(f"{reason} (part of the line)" if kept else reason, number)
+        if kept:
             counts.sentences += 1
-            yield text
+            yield text, kept
 
 
 def pair_extractions(
-    sentences: Iterable[str], read: Reader, counts: Counts
+    lines: Iterable[Line], read: Reader, counts: Counts
 ) -> Iterator[tuple[str, Proposition]]:
     """Each sentence with each of its facts; only what the reader reads ahead is held."""
     waiting: deque[str] = deque()
 
-    def note() -> Iterator[str]:
-        for sentence in sentences:
+    def note() -> Iterator[Line]:
+        for sentence, parts in lines:
             waiting.append(sentence)
-            yield sentence
+            yield sentence, parts
 
     for propositions in read(note()):
         sentence = waiting.popleft()

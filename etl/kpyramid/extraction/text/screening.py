@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import groupby
 
-from kpyramid.extraction.text.blocks import list_blocks, trim
+from kpyramid.extraction.text.blocks import list_blocks
 from kpyramid.extraction.text.citations import is_citation
-from kpyramid.extraction.text.language import LANGUAGES, detect_language
-from kpyramid.extraction.text.sentences import split_sentences
+from kpyramid.extraction.text.language import (
+    LANGUAGES,
+    detect_language,
+    has_foreign_grammar,
+    is_surely,
+)
+from kpyramid.extraction.text.sentences import split_sentences, trim
 from kpyramid.extraction.types import Dropped, Span
 
 _LEAST_SHARES = ((80, 0.22), (50, 0.13), (16, 0.04))
@@ -42,7 +48,8 @@ _SENTENCE_END = re.compile(r"[.!?…:;][\"'”’»)\]]*$")
 def screen_text(text: str, language: str) -> tuple[list[Span], list[Dropped]]:
     """The stretches of prose to parse, and what was left out; both by place.
 
-    A block in another language is left out whole; within a block lines that are rows of a table,
+    Of a block in another language only the sentences are kept that are surely in this one; within a
+    block are left out lines that are rows of a table,
     code or references, and sentences that are no prose. Headings and list items are stretches of
     their own, so that no sentence is read across them.
     """
@@ -63,9 +70,23 @@ def _screen_block(
 ) -> None:
     body = text[block.start : block.end]
     code = detect_language(body, language)
-    if code != language:
-        dropped.append(_drop("language_not_supported", text, block, f"[{code}] "))
+    if code == language:
+        _screen_lines(text, block, language, kept, dropped)
         return
+    for native, group in groupby(
+        split_sentences(body), lambda s: is_surely(body[s.start : s.end], language)
+    ):
+        sentences = list(group)
+        part = Span(block.start + sentences[0].start, block.start + sentences[-1].end)
+        if native:
+            _screen_lines(text, part, language, kept, dropped)
+        else:
+            dropped.append(_drop("language_not_supported", text, part, f"[{code}] "))
+
+
+def _screen_lines(
+    text: str, block: Span, language: str, kept: list[Span], dropped: list[Dropped]
+) -> None:
     for reason, span in _cut_lines(text, block, language):
         if reason is not None:
             dropped.append(_drop(reason, text, span))
@@ -223,7 +244,8 @@ def judge_sentence(sentence: str, language: str) -> tuple[str | None, str]:
     least = next((share for size, share in _LEAST_SHARES if len(tokens) >= size), 0.0)
     if native < least * len(tokens):
         return "no_prose", ""
-    if len(words) > 7 and not any(word.lower() in known.own_words for word in words):
+    strange = len(words) > 7 and not any(word.lower() in known.own_words for word in words)
+    if strange or has_foreign_grammar(sentence, language):
         code = detect_language(sentence, language)
         if code != language:
             return "language_not_supported", f"[{code}] "

@@ -31,12 +31,13 @@ def split_sentences(text: str) -> Iterator[Span]:
             text, max(start, match.start() - 12), match.start() + 1
         ):
             continue
-        yield from _trim(text, start, match.end())
+        yield from trim(text, start, match.end())
         start = match.end()
-    yield from _trim(text, start, len(text))
+    yield from trim(text, start, len(text))
 
 
-def _trim(text: str, start: int, end: int) -> Iterator[Span]:
+def trim(text: str, start: int, end: int) -> Iterator[Span]:
+    """The span without white space at its ends, unless nothing is left."""
     while start < end and text[start].isspace():
         start += 1
     while end > start and text[end - 1].isspace():
