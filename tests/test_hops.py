@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -108,16 +109,28 @@ def test_question_without_gold_passage_is_refused() -> None:
         )
 
 
-def test_recorded_extraction_scores_as_published() -> None:
+def reproduce(*words: str) -> dict[str, Any]:
+    """The figures of the recorded triples."""
     bench = os.environ.get("KPYRAMID_BENCH")
     folder = Path(bench or "absent") / "musique100"
     if not folder.is_dir():
         assert "CI" not in os.environ, "KPYRAMID_BENCH must name the benchmark data"
         pytest.skip("KPYRAMID_BENCH names no folder with musique100")
     script = str(ROOT / "benchmarks" / "musique.py")
-    command = [sys.executable, script, "--reproduce", "--json", "--data", str(folder)]
+    command = [sys.executable, script, "--reproduce", "--json", "--data", str(folder), *words]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
-    figures = json.loads(done.stdout)
+    figures: dict[str, Any] = json.loads(done.stdout)
+    return figures
+
+
+def test_recorded_extraction_scores_as_published() -> None:
+    figures = reproduce()
     assert (figures["hops_found"], figures["hops"], figures["hop_facts"]) == (63, 97, 0.649)
     assert (figures["triples"], figures["rows_not_triples"]) == (17_234, 185)
     assert figures["empty_relations"] > 0.11
+
+
+def test_limit_holds_for_recorded_extraction_too() -> None:
+    figures = reproduce("--limit", "5")
+    assert 0 < figures["hops"] < 20
+    assert 0 < figures["triples"] < 2_000

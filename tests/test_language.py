@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kpyramid.errors import SettingsError
-from kpyramid.extraction.text.language import LANGUAGES, classify_text, detect_language
+from kpyramid.extraction.text.language import (
+    LANGUAGES,
+    classify_text,
+    detect_language,
+    has_foreign_grammar,
+    is_surely,
+)
 from kpyramid.settings import ExtractSettings, check_settings
 
 SENTENCES = {
@@ -70,6 +76,44 @@ def test_english_with_foreign_names_and_short_text_count_as_english(text: str) -
     assert detect_language(text, "en") == "en"
 
 
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("Amsterdam is de hoofdstad van Nederland.", "nl"),
+        ("Jan is de zoon van Piet.", "nl"),
+        ("Er war ein Komponist.", "de"),
+        ("Il est mort en 1904.", "fr"),
+        ("Oslo er hovedstaden i Norge.", "no"),
+    ],
+)
+def test_a_short_sentence_is_told_by_its_function_words(text: str, code: str) -> None:
+    assert detect_language(text, "en") == code
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Jan van den Berg was de facto leader.",
+        "Juan de la Cruz, Maria de los Angeles",
+        "Casa de la Moneda is a museum.",
+        "Crème de la crème is a term.",
+        "El Niño de las Pinturas paints walls.",
+        "Is was as an at do for her if in me no",
+        "War in the den is over.",
+    ],
+)
+def test_particles_of_names_and_borrowed_words_are_no_foreign_grammar(text: str) -> None:
+    assert not has_foreign_grammar(text, "en")
+    assert detect_language(text, "en") == "en"
+
+
+def test_a_sentence_is_surely_english_only_with_a_word_that_says_so() -> None:
+    assert is_surely("Ada Lovelace was born in London.", "en")
+    assert not is_surely("Ada Lovelace, London", "en")
+    assert not is_surely("Hij was in Weimar.", "en")
+    assert not is_surely("Er war Komponist.", "en")
+
+
 def test_another_script_is_another_language_however_short() -> None:
     assert detect_language("Москва", "en") != "en"
     assert detect_language("東京", "en") != "en"
@@ -85,7 +129,6 @@ def test_creoles_that_are_written_as_english_are_no_answer() -> None:
 def test_settings_know_the_languages_that_there_are_rules_for() -> None:
     annotation = typing.get_type_hints(ExtractSettings)["language"]
     assert set(typing.get_args(annotation)) == set(LANGUAGES)
-    assert ExtractSettings().parser == LANGUAGES[ExtractSettings().language].parser
 
 
 def test_an_unknown_language_is_refused_with_those_there_are() -> None:

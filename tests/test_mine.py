@@ -244,7 +244,7 @@ def test_folder_that_is_missing_or_of_another_form_is_named_and_refused(
             (folder / file).write_text(content, "utf-8")
     monkeypatch.setattr(sys, "argv", [f"{name}.py", "--data", str(folder)])
 
-    with pytest.raises(SystemExit, match="^2$"):
+    with pytest.raises(SystemExit, match=r"^2$"):
         importlib.import_module(name).main()
 
     shown = capsys.readouterr()
@@ -260,7 +260,7 @@ def test_script_without_data_says_how_to_give_them(
     monkeypatch.delenv("KPYRAMID_BENCH", raising=False)
     monkeypatch.setattr(sys, "argv", [f"{name}.py", "--json"])
 
-    with pytest.raises(SystemExit, match="^2$"):
+    with pytest.raises(SystemExit, match=r"^2$"):
         importlib.import_module(name).main()
 
     assert "say --data FOLDER or set KPYRAMID_BENCH" in capsys.readouterr().err
@@ -277,7 +277,7 @@ def test_too_few_essays_are_refused(
     (tmp_path / "a.jsonl").write_text('{"id": 1, "text": "a", "facts": ["a"]}', "utf-8")
     monkeypatch.setattr(sys, "argv", ["mine.py", "--data", str(tmp_path), "--limit", limit])
 
-    with pytest.raises(SystemExit, match="^2$"):
+    with pytest.raises(SystemExit, match=r"^2$"):
         script.main()
 
     assert message in capsys.readouterr().err

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ from typer.testing import CliRunner, Result
 
 from kpyramid import extractions
 from kpyramid.cli import app
-from kpyramid.extraction.types import Argument, Proposition, Span
+from kpyramid.extraction.openie import DependencyExtractor
+from kpyramid.extraction.types import Argument, Dropped, Proposition, Span
+from kpyramid.settings import ExtractSettings
 from tests.corpora import ROOT
 
 ADA = "Ada Lovelace wrote notes in 1843."
@@ -83,6 +86,65 @@ def test_bad_lines_are_left_out_and_said_so_and_the_others_read(
     assert "longer than 100,000 bytes, first line 7" in caplog.text
 
 
+def test_lines_that_are_no_english_prose_are_left_out_and_said_so(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    lines = [
+        ADA,
+        "Der Verein wurde 1904 in Hamburg gegründet.",
+        "Amsterdam is de hoofdstad van Nederland.",
+        "Smith, J. (2001). The history of bridges. Engineering 12(3): 45–67.",
+        f"{ROME} Der Verein wurde 1904 gegründet. Er gewann mehrere Preise im Laufe der Jahre.",
+        ROME,
+    ]
+
+    report = run_json("-", text="\n".join(lines))
+
+    assert report["sentences"] == 3
+    assert {fact["sentence"] for fact in report["extractions"]} == {ADA, lines[4], ROME}
+    part = [f for f in report["extractions"] if f["sentence"] == lines[4]]
+    whole = [f for f in report["extractions"] if f["sentence"] == ROME]
+    assert [f["predicate"] for f in part] == [f["predicate"] for f in whole]
+    assert report["left_out"] == {
+        "language_not_supported": 2,
+        "citation": 1,
+        "language_not_supported (part of the line)": 1,
+    }
+    assert "2 line(s) left out: language_not_supported, first line 2" in caplog.text
+    assert caplog.text.count("left out: citation, first line 4") == 1
+
+
+def test_prose_is_read_as_without_screening() -> None:
+    lines = [
+        "- He served as the first Prime Minister of Australia and became a judge .",
+        "It was a notable influence on Ken Follett , who described it as `` an adventure . ''",
+        *(ADA, ROME),
+    ]
+    report = run_json("-", text="\n".join(lines))
+    assert report["left_out"] == {}
+    extractor = DependencyExtractor(ExtractSettings().parser)
+    found = [len(propositions) for propositions in extractor.read_sentences(lines)]
+    assert report["count"] == sum(found)
+    assert all(found)
+
+
+def test_the_language_is_that_of_the_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def note(text: str, language: str) -> tuple[list[Span], list[Dropped]]:
+        asked.append(language)
+        return [Span(0, len(text))], []
+
+    monkeypatch.setattr(extractions, "screen_text", note)
+    file = tmp_path / "sentences.txt"
+    file.write_text(ADA, "utf-8")
+    chosen = replace(ExtractSettings(), language="xx")  # type: ignore[arg-type]
+    extractions.print_extractions(str(file), io.BytesIO(), chosen, as_json=False, quiet=True)
+    assert asked == ["xx"]
+
+
 @pytest.mark.parametrize("mark", ["\t", "\r", "\v", "\f", "\x1c", "\x85", "\u2028", "\u2029"])
 def test_no_field_holds_a_tab_or_a_line_end(mark: str) -> None:
     fact = Proposition(
@@ -125,14 +187,14 @@ def test_a_file_that_is_not_there_ends_with_3_and_a_parser_with_2(
 def test_sentences_are_read_only_as_far_ahead_as_the_reader_asks() -> None:
     drawn = 0
 
-    def draw() -> Iterator[str]:
+    def draw() -> Iterator[extractions.Line]:
         nonlocal drawn
         for number in range(1000):
             drawn += 1
-            yield f"sentence {number}"
+            yield f"sentence {number}", []
 
-    def read(sentences: Iterable[str]) -> Iterator[tuple[Proposition, ...]]:
-        for sentence in sentences:
+    def read(lines: Iterable[extractions.Line]) -> Iterator[tuple[Proposition, ...]]:
+        for sentence, _ in lines:
             yield (Proposition(sentence, (), Span(0, 0)),)
 
     counts = extractions.Counts()

@@ -114,6 +114,31 @@ def test_a_block_in_another_language_is_left_out_once_and_its_neighbours_stay() 
     assert text[only.span.start : only.span.end] == german
 
 
+@pytest.mark.parametrize(
+    ("text", "english"),
+    [
+        (
+            "Ada Lovelace was born in London. Der Verein wurde 1904 gegründet. "
+            "Er gewann mehrere Preise im Laufe der Jahre.",
+            ["Ada Lovelace was born in London."],
+        ),
+        (
+            "Der Verein wurde 1904 gegründet. Ada Lovelace was born in London. Er gewann mehrere "
+            "Preise im Laufe der Jahre. Babbage designed the engine.",
+            ["Ada Lovelace was born in London.", "Babbage designed the engine."],
+        ),
+        (
+            "Москва является столицей России. Ada Lovelace was born in London.",
+            ["Ada Lovelace was born in London."],
+        ),
+        ("Hij was in Weimar. Het is een stad. De stad was in de oorlog verwoest.", []),
+    ],
+)
+def test_an_english_sentence_in_a_foreign_block_is_kept(text: str, english: list[str]) -> None:
+    assert kept(text) == english
+    assert reasons(text) == {"language_not_supported"}
+
+
 def test_a_foreign_sentence_in_an_english_block_is_left_out_alone() -> None:
     foreign = "Gallia est omnis divisa in partes tres, quarum unam incolunt Belgae."
     text = f"The book begins with a famous line. {foreign} It was read by every pupil of the time."
@@ -242,24 +267,34 @@ def test_a_single_sentence_is_read_as_it_is_given(extractor: DependencyExtractor
     assert len(list(extractor.read_sentences(odd))) == len(odd)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "unit",
-    [
-        "The man (who saw the dog (that ",
-        '"The bridge" is "old" and ',
-        "the dog – a cat – ",
-        "a, a, a, ",
-        "the town of the king of the ",
-        "He said that ",
-    ],
+_HOSTILE = (
+    "The man (who saw the dog (that ",
+    '"The bridge" is "old" and ',
+    "the dog – a cat – ",
+    "a, a, a, ",
+    "the town of the king of the ",
+    "He said that ",
 )
-def test_a_hostile_text_of_200_kb_costs_twice_what_half_of_it_costs(
+
+
+def time_extraction(extractor: DependencyExtractor, unit: str, characters: int) -> float:
+    began = time.process_time()
+    extractor.extract(unit * (characters // len(unit)))
+    return time.process_time() - began
+
+
+@pytest.mark.parametrize("unit", _HOSTILE)
+def test_a_hostile_text_of_10_kb_costs_twice_what_half_of_it_costs(
     extractor: DependencyExtractor, unit: str
 ) -> None:
-    seconds = []
-    for characters in (100_000, 200_000):
-        began = time.process_time()
-        extractor.extract(unit * (characters // len(unit)))
-        seconds.append(time.process_time() - began)
-    assert seconds[1] < 3 * seconds[0] + 1
+    half = time_extraction(extractor, unit, 5_000)
+    assert time_extraction(extractor, unit, 10_000) < 3 * half + 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("unit", _HOSTILE[:2])
+def test_a_hostile_text_of_200_kb_costs_ten_times_what_20_kb_cost(
+    extractor: DependencyExtractor, unit: str
+) -> None:
+    tenth = time_extraction(extractor, unit, 20_000)
+    assert time_extraction(extractor, unit, 200_000) < 15 * tenth + 1

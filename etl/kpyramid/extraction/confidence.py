@@ -1,7 +1,6 @@
 """How likely a fact is right, by a logistic model over what can be counted.
 
-Right means: at least half of its words agree, slot by slot, with a fact that CaRB's annotators wrote.
-
+Right means that at least half of its words agree, slot by slot, with a fact of CaRB's annotators.
 The weights are data: `benchmarks/calibration.py --write` fits them, and says how well they hold
 for sentences that they were not fitted on.
 """

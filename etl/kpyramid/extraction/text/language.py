@@ -71,7 +71,8 @@ _NEIGHBOURS: Mapping[str, frozenset[str]] = {
     code: frozenset(words.split())
     for code, words in {
         "de": "der das dem des ein eine einen einem einer und ist sind waren wird wurde wurden "
-        "hatte im in an von vom zu zum zur mit für auf aus bei nach als auch nicht er sie es sich so",
+        "hatte im in an von vom zu zum zur mit für auf aus bei nach als auch nicht er sie es sich "
+        "so",
         "nl": "de het een en van is was in op over te met voor zijn werd wordt heeft had hij zij "
         "ook niet aan bij naar uit om dat als er",
         "fr": "le la les un une des du de et est sont était a à au aux en dans sur avec qui que il "
@@ -91,6 +92,7 @@ _NEIGHBOURS: Mapping[str, frozenset[str]] = {
 
 Those that are other words in English ("die", "war", "son") or parts of "i.e." are left out.
 """
+_ANY_NEIGHBOUR = frozenset().union(*_NEIGHBOURS.values())
 _BORROWED = re.compile(r"\b(?:de\s(?:facto|jure|novo)|[àa]\sla\s\w+|en\s(?:route|masse|bloc))\b")
 
 
@@ -143,7 +145,7 @@ def has_foreign_grammar(text: str, expected: str) -> bool:
             if word in foreign:
                 found += 1
                 outside |= not named
-            else:
+            elif word not in _ANY_NEIGHBOUR:
                 named = not word.islower()
         if outside and found >= _PROSE * len(words):
             return True
