@@ -37,7 +37,7 @@ def build(corpus: Path, warehouse: Path, workers: int) -> tuple[dict[str, Any], 
 def copy_documents(data: Path, target: Path, limit: int | None) -> list[Path]:
     """One text file per document, so that one can be edited."""
     target.mkdir()
-    files = []
+    files: list[Path] = []
     for file in list_corpus(data).read_files():
         for record in read_records(file.path, file.data, IngestSettings()):
             if isinstance(record, Record) and (limit is None or len(files) < limit):
