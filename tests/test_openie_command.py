@@ -6,9 +6,9 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -140,8 +140,10 @@ def test_the_language_is_that_of_the_settings(
     monkeypatch.setattr(extractions, "screen_text", note)
     file = tmp_path / "sentences.txt"
     file.write_text(ADA, "utf-8")
-    chosen = replace(ExtractSettings(), language="xx")  # type: ignore[arg-type]
-    extractions.print_extractions(str(file), io.BytesIO(), chosen, as_json=False, quiet=True)
+    chosen = SimpleNamespace(parser=ExtractSettings().parser, language="xx")
+    extractions.print_extractions(
+        str(file), io.BytesIO(), cast(ExtractSettings, chosen), as_json=False, quiet=True
+    )
     assert asked == ["xx"]
 
 

@@ -123,7 +123,7 @@ def read_lines(stream: BinaryIO, counts: Counts) -> Iterator[tuple[int, str]]:
 
 
 def screen_lines(lines: Iterable[tuple[int, str]], language: str, counts: Counts) -> Iterator[Line]:
-    """The lines with prose in them; of the others, and of parts left out, the reasons are counted."""
+    """The lines with prose in them; why others, or parts of lines, are left out is counted."""
     for number, text in lines:
         kept, dropped = screen_text(text, language)
         for reason in sorted({each.reason for each in dropped}):

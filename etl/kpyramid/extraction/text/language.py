@@ -129,11 +129,14 @@ def has_foreign_grammar(text: str, expected: str) -> bool:
 
     Particles before a capital ("Juan de la Cruz") belong to a name: they alone are no sign.
     """
+    own = LANGUAGES[expected].function_words
+    said = {word.lower() for word in _WORD.findall(text)}
+    native = said & own
+    if not native <= _ANY_NEIGHBOUR or len((said & _ANY_NEIGHBOUR) - own) < 2:
+        return False  # most texts, fast
     words = _WORD.findall(_BORROWED.sub(" ", text))
     words[:1] = [word.lower() for word in words[:1]]
     small = {word for word in words if word.islower()}
-    own = LANGUAGES[expected].function_words
-    native = {word.lower() for word in words} & own
     for code, neighbour in _NEIGHBOURS.items():
         foreign = (small & neighbour) - own
         if code == expected or len(foreign) < 2 or not native <= neighbour:
