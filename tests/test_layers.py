@@ -34,7 +34,7 @@ LAYERS: dict[str, str] = {
     "warehouse": "contracts errors keys",
     "identity": "declared errors keys",
     "fingerprints": "contracts identity keys pipeline settings",
-    "extractions": "errors extraction identity",
+    "extractions": "errors extraction identity settings",
     "stages": (
         "contracts embeddings extraction keys numerics ontology resolution settings sources"
     ),
