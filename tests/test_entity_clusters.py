@@ -1,0 +1,258 @@
+"""Names come together by form and evidence, and different things stay apart."""
+
+import random
+import time
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from kpyramid.resolution.entities import resolve_names
+from kpyramid.resolution.entries import Use
+from tests.planted import WordEmbedder
+
+
+def list_clusters(
+    *names: str, kinds: Mapping[str, str] | None = None, said: Sequence[tuple[str, ...]] = ()
+) -> set[frozenset[str]]:
+    """Names that came together. `place: name` puts a name into a document; by default `one`.
+
+    `kinds`: types by name. `said`: (place, head, relation, tail) besides one plain fact a name.
+    """
+    facts = list(said)
+    for number, name in enumerate(names):
+        place, _, text = name.rpartition(": ")
+        facts.append((place or "one", text, f"does{number}", f"thing{number}"))
+    uses = []
+    for place, head, relation, tail in facts:
+        for side, name, other in (("head", head, tail), ("tail", tail, head)):
+            uses.append(Use(name, place, (kinds or {}).get(name, "NOUN"), side, relation, other))
+    wanted = {name.rpartition(": ")[2] for name in names}
+    clusters: dict[str, set[str]] = {}
+    for (name, place), cluster in resolve_names(uses, WordEmbedder()).items():
+        if name in wanted:
+            several = len({fact[0] for fact in facts}) > 1
+            clusters.setdefault(cluster, set()).add(f"{place}: {name}" if several else name)
+    return set(map(frozenset, clusters.values()))
+
+
+def type_all(kind: str, *names: str) -> dict[str, str]:
+    return dict.fromkeys(names, kind)
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        ("PERSON", ("John F. Kennedy", "J. F. Kennedy", "J.F. Kennedy", "John Kennedy", "Kennedy")),
+        ("PERSON", ("John F. Kennedy", "President Kennedy", "president John F. Kennedy")),
+        ("PERSON", ("Ludwig van Beethoven", "Beethoven", "Herr Beethoven")),
+        ("PERSON", ("Dr. Anna Holm", "Anna Holm", "Holm", "Anna")),
+        ("PERSON", ("Kennedy, John", "KENNEDY, JOHN")),
+        ("ORG", ("United Nations", "UN", "U.N.", "the United Nations (UN)")),
+        ("ORG", ("Department of Trade", "DOT")),
+        ("ORG", ("Acme Inc.", "Acme, Incorporated", "ACME")),
+        ("ORG", ("Ford Motor Co.", "Ford Motor Company")),
+        ("ORG", ("Lund University", "Lund", "University of Lund")),
+        ("ORG", ("Johnson & Johnson", "Johnson and Johnson")),
+        ("ORG", ("Wal-Mart", "Walmart", "WALMART")),
+        ("ORG", ("Amazon.com", "Amazon")),
+        ("GPE", ("Portland, Maine", "Portland")),
+        ("GPE", ("Łódź", "Lodz", "Łódz\u0301")),
+        ("PERSON", ("\uff21nna H\uff4flm", "Anna Holm")),
+        ("PERSON", ("\u202bAnna Holm\u202c", "Anna Holm")),
+        ("PERSON", ("Владимир Путин", "Vladimir Putin")),
+        ("ORG", ("U.S. Coast Guard", "US Coast Guard", "United States Coast Guard", "Coast Guard")),
+        ("GPE", ("USA", "U.S.", "the United States of America", "United States")),
+        ("ORG", ("Liberal Party", "Liberal")),
+        ("GPE", ("Salem Oregon", "Salem")),
+        ("FAC", ("Elm Bridge in Upper Holm", "Elm Bridge")),
+        ("ORG", ("Holm Airport in Ghent", "Holm Airport")),
+        ("EVENT", ("World War II", "World War Two", "World War 2", "WWII", "WW2")),
+        ("NOUN", ("a large dam", "large dams", "Large Dam")),
+    ],
+)
+def test_wordings_of_one_thing_in_one_document_come_together(
+    kind: str, names: tuple[str, ...]
+) -> None:
+    assert list_clusters(*names, kinds=type_all(kind, *names)) == {frozenset(names)}
+
+
+@pytest.mark.parametrize(
+    ("kinds", "names"),
+    [
+        ("PERSON", ("John Kennedy", "Robert Kennedy")),
+        ("PERSON", ("John Kennedy", "Robert Kennedy", "Kennedy")),
+        ("PERSON", ("John Holm", "Mrs. Holm")),
+        ("PERSON", ("Joseph Smith", "Joseph Smith Sr.")),
+        ("PERSON", ("J. Kennedy", "John Kennedy", "James Kennedy")),
+        ("PERSON", ("Henry", "Henry VIII")),
+        ("ORG", ("New York", "New York City Council")),
+        ("ORG", ("Bank", "Bank of America", "America")),
+        ("ORG", ("ABC", "Acme Boat Company", "Alpha Beta Corps")),
+        ("ORG", ("Harvard", "Harvard Law School")),
+        ("ORG", ("Acme Inc.", "Acme Corp.")),
+        ("GPE", ("Korea", "North Korea", "South Korea")),
+        ("GPE", ("Kansas", "Kansas City")),
+        ("GPE", ("Ostend, Belgium", "Belgium")),
+        ("GPE", ("Springfield", "Springfield, Ohio", "Springfield, Illinois")),
+        ("LOC", ("Republic of the Congo", "Democratic Republic of the Congo")),
+        ("GPE", ("Salem", "Salem Oregon", "Salem Ohio")),
+        ("GPE", ("New York", "New York New Jersey")),
+        ("FAC", ("Elm Bridge", "Elm Bridge in Ghent", "Elm Bridge near Lund")),
+        ("ORG", ("Catholic Church", "Catholic Church in Poland")),
+        ("ORG", ("National Park", "National Park in Kenya")),
+        ("EVENT", ("World War I", "World War II")),
+        ("EVENT", ("WWI", "World War II")),
+        ("PRODUCT", ("Boeing 747", "Boeing 737", "Boeing")),
+        ("NOUN", ("1.5", "15", "10-20", "1020", "3 May 1984", "1984", "May 1984")),
+        ("NOUN", ("seizure", "partial seizure")),
+        ("NOUN", ("falls", "fall")),
+        ("PERSON", ("Duke of York", "Duchess of York")),
+        ("PERSON", ("李伟", "李薇")),
+        ("NOUN", ("", "A", "a.", "B", "?", "🙂", "١")),
+    ],
+)
+def test_different_things_stay_apart(kinds: str, names: tuple[str, ...]) -> None:
+    clusters = list_clusters(*names, kinds=type_all(kinds, *names))
+
+    keys = {name.strip(".").casefold() for name in names}
+    assert len(clusters) == len(keys)
+
+
+def test_types_in_conflict_keep_a_name_from_its_namesake() -> None:
+    names = ("Boston", "Boston University", "Washington", "George Washington")
+    kinds = dict(zip(names, ("GPE", "ORG", "GPE", "PERSON"), strict=True))
+    elsewhere = [("two", "Washington", "borders", "Maryland")]
+
+    clusters = list_clusters(*names, kinds=kinds, said=elsewhere)
+
+    assert not [cluster for cluster in clusters if len({n.split(": ")[1] for n in cluster}) > 1]
+
+
+def test_a_region_after_a_place_may_mislead_the_recogniser() -> None:
+    kinds = {"Salem": "GPE", "Salem Oregon": "ORG"}
+
+    assert len(list_clusters("Salem", "Salem Oregon", kinds=kinds)) == 1
+
+
+def test_a_site_of_several_words_is_one_wherever_its_region_is_left_out() -> None:
+    names = ("a: Elm Street Bridge in Ghent", "a: Elm Street Bridge", "b: Elm Street Bridge")
+    kinds = type_all("FAC", "Elm Street Bridge in Ghent", "Elm Street Bridge")
+
+    assert list_clusters(*names, kinds=kinds) == {frozenset(names)}
+
+
+def test_a_short_form_means_another_in_another_document() -> None:
+    names = ("a: John Kennedy", "a: Kennedy", "b: Robert Kennedy", "b: Kennedy", "c: Kennedy")
+    kinds = type_all("PERSON", "John Kennedy", "Robert Kennedy", "Kennedy")
+
+    clusters = list_clusters(*names, kinds=kinds)
+
+    assert clusters == {
+        frozenset({"a: John Kennedy", "a: Kennedy"}),
+        frozenset({"b: Robert Kennedy", "b: Kennedy"}),
+        frozenset({"c: Kennedy"}),
+    }
+
+
+def test_a_rare_common_neighbour_brings_a_short_form_to_its_name_across_documents() -> None:
+    kinds = type_all("PERSON", "John Kennedy", "Robert Kennedy", "Kennedy")
+    said = [("a", "John Kennedy", "commanded", "PT-109"), ("c", "Kennedy", "sank with", "PT-109")]
+
+    clusters = list_clusters(
+        "a: John Kennedy", "b: Robert Kennedy", "c: Kennedy", kinds=kinds, said=said
+    )
+
+    assert frozenset({"a: John Kennedy", "c: Kennedy"}) in clusters
+
+
+def test_lone_surnames_that_several_bear_are_joined_by_evidence_only() -> None:
+    kinds = type_all("PERSON", "Jane Smith", "Adam Smith", "Smith")
+    said = [("c", "Smith", "painted", "the Blue Door"), ("d", "Smith", "sold", "the Blue Door")]
+    names = ("a: Jane Smith", "b: Adam Smith", "c: Smith", "d: Smith", "e: Smith")
+
+    clusters = list_clusters(*names, kinds=kinds, said=said)
+
+    assert frozenset({"c: Smith", "d: Smith"}) in clusters
+    assert frozenset({"e: Smith"}) in clusters
+
+
+def test_namesakes_in_documents_without_common_ground_are_two() -> None:
+    said = [
+        ("a", "John Smith", "bowled", "an over"),
+        ("a", "John Smith", "captained", "county eleven"),
+        ("a", "John Smith", "batted", "against Kent"),
+        ("b", "John Smith", "isolated", "enzyme"),
+        ("b", "John Smith", "published", "protein structure"),
+        ("b", "John Smith", "lectured about", "chemistry"),
+    ]
+    kinds = type_all("PERSON", "John Smith", "Anna Holm")
+    apart = list_clusters("a: John Smith", "b: John Smith", kinds=kinds, said=said)
+    common = [("a", "John Smith", "married", "Anna Holm"), ("b", "Anna Holm", "left", "John Smith")]
+    joined = list_clusters("a: John Smith", "b: John Smith", kinds=kinds, said=[*said, *common])
+
+    assert apart == {frozenset({"a: John Smith"}), frozenset({"b: John Smith"})}
+    assert joined == {frozenset({"a: John Smith", "b: John Smith"})}
+
+
+def test_a_lone_surname_is_no_firm_and_waits_for_its_document() -> None:
+    kinds = type_all("PERSON", "Mr. Smith Jr.", "Smith Jr.", "Smith")
+    firm = type_all("ORG", "Acme Inc.", "Acme")
+
+    persons = list_clusters("a: Mr. Smith Jr.", "b: Smith", kinds=kinds)
+    younger = list_clusters("a: Smith Jr.", "b: Smith", kinds=kinds)
+    firms = list_clusters("a: Acme Inc.", "b: Acme", kinds=firm)
+
+    assert (len(persons), len(younger), len(firms)) == (2, 2, 1)
+
+
+def test_two_names_in_one_fact_are_two_things() -> None:
+    kinds = type_all("ORG", "Acme", "Acme University")
+
+    clusters = list_clusters(
+        "Acme", "Acme University", kinds=kinds, said=[("one", "Acme", "owns", "Acme University")]
+    )
+
+    assert len(clusters) == 2
+
+
+def test_clusters_depend_on_no_order() -> None:
+    dice = random.Random(5)
+    last = ["Holm", "Batt", "Lund", "Kennedy"]
+    first = ["Anna", "Leon", "John", "J.", "A."]
+    names = [*last, *(f"{one} {two}" for one in first for two in last)]
+    uses = [
+        Use(
+            dice.choice(names),
+            f"d{dice.randrange(9)}",
+            dice.choice(["PERSON", "NOUN", "ORG"]),
+            dice.choice(["head", "tail"]),
+            f"r{dice.randrange(9)}",
+            dice.choice(names),
+        )
+        for _ in range(300)
+    ]
+    expected = resolve_names(uses, WordEmbedder())
+
+    for seed in range(5):
+        random.Random(seed).shuffle(uses)
+        assert resolve_names(uses, WordEmbedder()) == expected
+
+
+@pytest.mark.slow
+def test_time_grows_with_the_names_and_not_with_their_pairs() -> None:
+    """200,000 names, a quarter of which end in one surname: pairs would be billions."""
+
+    def measure(size: int) -> float:
+        uses = []
+        for n in range(size):
+            family = "Smith" if n % 4 == 0 else f"Fam{n % (size // 7)}"
+            name = family if n % 5 == 0 else f"First{n % 997} {family}"
+            uses.append(Use(name, f"d{n // 20}", "PERSON", "head", f"r{n % 99}", f"Thing {n}"))
+        started = time.process_time()
+        resolve_names(uses, WordEmbedder())
+        return time.process_time() - started
+
+    small, large = measure(50_000), measure(200_000)
+
+    assert large < 90
+    assert large < 8 * small
