@@ -12,7 +12,7 @@ _EDGES = re.compile(r"^[\W_]+|[\W_]+$")
 _SPACE = re.compile(r"\s+")
 _POSSESSIVE = re.compile(r"['’]s?$")
 
-_FILLERS = frozenset("also then now later still currently originally first formerly the".split())
+_FILLERS = frozenset("also then now later still currently the".split())
 _AUXILIARIES = frozenset({"be", "have"})
 MODALS = frozenset("can could may might must ought shall should will would".split())
 _OVERRIDES = {"born": "bear"}

@@ -54,6 +54,8 @@ def _is_purpose(frame: Frame) -> bool:
     verb = frame.verb
     if verb.tag != "VB" or frame.chain:
         return False
+    while verb.dep == "conj" and verb.head.tag == "VB":  # "to win time and save money"
+        verb = verb.head
     if verb.dep == "relcl" and find_infinitive_mark(verb) is not None:
         # "the first country to sign" did sign; "a country to visit" may have no visitor.
         return not any(c.entity == "ORDINAL" or c.word in _SOLE for c in verb.head.children)
@@ -270,11 +272,13 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
         role = part.role
         if role == "quality":
             word = part.root
-            base, base_tokens = [word.word], [word.i]
+            grade = [c for c in word.children if c.tag in {"RBR", "RBS"} and c.i < word.i]
+            base = [node.word for node in (*grade, word)]
+            base_tokens = [node.i for node in (*grade, word)]
             preps = [c for c in word.children if c.dep in {"prep", "agent"}]
             led = [p for prep in preps for p in list_prepositional(prep)]
             found += [
-                (phrase, f"{word.word} {words}", [word.i, *tokens], negated)
+                (phrase, " ".join([*base, words]), [*base_tokens, *tokens], negated)
                 for each in led
                 for phrase, words, tokens, negated in _read_prepositional(each, findings)
             ]

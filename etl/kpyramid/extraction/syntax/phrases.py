@@ -149,12 +149,19 @@ def find_phrase(root: Node, full: bool = False) -> Phrase | None:
 
 
 def find_kind(noun: Node) -> Phrase | None:
-    """Return the kind that a noun names: with its of-phrase, without place and circumstance."""
+    """Return the kind that a noun names: with its of-phrase, without place and circumstance.
+
+    Of what is singled out, "the largest church in the town", the whole phrase says which it is.
+    """
     known = noun.tree.phrases
     key = 3 * noun.i + 2
     if key not in known:
-        known[key] = _cut_phrase(noun, _keep_of)
+        known[key] = _cut_phrase(noun, _keep_all if _is_singled_out(noun) else _keep_of)
     return known[key]
+
+
+def _is_singled_out(noun: Node) -> bool:
+    return any(c.tag in {"JJS", "RBS"} or c.entity == "ORDINAL" for c in noun.children)
 
 
 def _keep_all(prep: Node) -> bool:
