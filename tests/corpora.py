@@ -2,6 +2,7 @@
 
 import atexit
 import hashlib
+import os
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -76,6 +77,15 @@ def use_quick_models(monkeypatch: pytest.MonkeyPatch) -> None:
     """The real parser loaded once per process, and `HashEmbedder` for the embedding model."""
     monkeypatch.setattr(ports, "OnnxEmbedder", HashEmbedder)
     monkeypatch.setattr(ports, "_load_extractor", _load_extractor_once)
+
+
+def find_bench(name: str) -> Path:
+    """A folder of the benchmark data; without it the test is a named skip, in CI a failure."""
+    folder = Path(os.environ.get("KPYRAMID_BENCH") or "absent") / name
+    if not folder.is_dir():
+        assert "CI" not in os.environ, "KPYRAMID_BENCH must name the benchmark data"
+        pytest.skip(f"KPYRAMID_BENCH names no folder with {name}")
+    return folder
 
 
 def write_corpus(folder: Path, texts: Mapping[str, str] = TEXTS) -> Path:

@@ -3,7 +3,6 @@
 import importlib
 import itertools
 import json
-import os
 import random
 import sys
 from collections.abc import Hashable, Sequence
@@ -13,9 +12,9 @@ from types import ModuleType
 import pytest
 
 from kpyramid.evaluation.canonicalisation import Score, score_clusters
+from tests.corpora import find_bench
 
 ROOT = Path(__file__).parent.parent
-DATA = Path(os.environ.get("KPYRAMID_BENCH", "/nowhere")) / "canon_base"
 
 
 def count_by_hand(left: Sequence[Hashable], right: Sequence[Hashable]) -> tuple[float, ...]:
@@ -70,9 +69,8 @@ def load_benchmark() -> ModuleType:
     return importlib.import_module("canon")
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="needs canon_base below $KPYRAMID_BENCH")
 def test_simple_rules_reproduce_the_known_figures() -> None:
-    triples = load_benchmark().read_triples(DATA, None)
+    triples = load_benchmark().read_triples(find_bench("canon_base"), None)
     gold = [triple.gold for triple in triples]
 
     exact = score_clusters([t.normal_head for t in triples], gold)

@@ -23,6 +23,7 @@ from kpyramid.evaluation.carb import (
 )
 from kpyramid.evaluation.constructions import find_constructions
 from kpyramid.extraction.syntax.parsing import Parser
+from tests.corpora import find_bench
 
 ROOT = Path(__file__).parent.parent
 
@@ -207,10 +208,7 @@ def test_constructions_of_a_sentence_are_named(sentence: str, expected: set[str]
 
 
 def test_openie5_scores_as_published() -> None:
-    bench = os.environ.get("KPYRAMID_BENCH")
-    if not bench or not (Path(bench) / "carb_dev").is_dir():
-        assert "CI" not in os.environ, "KPYRAMID_BENCH must name the benchmark data"
-        pytest.skip("KPYRAMID_BENCH names no folder with carb_dev")
+    find_bench("carb_dev")
     done = subprocess.run(
         [sys.executable, str(ROOT / "benchmarks" / "carb.py"), "--reproduce", "--json"],
         capture_output=True,

@@ -1,7 +1,6 @@
 """The hop-fact rule, relations without meaning, and passage recall: against oracles."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -21,6 +20,7 @@ from kpyramid.evaluation.hops import (
     score_hop_facts,
     score_retrieval,
 )
+from tests.corpora import find_bench
 
 ROOT = Path(__file__).parent.parent
 HOP = HopFact("The Harlow Bridge", "John Rennie", "text")
@@ -111,11 +111,7 @@ def test_question_without_gold_passage_is_refused() -> None:
 
 def reproduce(*words: str) -> dict[str, Any]:
     """The figures of the recorded triples."""
-    bench = os.environ.get("KPYRAMID_BENCH")
-    folder = Path(bench or "absent") / "musique100"
-    if not folder.is_dir():
-        assert "CI" not in os.environ, "KPYRAMID_BENCH must name the benchmark data"
-        pytest.skip("KPYRAMID_BENCH names no folder with musique100")
+    folder = find_bench("musique100")
     script = str(ROOT / "benchmarks" / "musique.py")
     command = [sys.executable, script, "--reproduce", "--json", "--data", str(folder), *words]
     done = subprocess.run(command, check=True, capture_output=True, text=True)

@@ -1,7 +1,6 @@
 """MINE: retrieval against an oracle, the judge's measures by hand, the recorded figures."""
 
 import importlib
-import os
 import sys
 from collections import Counter
 from pathlib import Path
@@ -16,7 +15,7 @@ from sklearn.metrics import cohen_kappa_score
 from kpyramid.evaluation.agreement import measure_agreement, measure_kappa, measure_majority
 from kpyramid.evaluation.judge import FEATURES, Judge, list_words, measure_support
 from kpyramid.evaluation.mine import Graph, Triple, measure_overlap, read_context
-from tests.corpora import HashEmbedder
+from tests.corpora import HashEmbedder, find_bench
 
 ROOT = Path(__file__).parent.parent
 sys.path.append(str(ROOT / "benchmarks"))  # as for a script that is run there
@@ -185,11 +184,7 @@ def test_judge_finds_nothing_in_an_empty_context() -> None:
 
 
 def read_bench(limit: int | None = None) -> Any:
-    bench = os.environ.get("KPYRAMID_BENCH")
-    if not bench or not (Path(bench) / "mine_public").is_dir():
-        assert "CI" not in os.environ, "KPYRAMID_BENCH must name the benchmark data"
-        pytest.skip("KPYRAMID_BENCH names no folder with mine_public")
-    return script.read_data(Path(bench) / "mine_public", limit)
+    return script.read_data(find_bench("mine_public"), limit)
 
 
 def test_recorded_verdicts_give_the_published_scores() -> None:
