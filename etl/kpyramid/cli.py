@@ -1,17 +1,28 @@
 """The command line. Results go to stdout, progress and logs to stderr."""
 
-import json
-import logging
-import os
-import sys
-from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kpyramid.errors import InputError, PyramidError
+from kpyramid.commands.options import (
+    DEFAULT_WAREHOUSE,
+    WORKERS,
+    CorpusArgument,
+    JsonOption,
+    OrderOption,
+    QuietOption,
+    RefOption,
+    SettingsOption,
+    ShrinkOption,
+    VerboseOption,
+    WarehouseOption,
+    WorkersOption,
+    print_json,
+    run_command,
+)
+from kpyramid.errors import InputError
 from kpyramid.pipeline import PIPELINE
 
 if TYPE_CHECKING:
@@ -38,54 +49,6 @@ class StrategyName(StrEnum):
     polyrag = "polyrag"
     kaping = "kaping"
     naive = "naive"
-
-
-CorpusArgument = Annotated[
-    Path,
-    typer.Argument(
-        help="A folder, or one file: .txt .md .html .jsonl .csv .parquet. Hidden files are left."
-    ),
-]
-WarehouseOption = Annotated[
-    str,
-    typer.Option(envvar="KPYRAMID_WAREHOUSE", help="Folder for snapshots, refs, runs and caches."),
-]
-RefOption = Annotated[str, typer.Option(help="Name that points to the newest snapshot.")]
-SettingsOption = Annotated[
-    Path | None,
-    typer.Option(
-        help="TOML file with sections [ingest] [chunk] [extract] [embed] [induce] [complete] "
-        "[condense] [publish]; variables KPYRAMID_<SECTION>__<NAME> override it."
-    ),
-]
-WorkersOption = Annotated[
-    int,
-    typer.Option(
-        min=1,
-        max=256,
-        help="Processes; any number gives the same bytes.",
-        show_default="number of processors",
-    ),
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Exactly one JSON object on stdout.")]
-VerboseOption = Annotated[bool, typer.Option("-v", "--verbose", help="A log line per stage.")]
-QuietOption = Annotated[bool, typer.Option("-q", "--quiet", help="No progress bars.")]
-OrderOption = Annotated[
-    str | None,
-    typer.Option(
-        help="Logical key that a ref only moves forward by, such as the ISO date a backfill is "
-        "for: compared as text. By default the time of the build."
-    ),
-]
-ShrinkOption = Annotated[
-    bool,
-    typer.Option(
-        "--allow-shrink", help="Publish a corpus that is empty or far smaller than the last one."
-    ),
-]
-
-DEFAULT_WAREHOUSE = "warehouse/data"
-WORKERS = os.cpu_count() or 1
 
 
 @app.command()
@@ -127,11 +90,11 @@ def build(
             )
         report = describe_run(outcome.run, outcome.marks)
         if as_json:
-            _print_json(report)
+            print_json(report)
         else:
             console.print_build(report, outcome.run.folder, outcome.run.warehouse.root)
 
-    _run(act, verbose=verbose)
+    run_command(act, verbose=verbose)
 
 
 @app.command()
@@ -162,11 +125,11 @@ def ask(
         snapshot = open_snapshot(ref, warehouse, model=model)
         found = answer(question, snapshot, strategy=strategy.value)
         if as_json:
-            _print_json(found.to_dict())
+            print_json(found.to_dict())
         else:
             console.print_answer(found)
 
-    _run(act, verbose=verbose)
+    run_command(act, verbose=verbose)
 
 
 @app.command()
@@ -184,11 +147,11 @@ def snapshots(
 
         rows = list_snapshots(open_warehouse(warehouse))
         if as_json:
-            _print_json({"snapshots": rows})
+            print_json({"snapshots": rows})
         else:
             console.print_snapshots(rows)
 
-    _run(act, verbose=verbose)
+    run_command(act, verbose=verbose)
 
 
 @app.command()
@@ -214,7 +177,7 @@ def verify(
         problems = check_bytes(folder)
         problems = problems or check_tables(folder)
         if as_json:
-            _print_json({"snapshot": identifier, "ok": not problems, "problems": problems})
+            print_json({"snapshot": identifier, "ok": not problems, "problems": problems})
         elif problems:
             lines = "\n".join(f"  {problem}" for problem in problems)
             typer.echo(
@@ -226,7 +189,7 @@ def verify(
         if problems:
             raise typer.Exit(6)
 
-    _run(act, verbose=verbose)
+    run_command(act, verbose=verbose)
 
 
 @app.command()
@@ -285,11 +248,11 @@ def stage(
             **mark.details,
         }
         if as_json:
-            _print_json(facts)
+            print_json(facts)
         else:
             console.print_stage(mark)
 
-    _run(act, verbose=verbose)
+    run_command(act, verbose=verbose)
 
 
 @app.command()
@@ -310,11 +273,11 @@ def plan(
 
         rows = plan_build(corpus, open_warehouse(warehouse), load_settings(settings))
         if as_json:
-            _print_json({"stages": rows})
+            print_json({"stages": rows})
         else:
             console.print_plan(rows)
 
-    _run(act, verbose=verbose)
+    run_command(act, verbose=verbose)
 
 
 @app.command()
@@ -346,7 +309,7 @@ def openie(
         out = typer.get_binary_stream("stdout")
         print_extractions(file, out, chosen, as_json=as_json, quiet=quiet)
 
-    _run(act, verbose=verbose)
+    run_command(act, verbose=verbose)
 
 
 def _parse_shard(text: str | None) -> "Shard | None":
@@ -358,31 +321,3 @@ def _parse_shard(text: str | None) -> "Shard | None":
     if not (index.isdecimal() and count.isdecimal()):
         raise InputError(f"shard {text!r}: write I/N, such as 0/4")
     return Shard(int(index), int(count))
-
-
-def _run(act: Callable[[], None], *, verbose: bool) -> None:
-    """Runs a command; an expected error becomes one message and its exit code."""
-    level = logging.INFO if verbose else logging.WARNING
-    logging.basicConfig(level=level, stream=sys.stderr, format="%(levelname)s %(message)s")
-    try:
-        act()
-    except PyramidError as e:
-        typer.secho("Error: ", fg="red", bold=True, nl=False, err=True)
-        typer.echo(str(e), err=True)
-        raise typer.Exit(e.exit_code) from e
-    except BrokenPipeError:
-        # The reader, such as `head`, has what it wanted. Python would complain once more when it
-        # flushes at exit, so what is left goes nowhere. 141 is what a shell reports of SIGPIPE.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(141) from None
-    except OSError as e:
-        typer.secho("Error: ", fg="red", bold=True, nl=False, err=True)
-        typer.echo(f"{e}. What was finished is kept; mend it and run the command again.", err=True)
-        raise typer.Exit(8) from e
-    except KeyboardInterrupt:
-        typer.echo("Stopped. What was finished is kept; run the command again to go on.", err=True)
-        raise typer.Exit(130) from None
-
-
-def _print_json(value: object) -> None:
-    typer.echo(json.dumps(value, ensure_ascii=False))

@@ -25,6 +25,12 @@ class GateError(PyramidError):
     exit_code = 4
 
 
+class BudgetError(PyramidError):
+    """The next call might pass the budget; what was paid for is kept."""
+
+    exit_code = 5
+
+
 class IntegrityError(PyramidError):
     """Stored bytes are not what their hash or their contract says."""
 
@@ -35,3 +41,9 @@ class ConflictError(PyramidError):
     """Another writer was first, or the commit is older than HEAD."""
 
     exit_code = 7
+
+
+class EndpointError(PyramidError):
+    """A model or a store cannot be used: unreachable, unauthorised, unknown, out of quota."""
+
+    exit_code = 8

@@ -1,0 +1,88 @@
+"""What all commands share: their options, running them, printing JSON."""
+
+import json
+import logging
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kpyramid.errors import PyramidError
+
+CorpusArgument = Annotated[
+    Path,
+    typer.Argument(
+        help="A folder, or one file: .txt .md .html .jsonl .csv .parquet. Hidden files are left."
+    ),
+]
+WarehouseOption = Annotated[
+    str,
+    typer.Option(envvar="KPYRAMID_WAREHOUSE", help="Folder for snapshots, refs, runs and caches."),
+]
+RefOption = Annotated[str, typer.Option(help="Name that points to the newest snapshot.")]
+SettingsOption = Annotated[
+    Path | None,
+    typer.Option(
+        help="TOML file with sections [ingest] [chunk] [extract] [cascade] [llm] [embed] [induce] "
+        "[complete] [condense] [publish]; variables KPYRAMID_<SECTION>__<NAME> override it."
+    ),
+]
+WorkersOption = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        max=256,
+        help="Processes; any number gives the same bytes.",
+        show_default="number of processors",
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Exactly one JSON object on stdout.")]
+VerboseOption = Annotated[bool, typer.Option("-v", "--verbose", help="A log line per stage.")]
+QuietOption = Annotated[bool, typer.Option("-q", "--quiet", help="No progress bars.")]
+OrderOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Logical key that a ref only moves forward by, such as the ISO date a backfill is "
+        "for: compared as text. By default the time of the build."
+    ),
+]
+ShrinkOption = Annotated[
+    bool,
+    typer.Option(
+        "--allow-shrink", help="Publish a corpus that is empty or far smaller than the last one."
+    ),
+]
+
+DEFAULT_WAREHOUSE = "warehouse/data"
+WORKERS = os.cpu_count() or 1
+
+
+def run_command(act: Callable[[], None], *, verbose: bool) -> None:
+    """Runs a command; an expected error becomes one message and its exit code."""
+    level = logging.INFO if verbose else logging.WARNING
+    logging.basicConfig(level=level, stream=sys.stderr, format="%(levelname)s %(message)s")
+    try:
+        act()
+    except PyramidError as e:
+        typer.secho("Error: ", fg="red", bold=True, nl=False, err=True)
+        typer.echo(str(e), err=True)
+        raise typer.Exit(e.exit_code) from e
+    except BrokenPipeError:
+        # The reader, such as `head`, has what it wanted. Python would complain once more when it
+        # flushes at exit, so what is left goes nowhere. 141 is what a shell reports of SIGPIPE.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(141) from None
+    except OSError as e:
+        typer.secho("Error: ", fg="red", bold=True, nl=False, err=True)
+        typer.echo(f"{e}. What was finished is kept; mend it and run the command again.", err=True)
+        raise typer.Exit(8) from e
+    except KeyboardInterrupt:
+        typer.echo("Stopped. What was finished is kept; run the command again to go on.", err=True)
+        raise typer.Exit(130) from None
+
+
+def print_json(value: object) -> None:
+    typer.echo(json.dumps(value, ensure_ascii=False))

@@ -1,0 +1,157 @@
+"""Asking a model: what is stored is not asked again, what comes is stored before it is read."""
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Protocol, TypeVar
+
+from kpyramid.keys import JsonValue
+from kpyramid.llm.cache import ReplyCache
+from kpyramid.llm.locks import KeyLocks
+from kpyramid.llm.responses import read_response
+from kpyramid.llm.types import Failure, FailureKind, ReplyError, Request, key_request
+
+T = TypeVar("T")
+Parse = Callable[[str], T]
+
+MAX_ATTEMPTS = 3
+"""Runs that ask again for an item whose replies are bad; then only `rejects retry` does."""
+
+_NEVER_DUE = frozenset({FailureKind.REFUSED})
+_ALWAYS_DUE = frozenset({FailureKind.UNREACHED, FailureKind.DEFERRED, FailureKind.UNRECORDED})
+
+
+class Asker(Protocol):
+    """What the tasks of stages are given."""
+
+    def ask(self, request: Request, parse: Parse[T]) -> T | Failure:
+        """What `parse` makes of the reply's text, or why there is nothing; never None.
+
+        `parse` raises `ReplyError` for a reply that breaks its rules.
+
+        Raises:
+            BudgetError: the call might pass the budget.
+            EndpointError: the endpoint answers nobody.
+        """
+        ...
+
+
+class Source(Protocol):
+    """Where replies come from that are not stored."""
+
+    def obtain(self, key: str, request: Request) -> Mapping[str, JsonValue]:
+        """The raw reply.
+
+        Raises:
+            ReplyError: there is none for this request.
+            BudgetError, EndpointError: there is none for any.
+        """
+        ...
+
+
+@dataclass(slots=True)
+class Counts:
+    """What happened to the requests of one process."""
+
+    asked: int = 0
+    hits: int = 0
+    failures: Counter[str] = field(default_factory=Counter)
+
+
+def is_due(failure: Failure) -> bool:
+    """Whether a run asks again for what failed before."""
+    if failure.kind in _ALWAYS_DUE:
+        return True
+    return failure.kind not in _NEVER_DUE and failure.attempts < MAX_ATTEMPTS
+
+
+class Caller:
+    """An `Asker` that keeps replies; threads may share it, processes the cache and the locks."""
+
+    def __init__(
+        self, model: Mapping[str, JsonValue], source: Source, cache: ReplyCache, locks: KeyLocks
+    ) -> None:
+        self._model = model
+        self._source = source
+        self._cache = cache
+        self._locks = locks
+        self._guard = threading.Lock()
+        self._failed_now: dict[str, Failure] = {}
+        self.counts = Counts()
+        self.keys: set[str] = set()
+        """Keys of all that was asked: what `cache gc` must keep for the result made of it."""
+
+    @property
+    def failed(self) -> dict[str, Failure]:
+        """The requests that had no usable reply, by key."""
+        return dict(self._failed_now)
+
+    def ask(self, request: Request, parse: Parse[T]) -> T | Failure:
+        """See `Asker.ask`."""
+        key = key_request(request, self._model)
+        with self._locks.hold(key):
+            with self._guard:
+                self.counts.asked += 1
+                self.keys.add(key)
+                if key in self._failed_now:
+                    return self._failed_now[key]
+            outcome = self._settle(key, request, parse)
+            if isinstance(outcome, Failure):
+                with self._guard:
+                    self._failed_now[key] = outcome
+                    self.counts.failures[outcome.kind] += 1
+            return outcome
+
+    def _settle(self, key: str, request: Request, parse: Parse[T]) -> T | Failure:
+        before = self._cache.read_failure(key)
+        if before is not None and not is_due(before):
+            return before
+        attempts = before.attempts if before else 0
+        if before is None or before.kind is not FailureKind.TRUNCATED:
+            outcome = self._answer(key, request, parse, attempts)
+            if not isinstance(outcome, Failure):
+                if before is not None:
+                    self._cache.drop_failure(key)
+                return outcome
+            if outcome.kind is not FailureKind.TRUNCATED:
+                return outcome
+        # Cut off once: asked once more with twice the room. The answer then stands for both.
+        raised = replace(request, max_tokens=2 * request.max_tokens)
+        raised_key = key_request(raised, self._model)
+        outcome = self._answer(raised_key, raised, parse, attempts)
+        if isinstance(outcome, Failure):
+            if outcome.kind is not FailureKind.PENDING:
+                self._cache.move_failure(raised_key, key)
+            return replace(outcome, key=key)
+        self._cache.copy_reply(raised_key, key)
+        self._cache.drop_failure(key)
+        return outcome
+
+    def _answer(self, key: str, request: Request, parse: Parse[T], attempts: int) -> T | Failure:
+        raw = self._cache.read_reply(key)
+        if raw is not None:
+            with self._guard:
+                self.counts.hits += 1
+        try:
+            if raw is None:
+                raw = self._cache.keep_reply(key, request, self._source.obtain(key, request))
+            return parse(read_response(raw).content)
+        except ReplyError as e:
+            failure = Failure(key, e.kind, e.detail, attempts + 1)
+            if e.kind is not FailureKind.PENDING:
+                self._cache.keep_failure(failure, request, raw)
+                self._cache.drop_reply(key)
+            return failure
+
+
+class Collector:
+    """A `Source` that asks nobody and notes what would be asked: for plans and batches."""
+
+    def __init__(self) -> None:
+        self.pending: dict[str, Request] = {}
+
+    def obtain(self, key: str, request: Request) -> Mapping[str, JsonValue]:
+        """See `Source.obtain`; every request is pending."""
+        self.pending[key] = request
+        raise ReplyError(FailureKind.PENDING, "not asked yet")

@@ -1,0 +1,152 @@
+"""What is asked of a language model, and what comes back."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal, Protocol
+
+from kpyramid.keys import JsonValue, hash_value
+from kpyramid.settings import LLMSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a conversation; what all requests of a task share stands in the first."""
+
+    role: Literal["system", "user"]
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One structured completion.
+
+    `task`, `version`: the prompt and its parser. `schema`: a strict JSON schema of the reply.
+    The rest is for the books and no part of the key: `stage`; `document`, the id of the one it is
+    for, if it is for one; `subject`, the text it is about, which a recording is looked up by and
+    estimates are scaled by.
+    """
+
+    task: str
+    version: int
+    messages: tuple[Message, ...]
+    schema: Mapping[str, JsonValue] = field(hash=False)
+    max_tokens: int
+    stage: str = ""
+    document: str | None = None
+    subject: str = ""
+
+    @property
+    def prompt_characters(self) -> int:
+        """The length of all that is sent as text; the schema is not counted."""
+        return sum(len(message.content) for message in self.messages)
+
+
+def key_request(request: Request, model: Mapping[str, JsonValue]) -> str:
+    """The sha256 of everything that shapes the reply: what is sent, and the task's version."""
+    return hash_value(
+        {
+            "endpoint": "chat",
+            "model": model,
+            "task": request.task,
+            "version": request.version,
+            "messages": [[message.role, message.content] for message in request.messages],
+            "schema": request.schema,
+            "max_tokens": request.max_tokens,
+        }
+    )
+
+
+def describe_model(settings: LLMSettings) -> dict[str, JsonValue]:
+    """The model and its parameters; not where it is served, so that moving it costs nothing."""
+    return {
+        "name": settings.model,
+        "temperature": settings.temperature,
+        "seed": settings.seed,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one call; `completion` includes `reasoning`, `prompt` includes `cached`."""
+
+    prompt: int = 0
+    completion: int = 0
+    reasoning: int = 0
+    cached: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The text of a finished completion."""
+
+    content: str
+    usage: Usage
+
+
+class FailureKind(StrEnum):
+    """Why there is no usable reply; the values are the reasons in rejects, after `llm_`."""
+
+    REFUSED = "refused"
+    """The model or a content filter refused: asked again only by `kpyramid rejects retry`."""
+    TRUNCATED = "truncated"
+    """Cut off at the token limit, also at the doubled one."""
+    INVALID = "invalid"
+    """No JSON, or not of the schema, or not what the task allows."""
+    EMPTY = "empty"
+    """No choice or no content."""
+    UNACCEPTED = "unaccepted"
+    """The endpoint refused this request alone, such as one that is too long."""
+    UNREACHED = "unreached"
+    """The endpoint failed at every try: the next run asks again."""
+    DEFERRED = "deferred"
+    """The endpoint asked to wait longer than llm.max_wait: the next run asks again."""
+    PENDING = "pending"
+    """Not asked: it was only noted what would be."""
+    UNRECORDED = "unrecorded"
+    """Not in the recording that is replayed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A request without a usable reply; `attempts` counts the runs that tried."""
+
+    key: str
+    kind: FailureKind
+    detail: str
+    attempts: int = 1
+
+
+class ReplyError(Exception):
+    """A reply that cannot be used: raised by what reads replies and by the parsers of tasks."""
+
+    def __init__(self, kind: FailureKind, detail: str) -> None:
+        super().__init__(f"{kind}: {detail}")
+        self.kind = kind
+        self.detail = detail
+
+
+class TransientError(Exception):
+    """One call failed in a way that may pass; `retry_after` is what the server asked for.
+
+    `sent`: the server may have done, and billed, the work.
+    """
+
+    def __init__(self, detail: str, *, retry_after: float | None = None, sent: bool = True) -> None:
+        super().__init__(detail)
+        self.retry_after = retry_after
+        self.sent = sent
+
+
+class Transport(Protocol):
+    """One way to get a raw reply: over HTTP, from a recording."""
+
+    def send(self, request: Request) -> Mapping[str, JsonValue]:
+        """The chat completion as the server sent it; one call, no retry.
+
+        Raises:
+            TransientError: it may work later.
+            ReplyError: this request cannot be answered, others can.
+            EndpointError: no request can be answered.
+        """
+        ...
