@@ -22,6 +22,7 @@ from kpyramid.llm.books import (
     Line,
     Ticket,
     batch_ticket,
+    count_spent,
     describe_call,
     parse_lines,
     read_lines,
@@ -34,6 +35,9 @@ from kpyramid.llm.types import Request, Usage
 from kpyramid.settings import LLMSettings
 
 log = logging.getLogger(__name__)
+
+LAST_STAGE = "publish"
+"""The stage whose mark says that a run is finished."""
 
 
 class Ledger:
@@ -84,28 +88,35 @@ class Ledger:
                     raise self._refuse(call, most)
                 self._changed.wait()
 
-    def settle(self, ticket: Ticket, usage: Usage | None, outcome: str, *, billed: bool) -> None:
+    def settle(self, ticket: Ticket, usage: Usage | None, outcome: str, *, billed: bool) -> bool:
         """Books what a call used; without a usage a billed one counts at its highest.
 
-        Settling a ticket again changes nothing. Never raises: the reply was paid for and matters
+        False when that was done before, by whatever process: then nothing changes. Never raises: the reply was paid for and matters
         more; what cannot be written stays reserved at its highest.
         """
         price = self._settings.prices.get(ticket.call.model)
+        fresh = False
         with self._changed:
             try:
                 with self._books() as append:
-                    if ticket.name not in self._closed:
+                    fresh = ticket.name not in self._closed
+                    if fresh:
                         append(write_settled(ticket, usage, outcome, billed, price))
             except OSError as e:
                 log.warning("%s: a call cannot be booked and counts at its highest: %s", LEDGER, e)
             self._mine.discard(ticket.name)
             self._changed.notify_all()
+        return fresh
 
     def book(
         self, call: Call, usage: Usage | None, outcome: str = "answered", *, billed: bool = True
     ) -> None:
         """Books a call that was made without a reservation, such as a probe."""
         self.settle(Ticket(uuid.uuid4().hex[:20], call), usage, outcome, billed=billed)
+
+    def count_probe(self, usage: Usage) -> None:
+        """Books one call that tried the endpoint out before the first request."""
+        self.book(Call("", "probe", self._settings.model, 0), usage)
 
     def reserve_batch(self, name: str, calls: Sequence[Call]) -> None:
         """Sets the most that the calls of a batch can cost aside, all or none; again: no change.
@@ -127,6 +138,12 @@ class Ledger:
         """What counts against the budget now: carried, settled, and reserved at its highest."""
         with self._changed, self._books():
             return self._total()
+
+    def room(self) -> tuple[int | None, float | None]:
+        """Tokens and dollars that are left; None without a limit."""
+        spent, limits = self.spent(), self._settings
+        tokens = limits.budget_tokens and max(0, limits.budget_tokens - spent.tokens)
+        return tokens, limits.budget and max(0.0, limits.budget - spent.dollars)
 
     def lines(self) -> list[Line]:
         """Everything that was written."""
@@ -183,8 +200,7 @@ class Ledger:
         if self._path is None:
             yield self._append_to_memory
             return
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        file = _open_shared(self._path)
         try:
             fcntl.flock(file, fcntl.LOCK_EX)
             self._read_news(file)
@@ -229,3 +245,36 @@ class Ledger:
         self._open.pop(name, None)
         self._closed.add(name)
         self._settled += spent
+
+
+def carry_spent(runs: Path, ref: str, leave_out: str | None = None) -> Spent:
+    """What the runs of a ref have spent since the last of them that finished was started.
+
+    `leave_out` names the run that goes on: its own books say what it spent.
+    """
+    started: dict[str, str] = {}
+    finished = ""
+    for record in sorted(runs.glob("*/run.json")):
+        try:
+            told = json.loads(record.read_bytes())
+            if told["ref"] != ref:
+                continue
+            name, start = record.parent.name, str(told["started"])
+        except (OSError, ValueError, KeyError, TypeError) as e:
+            log.warning("%s cannot be read, its spending is not carried over: %s", record, e)
+            continue
+        if (record.parent / "stages" / f"{LAST_STAGE}.json").exists():
+            finished = max(finished, start)
+        else:
+            started[name] = start
+    since = [name for name, start in started.items() if start >= finished and name != leave_out]
+    return sum((count_spent(read_lines(runs / name / LEDGER)[0]) for name in since), NOTHING)
+
+
+def _open_shared(path: Path) -> int:
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+    try:
+        return os.open(path, flags, 0o644)
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return os.open(path, flags, 0o644)
