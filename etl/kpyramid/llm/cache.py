@@ -1,0 +1,276 @@
+"""Replies and failures by request key: what was paid for is kept, and found again.
+
+A reply is written once; failures lie apart and are never hits. An entry carries the hash of its
+own bytes: a damaged one is named in a warning and counts as absent.
+"""
+
+import hashlib
+import json
+import logging
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeVar, cast
+
+from kpyramid.keys import JsonValue
+from kpyramid.llm.stores import Blob, BlobStore
+from kpyramid.llm.types import Failure, FailureKind, Request
+
+T = TypeVar("T")
+
+_LOG = logging.getLogger(__name__)
+
+_REPLIES, _FAILED = "replies", "failed"
+_KEY = re.compile(r"[0-9a-f]{64}")
+_SUBJECT_CHARACTERS = 200
+"""Of a failure's subject: enough to know it by; the messages hold it whole."""
+_HEAD, _MIDDLE, _TAIL = b'{"sha256":"', b'","entry":', b"}\n"
+_BODY_AT = len(_HEAD) + 64 + len(_MIDDLE)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyEntry:
+    """A stored reply; `model` as the server named itself, `response` as it sent it."""
+
+    key: str
+    task: str
+    version: int
+    model: str
+    response: Mapping[str, JsonValue]
+
+
+@dataclass(frozen=True, slots=True)
+class FailureEntry:
+    """A stored failure with what diagnosis needs; `response` is None when none came."""
+
+    failure: Failure
+    task: str
+    version: int
+    stage: str
+    document: str | None
+    subject: str
+    max_tokens: int
+    messages: tuple[tuple[str, str], ...]
+    response: Mapping[str, JsonValue] | None
+
+
+class ReplyCache:
+    """Replies and failures in a store; `read_only` caches write nothing."""
+
+    def __init__(self, blobs: BlobStore, *, read_only: bool = False) -> None:
+        self._blobs = blobs
+        self._read_only = read_only
+
+    def read_reply(self, key: str) -> Mapping[str, JsonValue] | None:
+        """The raw reply to a request, or None."""
+        entry = self.read_reply_entry(key)
+        return None if entry is None else entry.response
+
+    def read_reply_entry(self, key: str) -> ReplyEntry | None:
+        """The reply to a request with what is known of it, or None."""
+        return self._read(_REPLIES, key, read_reply_values)
+
+    def keep_reply(
+        self, key: str, request: Request, raw: Mapping[str, JsonValue]
+    ) -> Mapping[str, JsonValue]:
+        """Stores a reply; returns the one that stands: whoever was first wins."""
+        model = raw.get("model")
+        named = model if isinstance(model, str) else ""
+        return self.keep_entry(ReplyEntry(key, request.task, request.version, named, raw)).response
+
+    def keep_entry(self, entry: ReplyEntry) -> ReplyEntry:
+        """Stores an entry; returns the one that stands: whoever was first wins."""
+        if self._read_only:
+            return entry
+        name, data = _name_blob(_REPLIES, entry.key), _pack(list_reply_values(entry))
+        won = self._blobs.put_once(name, data)
+        if won == data:
+            return entry
+        winner = self.read_reply_entry(entry.key)
+        if winner is None:  # damaged: its place is free
+            self._blobs.replace(name, data)
+        return winner or entry
+
+    def copy_reply(self, source: str, target: str) -> None:
+        """Makes a stored reply the one to another request as well."""
+        entry = self.read_reply_entry(source)
+        if entry is not None:
+            self.keep_entry(replace(entry, key=target))
+
+    def drop_reply(self, key: str) -> None:
+        """Removes a reply, if there is one."""
+        if not self._read_only:
+            self._blobs.delete(_name_blob(_REPLIES, key))
+
+    def list_replies(self) -> Iterator[tuple[str, Blob]]:
+        """The keys of all replies, sorted, each with its blob."""
+        return self._list(_REPLIES)
+
+    def read_failure(self, key: str) -> Failure | None:
+        """How a request failed before, or None."""
+        entry = self.read_failure_entry(key)
+        return None if entry is None else entry.failure
+
+    def read_failure_entry(self, key: str) -> FailureEntry | None:
+        """How a request failed before, with what diagnosis needs, or None."""
+        return self._read(_FAILED, key, _read_failure_values)
+
+    def keep_failure(
+        self, failure: Failure, request: Request, raw: Mapping[str, JsonValue] | None
+    ) -> None:
+        """Stores a failure in place of an earlier one."""
+        self._write_failure(
+            FailureEntry(
+                failure,
+                request.task,
+                request.version,
+                request.stage,
+                request.document,
+                request.subject[:_SUBJECT_CHARACTERS],
+                request.max_tokens,
+                tuple((message.role, message.content) for message in request.messages),
+                raw,
+            )
+        )
+
+    def move_failure(self, source: str, target: str) -> None:
+        """Makes a request's failure that of another one, in place of an earlier one."""
+        entry = self.read_failure_entry(source)
+        if entry is None:
+            return
+        self._write_failure(replace(entry, failure=replace(entry.failure, key=target)))
+        self.drop_failure(source)
+
+    def drop_failure(self, key: str) -> None:
+        """Forgets a failure, if there is one: the request is asked again."""
+        if not self._read_only:
+            self._blobs.delete(_name_blob(_FAILED, key))
+
+    def list_failures(self) -> Iterator[FailureEntry]:
+        """All failures, sorted by key."""
+        for key, _ in self._list(_FAILED):
+            entry = self.read_failure_entry(key)
+            if entry is not None:
+                yield entry
+
+    def _write_failure(self, entry: FailureEntry) -> None:
+        if not self._read_only:
+            name = _name_blob(_FAILED, entry.failure.key)
+            self._blobs.replace(name, _pack(_list_failure_values(entry)))
+
+    def _read(
+        self, folder: str, key: str, read_values: Callable[[Mapping[str, JsonValue], str], T]
+    ) -> T | None:
+        name = _name_blob(folder, key)
+        data = self._blobs.read(name)
+        try:
+            return None if data is None else read_values(_unpack(data), key)
+        except ValueError as e:
+            _LOG.warning("cache entry %s is damaged and counts as absent: %s", name, e)
+            return None
+
+    def _list(self, folder: str) -> Iterator[tuple[str, Blob]]:
+        for blob in self._blobs.list(folder):
+            key = blob.name.rpartition("/")[2].removesuffix(".json")
+            if _KEY.fullmatch(key) and blob.name == _name_blob(folder, key):
+                yield key, blob
+
+
+def list_reply_values(entry: ReplyEntry) -> dict[str, JsonValue]:
+    """A reply's entry as plain values: the form in the store and in recordings."""
+    return {
+        "key": entry.key,
+        "task": entry.task,
+        "version": entry.version,
+        "model": entry.model,
+        "response": entry.response,
+    }
+
+
+def read_reply_values(values: Mapping[str, JsonValue], key: str | None = None) -> ReplyEntry:
+    """A reply's entry from plain values, which must be that of `key` if one is given.
+
+    Raises:
+        ValueError: says what is missing or of the wrong type.
+    """
+    found, task, version = (values.get(name) for name in ("key", "task", "version"))
+    model, response = values.get("model"), values.get("response")
+    if not isinstance(found, str) or not _KEY.fullmatch(found):
+        raise ValueError("key is not 64 hex digits")
+    if key is not None and found != key:
+        raise ValueError(f"it is the entry of another key, {found}")
+    if not isinstance(task, str) or not isinstance(model, str):
+        raise ValueError("task or model is missing or no text")
+    if not isinstance(version, int) or isinstance(version, bool):
+        raise ValueError("version is missing or no integer")
+    if not isinstance(response, Mapping):
+        raise ValueError("response is missing or no object")
+    return ReplyEntry(found, task, version, model, response)
+
+
+def dump_json(value: JsonValue) -> bytes:
+    """One byte form per value that any reply has, also one with lone surrogates or NaN."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode("ascii")
+
+
+def _name_blob(folder: str, key: str) -> str:
+    return f"{folder}/{key[:2]}/{key}.json"
+
+
+def _pack(values: Mapping[str, JsonValue]) -> bytes:
+    body = dump_json(values)
+    return _HEAD + hashlib.sha256(body).hexdigest().encode() + _MIDDLE + body + _TAIL
+
+
+def _unpack(data: bytes) -> Mapping[str, JsonValue]:
+    """The values that were packed.
+
+    Raises:
+        ValueError: the bytes are not those that were written.
+    """
+    body = data[_BODY_AT : -len(_TAIL)]
+    frame = _HEAD + hashlib.sha256(body).hexdigest().encode() + _MIDDLE
+    if not data.startswith(frame) or not data.endswith(_TAIL):
+        raise ValueError("its bytes are not those that were written")
+    return cast("Mapping[str, JsonValue]", json.loads(body))
+
+
+def _list_failure_values(entry: FailureEntry) -> dict[str, JsonValue]:
+    failure = entry.failure
+    return {
+        "key": failure.key,
+        "kind": str(failure.kind),
+        "detail": failure.detail,
+        "attempts": failure.attempts,
+        "task": entry.task,
+        "version": entry.version,
+        "stage": entry.stage,
+        "document": entry.document,
+        "subject": entry.subject,
+        "max_tokens": entry.max_tokens,
+        "messages": entry.messages,
+        "response": entry.response,
+    }
+
+
+def _read_failure_values(values: Mapping[str, JsonValue], key: str) -> FailureEntry:
+    if values.get("key") != key:
+        raise ValueError(f"it is the entry of another key, {values.get('key')}")
+    # Its hash was right, so what wrote it was this module: types are cast, not checked.
+    messages = cast("list[list[str]]", values["messages"])
+    return FailureEntry(
+        Failure(
+            key,
+            FailureKind(cast("str", values["kind"])),
+            cast("str", values["detail"]),
+            cast("int", values["attempts"]),
+        ),
+        cast("str", values["task"]),
+        cast("int", values["version"]),
+        cast("str", values["stage"]),
+        cast("str | None", values["document"]),
+        cast("str", values["subject"]),
+        cast("int", values["max_tokens"]),
+        tuple((role, content) for role, content in messages),
+        cast("Mapping[str, JsonValue] | None", values["response"]),
+    )
