@@ -91,8 +91,9 @@ class Ledger:
     def settle(self, ticket: Ticket, usage: Usage | None, outcome: str, *, billed: bool) -> bool:
         """Books what a call used; without a usage a billed one counts at its highest.
 
-        False when that was done before, by whatever process: then nothing changes. Never raises: the reply was paid for and matters
-        more; what cannot be written stays reserved at its highest.
+        False when that was done before, by whatever process; then nothing changes. Never raises:
+        the reply was paid for and matters more; what cannot be written stays reserved at its
+        highest.
         """
         price = self._settings.prices.get(ticket.call.model)
         fresh = False
