@@ -66,7 +66,7 @@ def list_uses(triples: list[Triple], settings: Settings) -> Iterator[Use]:
 def cluster_heads(triples: list[Triple]) -> list[str]:
     """The cluster of each triple's subject."""
     settings = Settings()
-    model = identify_embedding(settings.embed.model)
+    model = identify_embedding(settings.embed)
     files = model.files
     embedder = OnnxEmbedder(model.name, files["model.onnx"], files["tokenizer.json"])
     clusters = resolve_names(list_uses(triples, settings), embedder)

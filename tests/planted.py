@@ -14,7 +14,7 @@ from kpyramid.identity import MINILM, identify_embedding
 from kpyramid.keys import content_id
 from kpyramid.ontology.schema import Schema
 from kpyramid.ports import load_schema
-from kpyramid.settings import Settings
+from kpyramid.settings import EmbedSettings, Settings
 from kpyramid.stages import resolve
 from kpyramid.stages.tables import build_table
 
@@ -57,7 +57,7 @@ def _embed_one(text: str) -> Matrix:
 
 @cache
 def _model() -> OnnxEmbedder:
-    files = identify_embedding(MINILM).files
+    files = identify_embedding(EmbedSettings()).files
     return OnnxEmbedder(MINILM, files["model.onnx"], files["tokenizer.json"])
 
 
@@ -148,7 +148,11 @@ def plant(statements: Iterable[Statement]) -> dict[str, pa.Table]:
         "raw_triples": build_table("raw_triples", raws),
     }
     made = resolve.run(
-        tables["mentions"], tables["raw_triples"], tables["chunks"], embedder=MemoEmbedder()
+        tables["mentions"],
+        tables["raw_triples"],
+        tables["chunks"],
+        embedder=MemoEmbedder(),
+        disambiguator=None,
     )
     return tables | {name: table for name, table in made.items() if name != "rejects"}
 

@@ -5,8 +5,12 @@ One place names all ingredients, so that one test can flip each of them.
 
 import platform
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
 
 from kpyramid.contracts import hash_contract
+from kpyramid.extraction.cascade import describe_tasks
+from kpyramid.extraction.cascade.duplicates import describe_confirmation
 from kpyramid.identity import (
     Identity,
     identify_embedding,
@@ -14,11 +18,12 @@ from kpyramid.identity import (
     identify_parser,
     library_version,
 )
-from kpyramid.keys import JsonValue, hash_value
+from kpyramid.keys import JsonValue, hash_bytes, hash_value
+from kpyramid.llm.types import describe_model
 from kpyramid.pipeline import FUNCTIONS, Function, Stage
 from kpyramid.settings import Settings
 
-_PORTABLE: Mapping[str, str] = {"extract": "parser", "embed": "model", "induce": "ontology"}
+_PORTABLE: Mapping[str, str] = {"extract": "parser", "induce": "ontology"}
 """Settings that may hold a path: the identity of the files stands in for them."""
 
 
@@ -31,16 +36,17 @@ def identify_resource(resource: str, settings: Settings) -> Identity:
     if resource == "parser":
         return identify_parser(settings.extract.parser)
     if resource == "embedding":
-        return identify_embedding(settings.embed.model)
+        return identify_embedding(settings.embed)
     return identify_ontology(settings.induce.ontology)
 
 
 def describe_settings(section: str, settings: Settings) -> dict[str, JsonValue]:
     """A section's settings without paths of this machine.
 
-    None for publish: its gates judge a snapshot and do not shape it.
+    None for publish: its gates judge a snapshot and do not shape it. None for embed: the model's
+    identity has all that shapes vectors, and leaves out where a model is served.
     """
-    if section == "publish":
+    if section in ("publish", "embed"):
         return {}
     hidden = _PORTABLE.get(section)
     return {k: v for k, v in settings.section(section).items() if k != hidden}
@@ -48,16 +54,39 @@ def describe_settings(section: str, settings: Settings) -> dict[str, JsonValue]:
 
 def fingerprint_function(function: Function, settings: Settings) -> str:
     """The hash of a function's version, settings, model files and libraries."""
-    resource = function.resource and identify_resource(function.resource, settings).describe()
+    found = identify_resource(function.resource, settings) if function.resource else None
+    version, libraries = function.version, _list_versions(function.libraries)
+    if found is not None and found.version is not None:
+        version = found.version
+    if found is not None and found.libraries is not None:
+        libraries = _list_versions(found.libraries) if found.libraries else {}
     return hash_value(
         {
             "function": function.name,
-            "version": function.version,
+            "version": version,
             "settings": describe_settings(function.section, settings),
-            "resource": resource,
-            "libraries": _list_versions(function.libraries),
+            "resource": found.describe() if found else None,
+            "libraries": libraries,
         }
     )
+
+
+def describe_model_part(stage: str, settings: Settings) -> dict[str, JsonValue] | None:
+    """What shapes a language model's part in a stage; None where rules do all of it."""
+    cascade = settings.cascade
+    shared: dict[str, JsonValue] = {
+        "model": describe_model(settings.llm),
+        "max_tokens": settings.llm.max_tokens,
+        "recording": settings.llm.recording
+        and hash_bytes(Path(settings.llm.recording).read_bytes())
+        if settings.llm.provider == "replay"
+        else None,
+    }
+    if stage == "extract" and cascade.reads_chunks:
+        return {**shared, "cascade": asdict(cascade), "tasks": describe_tasks(cascade)}
+    if stage == "resolve" and cascade.confirms_duplicates:
+        return {**shared, "domain": cascade.domain, "tasks": describe_confirmation()}
+    return None
 
 
 def fingerprint_stage(stage: Stage, settings: Settings) -> str:
@@ -73,6 +102,7 @@ def fingerprint_stage(stage: Stage, settings: Settings) -> str:
             "stage": stage.name,
             "version": stage.version,
             "settings": describe_settings(stage.name, settings),
+            "model": describe_model_part(stage.name, settings),
             "functions": functions,
             "ontology": (
                 identify_resource("ontology", settings).describe() if uses_ontology else None

@@ -3,33 +3,31 @@
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, field
+from dataclasses import asdict, field, replace
 from pathlib import Path
 from typing import Annotated, Literal, cast
 from urllib.parse import urlsplit
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import Field, TypeAdapter, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
 
 from kpyramid.errors import SettingsError
 from kpyramid.keys import JsonValue
+from kpyramid.model_settings import STRICT, CascadeSettings, LLMSettings, Seed, Share
 
-_STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
 _PREFIX = "KPYRAMID_"
 _SEPARATOR = "__"
 
 _PLACES = frozenset(_PREFIX + name for name in ["WAREHOUSE", "CORPUS", "REF", "SETTINGS", "BENCH"])
 """Variables that say where things are and are no settings."""
 
-Share = Annotated[float, Field(strict=True, ge=0, le=1)]
 Count = Annotated[int, Field(strict=True, ge=1)]
-Seed = Annotated[int, Field(strict=True, ge=0, lt=2**32)]
-Seconds = Annotated[float, Field(gt=0, le=86_400)]
-Price = Annotated[float, Field(ge=0, le=10_000)]
-Maker = Literal["rules", "llm"]
+
+MINILM = "minilm-int8"
+"""The embedding model that is installed with the package."""
 
 
-@dataclass(frozen=True, config=_STRICT)
+@dataclass(frozen=True, config=STRICT)
 class IngestSettings:
     """Which bytes become documents."""
 
@@ -50,7 +48,7 @@ class IngestSettings:
         return self
 
 
-@dataclass(frozen=True, config=_STRICT)
+@dataclass(frozen=True, config=STRICT)
 class ChunkSettings:
     """How long a chunk may be, in words and punctuation marks.
 
@@ -67,7 +65,7 @@ class ChunkSettings:
         return self
 
 
-@dataclass(frozen=True, config=_STRICT)
+@dataclass(frozen=True, config=STRICT)
 class ExtractSettings:
     """How facts are read.
 
@@ -80,133 +78,66 @@ class ExtractSettings:
     language: Literal["en"] = "en"
 
 
-@dataclass(frozen=True, config=_STRICT)
-class Example:
-    """A worked example for the prompts: a text, its claims, entities and triples."""
+@dataclass(frozen=True, config=STRICT)
+class EmbedSettings:
+    """The embedding model; facts, chunks and questions are compared by its vectors.
 
-    text: str
-    claims: tuple[str, ...]
-    entities: tuple[str, ...]
-    triples: tuple[tuple[str, str, str], ...]
-
-
-@dataclass(frozen=True, config=_STRICT)
-class CascadeSettings:
-    """Which steps of extraction a language model does, and how it is asked (PolyRAG, Eq. 2).
-
-    `paraphrase`, `entities`, `relations`, `disambiguation`: f_par, f_ent, f_rel, f_dis.
-    `mode`: `merged` asks once per chunk for claims, entities and triples, and disambiguates near
-    duplicates in batches; `paper` asks once per step and chunk.
-    `hybrid`: only the chunks on which the rules are unsure are sent.
-    `closed`: heads and tails are an enum of the entities found before; for small local models.
-    `domain`, `language`, `examples`: what the prompts say; without examples the built-in one.
+    `provider`: `onnx` runs `model` here: `minilm-int8`, or a folder with `model.onnx` and
+    `tokenizer.json`. `instructor`: a folder with an INSTRUCTOR model; needs the extra of that
+    name. `openai`: the name of a model behind an endpoint that speaks OpenAI's API; retries and
+    budget are those of [llm].
+    `instruction`: put before every text. INSTRUCTOR reads it and leaves it out of the mean, as
+    in "Represent the fact for retrieval: "; to the others it is a prefix, as in "query: ".
+    `base_url`, `api_key_env`: as in [llm], for provider `openai`; `dimensions`: of its vectors,
+    for models that can shorten them.
     """
 
-    paraphrase: Maker = "rules"
-    entities: Maker = "rules"
-    relations: Maker = "rules"
-    disambiguation: Maker = "rules"
-    mode: Literal["merged", "paper"] = "merged"
-    hybrid: bool = False
-    closed: bool = False
-    domain: str = "general"
-    language: str = "English"
-    examples: tuple[Example, ...] = ()
-
-    @model_validator(mode="after")
-    def _merged_is_one_step(self) -> "CascadeSettings":
-        if self.mode == "merged" and len({self.paraphrase, self.entities, self.relations}) > 1:
-            raise ValueError(
-                "mode 'merged' does paraphrase, entities and relations in one call: give all "
-                "three the same value, or set mode = 'paper'"
-            )
-        return self
-
-    @property
-    def reads_chunks(self) -> bool:
-        """Whether a model takes part in extraction."""
-        return "llm" in (self.paraphrase, self.entities, self.relations)
-
-
-@dataclass(frozen=True, config=_STRICT)
-class ModelPrice:
-    """US dollars per million tokens; `batch` is the share of it that the Batch API charges."""
-
-    input: Price
-    output: Price
-    cached_input: Price | None = None
-    batch: Share = 0.5
-
-
-@dataclass(frozen=True, config=_STRICT)
-class LLMSettings:
-    """The language model: an endpoint that speaks OpenAI's API, a recording, or none.
-
-    `base_url`: by default OpenAI's; `api_key_env` names the variable that holds the key.
-    `temperature`: "default" leaves it out, for models that take no other.
-    `max_tokens`: of one reply, reasoning included; doubled once when a reply is cut off.
-    `requests_per_minute`, `tokens_per_minute`: shared by all processes on the warehouse; 0: none.
-    `max_wait`: seconds that a call waits for a busy endpoint before it is left for the next run.
-    `budget`: US dollars from one finished build of a ref to the next; `budget_tokens` likewise.
-    `cache`: where replies are kept; by default in the warehouse, else a folder or `s3://` URL.
-    `recording`: file that provider `replay` answers from.
-    """
-
-    provider: Literal["none", "openai", "replay"] = "none"
-    model: str = ""
+    provider: Literal["onnx", "instructor", "openai"] = "onnx"
+    model: str = MINILM
+    instruction: str = ""
     base_url: str | None = None
     api_key_env: str = "OPENAI_API_KEY"
-    temperature: Annotated[float, Field(ge=0, le=2)] | Literal["default"] = 0.0
-    seed: Seed = 0
-    max_tokens: Annotated[int, Field(strict=True, ge=16, le=1_000_000)] = 2048
-    concurrency: Annotated[int, Field(strict=True, ge=1, le=256)] = 4
-    requests_per_minute: Annotated[int, Field(strict=True, ge=0)] = 0
-    tokens_per_minute: Annotated[int, Field(strict=True, ge=0)] = 0
-    timeout: Seconds = 120.0
-    max_wait: Seconds = 600.0
-    budget: Annotated[float, Field(gt=0, le=1_000_000)] | None = None
-    budget_tokens: Annotated[int, Field(strict=True, ge=1)] | None = None
-    cache: str | None = None
-    recording: str | None = None
-    prices: dict[str, ModelPrice] = field(default_factory=dict)
+    dimensions: Count | None = None
 
     @model_validator(mode="after")
-    def _endpoint_is_complete(self) -> "LLMSettings":
-        if self.provider == "openai" and not self.model:
-            raise ValueError("provider 'openai' needs a model: set llm.model")
-        if self.provider == "replay" and not self.recording:
-            raise ValueError("provider 'replay' needs a recording: set llm.recording to its file")
+    def _provider_has_what_it_needs(self) -> "EmbedSettings":
+        problems = []
+        if not self.model:
+            problems.append("model is empty; leave it out for the default")
+        if self.provider == "instructor" and self.model == MINILM:
+            problems.append("provider 'instructor' needs a model: the folder that holds it")
+        if self.provider == "openai" and self.model == MINILM:
+            problems.append(
+                "provider 'openai' needs a model, such as model = 'text-embedding-3-small'"
+            )
+        if self.provider == "instructor" and not self.instruction.strip():
+            problems.append(
+                "provider 'instructor' needs an instruction, such as "
+                "instruction = 'Represent the fact for retrieval: '"
+            )
+        if self.provider != "openai":
+            unused = [n for n in ("base_url", "dimensions") if getattr(self, n) is not None]
+            if unused:
+                problems.append(f"{' and '.join(unused)} need provider = 'openai'")
         if self.base_url is not None:
             parts = urlsplit(self.base_url)
             if parts.scheme not in ("http", "https") or not parts.hostname:
-                raise ValueError("base_url is like https://host/v1")
+                problems.append("base_url is like https://host/v1")
             if parts.username or parts.password or parts.query:
-                raise ValueError("base_url holds a credential; name its variable in api_key_env")
-        if self.budget is not None and self.provider == "openai" and self.model not in self.prices:
-            known = ", ".join(sorted(self.prices)) or "none"
-            raise ValueError(
-                f"a budget in dollars needs the price of {self.model!r}: add "
-                f"[llm.prices.{self.model!r}] with input and output in dollars per million "
-                f"tokens (priced now: {known}), or use budget_tokens"
-            )
+                problems.append("base_url holds a credential; name its variable in api_key_env")
+        if problems:
+            raise ValueError("; ".join(problems))
         return self
 
 
-@dataclass(frozen=True, config=_STRICT)
-class EmbedSettings:
-    """The embedding model: `minilm-int8`, or a folder with `model.onnx` and `tokenizer.json`."""
-
-    model: str = "minilm-int8"
-
-
-@dataclass(frozen=True, config=_STRICT)
+@dataclass(frozen=True, config=STRICT)
 class InduceSettings:
     """The seed ontology: a name in `ontology/`, or the path of a Turtle file."""
 
     ontology: str = "general"
 
 
-@dataclass(frozen=True, config=_STRICT)
+@dataclass(frozen=True, config=STRICT)
 class CompleteSettings:
     """Completion; `DECISIONS.md` argues the defaults.
 
@@ -230,7 +161,7 @@ class CompleteSettings:
     seed: Seed = 0
 
 
-@dataclass(frozen=True, config=_STRICT)
+@dataclass(frozen=True, config=STRICT)
 class CondenseSettings:
     """Condensation: facts per anchor, how near they lie, how alike two relations must be."""
 
@@ -239,19 +170,19 @@ class CondenseSettings:
     merge_similarity: Share = 0.85
 
 
-@dataclass(frozen=True, config=_STRICT)
+@dataclass(frozen=True, config=STRICT)
 class PublishSettings:
     """What keeps a snapshot from becoming HEAD.
 
-    `min_document_share`: fewer of the last one's documents. `max_unanswered_share`: more of the
-    chunks that the language model was to read without its answer.
+    `min_document_share`: it has fewer of the last one's documents. `max_unanswered_share`: more
+    of its chunks lack the language model's answer.
     """
 
     min_document_share: Share = 0.5
     max_unanswered_share: Share = 0.02
 
 
-@dataclass(frozen=True, config=_STRICT)
+@dataclass(frozen=True, config=STRICT)
 class Settings:
     """All settings, a section per stage."""
 
@@ -268,13 +199,33 @@ class Settings:
 
     @model_validator(mode="after")
     def _model_is_there_when_asked(self) -> "Settings":
-        asked = self.cascade.reads_chunks or self.cascade.disambiguation == "llm"
-        if asked and self.llm.provider == "none":
+        if self.asks_model and self.llm.provider == "none":
             raise ValueError(
                 'a step of [cascade] says "llm" but llm.provider is "none": set it to '
                 '"openai" with llm.model and, for a server of your own, llm.base_url'
             )
         return self
+
+    @property
+    def asks_model(self) -> bool:
+        """Whether any stage asks a language model."""
+        return self.cascade.reads_chunks or self.cascade.confirms_duplicates
+
+    def with_operations(self, other: "Settings") -> "Settings":
+        """These settings with the other's endpoint, limits, prices and budget.
+
+        None of them shapes what is made, so a run may go on with others than it was started with.
+        """
+        llm = replace(
+            other.llm,
+            model=self.llm.model,
+            provider=self.llm.provider,
+            temperature=self.llm.temperature,
+            seed=self.llm.seed,
+            max_tokens=self.llm.max_tokens,
+            recording=self.llm.recording,
+        )
+        return replace(self, llm=llm)
 
     def section(self, stage: str) -> Mapping[str, JsonValue]:
         """One stage's settings as plain values; empty for a stage without settings."""
