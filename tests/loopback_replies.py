@@ -1,0 +1,263 @@
+"""What the loopback server answers: completions, embeddings, their usage, and strict schemas."""
+
+import base64
+import hashlib
+import json
+import random
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib.resources import files
+from math import sqrt
+from typing import Any
+
+from tokenizers import Tokenizer
+
+PER_MESSAGE, PER_REQUEST = 4, 3
+"""Tokens that a chat template adds to each message, and once for the reply's start."""
+CACHE_FROM, CACHE_STEP = 1024, 128
+"""OpenAI caches prompts from that many equal leading tokens on, in such steps."""
+VECTOR_SIZE = 32
+_FORBIDDEN = "allOf oneOf not if then else default uniqueItems patternProperties".split()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What an answer function may return in place of a bare text."""
+
+    content: str | None
+    reasoning: int = 0
+    refusal: str | None = None
+
+
+class RefuseError(Exception):
+    """An answer function's, or the server's own, refusal with a status other than 200."""
+
+    def __init__(self, status: int, message: str, code: str | None = None, param: str = "") -> None:
+        super().__init__(message)
+        self.status = status
+        kind = "server_error" if status >= 500 else "invalid_request_error"
+        self.payload = {
+            "error": {"message": message, "type": kind, "param": param or None, "code": code}
+        }
+
+
+Body = Mapping[str, Any]
+AnswerFunction = Callable[[dict[str, Any]], str | Answer]
+
+
+@cache
+def _load_tokenizer() -> Tokenizer:
+    path = files("kpyramid.embeddings").joinpath("minilm", "tokenizer.json")
+    tokenizer = Tokenizer.from_str(path.read_text("utf-8"))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
+
+
+@lru_cache(maxsize=4096)
+def count_tokens(text: str) -> int:
+    """Word pieces of MiniLM's vocabulary: near what a model's own tokenizer says, no download."""
+    clean = text.encode("utf-8", "replace").decode("utf-8")
+    return len(_load_tokenizer().encode(clean, add_special_tokens=False).ids)
+
+
+def read_schema(body: Body) -> dict[str, Any] | None:
+    """The strict schema that was sent, if one was."""
+    asked = body.get("response_format") or {}
+    if asked.get("type") != "json_schema":
+        return None
+    schema: dict[str, Any] | None = asked["json_schema"].get("schema")
+    return schema
+
+
+def check_strict(body: Body) -> None:
+    """Refuses a schema that OpenAI's strict mode would refuse."""
+    asked = body.get("response_format") or {}
+    if asked.get("type") not in (None, "text", "json_object", "json_schema"):
+        raise RefuseError(400, f"response_format: {asked!r}", param="response_format")
+    if asked.get("type") != "json_schema":
+        return
+    name = asked["json_schema"].get("name", "")
+    if not (0 < len(name) <= 64 and name.replace("-", "_").replace("_", "a").isalnum()):
+        raise RefuseError(400, f"Invalid name {name!r}", param="response_format.json_schema.name")
+    if not asked["json_schema"].get("strict"):
+        return
+    schema = read_schema(body) or {}
+    faults = list(_find_faults(schema, "()"))
+    if schema.get("type") != "object":
+        faults.insert(0, "schema must be a JSON Schema of 'type: \"object\"'")
+    if faults:
+        raise RefuseError(
+            400,
+            f"Invalid schema for response_format '{name}': {faults[0]}",
+            param="response_format",
+        )
+
+
+def _find_faults(schema: Any, where: str) -> Iterator[str]:
+    if not isinstance(schema, dict):
+        yield f"In context={where}, {schema!r} is no schema."
+        return
+    for word in _FORBIDDEN:
+        if word in schema:
+            yield f"In context={where}, '{word}' is not permitted."
+    if "$ref" in schema and len(schema) > 1:
+        yield f"In context={where}, $ref cannot have keywords beside it."
+    if schema.get("type") == "object" or "properties" in schema:
+        if schema.get("additionalProperties") is not False:
+            yield f"In context={where}, 'additionalProperties' is required to be false."
+        if sorted(schema.get("required", [])) != sorted(schema.get("properties", {})):
+            yield f"In context={where}, 'required' must hold every key in properties."
+    if schema.get("type") == "array" and "items" not in schema:
+        yield f"In context={where}, array schema missing items."
+    for group in ("properties", "$defs"):
+        for name, part in schema.get(group, {}).items():
+            yield from _find_faults(part, f"{where}.{name}")
+    for at, part in enumerate(schema.get("anyOf", [])):
+        yield from _find_faults(part, f"{where}.anyOf[{at}]")
+    if "items" in schema:
+        yield from _find_faults(schema["items"], f"{where}.items")
+
+
+def answer_by_schema(body: dict[str, Any]) -> str:
+    """The smallest instance of the schema that was sent; "ok" without a schema."""
+    schema = read_schema(body)
+    return "ok" if schema is None else json.dumps(make_instance(schema, schema))
+
+
+def make_instance(schema: Body, root: Body) -> Any:
+    """First of each enum and alternative, arrays as short and numbers as small as allowed."""
+    if "$ref" in schema:
+        part: Any = root
+        for step in schema["$ref"].removeprefix("#/").split("/"):
+            part = part[step]
+        return make_instance(part, root)
+    if "const" in schema:
+        return schema["const"]
+    if "enum" in schema:
+        return schema["enum"][0]
+    if "anyOf" in schema:
+        return make_instance(schema["anyOf"][0], root)
+    kind = schema.get("type")
+    match kind[0] if isinstance(kind, list) else kind:
+        case "object":
+            return {n: make_instance(p, root) for n, p in schema.get("properties", {}).items()}
+        case "array":
+            return [make_instance(schema["items"], root)] * schema.get("minItems", 0)
+        case "string":
+            return "x" * schema.get("minLength", 1)
+        case "integer" | "number":
+            return schema.get("minimum", 0)
+        case "boolean":
+            return False
+    return None
+
+
+class Completer:
+    """Makes chat completions and embeddings; remembers the first messages that it saw."""
+
+    def __init__(self, answer: AnswerFunction, reasoning: int) -> None:
+        self._answer = answer
+        self._reasoning = reasoning
+        self._seen: set[str] = set()
+
+    def complete(self, body: dict[str, Any], number: int) -> dict[str, Any]:
+        """A chat completion; cut off when the answer is longer than the request allows."""
+        if not isinstance(body.get("messages"), list) or not body["messages"]:
+            raise RefuseError(400, "Missing required parameter: 'messages'.", param="messages")
+        if body.get("stream"):
+            raise RefuseError(400, "this server does not stream", param="stream")
+        check_strict(body)
+        made = self._answer(body)
+        answer = Answer(made) if isinstance(made, str) else made
+        reasoning = answer.reasoning or self._reasoning
+        room = body.get("max_completion_tokens") or body.get("max_tokens") or 1 << 30
+        content, reason = answer.content, "stop"
+        length = reasoning + count_tokens(content or answer.refusal or "")
+        if length > room:
+            kept = max(0, room - reasoning) / max(1, length - reasoning)
+            content = (content or "")[: int(len(content or "") * kept)]
+            reason, length, reasoning = "length", room, min(reasoning, room)
+        return {
+            "id": f"chatcmpl-{number:08d}",
+            "object": "chat.completion",
+            "created": 1_700_000_000 + number,
+            "model": body["model"],
+            "choices": [
+                {
+                    "index": 0,
+                    "message": {
+                        "role": "assistant",
+                        "content": content,
+                        "refusal": answer.refusal,
+                    },
+                    "logprobs": None,
+                    "finish_reason": reason,
+                }
+            ],
+            "usage": self._make_usage(body, length, reasoning),
+            "system_fingerprint": "fp_loopback",
+        }
+
+    def _make_usage(self, body: Body, completion: int, reasoning: int) -> dict[str, Any]:
+        first = str(body["messages"][0].get("content") or "")
+        prompt = count_prompt(body)
+        cached = 0
+        if first in self._seen and count_tokens(first) >= CACHE_FROM:
+            cached = count_tokens(first) // CACHE_STEP * CACHE_STEP
+        self._seen.add(first)
+        return {
+            "prompt_tokens": prompt,
+            "completion_tokens": completion,
+            "total_tokens": prompt + completion,
+            "prompt_tokens_details": {"cached_tokens": cached, "audio_tokens": 0},
+            "completion_tokens_details": {
+                "reasoning_tokens": reasoning,
+                "audio_tokens": 0,
+                "accepted_prediction_tokens": 0,
+                "rejected_prediction_tokens": 0,
+            },
+        }
+
+
+def count_prompt(body: Body) -> int:
+    """The tokens that are billed for what was sent: messages, their frames, the schema."""
+    schema = read_schema(body)
+    return (
+        PER_REQUEST
+        + sum(PER_MESSAGE + count_tokens(str(m.get("content") or "")) for m in body["messages"])
+        + (count_tokens(json.dumps(schema, separators=(",", ":"))) if schema else 0)
+    )
+
+
+def embed(body: Body) -> dict[str, Any]:
+    """One vector of unit length per input, a function of its text alone."""
+    texts = [body["input"]] if isinstance(body.get("input"), str) else body.get("input")
+    if not isinstance(texts, list) or not 0 < len(texts) <= 2048 or not all(texts):
+        raise RefuseError(400, "'$.input' is invalid.", param="input")
+    size = body.get("dimensions") or VECTOR_SIZE
+    vectors = [make_vector(str(text), size) for text in texts]
+    if body.get("encoding_format") == "base64":
+        data: list[Any] = [
+            base64.b64encode(struct.pack(f"<{size}f", *vector)).decode() for vector in vectors
+        ]
+    else:
+        data = vectors
+    tokens = sum(count_tokens(str(text)) for text in texts)
+    return {
+        "object": "list",
+        "data": [{"object": "embedding", "index": i, "embedding": v} for i, v in enumerate(data)],
+        "model": body["model"],
+        "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
+    }
+
+
+def make_vector(text: str, size: int = VECTOR_SIZE) -> list[float]:
+    """A vector of unit length drawn with the text's hash."""
+    seed = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    draw = random.Random(seed)
+    raw = [draw.gauss(0.0, 1.0) for _ in range(size)]
+    length = sqrt(sum(x * x for x in raw))
+    return [x / length for x in raw]
