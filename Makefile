@@ -18,7 +18,7 @@ DEV := $(VENV)/.installed-dev
 CI := $(VENV)/.installed-ci
 DECLARED := pyproject.toml constraints.txt
 
-.PHONY: help install install-core install-ci demo test test-slow check check-format lint types \
+.PHONY: help install install-core install-ci demo demo-llm test test-slow check check-format lint types \
 	layers check-docs format docs versions golden bench constraints clean
 
 help:  ## List the targets
@@ -30,6 +30,9 @@ install-ci: $(CI)  ## Make .venv with all extras; as root also the system packag
 
 demo: $(CORE)  ## Build a small pyramid and ask it questions, without a key or a network
 	$(BIN)/python examples/demo/demo.py
+
+demo-llm: $(CORE)  ## Build it from recorded answers of a language model, also without a key
+	$(BIN)/python examples/demo/demo_llm.py
 
 test: $(DEV)  ## Run the fast tests
 	$(PYTEST) -m "not slow"

@@ -30,7 +30,13 @@ from airflow.sdk import (
     task,
 )
 
-from kpyramid.errors import ConflictError, GateError, InputError, SettingsError
+from kpyramid.errors import (
+    BudgetError,
+    ConflictError,
+    GateError,
+    InputError,
+    SettingsError,
+)
 from kpyramid.pipeline import PIPELINE
 
 # Absolute, without `..` and control characters. Relative paths differ from worker to worker.
@@ -71,7 +77,7 @@ PARAMS = {
 RETRY_POLICY = ExceptionRetryPolicy(
     rules=[
         RetryRule(
-            exception=[SettingsError, InputError, GateError, ConflictError],
+            exception=[SettingsError, InputError, GateError, ConflictError, BudgetError],
             action=RetryAction.FAIL,
             reason="the same again would fail the same way; the message says what to do",
         )

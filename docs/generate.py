@@ -75,16 +75,18 @@ def describe_commands() -> str:
         "",
         *_describe_command("kpyramid", root),
     ]
-    commands: Mapping[str, Any] = getattr(root, "commands", {})
+    for path, command in _list_commands("kpyramid", root):
+        lines += ["", f"## {path}", "", *_describe_command(path, command)]
+    return "\n".join(lines) + "\n"
+
+
+def _list_commands(path: str, group: Any) -> Iterator[tuple[str, Any]]:
+    """Every command below a group, a group's own commands after it."""
+    commands: Mapping[str, Any] = getattr(group, "commands", {})
     for name, command in commands.items():
         if not command.hidden:
-            lines += [
-                "",
-                f"## kpyramid {name}",
-                "",
-                *_describe_command(f"kpyramid {name}", command),
-            ]
-    return "\n".join(lines) + "\n"
+            yield f"{path} {name}", command
+            yield from _list_commands(f"{path} {name}", command)
 
 
 def _describe_command(path: str, command: Any) -> Iterator[str]:

@@ -24,33 +24,48 @@ LAYERS: dict[str, str] = {
     "numerics": "",
     "declared": "errors",
     "contracts": "declared errors keys",
-    "settings": "errors keys",
-    "embeddings": "errors",
-    "extraction": "settings",
-    "resolution": "embeddings errors extraction keys numerics",
+    "model_settings": "",
+    "settings": "errors keys model_settings",
+    "warehouse": "contracts errors keys",
+    "llm": "errors keys model_settings settings warehouse",
+    "embeddings": "errors keys llm model_settings settings",
+    "extraction": "errors keys llm model_settings settings",
+    "resolution": "embeddings errors extraction keys llm numerics",
     "evaluation": "embeddings errors extraction keys numerics resolution",
     "ontology": "errors",
     "sources": "errors keys settings",
-    "warehouse": "contracts errors keys",
-    "identity": "declared errors keys",
-    "fingerprints": "contracts identity keys pipeline settings",
+    "identity": "declared errors keys settings",
+    "fingerprints": "contracts extraction identity keys llm pipeline settings",
     "extractions": "errors extraction identity settings",
     "stages": (
-        "contracts embeddings extraction keys numerics ontology resolution settings sources"
+        "contracts embeddings extraction keys llm numerics ontology resolution settings sources"
     ),
     "query": "contracts embeddings errors extraction identity keys ontology warehouse",
-    "ports": "embeddings errors extraction fingerprints ontology pipeline settings warehouse",
-    "runs": "errors settings warehouse",
+    "models": "errors extraction keys llm settings warehouse",
+    "ports": (
+        "embeddings errors extraction fingerprints llm models ontology pipeline resolution settings "
+        "warehouse"
+    ),
+    "runs": "errors keys settings warehouse",
     "publishing": "contracts fingerprints keys pipeline ports runs stages warehouse",
     "runner": (
-        "contracts errors fingerprints keys pipeline ports publishing runs sources warehouse"
+        "contracts errors fingerprints keys llm models pipeline ports publishing runs sources "
+        "warehouse"
     ),
-    "planning": "extraction fingerprints keys pipeline ports settings sources stages warehouse",
-    "report": "contracts errors pipeline runs warehouse",
-    "build": "errors pipeline ports report runner runs settings warehouse",
+    "pending": "keys llm models ports runner runs settings warehouse",
+    "planning": (
+        "extraction fingerprints keys llm models pipeline ports settings sources stages warehouse"
+    ),
+    "report": "contracts errors llm pipeline runs warehouse",
+    "build": "errors keys planning pipeline ports report runner runs settings warehouse",
     "console": "pipeline ports query runs",
+    "commands": (
+        "build console errors keys llm models pending pipeline planning report runner runs settings "
+        "warehouse"
+    ),
     "cli": (
-        "build console errors extractions pipeline planning query report runner settings warehouse"
+        "build commands console errors extractions pipeline planning query report runner settings "
+        "warehouse"
     ),
     "__init__": "query",
     "__main__": "cli",
@@ -58,7 +73,7 @@ LAYERS: dict[str, str] = {
 
 HEAVY = ("spacy", "sklearn", "owlready2", "pyarrow", "duckdb", "openai", "numpy", "pydantic")
 RDF_LIBRARIES = {"owlready2", "rdflib", "pyoxigraph", "pyshacl"}
-SHARED_BY_STAGES = {"__init__", "tables", "instances", "proposing"}
+SHARED_BY_STAGES = {"__init__", "duplicates", "facts", "instances", "proposing", "tables"}
 """Modules in `stages/` that are no stage."""
 
 
@@ -150,7 +165,14 @@ def test_every_table_that_is_read_was_written_by_an_earlier_stage() -> None:
 
 
 def test_every_port_is_known() -> None:
-    known = {"corpus", "settings", "schema", *(function.name for function in FUNCTIONS)}
+    known = {
+        "corpus",
+        "settings",
+        "schema",
+        "cascade",
+        "disambiguator",
+        *(function.name for function in FUNCTIONS),
+    }
     assert {port for stage in PIPELINE for port in stage.ports} <= known
 
 

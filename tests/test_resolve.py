@@ -62,6 +62,7 @@ def run(raws: list[Row], mentions: list[Row] | None = None) -> dict[str, pa.Tabl
         build_table("raw_triples", raws),
         build_chunks(raws),
         embedder=WordEmbedder(),
+        disambiguator=None,
     )
 
 
@@ -218,7 +219,7 @@ def test_the_order_of_the_rows_changes_nothing() -> None:
     raw_table = build_table("raw_triples", raws.values())
     mention_table = build_table("mentions", mentions.values())
     chunks, embedder = build_chunks(list(raws.values())), WordEmbedder()
-    expected = resolve.run(mention_table, raw_table, chunks, embedder=embedder)
+    expected = resolve.run(mention_table, raw_table, chunks, embedder=embedder, disambiguator=None)
     assert len(list_facts(expected)) > 20
 
     for seed in range(5):
@@ -228,7 +229,7 @@ def test_the_order_of_the_rows_changes_nothing() -> None:
             random.Random(seed).shuffle(order)
             shuffled.append(table.take(order))
         mention_rows, raw_rows = shuffled
-        made = resolve.run(mention_rows, raw_rows, chunks, embedder=embedder)
+        made = resolve.run(mention_rows, raw_rows, chunks, embedder=embedder, disambiguator=None)
         assert made == expected
 
 

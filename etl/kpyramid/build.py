@@ -1,16 +1,21 @@
 """A whole build: every stage in order, then the report. What the command line and DAGs call."""
 
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kpyramid.errors import GateError, InputError
 from kpyramid.pipeline import PIPELINE
+from kpyramid.planning import plan_build
 from kpyramid.ports import Progress, Silence
 from kpyramid.report import write_report
 from kpyramid.runner import Shard, run_stage
 from kpyramid.runs import Run, StageMark, open_run, start_run
 from kpyramid.settings import Settings, load_settings
-from kpyramid.warehouse.layout import Warehouse, open_warehouse
+from kpyramid.warehouse.layout import Warehouse, open_warehouse, write_durably
+
+PLAN = "plan.json"
+"""What a build with a language model expected to pay, in the run's folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,9 @@ def build(
         PyramidError: any other expected failure; run again to go on where it stopped.
     """
     run = start_run(warehouse, corpus, settings, ref=ref, order=order, allow_shrink=allow_shrink)
+    if settings.llm.provider == "openai" and settings.asks_model:
+        plan = plan_build(corpus, warehouse, settings)
+        write_durably(run.folder / PLAN, json.dumps(plan, indent=1).encode())
     marks = tuple(
         run_stage(run, stage.name, workers=workers, progress=progress or Silence())
         for stage in PIPELINE
@@ -89,6 +97,9 @@ def call_stage(
         )
     else:
         current = open_run(place, run)
+        if settings_file:
+            now = load_settings(Path(settings_file))
+            current = replace(current, settings=current.settings.with_operations(now))
     mark = run_stage(current, name, workers=workers, progress=progress or Silence(), shard=shard)
     if name == PIPELINE[-1].name:
         _finish(current, None)

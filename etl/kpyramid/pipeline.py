@@ -45,7 +45,8 @@ class Stage:
     `version` goes up whenever the stage's code changes what it makes; it is part of every key.
     `reads`, `writes`: tables. Several stages may write one table: its rows are their union.
     `ports`: what else `run` is given: `corpus`, `settings` (the stage's section), `schema` (the
-        seed ontology) or one of `FUNCTIONS`.
+        seed ontology), one of `FUNCTIONS`, or a language model's part, None where rules do it:
+        `cascade` (f_par, f_ent, f_rel), `disambiguator` (f_dis).
     `libraries`: distributions that shape the output, besides those of its functions.
     `shards`: tables that may be cut by hash to warm the functions' caches on several machines.
     `accounts`: two columns; each value of the first is in the second or the key of a reject.
@@ -84,7 +85,7 @@ PIPELINE: tuple[Stage, ...] = (
         version=2,
         reads=("documents", "chunks"),
         writes=("claims", "mentions", "raw_triples", "rejects"),
-        ports=("extractor",),
+        ports=("extractor", "cascade"),
         shards=("documents",),
         accounts=("chunks.chunk_id", "raw_triples.chunk_id"),
     ),
@@ -93,7 +94,7 @@ PIPELINE: tuple[Stage, ...] = (
         version=2,
         reads=("mentions", "raw_triples", "chunks"),
         writes=("entities", "relations", "triples", "rejects"),
-        ports=("embedder",),
+        ports=("embedder", "disambiguator"),
         libraries=("anyascii", "numpy", "simplemma"),
         accounts=("raw_triples.raw_triple_id", "triples.raw_triple_ids"),
     ),

@@ -18,11 +18,15 @@ from pydantic import TypeAdapter
 from kpyramid.embeddings.onnx import OnnxEmbedder
 from kpyramid.embeddings.port import Matrix
 from kpyramid.errors import PyramidError
+from kpyramid.extraction.cascade.reading import Cascade
 from kpyramid.extraction.text.splitter import Piece, split_text
 from kpyramid.extraction.types import Extraction, Extractor
 from kpyramid.fingerprints import fingerprint_function, identify_resource, key_row
+from kpyramid.llm.caller import Asker
+from kpyramid.models import Model, Opener
 from kpyramid.ontology.schema import Schema, parse_schema
 from kpyramid.pipeline import FUNCTIONS, Stage
+from kpyramid.resolution.confirming import Disambiguator
 from kpyramid.settings import Settings
 from kpyramid.warehouse.layout import Warehouse
 from kpyramid.warehouse.rows import RowCache
@@ -193,6 +197,7 @@ class Ports:
 
     calls: dict[str, object]
     functions: tuple[CachedFunction[Any], ...]
+    model: Model | None = None
 
     def count_computed(self) -> int:
         """The rows that no cache had."""
@@ -200,15 +205,23 @@ class Ports:
 
 
 def open_ports(
-    warehouse: Warehouse, settings: Settings, stage: Stage, workers: int, progress: Progress
+    warehouse: Warehouse,
+    settings: Settings,
+    stage: Stage,
+    workers: int,
+    progress: Progress,
+    opener: Opener,
 ) -> Ports:
     """The ports that a stage declares, except the corpus, which is the runner's to read.
+
+    `opener` opens the models that are asked over a network, where the settings name one.
 
     Raises:
         SettingsError: a model or an ontology that the settings name is not there.
     """
     calls: dict[str, object] = {}
     functions: list[CachedFunction[Any]] = []
+    model = None
     if "settings" in stage.ports:
         calls["settings"] = getattr(settings, stage.name)
     if "schema" in stage.ports:
@@ -223,7 +236,32 @@ def open_ports(
         embedder = CachedEmbedder(warehouse, settings, workers, progress)
         functions.append(embedder.function)
         calls["embedder"] = embedder
-    return Ports(calls, tuple(functions))
+    if "cascade" in stage.ports:
+        model = opener.open_model() if settings.cascade.reads_chunks else None
+        calls["cascade"] = model and open_cascade(settings, model.caller, progress)
+    if "disambiguator" in stage.ports:
+        model = opener.open_model() if settings.cascade.confirms_duplicates else None
+        calls["disambiguator"] = model and open_disambiguator(settings, model.caller)
+    return Ports(calls, tuple(functions), model)
+
+
+def open_cascade(settings: Settings, asker: Asker, progress: Progress) -> Cascade:
+    """f_par, f_ent and f_rel by a language model, chunk by chunk."""
+    llm = settings.llm
+    return Cascade(
+        asker,
+        settings.cascade,
+        model=llm.model or llm.provider,
+        max_tokens=llm.max_tokens,
+        concurrency=llm.concurrency,
+        progress=progress,
+    )
+
+
+def open_disambiguator(settings: Settings, asker: Asker) -> Disambiguator:
+    """f_dis by a language model, batch by batch of near duplicates."""
+    llm, cascade = settings.llm, settings.cascade
+    return Disambiguator(asker, cascade.domain, cascade.language, llm.max_tokens, llm.concurrency)
 
 
 def load_schema(settings: Settings) -> Schema:

@@ -4,8 +4,15 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pyarrow as pa
+
 from kpyramid.contracts import load_contracts
-from kpyramid.fingerprints import describe_settings, fingerprint_stage, identify_resource
+from kpyramid.fingerprints import (
+    describe_model_part,
+    describe_settings,
+    fingerprint_stage,
+    identify_resource,
+)
 from kpyramid.keys import JsonValue
 from kpyramid.pipeline import PIPELINE, find_stage
 from kpyramid.ports import load_schema
@@ -47,6 +54,9 @@ def publish(run: Run, corpus: str, tables: Mapping[str, TableFile]) -> StageMark
         "traceable": _judge_traces(run.warehouse, snapshot),
         "size": _judge_size(run, rows["documents"], head.snapshot if head else None),
     }
+    if run.settings.cascade.reads_chunks:
+        rejects = read_result(tables["rejects"], contracts["rejects"])
+        gates["answered"] = _judge_answers(run, rejects, rows["chunks"])
     committed = "no"
     if not any(verdict.startswith("fail") for verdict in gates.values()):
         at = datetime.now(UTC).isoformat(timespec="seconds")
@@ -74,6 +84,7 @@ def _describe(run: Run, corpus: str, rows: Mapping[str, int]) -> dict[str, JsonV
             name: identify_resource(name, settings).describe()
             for name in ("parser", "embedding", "ontology")
         },
+        "model": {s.name: describe_model_part(s.name, settings) for s in PIPELINE},
         "settings": {s.name: describe_settings(s.name, settings) for s in PIPELINE[:-1]},
     }
 
@@ -101,3 +112,21 @@ def _judge_size(run: Run, documents: int, head: str | None) -> str:
             f"publish.min_document_share = {share} of them. {_MEANT}"
         )
     return "pass"
+
+
+def _judge_answers(run: Run, rejects: pa.Table, chunks: int) -> str:
+    """The language model answered for nearly all chunks."""
+    missing: dict[str, set[str]] = {}
+    for row in rejects.select(["stage", "reason", "chunk_id"]).to_pylist():
+        if row["stage"] == "extract" and row["reason"].startswith("llm_"):
+            missing.setdefault(row["reason"], set()).add(row["chunk_id"])
+    count = len(set().union(*missing.values()))
+    share = run.settings.publish.max_unanswered_share
+    if count <= share * chunks:
+        return "pass"
+    reasons = ", ".join(f"{reason} {len(found)}" for reason, found in sorted(missing.items()))
+    return (
+        f"fail: {count} of {chunks} chunks have no answer of the model ({reasons}), more than "
+        f"publish.max_unanswered_share = {share}. `kpyramid rejects list` shows them; build "
+        "again: only they are asked"
+    )

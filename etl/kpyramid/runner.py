@@ -14,8 +14,10 @@ from threadpoolctl import threadpool_limits
 
 from kpyramid.contracts import Contract, load_contracts
 from kpyramid.errors import InputError, IntegrityError
-from kpyramid.fingerprints import fingerprint_stage, key_result
+from kpyramid.fingerprints import describe_model_part, fingerprint_stage, key_result
 from kpyramid.keys import JsonValue, hash_value
+from kpyramid.llm.types import Request
+from kpyramid.models import Opener
 from kpyramid.pipeline import PIPELINE, Stage, find_stage
 from kpyramid.ports import Ports, Progress, open_ports
 from kpyramid.publishing import publish
@@ -91,7 +93,7 @@ def _compute_or_reuse(run: Run, stage: Stage, workers: int, progress: Progress) 
     inputs: dict[str, JsonValue] = {
         table: [file.sha256 for file in _list_parts(run, stage, table)] for table in stage.reads
     }
-    ports = open_ports(run.warehouse, run.settings, stage, workers, progress)
+    ports = _open_ports(run, stage, workers, progress)
     details = {}
     if "corpus" in stage.ports:
         corpus = list_corpus(run.corpus, leave_out=run.warehouse.folders)
@@ -104,11 +106,19 @@ def _compute_or_reuse(run: Run, stage: Stage, workers: int, progress: Progress) 
         tables = {table: _read_parts(run, stage, table) for table in stage.reads}
         made = _call_run(stage, tables, ports)
         _check_output(stage, tables, made)
-        result = store_result(run.warehouse, stage.name, key, made)
+        asked: list[str] = []
+        if ports.model is not None:
+            asked = sorted(ports.model.caller.keys)
+            failed: list[JsonValue] = [*sorted(ports.model.caller.failed)]
+            # What lacks answers is not the result of these inputs: the next run asks again.
+            key = hash_value([key, failed]) if failed else key
+        result = store_result(run.warehouse, stage.name, key, made, asked)
         rows = sum(table.num_rows for name, table in made.items() if name != "rejects")
         recomputed = ports.count_computed() if stage.shards else rows
     rows = {name: file.rows for name, file in sorted(result.tables.items()) if name != "rejects"}
-    return StageMark(stage.name, key, rows, _count_rejects(result), recomputed, 0.0, details)
+    model = ports.model.describe() if ports.model else {}
+    rejects = _count_rejects(result)
+    return StageMark(stage.name, key, rows, rejects, recomputed, 0.0, details, model=model)
 
 
 def _count_rejects(result: Result) -> dict[str, int]:
@@ -135,10 +145,38 @@ def _warm_shard(
             mine = pa.array([shard.holds(value) for value in table[by].to_pylist()], pa.bool_())
             table = table.filter(mine)
         tables[name] = table
-    ports = open_ports(run.warehouse, run.settings, stage, workers, progress)
+    ports = _open_ports(run, stage, workers, progress)
     made = _call_run(stage, tables, ports)
     rows = {name: table.num_rows for name, table in sorted(made.items()) if name != "rejects"}
-    return StageMark(stage.name, "", rows, {}, ports.count_computed(), 0.0)
+    model = ports.model.describe() if ports.model else {}
+    return StageMark(stage.name, "", rows, {}, ports.count_computed(), 0.0, model=model)
+
+
+def collect_pending(run: Run, *, workers: int, progress: Progress) -> dict[str, Request]:
+    """The requests that a build would send next, by key; empty when every answer is there.
+
+    Stages before the first that lacks answers are run, so that what they make is known.
+
+    Raises:
+        PyramidError: whatever a stage found wrong.
+    """
+    asking = [s for s in PIPELINE if describe_model_part(s.name, run.settings) is not None]
+    for stage in PIPELINE[: PIPELINE.index(asking[-1]) + 1] if asking else ():
+        if stage in asking:
+            tables = {table: _read_parts(run, stage, table) for table in stage.reads}
+            ports = _open_ports(run, stage, workers, progress, collecting=True)
+            _call_run(stage, tables, ports)
+            if ports.model is not None and ports.model.pending:
+                return dict(ports.model.pending)
+        run_stage(run, stage.name, workers=workers, progress=progress)
+    return {}
+
+
+def _open_ports(
+    run: Run, stage: Stage, workers: int, progress: Progress, *, collecting: bool = False
+) -> Ports:
+    opener = Opener(run.warehouse, run.settings, run.folder, run.ref, collecting=collecting)
+    return open_ports(run.warehouse, run.settings, stage, workers, progress, opener)
 
 
 def _call_run(stage: Stage, tables: Mapping[str, pa.Table], ports: Ports) -> dict[str, pa.Table]:

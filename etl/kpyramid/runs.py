@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from kpyramid.errors import InputError, IntegrityError
+from kpyramid.keys import JsonValue
 from kpyramid.settings import Settings, check_settings
 from kpyramid.warehouse.layout import Warehouse, write_durably
 from kpyramid.warehouse.refs import check_ref_name, read_head
@@ -36,7 +37,9 @@ class StageMark:
     """A finished stage: its result's key, rows per table, and what it cost this run.
 
     `recomputed`: rows that were computed, not found in a cache. `details` and `gates`: what
-    publish says: snapshot, whether the ref moved, and each gate's verdict.
+    publish says: snapshot, whether the ref moved, and each gate's verdict. `model`: for a stage
+    that asked a language model, requests asked, answered from the cache (hits), HTTP calls, and
+    failures by kind.
     """
 
     stage: str
@@ -47,6 +50,7 @@ class StageMark:
     seconds: float
     details: Mapping[str, str] = field(default_factory=dict)
     gates: Mapping[str, str] = field(default_factory=dict)
+    model: Mapping[str, JsonValue] = field(default_factory=dict)
 
 
 def start_run(
@@ -76,13 +80,14 @@ def start_run(
     path = warehouse.runs / check_ref_name(name) / "run.json"
     if path.exists():
         known = open_run(warehouse, name)
-        asked = Run(warehouse, name, corpus.absolute(), settings, ref, order, allow_shrink)
+        shaping = settings.with_operations(known.settings)
+        asked = Run(warehouse, name, corpus.absolute(), shaping, ref, order, allow_shrink)
         if replace(asked, order=known.order) != known or (given and order != known.order):
             raise InputError(
                 f"run {name!r} was started with another corpus, ref, settings, order or "
                 f"allow-shrink (see {path}); give this one another name"
             )
-        return known
+        return replace(known, settings=settings)
     run = Run(warehouse, name, corpus.absolute(), settings, ref, order, allow_shrink)
     record = {
         "run": name,

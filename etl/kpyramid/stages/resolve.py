@@ -2,70 +2,67 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 import pyarrow as pa
 
-from kpyramid.contracts import map_column
 from kpyramid.embeddings.port import Embedder
-from kpyramid.extraction.normal import RelationForm, normalise_name, normalise_relation
 from kpyramid.keys import content_id
+from kpyramid.resolution.confirming import Disambiguator
 from kpyramid.resolution.entities import resolve_names
-from kpyramid.resolution.entries import UNKNOWN, Use, vote_type
-from kpyramid.resolution.names import parse_name
+from kpyramid.resolution.entries import Use, vote_type
 from kpyramid.resolution.relations import Statement, cluster_relations
-from kpyramid.stages.tables import Row, build_rejects, build_table, make_reject
-
-_LITERAL_TYPES = frozenset("DATE TIME CARDINAL ORDINAL QUANTITY MONEY PERCENT".split())
-
-
-@dataclass(frozen=True, slots=True)
-class _End:
-    """A head or tail as one raw triple names it; `mentions` are those that stand there."""
-
-    name: str
-    type: str
-    mentions: tuple[str, ...]
-    types: tuple[str, ...]
-
-    @property
-    def is_literal(self) -> bool:
-        return self.type in _LITERAL_TYPES
-
-
-@dataclass(frozen=True, slots=True)
-class _Fact:
-    """A raw triple that is asserted, its ends looked up."""
-
-    row: Row
-    document: str
-    form: RelationForm
-    head: _End
-    tail: _End
+from kpyramid.stages.duplicates import confirm_same, list_entities, list_relations
+from kpyramid.stages.facts import (
+    Fact,
+    find_cluster,
+    pick_most_common,
+    pick_name,
+    read_facts,
+    reject_raw,
+)
+from kpyramid.stages.tables import Row, build_rejects, build_table
 
 
 def run(
-    mentions: pa.Table, raw_triples: pa.Table, chunks: pa.Table, *, embedder: Embedder
+    mentions: pa.Table,
+    raw_triples: pa.Table,
+    chunks: pa.Table,
+    *,
+    embedder: Embedder,
+    disambiguator: Disambiguator | None,
 ) -> dict[str, pa.Table]:
     """`entities`, `relations`, `triples`, and `rejects`.
 
     A raw triple is a reject when it is denied, a condition, somebody's words, or says a
     thing of itself.
 
-    `kpyramid.resolution` says which names are one entity and which phrases one relation. A tail
-    that is a date, a number or a quantity is a literal.
+    `kpyramid.resolution` says which names are one entity and which phrases one relation; a
+    disambiguator is asked about those that are nearly so. A tail that is a date, a number or a
+    quantity is a literal.
     """
-    facts, rejects = _read_facts(mentions, raw_triples, chunks)
+    facts, rejects = read_facts(mentions, raw_triples, chunks)
     cluster = resolve_names(_list_uses(facts), embedder)
+    if disambiguator is not None:
+        same, unanswered = confirm_same(
+            "entities", list_entities(facts, cluster), embedder, disambiguator
+        )
+        cluster = {use: same.get(key, key) for use, key in cluster.items()}
+        rejects += unanswered
     kept = []
     for fact in facts:
-        if not fact.tail.is_literal and _find(cluster, fact, "head") == _find(
+        if not fact.tail.is_literal and find_cluster(cluster, fact, "head") == find_cluster(
             cluster, fact, "tail"
         ):
-            rejects.append(_reject(fact.row, "same_head_and_tail"))
+            rejects.append(reject_raw(fact.row, "same_head_and_tail"))
         else:
             kept.append(fact)
     relation = cluster_relations(_list_statements(kept, cluster), embedder)
+    if disambiguator is not None:
+        same, unanswered = confirm_same(
+            "relations", list_relations(kept, relation), embedder, disambiguator
+        )
+        relation = {form: same.get(key, key) for form, key in relation.items()}
+        rejects += unanswered
     return {
         "entities": build_table("entities", _build_entities(kept, cluster)),
         "relations": build_table("relations", _build_relations(kept, relation)),
@@ -74,40 +71,7 @@ def run(
     }
 
 
-def _read_facts(
-    mentions: pa.Table, raw_triples: pa.Table, chunks: pa.Table
-) -> tuple[list[_Fact], list[Row]]:
-    """The asserted raw triples by id, and a reject for each other one."""
-    by_place, by_name = _index_mentions(mentions)
-    document = map_column(chunks, "chunk_id", "document_id")
-    forms: dict[str, RelationForm] = {}
-    facts: list[_Fact] = []
-    rejects: list[Row] = []
-    for raw in sorted(raw_triples.to_pylist(), key=lambda raw: str(raw["raw_triple_id"])):
-        reason = _find_fault(raw)
-        if reason:
-            rejects.append(_reject(raw, reason))
-            continue
-        if raw["relation"] not in forms:
-            forms[raw["relation"]] = normalise_relation(raw["relation"])
-        ends = []
-        for side in ("head", "tail"):
-            found = _find_mentions(raw, side, by_place, by_name)
-            types = tuple(str(row["type"]) for row in found)
-            ids = tuple(str(row["mention_id"]) for row in found)
-            ends.append(_End(str(raw[side]), vote_type(Counter(types)), ids, types))
-        place = document[raw["chunk_id"]]
-        facts.append(_Fact(raw, place, forms[raw["relation"]], *ends))
-    return facts, rejects
-
-
-def _reject(raw: Row, reason: str) -> Row:
-    detail = f"{raw['head']} | {raw['relation']} | {raw['tail']}"
-    key = str(raw["raw_triple_id"])
-    return make_reject("resolve", reason, key, detail, chunk_id=str(raw["chunk_id"]))
-
-
-def _list_uses(facts: Iterable[_Fact]) -> Iterable[Use]:
+def _list_uses(facts: Iterable[Fact]) -> Iterable[Use]:
     """Each name as each fact uses it; literals are neighbours only."""
     for fact in facts:
         for side, end, other in (
@@ -119,107 +83,40 @@ def _list_uses(facts: Iterable[_Fact]) -> Iterable[Use]:
 
 
 def _list_statements(
-    facts: Iterable[_Fact], cluster: Mapping[tuple[str, str], str]
+    facts: Iterable[Fact], cluster: Mapping[tuple[str, str], str]
 ) -> Iterable[Statement]:
     for fact in facts:
         yield Statement(
             fact.form,
             str(fact.row["relation"]),
-            _find(cluster, fact, "head"),
-            _find(cluster, fact, "tail"),
+            find_cluster(cluster, fact, "head"),
+            find_cluster(cluster, fact, "tail"),
             (fact.head.type, fact.tail.type),
         )
 
 
-def _find(cluster: Mapping[tuple[str, str], str], fact: _Fact, side: str) -> str:
-    """The cluster of an entity, the text of a literal."""
-    end = fact.head if side == "head" else fact.tail
-    if side == "tail" and end.is_literal:
-        return _normalise_literal(end.name)
-    return cluster[end.name, fact.document]
-
-
-def _normalise_literal(text: str) -> str:
-    """A literal with single spaces and without white space around it."""
-    return " ".join(text.split())
-
-
-def _find_fault(raw: Row) -> str | None:
-    if raw["negated"]:
-        return "negated"
-    if raw["modality"] and not str(raw["relation"]).startswith(f"{raw['modality']} "):
-        return "not_asserted"  # a condition; "may cause" says itself how sure it is
-    if raw["attribution"]:
-        return "attributed"
-    if normalise_name(str(raw["head"])) == normalise_name(str(raw["tail"])):
-        return "same_head_and_tail"
-    return None
-
-
-def _index_mentions(
-    mentions: pa.Table,
-) -> tuple[dict[tuple[str, int, int], Row], dict[str, dict[str, list[Row]]]]:
-    by_place: dict[tuple[str, int, int], Row] = {}
-    by_name: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
-    for row in mentions.to_pylist():
-        place = (row["chunk_id"], row["start"], row["end"])
-        if place not in by_place or by_place[place]["type"] == UNKNOWN:
-            by_place[place] = row
-        by_name[row["chunk_id"]][normalise_name(row["text"])].append(row)
-    return by_place, by_name
-
-
-def _find_mentions(
-    raw: Row,
-    side: str,
-    by_place: Mapping[tuple[str, int, int], Row],
-    by_name: Mapping[str, Mapping[str, list[Row]]],
-) -> list[Row]:
-    """The mention that stands there, else those of the chunk with that name."""
-    chunk, span = str(raw["chunk_id"]), raw[f"{side}_span"]
-    if isinstance(span, dict):
-        row = by_place.get((chunk, span["start"], span["end"]))
-        if row is not None:
-            return [row]
-    return by_name.get(chunk, {}).get(normalise_name(str(raw[side])), [])
-
-
-def _build_entities(
-    facts: Iterable[_Fact], cluster: Mapping[tuple[str, str], str]
-) -> Iterable[Row]:
+def _build_entities(facts: Iterable[Fact], cluster: Mapping[tuple[str, str], str]) -> Iterable[Row]:
     names: dict[str, Counter[str]] = defaultdict(Counter)
     types: dict[str, Counter[str]] = defaultdict(Counter)
     mentions: dict[str, set[str]] = defaultdict(set)
     for fact in facts:
         for side, end in (("head", fact.head), ("tail", fact.tail)):
             if side == "head" or not end.is_literal:
-                key = _find(cluster, fact, side)
+                key = find_cluster(cluster, fact, side)
                 names[key][end.name] += 1
                 types[key].update(end.types)
                 mentions[key].update(end.mentions)
     for key, wordings in names.items():
         yield {
             "entity_id": content_id("entity", key),
-            "name": _pick_name(wordings),
+            "name": pick_name(wordings),
             "type": vote_type(types[key]),
             "surface_forms": sorted(wordings),
             "mentions": sorted(mentions[key]),
         }
 
 
-def _pick_name(wordings: Counter[str]) -> str:
-    """The most frequent of the wordings that say most: titles and legal forms say nothing."""
-    most = max(len(parse_name(text).bare) for text in wordings)
-    full = {text: n for text, n in wordings.items() if len(parse_name(text).bare) == most}
-    return _pick_most_common(Counter(full))
-
-
-def _pick_most_common(counts: Counter[str]) -> str:
-    """The most frequent key; ties go to the longer, then by alphabet."""
-    return min(counts, key=lambda name: (-counts[name], -len(name), name))
-
-
-def _build_relations(facts: Iterable[_Fact], relation: Mapping[str, str]) -> Iterable[Row]:
+def _build_relations(facts: Iterable[Fact], relation: Mapping[str, str]) -> Iterable[Row]:
     wordings: dict[str, Counter[str]] = defaultdict(Counter)
     active: dict[str, set[str]] = defaultdict(set)
     for fact in facts:
@@ -231,7 +128,7 @@ def _build_relations(facts: Iterable[_Fact], relation: Mapping[str, str]) -> Ite
     for key, counts in wordings.items():
         yield {
             "relation_id": content_id("relation", key),
-            "name": _pick_most_common(counts),
+            "name": pick_most_common(counts),
             "inverse_of": content_id("relation", min(active[key])) if active[key] else None,
             "surface_forms": sorted(counts),
             "support": counts.total(),
@@ -239,13 +136,13 @@ def _build_relations(facts: Iterable[_Fact], relation: Mapping[str, str]) -> Ite
 
 
 def _build_triples(
-    facts: Iterable[_Fact],
+    facts: Iterable[Fact],
     cluster: Mapping[tuple[str, str], str],
     relation: Mapping[str, str],
 ) -> Iterable[Row]:
     groups: dict[tuple[str, str, str, bool], list[Row]] = defaultdict(list)
     for fact in facts:
-        head, tail = _find(cluster, fact, "head"), _find(cluster, fact, "tail")
+        head, tail = find_cluster(cluster, fact, "head"), find_cluster(cluster, fact, "tail")
         groups[head, relation[fact.form.key], tail, fact.tail.is_literal].append(fact.row)
     for (head, key, tail, is_literal), raws in groups.items():
         doubt = 1.0

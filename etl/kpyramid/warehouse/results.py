@@ -7,7 +7,7 @@ start: a folder without a readable marker, or with bytes that differ from it, is
 import json
 import logging
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +27,8 @@ from kpyramid.warehouse.tables import encode_table, read_table
 log = logging.getLogger(__name__)
 
 _MARKER = "result.json"
+REQUESTS = "requests.json"
+"""The keys of the model's replies that a result was made of, if any; for collecting garbage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +49,16 @@ class Result:
 
 
 def store_result(
-    warehouse: Warehouse, stage: str, key: str, tables: Mapping[str, pa.Table]
+    warehouse: Warehouse,
+    stage: str,
+    key: str,
+    tables: Mapping[str, pa.Table],
+    requests: Sequence[str] = (),
 ) -> Result:
-    """Keeps a stage's tables under their key; they are on disk when it returns."""
+    """Keeps a stage's tables under their key, and the keys of the replies they were made of.
+
+    They are on disk when it returns.
+    """
     target = _locate(warehouse, stage, key)
     with stage_folder(warehouse) as folder:
         marker = {}
@@ -58,6 +67,8 @@ def store_result(
             write_and_sync(folder / f"{name}.parquet", data)
             marker[name] = {"sha256": hash_bytes(data), "rows": tables[name].num_rows}
         text = json.dumps({"stage": stage, "key": key, "tables": marker}, indent=1)
+        if requests:
+            write_and_sync(folder / REQUESTS, json.dumps(list(requests)).encode())
         write_and_sync(folder / _MARKER, text.encode())
         sync_folder(folder)
         target.parent.mkdir(parents=True, exist_ok=True)

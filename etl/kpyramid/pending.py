@@ -1,0 +1,42 @@
+"""What a build would ask a language model next: for sending it as batches."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+from kpyramid.keys import hash_value
+from kpyramid.llm.cache import ReplyCache
+from kpyramid.llm.ledger import Ledger
+from kpyramid.llm.stores import BlobStore
+from kpyramid.llm.types import Request
+from kpyramid.models import open_ledger, open_replies
+from kpyramid.ports import Progress
+from kpyramid.runner import collect_pending as collect_requests
+from kpyramid.runs import Run, start_run
+from kpyramid.settings import Settings
+from kpyramid.warehouse.layout import Warehouse
+from kpyramid.warehouse.refs import read_head
+
+
+def open_batch_run(corpus: Path, warehouse: Warehouse, settings: Settings, ref: str) -> Run:
+    """The run that batches of a ref are prepared in, the same until the ref moves on."""
+    head = read_head(warehouse, ref)
+    shape = settings.with_operations(Settings())
+    parts = [str(corpus.absolute()), asdict(shape), head.order if head else ""]
+    name = f"batch-{ref[:60]}-{hash_value(parts)[:12]}"
+    return start_run(warehouse, corpus, settings, ref=ref, name=name)
+
+
+def collect_pending(run: Run, *, workers: int, progress: Progress) -> dict[str, Request]:
+    """The requests without an answer, by key, in the order of the chunks.
+
+    Raises:
+        PyramidError: whatever a stage before them found wrong.
+    """
+    return collect_requests(run, workers=workers, progress=progress)
+
+
+def open_batch_books(run: Run) -> tuple[ReplyCache, BlobStore, Ledger]:
+    """Where replies are kept, where batches are noted, and the books of the run."""
+    blobs = open_replies(run.warehouse, run.settings)
+    ledger = open_ledger(run.warehouse, run.settings, run.folder, run.ref)
+    return ReplyCache(blobs), blobs, ledger
