@@ -87,9 +87,9 @@ class Remote:
         lines = self._log.read_text("utf-8").splitlines(keepends=True) if self._log.exists() else []
         return [json.loads(line) for line in lines if line.endswith("\n")]
 
-    def calls(self, path: str = CHAT, *, schema: str | None = None) -> int:
+    def calls(self, path: str = CHAT, *, method: str = "POST", schema: str | None = None) -> int:
         """See `Loopback.calls`."""
-        return count_calls(self.read_log(), path, schema)
+        return count_calls(self.read_log(), path, method, schema)
 
     def control(self, **order: Any) -> dict[str, Any]:
         """See `control`."""

@@ -22,7 +22,9 @@ _BIRTH = 1_700_000_000
 class Batches:
     """Files and batches; a batch is validated when first looked at, done after `polls` looks.
 
-    `limit`: requests of a batch; `share`: of an expired or cancelled batch that was done.
+    `limit`: requests of a batch; `enqueued`: requests of all open batches; `share`: of an expired
+    or cancelled batch that was done; `edit` changes the rows of output and error files (kind and
+    rows to rows); `contents` may be overwritten at any time.
     """
 
     def __init__(self, run: Run, folder: Path | None, polls: int, limit: int) -> None:
@@ -30,6 +32,8 @@ class Batches:
         self._folder = folder
         self._guard = threading.RLock()
         self.polls, self.limit, self.share = polls, limit, 0.5
+        self.enqueued = 1 << 30
+        self.edit: Callable[[str, list[Object]], list[Object]] = lambda _, rows: rows
         self.files: dict[str, Object] = {}
         self.contents: dict[str, bytes] = {}
         self.batches: dict[str, Object] = {}
@@ -187,7 +191,13 @@ class Batches:
 
     def _validate(self, batch: Object) -> None:
         errors = find_errors(self.contents[batch["input_file_id"]], batch["endpoint"], self.limit)
-        if self._faults.get(batch["id"]) == "token_limit":
+        waiting = sum(
+            other["request_counts"]["total"]
+            for other in self.batches.values()
+            if other["status"] in _OPEN
+        )
+        total = len(self.contents[batch["input_file_id"]].splitlines())
+        if self._faults.get(batch["id"]) == "token_limit" or waiting + total > self.enqueued:
             message = "Enqueued token limit reached. Please try again once some batches are done."
             errors = [{"code": "token_limit_exceeded", "message": message}]
         if errors:
@@ -198,7 +208,6 @@ class Batches:
                 failed_at=batch["created_at"] + 30,
             )
             return
-        total = len(self.contents[batch["input_file_id"]].splitlines())
         batch.update(status="in_progress", in_progress_at=batch["created_at"] + 30)
         batch["request_counts"] = {"total": total, "completed": 0, "failed": 0}
 
@@ -222,8 +231,10 @@ class Batches:
             code, reply = self._run(line["body"])
             response = {"status_code": code, "request_id": f"req_{at}", "body": reply}
             (good if code == 200 else bad).append({**row, "response": response, "error": None})
+        failed = len(bad)
         fault = self._faults.get(batch["id"])
-        good = _disorder(_spoil_rows(good, fault))
+        good = self.edit("output", _disorder(_spoil_rows(good, fault)))
+        bad = self.edit("error", bad)
         batch["output_file_id"] = self._keep_rows(batch, "output", good)
         batch["error_file_id"] = self._keep_rows(batch, "error", bad)
         if fault == "no_output_file":
@@ -232,8 +243,8 @@ class Batches:
             batch["error_file_id"] = ""
         batch["request_counts"] = {
             "total": len(lines),
-            "completed": in_time - sum(row["error"] is None for row in bad),
-            "failed": len(bad),
+            "completed": len(lines) - failed,
+            "failed": failed,
         }
         batch.update(status=status, finalizing_at=batch["created_at"] + 90)
         batch[f"{status}_at"] = batch["created_at"] + 120

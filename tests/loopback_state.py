@@ -49,9 +49,9 @@ class Loopback:
         self._log_file = log
         self.batches = Batches(self._run_item, None, 1, 50_000)
 
-    def calls(self, path: str = CHAT, *, schema: str | None = None) -> int:
+    def calls(self, path: str = CHAT, *, method: str = "POST", schema: str | None = None) -> int:
         """How many requests came to a path, of a schema's name."""
-        return count_calls(self.log, path, schema)
+        return count_calls(self.log, path, method, schema)
 
     def start_entry(self, method: str, path: str, body: Any, authorized: bool) -> Entry:
         """An entry for a request that has just come; not yet in the log."""
@@ -140,9 +140,11 @@ def hash_body(body: Any) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def count_calls(log: Sequence[Entry], path: str, schema: str | None) -> int:
-    """How many entries have the path and the schema's name."""
-    return sum(e["path"] == path and schema in (None, e["schema"]) for e in log)
+def count_calls(log: Sequence[Entry], path: str, method: str, schema: str | None) -> int:
+    """How many entries have the path, the method and the schema's name."""
+    return sum(
+        e["path"] == path and e["method"] == method and schema in (None, e["schema"]) for e in log
+    )
 
 
 def control(state: Loopback, order: dict[str, Any]) -> dict[str, Any]:

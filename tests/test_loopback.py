@@ -405,6 +405,24 @@ def test_batch_vanishes_hangs_and_has_an_empty_error_file_id_on_demand(
     assert collect(client, stuck, 1).status == "completed"
 
 
+def test_open_batches_together_keep_below_the_enqueued_limit(
+    server: Loopback, client: openai.OpenAI
+) -> None:
+    server.batches.enqueued = 5
+    first, second = (submit(client, make_lines(3)).id for _ in range(2))
+    assert collect(client, first, 1).status == "in_progress"
+    assert collect(client, second, 1).errors.data[0].code == "token_limit_exceeded"
+    assert collect(client, first, 1).status == "completed"
+    assert collect(client, submit(client, make_lines(3)).id).status == "completed"
+    assert (server.calls("/batches"), server.calls("/files")) == (3, 3)
+
+
+def test_rows_of_result_files_can_be_edited(server: Loopback, client: openai.OpenAI) -> None:
+    server.batches.edit = lambda kind, rows: [{**row, "custom_id": kind} for row in rows]
+    done = collect(client, submit(client, make_lines(2)).id)
+    assert {row["custom_id"] for row in read_rows(client, done.output_file_id)} == {"output"}
+
+
 def test_items_of_a_batch_fail_alone_into_the_error_file(
     server: Loopback, client: openai.OpenAI
 ) -> None:
