@@ -66,7 +66,7 @@ def read_recording(path: Path) -> Iterator[ReplyEntry | DamagedLine]:
     number = 0
     try:
         with path.open("rb") as file, _decompress(path, file) as lines:
-            for number, line in enumerate(lines, start=1):  # noqa: B007 told if the next fails
+            for number, line in enumerate(lines, start=1):
                 if line.strip():
                     yield _read_line(number, line)
     except (EOFError, zlib.error, gzip.BadGzipFile) as e:
