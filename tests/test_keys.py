@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from pathlib import Path
 
@@ -187,8 +187,10 @@ def list_flips() -> Iterator[tuple[str, Callable[[Bench], dict[str, str]], set[s
     for section in fields(Settings):
         owners = {section.name} | {f.name for f in FUNCTIONS if f.section == section.name}
         for part in fields(getattr(Settings(), section.name)):
-            if section.name in {"embed", "induce", "publish"}:
-                continue  # files stand in for the first two; gates do not shape a snapshot
+            if section.name in {"embed", "induce", "publish", "cascade", "llm"}:
+                # Files stand in for the first two, gates do not shape a snapshot, and the last
+                # two matter where a model takes part: see below.
+                continue
             if (section.name, part.name) == ("extract", "language"):
                 continue  # it has one value yet
             yield (
@@ -214,7 +216,73 @@ def test_each_ingredient_changes_exactly_the_keys_that_depend_on_it(
     assert {name for name in before if before[name] != after[name]} == owners
 
 
+MODEL_SETTINGS = make_settings(
+    cascade={step: "llm" for step in ("paraphrase", "entities", "relations", "disambiguation")},
+    llm={"provider": "openai", "model": "a-model"},
+)
+BOTH = {"extract", "resolve"}
+EXAMPLE = {"text": "A is B.", "claims": ["A is B"], "entities": ["A", "B"], "triples": []}
+RULES = {"paraphrase": "rules", "entities": "rules", "relations": "rules"}
+MODEL_FLIPS: list[tuple[str, dict[str, object], set[str]]] = [
+    ("cascade", {"mode": "paper"}, BOTH),
+    ("cascade", {"disambiguation": "rules"}, {"resolve"}),
+    ("cascade", RULES, {"extract"}),
+    ("cascade", {"hybrid": True}, {"extract"}),
+    ("cascade", {"closed": True}, {"extract"}),
+    ("cascade", {"domain": "medicine"}, BOTH),
+    ("cascade", {"language": "German"}, BOTH),
+    ("cascade", {"examples": [EXAMPLE]}, {"extract"}),
+    ("llm", {"model": "another"}, BOTH),
+    ("llm", {"temperature": 0.5}, BOTH),
+    ("llm", {"temperature": "default"}, BOTH),
+    ("llm", {"seed": 7}, BOTH),
+    ("llm", {"max_tokens": 4096}, BOTH),
+    ("llm", {"base_url": "http://127.0.0.1:9/v1"}, set()),
+    ("llm", {"api_key_env": "OTHER"}, set()),
+    ("llm", {"concurrency": 9}, set()),
+    ("llm", {"requests_per_minute": 9}, set()),
+    ("llm", {"tokens_per_minute": 9}, set()),
+    ("llm", {"timeout": 9.0}, set()),
+    ("llm", {"max_wait": 9.0}, set()),
+    ("llm", {"budget_tokens": 9}, set()),
+    ("llm", {"cache": "/elsewhere"}, set()),
+    ("llm", {"prices": {"a-model": {"input": 1.0, "output": 1.0}}}, set()),
+]
+
+
+@pytest.mark.parametrize(("section", "values", "owners"), MODEL_FLIPS, ids=str)
+def test_a_models_settings_change_the_keys_of_the_stages_that_ask_it(
+    section: str, values: dict[str, object], owners: set[str]
+) -> None:
+    given = {name: asdict(getattr(MODEL_SETTINGS, name)) for name in ("cascade", "llm")}
+    given[section] |= values
+
+    before, after = compute_keys(MODEL_SETTINGS), compute_keys(make_settings(**given))
+
+    assert {name for name in before if before[name] != after[name]} == owners
+
+
+def test_without_a_model_its_settings_change_nothing() -> None:
+    other = make_settings(cascade={"domain": "d", "hybrid": True}, llm={"model": "m", "seed": 3})
+
+    assert compute_keys(other) == compute_keys(make_settings())
+
+
+def test_another_recording_is_another_ingredient(tmp_path: Path) -> None:
+    recording = tmp_path / "recorded.jsonl"
+    recording.write_text("one")
+    llm = {"provider": "replay", "recording": str(recording)}
+    settings = make_settings(cascade=asdict(MODEL_SETTINGS.cascade), llm=llm)
+    before = compute_keys(settings)
+    recording.write_text("two")
+
+    after = compute_keys(settings)
+
+    assert {name for name in before if before[name] != after[name]} == BOTH
+
+
 NO_INGREDIENT = {
+    "jinja2": "fills prompts, whose text is in the key of every request",
     "pydantic": "checks values and shapes none",
     "numpy": "a vector's arithmetic is named by the stages that do it",
     "rdflib": "checks queries, writes nothing",

@@ -37,7 +37,7 @@ app = typer.Typer(
     help="Turns a folder of text into a versioned, checked knowledge pyramid: "
     "ontology, knowledge graph, text.",
     epilog="Exit codes: 0 done, 1 unexpected, 2 usage or settings, 3 input, 4 a gate refused, "
-    "6 integrity, 7 lost a race, 8 storage unreachable.",
+    "5 budget reached, 6 integrity, 7 lost a race, 8 model or storage unreachable.",
 )
 
 StageName = StrEnum("StageName", {stage.name: stage.name for stage in PIPELINE})  # type: ignore[misc]

@@ -73,19 +73,23 @@ def fingerprint_function(function: Function, settings: Settings) -> str:
 
 def describe_model_part(stage: str, settings: Settings) -> dict[str, JsonValue] | None:
     """What shapes a language model's part in a stage; None where rules do all of it."""
-    cascade = settings.cascade
+    cascade, llm = settings.cascade, settings.llm
+    recording = None
+    if llm.provider == "replay" and llm.recording:
+        recording = hash_bytes(Path(llm.recording).read_bytes())
     shared: dict[str, JsonValue] = {
-        "model": describe_model(settings.llm),
-        "max_tokens": settings.llm.max_tokens,
-        "recording": settings.llm.recording
-        and hash_bytes(Path(settings.llm.recording).read_bytes())
-        if settings.llm.provider == "replay"
-        else None,
+        "model": describe_model(llm),
+        "max_tokens": llm.max_tokens,
+        "recording": recording,
     }
     if stage == "extract" and cascade.reads_chunks:
-        return {**shared, "cascade": asdict(cascade), "tasks": describe_tasks(cascade)}
+        shaping = asdict(cascade)
+        if cascade.mode == "merged":
+            del shaping["disambiguation"]  # it is asked for in stage resolve
+        return {**shared, "cascade": shaping, "tasks": describe_tasks(cascade)}
     if stage == "resolve" and cascade.confirms_duplicates:
-        return {**shared, "domain": cascade.domain, "tasks": describe_confirmation()}
+        told: dict[str, JsonValue] = {"domain": cascade.domain, "language": cascade.language}
+        return {**shared, "cascade": told, "tasks": describe_confirmation()}
     return None
 
 

@@ -11,11 +11,12 @@ from kpyramid.llm.books import LEDGER, Call
 from kpyramid.llm.cache import ReplyCache
 from kpyramid.llm.caller import Caller, Collector
 from kpyramid.llm.endpoint import Endpoint
-from kpyramid.llm.ledger import Ledger, carry_spent
+from kpyramid.llm.ledger import Ledger
 from kpyramid.llm.limiter import Limiter
 from kpyramid.llm.locks import KeyLocks
 from kpyramid.llm.replay import ReplayTransport
 from kpyramid.llm.stores import BlobStore, open_blobs
+from kpyramid.llm.tally import carry_spent
 from kpyramid.llm.transport import open_transport
 from kpyramid.llm.types import Request, Transport, describe_model
 from kpyramid.settings import Settings

@@ -214,16 +214,18 @@ class Settings:
     def with_operations(self, other: "Settings") -> "Settings":
         """These settings with the other's endpoint, limits, prices and budget.
 
-        None of them shapes what is made, so a run may go on with others than it was started with.
+        None of them shapes what is made, so a run may go on with others than it was started with;
+        those of another model do not concern it.
         """
+        mine, theirs = self.llm, other.llm
+        if (mine.provider, mine.model) != (theirs.provider, theirs.model):
+            return self
         llm = replace(
-            other.llm,
-            model=self.llm.model,
-            provider=self.llm.provider,
-            temperature=self.llm.temperature,
-            seed=self.llm.seed,
-            max_tokens=self.llm.max_tokens,
-            recording=self.llm.recording,
+            theirs,
+            temperature=mine.temperature,
+            seed=mine.seed,
+            max_tokens=mine.max_tokens,
+            recording=mine.recording,
         )
         return replace(self, llm=llm)
 
@@ -280,7 +282,11 @@ def check_settings(values: object, where: Mapping[str, str]) -> Settings:
         for error in e.errors():
             name = ".".join(str(part) for part in error["loc"])
             place = where.get(name, where["file"])
-            given = "" if isinstance(error["input"], dict) else f" (given: {error['input']!r})"
+            # What stands under an unknown name may be a secret.
+            shown = error["type"] != "unexpected_keyword_argument"
+            given = f" (given: {error['input']!r})"
+            if isinstance(error["input"], dict) or not shown:
+                given = ""
             problems.append(f"  {name}: {error['msg']}{given}, from {place}")
         raise SettingsError(
             f"{len(problems)} problem(s) in the settings:\n"

@@ -1,0 +1,112 @@
+"""Settings of a language model: what cannot work is refused before anything is asked or paid."""
+
+from pathlib import Path
+
+import pytest
+
+from kpyramid.errors import SettingsError
+from kpyramid.settings import Settings, load_settings
+from tests.corpora import make_settings
+
+ALL_LLM = {step: "llm" for step in ("paraphrase", "entities", "relations", "disambiguation")}
+ENDPOINT = {"provider": "openai", "model": "m", "base_url": "http://127.0.0.1:8000/v1"}
+
+
+@pytest.mark.parametrize(
+    ("cascade", "llm", "words"),
+    [
+        (ALL_LLM, {}, 'llm.provider is "none"'),
+        ({"paraphrase": "llm"}, ENDPOINT, "mode = 'paper'"),
+        (ALL_LLM, {"provider": "openai"}, "set llm.model"),
+        (ALL_LLM, {"provider": "replay"}, "set llm.recording"),
+        ({"paraphrase": "model"}, {}, "'rules' or 'llm'"),
+        ({"mode": "cheap"}, {}, "'merged' or 'paper'"),
+        ({}, ENDPOINT | {"base_url": "127.0.0.1:8000"}, "base_url is like https://host/v1"),
+        ({}, ENDPOINT | {"base_url": "http://u:secret@h/v1"}, "base_url holds a credential"),
+        ({}, ENDPOINT | {"base_url": "http://h/v1?key=secret"}, "base_url holds a credential"),
+        ({}, ENDPOINT | {"budget": -1.0}, "greater than 0"),
+        ({}, ENDPOINT | {"budget": 0.0}, "greater than 0"),
+        ({}, ENDPOINT | {"budget": 1e12}, "less than or equal to 1000000"),
+        ({}, ENDPOINT | {"budget": float("nan")}, "finite number"),
+        ({}, ENDPOINT | {"budget": float("inf")}, "finite number"),
+        ({}, ENDPOINT | {"budget_tokens": 0}, "greater than or equal to 1"),
+        ({}, ENDPOINT | {"budget": 1.0}, "needs the price of 'm'"),
+        (
+            {},
+            ENDPOINT | {"budget": 1.0, "prices": {"n": {"input": 1.0, "output": 1.0}}},
+            "priced now: n",
+        ),
+        ({}, ENDPOINT | {"prices": {"m": {"input": -1.0, "output": 1.0}}}, "greater than or equal"),
+        ({}, ENDPOINT | {"prices": {"m": {"input": 1.0}}}, "output"),
+        ({}, ENDPOINT | {"temperature": 3.0}, "less than or equal to 2"),
+        ({}, ENDPOINT | {"concurrency": 0}, "greater than or equal to 1"),
+        ({}, ENDPOINT | {"api_key": "sk-planted"}, "api_key"),
+    ],
+)
+def test_what_cannot_work_is_refused_with_what_to_do(
+    cascade: dict[str, object], llm: dict[str, object], words: str
+) -> None:
+    with pytest.raises(SettingsError) as e:
+        make_settings(cascade=cascade, llm=llm)
+
+    assert words in str(e.value)
+
+
+def test_a_refused_credential_is_not_repeated_in_the_message() -> None:
+    for url in ("http://user:planted-secret@host/v1", "http://host/v1?key=planted-secret"):
+        with pytest.raises(SettingsError) as e:
+            make_settings(llm=ENDPOINT | {"base_url": url})
+        assert "planted-secret" not in str(e.value)
+
+
+def test_a_key_given_as_a_setting_is_not_repeated_in_the_message() -> None:
+    with pytest.raises(SettingsError) as e:
+        make_settings(llm=ENDPOINT | {"api_key": "planted-secret"})
+
+    assert "planted-secret" not in str(e.value)
+
+
+def test_each_step_may_be_chosen_alone_in_paper_mode() -> None:
+    settings = make_settings(cascade={"mode": "paper", "relations": "llm"}, llm=ENDPOINT)
+
+    assert settings.cascade.reads_chunks
+    assert not settings.cascade.confirms_duplicates
+
+
+def test_rules_alone_ask_no_model_whatever_the_endpoint_says() -> None:
+    assert not make_settings(llm=ENDPOINT).asks_model
+    assert not Settings().asks_model
+
+
+def test_prices_are_read_from_the_file_by_model(tmp_path: Path) -> None:
+    path = tmp_path / "s.toml"
+    path.write_text(
+        '[llm]\nprovider = "openai"\nmodel = "a/b-1.5"\nbudget = 2.5\n'
+        '[llm.prices."a/b-1.5"]\ninput = 0.15\noutput = 0.6\n'
+    )
+
+    settings = load_settings(path, {"KPYRAMID_LLM__BUDGET": "7"})
+
+    assert settings.llm.budget == 7
+    assert settings.llm.prices["a/b-1.5"].output == 0.6
+
+
+def test_a_run_goes_on_with_another_endpoint_and_budget_but_not_another_model() -> None:
+    started = make_settings(cascade=ALL_LLM, llm=ENDPOINT)
+    price = {"m": {"input": 1.0, "output": 2.0}}
+    now = make_settings(
+        cascade=ALL_LLM | {"hybrid": True},
+        llm={
+            "provider": "openai",
+            "model": "other",
+            "budget": 9.0,
+            "prices": {"other": price["m"]},
+        },
+    )
+
+    later = make_settings(cascade=ALL_LLM, llm=ENDPOINT | {"budget": 9.0, "prices": price})
+
+    assert started.with_operations(later).llm.budget == 9.0
+    assert started.with_operations(now) == started
+    shaping = make_settings(cascade=ALL_LLM, llm=ENDPOINT | {"seed": 9, "max_tokens": 99})
+    assert started.with_operations(shaping) == started
