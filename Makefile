@@ -82,7 +82,7 @@ constraints: pyproject.toml  ## Resolve all extras anew and pin them in constrai
 	@echo "Resolving all extras in a fresh environment, about 3 minutes ..."
 	@set -e -o pipefail; folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; \
 		$(PYTHON) -m venv "$$folder/venv"; \
-		"$$folder/venv/bin/python" -m pip -qq install '.[airflow,dev]'; \
+		"$$folder/venv/bin/python" -m pip -qq install '.[airflow,dev,instructor,local-llm,s3]'; \
 		{ echo "# Every distribution that core and all extras resolve to on Python 3.11."; \
 		  echo "# Made by \`make constraints\`; do not edit."; \
 		  "$$folder/venv/bin/python" -m pip freeze --exclude kpyramid \
@@ -115,6 +115,6 @@ $(CI): $(DECLARED) | $(BIN)/python
 		echo "Installing system packages: $(SYSTEM_PACKAGES) ..."; \
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $(SYSTEM_PACKAGES); \
 	fi
-	@echo "Installing the package and all extras (1.1 GB) into $(VENV), about 3 minutes ..."
-	@$(PIP) install -c constraints.txt -e '.[airflow,dev]'
+	@echo "Installing the package and all extras (2.2 GB) into $(VENV), about 5 minutes ..."
+	@$(PIP) install -c constraints.txt -e '.[airflow,dev,instructor,local-llm,s3]'
 	@touch $(CORE) $(DEV) $(CI)
