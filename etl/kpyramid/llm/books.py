@@ -4,15 +4,15 @@ No text that was sent or received stands in one, and no secret.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal, cast
 
 from kpyramid.keys import JsonValue, canonical_json
-from kpyramid.llm.prices import NOTHING, Spent, bound_cost, cost_of, count_picodollars
+from kpyramid.llm.prices import Spent, bound_cost, cost_of, count_picodollars
 from kpyramid.llm.types import Request, Usage
-from kpyramid.settings import ModelPrice
+from kpyramid.model_settings import ModelPrice
 
 LEDGER = "ledger.jsonl"
 """The file's name in a run's folder."""
@@ -157,13 +157,3 @@ def read_lines(path: Path) -> tuple[list[Line], int]:
         return parse_lines(path.read_bytes())
     except FileNotFoundError:
         return [], 0
-
-
-def count_spent(lines: Iterable[Line]) -> Spent:
-    """What all lines of a ledger count for; what was reserved and never settled at its highest."""
-    counted: dict[str, Line] = {}
-    for line in lines:
-        name = str(line["name"])
-        if name not in counted or counted[name]["event"] == "reserved":
-            counted[name] = line
-    return sum(map(read_spent, counted.values()), NOTHING)

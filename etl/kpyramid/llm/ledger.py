@@ -22,43 +22,42 @@ from kpyramid.llm.books import (
     Line,
     Ticket,
     batch_ticket,
-    count_spent,
     describe_call,
-    parse_lines,
     read_lines,
-    read_spent,
     write_reserved,
     write_settled,
 )
 from kpyramid.llm.prices import NOTHING, Spent, bound_cost, count_picodollars
+from kpyramid.llm.tally import Siblings, Tally, carry_spent
+from kpyramid.llm.totals import Totals, add_up
 from kpyramid.llm.types import Request, Usage
-from kpyramid.settings import LLMSettings
+from kpyramid.model_settings import LLMSettings
 
 log = logging.getLogger(__name__)
 
-LAST_STAGE = "publish"
-"""The stage whose mark says that a run is finished."""
+__all__ = ["LEDGER", "Ledger", "Siblings", "carry_spent"]
+
+_LOCK = ".ledger.lock"
+"""Beside the runs of a warehouse: held while one of them reads or writes its books."""
 
 
 class Ledger:
     """The books of one run; threads share one, every process opens its own on the same path.
 
-    `carried` was spent before under the same budget. Without a path it counts in memory only.
+    `carried` was spent before under the same budget; siblings may go on spending. Without a path
+    it counts in memory only.
     """
 
-    def __init__(self, path: Path | None, settings: LLMSettings, carried: Spent = NOTHING) -> None:
+    def __init__(
+        self, path: Path | None, settings: LLMSettings, carried: Spent | Siblings = NOTHING
+    ) -> None:
         self._path = path
         self._settings = settings
         self._carried = carried
         self._changed = threading.Condition()
-        self._offset = 0
-        self._settled = NOTHING
-        self._open: dict[str, Spent] = {}
-        self._closed: set[str] = set()
+        self._tally = Tally()
         self._mine: set[str] = set()
         self._memory: list[Line] = []
-        self.torn = 0
-        """Lines that a crash cut; a call they were about was not made, or counts at its highest."""
 
     def bound_tokens(self, request: Request) -> int:
         """The most tokens that a request can take, prompt and reply."""
@@ -79,13 +78,14 @@ class Ledger:
         with self._changed:
             while True:
                 with self._books() as append:
-                    if self._fits(self._total(), most):
+                    total = self._total()
+                    if self._fits(total, most):
                         ticket = Ticket(uuid.uuid4().hex[:20], call)
                         append(write_reserved(ticket, most))
                         self._mine.add(ticket.name)
                         return ticket
-                if not self._mine or not self._fits(self._carried + self._settled, most):
-                    raise self._refuse(call, most)
+                if not self._mine or not self._fits(self._tally.settled, most):
+                    raise self._refuse(call, most, total)
                 self._changed.wait()
 
     def settle(self, ticket: Ticket, usage: Usage | None, outcome: str, *, billed: bool) -> bool:
@@ -100,7 +100,7 @@ class Ledger:
         with self._changed:
             try:
                 with self._books() as append:
-                    fresh = ticket.name not in self._closed
+                    fresh = ticket.name not in self._tally.closed
                     if fresh:
                         append(write_settled(ticket, usage, outcome, billed, price))
             except OSError as e:
@@ -127,11 +127,12 @@ class Ledger:
         """
         tickets = [batch_ticket(name, call) for call in calls]
         with self._changed, self._books() as append:
-            known = self._closed | self._open.keys()
+            known = self._tally.closed | self._tally.reserved.keys()
             fresh = [(t, self._bound(t.call)) for t in tickets if t.name not in known]
             most = sum((bound for _, bound in fresh), NOTHING)
-            if not self._fits(self._total(), most):
-                raise self._refuse(calls[0], most, count=len(fresh))
+            total = self._total()
+            if not self._fits(total, most):
+                raise self._refuse(calls[0], most, total, count=len(fresh))
             for ticket, bound in fresh:
                 append(write_reserved(ticket, bound))
 
@@ -146,15 +147,16 @@ class Ledger:
         tokens = limits.budget_tokens and max(0, limits.budget_tokens - spent.tokens)
         return tokens, limits.budget and max(0.0, limits.budget - spent.dollars)
 
-    def lines(self) -> list[Line]:
-        """Everything that was written."""
+    def totals(self) -> Totals:
+        """What was booked, per stage, task and document."""
         if self._path is not None:
-            return read_lines(self._path)[0]
+            return add_up(*read_lines(self._path))
         with self._changed:
-            return list(self._memory)
+            return add_up(self._memory)
 
     def _total(self) -> Spent:
-        return sum(self._open.values(), self._carried + self._settled)
+        carried = self._carried
+        return self._tally.total + (carried if isinstance(carried, Spent) else carried.count())
 
     def _fits(self, before: Spent, more: Spent) -> bool:
         total, limits = before + more, self._settings
@@ -176,8 +178,8 @@ class Ledger:
         cost = bound_cost(call.prompt_bound, call.completion_bound, price, batch=call.batch)
         return Spent(tokens, count_picodollars(cost))
 
-    def _refuse(self, call: Call, most: Spent, count: int = 1) -> BudgetError:
-        total, limits = self._total(), self._settings
+    def _refuse(self, call: Call, most: Spent, total: Spent, count: int = 1) -> BudgetError:
+        limits = self._settings
         what = "the next call" if count == 1 else f"the next {count} calls"
         if limits.budget_tokens is not None and total.tokens + most.tokens > limits.budget_tokens:
             name = "llm.budget_tokens"
@@ -201,75 +203,26 @@ class Ledger:
         if self._path is None:
             yield self._append_to_memory
             return
-        file = _open_shared(self._path)
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            self._read_news(file)
+        shared = self._carried.runs if isinstance(self._carried, Siblings) else self._path.parent
+        with contextlib.ExitStack() as stack:
+            lock, file = _open_shared(shared / _LOCK), _open_shared(self._path)
+            stack.callback(os.close, lock)
+            stack.callback(os.close, file)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not self._tally.read_on(file):
+                os.write(file, b"\n")  # what a crash cut does not spoil the next line
             yield lambda line: self._append(file, line)
-        finally:
-            os.close(file)
 
     def _append_to_memory(self, line: Line) -> None:
         self._memory.append(line)
-        self._apply(line)
+        self._tally.apply(line)
 
     def _append(self, file: int, line: Line) -> None:
         data = canonical_json(line) + b"\n"
         written = os.write(file, data)
+        self._tally.read_on(file)
         if written != len(data):
             raise OSError(f"{self._path}: the disk took {written} of {len(data)} bytes")
-        self._offset += written
-        self._apply(line)
-
-    def _read_news(self, file: int) -> None:
-        """Reads what others wrote; a line that its writer's death cut is ended and counted."""
-        size = os.fstat(file).st_size
-        if size == self._offset:
-            return
-        data = os.pread(file, size - self._offset, self._offset)
-        if not data.endswith(b"\n"):
-            os.write(file, b"\n")
-            data += b"\n"
-        self._offset += len(data)
-        lines, torn = parse_lines(data)
-        self.torn += torn
-        for line in lines:
-            self._apply(line)
-
-    def _apply(self, line: Line) -> None:
-        name, spent = str(line["name"]), read_spent(line)
-        if name in self._closed:
-            return
-        if line["event"] == "reserved":
-            self._open[name] = spent
-            return
-        self._open.pop(name, None)
-        self._closed.add(name)
-        self._settled += spent
-
-
-def carry_spent(runs: Path, ref: str, leave_out: str | None = None) -> Spent:
-    """What the runs of a ref have spent since the last of them that finished was started.
-
-    `leave_out` names the run that goes on: its own books say what it spent.
-    """
-    started: dict[str, str] = {}
-    finished = ""
-    for record in sorted(runs.glob("*/run.json")):
-        try:
-            told = json.loads(record.read_bytes())
-            if told["ref"] != ref:
-                continue
-            name, start = record.parent.name, str(told["started"])
-        except (OSError, ValueError, KeyError, TypeError) as e:
-            log.warning("%s cannot be read, its spending is not carried over: %s", record, e)
-            continue
-        if (record.parent / "stages" / f"{LAST_STAGE}.json").exists():
-            finished = max(finished, start)
-        else:
-            started[name] = start
-    since = [name for name, start in started.items() if start >= finished and name != leave_out]
-    return sum((count_spent(read_lines(runs / name / LEDGER)[0]) for name in since), NOTHING)
 
 
 def _open_shared(path: Path) -> int:

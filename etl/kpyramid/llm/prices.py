@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from kpyramid.llm.types import Usage
-from kpyramid.settings import ModelPrice
+from kpyramid.model_settings import ModelPrice
 
 _MILLION = 1_000_000
 _PICO = 10**12
