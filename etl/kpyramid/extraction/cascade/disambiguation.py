@@ -1,0 +1,55 @@
+"""f_dis, chunk by chunk: one wording per meaning, nothing twice, nothing lost."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from kpyramid.extraction.cascade.chunks import Chunk
+from kpyramid.extraction.cascade.prompts import Form, make_request, show_parts, write_system
+from kpyramid.extraction.cascade.relations import (
+    Answer,
+    Triple,
+    parse,
+)
+from kpyramid.extraction.cascade.relations import schema as _relations_schema
+from kpyramid.keys import JsonValue
+from kpyramid.llm.types import Request
+
+__all__ = ["NAME", "SYSTEM", "VERSION", "Answer", "parse", "render", "schema", "write_static"]
+
+NAME = "disambiguation"
+VERSION = 1
+SYSTEM = """\
+You clean up triples that were read from {{ domain }} texts in {{ language }}.
+{{ guard }}
+- Relations of the same meaning get the same words.
+- A triple that repeats the meaning of an earlier one goes; all others stay.
+- Correct a triple that its claims contradict; add nothing that they do not state.
+- Head and tail keep the spelling of the entities.
+Reply with JSON only: {"triples": [{"head": "...", "relation": "...", "tail": "..."}]}
+"""
+
+
+def render(
+    claims: Sequence[str],
+    triples: Sequence[Triple],
+    entities: Sequence[str],
+    chunk: Chunk,
+    form: Form,
+) -> Request:
+    """The request to refine the triples of a chunk."""
+    rows = [f"{triple.head} | {triple.relation} | {triple.tail}" for triple in triples]
+    material = show_parts({"Claims": claims, "Entities": entities, "Triples": rows})
+    return make_request(
+        NAME, VERSION, write_static(form), material, schema(entities, form), chunk, form
+    )
+
+
+@lru_cache(maxsize=8)
+def write_static(form: Form) -> str:
+    """The part that all chunks share; an example of the settings has no state before cleaning."""
+    return write_system(SYSTEM, form, ())
+
+
+def schema(entities: Sequence[str], form: Form) -> dict[str, JsonValue]:
+    """The strict schema of the reply: that of the relations."""
+    return _relations_schema(entities, form)

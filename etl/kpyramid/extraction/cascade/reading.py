@@ -1,0 +1,298 @@
+"""The cascade: the steps that a model does for a chunk, in their order, many chunks at once."""
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain
+from typing import Protocol, TypeVar
+
+from kpyramid.extraction.cascade import (
+    disambiguation,
+    entities,
+    merged,
+    paraphrase,
+    relations,
+)
+from kpyramid.extraction.cascade.chunks import Chunk
+from kpyramid.extraction.cascade.evidence import assign_triples
+from kpyramid.extraction.cascade.grounding import (
+    drop_rows,
+    ground_statements,
+    ground_triples,
+    locate_fact,
+    locate_mentions,
+)
+from kpyramid.extraction.cascade.prompts import Form, clean_items
+from kpyramid.extraction.cascade.relations import Triple
+from kpyramid.extraction.cascade.unsure import is_unsure
+from kpyramid.extraction.types import Claim, Dropped, Extraction, Fact, Mention
+from kpyramid.llm.caller import Asker
+from kpyramid.llm.types import Failure, Request
+from kpyramid.model_settings import CascadeSettings
+
+T = TypeVar("T")
+ExtractFunction = Callable[[Sequence[str]], Sequence[Extraction]]
+Rows = tuple[tuple[Triple, ...], ...]
+
+
+class Progress(Protocol):
+    """What is told of long work."""
+
+    def expect(self, total: int) -> None: ...
+
+    def advance(self, count: int) -> None: ...
+
+
+class NoReplyError(Exception):
+    """A step of a chunk had no usable reply; the chunk's later steps are not asked."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.detail)
+        self.failure = failure
+
+
+@dataclass(slots=True)
+class _Draft:
+    """What the steps so far have made of a chunk; `triples` has a row per claim."""
+
+    chunk: Chunk
+    claims: tuple[Claim, ...] = ()
+    entities: tuple[str, ...] = ()
+    triples: Rows = ()
+    facts: tuple[Fact, ...] = ()
+    """Facts of the rules, of which `triples` are the words."""
+    dropped: list[Dropped] = field(default_factory=list)
+
+    def write_claims(self) -> list[str]:
+        """The claims' texts."""
+        return [claim.text for claim in self.claims]
+
+    def finish(self, *, closed: bool) -> Extraction:
+        """The extraction, with all that was given up on the way."""
+        made = ground_triples(
+            self.chunk, self.claims, self.entities, self.triples, facts=self.facts, closed=closed
+        )
+        return replace(made, dropped=(*self.dropped, *made.dropped))
+
+
+Step = Callable[[_Draft], None]
+
+
+class Cascade:
+    """Reads chunks with a model; `model` is the name that its rows bear.
+
+    `concurrency` chunks are under way at a time, each in one thread from its first step to its
+    last. Only where the rules relate what a model paraphrased, they do so for all chunks at once.
+    """
+
+    def __init__(
+        self,
+        asker: Asker,
+        settings: CascadeSettings,
+        *,
+        model: str,
+        max_tokens: int,
+        concurrency: int,
+        progress: Progress,
+    ) -> None:
+        self.model = model
+        self._asker = asker
+        self._settings = settings
+        self._form = Form(settings, max_tokens)
+        self._concurrency = concurrency
+        self._progress = progress
+
+    def wants(self, chunk: Chunk) -> bool:
+        """Whether a chunk is to be read: all are, in hybrid mode those the rules are unsure of."""
+        return not self._settings.hybrid or is_unsure(chunk)
+
+    def read(
+        self, chunks: Sequence[Chunk], extractor: ExtractFunction
+    ) -> list[Extraction | Failure]:
+        """What each chunk states, in order, or why there is no reply; equal chunks are read once.
+
+        `extractor` is the rules', for the relations that are theirs in what a model paraphrased.
+
+        Raises:
+            BudgetError, EndpointError: no further call can be made; the rest was not asked.
+        """
+        distinct, places = _list_distinct(chunks)
+        drafts = [_Draft(chunk) for chunk in distinct]
+        failed: dict[int, Failure] = {}
+        self._progress.expect(len(drafts))
+        if self._settings.mode == "merged":
+            self._run(drafts, [self._merge], failed, last=True)
+        elif self._settings.relations == "llm" or self._settings.paraphrase == "rules":
+            steps = [self._paraphrase, self._list_entities, self._relate, self._disambiguate]
+            self._run(drafts, steps, failed, last=True)
+        else:
+            self._run(drafts, [self._paraphrase, self._list_entities], failed, last=False)
+            _relate_by_rules([d for at, d in enumerate(drafts) if at not in failed], extractor)
+            self._run(drafts, [self._disambiguate], failed, last=True)
+        closed = self._settings.closed and self._settings.relations == "llm"
+        results = [
+            failed[at] if at in failed else draft.finish(closed=closed)
+            for at, draft in enumerate(drafts)
+        ]
+        return [results[place] for place in places]
+
+    def _run(
+        self,
+        drafts: Sequence[_Draft],
+        steps: Sequence[Step],
+        failed: dict[int, Failure],
+        *,
+        last: bool,
+    ) -> None:
+        """Takes all drafts that have not failed through the steps; notes those that fail."""
+        stopped = threading.Event()
+
+        def take(draft: _Draft) -> Failure | None:
+            try:
+                for step in steps:
+                    if stopped.is_set():
+                        return None
+                    step(draft)
+            except NoReplyError as e:
+                return e.failure
+            return None
+
+        pool = ThreadPoolExecutor(self._concurrency, thread_name_prefix="cascade")
+        try:
+            places = {
+                pool.submit(take, draft): at for at, draft in enumerate(drafts) if at not in failed
+            }
+            for future in as_completed(places):
+                failure = future.result()
+                if failure is not None:
+                    failed[places[future]] = failure
+                if last or failure is not None:
+                    self._progress.advance(1)
+        finally:
+            # After a fatal error: what is under way ends and is kept, nothing more begins.
+            stopped.set()
+            pool.shutdown(cancel_futures=True)
+
+    def _ask(self, request: Request, parse: Callable[[str], T]) -> T:
+        answer = self._asker.ask(request, parse)
+        if isinstance(answer, Failure):
+            raise NoReplyError(answer)
+        return answer
+
+    def _merge(self, draft: _Draft) -> None:
+        closed = self._settings.closed
+        reading = self._ask(
+            merged.render(draft.chunk, self._form), partial(merged.parse, closed=closed)
+        )
+        draft.entities = reading.entities
+        kept = self._ground(draft, reading.statements)
+        if closed:
+            self._relate(draft)
+            return
+        draft.triples = tuple(reading.triples[number] for number in kept)
+        for number, rows in enumerate(reading.triples):
+            if number not in kept:
+                draft.dropped += drop_rows(draft.chunk, rows, "no_evidence")
+
+    def _paraphrase(self, draft: _Draft) -> None:
+        if self._settings.paraphrase == "llm":
+            request = paraphrase.render(draft.chunk, self._form)
+            self._ground(draft, self._ask(request, paraphrase.parse))
+        else:
+            draft.claims = draft.chunk.found.claims
+
+    def _ground(self, draft: _Draft, statements: Sequence[paraphrase.Statement]) -> list[int]:
+        """Sets the claims that the text supports; returns their numbers among the statements."""
+        kept, dropped = ground_statements(draft.chunk, statements)
+        draft.claims = tuple(each.claim for each in kept)
+        draft.dropped += dropped
+        return [each.number for each in kept]
+
+    def _list_entities(self, draft: _Draft) -> None:
+        if not draft.claims:
+            return
+        if self._settings.entities == "llm":
+            request = entities.render(draft.write_claims(), draft.chunk, self._form)
+            draft.entities = self._ask(request, entities.parse)
+        else:
+            draft.entities = clean_items(mention.text for mention in draft.chunk.found.mentions)
+
+    def _relate(self, draft: _Draft) -> None:
+        if self._settings.relations == "rules":
+            draft.facts = draft.chunk.found.facts
+            draft.triples = _write_rows(draft.facts, len(draft.claims))
+            return
+        draft.triples = ((),) * len(draft.claims)
+        if draft.claims and draft.entities:
+            claims = draft.write_claims()
+            request = relations.render(claims, draft.entities, draft.chunk, self._form)
+            draft.triples = _assign_rows(claims, self._ask(request, relations.parse))
+
+    def _disambiguate(self, draft: _Draft) -> None:
+        before = tuple(chain(*draft.triples))
+        if self._settings.disambiguation == "rules" or len(before) < 2:
+            return
+        claims = draft.write_claims()
+        request = disambiguation.render(claims, before, draft.entities, draft.chunk, self._form)
+        after = self._ask(request, disambiguation.parse)
+        draft.triples = _assign_rows(claims, after)
+        ends = {(row.head.casefold(), row.tail.casefold()) for row in after}
+        gone = [r for r in before if (r.head.casefold(), r.tail.casefold()) not in ends]
+        draft.dropped += drop_rows(draft.chunk, gone, "repeated")
+
+
+def _relate_by_rules(drafts: Sequence[_Draft], extractor: ExtractFunction) -> None:
+    """f_rel by the rules on paraphrased claims: each claim is read as a text of its own.
+
+    What the rules find has offsets in the claim, which is no text of the corpus. So spans are
+    looked up anew, where the same words stand in the claim's evidence, and None elsewhere; the
+    claim's own spans then support the fact.
+    """
+    texts = list(dict.fromkeys(claim.text for draft in drafts for claim in draft.claims))
+    read = dict(zip(texts, extractor(texts), strict=True))
+    for draft in drafts:
+        facts: list[Fact] = []
+        mentions: list[Mention] = []
+        for number, claim in enumerate(draft.claims):
+            found = read[claim.text]
+            facts += [locate_fact(draft.chunk, claim, number, fact) for fact in found.facts]
+            mentions += locate_mentions(draft.chunk, claim, number, found.mentions)
+            draft.dropped += [
+                Dropped(dropped.reason, dropped.text, claim.spans[-1]) for dropped in found.dropped
+            ]
+        if not draft.entities:
+            draft.entities = clean_items(mention.text for mention in mentions)
+        known = (*draft.chunk.found.mentions, *mentions)
+        draft.chunk = replace(draft.chunk, found=replace(draft.chunk.found, mentions=known))
+        draft.facts = tuple(facts)
+        draft.triples = _write_rows(facts, len(draft.claims))
+
+
+def _write_rows(facts: Sequence[Fact], claims: int) -> Rows:
+    rows: list[list[Triple]] = [[] for _ in range(claims)]
+    for fact in facts:
+        rows[fact.claim].append(Triple(fact.head, fact.relation, fact.tail))
+    return tuple(tuple(row) for row in rows)
+
+
+def _assign_rows(claims: Sequence[str], triples: Sequence[Triple]) -> Rows:
+    rows = assign_triples(claims, [(t.head, t.relation, t.tail) for t in triples])
+    return tuple(tuple(Triple(*row) for row in each) for each in rows)
+
+
+def _list_distinct(chunks: Sequence[Chunk]) -> tuple[list[Chunk], list[int]]:
+    """The chunks without repetitions, and for each of the given ones its place among them."""
+    distinct: list[Chunk] = []
+    known: dict[tuple[str, str | None], list[int]] = {}
+    places: list[int] = []
+    for chunk in chunks:
+        alike = known.setdefault((chunk.text, chunk.title), [])
+        place = next((at for at in alike if distinct[at].found == chunk.found), None)
+        if place is None:
+            place = len(distinct)
+            distinct.append(chunk)
+            alike.append(place)
+        places.append(place)
+    return distinct, places
