@@ -23,6 +23,8 @@ _CONFLICT_TRIES, _CONFLICT_WAIT = 8, 0.05
 """A bucket may answer 409 while another writer is at it: then nobody has won yet."""
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 
+_S3_FAULT = re.compile(r"<Code>([^<]{1,100})</Code>\s*<Message>([^<]{1,300})</Message>")
+
 
 @dataclass(frozen=True, slots=True)
 class Blob:
@@ -170,7 +172,9 @@ class BucketStore:
                 client_options=options,
                 retry_config={"max_retries": 6, "retry_timeout": _TIMEOUT},
             )
-        if not read_only:
+        if read_only:
+            self._look()
+        else:
             self._probe()
 
     def read(self, name: str) -> bytes | None:
@@ -223,6 +227,11 @@ class BucketStore:
                 return False
         return True
 
+    def _look(self) -> None:
+        """Fails for a bucket that is not there, which to a reader seems empty."""
+        with self._name_faults("read"):
+            self._store.list_with_delimiter(None)
+
     def _probe(self) -> None:
         """Refuses a server that ignores the condition: two writers would overwrite each other."""
         name = f"probes/{uuid.uuid4().hex}"
@@ -243,11 +252,19 @@ class BucketStore:
         try:
             yield
         except (FileNotFoundError, ValueError, self._obstore.exceptions.BaseError) as e:
-            detail = str(e).split("\n")[0][:300]
             raise EndpointError(
-                f"cache {self._place}: cannot {act}: {detail}. Check that the bucket exists and "
-                "AWS_ENDPOINT_URL, AWS_REGION, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+                f"cache {self._place}: cannot {act}: {_summarise(str(e))}. Check that the bucket "
+                "exists and AWS_ENDPOINT_URL, AWS_REGION, AWS_ACCESS_KEY_ID and "
+                "AWS_SECRET_ACCESS_KEY; what was kept is not lost"
             ) from e
+
+
+def _summarise(text: str) -> str:
+    """The code and message that the server gave, else what the client says."""
+    given = _S3_FAULT.search(text)
+    if given:
+        return f"{given[1]}: {given[2]}".rstrip(".")
+    return " ".join(text.split("Debug source")[0].split())[:300]
 
 
 def _import_obstore() -> ModuleType:
