@@ -285,6 +285,7 @@ def test_a_batch_is_reserved_all_or_none_and_each_item_booked_once(tmp_path: Pat
         assert process.settle(ticket, Usage(10, 20), "answered", billed=True) is fresh
         expired = batch_ticket("b", items[1])
         assert process.settle(expired, None, "expired", billed=False) is fresh
+        assert process.list_owed() == {"b"}
     totals = read_totals(tmp_path)
     assert (totals.run.prompt, totals.run.completion, totals.run.open) == (10, 20, 1)
     half = sum(bound_cost(c.prompt_bound, c.completion_bound, PRICE) for c in items[:1]) / 2

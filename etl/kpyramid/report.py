@@ -1,18 +1,27 @@
 """The report of a run: what each stage made, what it refused and why, what the gates said."""
 
 import json
+import logging
+from collections.abc import Mapping
 from importlib.resources import files
 
 from jinja2 import Environment
 
 from kpyramid.contracts import load_contracts
 from kpyramid.errors import InputError
+from kpyramid.keys import JsonValue
+from kpyramid.llm.totals import Sum, Totals, read_totals
 from kpyramid.pipeline import PIPELINE
 from kpyramid.runs import Run, StageMark, read_mark
 from kpyramid.warehouse.layout import write_durably
 from kpyramid.warehouse.refs import read_head
 from kpyramid.warehouse.snapshots import read_manifest
 from kpyramid.warehouse.tables import read_table
+
+log = logging.getLogger(__name__)
+
+PLAN = "plan.json"
+"""What a build with a language model expected to pay, in the run's folder."""
 
 _EXAMPLES = 3
 
@@ -40,6 +49,7 @@ def describe_run(run: Run, marks: tuple[StageMark, ...]) -> dict[str, object]:
     publish = marks[-1]
     snapshot = publish.details["snapshot"]
     head = read_head(run.warehouse, run.ref)
+    totals = read_totals(run.folder)
     return {
         "run": run.name,
         "snapshot": snapshot,
@@ -62,12 +72,75 @@ def describe_run(run: Run, marks: tuple[StageMark, ...]) -> dict[str, object]:
             }
             for mark in marks
         ],
-        "calls": 0,
-        "tokens": 0,
-        "cost": 0.0,
+        "calls": totals.run.calls,
+        "tokens": totals.run.tokens,
+        "cost": totals.run.cost,
+        "model": _describe_model(run, marks, totals),
         "gates": dict(publish.gates),
         "before": _compare_rows(run, publish.details["committed"]),
     }
+
+
+def _describe_model(
+    run: Run, marks: tuple[StageMark, ...], totals: Totals
+) -> dict[str, JsonValue] | None:
+    """What models were asked and what it took, beside what was planned; None without any.
+
+    A stage that asked for nothing new has no calls; one that is not part of a build, like a
+    batch that was sent before, has no hits.
+    """
+    planned = _read_plan(run)
+    asked = {mark.stage: mark.model for mark in marks if mark.model}
+    names = [s.name for s in PIPELINE if s.name in asked or s.name in totals.stages]
+    names += sorted(set(totals.stages) - set(names))
+    if not names:
+        return None
+    stages: list[JsonValue] = []
+    for name in names:
+        counts = asked.get(name, {})
+        requests, hits = _count(counts, "asked"), _count(counts, "hits")
+        stages.append(
+            {
+                "stage": name,
+                "asked": requests,
+                "hits": hits,
+                "hit_rate": round(hits / requests, 4) if requests else None,
+                "failures": counts.get("failures", {}),
+                **totals.stages.get(name, Sum()).describe(),
+                "planned": planned.get(name),
+            }
+        )
+    return {
+        "stages": stages,
+        "tasks": {name: total.describe() for name, total in sorted(totals.tasks.items())},
+        "documents": [
+            {"document": name, "calls": total.calls, "tokens": total.tokens, "cost": total.cost}
+            for name, total in totals.list_dearest()
+        ],
+        "torn": totals.torn,
+        **totals.run.describe(),
+    }
+
+
+def _count(counts: Mapping[str, JsonValue], name: str) -> int:
+    value = counts.get(name)
+    return value if isinstance(value, int) else 0
+
+
+def _read_plan(run: Run) -> dict[str, JsonValue]:
+    """What the plan at the build's start said of each stage; empty when none was made."""
+    try:
+        rows = json.loads((run.folder / PLAN).read_bytes())
+        return {
+            row["stage"]: {"calls": row["calls"], "tokens": row["tokens"], "cost": row["cost"]}
+            | (row.get("model") or {})
+            for row in rows
+        }
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, KeyError, TypeError) as e:
+        log.warning("plan %s cannot be read, the report leaves it out: %s", run.folder / PLAN, e)
+        return {}
 
 
 def _pick_examples(run: Run, snapshot: str) -> dict[str, list[str]]:
