@@ -71,6 +71,7 @@ def extract_tables(
         tables["documents"],
         tables["chunks"],
         extractor=lambda texts: [found.get(text, Extraction()) for text in texts],
+        cascade=None,
     )
 
 

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kpyramid.extraction.cascade.chunks import Chunk
+from kpyramid.extraction.cascade.chunks import Chunk, find_clause
 from kpyramid.extraction.cascade.evidence import (
     Folded,
     fold,
@@ -326,7 +326,7 @@ def _repair_subject(claim: str, spans: Sequence[Span], chunk: Chunk) -> str:
     heads = {
         fact.head
         for fact in chunk.found.facts
-        for clause in chunk.found.claims[fact.claim].spans[-1:]
+        for clause in (find_clause(chunk.found.claims[fact.claim]),)
         if any(s.start <= clause.start < s.end for s in spans)
         and (fact.head_span is None or not any(_holds(s, fact.head_span) for s in spans))
         and fact.head.casefold() not in _PRONOUNS

@@ -104,6 +104,23 @@ class Cascade:
         self._concurrency = concurrency
         self._progress = progress
 
+    @property
+    def producers(self) -> tuple[str, str]:
+        """What makes claims, and what makes facts: the model, or the rules where steps are theirs.
+
+        Facts of the rules that the model disambiguated are the model's.
+        """
+        settings = self._settings
+        relates = "llm" in (settings.relations, settings.disambiguation)
+        return self.model if settings.paraphrase == "llm" else "rules", (
+            self.model if relates else "rules"
+        )
+
+    @property
+    def keeps_rules(self) -> bool:
+        """Whether what the rules found stays where the model did not read."""
+        return self._settings.hybrid
+
     def wants(self, chunk: Chunk) -> bool:
         """Whether a chunk is to be read: all are, in hybrid mode those the rules are unsure of."""
         return not self._settings.hybrid or is_unsure(chunk)

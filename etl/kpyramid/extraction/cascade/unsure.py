@@ -1,6 +1,6 @@
 """On which chunks the rules are unsure, so that a model is asked in hybrid mode."""
 
-from kpyramid.extraction.cascade.chunks import Chunk
+from kpyramid.extraction.cascade.chunks import Chunk, find_clause
 from kpyramid.extraction.text.sentences import split_sentences
 
 LEAST_PER_SENTENCE = 1.0
@@ -19,7 +19,7 @@ def is_unsure(chunk: Chunk) -> bool:
         return False
     claims, facts = chunk.found.claims, chunk.found.facts
     expected = sum(fact.confidence for fact in facts)
-    starts = [claims[f.claim].spans[-1].start for f in facts if f.confidence > 0.5]
+    starts = [find_clause(claims[f.claim]).start for f in facts if f.confidence > 0.5]
     covered = sum(any(s.start <= start < s.end for start in starts) for s in sentences)
     few = expected < LEAST_PER_SENTENCE * len(sentences)
     return few or covered < LEAST_COVERED * len(sentences)
