@@ -1,0 +1,298 @@
+"""Collecting what batches gave: whatever was paid for is kept, each result counted once.
+
+The order is: replies, then what they cost, then the record, then the run's books. A process that
+finds a step undone does it again: replies are written once, and books know what they hold.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import cast
+
+import openai
+from openai.types import Batch
+
+from kpyramid.errors import EndpointError, IntegrityError
+from kpyramid.keys import JsonValue
+from kpyramid.llm import batches
+from kpyramid.llm.batch_books import (
+    Entry,
+    OpenLedger,
+    describe_asked,
+    keep_books,
+    settle_books,
+    sum_entries,
+)
+from kpyramid.llm.batch_files import Outcome, Result, Results, read_results
+from kpyramid.llm.batches import Asked, Limits, Record
+from kpyramid.llm.cache import ReplyCache
+from kpyramid.llm.faults import Place, raise_complaint, read_complaint
+from kpyramid.llm.responses import has_usage, read_usage
+from kpyramid.llm.stores import BlobStore
+from kpyramid.llm.types import Failure, FailureKind, ReplyError, TransientError
+from kpyramid.model_settings import LLMSettings
+
+log = logging.getLogger(__name__)
+
+_ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
+_SHOWN_ERRORS = 5
+
+
+@dataclass(frozen=True)
+class Till:
+    """What collecting needs."""
+
+    client: openai.OpenAI
+    cache: ReplyCache
+    blobs: BlobStore
+    open_ledger: OpenLedger
+    settings: LLMSettings
+    limits: Limits = batches.LIMITS
+    now: Callable[[], float] = time.time
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A batch at the server and, once it has ended, the files that are there."""
+
+    batch: Batch
+    output: bytes | None = None
+    error: bytes | None = None
+
+
+@dataclass(slots=True)
+class Collection:
+    """What a call did: the batches that ended in it, and requests by what became of them.
+
+    `open`: in batches that have not ended. `lost`: pending again because their batch is late or
+    unknown to the server. `cost` is None where a price is missing.
+    """
+
+    batches: list[Record] = field(default_factory=list)
+    replies: int = 0
+    failures: int = 0
+    again: int = 0
+    open: int = 0
+    lost: int = 0
+    tokens: int = 0
+    cost: float | None = 0.0
+    booked: int = 0
+    problems: list[str] = field(default_factory=list)
+
+
+def collect(till: Till) -> Collection:
+    """Stores the results of the batches that have ended since.
+
+    Raises:
+        EndpointError: the server answers nobody; a fault of one batch is among the problems.
+    """
+    done = Collection()
+    records = batches.read_records(till.blobs)
+    batches.find_orphans(till.client, till.blobs, records, till.now())
+    for record in batches.read_records(till.blobs):
+        if record.state in ("submitted", "lost"):
+            _look(record, till, done)
+    records = batches.read_records(till.blobs)
+    done.open = sum(r.requests for r in records if r.state in batches.OPEN)
+    done.lost = sum(r.requests for r in records if r.state == "lost")
+    ended = [r for r in records if r.state not in batches.OPEN and r.state != "lost"]
+    fresh = [record.id for record in done.batches]
+    done.booked = settle_books(till.blobs, ended, till.open_ledger, fresh)
+    return done
+
+
+def _look(record: Record, till: Till, done: Collection) -> None:
+    """Moves a batch on as far as the server lets it."""
+    now, limits = till.now(), till.limits
+    since = record.submitted or record.at
+    if record.state == "lost" and now - since > limits.look_again:
+        _close(record, None, till, done)
+        return
+    late = now - since > limits.window + limits.margin
+    if record.endpoint != batches.name_endpoint(till.settings):
+        if late and record.state != "lost":
+            _lose(record, till, done, f"is late, and at {record.endpoint}")
+        return
+    try:
+        with batches.name_faults(till.client, f"look at batch {record.batch}"):
+            found = _fetch(record, till)
+    except EndpointError as e:
+        done.problems.append(str(e))
+        return
+    batch = found.batch if found else None
+    if found is not None and found.batch.status in _ENDED:
+        _close(record, found, till, done)
+        return
+    if record.state == "lost":
+        return
+    if batch is None:
+        if _believe(record, till):
+            _lose(record, till, done, "is unknown to the server")
+    elif late:
+        _cancel(record, till)
+        if _believe(replace(record, status=batch.status), till):
+            _lose(record, till, done, f"is still {batch.status} long after its window")
+    elif batch.status != record.status or record.doubt is not None:
+        batches.save_record(till.blobs, replace(record, status=batch.status, doubt=None))
+
+
+def _fetch(record: Record, till: Till) -> _Found | None:
+    """The batch as the server has it, once it has ended with its files; None if it has none."""
+    client = till.client.with_options(max_retries=2)
+
+    def read_file(file_id: str | None) -> bytes | None:
+        try:
+            return client.files.content(file_id).content if file_id else None
+        except openai.NotFoundError:
+            return None
+
+    try:
+        batch = client.batches.retrieve(str(record.batch))
+    except openai.NotFoundError:
+        return None
+    if batch.status not in _ENDED:
+        return _Found(batch)
+    return _Found(batch, read_file(batch.output_file_id), read_file(batch.error_file_id))
+
+
+def _believe(record: Record, till: Till) -> bool:
+    """Whether what is missing has been missing for long enough; notes since when it is."""
+    if record.doubt is None:
+        record = batches.save_record(till.blobs, replace(record, doubt=till.now()))
+    return till.now() - (record.doubt or 0.0) >= till.limits.doubt
+
+
+def _lose(record: Record, till: Till, done: Collection, why: str) -> None:
+    batches.save_record(till.blobs, replace(record, state="lost"))
+    done.problems.append(
+        f"batch {record.batch} {why}: its {record.requests} requests are pending again; what "
+        "still comes of it is kept"
+    )
+
+
+def _cancel(record: Record, till: Till) -> None:
+    """Asks the server to stop, so that what is asked again is not paid twice."""
+    try:
+        till.client.batches.cancel(str(record.batch))
+    except batches.FAULTS as e:
+        log.warning("%s", batches.describe_fault(till.client, f"cancel {record.batch}", e))
+
+
+def _close(record: Record, found: _Found | None, till: Till, done: Collection) -> None:
+    """Stores what an ended batch gave; a batch that was never found gave nothing."""
+    try:
+        asked = batches.read_asked(till.blobs, record)
+    except IntegrityError:
+        present = batches.read_record(till.blobs, record.number)
+        if present is not None and present.state == record.state:
+            raise
+        return  # another process closed it meanwhile
+    counts = found.batch.request_counts if found else None
+    if found and counts and counts.completed and found.output is None:
+        if not _believe(record, till):
+            done.problems.append(
+                f"batch {record.batch} says that {counts.completed} requests are done and gives "
+                "no file: it stays open for a while"
+            )
+            return
+    closed, results = _reconcile(record, found, asked)
+    with ThreadPoolExecutor(till.settings.concurrency) as pool:
+        failed = sum(pool.map(lambda one: _keep(one, results.by_key[one.key], till), asked))
+    entries = keep_books(till.blobs, record, _list_entries(asked, results, record.model))
+    done.batches.append(batches.save_record(till.blobs, closed))
+    if closed.state != "limited":
+        batches.drop_asked(till.blobs, closed)
+        if closed.status == "failed":
+            why = "; ".join(closed.errors) or "it does not say why"
+            done.problems.append(f"batch {record.batch} failed: {why}")
+    tokens, cost = sum_entries(entries, till.settings.prices.get(record.model))
+    done.tokens += tokens
+    done.cost = None if done.cost is None or cost is None else done.cost + cost
+    replies = (closed.counts or {})[Outcome.SUCCESS]
+    done.replies += replies
+    done.failures += failed
+    done.again += record.requests - replies - failed
+
+
+def _reconcile(
+    record: Record, found: _Found | None, asked: Sequence[Asked]
+) -> tuple[Record, Results]:
+    """The record of the ended batch, and what became of each request: the counts add up.
+
+    Raises:
+        IntegrityError: the cache holds other requests than the record says.
+    """
+    status = found.batch.status if found else "vanished"
+    files = [found.output or b"", found.error or b""] if found else []
+    results = read_results([one.key for one in asked], files, status)
+    counts = results.count()
+    if sum(counts[outcome] for outcome in Outcome) != record.requests:
+        raise IntegrityError(
+            f"batch {record.batch} has {record.requests} requests, but the cache holds "
+            f"{len(asked)} of them: restore the cache; nothing was changed"
+        )
+    if found is None:
+        return replace(record, state="gone", status=status, counts=counts, doubt=None), results
+    batch = found.batch
+    errors = (batch.errors.data if batch.errors else None) or []
+    said = tuple(f"{error.code}: {error.message}"[:300] for error in errors[:_SHOWN_ERRORS])
+    limited = status == "failed" and any(map(_is_token_limit, said))
+    closed = replace(
+        record,
+        state="limited" if limited else "collected",
+        status=status,
+        errors=said,
+        counts=counts,
+        doubt=None,
+        output_file=batch.output_file_id or None,
+        error_file=batch.error_file_id or None,
+    )
+    return closed, results
+
+
+def _keep(one: Asked, result: Result, till: Till) -> bool:
+    """Stores a reply, or a failure that asking again would not mend; True for such a failure."""
+    if result.outcome is Outcome.SUCCESS:
+        till.cache.keep_reply(one.key, one.request, result.body or {})
+        return False
+    kind, detail = _classify(result, till.settings)
+    if kind is None or till.cache.read_reply(one.key) is not None:
+        return False
+    before = till.cache.read_failure(one.key)
+    if before is None or before.attempts <= one.attempts:
+        failure = Failure(one.key, kind, detail, one.attempts + 1)
+        till.cache.keep_failure(failure, one.request, result.body)
+    return True
+
+
+def _classify(result: Result, settings: LLMSettings) -> tuple[FailureKind | None, str]:
+    """What a line without a reply means; None: it may go well the next time."""
+    if result.outcome is Outcome.INVALID:
+        return FailureKind.INVALID, result.detail
+    if result.outcome is not Outcome.ERROR or not result.status:
+        return None, result.detail
+    place = Place(batches.name_endpoint(settings), settings.model, settings.api_key_env)
+    try:
+        raise_complaint(read_complaint(result.status, result.body, ""), place, None, "")
+    except ReplyError as e:
+        return e.kind, e.detail
+    except (TransientError, EndpointError) as e:
+        return None, str(e)
+
+
+def _list_entries(asked: Sequence[Asked], results: Results, model: str) -> list[Entry]:
+    """What each request cost: a reply always something, another line what its usage says."""
+    entries = []
+    for one in asked:
+        result = results.by_key[one.key]
+        body = cast("Mapping[str, JsonValue]", result.body or {})
+        billed = result.outcome is Outcome.SUCCESS or has_usage(body)
+        usage = read_usage(body, one.request) if billed else None
+        entries.append(Entry(describe_asked(one, model), result.outcome.value, usage))
+    return entries
+
+
+def _is_token_limit(error: str) -> bool:
+    return error.startswith("token_limit_exceeded") or "enqueued token limit" in error.lower()

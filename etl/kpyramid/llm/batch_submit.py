@@ -1,0 +1,317 @@
+"""Submitting what is pending as batches, each once, whoever else submits and wherever one dies.
+
+The order is: requests, then the intent, then the money in the books, then the file, then the
+batch. A batch is paid for when it is created, so before a creation that might be a second one the
+server's list is searched for the first.
+"""
+
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+
+import openai
+
+from kpyramid.errors import BudgetError
+from kpyramid.keys import JsonValue, hash_bytes
+from kpyramid.llm import batches
+from kpyramid.llm.batch_books import Entry, describe_asked, keep_books, settle_books
+from kpyramid.llm.batch_files import ENDPOINT, halve_asked, split_asked, write_line
+from kpyramid.llm.batches import Asked, Limits, Record
+from kpyramid.llm.cache import ReplyCache
+from kpyramid.llm.caller import is_due
+from kpyramid.llm.ledger import Ledger
+from kpyramid.llm.prices import bound_cost
+from kpyramid.llm.stores import BlobStore
+from kpyramid.llm.types import Request
+from kpyramid.model_settings import LLMSettings
+
+ShapeRequest = Callable[[Request], Mapping[str, JsonValue]]
+"""The body that the endpoint is sent for a request; see `HttpTransport.shape_request`."""
+
+_UNSURE = frozenset({408, 409})
+"""Statuses below 500 after which the batch may exist all the same."""
+
+
+@dataclass(frozen=True)
+class Desk:
+    """What submitting needs; `run` names the run that `ledger` is of, `owner` this process."""
+
+    client: openai.OpenAI
+    shape: ShapeRequest
+    cache: ReplyCache
+    blobs: BlobStore
+    ledger: Ledger
+    run: str
+    settings: LLMSettings
+    limits: Limits = batches.LIMITS
+    now: Callable[[], float] = time.time
+    owner: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+
+@dataclass(slots=True)
+class Submission:
+    """What a call did: the batches that it submitted or found, and requests by where they are.
+
+    `waiting`: held back until another batch of the model has made room. `refused`: over budget.
+    `unfinished`: in batches that another process began to submit, or that began and died lately.
+    """
+
+    batches: list[Record] = field(default_factory=list)
+    pending: int = 0
+    open: int = 0
+    unfinished: int = 0
+    answered: int = 0
+    failed: int = 0
+    waiting: int = 0
+    refused: int = 0
+    refusal: BudgetError | None = None
+
+    @property
+    def submitted(self) -> int:
+        """Requests that this call sent."""
+        return sum(record.requests for record in self.batches)
+
+
+def submit(pending: Mapping[str, Request], desk: Desk) -> Submission:
+    """Sends what is pending, neither answered nor in an open batch, as far as the budget allows.
+
+    Raises:
+        EndpointError: the server refused or failed; the next call goes on from there.
+    """
+    done = Submission()
+    records = batches.read_records(desk.blobs)
+    done.batches += batches.find_orphans(desk.client, desk.blobs, records, desk.now())
+    for record in batches.read_records(desk.blobs):
+        if record.state in batches.UNFINISHED:
+            _resume(record, pending, desk, done)
+    records = batches.read_records(desk.blobs)
+    taken = batches.list_open_keys(desk.blobs, records)
+    todo = _choose(pending, taken, desk, done)
+    number = records[-1].number if records else 0
+    for limited, part in _plan_parts(todo, records, desk, done):
+        number = _submit_part(part, number, desk, done)
+        if limited is not None and done.refusal is None:
+            batches.save_record(desk.blobs, replace(limited, state="split"))
+            batches.drop_asked(desk.blobs, limited)
+    records = batches.read_records(desk.blobs)
+    done.open = sum(r.requests for r in records if r.state in batches.OPEN)
+    done.unfinished = sum(r.requests for r in records if r.state in batches.UNFINISHED)
+    done.pending = done.waiting + done.refused
+    return done
+
+
+def _choose(
+    pending: Mapping[str, Request], taken: set[str], desk: Desk, done: Submission
+) -> list[Asked]:
+    """What has neither a reply nor a failure that stands, in the order given."""
+    keys = [key for key in pending if key not in taken]
+    with ThreadPoolExecutor(desk.settings.concurrency) as pool:
+        attempts = dict(
+            zip(keys, pool.map(lambda key: _count_attempts(key, desk), keys), strict=True)
+        )
+    done.answered = sum(count is None for count in attempts.values())
+    done.failed = sum(count is not None and count < 0 for count in attempts.values())
+    return [
+        Asked(key, pending[key], desk.shape(pending[key]), count)
+        for key, count in attempts.items()
+        if count is not None and count >= 0
+    ]
+
+
+def _count_attempts(key: str, desk: Desk) -> int | None:
+    """The runs that tried a request; None when it is answered, -1 when it is not to be tried."""
+    if desk.cache.read_reply(key) is not None:
+        return None
+    failure = desk.cache.read_failure(key)
+    if failure is None:
+        return 0
+    return failure.attempts if is_due(failure) else -1
+
+
+def _plan_parts(
+    todo: Sequence[Asked], records: Iterable[Record], desk: Desk, done: Submission
+) -> list[tuple[Record | None, list[Asked]]]:
+    """What goes into one batch each; a part that ends a limited batch names that one.
+
+    What the endpoint refused because too much was queued waits until nothing else of the model is
+    queued, and then goes in halves.
+    """
+    ours = [r for r in records if r.model == desk.settings.model]
+    crowded = any(record.state in batches.OPEN for record in ours)
+    rest = {one.key: one for one in todo}
+    parts: list[tuple[Record | None, list[Asked]]] = []
+    for record in ours:
+        if record.state != "limited":
+            continue
+        asked = batches.read_asked(desk.blobs, record)
+        again = [rest.pop(one.key) for one in asked if one.key in rest]
+        if crowded:
+            done.waiting += len(again)
+            continue
+        halves = halve_asked(again) or [[]]
+        parts += [(None, half) for half in halves[:-1]] + [(record, halves[-1])]
+    return parts + [(None, part) for part in split_asked(rest.values(), desk.limits)]
+
+
+def _submit_part(part: list[Asked], number: int, desk: Desk, done: Submission) -> int:
+    """Submits one batch under the next free number; returns the last number that is taken."""
+    fitting = _count_fitting(part, desk) if part else 0
+    if fitting < len(part):
+        done.refused += len(part) - fitting
+        done.refusal = done.refusal or _refuse(part[fitting], desk)
+        part = part[:fitting]
+    while part:
+        number += 1
+        record = _note_intent(part, number, desk)
+        if record is not None:
+            _reserve_and_send(record, part, desk, done)
+            break
+        rival = batches.read_record(desk.blobs, number)
+        taken = batches.list_open_keys(desk.blobs, [rival] if rival else [])
+        part = [p for p in part if p.key not in taken and _count_attempts(p.key, desk) is not None]
+    return number
+
+
+def _count_fitting(part: Sequence[Asked], desk: Desk) -> int:
+    """How many of the requests, from the first on, the budget allows at their highest."""
+    tokens, dollars = desk.ledger.room()
+    price = desk.settings.prices.get(desk.settings.model)
+    for count, one in enumerate(part):
+        call = describe_asked(one, desk.settings.model)
+        if tokens is not None:
+            tokens -= call.prompt_bound + call.completion_bound
+        if dollars is not None and price is not None:
+            dollars -= bound_cost(call.prompt_bound, call.completion_bound, price, batch=True)
+        if (tokens is not None and tokens < 0) or (dollars is not None and dollars < 0):
+            return count
+    return len(part)
+
+
+def _refuse(first: Asked, desk: Desk) -> BudgetError:
+    tokens, dollars = desk.ledger.room()
+    room = f"{dollars:.4f} dollars" if dollars is not None else f"{tokens} tokens"
+    return BudgetError(
+        f"the budget leaves {room}, open batches counted at their highest, and the next request "
+        f"({first.request.task}) may pass it. What fits was submitted, and nothing is lost: "
+        "collect, or raise llm.budget or llm.budget_tokens, and submit again"
+    )
+
+
+def _note_intent(part: Sequence[Asked], number: int, desk: Desk) -> Record | None:
+    """The intent, when the number was free."""
+    intent = batches.name_intent((one.key for one in part), number)
+    record = Record(
+        number=number,
+        id=intent,
+        model=desk.settings.model,
+        endpoint=batches.name_endpoint(desk.settings),
+        run=desk.run,
+        requests=len(part),
+        source=batches.keep_asked(desk.blobs, intent, part),
+        file_sha256=hash_bytes(b"".join(map(write_line, part))),
+        state="intent",
+        at=desk.now(),
+        owner=desk.owner,
+    )
+    claimed = batches.claim_record(desk.blobs, record)
+    if claimed is None:
+        rival = batches.read_record(desk.blobs, number)
+        if rival is None or rival.id != intent:
+            batches.drop_asked(desk.blobs, record)
+    return claimed
+
+
+def _resume(record: Record, pending: Mapping[str, Request], desk: Desk, done: Submission) -> None:
+    """Goes on with what a process began and did not finish, or forgets it when it is answered."""
+    if record.endpoint != batches.name_endpoint(desk.settings):
+        return
+    mine = batches.claim_turn(desk.blobs, record, desk.owner, desk.now(), desk.limits.stale)
+    if mine is None:
+        return
+    asked = batches.read_asked(desk.blobs, mine)
+    counts = [_count_attempts(one.key, desk) for one in asked if one.key in pending]
+    if len(counts) == len(asked) and all(count is not None and count >= 0 for count in counts):
+        _reserve_and_send(replace(mine, run=desk.run), asked, desk, done)
+    else:
+        _drop(mine, asked, desk)
+
+
+def _drop(record: Record, asked: Sequence[Asked], desk: Desk) -> None:
+    """Forgets an intent that no batch came of, and frees the money that was set aside for it."""
+    entries = [Entry(describe_asked(one, record.model), "dropped") for one in asked]
+    keep_books(desk.blobs, record, entries)
+    dropped = batches.save_record(desk.blobs, replace(record, state="dropped"))
+    batches.drop_asked(desk.blobs, record)
+    settle_books(desk.blobs, [dropped], {desk.run: desk.ledger}.get)
+
+
+def _reserve_and_send(record: Record, asked: Sequence[Asked], desk: Desk, done: Submission) -> None:
+    calls = [describe_asked(a, record.model) for a in asked]
+    try:
+        desk.ledger.reserve_batch(record.id, calls)
+    except BudgetError as e:
+        _drop(record, asked, desk)
+        done.refused += len(asked)
+        done.refusal = done.refusal or e
+        return
+    sent = _create(_upload(record, asked, desk), desk)
+    if sent is not None:
+        done.batches.append(sent)
+
+
+def _upload(record: Record, asked: Sequence[Asked], desk: Desk) -> Record:
+    """The record with its input file at the server; one that is there already is used."""
+    if record.file:
+        return record
+    data = b"".join(map(write_line, asked))
+    file = None
+    with batches.name_faults(desk.client, "upload a batch's requests"):
+        if record.turn:
+            listed = desk.client.with_options(max_retries=2).files.list(purpose="batch")
+            named = (f for f in listed if f.filename == record.file_name and f.bytes == len(data))
+            file = next((found.id for found in named), None)
+        if file is None:
+            file = desk.client.files.create(file=(record.file_name, data), purpose="batch").id
+    return batches.save_record(desk.blobs, replace(record, state="uploaded", file=file))
+
+
+def _create(record: Record, desk: Desk) -> Record | None:
+    """The record of the batch, now created; None when another process took over meanwhile."""
+    limits = desk.limits
+    if desk.now() - record.at >= limits.stale / 2:
+        renewed = batches.claim_turn(desk.blobs, record, desk.owner, desk.now(), limits.stale / 2)
+        if renewed is None:
+            return None
+        record = renewed
+    present = batches.read_record(desk.blobs, record.number)
+    if present is None or present.owner != desk.owner or present.state != "uploaded":
+        return None
+    client = desk.client.with_options(timeout=min(desk.settings.timeout, limits.stale / 4))
+    try:
+        batch = client.batches.create(
+            input_file_id=str(record.file),
+            endpoint=ENDPOINT,
+            completion_window="24h",
+            metadata={batches.METADATA: record.id},
+        )
+        noted = replace(record, state="submitted", batch=batch.id, status=batch.status)
+    except batches.FAULTS as e:
+        fault = batches.describe_fault(desk.client, "create a batch", e)
+        refused = isinstance(e, openai.APIStatusError) and is_refusal(e.status_code)
+    else:
+        return batches.save_record(desk.blobs, replace(noted, submitted=desk.now()))
+    if refused:
+        # Nothing was created: who comes next may try at once, with a file that is sure to be there.
+        batches.save_record(desk.blobs, replace(record, state="intent", file=None, at=0.0))
+        raise fault
+    found = batches.find_orphans(desk.client, desk.blobs, [record], desk.now())
+    if not found:
+        raise fault
+    return found[0]
+
+
+def is_refusal(status: int) -> bool:
+    """Whether a status says for certain that nothing was created."""
+    return 400 <= status < 500 and status not in _UNSURE
