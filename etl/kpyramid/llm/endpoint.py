@@ -4,110 +4,180 @@ import hashlib
 import threading
 import time
 from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 from kpyramid.errors import EndpointError
 from kpyramid.keys import JsonValue
+from kpyramid.llm.books import Call
 from kpyramid.llm.ledger import Ledger
 from kpyramid.llm.limiter import Limiter
 from kpyramid.llm.responses import read_usage
+from kpyramid.llm.transport import Pay
 from kpyramid.llm.types import FailureKind, ReplyError, Request, TransientError, Transport
 
+T = TypeVar("T")
+
 _TRIES = 5
-"""HTTP calls for one item in one run when the endpoint fails."""
+"""HTTP calls for one item in one run when the endpoint fails; one that is only busy is asked
+again until llm.max_wait is over."""
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0
 """Seconds before the second try, doubled from try to try up to the longest."""
 _GIVE_UP_AFTER = 8
 """Items in a row that the endpoint failed: then it is down, and the rest would only wait too."""
+_DOWN = frozenset({FailureKind.UNREACHED, FailureKind.DEFERRED})
 
 
 class Endpoint:
     """A `Source` over a transport; threads may share it. `calls` counts HTTP calls.
 
-    `open_transport` is called before the first call, so that a run without calls opens nothing.
+    `open_transport` is called before the first call, so that a run without calls opens nothing;
+    it is given what pays for the calls that it makes itself. `describe` says what the books say
+    of a request, by default what they say of a chat completion.
     """
 
     def __init__(
         self,
-        open_transport: Callable[[], Transport],
+        open_transport: Callable[[Pay], Transport],
         ledger: Ledger,
         limiter: Limiter,
         *,
         max_wait: float,
+        describe: Callable[[Request, str], Call] | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._open_transport = open_transport
         self._ledger = ledger
         self._limiter = limiter
         self._max_wait = max_wait
+        self._describe = describe
         self._sleep = sleep
+        self._opening = threading.Lock()
         self._guard = threading.Lock()
         self._transport: Transport | None = None
         self._down_in_a_row = 0
+        self._broken = ""
         self.calls = 0
 
     def obtain(self, key: str, request: Request) -> Mapping[str, JsonValue]:
         """See `Source.obtain`: one reply, over as many calls as it takes, each counted."""
-        transport = self._open()
-        detail, waited = "", 0.0
-        for number in range(_TRIES):
-            try:
-                return self._call(transport, key, request)
-            except TransientError as e:
-                detail = str(e)
-                wait = _choose_wait(key, number, e.retry_after)
-                waited += wait
-                if waited > self._max_wait:
-                    self._note_down()
-                    asked = f"{detail}; it asked to wait {wait:.0f} s, more than llm.max_wait"
-                    raise ReplyError(FailureKind.DEFERRED, asked) from e
-                if e.retry_after is not None:
-                    self._limiter.pause(wait)  # a limit is the endpoint's, so it holds for all
-                elif number + 1 < _TRIES:
-                    self._sleep(wait)
-        self._note_down()
-        raise ReplyError(FailureKind.UNREACHED, f"{_TRIES} calls failed, the last: {detail}")
-
-    def _call(
-        self, transport: Transport, key: str, request: Request
-    ) -> Mapping[str, JsonValue]:
-        self._limiter.acquire(self._ledger.bound_tokens(request))
-        ticket = self._ledger.reserve(request, key)
+        self._check()
         try:
-            with self._guard:
-                self.calls += 1
-            raw = transport.send(request)
-        except TransientError as e:
-            # What the server may have done it may have billed: it counts at its highest.
-            self._ledger.settle(ticket, None, "transient", billed=e.sent)
+            transport = self._open()
+            raw = self._persist(
+                key, lambda: self._pay(key, request, lambda: transport.send(request))
+            )
+        except EndpointError as e:
+            self._broken = str(e)
             raise
-        except BaseException:
-            self._ledger.settle(ticket, None, "refused", billed=False)
+        except ReplyError as e:
+            if e.kind in _DOWN:
+                self._note_down(e.detail)
             raise
-        self._ledger.settle(ticket, read_usage(raw, request), "answered", billed=True)
         with self._guard:
             self._down_in_a_row = 0
         return raw
 
+    def _check(self) -> None:
+        """Spares the other items what one has found out for all.
+
+        Raises:
+            EndpointError: no request can be answered.
+        """
+        if self._broken:
+            raise EndpointError(self._broken)
+
     def _open(self) -> Transport:
-        with self._guard:
+        """The transport; the first thread opens it while the others wait."""
+        with self._opening:
+            self._check()
             if self._transport is None:
-                self._transport = self._open_transport()
+                try:
+                    self._transport = self._persist("open", lambda: self._open_transport(self._try))
+                except ReplyError as e:
+                    self._broken = f"{e.detail}. Nothing was asked: run the same command later"
+                    raise EndpointError(self._broken) from e
+                except EndpointError as e:
+                    self._broken = str(e)
+                    raise
             return self._transport
 
-    def _note_down(self) -> None:
+    def _try(
+        self, request: Request, call: Callable[[], Mapping[str, JsonValue]]
+    ) -> Mapping[str, JsonValue]:
+        return self._pay(request.task, request, call)
+
+    def _persist(self, key: str, call: Callable[[], T]) -> T:
+        """What a call gives, made again while that may help.
+
+        Raises:
+            ReplyError: it was made often enough, or would have to wait too long.
+        """
+        waited, number, failed = 0.0, 0, 0
+        while True:
+            try:
+                return call()
+            except TransientError as e:
+                busy = e.retry_after is not None
+                wait = max(e.retry_after or 0.0, _choose_wait(key, number))
+                number, failed = number + 1, failed + (not busy)
+                if failed == _TRIES:
+                    detail = f"{number} calls failed, the last: {e}"
+                    raise ReplyError(FailureKind.UNREACHED, detail) from e
+                if waited + wait > self._max_wait:
+                    detail = f"{e}; waiting {waited + wait:.0f} s is more than llm.max_wait"
+                    raise ReplyError(FailureKind.DEFERRED, detail) from e
+                waited += wait
+                if busy:
+                    self._limiter.pause(wait)  # a limit is the endpoint's, so it holds for all
+                else:
+                    self._sleep(wait)
+
+    def _pay(
+        self, key: str, request: Request, call: Callable[[], Mapping[str, JsonValue]]
+    ) -> Mapping[str, JsonValue]:
+        """Makes one call that is within the limits and the budget, and books it."""
+        # As OpenAI's own limiter counts before it knows better.
+        expected = request.prompt_characters // 4 + request.max_tokens
+        taken = self._limiter.acquire(expected)
+        if self._describe is None:
+            ticket = self._ledger.reserve(request, key)
+        else:
+            ticket = self._ledger.reserve_call(self._describe(request, key))
+        with self._guard:
+            self.calls += 1
+        try:
+            raw = call()
+        except TransientError as e:
+            # What the server may have done it may have billed: it counts at its highest.
+            self._ledger.settle(ticket, None, "transient", billed=e.sent)
+            if not e.sent:
+                self._limiter.give_back(taken, expected)
+            raise
+        except (ReplyError, EndpointError):
+            self._ledger.settle(ticket, None, "refused", billed=False)
+            raise
+        except BaseException:
+            self._ledger.settle(ticket, None, "interrupted", billed=True)
+            raise
+        usage = read_usage(raw, request)
+        self._ledger.settle(ticket, usage, "answered", billed=True)
+        self._limiter.give_back(taken, expected - usage.prompt - usage.completion)
+        return raw
+
+    def _note_down(self, detail: str) -> None:
         with self._guard:
             self._down_in_a_row += 1
             down = self._down_in_a_row
         if down >= _GIVE_UP_AFTER:
-            raise EndpointError(
-                f"the model's endpoint failed for {down} items in a row; what was answered is "
-                "kept. When it is well again, run the same command: it asks only for the rest"
+            self._broken = (
+                f"the model's endpoint failed for {down} items in a row, the last: {detail}. What "
+                "was answered is kept. When it is well again, run the same command: it asks only "
+                "for the rest"
             )
+            self._check()
 
 
-def _choose_wait(key: str, number: int, retry_after: float | None) -> float:
-    """What the server asked for, else doubling; a share that depends on the key parts callers."""
-    if retry_after is not None:
-        return retry_after
+def _choose_wait(key: str, number: int) -> float:
+    """Doubling; a share that depends on the key parts callers."""
     share = int(hashlib.sha256(f"{key} {number}".encode()).hexdigest()[:4], 16) / 0xFFFF
-    return min(_LONGEST_WAIT, _FIRST_WAIT * 2.0**number) * (0.5 + share / 2)
+    return float(min(_LONGEST_WAIT, _FIRST_WAIT * 2.0 ** min(number, 16)) * (0.5 + share / 2))

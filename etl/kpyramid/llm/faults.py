@@ -40,11 +40,12 @@ class UnconnectedError(TransientError):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a call went, for the messages; never the key itself."""
+    """Where a call went, for the messages; never the key itself. `section` of the settings."""
 
     base_url: str
     model: str
     key_variable: str
+    section: str = "llm"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,17 +103,18 @@ def raise_complaint(
         raise EndpointError(
             f"{place.base_url} does not accept the key in the variable {place.key_variable} "
             f"({status}); {said}. Set the right key there, or name another variable in "
-            "llm.api_key_env; what was answered is kept"
+            f"{place.section}.api_key_env; what was answered is kept"
         )
     if codes & _MODEL or status == 404:
         raise EndpointError(
             f"{place.base_url} does not know the model {place.model!r} ({status}); {said}. "
-            f"{models} Mend llm.model or llm.base_url; what was answered is kept"
+            f"{models} Mend {place.section}.model or {place.section}.base_url; what was answered "
+            "is kept"
         )
     if 300 <= status < 400 or status in (405, 407, 410):
         raise EndpointError(
             f"{place.base_url} does not answer as a model's API does ({status}); {said}. Mend "
-            "llm.base_url (it ends in /v1 for most servers)"
+            f"{place.section}.base_url (it ends in /v1 for most servers)"
         )
     if status == 429 and "request too large" in message.lower():
         raise ReplyError(FailureKind.UNACCEPTED, said)

@@ -80,11 +80,15 @@ class Limiter:
                 # Paused while it waited: its turn is lost, and the next one comes after.
 
     def give_back(self, taken: float, tokens: int) -> None:
-        """Tokens that the call which started at `taken` asked for and did not use."""
-        if not self._flow or tokens <= 0:
+        """Tokens that the call which started at `taken` asked for and did not use.
+
+        Negative when it used more than it asked for.
+        """
+        if not self._flow or not tokens:
             return
         with self._hold_state() as state:
-            if taken >= state.since:  # else the bucket was full since, and holds no more than that
+            # A bucket that was full since holds no more than that.
+            if tokens < 0 or taken >= state.since:
                 state.full -= tokens / self._flow
 
     def pause(self, seconds: float) -> None:

@@ -2,19 +2,18 @@
 
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from kpyramid.errors import EndpointError
 from kpyramid.keys import JsonValue
+from kpyramid.llm.connection import Raw
 from kpyramid.llm.faults import PageError, Place, UnconnectedError
 from kpyramid.llm.responses import has_usage, quote_text, read_response, unfence
 from kpyramid.llm.types import FailureKind, Message, ReplyError, Request
 
 log = logging.getLogger(__name__)
-
-Raw = Mapping[str, JsonValue]
 
 Limit: TypeAlias = Literal["max_tokens", "max_completion_tokens"]
 
@@ -71,7 +70,7 @@ def probe_endpoint(
         except UnconnectedError as e:
             raise EndpointError(
                 f"cannot connect to {place.base_url}: is the server running, and is "
-                f"llm.base_url right? {e}"
+                f"{place.section}.base_url right? {e}"
             ) from None
         except ReplyError as e:
             if e.kind is not FailureKind.UNACCEPTED:

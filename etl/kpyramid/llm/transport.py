@@ -1,27 +1,14 @@
-"""Sending requests over HTTP with the `openai` client: one call each, what fails is classified."""
+"""Sending requests over HTTP, in the words that the endpoint understands."""
 
-import ipaddress
-import json
-import os
 import re
-import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from kpyramid.errors import SettingsError
 from kpyramid.keys import JsonValue
-from kpyramid.llm.faults import (
-    PageError,
-    Place,
-    UnconnectedError,
-    raise_complaint,
-    read_complaint,
-    read_retry_after,
-)
-from kpyramid.llm.probe import Dialect, Limit, Raw, probe_endpoint
-from kpyramid.llm.responses import quote_text
-from kpyramid.llm.types import Request, TransientError
+from kpyramid.llm.connection import OPENAI, Connection, Raw, open_connection
+from kpyramid.llm.probe import Dialect, Limit, probe_endpoint
+from kpyramid.llm.types import Request
 from kpyramid.model_settings import LLMSettings
 
 if TYPE_CHECKING:
@@ -30,113 +17,28 @@ if TYPE_CHECKING:
 Pay = Callable[[Request, Callable[[], Raw]], Raw]
 """Makes a call, with its cost reserved before and settled after; see `Endpoint`."""
 
-_OPENAI = "https://api.openai.com/v1"
 _OPENAI_HOSTS = ("api.openai.com", ".openai.azure.com")
-_NO_KEY = "none"
-"""Sent to a server of one's own that wants no key; the client insists on one."""
-_SHORTEST_SECRET = 8
-"""Characters from which a key is looked for in what a server says; "none" is in many texts."""
-_CONNECT_TIMEOUT = 10.0
-_MOST_BYTES = 64_000_000
-_SHOWN_MODELS = 5
 
 
 class HttpTransport:
-    """A `Transport` over one pool of connections; threads may share it."""
+    """A `Transport` over one connection; threads may share it."""
 
-    def __init__(self, settings: LLMSettings, key: str, dialect: Dialect) -> None:
-        self.place = Place(settings.base_url or _OPENAI, settings.model, settings.api_key_env)
+    def __init__(self, settings: LLMSettings, connection: Connection, dialect: Dialect) -> None:
+        self.connection = connection
         self.dialect = dialect
         self._settings = settings
-        self._secret = key if len(key) >= _SHORTEST_SECRET else ""
-        self._client = _open_client(self.place.base_url, key, settings)
 
     def send(self, request: Request) -> Raw:
         """See `Transport.send`."""
-        return self.send_as(request, self.dialect)
+        return self.connection.post("chat", self.shape_request(request))
 
-    def send_as(self, request: Request, dialect: Dialect) -> Raw:
-        """See `Transport.send`."""
-        import httpx2
-        import openai
-
-        deadline = time.monotonic() + self._settings.timeout
-        parameters = _shape_request(request, dialect, self._settings)
-        completions = self._client.chat.completions.with_streaming_response
-        answered = None
-        # The client's errors hold the request, and so the key: none of them is passed on, not
-        # even as the cause of ours, which are raised when the client's is forgotten.
-        try:
-            with completions.create(**parameters) as response:
-                return self._read_reply(_read_all(response.iter_bytes(), deadline))
-        except openai.APIStatusError as e:
-            answered = e.response
-        except (openai.APIConnectionError, httpx2.HTTPError) as e:
-            failed = e.__cause__ or e
-            problem = f"{type(failed).__name__} {self._quote(str(failed))}".strip()
-            unsent = isinstance(
-                failed, (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
-            )
-            late = isinstance(failed, httpx2.TimeoutException)
-        if answered is not None:
-            self._refuse(answered.status_code, answered.content, answered.headers)
-        if unsent:
-            raise UnconnectedError(f"no connection ({problem})", sent=False)
-        if late:
-            raise TransientError(f"no answer within {self._settings.timeout:g} s")
-        raise TransientError(f"the connection broke ({problem})")
+    def shape_request(self, request: Request) -> dict[str, Any]:
+        """The body of a call."""
+        return shape_request(request, self.dialect, self._settings)
 
     def close(self) -> None:
         """Closes the connections."""
-        self._client.close()
-
-    def _read_reply(self, data: bytes) -> Raw:
-        """The reply as an object, as it was sent; a key that a server echoes is blotted out."""
-        if self._secret and self._secret.encode() in data:
-            data = data.replace(self._secret.encode(), b"[key]")
-        try:
-            value = json.loads(data, parse_constant=_refuse_constant)
-        except (ValueError, RecursionError):
-            text = self._quote(data[:2000].decode("utf-8", "replace"))
-            if _is_page(data):
-                raise PageError(f"the reply is a web page: {text[:120]}") from None
-            raise TransientError(f"the reply is no JSON: {text[:120] or 'nothing'}") from None
-        if not isinstance(value, dict):
-            raise TransientError(f"the reply is no JSON object: {self._quote(str(value))[:120]}")
-        if value.get("error") and not value.get("choices"):
-            self._refuse(200, data, {})
-        return value
-
-    def _refuse(self, status: int, data: bytes, headers: Mapping[str, str]) -> NoReturn:
-        text = data[:20_000].decode("utf-8", "replace")
-        if self._secret:
-            text = text.replace(self._secret, "[key]")
-        try:
-            body: JsonValue = json.loads(text)
-        except (ValueError, RecursionError):
-            body = None
-        if body is None and _is_page(data):
-            text = re.sub(r"<[^>]*>", " ", re.sub(r"(?is)<(script|style).*?</\1>", " ", text))
-        complaint = read_complaint(status, body, text)
-        models = self._list_models() if complaint.status == 404 else ""
-        wait = read_retry_after({k.lower(): v for k, v in headers.items()}, time.time())
-        raise_complaint(complaint, self.place, wait, models)
-
-    def _list_models(self) -> str:
-        """A sentence with the names of the endpoint's models, as far as it tells them."""
-        import httpx2
-        import openai
-
-        try:
-            names = sorted(model.id for model in self._client.models.list().data)
-        except (openai.OpenAIError, httpx2.HTTPError, ValueError, AttributeError, TypeError):
-            return "It lists no models either: is base_url missing /v1?"
-        shown = ", ".join(quote_text(str(name), 60) for name in names[:_SHOWN_MODELS])
-        more = f" and {len(names) - _SHOWN_MODELS} more" if len(names) > _SHOWN_MODELS else ""
-        return f"It has: {shown or 'none'}{more}."
-
-    def _quote(self, text: str) -> str:
-        return quote_text(text.replace(self._secret, "[key]") if self._secret else text)
+        self.connection.close()
 
 
 def open_transport(
@@ -152,75 +54,39 @@ def open_transport(
         EndpointError: the endpoint is no use as it is set.
         TransientError: it may work later.
     """
-    key = _read_key(settings)
-    host = urlsplit(settings.base_url or _OPENAI).hostname or ""
+    connection = open_connection(settings)
+    host = urlsplit(settings.base_url or OPENAI).hostname or ""
     # OpenAI's reasoning models take no max_tokens; other servers may not know the newer name,
     # and would then silently know no limit.
     limit: Limit = "max_completion_tokens" if host.endswith(_OPENAI_HOSTS) else "max_tokens"
-    transport = HttpTransport(settings, key, Dialect(limit))
 
     def send(request: Request, dialect: Dialect) -> Raw:
+        transport = HttpTransport(settings, connection, dialect)
         if pay is None:
-            return transport.send_as(request, dialect)
-        return pay(request, lambda: transport.send_as(request, dialect))
+            return transport.send(request)
+        return pay(request, lambda: transport.send(request))
 
     try:
-        transport.dialect, record = probe_endpoint(send, transport.dialect, transport.place)
+        dialect, record = probe_endpoint(send, Dialect(limit), connection.place)
+        note(record)
     except BaseException:
-        transport.close()
+        connection.close()
         raise
-    note(record)
-    return transport
+    return HttpTransport(settings, connection, dialect)
 
 
-def _read_key(settings: LLMSettings) -> str:
-    key = os.environ.get(settings.api_key_env, "").strip()
-    if not key and settings.base_url is None:
-        raise SettingsError(
-            f"the variable {settings.api_key_env} holds no key for {_OPENAI}: set it, name "
-            "another variable in llm.api_key_env, or set llm.base_url to a server of your own"
-        )
-    if not (key.isascii() and key.isprintable()):
-        raise SettingsError(
-            f"the variable {settings.api_key_env} holds characters that no key has (a line break, "
-            "a letter beyond ASCII): copy the key again"
-        )
-    return key or _NO_KEY
+def open_client(settings: LLMSettings) -> "openai.OpenAI":
+    """The client of the endpoint, for what is no completion; nothing is sent yet.
+
+    Raises:
+        SettingsError: there is no key, or none that can be sent.
+    """
+    return open_connection(settings).client
 
 
-def _open_client(base_url: str, key: str, settings: LLMSettings) -> "openai.OpenAI":
-    import httpx2
-    import openai
-
-    pool = settings.concurrency + 1
-    return openai.OpenAI(
-        api_key=key,
-        base_url=base_url,  # given, so that OPENAI_BASE_URL does not send the corpus elsewhere
-        max_retries=0,
-        timeout=httpx2.Timeout(settings.timeout, connect=min(_CONNECT_TIMEOUT, settings.timeout)),
-        http_client=openai.DefaultHttpxClient(
-            limits=httpx2.Limits(max_connections=pool, max_keepalive_connections=pool),
-            follow_redirects=False,
-            # HTTP_PROXY and the like hold for the world outside; no proxy reaches this machine.
-            trust_env=not _is_loopback(base_url),
-        ),
-    )
-
-
-def _is_loopback(base_url: str) -> bool:
-    host = urlsplit(base_url).hostname or ""
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return address.is_loopback or address.is_unspecified
-
-
-def _shape_request(request: Request, dialect: Dialect, settings: LLMSettings) -> dict[str, Any]:
+def shape_request(request: Request, dialect: Dialect, settings: LLMSettings) -> dict[str, Any]:
     """What is sent: nothing but what all servers that speak the API are to know."""
-    parameters: dict[str, Any] = {
+    body: dict[str, Any] = {
         "model": settings.model,
         "messages": [{"role": m.role, "content": m.content} for m in request.messages],
         "response_format": {
@@ -234,28 +100,7 @@ def _shape_request(request: Request, dialect: Dialect, settings: LLMSettings) ->
         dialect.limit: request.max_tokens,
     }
     if settings.temperature != "default":
-        parameters["temperature"] = settings.temperature
+        body["temperature"] = settings.temperature
     if dialect.seed:
-        parameters["seed"] = settings.seed
-    return parameters
-
-
-def _read_all(chunks: "Any", deadline: float) -> bytes:
-    """The body; a server that sends drop by drop is cut off at the deadline."""
-    parts, size = [], 0
-    for chunk in chunks:
-        parts.append(chunk)
-        size += len(chunk)
-        if size > _MOST_BYTES:
-            raise TransientError(f"the reply is longer than {_MOST_BYTES} bytes")
-        if time.monotonic() > deadline:
-            raise TransientError("the reply came too slowly, llm.timeout is over")
-    return b"".join(parts)
-
-
-def _is_page(data: bytes) -> bool:
-    return data.lstrip()[:1] == b"<"
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON number")
+        body["seed"] = settings.seed
+    return body
