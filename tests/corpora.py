@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from kpyramid import ports
+from kpyramid import cached, ports
 from kpyramid.build import BuildOutcome, build
 from kpyramid.contracts import load_contracts
 from kpyramid.embeddings.port import Matrix
@@ -75,7 +75,9 @@ def _load_extractor_once(parser: str, language: str) -> None:
 
 def use_quick_models(monkeypatch: pytest.MonkeyPatch) -> None:
     """The real parser loaded once per process, and `HashEmbedder` for the embedding model."""
-    monkeypatch.setattr(ports, "OnnxEmbedder", HashEmbedder)
+    monkeypatch.setattr(
+        cached, "open_embedder", lambda settings, name, files: HashEmbedder(name, Path(), Path())
+    )
     monkeypatch.setattr(ports, "_load_extractor", _load_extractor_once)
 
 

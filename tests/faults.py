@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from kpyramid import ports, runner
+from kpyramid import runner
 from kpyramid.cli import app
 from kpyramid.warehouse import refs, snapshots
 from kpyramid.warehouse.layout import Warehouse
@@ -63,7 +63,7 @@ def wrap(place: Any, name: str, fatal: Callable[..., bool], *, after: bool = Fal
 
 def kill_after_rows(function: str, count: int) -> None:
     """Dies when that many rows of a function are on disk, one by one."""
-    ports._FLUSH_SECONDS = -1.0
+    cached._FLUSH_SECONDS = -1.0
     stored: list[str] = []
     real = RowCache.store
 

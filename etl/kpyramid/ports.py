@@ -5,147 +5,38 @@ earlier crash can change it.
 """
 
 import multiprocessing
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any
 
-import numpy as np
 from pydantic import TypeAdapter
 
-from kpyramid.embeddings.onnx import OnnxEmbedder
-from kpyramid.embeddings.port import Matrix
+from kpyramid.cached import CachedEmbedder, CachedFunction
+from kpyramid.cached import Progress as Progress
+from kpyramid.cached import Silence as Silence
 from kpyramid.errors import PyramidError
 from kpyramid.extraction.cascade.reading import Cascade
 from kpyramid.extraction.text.splitter import Piece, split_text
 from kpyramid.extraction.types import Extraction, Extractor
-from kpyramid.fingerprints import fingerprint_function, identify_resource, key_row
+from kpyramid.fingerprints import identify_resource
 from kpyramid.llm.caller import Asker
 from kpyramid.models import Model, Opener
 from kpyramid.ontology.schema import Schema, parse_schema
-from kpyramid.pipeline import FUNCTIONS, Stage
+from kpyramid.pipeline import Stage
 from kpyramid.resolution.confirming import Disambiguator
 from kpyramid.settings import Settings
 from kpyramid.warehouse.layout import Warehouse
-from kpyramid.warehouse.rows import RowCache
 
-_FLUSH_SECONDS = 2.0
-"""At most this much work is lost in a crash; more often would make many small segments."""
 _FEW = 24
 """Texts below which starting worker processes costs more than it saves."""
 
 _BATCH_CHARACTERS = 20_000
 """Characters that a worker process extracts at a time: a few seconds of work."""
 
-T = TypeVar("T")
 _EXTRACTION = TypeAdapter(Extraction)
 _PIECES = TypeAdapter(tuple[Piece, ...])
-
-
-class Progress(Protocol):
-    """What is told of long work."""
-
-    def begin(self, stage: str) -> None: ...
-
-    def expect(self, total: int) -> None: ...
-
-    def advance(self, count: int) -> None: ...
-
-    def end(self, stage: str) -> None: ...
-
-
-class Silence:
-    """A `Progress` that shows nothing."""
-
-    def begin(self, stage: str) -> None: ...
-
-    def expect(self, total: int) -> None: ...
-
-    def advance(self, count: int) -> None: ...
-
-    def end(self, stage: str) -> None: ...
-
-
-class CachedFunction(Generic[T]):
-    """A function on texts whose results are stored one by one; `computed` counts the misses."""
-
-    def __init__(
-        self,
-        name: str,
-        warehouse: Warehouse,
-        settings: Settings,
-        compute: Callable[[Sequence[str]], Iterator[bytes]],
-        decode: Callable[[bytes], T],
-        progress: Progress,
-    ) -> None:
-        (function,) = (f for f in FUNCTIONS if f.name == name)
-        self._fingerprint = fingerprint_function(function, settings)
-        self._cache = RowCache(warehouse, name, self._fingerprint)
-        self._compute = compute
-        self._decode = decode
-        self._progress = progress
-        self.computed = 0
-
-    def __call__(self, texts: Sequence[str]) -> list[T]:
-        """The results, in the order of the texts; each distinct text is computed once at most."""
-        keys = {text: key_row(self._fingerprint, text) for text in texts}
-        payloads = self._cache.load(keys.values())
-        missing = sorted(text for text, key in keys.items() if key not in payloads)
-        self._progress.expect(len(missing))
-        fresh: dict[str, bytes] = {}
-        flushed = time.monotonic()
-        try:
-            for text, payload in zip(missing, self._compute(missing), strict=True):
-                fresh[keys[text]] = payload
-                self.computed += 1
-                self._progress.advance(1)
-                if time.monotonic() - flushed > _FLUSH_SECONDS:
-                    self._cache.store(fresh)
-                    payloads.update(fresh)
-                    fresh.clear()
-                    flushed = time.monotonic()
-        finally:  # what is done is kept, whatever ended the loop
-            self._cache.store(fresh)
-        payloads.update(fresh)
-        return [self._decode(payloads[keys[text]]) for text in texts]
-
-    def count_missing(self, texts: Sequence[str]) -> int:
-        """How many distinct texts a call would compute."""
-        keys = {key_row(self._fingerprint, text) for text in texts}
-        return len(keys) - len(self._cache.load(keys))
-
-
-class CachedEmbedder:
-    """The embedding model behind its cache; the model is loaded when the first text is new."""
-
-    def __init__(
-        self, warehouse: Warehouse, settings: Settings, workers: int, progress: Progress
-    ) -> None:
-        identity = identify_resource("embedding", settings)
-        self.name = identity.name
-        self._workers = workers
-        self._files = identity.files
-        self.function = CachedFunction(
-            "embedder", warehouse, settings, self._compute, _decode_vector, progress
-        )
-
-    def embed(self, texts: Sequence[str]) -> Matrix:
-        """See `Embedder.embed`."""
-        if not texts:
-            return np.zeros((0, 0), dtype=np.float32)
-        return np.stack(self.function(texts))
-
-    def _compute(self, texts: Sequence[str]) -> Iterator[bytes]:
-        if not texts:
-            return
-        model = OnnxEmbedder(self.name, self._files["model.onnx"], self._files["tokenizer.json"])
-        with ThreadPoolExecutor(self._workers) as pool:
-            for start in range(0, len(texts), 64 * self._workers):
-                part = texts[start : start + 64 * self._workers]
-                for vector in pool.map(lambda text: model.embed([text])[0], part):
-                    yield vector.astype("<f4").tobytes()
 
 
 def open_splitter(
@@ -233,7 +124,9 @@ def open_ports(
         functions.append(open_extractor(warehouse, settings, workers, progress))
         calls["extractor"] = functions[-1]
     if "embedder" in stage.ports:
-        embedder = CachedEmbedder(warehouse, settings, workers, progress)
+        embedder = CachedEmbedder(
+            warehouse, settings, workers, progress, opener.connect, stage.name
+        )
         functions.append(embedder.function)
         calls["embedder"] = embedder
     if "cascade" in stage.ports:
@@ -273,10 +166,6 @@ def load_schema(settings: Settings) -> Schema:
     """
     (path,) = identify_resource("ontology", settings).files.values()
     return parse_schema(path.read_text("utf-8"), source=str(path))
-
-
-def _decode_vector(payload: bytes) -> Matrix:
-    return np.frombuffer(payload, dtype="<f4")
 
 
 _extractors: list[Extractor] = []
