@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from kpyramid import runner
+from kpyramid import cached, runner
 from kpyramid.cli import app
 from kpyramid.warehouse import refs, snapshots
 from kpyramid.warehouse.layout import Warehouse
