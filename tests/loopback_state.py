@@ -53,6 +53,15 @@ class Loopback:
         """How many requests came to a path, of a schema's name."""
         return count_calls(self.log, path, method, schema)
 
+    def wait_idle(self, seconds: float = 5.0) -> None:
+        """Waits until nothing is under way, also of what a dead client sent last."""
+        end, quiet = time.monotonic() + seconds, 0
+        while quiet < 3:
+            with self._guard:
+                quiet = quiet + 1 if self._number == len(self.log) else 0
+            assert time.monotonic() < end, "requests are under way for ever"
+            time.sleep(0.02)
+
     def start_entry(self, method: str, path: str, body: Any, authorized: bool) -> Entry:
         """An entry for a request that has just come; not yet in the log."""
         facts = body if isinstance(body, dict) else {}

@@ -1,0 +1,509 @@
+"""Whatever an endpoint does, no item is lost, every call is counted, and the next run heals.
+
+Each test runs items through caller, endpoint, openai's client, cache and books against the
+loopback server; what was asked is counted there.
+"""
+
+import json
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kpyramid.errors import BudgetError, EndpointError
+from kpyramid.llm.cache import FailureEntry
+from kpyramid.llm.types import FailureKind, describe_model, key_request
+from kpyramid.model_settings import LLMSettings
+from tests.llm_runs import (
+    TASK,
+    Run,
+    Time,
+    answer_item,
+    make_request,
+    open_cache,
+    run_items,
+)
+from tests.loopback import Loopback, serve
+
+ITEMS = 6
+SICK = 3
+"""The item that faults of one item strike."""
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture
+def server() -> Iterator[Loopback]:
+    with serve(answer_item) as server:
+        yield server
+
+
+def count_items(server: Loopback) -> Counter[int]:
+    """How often each item was asked."""
+    texts = [e["body"]["messages"][-1]["content"] for e in server.log if e["schema"] == TASK]
+    return Counter(int(text[5:8]) for text in texts)
+
+
+def run(server: Loopback, folder: Path, name: str = "run", **options: Any) -> Run:
+    """A run in which nobody really waits."""
+    return run_items(server.base_url, folder, ITEMS, name=name, clock=Time(), **options)
+
+
+def check_books(server: Loopback, *runs: Run) -> None:
+    """Every call at the server stands in the books of a run, and none that was not made."""
+    assert sum(r.totals.run.calls for r in runs) == sum(r.calls for r in runs) == server.calls()
+    assert all(r.totals.run.open == 0 for r in runs)
+
+
+def check_healed(server: Loopback, folder: Path, *before: Run, asked: int) -> Run:
+    """The next run asks only for what is missing, and the one after it for nothing."""
+    server.faults.clear()
+    calls = server.calls(schema=TASK)
+    healed = run(server, folder, "healed")
+    assert healed.error is None
+    assert healed.answered == set(range(ITEMS))
+    assert server.calls(schema=TASK) - calls == asked
+    check_books(server, *before, healed)
+    calls = server.calls()
+    assert run(server, folder, "again").answered == set(range(ITEMS))
+    assert server.calls() == calls, "an unchanged run asks nothing, not even whether it could"
+    return healed
+
+
+def read_failed(folder: Path) -> list[FailureEntry]:
+    return list(open_cache(folder).list_failures())
+
+
+def test_unchanged_second_run_makes_no_call_at_all(server: Loopback, tmp_path: Path) -> None:
+    first = run(server, tmp_path)
+    check_healed(server, tmp_path, first, asked=0)
+    assert count_items(server) == Counter(range(ITEMS))
+
+
+# Row 10: 429
+
+
+@pytest.mark.parametrize(
+    ("options", "least"),
+    [({}, 0.1), ({"retry_after": 0}, 0.1), ({"retry_after": 300}, 300.0)],
+    ids=["none", "0", "300"],
+)
+def test_busy_endpoint_is_waited_for_and_no_item_is_lost(
+    server: Loopback, tmp_path: Path, options: dict[str, float], least: float
+) -> None:
+    server.faults.add("429", times=2, contains="Item", **options)
+    busy = run(server, tmp_path)
+    assert busy.answered == set(range(ITEMS))
+    assert least <= busy.slept < 700
+    assert server.calls(schema=TASK) == ITEMS + 2
+    check_healed(server, tmp_path, busy, asked=0)
+
+
+def test_retry_after_as_a_date_is_waited_for(server: Loopback, tmp_path: Path) -> None:
+    server.faults.add("429", times=1, contains="Item", retry_after=60, as_date=True)
+    busy = run(server, tmp_path, concurrency=1)
+    assert busy.answered == set(range(ITEMS))
+    assert 57 <= busy.slept < 70
+
+
+def test_wait_longer_than_allowed_leaves_the_item_for_the_next_run(
+    server: Loopback, tmp_path: Path
+) -> None:
+    server.faults.add("429", times=1, contains=f"Item 00{SICK}", retry_after=300)
+    busy = run(server, tmp_path, max_wait=60.0)
+    assert busy.failures == {SICK: FailureKind.DEFERRED}
+    assert busy.answered == set(range(ITEMS)) - {SICK}
+    assert busy.slept < 60
+    check_healed(server, tmp_path, busy, asked=1)
+
+
+# Row 11: what no waiting mends
+
+
+@pytest.mark.parametrize("fault", ["quota", "401", "404"])
+@pytest.mark.parametrize("begun", [False, True], ids=["first call", "in the midst"])
+def test_fatal_answer_ends_the_run_after_one_call_and_resuming_pays_nothing_twice(
+    server: Loopback, tmp_path: Path, fault: str, begun: bool
+) -> None:
+    server.faults.add(fault, skip=1 + SICK if begun else 0)
+    dead = run(server, tmp_path, concurrency=1)
+    assert isinstance(dead.error, EndpointError) and dead.error.exit_code == 8
+    assert dead.answered == set(range(SICK if begun else 0))
+    assert [e["outcome"] for e in server.log if e["path"] == "/chat/completions"].count(fault) == 1
+    assert dead.slept == 0
+    check_healed(server, tmp_path, dead, asked=ITEMS - len(dead.answered))
+
+
+def test_refusal_for_all_stops_the_threads_that_have_not_asked_yet(tmp_path: Path) -> None:
+    with serve(answer_item, latency=0.03) as server:
+        server.faults.add("quota", contains="Item")
+        dead = run_items(server.base_url, tmp_path, 40, concurrency=4, clock=Time())
+        assert isinstance(dead.error, EndpointError)
+        assert server.calls(schema=TASK) <= 4
+
+
+def test_wrong_key_and_unknown_model_are_told_apart_and_cost_one_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serve(answer_item, key="sk-right-key-1234", models=["loopback"]) as server:
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong-key-1234")
+        wrong_key = run(server, tmp_path)
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-right-key-1234")
+        wrong_model = run(server, tmp_path, "two", model="gpt-5000")
+        assert server.calls() == 2
+        good = run(server, tmp_path, "three")
+    assert "OPENAI_API_KEY" in str(wrong_key.error) and "sk-wrong" not in str(wrong_key.error)
+    assert "gpt-5000" in str(wrong_model.error) and "loopback" in str(wrong_model.error)
+    assert good.answered == set(range(ITEMS))
+    kept = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
+    assert kept and not any(b"sk-right" in data or b"sk-wrong" in data for data in kept)
+
+
+# Row 12: what may pass
+
+PASSING = [
+    ("500", {}),
+    ("502", {}),
+    ("503", {}),
+    ("408", {}),
+    ("timeout", {}),
+    ("drop", {}),
+    ("drop", {"after": True}),
+    ("short", {}),
+    ("short", {"after": True}),
+    ("html", {}),
+    ("html", {"status": 502}),
+    ("error_200", {}),
+    ("not_json", {}),
+]
+
+
+@pytest.mark.parametrize(("fault", "options"), PASSING)
+def test_failure_that_passes_is_asked_again_within_the_run(
+    server: Loopback, tmp_path: Path, fault: str, options: dict[str, Any]
+) -> None:
+    server.faults.add(fault, times=2, contains="Item", wait=0.5, **options)
+    shaken = run(server, tmp_path, timeout=0.25 if fault == "timeout" else 5.0)
+    assert shaken.answered == set(range(ITEMS))
+    assert server.calls(schema=TASK) == ITEMS + 2
+    check_healed(server, tmp_path, shaken, asked=0)
+
+
+@pytest.mark.parametrize(("fault", "options"), [p for p in PASSING if p[0] != "timeout"])
+def test_failure_that_stays_is_tried_five_times_then_left_for_the_next_run(
+    server: Loopback, tmp_path: Path, fault: str, options: dict[str, Any]
+) -> None:
+    server.faults.add(fault, contains=f"Item 00{SICK}", **options)
+    shaken = run(server, tmp_path)
+    assert shaken.error is None
+    assert shaken.failures == {SICK: FailureKind.UNREACHED}
+    assert shaken.answered == set(range(ITEMS)) - {SICK}
+    assert count_items(server)[SICK] == 5
+    assert shaken.slept < 60
+    assert [entry.failure.kind for entry in read_failed(tmp_path)] == [FailureKind.UNREACHED]
+    check_healed(server, tmp_path, shaken, asked=1)
+    assert read_failed(tmp_path) == []
+
+
+def test_endpoint_that_fails_everybody_ends_the_run_and_the_next_one_asks_the_rest(
+    server: Loopback, tmp_path: Path
+) -> None:
+    server.faults.add("500", contains="Item", skip=10)
+    down = run_items(server.base_url, tmp_path, 40, concurrency=1, clock=Time())
+    assert isinstance(down.error, EndpointError) and down.error.exit_code == 8
+    assert len(down.answered) == 10
+    assert server.calls(schema=TASK) == 10 + 8 * 5
+    server.faults.clear()
+    healed = run_items(server.base_url, tmp_path, 40, clock=Time(), name="healed")
+    assert healed.answered == set(range(40))
+    assert server.calls(schema=TASK) == 50 + 30
+
+
+def test_work_that_was_done_before_the_connection_broke_counts_at_its_highest(
+    server: Loopback, tmp_path: Path
+) -> None:
+    server.faults.add("drop", times=1, contains="Item", after=True)
+    shaken = run(server, tmp_path)
+    assert shaken.totals.run.assumed == 1
+    billed = sum(
+        e["prompt_tokens"] + e["completion_tokens"] for e in server.log if e["prompt_tokens"]
+    )
+    assert shaken.totals.run.tokens > billed
+
+
+# Rows 13 to 17: replies that cannot be used
+
+UNUSABLE = {
+    "choices_null": FailureKind.EMPTY,
+    "choices_empty": FailureKind.EMPTY,
+    "choices_missing": FailureKind.EMPTY,
+    "message_null": FailureKind.EMPTY,
+    "content_null": FailureKind.EMPTY,
+    "content_empty": FailureKind.EMPTY,
+    "malformed": FailureKind.INVALID,
+    "wrapped": FailureKind.INVALID,
+    "wrong_schema": FailureKind.INVALID,
+    "surrogate": FailureKind.INVALID,
+    "surrogate_raw": FailureKind.INVALID,
+    "nul": FailureKind.INVALID,
+    "nul_raw": FailureKind.INVALID,
+    "ignores_format": FailureKind.INVALID,
+    "ignores_format_json": FailureKind.INVALID,
+    "too_long": FailureKind.UNACCEPTED,
+    "400": FailureKind.UNACCEPTED,
+}
+
+
+@pytest.mark.parametrize("fault", UNUSABLE)
+def test_unusable_reply_fails_its_item_alone_is_kept_raw_and_asked_again_by_the_next_run(
+    server: Loopback, tmp_path: Path, fault: str
+) -> None:
+    server.faults.add(fault, contains=f"Item 00{SICK}")
+    spoiled = run(server, tmp_path)
+    assert spoiled.failures == {SICK: UNUSABLE[fault]}
+    assert spoiled.answered == set(range(ITEMS)) - {SICK}
+    assert count_items(server) == Counter(range(ITEMS)), "no second call in the same run"
+    (entry,) = read_failed(tmp_path)
+    assert (entry.task, entry.document) == (TASK, f"doc-{SICK}")
+    assert (entry.response is None) == (UNUSABLE[fault] is FailureKind.UNACCEPTED)
+    check_healed(server, tmp_path, spoiled, asked=1)
+    assert read_failed(tmp_path) == []
+
+
+def test_raw_reply_with_a_lone_surrogate_is_kept_as_it_came(
+    server: Loopback, tmp_path: Path
+) -> None:
+    server.faults.add("surrogate_raw", contains=f"Item 00{SICK}")
+    run(server, tmp_path)
+    (entry,) = read_failed(tmp_path)
+    assert "\ud800" in json.loads(json.dumps(entry.response))["choices"][0]["message"]["content"]
+
+
+@pytest.mark.parametrize("fault", ["fenced", "no_usage", "usage_null"])
+def test_reply_that_can_be_read_is_taken(server: Loopback, tmp_path: Path, fault: str) -> None:
+    server.faults.add(fault, contains=f"Item 00{SICK}")
+    good = run(server, tmp_path)
+    assert good.answered == set(range(ITEMS))
+    assert good.totals.documents[f"doc-{SICK}"].tokens > 20, "counted even if nobody counts it"
+    check_healed(server, tmp_path, good, asked=0)
+
+
+def test_item_whose_replies_stay_bad_is_asked_by_three_runs_and_no_more(
+    server: Loopback, tmp_path: Path
+) -> None:
+    server.faults.add("wrong_schema", contains=f"Item 00{SICK}")
+    runs = [run(server, tmp_path, f"run-{n}") for n in range(5)]
+    assert all(r.failures == {SICK: FailureKind.INVALID} for r in runs)
+    assert count_items(server)[SICK] == 3
+    assert [r.calls for r in runs[3:]] == [0, 0]
+    check_books(server, *runs)
+
+
+@pytest.mark.parametrize(
+    "fault", ["refusal", "content_filter", "content_filter_partial", "filter_400"]
+)
+def test_refusal_is_recorded_for_its_item_and_not_asked_again_until_it_is_forgotten(
+    server: Loopback, tmp_path: Path, fault: str
+) -> None:
+    server.faults.add(fault, contains=f"Item 00{SICK}")
+    first, second = (run(server, tmp_path, name) for name in ("first", "second"))
+    assert first.failures == second.failures == {SICK: FailureKind.REFUSED}
+    assert second.calls == 0
+    (entry,) = read_failed(tmp_path)
+    assert entry.document == f"doc-{SICK}"
+    open_cache(tmp_path).drop_failure(entry.failure.key)
+    check_healed(server, tmp_path, first, second, asked=1)
+
+
+# Row 16: cut off
+
+
+def test_cut_reply_is_asked_once_more_with_twice_the_room(server: Loopback, tmp_path: Path) -> None:
+    cut = run(server, tmp_path, max_tokens=15)  # an answer has about twenty tokens
+    assert cut.answered == set(range(ITEMS))
+    asked = sorted(e["max_tokens"] for e in server.log if e["schema"] == TASK)
+    assert asked == [15] * ITEMS + [30] * ITEMS
+    calls = server.calls()
+    assert run(server, tmp_path, "again", max_tokens=15).answered == set(range(ITEMS))
+    assert server.calls() == calls
+
+
+def test_reply_cut_twice_fails_its_item_and_the_next_run_asks_with_the_greater_room_only(
+    server: Loopback, tmp_path: Path
+) -> None:
+    server.faults.add("truncated", contains=f"Item 00{SICK}")
+    cut = run(server, tmp_path)
+    assert cut.failures == {SICK: FailureKind.TRUNCATED}
+    assert [e["max_tokens"] for e in server.log if e["outcome"] == "truncated"] == [64, 128]
+    assert [entry.failure.kind for entry in read_failed(tmp_path)] == [FailureKind.TRUNCATED]
+    check_healed(server, tmp_path, cut, asked=1)
+    assert server.log[-1]["max_tokens"] == 128
+
+
+@pytest.mark.parametrize("fault", ["truncated", "truncated_empty"])
+def test_one_reply_in_five_cut_off_loses_nothing_and_heals(tmp_path: Path, fault: str) -> None:
+    items, runs = 40, []
+    with serve(answer_item) as server:
+        server.faults.add(fault, contains="Item", share=0.2, seed=1)
+        for number in range(4):
+            runs.append(
+                run_items(server.base_url, tmp_path, items, clock=Time(), name=f"run-{number}")
+            )
+            assert len(runs[-1].answered) + len(runs[-1].failures) == items
+            check_books(server, *runs)
+        cut = sum(e["outcome"] == fault for e in server.log)
+        calls = server.calls(schema=TASK)
+    assert set(runs[0].failures.values()) == {FailureKind.TRUNCATED}, "choose another seed"
+    assert runs[-1].answered == set(range(items))
+    assert runs[-1].calls == 0
+    assert calls == items + cut, "one call per item and one per reply that was cut"
+
+
+# Row 17: the probe
+
+
+def test_probe_says_that_the_schema_is_ignored_and_replies_are_checked_all_the_same(
+    server: Loopback, tmp_path: Path
+) -> None:
+    server.faults.add("ignores_format_json")
+    ignored = run(server, tmp_path)
+    assert ignored.probe["schema"] == "ignored"
+    assert ignored.failures == dict.fromkeys(range(ITEMS), FailureKind.INVALID)
+    assert run(server, tmp_path / "other", "other").probe["schema"] == "ignored"
+    server.faults.clear()
+    assert run(server, tmp_path, "healed").probe["schema"] == "kept"
+
+
+def test_probe_says_that_nobody_counts_tokens(server: Loopback, tmp_path: Path) -> None:
+    server.faults.add("no_usage")
+    uncounted = run(server, tmp_path)
+    assert uncounted.probe["usage"] is False
+    assert uncounted.answered == set(range(ITEMS))
+    assert uncounted.totals.run.tokens > ITEMS * 50
+
+
+def test_server_that_takes_the_other_name_of_the_token_limit_is_asked_by_that(
+    tmp_path: Path,
+) -> None:
+    with serve(answer_item, refuses=["max_tokens", "seed"]) as server:
+        good = run(server, tmp_path)
+        assert good.answered == set(range(ITEMS))
+        assert (good.probe["limit"], good.probe["seed"]) == ("max_completion_tokens", False)
+        check_books(server, good)
+
+
+@pytest.mark.parametrize("fault", ["html", "404", "401", "400", "500", "error_200"])
+def test_endpoint_that_cannot_be_used_is_found_out_by_the_probe_before_any_item(
+    server: Loopback, tmp_path: Path, fault: str
+) -> None:
+    server.faults.add(fault)
+    dead = run(server, tmp_path)
+    assert isinstance(dead.error, EndpointError) and dead.error.exit_code == 8
+    assert server.base_url in str(dead.error) or fault in ("500", "error_200")
+    assert server.calls(schema=TASK) == 0
+    assert server.calls() <= 5
+    check_healed(server, tmp_path, dead, asked=ITEMS)
+
+
+# The budget
+
+
+def test_budget_stops_before_it_is_passed_and_raising_it_asks_only_for_the_rest(
+    server: Loopback, tmp_path: Path
+) -> None:
+    stopped = run(server, tmp_path, budget_tokens=900, concurrency=1)
+    assert isinstance(stopped.error, BudgetError) and stopped.error.exit_code == 5
+    billed = sum(e["prompt_tokens"] + e["completion_tokens"] for e in server.log)
+    assert 0 < billed == stopped.totals.run.tokens <= 900
+    assert 0 < len(stopped.answered) < ITEMS
+    check_healed(server, tmp_path, stopped, asked=ITEMS - len(stopped.answered))
+
+
+# Row 18: sudden death
+
+
+def start_child(server: Loopback, folder: Path, items: int, *death: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "tests.llm_runs", server.base_url, str(folder), str(items)]
+    return subprocess.Popen([*command, *death], cwd=ROOT)
+
+
+def find_stored(folder: Path, items: int) -> set[int]:
+    """The items whose replies are in the cache."""
+    model = describe_model(LLMSettings(provider="openai", model="loopback"))
+    cache = open_cache(folder)
+    keys = {n: key_request(make_request(n), model) for n in range(items)}
+    return {n for n, key in keys.items() if cache.read_reply(key) is not None}
+
+
+def check_resumed(server: Loopback, folder: Path, items: int, stored: set[int]) -> None:
+    """The run after a death asks for every item that is not stored, and for no other."""
+    server.wait_idle()
+    before = count_items(server)
+    resumed = run_items(server.base_url, folder, items, name="resumed")
+    assert resumed.answered == set(range(items))
+    asked = count_items(server) - before
+    assert asked == Counter(set(range(items)) - stored)
+    repeated = before.keys() & asked.keys()
+    assert len(repeated) <= 4, "only what was under way when it died"
+    calls = server.calls()
+    assert run_items(server.base_url, folder, items, name="again").calls == 0
+    assert server.calls() == calls
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", [1, 7, 41, 60])
+def test_killed_among_sixty_requests_no_finished_item_is_asked_again(
+    tmp_path: Path, moment: int
+) -> None:
+    with serve(answer_item, latency=0.02) as server:
+        child = start_child(server, tmp_path, 60)
+        while len(server.log) < moment:  # the probe is the first
+            assert child.poll() is None
+            time.sleep(0.001)
+        child.kill()
+        assert child.wait() == -9
+        stored = find_stored(tmp_path, 60)
+        assert len(stored) >= moment - 1 - 4
+        check_resumed(server, tmp_path, 60, stored)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("step", "number"), [("send", 2), ("received", 1), ("received", 17), ("stored", 17)]
+)
+def test_death_between_two_steps_costs_at_most_the_calls_under_way(
+    server: Loopback, tmp_path: Path, step: str, number: int
+) -> None:
+    assert start_child(server, tmp_path, 60, f"{step}:{number}").wait() == -9
+    stored = find_stored(tmp_path, 60)
+    if step == "stored":
+        assert len(stored) >= number
+    check_resumed(server, tmp_path, 60, stored)
+
+
+@pytest.mark.slow
+def test_three_deaths_in_a_row_still_end_with_each_finished_item_asked_once(
+    server: Loopback, tmp_path: Path
+) -> None:
+    for number in (9, 14, 20):
+        assert start_child(server, tmp_path, 60, f"stored:{number}").wait() == -9
+    stored = find_stored(tmp_path, 60)
+    assert len(stored) >= 9 + 14 + 20
+    check_resumed(server, tmp_path, 60, stored)
+    assert sum(count_items(server).values()) <= 60 + 3 * 4
+
+
+@pytest.mark.slow
+def test_two_processes_at_once_ask_each_item_once(tmp_path: Path) -> None:
+    with serve(answer_item, latency=0.02) as server:
+        children = [start_child(server, tmp_path, 60) for _ in range(2)]
+        assert [child.wait() for child in children] == [0, 0]
+        assert count_items(server) == Counter(range(60))
+        books = list(tmp_path.glob("run-*/ledger.jsonl"))
+        lines = [json.loads(line) for path in books for line in path.read_text().splitlines()]
+        settled = [line for line in lines if line["event"] != "reserved"]
+        assert len(settled) == server.calls()
