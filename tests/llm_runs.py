@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -33,6 +34,7 @@ from kpyramid.llm.transport import HttpTransport, open_transport
 from kpyramid.llm.types import Failure, FailureKind, Message, ReplyError, Request, describe_model
 from kpyramid.model_settings import LLMSettings
 from tests.loopback_replies import answer_by_schema
+from tests.loopback_state import Loopback
 
 TASK = "item"
 
@@ -124,6 +126,12 @@ def parse_item(number: int) -> Callable[[str], Item]:
         return item
 
     return parse
+
+
+def count_items(server: Loopback) -> Counter[int]:
+    """How often each item was asked."""
+    texts = [e["body"]["messages"][-1]["content"] for e in server.log if e["schema"] == TASK]
+    return Counter(int(text[5:8]) for text in texts)
 
 
 def open_cache(folder: Path) -> ReplyCache:
