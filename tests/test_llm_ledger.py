@@ -87,6 +87,8 @@ def test_the_bound_is_above_what_any_byte_level_vocabulary_can_make_of_the_text(
 
 def test_a_budget_smaller_than_one_call_stops_before_the_first(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.jsonl", make_settings(budget=1e-6))
+    with pytest.raises(BudgetError, match="stopped before"):
+        ledger.check(describe_call(make_request(), "k", "m"))
     with pytest.raises(BudgetError) as caught:
         ledger.reserve(make_request(), "k")
     message = str(caught.value)
@@ -297,7 +299,7 @@ def test_totals_tell_stages_tasks_and_the_dearest_documents(tmp_path: Path) -> N
     for number in range(12):
         ticket = ledger.reserve(make_request(document=f"doc-{number:02}"), f"k{number}")
         ledger.settle(ticket, Usage(10, number), "answered", billed=True)
-    ledger.count_probe(Usage(3, 1))
+    ledger.book(Call("", "probe", "m", 0), Usage(3, 1))
     totals = ledger.totals()
     assert (totals.run.calls, totals.stages["extract"].calls, totals.tasks["probe"].tokens) == (
         13,

@@ -1,33 +1,37 @@
-"""What a build would compute, found without writing anything."""
+"""What a build would compute and pay, found without writing anything or asking anybody."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 
 from kpyramid.extraction.text.passages import cut_passages
-from kpyramid.fingerprints import fingerprint_stage, key_result
+from kpyramid.fingerprints import describe_model_part, fingerprint_stage, key_result
+from kpyramid.forecast import Forecast, Outlook
 from kpyramid.keys import JsonValue
 from kpyramid.pipeline import PIPELINE
 from kpyramid.ports import Silence, open_extractor, open_splitter
 from kpyramid.settings import Settings
-from kpyramid.sources.corpus import Corpus, list_corpus
-from kpyramid.stages import ingest
+from kpyramid.sources.corpus import list_corpus
 from kpyramid.warehouse.layout import Warehouse
-from kpyramid.warehouse.results import find_result
+from kpyramid.warehouse.results import TableFile, find_result
 
 _FREE: Mapping[str, JsonValue] = {
     "calls": 0,
     "tokens": 0,
     "cost": {"low": 0.0, "expected": 0.0, "high": 0.0},
 }
+_UNPRICED: JsonValue = {"low": None, "expected": None, "high": None}
 
 
 def plan_build(
     corpus: Path, warehouse: Warehouse, settings: Settings
 ) -> list[dict[str, JsonValue]]:
-    """One row per stage: how many rows it has, how many of them are known already.
+    """One row per stage: its rows, how many of them are known already, and what it would pay.
 
     A stage after the first that has something to compute depends on what that makes: its rows
-    are null, and it will be computed unless its input comes out the same.
+    are null, and it will be computed unless its input comes out the same. `calls`, `tokens` are
+    what is expected; a stage that asks a language model says more under `model`. The cost is
+    null where the model has no price.
 
     Raises:
         InputError: there is no such corpus.
@@ -35,9 +39,11 @@ def plan_build(
     """
     listing = list_corpus(corpus, leave_out=warehouse.folders)
     made: dict[str, list[JsonValue]] = {}
+    files: dict[str, TableFile] = {}
     rows: dict[str, int] = {}
     plan: list[dict[str, JsonValue]] = []
     known = True
+    forecast = Forecast(warehouse, settings, listing, files)
     for stage in PIPELINE:
         inputs: dict[str, JsonValue] = {table: made.get(table, []) for table in stage.reads}
         if "corpus" in stage.ports:
@@ -47,21 +53,48 @@ def plan_build(
         if result is not None:
             for name, file in result.tables.items():
                 made.setdefault(name, []).append(file.sha256)
+                files[name] = file
             count = sum(f.rows for name, f in result.tables.items() if name != "rejects")
             plan.append({"stage": stage.name, "rows": count, "cached": count, **_FREE})
             continue
         if known:
-            rows, known = _count_rows(listing, warehouse, settings), False
+            rows, known = _count_rows(forecast, warehouse, settings), False
         total, cached = rows.get(stage.name), rows.get(f"{stage.name} cached")
-        plan.append({"stage": stage.name, "rows": total, "cached": cached, **_FREE})
+        row: dict[str, JsonValue] = {"stage": stage.name, "rows": total, "cached": cached, **_FREE}
+        # A recording costs nothing.
+        if settings.llm.provider == "openai" and describe_model_part(stage.name, settings):
+            row.update(_describe_outlook(forecast.look_ahead(stage.name), settings))
+        plan.append(row)
     if all(row["cached"] is not None for row in plan[:-1]):
         plan[-1].update(rows=1, cached=1)
     return plan
 
 
-def _count_rows(corpus: Corpus, warehouse: Warehouse, settings: Settings) -> dict[str, int]:
+def _describe_outlook(outlook: Outlook, settings: Settings) -> dict[str, JsonValue]:
+    estimate = outlook.estimate
+    price = settings.llm.prices.get(settings.llm.model)
+    ranges = {
+        name: {bound: round(amount) for bound, amount in asdict(getattr(estimate, name)).items()}
+        for name in ("calls", "tokens", "prompt", "completion")
+    }
+    return {
+        "calls": ranges["calls"]["expected"],
+        "tokens": ranges["tokens"]["expected"],
+        "cost": asdict(estimate.price(price)) if price else _UNPRICED,
+        "model": {
+            "asked": outlook.asked,
+            "hits": outlook.hits,
+            "failed": outlook.failed,
+            **ranges,
+            "batch_cost": asdict(estimate.price(price, batch=True)) if price else _UNPRICED,
+            "learned_from": outlook.learned_from,
+        },
+    }
+
+
+def _count_rows(forecast: Forecast, warehouse: Warehouse, settings: Settings) -> dict[str, int]:
     """Rows of the stages whose input follows from the corpus alone, and how many are cached."""
-    documents = ingest.run(corpus=corpus.read_files(), settings=settings.ingest)["documents"]
+    documents = forecast.documents
     texts = sorted(set(documents["text"].to_pylist()))
     passages = sorted({text[s.start : s.end] for text in texts for s in cut_passages(text)})
     splitter = open_splitter(warehouse, settings, Silence())

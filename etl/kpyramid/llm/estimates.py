@@ -6,7 +6,7 @@ task on the usage that servers reported, or at stated defaults before anything w
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -85,6 +85,20 @@ class Estimate:
             self.completion + other.completion,
             kept / prompt.expected if prompt.expected else 0.0,
         )
+
+    def scale(self, low: float, expected: float, high: float) -> "Estimate":
+        """Every amount times a factor of its own per bound."""
+
+        def multiply(amount: Range) -> Range:
+            return Range(amount.low * low, amount.expected * expected, amount.high * high)
+
+        return Estimate(
+            multiply(self.calls), multiply(self.prompt), multiply(self.completion), self.cached
+        )
+
+    def at_least(self, other: "Estimate") -> "Estimate":
+        """The one of more calls: what is known of something, and what is expected of all of it."""
+        return max(self, other, key=lambda estimate: estimate.calls.expected)
 
     @property
     def tokens(self) -> Range:
@@ -169,6 +183,17 @@ class Estimator:
     def seen(self) -> dict[str, int]:
         """Calls that were learned from, by task."""
         return {name: t.prompt.n for name, t in sorted(self._tasks.items()) if t.prompt.n}
+
+    def compare_tasks(self, task: str, base: Sequence[str]) -> float | None:
+        """Requests of a task per request of those that it follows; None without experience."""
+        counted = [len(self._tasks[name].keys) for name in base if name in self._tasks]
+        mine = self._tasks[task].keys if task in self._tasks else set()
+        return len(mine) / sum(counted) if mine and sum(counted) >= _FEW else None
+
+    def mean_subject(self, task: str) -> float | None:
+        """Characters that a request of the task is about; None without experience."""
+        seen = self._tasks.get(task)
+        return seen.completion.x / seen.completion.n if seen and seen.completion.n else None
 
     def estimate(self, requests: Iterable[Request]) -> Estimate:
         """What requests that are known will take."""

@@ -88,6 +88,18 @@ class Ledger:
                     raise self._refuse(call, most, total)
                 self._changed.wait()
 
+    def check(self, call: Call) -> None:
+        """Passes when the most that a call can cost may still be set aside.
+
+        Raises:
+            BudgetError: `reserve_call` would refuse it.
+        """
+        most = self._bound(call)
+        with self._changed, self._books():
+            total = self._tally.settled if self._mine else self._total()
+            if not self._fits(total, most):
+                raise self._refuse(call, most, total)
+
     def settle(self, ticket: Ticket, usage: Usage | None, outcome: str, *, billed: bool) -> bool:
         """Books what a call used; without a usage a billed one counts at its highest.
 
@@ -114,10 +126,6 @@ class Ledger:
     ) -> None:
         """Books a call that was made without a reservation, such as a probe."""
         self.settle(Ticket(uuid.uuid4().hex[:20], call), usage, outcome, billed=billed)
-
-    def count_probe(self, usage: Usage) -> None:
-        """Books one call that tried the endpoint out before the first request."""
-        self.book(Call("", "probe", self._settings.model, 0), usage)
 
     def reserve_batch(self, name: str, calls: Sequence[Call]) -> None:
         """Sets the most that the calls of a batch can cost aside, all or none; again: no change.

@@ -1,0 +1,226 @@
+"""What stages would ask a language model: what is known exactly, and the rest estimated.
+
+A stage is run on what is stored, with a model that asks nobody and notes what it would be asked.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NoReturn
+
+import pyarrow as pa
+
+from kpyramid.cached import CachedEmbedder
+from kpyramid.contracts import load_contracts
+from kpyramid.embeddings.port import Matrix
+from kpyramid.extraction.cascade.duplicates import TASK as DUPLICATES
+from kpyramid.extraction.cascade.duplicates import ask_for_duplicates
+from kpyramid.extraction.cascade.tasks import list_tasks, open_tasks
+from kpyramid.extraction.text.splitter import Piece, split_text
+from kpyramid.extraction.types import Extraction
+from kpyramid.keys import canonical_json
+from kpyramid.llm.estimates import Estimate, Estimator, calibrate
+from kpyramid.models import Model, open_collector
+from kpyramid.ports import (
+    Silence,
+    open_cascade,
+    open_disambiguator,
+    open_extractor,
+    open_splitter,
+)
+from kpyramid.settings import Settings
+from kpyramid.sources.corpus import Corpus
+from kpyramid.stages import chunk, extract, ingest, resolve
+from kpyramid.warehouse.layout import Warehouse
+from kpyramid.warehouse.results import TableFile, read_result
+
+_BATCHES_PER_CHUNK = 0.06
+"""Batches of near duplicates per chunk; measured on MuSiQue, see `DECISIONS.md`."""
+_BATCH_CHARACTERS = 3_000
+_BATCH_SPREAD = (0.2, 3.0)
+"""How far their number may be off before any experience, as factors."""
+_SKIPPED = 0.85
+"""Of the chunks, those that at least reach the next step: others have no claim, or no entity."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What a stage would ask: requests, those answered already, those given up, and the rest.
+
+    `learned_from`: calls of earlier runs that the estimate rests on; 0: on defaults alone.
+    """
+
+    asked: int
+    hits: int
+    failed: int
+    estimate: Estimate
+    learned_from: int
+
+
+class Forecast:
+    """Looks ahead of one build; `files` are the tables that are made already, by name."""
+
+    def __init__(
+        self,
+        warehouse: Warehouse,
+        settings: Settings,
+        corpus: Corpus,
+        files: dict[str, TableFile],
+    ) -> None:
+        self._warehouse = warehouse
+        self._settings = settings
+        self._corpus = corpus
+        self._files = files
+
+    @cached_property
+    def documents(self) -> pa.Table:
+        """The documents, stored or read from the corpus."""
+        if "documents" in self._files:
+            return self._read("documents")
+        return ingest.run(corpus=self._corpus.read_files(), settings=self._settings.ingest)[
+            "documents"
+        ]
+
+    @cached_property
+    def chunks(self) -> pa.Table:
+        """The chunks, stored or cut from the documents."""
+        if "chunks" in self._files:
+            return self._read("chunks")
+        return chunk.run(self.documents, splitter=self._split)["chunks"]
+
+    @cached_property
+    def estimator(self) -> Estimator:
+        """What earlier runs of the warehouse teach."""
+        return calibrate(self._warehouse.runs, self._settings.llm.model)
+
+    def look_ahead(self, stage: str) -> Outlook:
+        """What `extract` or `resolve` would ask and pay."""
+        model = open_collector(self._warehouse, self._settings, read_only=True)
+        estimate = self._extract(model) if stage == "extract" else self._resolve(model)
+        counts = model.caller.counts
+        pending = counts.failures["pending"]
+        return Outlook(
+            asked=counts.asked,
+            hits=counts.hits,
+            failed=counts.failures.total() - pending,
+            estimate=estimate,
+            learned_from=sum(self.estimator.seen.values()),
+        )
+
+    def _extract(self, model: Model) -> Estimate:
+        settings = self._settings
+        cascade = open_cascade(settings, model.caller, Silence())
+        extract.run(self.documents, self.chunks, extractor=self._read_rules, cascade=cascade)
+        estimate = self.estimator.estimate(model.pending.values())
+        tasks = open_tasks(settings.cascade)
+        names = [task.name for task in tasks]
+        for at, task in enumerate(tasks):
+            # A later step's prompt holds what the steps before it make.
+            waiting = [
+                len(request.subject)
+                for request in model.pending.values()
+                if names.index(request.task) < at
+            ]
+            later = self.estimator.foresee(
+                task.name,
+                task.static,
+                len(canonical_json(task.schema)),
+                waiting,
+                settings.llm.max_tokens,
+            )
+            estimate += later.scale(_SKIPPED, 1.0, 1.0)
+        return estimate
+
+    def _resolve(self, model: Model) -> Estimate:
+        """All that is asked when the stored vectors suffice to find it; else by experience."""
+        disambiguator = open_disambiguator(self._settings, model.caller)
+        known = {"mentions", "raw_triples", "chunks"} <= self._files.keys()
+        complete = False
+        if known:
+            tables = [self._read(name) for name in ("mentions", "raw_triples", "chunks")]
+            embedder = _StoredVectors(self._warehouse, self._settings)
+            try:
+                resolve.run(*tables, embedder=embedder, disambiguator=disambiguator)
+                complete = True
+            except _UnknownError:
+                pass
+        found = self.estimator.estimate(model.pending.values())
+        return found if complete else found.at_least(self._foresee_batches())
+
+    def _foresee_batches(self) -> Estimate:
+        cascade = self._settings.cascade
+        learned = self.estimator.compare_tasks(DUPLICATES, list_tasks(cascade)[:1])
+        share = _BATCHES_PER_CHUNK if learned is None else learned
+        count = max(1, round(share * self.chunks.num_rows))
+        request = ask_for_duplicates(
+            "entities",
+            (),
+            domain=cascade.domain,
+            language=cascade.language,
+            max_tokens=self._settings.llm.max_tokens,
+        )
+        size = self.estimator.mean_subject(DUPLICATES) or _BATCH_CHARACTERS
+        estimate = self.estimator.foresee(
+            DUPLICATES,
+            request.messages[0].content,
+            len(canonical_json(request.schema)),
+            [round(size)] * count,
+            self._settings.llm.max_tokens,
+        )
+        low, high = _BATCH_SPREAD if learned is None else (0.6, 1.6)
+        return estimate.scale(low, 1.0, high)
+
+    def _split(self, texts: Sequence[str]) -> list[tuple[Piece, ...]]:
+        """The splitter's pieces, stored or cut anew."""
+        splitter = open_splitter(self._warehouse, self._settings, Silence())
+        missing = set(splitter.list_missing(texts))
+        stored = [text for text in texts if text not in missing]
+        known = dict(zip(stored, splitter(stored), strict=True))
+        return [
+            known[text] if text in known else tuple(split_text(text, self._settings.chunk))
+            for text in texts
+        ]
+
+    def _read_rules(self, texts: Sequence[str]) -> list[Extraction]:
+        """What the rules find, stored or found anew where a prompt depends on it."""
+        extractor = open_extractor(self._warehouse, self._settings, 1, Silence())
+        missing = extractor.list_missing(texts)
+        stored = sorted(set(texts) - set(missing))
+        known = dict(zip(stored, extractor(stored), strict=True))
+        if missing and self._depends_on_rules():
+            from kpyramid.extraction.openie import DependencyExtractor  # loads the parser
+
+            chosen = self._settings.extract
+            parser = DependencyExtractor(chosen.parser, chosen.language)
+            known.update(zip(missing, parser.extract_all(missing), strict=True))
+        return [known.get(text, Extraction()) for text in texts]
+
+    def _depends_on_rules(self) -> bool:
+        """Whether the rules choose the chunks, or make what the model's first step is shown."""
+        cascade = self._settings.cascade
+        return cascade.hybrid or (cascade.mode == "paper" and cascade.paraphrase == "rules")
+
+    def _read(self, table: str) -> pa.Table:
+        return read_result(self._files[table], load_contracts()[table])
+
+
+class _UnknownError(Exception):
+    """A vector was needed that is not stored."""
+
+
+class _StoredVectors:
+    """An `Embedder` that computes nothing."""
+
+    def __init__(self, warehouse: Warehouse, settings: Settings) -> None:
+        self._embedder = CachedEmbedder(warehouse, settings, 1, Silence(), _refuse)
+        self.name = self._embedder.name
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """See `Embedder.embed`."""
+        if self._embedder.function.list_missing(texts):
+            raise _UnknownError
+        return self._embedder.embed(texts)
+
+
+def _refuse(*_: object) -> NoReturn:
+    raise _UnknownError
