@@ -11,15 +11,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kpyramid.contracts import load_contracts, map_column
-from kpyramid.embeddings.onnx import OnnxEmbedder
 from kpyramid.embeddings.port import Embedder, Matrix
-from kpyramid.errors import InputError, IntegrityError, SettingsError
-from kpyramid.identity import identify_embedding
+from kpyramid.errors import InputError, IntegrityError
 from kpyramid.keys import JsonValue
 from kpyramid.ontology.schema import Schema, parse_schema
 from kpyramid.ontology.store import OntologyStore
+from kpyramid.query.embedding import open_recorded
 from kpyramid.query.linking import LinkedQuestion, join_words, link_question
 from kpyramid.query.types import Evidence
+from kpyramid.settings import EmbedSettings
 from kpyramid.warehouse.layout import open_warehouse
 from kpyramid.warehouse.refs import resolve_ref
 from kpyramid.warehouse.snapshots import read_manifest
@@ -30,12 +30,16 @@ LITERAL = "LITERAL"
 
 
 def open_snapshot(
-    ref: str = "main", warehouse: str | Path | None = None, *, model: str | None = None
+    ref: str = "main",
+    warehouse: str | Path | None = None,
+    *,
+    model: str | EmbedSettings | None = None,
 ) -> "Snapshot":
     """The snapshot that a ref or an id names; the ref is resolved once, here.
 
     `warehouse` is by default `$KPYRAMID_WAREHOUSE`, else `warehouse/data`. `model` is the
-    setting `embed.model`, needed when the snapshot was built with a model of one's own.
+    folder of the embedding model or the section [embed] of the settings, needed when the snapshot
+    was built with a model of one's own or a served one.
 
     Raises:
         InputError: no such warehouse, ref or snapshot.
@@ -48,7 +52,7 @@ def open_snapshot(
 class Snapshot:
     """One snapshot; everything is read when it is first asked for, and kept."""
 
-    def __init__(self, folder: Path, model: str | None = None) -> None:
+    def __init__(self, folder: Path, model: str | EmbedSettings | None = None) -> None:
         self.folder = folder
         self.id = folder.name
         self.manifest: dict[str, JsonValue] = read_manifest(folder)
@@ -95,26 +99,14 @@ class Snapshot:
         """The model that the snapshot's vectors were made with.
 
         Raises:
-            InputError: the model here has other files: its vectors could not be compared.
+            InputError: it is not here, or has other files: its vectors could not be compared.
+            SettingsError: there is no key for the endpoint that serves it.
         """
         resources = self.manifest["resources"]
         made = resources["embedding"] if isinstance(resources, dict) else None
         if not isinstance(made, dict):
             raise IntegrityError(f"snapshot {self.id}: its manifest names no embedding model")
-        try:
-            here = identify_embedding(self._model or str(made["name"]))
-        except SettingsError as e:
-            raise InputError(
-                f"snapshot {self.id} was embedded with {made['name']!r}, which is not found here; "
-                "name its folder: embed.model with --settings, or open_snapshot(model=...)"
-            ) from e
-        if here.sha256 != made["sha256"]:
-            raise InputError(
-                f"snapshot {self.id} was embedded with {made['name']} of sha256 "
-                f"{str(made['sha256'])[:12]}…, here it is {here.sha256[:12]}…; install that "
-                "version, or build again"
-            )
-        return OnnxEmbedder(here.name, here.files["model.onnx"], here.files["tokenizer.json"])
+        return open_recorded(made, self._model, self.id)
 
     def neighbours(
         self, text: str, k: int, table: str = "condensed"
@@ -123,7 +115,14 @@ class Snapshot:
         ids, texts, matrix = self._load_index(table)
         if not ids:
             return []
-        cosines = matrix @ self.embedder.embed([text])[0]
+        vector = self.embedder.embed([text])[0]
+        if len(vector) != matrix.shape[1]:
+            raise InputError(
+                f"snapshot {self.id} has vectors of {matrix.shape[1]} numbers, and "
+                f"{self.embedder.name!r} at embed.base_url makes {len(vector)}: it is another "
+                "model; name the endpoint that the snapshot was built with"
+            )
+        cosines = matrix @ vector
         order = np.argsort(-cosines, kind="stable")[:k]
         return [(ids[index], texts[index], float(cosines[index])) for index in order]
 
