@@ -157,11 +157,17 @@ def _estimate_tokens(*texts: str) -> int:
 
 
 def _holds_broken_text(value: JsonValue) -> bool:
-    if isinstance(value, str):
-        return "\0" in value or any("\ud800" <= c <= "\udfff" for c in value)
-    if isinstance(value, Mapping):
-        return any(_holds_broken_text(k) or _holds_broken_text(v) for k, v in value.items())
-    return _is_list(value) and any(_holds_broken_text(item) for item in value)
+    left = [value]
+    while left:  # no recursion: a reply may be nested deeper than Python goes
+        value = left.pop()
+        if isinstance(value, str):
+            if "\0" in value or any("\ud800" <= c <= "\udfff" for c in value):
+                return True
+        elif isinstance(value, Mapping):
+            left += [*value, *value.values()]
+        elif _is_list(value):
+            left += value
+    return False
 
 
 def _list_problems(error: ValidationError) -> str:

@@ -1,0 +1,287 @@
+"""Reading replies: each way to be no use has its kind, and no count is believed blindly."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, ConfigDict
+
+from kpyramid.errors import EndpointError
+from kpyramid.llm.faults import Place, raise_complaint, read_complaint, read_retry_after
+from kpyramid.llm.responses import (
+    has_usage,
+    parse_json,
+    quote_text,
+    read_response,
+    read_usage,
+    unfence,
+)
+from kpyramid.llm.types import FailureKind, Message, ReplyError, Request, TransientError, Usage
+
+PLACE = Place("http://h/v1", "m", "SOME_KEY")
+REQUEST = Request("t", 1, (Message("user", "x" * 300),), {"type": "object"}, 100)
+NOW = 1_700_000_000.0
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=8,
+)
+
+
+class Claims(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    claims: tuple[str, ...]
+    count: int
+
+
+def make_reply(**message: object) -> dict[str, Any]:
+    finish = message.pop("finish_reason", "stop")
+    message.setdefault("content", '{"a": 1}')
+    choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": finish}
+    return {"choices": [choice], "usage": {"prompt_tokens": 7, "completion_tokens": 3}}
+
+
+def find_kind(raw: Any) -> FailureKind:
+    with pytest.raises(ReplyError) as caught:
+        read_response(raw)
+    assert quote_text(caught.value.detail, 10_000) == caught.value.detail
+    return caught.value.kind
+
+
+def test_finished_reply_gives_its_text_and_its_usage() -> None:
+    reply = read_response(make_reply(content=" yes "))
+    assert (reply.content, reply.usage) == (" yes ", Usage(7, 3))
+
+
+@pytest.mark.parametrize("finish", ["stop", "eos", None, "tool_calls"])
+def test_content_counts_whatever_the_server_calls_the_end(finish: str | None) -> None:
+    assert read_response(make_reply(finish_reason=finish)).content == '{"a": 1}'
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {},
+        {"choices": None},
+        {"choices": []},
+        {"choices": "none"},
+        {"choices": {"0": {}}},
+        {"choices": [None]},
+        {"choices": [{}]},
+        {"choices": [{"message": None}]},
+        {"choices": [{"message": "hello"}]},
+        make_reply(content=None),
+        make_reply(content=""),
+        make_reply(content=" \n"),
+        make_reply(content=None, tool_calls=[], refusal=""),
+        make_reply(content=None, finish_reason="error"),
+        {"error": {"message": "overloaded \ud800\0"}, "choices": []},
+    ],
+)
+def test_reply_without_content_is_empty(raw: Mapping[str, Any]) -> None:
+    assert find_kind(raw) is FailureKind.EMPTY
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        None,
+        "text",
+        [1],
+        make_reply(content=["a"]),
+        make_reply(content=[{"type": "text", "text": "a"}]),
+        make_reply(content={"a": 1}),
+        make_reply(content=3),
+        make_reply(content=None, tool_calls=[{"function": {"name": "f"}}]),
+        make_reply(content=None, function_call={"name": "f"}),
+    ],
+)
+def test_reply_of_another_form_is_invalid(raw: Any) -> None:
+    assert find_kind(raw) is FailureKind.INVALID
+
+
+def test_refusal_and_content_filter_are_refused_even_beside_content() -> None:
+    assert find_kind(make_reply(refusal="I will not")) is FailureKind.REFUSED
+    assert find_kind(make_reply(content=None, refusal="No.\ud800")) is FailureKind.REFUSED
+    assert find_kind(make_reply(finish_reason="content_filter")) is FailureKind.REFUSED
+
+
+def test_cut_off_reply_is_truncated_even_when_it_looks_whole_or_is_empty() -> None:
+    assert find_kind(make_reply(finish_reason="length")) is FailureKind.TRUNCATED
+    assert find_kind(make_reply(content=None, finish_reason="length")) is FailureKind.TRUNCATED
+
+
+@given(JSON)
+def test_no_json_whatever_breaks_the_reading(value: Any) -> None:
+    for raw in (
+        value,
+        {"choices": value},
+        {"choices": [value], "usage": value},
+        make_reply(content=value),
+    ):
+        try:
+            assert read_response(raw).content.strip()
+        except ReplyError as e:
+            assert e.detail
+        assert read_usage(raw, REQUEST).prompt > 0
+
+
+def count(**usage: object) -> Usage:
+    return read_usage({**make_reply(), "usage": usage}, REQUEST)
+
+
+def test_usage_is_read_with_its_details() -> None:
+    details = {"completion_tokens_details": {"reasoning_tokens": 4}}
+    prompt = {"prompt_tokens_details": {"cached_tokens": 1024}}
+    usage = count(prompt_tokens=2000, completion_tokens=9, total_tokens=2009, **details, **prompt)
+    assert usage == Usage(2000, 9, 4, 1024)
+    assert has_usage({"usage": {"prompt_tokens": 1, "completion_tokens": 1}})
+
+
+def test_reasoning_that_only_the_total_holds_is_part_of_the_completion() -> None:
+    details = {"completion_tokens_details": {"reasoning_tokens": 50}}
+    usage = count(prompt_tokens=10, completion_tokens=5, total_tokens=65, **details)
+    assert usage == Usage(10, 55, 50, 0)
+
+
+@pytest.mark.parametrize("bad", [None, -1, 0, "12", True, 1.5, 10**15, float("inf"), [], {}])
+def test_usage_that_cannot_be_true_is_estimated(bad: Any) -> None:
+    estimated = read_usage({"choices": make_reply()["choices"]}, REQUEST)
+    assert estimated == Usage(-(-(300 + len(json.dumps(REQUEST.schema))) // 3), 3)
+    assert count(prompt_tokens=bad, completion_tokens=bad, total_tokens=bad) == estimated
+    odd = {"completion_tokens_details": bad, "prompt_tokens_details": {"cached_tokens": bad}}
+    assert count(prompt_tokens=5, completion_tokens=6, total_tokens=bad, **odd) == Usage(5, 6)
+    assert read_usage({**make_reply(), "usage": bad}, REQUEST) == estimated
+    assert not has_usage({"usage": {"prompt_tokens": 5, "completion_tokens": bad}})
+
+
+def test_parts_of_a_count_are_never_more_than_the_whole() -> None:
+    details = {"completion_tokens_details": {"reasoning_tokens": 99}}
+    prompt = {"prompt_tokens_details": {"cached_tokens": 99}}
+    assert count(prompt_tokens=7, completion_tokens=3, **details, **prompt) == Usage(7, 3, 3, 7)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"a": 1}', '```json\n{"a": 1}\n```', '```\n{"a": 1}```', ' ```JSON \r\n{"a": 1}\r\n```\n'],
+)
+def test_fence_around_all_of_the_text_is_taken_off(text: str) -> None:
+    assert unfence(text) == '{"a": 1}'
+
+
+@pytest.mark.parametrize("text", ['Sure!\n```json\n{"a": 1}\n```', "```json\n{", '"```"', ""])
+def test_what_is_no_fence_around_all_stays(text: str) -> None:
+    assert unfence(text) == text
+
+
+def test_fenced_json_of_the_model_is_parsed() -> None:
+    text = '```json\n{"claims": ["Ärger \\ud83d\\ude00"], "count": 2}\n```'
+    assert parse_json(text, Claims) == Claims(claims=("Ärger 😀",), count=2)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "The Danube flows through Vienna.",
+        '{"claims": ["a"], "count": 1',
+        '{"claims": ["a"], "count": 1}}',
+        '{"claims": ["a"], "count": "1"}',
+        '{"claims": ["a"], "count": 1.0}',
+        '{"claims": ["a"], "count": NaN}',
+        '{"claims": ["a"], "count": ' + "9" * 5000 + "}",
+        '{"claims": "a", "count": 1}',
+        '{"claims": [null], "count": 1}',
+        '{"count": 1}',
+        '{"claims": ["a"], "count": 1, "more": 2}',
+        '[{"claims": ["a"], "count": 1}]',
+        '{"claims": ["a\\ud800"], "count": 1}',
+        '{"claims": ["a\ud800"], "count": 1}',
+        '{"claims": ["a\\u0000"], "count": 1}',
+        '{"claims": ["a\0"], "count": 1}',
+        '{"claims": ["a"], "count": 1, "k\\ud800": 2}',
+        "[" * 100_000,
+        '{"claims": ' + "[" * 500 + "]" * 500 + ', "count": 1}',
+    ],
+)
+def test_text_that_is_not_of_the_model_is_invalid(text: str) -> None:
+    with pytest.raises(ReplyError) as caught:
+        parse_json(text, Claims)
+    assert caught.value.kind is FailureKind.INVALID
+    caught.value.detail.encode("utf-8")
+    assert "\0" not in caught.value.detail and len(caught.value.detail) <= 320
+
+
+def test_quoted_text_is_one_short_line_that_any_file_holds() -> None:
+    assert quote_text("a\n\tb\0c\ud800\x1b[2J") == "a b c? [2J"
+    assert len(quote_text("x" * 1000)) == 300
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"retry-after": "0"}, 0.0),
+        ({"retry-after": "300"}, 300.0),
+        ({"retry-after": "1.5"}, 1.5),
+        ({"retry-after": "-4"}, 0.0),
+        ({"retry-after": "Tue, 14 Nov 2023 22:14:20 GMT"}, 60.0),
+        ({"retry-after": "Tue, 14 Nov 2023 22:12:20 GMT"}, 0.0),
+        ({"retry-after": "Tue, 99 Nov 2023 22:12:20 GMT"}, None),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": ""}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "inf"}, None),
+        ({"retry-after": "1", "retry-after-ms": "250"}, 0.25),
+        ({"retry-after": "1", "retry-after-ms": "x"}, 1.0),
+        ({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "6m0s"}, 360.0),
+        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "120ms"}, 0.12),
+        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "1h2m3.5s"}, 3723.5),
+        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "tomorrow"}, None),
+        ({"x-ratelimit-remaining-requests": "9", "x-ratelimit-reset-requests": "1s"}, None),
+    ],
+)
+def test_time_to_wait_is_read_in_every_form(headers: dict[str, str], seconds: float | None) -> None:
+    assert read_retry_after(headers, NOW) == seconds
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"error": {"message": "slow down", "code": "rate_limit_exceeded"}},
+        {"error": {"message": "slow down", "code": 429}},
+        [{"error": {"message": "slow down", "code": 429, "status": "RESOURCE_EXHAUSTED"}}],
+        {"error": {"message": "slow down", "type": "rate_limit_error", "code": None}},
+    ],
+)
+def test_error_that_came_with_200_is_busy_when_it_says_so(body: Any) -> None:
+    with pytest.raises(TransientError, match="slow down") as caught:
+        raise_complaint(read_complaint(200, body, ""), PLACE, None, "")
+    assert (caught.value.retry_after, caught.value.sent) == (0.0, False)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"error": "no such route"}, "no such route"),
+        ({"detail": "Not Found"}, "Not Found"),
+        ({"detail": [{"loc": ["body", "seed"]}]}, "seed"),
+        ({"message": "nope"}, "nope"),
+        ({"error": None}, "the page"),
+        ([], "the page"),
+        (None, "the page"),
+        ("words", "words"),
+    ],
+)
+def test_what_a_server_says_is_found_in_any_shape(body: Any, words: str) -> None:
+    assert words in read_complaint(400, body, "the page").message
+
+
+@given(st.integers(100, 599), JSON)
+def test_every_error_is_of_one_of_the_kinds(status: int, body: Any) -> None:
+    with pytest.raises((TransientError, ReplyError, EndpointError)):
+        raise_complaint(read_complaint(status, body, ""), PLACE, None, "")
