@@ -49,7 +49,7 @@ class Endpoint:
         self._ledger = ledger
         self._limiter = limiter
         self._max_wait = max_wait
-        self._describe = describe
+        self._describe = describe or ledger.describe
         self._sleep = sleep
         self._opening = threading.Lock()
         self._guard = threading.Lock()
@@ -62,7 +62,7 @@ class Endpoint:
         """See `Source.obtain`: one reply, over as many calls as it takes, each counted."""
         self._check()
         try:
-            transport = self._open()
+            transport = self._open(key, request)
             raw = self._persist(
                 key, lambda: self._pay(key, request, lambda: transport.send(request))
             )
@@ -86,11 +86,17 @@ class Endpoint:
         if self._broken:
             raise EndpointError(self._broken)
 
-    def _open(self) -> Transport:
-        """The transport; the first thread opens it while the others wait."""
+    def _open(self, key: str, request: Request) -> Transport:
+        """The transport; the first thread opens it while the others wait.
+
+        Raises:
+            BudgetError: it would be opened for a request that may not be sent.
+            EndpointError: it cannot be opened.
+        """
         with self._opening:
             self._check()
             if self._transport is None:
+                self._ledger.check(self._describe(request, key))
                 try:
                     self._transport = self._persist("open", lambda: self._open_transport(self._try))
                 except ReplyError as e:
@@ -139,10 +145,7 @@ class Endpoint:
         # As OpenAI's own limiter counts before it knows better.
         expected = request.prompt_characters // 4 + request.max_tokens
         taken = self._limiter.acquire(expected)
-        if self._describe is None:
-            ticket = self._ledger.reserve(request, key)
-        else:
-            ticket = self._ledger.reserve_call(self._describe(request, key))
+        ticket = self._ledger.reserve_call(self._describe(request, key))
         with self._guard:
             self.calls += 1
         try:

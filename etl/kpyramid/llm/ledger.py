@@ -64,9 +64,13 @@ class Ledger:
         call = describe_call(request, "", self._settings.model)
         return call.prompt_bound + call.completion_bound
 
+    def describe(self, request: Request, key: str) -> Call:
+        """What the books say of a request to the model of the settings."""
+        return describe_call(request, key, self._settings.model)
+
     def reserve(self, request: Request, key: str) -> Ticket:
         """Sets the most that a request can cost aside; see `reserve_call`."""
-        return self.reserve_call(describe_call(request, key, self._settings.model))
+        return self.reserve_call(self.describe(request, key))
 
     def reserve_call(self, call: Call) -> Ticket:
         """Sets the most that a call can cost aside; waits while calls in flight may free room.
