@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kpyramid.commands import cache, rejects
 from kpyramid.commands.options import (
     DEFAULT_WAREHOUSE,
     WORKERS,
@@ -39,6 +40,9 @@ app = typer.Typer(
     epilog="Exit codes: 0 done, 1 unexpected, 2 usage or settings, 3 input, 4 a gate refused, "
     "5 budget reached, 6 integrity, 7 lost a race, 8 model or storage unreachable.",
 )
+
+app.add_typer(cache.app)
+app.add_typer(rejects.app)
 
 StageName = StrEnum("StageName", {stage.name: stage.name for stage in PIPELINE})  # type: ignore[misc]
 

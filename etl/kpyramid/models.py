@@ -17,7 +17,7 @@ from kpyramid.llm.locks import KeyLocks
 from kpyramid.llm.replay import ReplayTransport
 from kpyramid.llm.stores import BlobStore, open_blobs
 from kpyramid.llm.tally import carry_spent
-from kpyramid.llm.transport import open_transport
+from kpyramid.llm.transport import Pay, open_transport
 from kpyramid.llm.types import Request, Transport, describe_model
 from kpyramid.settings import Settings
 from kpyramid.warehouse.layout import Warehouse, write_durably
@@ -85,15 +85,14 @@ class Opener:
         """The language model that the settings name."""
         if self._collecting:
             return open_collector(self._warehouse, self._settings, read_only=False)
-        transport = _prepare_transport(self._settings, self._ledger, self._run)
-        source = self.connect(transport)
+        source = self.connect(_prepare_transport(self._settings, self._run))
         cache = ReplyCache(open_replies(self._warehouse, self._settings))
         locks = KeyLocks(self._warehouse.cache / "llm" / "locks")
         return Model(Caller(describe_model(self._settings.llm), source, cache, locks), source)
 
     def connect(
         self,
-        open_transport: Callable[[], Transport],
+        open_transport: Callable[[Pay], Transport],
         describe: Callable[[Request, str], Call] | None = None,
     ) -> Endpoint:
         """An endpoint with the limits and the books of the run; `describe` makes book lines."""
@@ -115,11 +114,13 @@ def open_collector(warehouse: Warehouse, settings: Settings, *, read_only: bool)
     return Model(Caller(describe_model(settings.llm), source, cache, KeyLocks(None)), source)
 
 
-def _prepare_transport(settings: Settings, ledger: Ledger, run: Path) -> Callable[[], Transport]:
-    if settings.llm.provider == "replay":
-        return lambda: ReplayTransport(open_recording(Path(str(settings.llm.recording))))
+def _prepare_transport(settings: Settings, run: Path) -> Callable[[Pay], Transport]:
+    llm = settings.llm
+    if llm.provider == "replay":
+        answer = open_recording(Path(str(llm.recording)), describe_model(llm))
+        return lambda pay: ReplayTransport(answer)
 
     def note(probe: Mapping[str, JsonValue]) -> None:
         write_durably(run / PROBE, json.dumps(probe, indent=1).encode())
 
-    return lambda: open_transport(settings.llm, note, ledger.count_probe)
+    return lambda pay: open_transport(llm, note, pay)

@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from pathlib import Path
 
-from kpyramid.keys import hash_value
+from kpyramid.keys import JsonValue, hash_value
 from kpyramid.llm.cache import ReplyCache
 from kpyramid.llm.ledger import Ledger
 from kpyramid.llm.stores import BlobStore
@@ -21,7 +21,7 @@ def open_batch_run(corpus: Path, warehouse: Warehouse, settings: Settings, ref: 
     """The run that batches of a ref are prepared in, the same until the ref moves on."""
     head = read_head(warehouse, ref)
     shape = settings.with_operations(Settings())
-    parts = [str(corpus.absolute()), asdict(shape), head.order if head else ""]
+    parts: list[JsonValue] = [str(corpus.absolute()), asdict(shape), head.order if head else ""]
     name = f"batch-{ref[:60]}-{hash_value(parts)[:12]}"
     return start_run(warehouse, corpus, settings, ref=ref, name=name)
 
