@@ -121,7 +121,11 @@ class Caller:
         raised_key = key_request(raised, self._model)
         outcome = self._answer(raised_key, raised, parse, attempts)
         if isinstance(outcome, Failure):
-            if outcome.kind is not FailureKind.PENDING:
+            if outcome.kind in _ALWAYS_DUE:
+                # No reply: what is known stays that the first was cut off, so only the second
+                # question is asked again.
+                self._cache.drop_failure(raised_key)
+            elif outcome.kind is not FailureKind.PENDING:
                 self._cache.move_failure(raised_key, key)
             return replace(outcome, key=key)
         self._cache.copy_reply(raised_key, key)
@@ -138,7 +142,8 @@ class Caller:
                 raw = self._cache.keep_reply(key, request, self._source.obtain(key, request))
             return parse(read_response(raw).content)
         except ReplyError as e:
-            failure = Failure(key, e.kind, e.detail, attempts + 1)
+            tried = e.kind not in _ALWAYS_DUE  # an endpoint that is down uses no attempt up
+            failure = Failure(key, e.kind, e.detail, attempts + tried)
             if e.kind is not FailureKind.PENDING:
                 self._cache.keep_failure(failure, request, raw)
                 self._cache.drop_reply(key)
