@@ -111,7 +111,7 @@ def put_at_once(location: str, gate: str, out: str, number: int) -> None:
     Path(f"{gate}.{number}").touch()
     while not Path(gate).exists():
         time.sleep(0.001)
-    won = [store.put_once(f"replies/{n:02}", f"{number} ".encode() * 5000) for n in range(20)]
+    won = [store.put_once(f"replies/{n:02}", f"{number} ".encode() * 5000) for n in range(10)]
     Path(f"{out}.{number}").write_bytes(b"\n".join(won))
 
 
@@ -134,7 +134,7 @@ def test_processes_that_write_one_name_agree_on_whole_bytes(
         writer.join()
         assert writer.exitcode == 0
     told = {(tmp_path / f"out.{number}").read_bytes() for number in range(3)}
-    kept = b"\n".join(store.read(f"replies/{n:02}") or b"" for n in range(20))
+    kept = b"\n".join(store.read(f"replies/{n:02}") or b"" for n in range(10))
     assert told == {kept}
     whole = {f"{number} ".encode() * 5000 for number in range(3)}
     assert set(kept.split(b"\n")) <= whole
