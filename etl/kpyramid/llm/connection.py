@@ -4,6 +4,7 @@ import ipaddress
 import json
 import os
 import re
+import ssl
 import time
 import weakref
 from collections.abc import Iterable, Mapping
@@ -173,11 +174,15 @@ def _open_client(base_url: str, key: str, settings: LLMSettings) -> "openai.Open
     import openai
 
     pool = settings.concurrency + 1
+    local = _is_loopback(base_url)
+    # Loading the world's certificates takes longer than a short run on a server of one's own.
+    plain = local and base_url.startswith("http:")
     http = openai.DefaultHttpxClient(
+        verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else True,
         limits=httpx2.Limits(max_connections=pool, max_keepalive_connections=pool),
         follow_redirects=False,
         # HTTP_PROXY and the like hold for the world outside; no proxy reaches this machine.
-        trust_env=not _is_loopback(base_url),
+        trust_env=not local,
     )
     client = openai.OpenAI(
         api_key=key,

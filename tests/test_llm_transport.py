@@ -1,0 +1,504 @@
+"""Calls over real HTTP: what each failure means, what the probe finds, and where no key goes."""
+
+import logging
+import socket
+import threading
+import time
+import traceback
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from kpyramid.errors import EndpointError, SettingsError
+from kpyramid.llm.connection import open_connection
+from kpyramid.llm.faults import PageError, UnconnectedError
+from kpyramid.llm.probe import PROBE, Dialect
+from kpyramid.llm.responses import read_response
+from kpyramid.llm.transport import HttpTransport, open_client, open_transport
+from kpyramid.llm.types import FailureKind, Message, ReplyError, Request, TransientError
+from kpyramid.model_settings import LLMSettings
+from tests.loopback import Loopback, serve
+
+SECRET = "sk-planted-5f1c7a90"
+REQUEST = Request(
+    "f_ent/2",
+    1,
+    (Message("system", "Name the river."), Message("user", "Wien liegt an der Donau. 😀")),
+    {
+        "type": "object",
+        "properties": {"river": {"type": "string"}},
+        "required": ["river"],
+        "additionalProperties": False,
+    },
+    200,
+)
+
+
+@pytest.fixture(autouse=True)
+def _no_key_of_the_shell(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_ORG_ID", "OPENAI_LOG"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def server() -> Iterator[Loopback]:
+    with serve() as server:
+        yield server
+
+
+def make_settings(base_url: str | None, **changes: Any) -> LLMSettings:
+    values = {"provider": "openai", "model": "m", "timeout": 5.0, **changes}
+    return LLMSettings(base_url=base_url, **values)
+
+
+@contextmanager
+def connect(base_url: str, **changes: Any) -> Iterator[HttpTransport]:
+    """A transport that was not probed."""
+    settings = make_settings(base_url, **changes)
+    transport = HttpTransport(settings, open_connection(settings), Dialect("max_tokens"))
+    try:
+        yield transport
+    finally:
+        transport.close()
+
+
+def probe(base_url: str | None, **changes: Any) -> dict[str, Any]:
+    """The record of the probe."""
+    records: list[Any] = []
+    open_transport(make_settings(base_url, **changes), records.append).close()
+    (record,) = records
+    return dict(record)
+
+
+@contextmanager
+def serve_bytes(*replies: bytes, pause: float = 0.0) -> Iterator[str]:
+    """The address of a server that answers each call with the next bytes, whatever was asked."""
+    left = list(replies)
+    done = threading.Event()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            reply = left.pop(0) if len(left) > 1 else left[0]
+            step = 1 if pause else len(reply)
+            try:
+                for at in range(0, len(reply), step):
+                    self.wfile.write(reply[at : at + step])
+                    done.wait(pause)
+            except OSError:
+                pass  # the client has hung up
+            self.close_connection = True
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
+        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{http.server_address[1]}/v1"
+        finally:
+            done.set()
+            http.shutdown()
+            thread.join()
+
+
+def make_answer(body: bytes, status: str = "200 OK", headers: str = "") -> bytes:
+    head = f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n{headers}\r\n"
+    return head.encode() + body
+
+
+def find_unused_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
+
+
+def test_request_is_sent_as_strict_schema_and_the_reply_comes_back_whole(server: Loopback) -> None:
+    with connect(server.base_url, temperature=0.5, seed=7) as transport:
+        raw = transport.send(REQUEST)
+    assert raw["system_fingerprint"] == "fp_loopback"
+    assert read_response(raw).content == '{"river": "x"}'
+    assert server.log[-1]["body"] == {
+        "model": "m",
+        "messages": [
+            {"role": "system", "content": "Name the river."},
+            {"role": "user", "content": "Wien liegt an der Donau. 😀"},
+        ],
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": {"name": "f_ent_2", "strict": True, "schema": REQUEST.schema},
+        },
+        "max_tokens": 200,
+        "temperature": 0.5,
+        "seed": 7,
+    }
+
+
+def test_temperature_of_the_model_itself_is_not_sent(server: Loopback) -> None:
+    with connect(server.base_url, temperature="default") as transport:
+        transport.send(REQUEST)
+    assert "temperature" not in server.log[-1]["body"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "options", "retry_after", "sent"),
+    [
+        ("429", {}, 0.0, False),
+        ("429", {"retry_after": 0}, 0.0, False),
+        ("429", {"retry_after": 300}, 300.0, False),
+        ("429", {"retry_after": 300, "as_date": True}, 300.0, False),
+        ("503", {"retry_after": 2}, 2.0, False),
+        ("500", {}, None, True),
+        ("502", {}, None, True),
+        ("408", {}, None, True),
+        ("409", {}, None, True),
+        ("timeout", {"wait": 2.0}, None, True),
+        ("drop", {}, None, True),
+        ("short", {}, None, True),
+        ("html", {}, None, True),
+        ("html", {"status": 502}, None, True),
+        ("error_200", {}, None, True),
+        ("not_json", {}, None, True),
+    ],
+)
+def test_what_may_pass_is_transient_and_one_call(
+    server: Loopback, fault: str, options: dict[str, Any], retry_after: float | None, sent: bool
+) -> None:
+    server.faults.add(fault, **options)
+    with connect(server.base_url, timeout=0.3) as transport:
+        with pytest.raises(TransientError) as caught:
+            transport.send(REQUEST)
+        server.faults.clear()
+        assert transport.send(REQUEST)["object"] == "chat.completion"
+    assert server.calls() == 2
+    assert caught.value.sent is sent
+    asked = caught.value.retry_after
+    assert asked == (retry_after if retry_after is None else pytest.approx(retry_after, abs=1.5))
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("quota", "What was answered is kept.*only for the rest"),
+        ("401", "key in the variable SOME_KEY"),
+        ("403", "key in the variable SOME_KEY"),
+        ("404", "does not know the model 'm'.*It has: loopback"),
+    ],
+)
+def test_what_no_request_survives_is_said_with_what_to_mend(
+    server: Loopback, fault: str, words: str
+) -> None:
+    server.faults.add(fault)
+    with (
+        connect(server.base_url, api_key_env="SOME_KEY") as transport,
+        pytest.raises(EndpointError, match=words) as caught,
+    ):
+        transport.send(REQUEST)
+    assert server.base_url in str(caught.value)
+    assert server.calls() == 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [
+        ("400", FailureKind.UNACCEPTED),
+        ("too_long", FailureKind.UNACCEPTED),
+        ("filter_400", FailureKind.REFUSED),
+    ],
+)
+def test_what_only_this_request_does_not_survive_fails_the_item(
+    server: Loopback, fault: str, kind: FailureKind
+) -> None:
+    server.faults.add(fault)
+    with connect(server.base_url) as transport, pytest.raises(ReplyError) as caught:
+        transport.send(REQUEST)
+    assert caught.value.kind is kind
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "error"),
+    [
+        ("200 OK", b"[1, 2]", TransientError),
+        ("200 OK", b'"a page of text"', TransientError),
+        ("200 OK", b"", TransientError),
+        ("200 OK", b"\xff\xfe\x00", TransientError),
+        ("200 OK", b'{"usage": {"prompt_tokens": NaN}}', TransientError),
+        ("200 OK", b"[" * 100_000, TransientError),
+        ("200 OK", b"  <html>login</html>", PageError),
+        ("200 OK", b'{"error": {"code": "insufficient_quota"}}', EndpointError),
+        ("200 OK", b'{"error": {"code": 402, "message": "no credit"}}', EndpointError),
+        ("200 OK", b'{"error": {"code": "invalid_api_key"}, "choices": null}', EndpointError),
+        ("200 OK", b'{"error": {"code": "content_filter"}}', ReplyError),
+        ("200 OK", b'{"error": "out of memory"}', TransientError),
+        ("429 Busy", b'{"error": {"message": "Request too large for m: TPM"}}', ReplyError),
+        ("402 Pay", b"", EndpointError),
+        ("301 Moved", b"", EndpointError),
+        ("307 Moved", b"", EndpointError),
+        ("405 Not so", b"<html>", EndpointError),
+        ("413 Large", b"<html>", ReplyError),
+        ("422 No", b'{"detail": [{"msg": "bad"}]}', ReplyError),
+        ("529 Overloaded", b"<html>", TransientError),
+        ("500 Error", b"\xff" * 100, TransientError),
+    ],
+)
+def test_answers_of_odd_servers_are_classified(
+    status: str, body: bytes, error: type[Exception]
+) -> None:
+    answer = make_answer(body, status, "Location: http://127.0.0.1:9/v1\r\n")
+    with serve_bytes(answer) as base_url, connect(base_url) as transport, pytest.raises(error):
+        transport.send(REQUEST)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n{",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{",
+        b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\nabcd",
+        b"SSH-2.0-OpenSSH_9.6\r\n",
+        b"HTTP/1.1 500 Oh\r\nContent-Length: 900\r\n\r\n{",
+    ],
+)
+def test_broken_http_is_transient(answer: bytes) -> None:
+    with (
+        serve_bytes(answer) as base_url,
+        connect(base_url) as transport,
+        pytest.raises(TransientError) as caught,
+    ):
+        transport.send(REQUEST)
+    assert caught.value.sent
+
+
+def test_reply_that_drips_is_cut_off_at_the_timeout() -> None:
+    answer = make_answer(b'{"choices": []}' + b" " * 500)
+    started = time.monotonic()
+    with (
+        serve_bytes(answer, pause=0.01) as base_url,
+        connect(base_url, timeout=0.3) as transport,
+        pytest.raises(TransientError, match="too slowly"),
+    ):
+        transport.send(REQUEST)
+    assert time.monotonic() - started < 3.0
+
+
+def test_server_that_is_not_there_was_sent_nothing() -> None:
+    base_url = f"http://127.0.0.1:{find_unused_port()}/v1"
+    with connect(base_url) as transport, pytest.raises(UnconnectedError) as caught:
+        transport.send(REQUEST)
+    assert not caught.value.sent
+    with pytest.raises(EndpointError, match=f"{base_url}: is the server running"):
+        probe(base_url)
+
+
+def test_probe_says_what_the_endpoint_takes(server: Loopback) -> None:
+    assert probe(server.base_url) == {
+        "base_url": server.base_url,
+        "model": "m",
+        "answered_by": "m",
+        "schema": "kept",
+        "usage": True,
+        "limit": "max_tokens",
+        "seed": True,
+    }
+    assert server.calls() == 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "schema"),
+    [
+        ("ignores_format", "ignored"),
+        ("ignores_format_json", "ignored"),
+        ("malformed", "ignored"),
+        ("fenced", "kept"),
+        ("truncated_empty", "unclear"),
+        ("choices_null", "unclear"),
+    ],
+)
+def test_probe_sees_a_server_that_ignores_the_schema(
+    server: Loopback, fault: str, schema: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.faults.add(fault)
+    assert probe(server.base_url)["schema"] == schema
+    assert ("ignores the JSON schema" in caplog.text) is (schema == "ignored")
+
+
+def test_probe_sees_a_server_that_does_not_count_tokens(server: Loopback) -> None:
+    server.faults.add("no_usage")
+    assert probe(server.base_url)["usage"] is False
+
+
+@pytest.mark.parametrize(
+    ("refuses", "limit", "seed", "calls"),
+    [
+        (["max_tokens"], "max_completion_tokens", True, 2),
+        (["seed"], "max_tokens", False, 2),
+        (["max_tokens", "seed"], "max_completion_tokens", False, 3),
+    ],
+)
+def test_parameters_that_an_endpoint_refuses_are_not_sent_again(
+    refuses: list[str], limit: str, seed: bool, calls: int
+) -> None:
+    with serve(refuses=refuses) as server:
+        records: list[Any] = []
+        transport = open_transport(make_settings(server.base_url), records.append)
+        assert server.calls() == calls
+        transport.send(REQUEST)
+        transport.close()
+        body = server.log[-1]["body"]
+    assert (records[0]["limit"], records[0]["seed"]) == (limit, seed)
+    assert limit in body and not set(refuses) & body.keys()
+
+
+@pytest.mark.parametrize(
+    ("refuses", "words"),
+    [
+        (["temperature"], 'set llm.temperature = "default"'),
+        (["response_format"], "choose a model or a server that can"),
+        (["max_tokens", "max_completion_tokens"], "mend llm.model or llm.base_url"),
+        (["messages"], "mend llm.model or llm.base_url"),
+    ],
+)
+def test_refused_probe_says_what_to_mend(refuses: list[str], words: str) -> None:
+    with serve(refuses=refuses) as server:
+        with pytest.raises(EndpointError, match=words):
+            probe(server.base_url)
+        assert server.calls() <= 2
+
+
+def test_web_page_at_the_probe_asks_for_the_path(server: Loopback) -> None:
+    server.faults.add("html", path="*")
+    with pytest.raises(EndpointError, match="is base_url missing /v1"):
+        probe(server.base_url)
+
+
+def test_base_url_without_its_path_is_found_out(server: Loopback) -> None:
+    page = make_answer(b"<html><style>p{}</style>Not found</html>", "404 Not Found")
+    with serve_bytes(page) as base_url, pytest.raises(EndpointError, match="missing /v1") as caught:
+        probe(base_url.removesuffix("/v1"))
+    assert "<" not in str(caught.value)
+
+
+def test_unknown_model_is_answered_with_those_there_are() -> None:
+    with serve(models=[f"model-{n}" for n in range(7)]) as server:
+        with pytest.raises(EndpointError, match=r"'m'.*model-0, .*model-4 and 2 more"):
+            probe(server.base_url)
+        assert server.calls() == 1
+
+
+def test_busy_endpoint_at_the_probe_may_be_asked_again(server: Loopback) -> None:
+    server.faults.add("429", retry_after=3)
+    with pytest.raises(TransientError) as caught:
+        probe(server.base_url)
+    assert caught.value.retry_after == 3.0
+
+
+def test_probe_is_paid_for_like_every_call() -> None:
+    paid: list[Request] = []
+
+    def pay(request: Request, call: Any) -> Any:
+        paid.append(request)
+        return call()
+
+    with serve(refuses=["max_tokens"]) as server:
+        settings = make_settings(server.base_url)
+        open_transport(settings, lambda _: None, pay).close()
+        assert paid == [PROBE, PROBE]
+        assert server.calls() == 2
+
+
+def test_openai_without_a_key_is_a_matter_of_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(SettingsError, match="variable SOME_KEY holds no key"):
+        probe(None, api_key_env="SOME_KEY")
+    monkeypatch.setenv("SOME_KEY", f"{SECRET}\nsecond line")
+    with pytest.raises(SettingsError, match="SOME_KEY holds characters") as caught:
+        probe(None, api_key_env="SOME_KEY")
+    assert SECRET not in str(caught.value)
+
+
+def test_openai_itself_is_asked_in_its_own_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_KEY", SECRET)
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/elsewhere")
+    client = open_client(make_settings(None, api_key_env="SOME_KEY"))
+    assert str(client.base_url) == "https://api.openai.com/v1/"
+    client.close()
+
+
+def test_server_of_ones_own_needs_no_key(server: Loopback) -> None:
+    assert probe(server.base_url)["schema"] == "kept"
+
+
+@pytest.mark.parametrize(
+    "fault", ["401", "429", "500", "400", "html", "drop", "timeout", "quota", "error_200", "404"]
+)
+def test_planted_key_is_in_no_error_no_log_and_no_repr(
+    fault: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("SOME_KEY", f" {SECRET}\n")
+    caplog.set_level(logging.DEBUG)
+    with (
+        serve(key=SECRET) as server,
+        connect(server.base_url, api_key_env="SOME_KEY", timeout=0.2) as transport,
+    ):
+        transport.send(REQUEST)
+        server.faults.add(fault, wait=0.5)
+        with pytest.raises((EndpointError, ReplyError, TransientError)) as caught:
+            transport.send(REQUEST)
+        told = "".join(traceback.format_exception(caught.value)) + repr(caught.value)
+        told += repr(transport) + repr(transport.connection) + repr(vars(transport))
+    assert SECRET not in told + caplog.text
+    assert caught.value.__cause__ is None
+    assert not hasattr(caught.value.__context__, "request")
+
+
+@pytest.mark.parametrize("status", ["200 OK", "401 No", "400 Bad", "500 Error"])
+@pytest.mark.parametrize(
+    "body", ["Bearer %s", '{"error": {"message": "bad key %s"}}', '{"k": "%s"}']
+)
+def test_key_that_a_server_echoes_is_blotted_out(
+    status: str, body: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOME_KEY", SECRET)
+    answer = make_answer((body % SECRET).encode(), status)
+    with serve_bytes(answer) as base_url, connect(base_url, api_key_env="SOME_KEY") as transport:
+        try:
+            told = str(transport.send(REQUEST))
+        except (EndpointError, ReplyError, TransientError) as e:
+            told = "".join(traceback.format_exception(e))
+    assert SECRET not in told
+    assert "[key]" in told
+
+
+def test_proxy_of_the_environment_is_not_asked_for_this_machine(
+    server: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, f"http://127.0.0.1:{find_unused_port()}")
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    assert probe(server.base_url)["schema"] == "kept"
+    assert probe(server.base_url.replace("127.0.0.1", "localhost"))["schema"] == "kept"
+    with pytest.raises(EndpointError, match="is the server running"):
+        probe("http://model.example/v1")
+
+
+def test_wall_time_of_slow_calls_is_near_the_latency(server: Loopback) -> None:
+    with connect(server.base_url, concurrency=4) as transport, ThreadPoolExecutor(4) as threads:
+        list(threads.map(lambda _: transport.send(REQUEST), range(4)))
+        server.latency = 0.2
+        started = time.monotonic()
+        list(threads.map(lambda _: transport.send(REQUEST), range(20)))
+        seconds = time.monotonic() - started
+    assert 1.0 <= seconds <= 1.3  # the benchmark holds it to 10 %, on a machine that is idle
+
+
+def test_many_threads_share_the_connections(server: Loopback) -> None:
+    server.latency = 0.1
+    with connect(server.base_url, concurrency=64) as transport, ThreadPoolExecutor(64) as threads:
+        replies = list(threads.map(lambda _: transport.send(REQUEST), range(128)))
+    assert len({str(reply["id"]) for reply in replies}) == 128
