@@ -150,12 +150,16 @@ def test_reasoning_that_only_the_total_holds_is_part_of_the_completion() -> None
 
 @pytest.mark.parametrize("bad", [None, -1, 0, "12", True, 1.5, 10**15, float("inf"), [], {}])
 def test_usage_that_cannot_be_true_is_estimated(bad: Any) -> None:
-    estimated = read_usage({"choices": make_reply()["choices"]}, REQUEST)
+    reply = make_reply()
+    estimated = read_usage({"choices": reply["choices"]}, REQUEST)
     assert estimated == Usage(-(-(300 + len(json.dumps(REQUEST.schema))) // 3), 3)
     assert count(prompt_tokens=bad, completion_tokens=bad, total_tokens=bad) == estimated
-    odd = {"completion_tokens_details": bad, "prompt_tokens_details": {"cached_tokens": bad}}
+    odd: dict[str, Any] = {
+        "completion_tokens_details": bad,
+        "prompt_tokens_details": {"cached_tokens": bad},
+    }
     assert count(prompt_tokens=5, completion_tokens=6, total_tokens=bad, **odd) == Usage(5, 6)
-    assert read_usage({**make_reply(), "usage": bad}, REQUEST) == estimated
+    assert read_usage({**reply, "usage": bad}, REQUEST) == estimated
     assert not has_usage({"usage": {"prompt_tokens": 5, "completion_tokens": bad}})
 
 

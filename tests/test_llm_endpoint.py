@@ -1,0 +1,339 @@
+"""Getting replies from an endpoint that fails: bounded calls, each booked, none beyond a budget."""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kpyramid.errors import BudgetError, EndpointError
+from kpyramid.keys import JsonValue
+from kpyramid.llm.books import read_lines
+from kpyramid.llm.endpoint import Endpoint
+from kpyramid.llm.ledger import Ledger
+from kpyramid.llm.limiter import Limiter
+from kpyramid.llm.probe import PROBE
+from kpyramid.llm.transport import HttpTransport, Pay, open_transport
+from kpyramid.llm.types import FailureKind, Message, ReplyError, Request, TransientError, Transport
+from kpyramid.model_settings import LLMSettings
+from tests.loopback import Loopback, serve
+
+
+class Clock:
+    """A time that only sleeping moves; threads may share it."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self._guard = threading.Lock()
+
+    def read(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        with self._guard:
+            self.now += seconds
+
+
+class Bench:
+    """An endpoint on a real server, in a time of its own."""
+
+    def __init__(self, folder: Path, base_url: str, **changes: Any) -> None:
+        values = {"provider": "openai", "model": "m", "timeout": 5.0, **changes}
+        self.settings = LLMSettings(base_url=base_url, **values)
+        self.clock = Clock()
+        self.books = folder / "ledger.jsonl"
+        self.ledger = Ledger(self.books, self.settings)
+        self.probes: list[Mapping[str, JsonValue]] = []
+        self.opened: list[HttpTransport] = []
+        self.limiter = Limiter(
+            folder / "limits.json",
+            self.settings.requests_per_minute,
+            self.settings.tokens_per_minute,
+            clock=self.clock.read,
+            sleep=self.clock.sleep,
+        )
+        self.endpoint = self.connect(self.open)
+
+    def connect(self, opener: Callable[[Pay], Transport]) -> Endpoint:
+        return Endpoint(
+            opener,
+            self.ledger,
+            self.limiter,
+            max_wait=self.settings.max_wait,
+            sleep=self.clock.sleep,
+        )
+
+    def open(self, pay: Pay) -> HttpTransport:
+        transport = open_transport(self.settings, self.probes.append, pay)
+        self.opened.append(transport)
+        return transport
+
+    def obtain(self, number: int = 0) -> Mapping[str, JsonValue]:
+        return self.endpoint.obtain(f"key{number}", make_request(number))
+
+    def fail(self, number: int = 0) -> FailureKind:
+        with pytest.raises(ReplyError) as caught:
+            self.obtain(number)
+        return caught.value.kind
+
+    @property
+    def waited(self) -> float:
+        return self.clock.now - 1000.0
+
+    def count_settled(self) -> dict[str, int]:
+        settled = [line for line in read_lines(self.books)[0] if line["event"] == "settled"]
+        return {
+            outcome: sum(line["outcome"] == outcome for line in settled)
+            for outcome in sorted({str(line["outcome"]) for line in settled})
+        }
+
+
+def make_request(number: int) -> Request:
+    return Request(
+        "item", 1, (Message("user", f"Item {number}."),), PROBE.schema, 100, stage="extract"
+    )
+
+
+@pytest.fixture
+def server() -> Iterator[Loopback]:
+    with serve() as server:
+        yield server
+
+
+@pytest.fixture
+def bench(tmp_path: Path, server: Loopback) -> Iterator[Bench]:
+    bench = Bench(tmp_path, server.base_url)
+    yield bench
+    for transport in bench.opened:
+        transport.close()
+
+
+def test_reply_costs_one_call_and_the_endpoint_one_probe(bench: Bench, server: Loopback) -> None:
+    for number in range(5):
+        assert bench.obtain(number)["object"] == "chat.completion"
+    assert server.calls() == bench.endpoint.calls == 6
+    assert len(bench.probes) == 1
+    assert bench.count_settled() == {"answered": 6}
+    billed = sum(e["prompt_tokens"] + e["completion_tokens"] for e in server.log)
+    assert bench.ledger.spent().tokens == billed
+    assert bench.waited == 0.0
+
+
+@pytest.mark.parametrize("fault", ["500", "drop", "short", "html", "error_200"])
+def test_failing_calls_are_bounded_and_the_item_is_left_for_the_next_run(
+    bench: Bench, server: Loopback, fault: str
+) -> None:
+    bench.obtain()
+    rule = server.faults.add(fault, contains="Item 1.")
+    assert bench.fail(1) is FailureKind.UNREACHED
+    assert rule.struck == 5
+    assert 3.0 < bench.waited < 8.0
+    bench.obtain(2)
+    assert bench.count_settled() == {"answered": 3, "transient": 5}
+    most = bench.ledger.bound_tokens(make_request(1))
+    assert bench.ledger.spent().tokens >= 5 * most  # it may have been billed
+
+
+def test_calls_that_time_out_are_bounded_and_may_have_been_billed(
+    tmp_path: Path, server: Loopback
+) -> None:
+    bench = Bench(tmp_path, server.base_url, timeout=0.35)
+    server.faults.add("timeout", skip=1, wait=0.6)
+    assert bench.fail(1) is FailureKind.UNREACHED
+    bench.opened[0].close()
+    assert server.calls() == 1 + 5
+    assert bench.ledger.spent().tokens >= 5 * bench.ledger.bound_tokens(make_request(1))
+
+
+@pytest.mark.parametrize("fault", ["500", "drop", "429"])
+def test_passing_failure_costs_no_item(bench: Bench, server: Loopback, fault: str) -> None:
+    bench.obtain()
+    server.faults.add(fault, times=2)
+    bench.obtain(1)
+    assert server.calls() == 5
+
+
+def test_busy_endpoint_is_waited_for_by_all(bench: Bench, server: Loopback, tmp_path: Path) -> None:
+    bench.obtain()
+    server.faults.add("429", times=1, retry_after=300)
+    bench.obtain(1)
+    assert bench.waited == pytest.approx(300.0)
+    assert server.calls() == 4
+    other_waits: list[float] = []
+    other = Limiter(
+        tmp_path / "limits.json",
+        0,
+        0,
+        clock=lambda: 1001.0 + sum(other_waits),
+        sleep=other_waits.append,
+    )
+    other.acquire(1)
+    assert sum(other_waits) == pytest.approx(299.0, abs=1.0)
+
+
+@pytest.mark.parametrize("retry_after", [0, None])
+def test_endpoint_that_stays_busy_is_asked_again_until_the_longest_wait(
+    bench: Bench, server: Loopback, retry_after: float | None
+) -> None:
+    bench.obtain()
+    before = bench.ledger.spent()
+    server.faults.add("429", retry_after=retry_after)
+    assert bench.fail(1) is FailureKind.DEFERRED
+    assert 500 < bench.waited <= 600
+    assert 20 < server.calls() < 60
+    assert bench.ledger.spent() == before  # nothing was done, so nothing counts
+
+
+def test_longer_wait_than_allowed_defers_at_once(bench: Bench, server: Loopback) -> None:
+    bench.obtain()
+    server.faults.add("429", retry_after=3600)
+    assert bench.fail(1) is FailureKind.DEFERRED
+    assert (server.calls(), bench.waited) == (3, 0.0)
+
+
+@pytest.mark.parametrize("fault", ["quota", "401", "403", "404"])
+def test_fault_of_all_requests_takes_one_call(bench: Bench, server: Loopback, fault: str) -> None:
+    server.faults.add(fault)
+    for number in range(5):
+        with pytest.raises(EndpointError):
+            bench.obtain(number)
+    assert server.calls() == 1
+    assert bench.ledger.spent().tokens == 0
+
+
+@pytest.mark.parametrize("fault", ["quota", "401", "404"])
+def test_fault_of_all_requests_in_the_middle_takes_one_call(
+    bench: Bench, server: Loopback, fault: str
+) -> None:
+    bench.obtain()
+    server.faults.add(fault)
+    for number in range(1, 6):
+        with pytest.raises(EndpointError, match="kept"):
+            bench.obtain(number)
+    assert server.calls() == 3
+
+
+def test_endpoint_that_fails_item_after_item_is_given_up(bench: Bench, server: Loopback) -> None:
+    bench.obtain()
+    server.faults.add("500")
+    for number in range(1, 8):
+        assert bench.fail(number) is FailureKind.UNREACHED
+    for number in range(8, 12):
+        with pytest.raises(EndpointError, match=r"8 items in a row.*What was answered is kept"):
+            bench.obtain(number)
+    assert server.calls() == 2 + 8 * 5
+
+
+def test_good_reply_between_bad_ones_keeps_the_run_going(bench: Bench, server: Loopback) -> None:
+    bench.obtain()
+    server.faults.add("500", when=lambda body: "7" not in body["messages"][-1]["content"])
+    for number in range(1, 15):
+        if number == 7:
+            bench.obtain(number)
+        else:
+            assert bench.fail(number) is FailureKind.UNREACHED
+
+
+def test_item_that_is_refused_is_asked_once(bench: Bench, server: Loopback) -> None:
+    bench.obtain()
+    server.faults.add("filter_400", times=1)
+    assert bench.fail(1) is FailureKind.REFUSED
+    server.faults.add("too_long", times=1)
+    assert bench.fail(2) is FailureKind.UNACCEPTED
+    assert server.calls() == 4
+    assert bench.count_settled() == {"answered": 2, "refused": 2}
+
+
+def test_probe_that_fails_for_a_while_is_made_again(bench: Bench, server: Loopback) -> None:
+    server.faults.add("503", times=2)
+    bench.obtain()
+    assert server.calls() == 4
+    assert len(bench.probes) == 1
+
+
+def test_endpoint_that_does_not_answer_the_probe_is_given_up_by_all_threads(
+    bench: Bench, server: Loopback
+) -> None:
+    server.faults.add("500")
+    errors: list[BaseException] = []
+
+    def ask(number: int) -> None:
+        with pytest.raises(EndpointError, match="Nothing was asked") as caught:
+            bench.obtain(number)
+        errors.append(caught.value)
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(ask, range(8)))
+    assert (server.calls(), len(errors)) == (5, 8)
+
+
+def test_threads_probe_once(bench: Bench, server: Loopback) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(bench.obtain, range(16)))
+    assert server.calls() == 17
+    assert len(bench.probes) == 1
+
+
+def test_budget_below_one_call_stops_before_the_probe(tmp_path: Path, server: Loopback) -> None:
+    bench = Bench(tmp_path, server.base_url, budget_tokens=100)
+    with pytest.raises(BudgetError):
+        bench.obtain()
+    assert server.calls() == 0
+
+
+def test_budget_is_never_passed_by_probe_and_calls_together(
+    tmp_path: Path, server: Loopback
+) -> None:
+    bench = Bench(tmp_path, server.base_url, budget_tokens=2000)
+    server.latency = 0.02
+
+    def ask(number: int) -> bool:
+        try:
+            bench.obtain(number)
+        except BudgetError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as threads:
+        answered = list(threads.map(ask, range(40)))
+    bench.opened[0].close()
+    billed = sum(e["prompt_tokens"] + e["completion_tokens"] for e in server.log)
+    assert 0 < sum(answered) < 40
+    assert server.calls() == sum(answered) + 1
+    assert billed <= 2000
+
+
+class Scripted:
+    """A transport that does what it is told."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    def send(self, request: Request) -> Mapping[str, JsonValue]:
+        raise self.error
+
+
+def test_interrupted_call_counts_at_its_highest(bench: Bench) -> None:
+    endpoint = bench.connect(lambda _: Scripted(KeyboardInterrupt()))
+    with pytest.raises(KeyboardInterrupt):
+        endpoint.obtain("k", make_request(0))
+    assert bench.ledger.spent().tokens == bench.ledger.bound_tokens(make_request(0))
+
+
+def test_call_that_was_not_sent_counts_for_nothing(bench: Bench) -> None:
+    endpoint = bench.connect(lambda _: Scripted(TransientError("refused", sent=False)))
+    with pytest.raises(ReplyError):
+        endpoint.obtain("k", make_request(0))
+    assert (endpoint.calls, bench.ledger.spent().tokens) == (5, 0)
+
+
+def test_calls_keep_to_the_rate_of_tokens_they_really_use(tmp_path: Path) -> None:
+    with serve() as server:
+        bench = Bench(tmp_path, server.base_url, tokens_per_minute=6000)
+        for number in range(60):
+            bench.obtain(number)
+        bench.opened[0].close()
+        used = sum(e["prompt_tokens"] + e["completion_tokens"] for e in server.log)
+    assert used / 6000 * 60 * 0.8 < bench.waited < used / 5400 * 60
