@@ -130,7 +130,7 @@ def test_no_json_whatever_breaks_the_reading(value: Any) -> None:
         assert read_usage(raw, REQUEST).prompt > 0
 
 
-def count(**usage: object) -> Usage:
+def count(**usage: Any) -> Usage:
     return read_usage({**make_reply(), "usage": usage}, REQUEST)
 
 
