@@ -3,6 +3,7 @@
 A stage is run on what is stored, with a model that asks nobody and notes what it would be asked.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,15 +12,17 @@ from typing import NoReturn
 import pyarrow as pa
 
 from kpyramid.cached import CachedEmbedder
-from kpyramid.contracts import load_contracts
+from kpyramid.contracts import load_contracts, map_column
 from kpyramid.embeddings.port import Matrix
+from kpyramid.embeddings.served import _MOST_TEXTS as MOST_TEXTS
 from kpyramid.extraction.cascade.duplicates import TASK as DUPLICATES
 from kpyramid.extraction.cascade.duplicates import ask_for_duplicates
 from kpyramid.extraction.cascade.tasks import list_tasks, open_tasks
 from kpyramid.extraction.text.splitter import Piece, split_text
 from kpyramid.extraction.types import Extraction
 from kpyramid.keys import canonical_json
-from kpyramid.llm.estimates import Estimate, Estimator, calibrate
+from kpyramid.llm.calibration import Estimator, calibrate
+from kpyramid.llm.estimates import Estimate
 from kpyramid.models import Model, open_collector
 from kpyramid.ports import (
     Silence,
@@ -39,6 +42,16 @@ _BATCHES_PER_CHUNK = 0.06
 _BATCH_CHARACTERS = 3_000
 _BATCH_SPREAD = (0.2, 3.0)
 """How far their number may be off before any experience, as factors."""
+_EMBEDDED_CHARACTERS = {
+    "resolve": 0.2,
+    "embed": 2.3,
+    "induce": 0.3,
+    "complete": 0.9,
+    "condense": 0.1,
+}
+"""Characters that each stage embeds first per character of the chunks; measured on the demo."""
+_EMBEDDED_SPREAD = (0.4, 1.0, 2.5)
+_TEXT_CHARACTERS = 60
 _SKIPPED = 0.85
 """Of the chunks, those that at least reach the next step: others have no claim, or no entity."""
 
@@ -48,13 +61,16 @@ class Outlook:
     """What a stage would ask: requests, those answered already, those given up, and the rest.
 
     `learned_from`: calls of earlier runs that the estimate rests on; 0: on defaults alone.
+    `in_batches`: the Batch API takes them.
     """
 
-    asked: int
-    hits: int
-    failed: int
+    model: str
     estimate: Estimate
-    learned_from: int
+    asked: int = 0
+    hits: int = 0
+    failed: int = 0
+    learned_from: int = 0
+    in_batches: bool = True
 
 
 class Forecast:
@@ -71,6 +87,8 @@ class Forecast:
         self._settings = settings
         self._corpus = corpus
         self._files = files
+        self._share_new = 1.0
+        """Of the chunks, those that the model has yet to read: the others' duplicates are known."""
 
     @cached_property
     def documents(self) -> pa.Table:
@@ -99,12 +117,36 @@ class Forecast:
         estimate = self._extract(model) if stage == "extract" else self._resolve(model)
         counts = model.caller.counts
         pending = counts.failures["pending"]
+        if stage == "extract" and counts.asked:
+            self._share_new = len(model.pending) / counts.asked
         return Outlook(
+            self._settings.llm.model,
+            estimate,
             asked=counts.asked,
             hits=counts.hits,
             failed=counts.failures.total() - pending,
-            estimate=estimate,
             learned_from=sum(self.estimator.seen.values()),
+        )
+
+    def look_ahead_of_vectors(self, stage: str) -> Outlook:
+        """What a served embedding model would be asked in a stage, by the chunks that are new."""
+        embedder = _StoredVectors(self._warehouse, self._settings)
+        title = map_column(self.documents, "document_id", "title")
+        texts = [
+            f"{title[row['document_id']]}\n{row['text']}"
+            if title[row["document_id"]]
+            else row["text"]
+            for row in self.chunks.select(["document_id", "text"]).to_pylist()
+        ]
+        new = sum(map(len, embedder.list_missing(texts)))
+        characters = _EMBEDDED_CHARACTERS.get(stage, 0.0) * new
+        estimator = calibrate(self._warehouse.runs, self._settings.embed.model)
+        calls = math.ceil(characters / _TEXT_CHARACTERS / MOST_TEXTS)
+        return Outlook(
+            self._settings.embed.model,
+            estimator.foresee_texts(calls, characters).scale(*_EMBEDDED_SPREAD),
+            learned_from=sum(estimator.seen.values()),
+            in_batches=False,
         )
 
     def _extract(self, model: Model) -> Estimate:
@@ -151,7 +193,7 @@ class Forecast:
         cascade = self._settings.cascade
         learned = self.estimator.compare_tasks(DUPLICATES, list_tasks(cascade)[:1])
         share = _BATCHES_PER_CHUNK if learned is None else learned
-        count = max(1, round(share * self.chunks.num_rows))
+        count = math.ceil(share * self._share_new * self.chunks.num_rows)
         request = ask_for_duplicates(
             "entities",
             (),
@@ -215,9 +257,13 @@ class _StoredVectors:
         self._embedder = CachedEmbedder(warehouse, settings, 1, Silence(), _refuse)
         self.name = self._embedder.name
 
+    def list_missing(self, texts: Sequence[str]) -> list[str]:
+        """The texts that an embedder would have to compute."""
+        return self._embedder.function.list_missing(texts)
+
     def embed(self, texts: Sequence[str]) -> Matrix:
         """See `Embedder.embed`."""
-        if self._embedder.function.list_missing(texts):
+        if self.list_missing(texts):
             raise _UnknownError
         return self._embedder.embed(texts)
 

@@ -1,6 +1,6 @@
 """What a build would compute and pay, found without writing anything or asking anybody."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -8,12 +8,15 @@ from kpyramid.extraction.text.passages import cut_passages
 from kpyramid.fingerprints import describe_model_part, fingerprint_stage, key_result
 from kpyramid.forecast import Forecast, Outlook
 from kpyramid.keys import JsonValue
+from kpyramid.llm.estimates import Estimate, Range
 from kpyramid.pipeline import PIPELINE
 from kpyramid.ports import Silence, open_extractor, open_splitter
 from kpyramid.settings import Settings
 from kpyramid.sources.corpus import list_corpus
 from kpyramid.warehouse.layout import Warehouse
 from kpyramid.warehouse.results import TableFile, find_result
+
+Row = dict[str, JsonValue]
 
 _FREE: Mapping[str, JsonValue] = {
     "calls": 0,
@@ -23,9 +26,7 @@ _FREE: Mapping[str, JsonValue] = {
 _UNPRICED: JsonValue = {"low": None, "expected": None, "high": None}
 
 
-def plan_build(
-    corpus: Path, warehouse: Warehouse, settings: Settings
-) -> list[dict[str, JsonValue]]:
+def plan_build(corpus: Path, warehouse: Warehouse, settings: Settings) -> list[Row]:
     """One row per stage: its rows, how many of them are known already, and what it would pay.
 
     A stage after the first that has something to compute depends on what that makes: its rows
@@ -41,7 +42,7 @@ def plan_build(
     made: dict[str, list[JsonValue]] = {}
     files: dict[str, TableFile] = {}
     rows: dict[str, int] = {}
-    plan: list[dict[str, JsonValue]] = []
+    plan: list[Row] = []
     known = True
     forecast = Forecast(warehouse, settings, listing, files)
     for stage in PIPELINE:
@@ -60,36 +61,52 @@ def plan_build(
         if known:
             rows, known = _count_rows(forecast, warehouse, settings), False
         total, cached = rows.get(stage.name), rows.get(f"{stage.name} cached")
-        row: dict[str, JsonValue] = {"stage": stage.name, "rows": total, "cached": cached, **_FREE}
+        row: Row = {"stage": stage.name, "rows": total, "cached": cached, **_FREE}
+        outlooks = []
         # A recording costs nothing.
         if settings.llm.provider == "openai" and describe_model_part(stage.name, settings):
-            row.update(_describe_outlook(forecast.look_ahead(stage.name), settings))
+            outlooks.append(forecast.look_ahead(stage.name))
+        if settings.embed.provider == "openai" and "embedder" in stage.ports:
+            outlooks.append(forecast.look_ahead_of_vectors(stage.name))
+        if outlooks:
+            row.update(_describe_outlooks(outlooks, settings))
         plan.append(row)
     if all(row["cached"] is not None for row in plan[:-1]):
         plan[-1].update(rows=1, cached=1)
     return plan
 
 
-def _describe_outlook(outlook: Outlook, settings: Settings) -> dict[str, JsonValue]:
-    estimate = outlook.estimate
-    price = settings.llm.prices.get(settings.llm.model)
-    ranges = {
-        name: {bound: round(amount) for bound, amount in asdict(getattr(estimate, name)).items()}
+def _describe_outlooks(outlooks: Sequence[Outlook], settings: Settings) -> Row:
+    total = sum((outlook.estimate for outlook in outlooks), Estimate())
+    ranges: Row = {
+        name: {bound: round(amount) for bound, amount in asdict(getattr(total, name)).items()}
         for name in ("calls", "tokens", "prompt", "completion")
     }
     return {
-        "calls": ranges["calls"]["expected"],
-        "tokens": ranges["tokens"]["expected"],
-        "cost": asdict(estimate.price(price)) if price else _UNPRICED,
+        "calls": round(total.calls.expected),
+        "tokens": round(total.tokens.expected),
+        "cost": _price(outlooks, settings, batch=False),
         "model": {
-            "asked": outlook.asked,
-            "hits": outlook.hits,
-            "failed": outlook.failed,
+            "asked": sum(outlook.asked for outlook in outlooks),
+            "hits": sum(outlook.hits for outlook in outlooks),
+            "failed": sum(outlook.failed for outlook in outlooks),
             **ranges,
-            "batch_cost": asdict(estimate.price(price, batch=True)) if price else _UNPRICED,
-            "learned_from": outlook.learned_from,
+            "batch_cost": _price(outlooks, settings, batch=True),
+            "unpriced": sorted({outlook.model for outlook in outlooks} - set(settings.llm.prices)),
+            "learned_from": sum(outlook.learned_from for outlook in outlooks),
         },
     }
+
+
+def _price(outlooks: Sequence[Outlook], settings: Settings, *, batch: bool) -> JsonValue:
+    """Dollars of all; null when a model has no price. Vectors are not asked for in batches."""
+    cost = Range()
+    for outlook in outlooks:
+        price = settings.llm.prices.get(outlook.model)
+        if price is None:
+            return _UNPRICED
+        cost += outlook.estimate.price(price, batch=batch and outlook.in_batches)
+    return asdict(cost)
 
 
 def _count_rows(forecast: Forecast, warehouse: Warehouse, settings: Settings) -> dict[str, int]:

@@ -1,0 +1,233 @@
+"""How many tokens requests will take, learned from the books of earlier runs.
+
+Nothing is downloaded: tokens follow from characters, at rates that are measured per model and
+task on the usage that servers reported, or at stated defaults before anything was asked.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kpyramid.keys import canonical_json
+from kpyramid.llm.books import LEDGER, Line, read_lines
+from kpyramid.llm.estimates import FEW, SIGMAS, Estimate, Range, Rate
+from kpyramid.llm.types import Request
+
+_ENOUGH = 5_000
+"""Calls that a calibration looks back on, the latest first."""
+
+_PROMPT_RATE = (1 / 4.7, 1 / 3.8, 1 / 3.0)
+"""Tokens per character of our prompts about English prose: 1/3.7 measured with a vocabulary of
+50,000, 1/3.85 with 150,000; prose alone has 1/4.2."""
+_FOREIGN_RATE = (0.3, 0.7, 2.0)
+"""Tokens per character outside of ASCII: from accents in large vocabularies to Chinese in small."""
+_REPLY_RATE = 1 / 3.7
+"""Tokens per character of replies: 1/3.3 measured for bare triples, 1/4 with sentences between."""
+_REPLY_SPREAD = (0.4, 2.5)
+"""How far a reply's length may be from the default, as factors."""
+_SCHEMA_SHARE = (0.0, 0.5, 1.0)
+"""How much of the schema servers count as prompt: none (a grammar) to all of it."""
+_CALL_SPREAD = (1.0, 1.0, 1.25)
+"""Calls per request before any experience: up to one in four is asked again."""
+
+_REPLY_CHARACTERS: Mapping[str, float] = {
+    "merged": 4.6,
+    "merged_closed": 3.0,
+    "paraphrase": 2.6,
+    "entities": 0.35,
+    "relations": 1.65,
+    "disambiguation": 1.55,
+    "duplicates": 0.1,
+    "embed": 0.0,
+}
+"""Characters of a reply per character of what it is about; of other tasks 1. GPT-3.5's triples on
+1,890 MuSiQue passages have 1.61, its entities 0.33; claims and their evidence each repeat the text.
+"""
+_MATERIAL_CHARACTERS: Mapping[str, float] = {
+    "entities": 1.1,
+    "relations": 1.5,
+    "disambiguation": 2.5,
+}
+"""Characters that a later step is shown per character of the chunk: what steps before it made."""
+
+
+@dataclass(slots=True)
+class _Task:
+    """What the books say of a model's calls for one task."""
+
+    prompt: Rate = field(default_factory=Rate)
+    completion: Rate = field(default_factory=Rate)
+    subject: float = 0.0
+    characters: float = 0.0
+    prompt_tokens: float = 0.0
+    cached_tokens: float = 0.0
+    calls: int = 0
+    keys: set[str] = field(default_factory=set)
+
+
+class Estimator:
+    """Estimates for one model; `seen` is what the books hold of it, by task."""
+
+    def __init__(self, lines: Iterable[Line], model: str) -> None:
+        self._tasks: dict[str, _Task] = defaultdict(_Task)
+        for line in lines:
+            if line["model"] == model and line["event"] == "settled":
+                self._learn(line)
+
+    @property
+    def seen(self) -> dict[str, int]:
+        """Calls that were learned from, by task."""
+        return {name: t.prompt.n for name, t in sorted(self._tasks.items()) if t.prompt.n}
+
+    def compare_tasks(self, task: str, base: Sequence[str]) -> float | None:
+        """Requests of a task per request of those that it follows; None without experience."""
+        counted = [len(self._tasks[name].keys) for name in base if name in self._tasks]
+        mine = self._tasks[task].keys if task in self._tasks else set()
+        return len(mine) / sum(counted) if mine and sum(counted) >= FEW else None
+
+    def mean_subject(self, task: str) -> float | None:
+        """Characters that a request of the task is about; None without experience."""
+        seen = self._tasks.get(task)
+        return seen.completion.x / seen.completion.n if seen and seen.completion.n else None
+
+    def estimate(self, requests: Iterable[Request]) -> Estimate:
+        """What requests that are known will take."""
+        tasks: dict[str, list[Request]] = defaultdict(list)
+        for request in requests:
+            tasks[request.task].append(request)
+        parts = (self._estimate_task(name, tasks[name]) for name in sorted(tasks))
+        return sum(parts, Estimate())
+
+    def foresee(
+        self, task: str, static: str, schema: int, subjects: Iterable[int], max_tokens: int
+    ) -> Estimate:
+        """What requests will take whose prompts are not known yet.
+
+        `static`: what all of them share. `schema`: its characters. `subjects`: the characters of
+        the text that each is about.
+        """
+        lengths = list(subjects)
+        material = _MATERIAL_CHARACTERS.get(task, 1.0)
+        seen = self._tasks.get(task)
+        if seen is not None and seen.subject:
+            known = seen.characters - seen.prompt.n * len(static)
+            material = max(known, 0.0) / seen.subject
+        shown = len(lengths) * len(static) + material * sum(lengths)
+        text = static if lengths else ""
+        return self._combine(
+            task,
+            count=len(lengths),
+            prompt=self._predict_prompt(task, len(lengths), shown, 0, schema * len(lengths)),
+            subject=sum(lengths),
+            max_tokens=max_tokens,
+            static=len(text) * len(lengths) / shown if shown else 0.0,
+        )
+
+    def foresee_texts(self, calls: float, characters: float) -> Estimate:
+        """What it takes to embed texts of so many characters."""
+        prompt = self._predict_prompt("embed", round(calls), characters, 0, 0)
+        return Estimate(Range(calls, calls, calls * _CALL_SPREAD[2]), prompt)
+
+    def _estimate_task(self, task: str, requests: list[Request]) -> Estimate:
+        characters = foreign = schema = static = 0
+        for request in requests:
+            for message in request.messages:
+                characters += len(message.content)
+                foreign += sum(map(_is_foreign, message.content))
+            static += len(request.messages[0].content) if len(request.messages) > 1 else 0
+            schema += len(canonical_json(request.schema))
+        return self._combine(
+            task,
+            count=len(requests),
+            prompt=self._predict_prompt(task, len(requests), characters, foreign, schema),
+            subject=sum(len(request.subject) for request in requests),
+            max_tokens=max(request.max_tokens for request in requests),
+            static=static / max(characters, 1),
+        )
+
+    def _combine(
+        self,
+        task: str,
+        *,
+        count: int,
+        prompt: Range,
+        subject: float,
+        max_tokens: int,
+        static: float,
+    ) -> Estimate:
+        seen = self._tasks.get(task)
+        calls = Range(*(count * factor for factor in _CALL_SPREAD))
+        cached = 0.0
+        if seen is not None and seen.completion.x:
+            completion = seen.completion.predict(count, subject)
+            again = seen.calls / len(seen.keys)
+            spread = SIGMAS * math.sqrt(max(again - 1, 1 / len(seen.keys)) * count)
+            high = min(count * again + spread, count * max(again, _CALL_SPREAD[2]))
+            calls = Range(count, count * again, max(high, count * again))
+            cached = min(static, seen.cached_tokens / max(seen.prompt_tokens, 1))
+        else:
+            expected = subject * _REPLY_CHARACTERS.get(task, 1.0) * _REPLY_RATE
+            completion = Range(expected * _REPLY_SPREAD[0], expected, expected * _REPLY_SPREAD[1])
+        factor = calls.expected / count if count else 1.0
+        top = calls.high / count if count else 1.0
+        most = float(count * max_tokens)
+        completion = Range(
+            min(completion.low, most),
+            min(completion.expected, most) * factor,
+            min(completion.high, most) * top,
+        )
+        prompt = Range(prompt.low, prompt.expected * factor, prompt.high * top)
+        return Estimate(calls, prompt, completion, cached)
+
+    def _predict_prompt(
+        self, task: str, count: int, characters: float, foreign: int, schema: int
+    ) -> Range:
+        seen = self._tasks.get(task)
+        if seen is not None and seen.prompt.x:
+            return seen.prompt.predict(count, characters)
+        pairs = zip(_PROMPT_RATE, _FOREIGN_RATE, _SCHEMA_SHARE, strict=True)
+        low, expected, high = (
+            (characters - foreign) * rate + foreign * abroad + schema * share * rate
+            for rate, abroad, share in pairs
+        )
+        return Range(low, expected, high)
+
+    def _learn(self, line: Line) -> None:
+        task = self._tasks[str(line["task"])]
+        task.calls += 1
+        task.keys.add(str(line["key"]))
+        if line["outcome"] != "answered" or line["assumed"]:
+            return
+        prompt, characters = _number(line, "prompt"), _number(line, "prompt_characters")
+        subject = _number(line, "subject_characters")
+        if not prompt or not characters:
+            return
+        task.prompt.add(characters, prompt)
+        task.characters += characters
+        task.prompt_tokens += prompt
+        task.cached_tokens += _number(line, "cached")
+        if subject:
+            task.subject += subject
+            task.completion.add(subject, _number(line, "completion"))
+
+
+def calibrate(runs: Path, model: str) -> Estimator:
+    """An estimator that knows what the latest runs of a warehouse paid."""
+    found = [(path.stat().st_mtime_ns, path) for path in runs.glob(f"*/{LEDGER}")]
+    lines: list[Line] = []
+    for _, path in sorted(found, reverse=True):
+        lines.extend(read_lines(path)[0])
+        if len(lines) >= 2 * _ENOUGH:  # a call has two lines
+            break
+    return Estimator(lines, model)
+
+
+def _is_foreign(character: str) -> bool:
+    return character > "\x7f"
+
+
+def _number(line: Line, name: str) -> float:
+    value = line.get(name)
+    return float(value) if isinstance(value, int | float) else 0.0
