@@ -190,13 +190,13 @@ def _close(record: Record, found: _Found | None, till: Till, done: Collection) -
             raise
         return  # another process closed it meanwhile
     counts = found.batch.request_counts if found else None
-    if found and counts and counts.completed and found.output is None:
-        if not _believe(record, till):
-            done.problems.append(
-                f"batch {record.batch} says that {counts.completed} requests are done and gives "
-                "no file: it stays open for a while"
-            )
-            return
+    unseen = counts.completed if found and counts and found.output is None else 0
+    if unseen and not _believe(record, till):
+        done.problems.append(
+            f"batch {record.batch} says that {unseen} requests are done and gives no file: it "
+            "stays open for a while"
+        )
+        return
     closed, results = _reconcile(record, found, asked)
     with ThreadPoolExecutor(till.settings.concurrency) as pool:
         failed = sum(pool.map(lambda one: _keep(one, results.by_key[one.key], till), asked))

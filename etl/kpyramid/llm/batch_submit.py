@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import openai
 
-from kpyramid.errors import BudgetError
+from kpyramid.errors import BudgetError, EndpointError
 from kpyramid.keys import JsonValue, hash_bytes
 from kpyramid.llm import batches
 from kpyramid.llm.batch_books import Entry, describe_asked, keep_books, settle_books
@@ -86,20 +86,37 @@ def submit(pending: Mapping[str, Request], desk: Desk) -> Submission:
     for record in batches.read_records(desk.blobs):
         if record.state in batches.UNFINISHED:
             _resume(record, pending, desk, done)
-    records = batches.read_records(desk.blobs)
-    taken = batches.list_open_keys(desk.blobs, records)
-    todo = _choose(pending, taken, desk, done)
-    number = records[-1].number if records else 0
-    for limited, part in _plan_parts(todo, records, desk, done):
-        number = _submit_part(part, number, desk, done)
-        if limited is not None and done.refusal is None:
-            batches.save_record(desk.blobs, replace(limited, state="split"))
-            batches.drop_asked(desk.blobs, limited)
+    while not _submit_rest(pending, desk, done):
+        pass  # another process submitted meanwhile: what is left is less
     records = batches.read_records(desk.blobs)
     done.open = sum(r.requests for r in records if r.state in batches.OPEN)
     done.unfinished = sum(r.requests for r in records if r.state in batches.UNFINISHED)
     done.pending = done.waiting + done.refused
     return done
+
+
+def _submit_rest(pending: Mapping[str, Request], desk: Desk, done: Submission) -> bool:
+    """Submits what is in no batch yet; False when another process took a number meanwhile."""
+    # First the records, then the replies: what a batch that ends meanwhile asked is in one of them.
+    records = batches.read_records(desk.blobs)
+    todo = _choose(pending, batches.list_open_keys(desk.blobs, records), desk, done)
+    fitting = _count_fitting(todo, desk)
+    done.refused = len(todo) - fitting
+    if done.refused:
+        done.refusal = done.refusal or _refuse(todo[fitting], desk)
+    asked = [replace(one, body=desk.shape(one.request)) for one in todo[:fitting]]
+    number = records[-1].number if records else 0
+    for limited, part in _plan_parts(asked, records, desk, done):
+        if part:
+            number += 1
+            record = _note_intent(part, number, desk)
+            if record is None:
+                return False
+            _reserve_and_send(record, part, desk, done)
+        if limited is not None:
+            batches.save_record(desk.blobs, replace(limited, state="split"))
+            batches.drop_asked(desk.blobs, limited)
+    return True
 
 
 def _choose(
@@ -114,7 +131,7 @@ def _choose(
     done.answered = sum(count is None for count in attempts.values())
     done.failed = sum(count is not None and count < 0 for count in attempts.values())
     return [
-        Asked(key, pending[key], desk.shape(pending[key]), count)
+        Asked(key, pending[key], {}, count)
         for key, count in attempts.items()
         if count is not None and count >= 0
     ]
@@ -139,6 +156,7 @@ def _plan_parts(
     queued, and then goes in halves.
     """
     ours = [r for r in records if r.model == desk.settings.model]
+    done.waiting = 0
     crowded = any(record.state in batches.OPEN for record in ours)
     rest = {one.key: one for one in todo}
     parts: list[tuple[Record | None, list[Asked]]] = []
@@ -153,25 +171,6 @@ def _plan_parts(
         halves = halve_asked(again) or [[]]
         parts += [(None, half) for half in halves[:-1]] + [(record, halves[-1])]
     return parts + [(None, part) for part in split_asked(rest.values(), desk.limits)]
-
-
-def _submit_part(part: list[Asked], number: int, desk: Desk, done: Submission) -> int:
-    """Submits one batch under the next free number; returns the last number that is taken."""
-    fitting = _count_fitting(part, desk) if part else 0
-    if fitting < len(part):
-        done.refused += len(part) - fitting
-        done.refusal = done.refusal or _refuse(part[fitting], desk)
-        part = part[:fitting]
-    while part:
-        number += 1
-        record = _note_intent(part, number, desk)
-        if record is not None:
-            _reserve_and_send(record, part, desk, done)
-            break
-        rival = batches.read_record(desk.blobs, number)
-        taken = batches.list_open_keys(desk.blobs, [rival] if rival else [])
-        part = [p for p in part if p.key not in taken and _count_attempts(p.key, desk) is not None]
-    return number
 
 
 def _count_fitting(part: Sequence[Asked], desk: Desk) -> int:
@@ -225,14 +224,17 @@ def _note_intent(part: Sequence[Asked], number: int, desk: Desk) -> Record | Non
 
 def _resume(record: Record, pending: Mapping[str, Request], desk: Desk, done: Submission) -> None:
     """Goes on with what a process began and did not finish, or forgets it when it is answered."""
-    if record.endpoint != batches.name_endpoint(desk.settings):
-        return
-    mine = batches.claim_turn(desk.blobs, record, desk.owner, desk.now(), desk.limits.stale)
+    limits = desk.limits
+    elsewhere = record.endpoint != batches.name_endpoint(desk.settings)
+    # Whether a batch was created at another endpoint cannot be seen: there it is let run out.
+    stale = limits.window + limits.margin if elsewhere else limits.stale
+    mine = batches.claim_turn(desk.blobs, record, desk.owner, desk.now(), stale)
     if mine is None:
         return
     asked = batches.read_asked(desk.blobs, mine)
     counts = [_count_attempts(one.key, desk) for one in asked if one.key in pending]
-    if len(counts) == len(asked) and all(count is not None and count >= 0 for count in counts):
+    due = [count for count in counts if count is not None and count >= 0]
+    if len(due) == len(asked) and not elsewhere:
         _reserve_and_send(replace(mine, run=desk.run), asked, desk, done)
     else:
         _drop(mine, asked, desk)
@@ -267,14 +269,23 @@ def _upload(record: Record, asked: Sequence[Asked], desk: Desk) -> Record:
         return record
     data = b"".join(map(write_line, asked))
     file = None
-    with batches.name_faults(desk.client, "upload a batch's requests"):
-        if record.turn:
-            listed = desk.client.with_options(max_retries=2).files.list(purpose="batch")
-            named = (f for f in listed if f.filename == record.file_name and f.bytes == len(data))
-            file = next((found.id for found in named), None)
-        if file is None:
-            file = desk.client.files.create(file=(record.file_name, data), purpose="batch").id
+    try:
+        with batches.name_faults(desk.client, "upload a batch's requests"):
+            if record.turn:
+                listed = desk.client.with_options(max_retries=2).files.list(purpose="batch")
+                named = (f for f in listed if f.filename == record.file_name)
+                file = next((found.id for found in named if found.bytes == len(data)), None)
+            if file is None:
+                file = desk.client.files.create(file=(record.file_name, data), purpose="batch").id
+    except EndpointError:
+        _release(record, desk)
+        raise
     return batches.save_record(desk.blobs, replace(record, state="uploaded", file=file))
+
+
+def _release(record: Record, desk: Desk) -> None:
+    """Lets who comes next try at once: no batch was created."""
+    batches.save_record(desk.blobs, replace(record, state="intent", file=None, at=0.0))
 
 
 def _create(record: Record, desk: Desk) -> Record | None:
@@ -303,8 +314,7 @@ def _create(record: Record, desk: Desk) -> Record | None:
     else:
         return batches.save_record(desk.blobs, replace(noted, submitted=desk.now()))
     if refused:
-        # Nothing was created: who comes next may try at once, with a file that is sure to be there.
-        batches.save_record(desk.blobs, replace(record, state="intent", file=None, at=0.0))
+        _release(record, desk)
         raise fault
     found = batches.find_orphans(desk.client, desk.blobs, [record], desk.now())
     if not found:

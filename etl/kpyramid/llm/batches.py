@@ -201,10 +201,17 @@ def drop_asked(blobs: BlobStore, record: Record) -> None:
 
 def list_open_keys(blobs: BlobStore, records: Iterable[Record] | None = None) -> set[str]:
     """The requests that are in a batch whose results are still to come."""
-    chosen = read_records(blobs) if records is None else records
-    return {
-        one.key for record in chosen if record.state in OPEN for one in read_asked(blobs, record)
-    }
+    keys: set[str] = set()
+    for record in read_records(blobs) if records is None else records:
+        if record.state not in OPEN:
+            continue
+        try:
+            keys.update(one.key for one in read_asked(blobs, record))
+        except IntegrityError:
+            present = read_record(blobs, record.number)
+            if present is None or present.state in OPEN:
+                raise  # else it ended meanwhile
+    return keys
 
 
 def find_orphans(
