@@ -1,0 +1,177 @@
+"""Trying an endpoint out: what the probe finds, and what it says is to be mended."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kpyramid.errors import EndpointError, SettingsError
+from kpyramid.llm.probe import PROBE
+from kpyramid.llm.transport import open_client, open_transport
+from kpyramid.llm.types import Request, TransientError
+from tests.llm_wire import REQUEST, find_unused_port, make_answer, make_settings, probe, serve_bytes
+from tests.loopback import Loopback, serve
+
+SECRET = "sk-planted-5f1c7a90"
+
+
+@pytest.fixture(autouse=True)
+def _no_key_of_the_shell(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_ORG_ID", "OPENAI_LOG"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def server() -> Iterator[Loopback]:
+    with serve() as server:
+        yield server
+
+
+def test_probe_says_what_the_endpoint_takes(server: Loopback) -> None:
+    assert probe(server.base_url) == {
+        "base_url": server.base_url,
+        "model": "m",
+        "answered_by": "m",
+        "schema": "kept",
+        "usage": True,
+        "limit": "max_tokens",
+        "seed": True,
+    }
+    assert server.calls() == 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "schema"),
+    [
+        ("ignores_format", "ignored"),
+        ("ignores_format_json", "ignored"),
+        ("malformed", "ignored"),
+        ("fenced", "kept"),
+        ("truncated_empty", "unclear"),
+        ("choices_null", "unclear"),
+    ],
+)
+def test_probe_sees_a_server_that_ignores_the_schema(
+    server: Loopback, fault: str, schema: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.faults.add(fault)
+    assert probe(server.base_url)["schema"] == schema
+    assert ("ignores the JSON schema" in caplog.text) is (schema == "ignored")
+
+
+def test_probe_sees_a_server_that_does_not_count_tokens(server: Loopback) -> None:
+    server.faults.add("no_usage")
+    assert probe(server.base_url)["usage"] is False
+
+
+@pytest.mark.parametrize(
+    ("refuses", "limit", "seed", "calls"),
+    [
+        (["max_tokens"], "max_completion_tokens", True, 2),
+        (["seed"], "max_tokens", False, 2),
+        (["max_tokens", "seed"], "max_completion_tokens", False, 3),
+    ],
+)
+def test_parameters_that_an_endpoint_refuses_are_not_sent_again(
+    refuses: list[str], limit: str, seed: bool, calls: int
+) -> None:
+    with serve(refuses=refuses) as server:
+        records: list[Any] = []
+        transport = open_transport(make_settings(server.base_url), records.append)
+        assert server.calls() == calls
+        transport.send(REQUEST)
+        transport.close()
+        body = server.log[-1]["body"]
+    assert (records[0]["limit"], records[0]["seed"]) == (limit, seed)
+    assert limit in body and not set(refuses) & body.keys()
+
+
+@pytest.mark.parametrize(
+    ("refuses", "words"),
+    [
+        (["temperature"], 'set llm.temperature = "default"'),
+        (["response_format"], "choose a model or a server that can"),
+        (["max_tokens", "max_completion_tokens"], "mend llm.model or llm.base_url"),
+        (["messages"], "mend llm.model or llm.base_url"),
+    ],
+)
+def test_refused_probe_says_what_to_mend(refuses: list[str], words: str) -> None:
+    with serve(refuses=refuses) as server:
+        with pytest.raises(EndpointError, match=words):
+            probe(server.base_url)
+        assert server.calls() <= 2
+
+
+def test_web_page_at_the_probe_asks_for_the_path(server: Loopback) -> None:
+    server.faults.add("html", path="*")
+    with pytest.raises(EndpointError, match="is base_url missing /v1"):
+        probe(server.base_url)
+
+
+def test_base_url_without_its_path_is_found_out(server: Loopback) -> None:
+    page = make_answer(b"<html><style>p{}</style>Not found</html>", "404 Not Found")
+    with serve_bytes(page) as base_url, pytest.raises(EndpointError, match="missing /v1") as caught:
+        probe(base_url.removesuffix("/v1"))
+    assert "<" not in str(caught.value)
+
+
+def test_unknown_model_is_answered_with_those_there_are() -> None:
+    with serve(models=[f"model-{n}" for n in range(7)]) as server:
+        with pytest.raises(EndpointError, match=r"'m'.*model-0, .*model-4 and 2 more"):
+            probe(server.base_url)
+        assert server.calls() == 1
+
+
+def test_busy_endpoint_at_the_probe_may_be_asked_again(server: Loopback) -> None:
+    server.faults.add("429", retry_after=3)
+    with pytest.raises(TransientError) as caught:
+        probe(server.base_url)
+    assert caught.value.retry_after == 3.0
+
+
+def test_probe_is_paid_for_like_every_call() -> None:
+    paid: list[Request] = []
+
+    def pay(request: Request, call: Any) -> Any:
+        paid.append(request)
+        return call()
+
+    with serve(refuses=["max_tokens"]) as server:
+        settings = make_settings(server.base_url)
+        open_transport(settings, lambda _: None, pay).close()
+        assert paid == [PROBE, PROBE]
+        assert server.calls() == 2
+
+
+def test_openai_without_a_key_is_a_matter_of_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(SettingsError, match="variable SOME_KEY holds no key"):
+        probe(None, api_key_env="SOME_KEY")
+    monkeypatch.setenv("SOME_KEY", f"{SECRET}\nsecond line")
+    with pytest.raises(SettingsError, match="SOME_KEY holds characters") as caught:
+        probe(None, api_key_env="SOME_KEY")
+    assert SECRET not in str(caught.value)
+
+
+def test_openai_itself_is_asked_in_its_own_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_KEY", SECRET)
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/elsewhere")
+    client = open_client(make_settings(None, api_key_env="SOME_KEY"))
+    assert str(client.base_url) == "https://api.openai.com/v1/"
+    client.close()
+
+
+def test_server_of_ones_own_needs_no_key(server: Loopback) -> None:
+    assert probe(server.base_url)["schema"] == "kept"
+
+
+def test_proxy_of_the_environment_is_not_asked_for_this_machine(
+    server: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, f"http://127.0.0.1:{find_unused_port()}")
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    assert probe(server.base_url)["schema"] == "kept"
+    assert probe(server.base_url.replace("127.0.0.1", "localhost"))["schema"] == "kept"
+    with pytest.raises(EndpointError, match="is the server running"):
+        probe("http://model.example/v1")
