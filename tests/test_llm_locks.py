@@ -170,27 +170,30 @@ def test_threads_of_processes_that_want_keys_crosswise_all_get_their_turn(tmp_pa
     assert len((tmp_path / "turns").read_text()) == 2 * 2 * 10 * len(KEYS)
 
 
-def fork_and_try(path: Path, out: Path) -> None:
-    """Forks while it holds a key: the child waits for that one and gets another."""
+def fork_while_holding(path: Path, folder: Path) -> None:
+    """The child takes another key at once, and its parent's when that one lets it go."""
     locks = KeyLocks(path)
     with locks.hold(KEYS[0]):
         child = os.fork()
         if child == 0:
             try:
-                free = [is_free(path, key, locks) for key in KEYS[:2]]
-                out.write_text(repr(free))
+                found = [is_free(path, key, locks) for key in KEYS[:2]]
+                (folder / "found").write_text(repr(found))
+                with locks.hold(KEYS[0]):
+                    (folder / "got").touch()
             finally:
                 os._exit(0)
-        os.waitpid(child, 0)
-        other = is_free(path, KEYS[0], locks)
-    out.write_text(f"{out.read_text()} {other}")
+        wait_until((folder / "found").exists)
+        assert not (folder / "got").exists()
+    os.waitpid(child, 0)
 
 
-def test_forked_child_waits_for_its_parent_and_takes_nothing_from_it(tmp_path: Path) -> None:
-    with start(fork_and_try, tmp_path / "locks", tmp_path / "out") as parent:
+def test_forked_child_waits_for_its_parent_and_for_nothing_else(tmp_path: Path) -> None:
+    with start(fork_while_holding, tmp_path / "locks", tmp_path) as parent:
+        wait_until((tmp_path / "got").exists)
         parent.join(PATIENCE)
         assert parent.exitcode == 0
-    assert (tmp_path / "out").read_text() == "[False, True] False"
+    assert (tmp_path / "found").read_text() == "[False, True]"
 
 
 def test_removed_lock_file_is_made_again_and_holds(tmp_path: Path) -> None:
