@@ -1,5 +1,6 @@
 """What a person sees: progress on stderr, results as short text on stdout."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -78,6 +79,8 @@ def print_build(report: Mapping[str, Any], run: Path, warehouse: Path) -> None:
             f"{stage['seconds']:.2f}",
         )
     _out.print(table)
+    if report["model"]:
+        _print_model(report)
     _print_rejects(report)
     for name, verdict in report["gates"].items():
         _out.print(f"Gate {name}: {escape(verdict)}.")
@@ -152,16 +155,105 @@ def print_snapshots(rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def print_plan(rows: Sequence[Mapping[str, Any]]) -> None:
-    """A line per stage."""
-    table = Table("stage", "rows", "known", "to compute", "model calls", "cost", box=None)
+    """A line per stage; below it, when a model is asked, what all of it costs."""
+    table = Table(
+        "stage", "rows", "known", "to compute", "model calls", "tokens", "dollars", box=None
+    )
     for row in rows:
         unknown = row["rows"] is None
+        model = row.get("model")
         table.add_row(
             row["stage"],
             "depends" if unknown else str(row["rows"]),
             "" if unknown else str(row["cached"]),
             "what the stages before it change" if unknown else str(row["rows"] - row["cached"]),
-            str(row["calls"]),
-            f"{row['cost']['expected']:.2f}",
+            _show_range(model["calls"]) if model else str(row["calls"]),
+            _show_range(model["tokens"]) if model else str(row["tokens"]),
+            _show_dollars(row["cost"]),
+        )
+    _out.print(table)
+    asking = [row for row in rows if row.get("model")]
+    if asking:
+        _print_bill(rows, asking)
+
+
+def _print_bill(rows: Sequence[Mapping[str, Any]], asking: Sequence[Mapping[str, Any]]) -> None:
+    calls, tokens, prompt, completion = (
+        _show_range(_add_ranges([row["model"][name] for row in asking]))
+        for name in ("calls", "tokens", "prompt", "completion")
+    )
+    _out.print(f"In all {calls} calls, {tokens} tokens: {prompt} sent, {completion} replied.")
+    cost = _add_ranges([row["cost"] for row in rows])
+    batch = _add_ranges([row["model"]["batch_cost"] for row in asking])
+    if cost["expected"] is None:
+        names = sorted({name for row in asking for name in row["model"]["unpriced"]})
+        for name in names:
+            _out.print(
+                f"The price of {escape(name)} is not known: add "
+                + escape(f"[llm.prices.{json.dumps(name)}]")
+                + " with input and output in dollars per million tokens to the settings."
+            )
+    else:
+        _out.print(
+            f"That costs {_show_dollars(cost)} dollars; {_show_dollars(batch)} as batches "
+            "(`kpyramid batch submit`)."
+        )
+    hits, failed = (sum(row["model"][name] for row in asking) for name in ("hits", "failed"))
+    if hits or failed:
+        _out.print(f"{hits} replies are there already; {failed} requests are given up.")
+    learned = max(row["model"]["learned_from"] for row in asking)
+    _out.print(
+        f"Estimated from {learned} calls of earlier runs."
+        if learned
+        else "Nothing was asked of this model yet: the range narrows after its first calls."
+    )
+
+
+def _add_ranges(ranges: Sequence[Mapping[str, float | None]]) -> dict[str, float | None]:
+    """The sum; unknown when a part is."""
+    total: dict[str, float | None] = {}
+    for bound in ("low", "expected", "high"):
+        values = [amount[bound] for amount in ranges]
+        known = [value for value in values if value is not None]
+        total[bound] = sum(known) if len(known) == len(values) else None
+    return total
+
+
+def _show_range(amount: Mapping[str, float | None]) -> str:
+    low, expected, high = (round(amount[b] or 0) for b in ("low", "expected", "high"))
+    return str(expected) if low == high else f"{expected} ({low}–{high})"
+
+
+def _show_dollars(cost: Mapping[str, float | None]) -> str:
+    """With so many digits that a small amount is not shown as none."""
+    low, expected, high = cost["low"], cost["expected"], cost["high"]
+    if low is None or expected is None or high is None:
+        return "unknown"
+    digits = 2 if expected >= 1 or not high else 4
+    shown = [f"{amount:.{digits}f}" for amount in (expected, low, high)]
+    return shown[0] if low == high else f"{shown[0]} ({shown[1]}–{shown[2]})"
+
+
+def _print_model(report: Mapping[str, Any]) -> None:
+    """What models took, beside what was planned."""
+    table = Table(
+        "model asked by", "asked", "from cache", "calls", "tokens", "dollars", "planned", "failed",
+        box=None, pad_edge=False,
+    )  # fmt: skip
+    for stage in report["model"]["stages"]:
+        planned = stage["planned"]
+        share = "" if stage["hit_rate"] is None else f" ({100 * stage['hit_rate']:.0f} %)"
+        table.add_row(
+            stage["stage"] or "other",
+            str(stage["asked"]),
+            f"{stage['hits']}{share}",
+            str(stage["calls"]),
+            str(stage["tokens"]),
+            "unknown" if stage["cost"] is None else f"{stage['cost']:.4f}",
+            f"{_show_range(planned['calls'])} calls, {_show_range(planned['tokens'])} tokens, "
+            f"{_show_dollars(planned['cost'])} dollars"
+            if planned and isinstance(planned["calls"], Mapping)
+            else "",
+            ", ".join(f"{count} {kind}" for kind, count in stage["failures"].items()),
         )
     _out.print(table)

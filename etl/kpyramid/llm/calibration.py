@@ -135,7 +135,7 @@ class Estimator:
         for request in requests:
             for message in request.messages:
                 characters += len(message.content)
-                foreign += sum(map(_is_foreign, message.content))
+                foreign += len(message.content) - len(message.content.encode("ascii", "ignore"))
             static += len(request.messages[0].content) if len(request.messages) > 1 else 0
             schema += len(canonical_json(request.schema))
         return self._combine(
@@ -162,10 +162,7 @@ class Estimator:
         cached = 0.0
         if seen is not None and seen.completion.x:
             completion = seen.completion.predict(count, subject)
-            again = seen.calls / len(seen.keys)
-            spread = SIGMAS * math.sqrt(max(again - 1, 1 / len(seen.keys)) * count)
-            high = min(count * again + spread, count * max(again, _CALL_SPREAD[2]))
-            calls = Range(count, count * again, max(high, count * again))
+            calls = _expect_calls(count, seen)
             cached = min(static, seen.cached_tokens / max(seen.prompt_tokens, 1))
         else:
             expected = subject * _REPLY_CHARACTERS.get(task, 1.0) * _REPLY_RATE
@@ -224,8 +221,17 @@ def calibrate(runs: Path, model: str) -> Estimator:
     return Estimator(lines, model)
 
 
-def _is_foreign(character: str) -> bool:
-    return character > "\x7f"
+def _expect_calls(count: int, seen: _Task) -> Range:
+    """Requests and those that are asked again, at the share that was seen.
+
+    Both the number of them and the share itself scatter as counts do; the share as if ten more
+    requests had been seen, so that few do not make it look wild.
+    """
+    n = len(seen.keys)
+    again = seen.calls / n - 1
+    rare, seen_of = max(again, 1 / (n + 10)), n + 10
+    spread = SIGMAS * math.sqrt(rare * count + count * count * rare / seen_of)
+    return Range(count, count * (1 + again), count * (1 + again) + spread)
 
 
 def _number(line: Line, name: str) -> float:

@@ -164,12 +164,16 @@ class Ledger:
         tokens = limits.budget_tokens and max(0, limits.budget_tokens - spent.tokens)
         return tokens, limits.budget and max(0.0, limits.budget - spent.dollars)
 
+    def lines(self) -> list[Line]:
+        """What was booked, line by line."""
+        if self._path is not None:
+            return read_lines(self._path)[0]
+        with self._changed:
+            return list(self._memory)
+
     def totals(self) -> Totals:
         """What was booked, per stage, task and document."""
-        if self._path is not None:
-            return add_up(*read_lines(self._path))
-        with self._changed:
-            return add_up(self._memory)
+        return add_up(self.lines(), self._tally.torn)
 
     def _total(self) -> Spent:
         carried = self._carried

@@ -1,0 +1,188 @@
+"""Estimates recover planted rates, and say how sure they are; prices are exact."""
+
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kpyramid.llm.calibration import Estimator, calibrate
+from kpyramid.llm.estimates import Estimate, Range
+from kpyramid.llm.ledger import Ledger
+from kpyramid.llm.prices import bound_cost, cost_of
+from kpyramid.llm.types import Message, Request, Usage
+from kpyramid.model_settings import LLMSettings, ModelPrice
+
+SETTINGS = LLMSettings(provider="openai", model="m")
+PRICE = ModelPrice(input=2.0, output=8.0, cached_input=0.5)
+STATIC = "Rules for the model. " * 60
+
+
+def make_request(subject: str, task: str = "merged", max_tokens: int = 2000) -> Request:
+    messages = (Message("system", STATIC), Message("user", subject))
+    return Request(task, 1, messages, {}, max_tokens, "extract", "d", subject)
+
+
+def make_requests(draw: random.Random, count: int) -> list[Request]:
+    return [make_request("Some words. " * draw.randint(20, 80)) for _ in range(count)]
+
+
+def use(request: Request, draw: random.Random) -> Usage:
+    """A server's count: 0.24 tokens per character, replies of 0.9 tokens per character or so."""
+    prompt = 60 + request.prompt_characters * 0.24
+    completion = len(request.subject) * 0.9 * draw.uniform(0.6, 1.4)
+    return Usage(round(prompt), round(completion))
+
+
+def learn(requests: list[Request], draw: random.Random, again: int = 0) -> Estimator:
+    """An estimator that saw these; every `again`-th was asked twice."""
+    ledger = Ledger(None, SETTINGS)
+    for number, request in enumerate(requests):
+        for _ in range(2 if again and number % again == 0 else 1):
+            ticket = ledger.reserve(request, f"k{number}")
+            ledger.settle(ticket, use(request, draw), "answered", billed=True)
+    return Estimator(ledger.lines(), "m")
+
+
+def test_planted_rates_are_recovered_and_the_actual_lies_in_the_range() -> None:
+    inside, runs = 0, 40
+    for seed in range(runs):
+        draw = random.Random(seed)
+        estimator = learn(make_requests(draw, 20), draw)
+        coming = make_requests(draw, 300)
+        estimate = estimator.estimate(coming)
+        used = [use(request, draw) for request in coming]
+        actual = sum(usage.prompt + usage.completion for usage in used)
+        assert estimate.tokens.expected == pytest.approx(actual, rel=0.2)
+        inside += estimate.tokens.low <= actual <= estimate.tokens.high
+    assert inside >= 0.95 * runs
+
+
+def test_the_range_narrows_with_experience() -> None:
+    draw = random.Random(1)
+    coming = make_requests(draw, 100)
+    widths = [
+        (estimate.tokens.high - estimate.tokens.low) / estimate.tokens.expected
+        for count in (0, 3, 30)
+        for estimate in [learn(make_requests(draw, count), draw).estimate(coming)]
+    ]
+    assert widths == sorted(widths, reverse=True)
+    assert widths[2] < 0.5
+
+
+def test_without_experience_calls_are_requests_and_the_range_is_wide() -> None:
+    draw = random.Random(2)
+    coming = make_requests(draw, 100)
+    estimate = Estimator([], "m").estimate(coming)
+    assert estimate.calls == Range(100, 100, 125)
+    actual = sum(use(request, draw).prompt for request in coming)
+    assert estimate.prompt.low < actual < estimate.prompt.high
+    assert estimate.prompt.expected == pytest.approx(actual, rel=0.2)
+
+
+def test_what_is_asked_again_is_expected_again() -> None:
+    draw = random.Random(3)
+    estimate = learn(make_requests(draw, 50), draw, again=5).estimate(make_requests(draw, 100))
+    assert estimate.calls.expected == pytest.approx(120)
+    assert estimate.calls.low == 100
+    assert 125 < estimate.calls.high < 150
+
+
+def test_only_what_a_server_counted_for_this_model_teaches() -> None:
+    ledger = Ledger(None, SETTINGS)
+    request = make_request("Some words. " * 30)
+    for outcome, usage in (("answered", Usage()), ("transient", None)):
+        ledger.settle(ledger.reserve(request, outcome), usage, outcome, billed=True)
+    assert Estimator(ledger.lines(), "m").seen == {}
+    ledger.settle(ledger.reserve(request, "k"), Usage(9, 9), "answered", billed=True)
+    assert Estimator(ledger.lines(), "m").seen == {"merged": 1}
+    assert Estimator(ledger.lines(), "other").seen == {}
+
+
+def test_reasoning_is_expected_where_it_was_seen() -> None:
+    ledger = Ledger(None, SETTINGS)
+    request = make_request("Some words. " * 30)
+    for number in range(10):
+        ticket = ledger.reserve(request, f"k{number}")
+        ledger.settle(ticket, Usage(300, 900, reasoning=800), "answered", billed=True)
+    estimate = Estimator(ledger.lines(), "m").estimate([request] * 10)
+    assert estimate.completion.expected == pytest.approx(9000)
+
+
+def test_no_reply_is_expected_to_be_longer_than_allowed() -> None:
+    long = [make_request("Some words. " * 500, max_tokens=50)] * 4
+    assert Estimator([], "m").estimate(long).completion.high <= 4 * 50 * 1.25
+
+
+def test_text_that_is_not_english_is_expected_to_take_more() -> None:
+    estimator = Estimator([], "m")
+    plain, foreign = (estimator.estimate([make_request(t * 500)]) for t in ("a", "漢"))
+    assert foreign.prompt.expected > plain.prompt.expected + 150
+
+
+def test_a_later_step_is_foreseen_by_what_it_was_shown_before() -> None:
+    ledger = Ledger(None, SETTINGS)
+    for number in range(20):
+        messages = (Message("system", STATIC), Message("user", "x" * 900))
+        request = Request("relations", 1, messages, {}, 2000, "extract", "d", "x" * 300)
+        used = Usage(round(request.prompt_characters * 0.25), 150)
+        ledger.settle(ledger.reserve(request, f"k{number}"), used, "answered", billed=True)
+    later = Estimator(ledger.lines(), "m").foresee("relations", STATIC, 0, [600] * 10, 2000)
+    assert later.prompt.expected == pytest.approx(10 * (len(STATIC) + 1800) * 0.25, rel=0.05)
+    assert later.completion.expected == pytest.approx(10 * 300, rel=0.05)
+    assert later.calls.expected == 10
+
+
+def test_nothing_to_ask_costs_nothing() -> None:
+    for estimator in (
+        Estimator([], "m"),
+        learn(make_requests(random.Random(4), 9), random.Random(4)),
+    ):
+        assert estimator.estimate([]).tokens == Range()
+        assert estimator.foresee("merged", STATIC, 10, [], 100).tokens.high == 0
+        assert estimator.estimate([]).price(PRICE) == Range()
+
+
+def test_the_books_of_the_latest_runs_are_read(tmp_path: Path) -> None:
+    assert calibrate(tmp_path / "none", "m").seen == {}
+    for run in ("a", "b"):
+        ledger = Ledger(tmp_path / run / "ledger.jsonl", SETTINGS)
+        ticket = ledger.reserve(make_request("Some words. " * 30), f"{run}1")
+        ledger.settle(ticket, Usage(300, 200), "answered", billed=True)
+    assert calibrate(tmp_path, "m").seen == {"merged": 2}
+
+
+def test_prices_count_kept_input_and_the_batch_share() -> None:
+    usage = Usage(prompt=1_000_000, completion=500_000, reasoning=400_000, cached=600_000)
+    assert cost_of(usage, PRICE) == pytest.approx(0.4 * 2 + 0.6 * 0.5 + 0.5 * 8)
+    assert cost_of(usage, PRICE, batch=True) == pytest.approx(cost_of(usage, PRICE) / 2)
+    plain = ModelPrice(input=2.0, output=8.0, batch=1.0)
+    assert cost_of(usage, plain, batch=True) == pytest.approx(2 + 4)
+
+
+prices = st.floats(0, 100)
+
+
+@given(
+    prompt=st.integers(0, 10**6),
+    completion=st.integers(0, 10**6),
+    share=st.floats(0, 1),
+    price=st.builds(ModelPrice, prices, prices, st.none() | prices, st.floats(0, 1)),
+    batch=st.booleans(),
+)
+def test_no_call_costs_more_than_its_bound(
+    prompt: int, completion: int, share: float, price: ModelPrice, *, batch: bool
+) -> None:
+    usage = Usage(prompt, completion, cached=round(prompt * share))
+    most = bound_cost(prompt, completion, price, batch=batch)
+    assert cost_of(usage, price, batch=batch) <= most * (1 + 1e-12)
+
+
+def test_an_estimates_price_lies_in_its_range_and_knows_what_is_kept() -> None:
+    tokens = Range(900, 1000, 1200)
+    estimate = Estimate(Range(1, 1, 1), tokens, tokens, cached=0.5)
+    price = estimate.price(PRICE)
+    assert price.expected == pytest.approx((500 * 2 + 500 * 0.5 + 1000 * 8) / 1e6)
+    assert price.high == pytest.approx(1200 * 10 / 1e6)
+    assert estimate.price(PRICE, batch=True).expected == pytest.approx(price.expected / 2)
