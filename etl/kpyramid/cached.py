@@ -144,7 +144,7 @@ class CachedEmbedder:
         self._progress = progress
         self._connect = connect
         self._stage = stage
-        self._locks = KeyLocks(warehouse.cache / "keys.lock")
+        self._locks = KeyLocks(warehouse.cache / "llm" / "locks")
         self.function = CachedFunction(
             "embedder", warehouse, settings, self._compute, _decode_vector, progress
         )

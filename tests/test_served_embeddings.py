@@ -1,0 +1,363 @@
+"""Embeddings by an endpoint: bad replies, faults, budget, and that no vector is bought twice."""
+
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kpyramid.cached import CachedEmbedder, Silence
+from kpyramid.embeddings.opening import open_served
+from kpyramid.embeddings.served import Connect, ServedEmbedder, cut_batches
+from kpyramid.errors import BudgetError, EndpointError, IntegrityError, SettingsError
+from kpyramid.llm.endpoint import Endpoint
+from kpyramid.llm.ledger import Ledger
+from kpyramid.llm.limiter import Limiter
+from kpyramid.model_settings import LLMSettings
+from kpyramid.settings import EmbedSettings, Settings, check_settings
+from kpyramid.warehouse.layout import Warehouse
+from tests.llm_runs import Time
+from tests.loopback import serve
+from tests.loopback_replies import make_vector
+from tests.loopback_state import Loopback
+
+PATH = "/embeddings"
+ROOT = Path(__file__).parent.parent
+TEXTS = [f"text number {number}" for number in range(1100)]
+"""Five calls."""
+
+
+def make_settings(base_url: str, llm: Mapping[str, Any] | None = None, **embed: Any) -> Settings:
+    chosen = {"provider": "openai", "model": "small", "base_url": base_url, **embed}
+    return check_settings({"embed": chosen, "llm": llm or {}}, {"file": "a test"})
+
+
+def connect_to(
+    folder: Path, llm: LLMSettings, ledger: Ledger | None = None, clock: Time | None = None
+) -> Connect:
+    """Endpoints with a limiter and books, as a build has them; nobody waits."""
+    clock = clock or Time()
+    limiter = Limiter(
+        folder / "limits.json",
+        llm.requests_per_minute,
+        llm.tokens_per_minute,
+        clock=clock.read,
+        sleep=clock.sleep,
+    )
+    return lambda open_transport, describe: Endpoint(
+        open_transport,
+        ledger or Ledger(None, llm),
+        limiter,
+        max_wait=llm.max_wait,
+        describe=describe,
+        sleep=clock.sleep,
+    )
+
+
+def open_model(folder: Path, base_url: str, **embed: Any) -> ServedEmbedder:
+    settings = make_settings(base_url, {"timeout": 2.0}, **embed)
+    return open_served(settings.embed, settings.llm, connect_to(folder, settings.llm))
+
+
+def open_cached(
+    warehouse: Path, settings: Settings, connect: Connect | None = None
+) -> CachedEmbedder:
+    connect = connect or connect_to(warehouse, settings.llm)
+    return CachedEmbedder(Warehouse(warehouse), settings, 2, Silence(), connect)
+
+
+def list_inputs(server: Loopback) -> Counter[str]:
+    """How often each text was embedded, and so paid for."""
+    return Counter(t for e in server.log if e["done"] for t in e["body"]["input"])
+
+
+def expect_rows(made: np.ndarray, texts: list[str]) -> None:
+    expected = np.array([make_vector(text, made.shape[1]) for text in texts])
+    assert np.abs(made - expected).max() < 1e-6
+
+
+@pytest.fixture
+def server() -> Iterator[Loopback]:
+    with serve() as state:
+        yield state
+
+
+def test_a_call_says_what_the_settings_say_and_no_more(server: Loopback, tmp_path: Path) -> None:
+    model = open_model(tmp_path, server.base_url, instruction="query: ", dimensions=5)
+    made = model.embed(["a", "", "é" * 9000])
+
+    assert made.shape == (3, 5)
+    (entry,) = server.log
+    sent = entry["body"].pop("input")
+    assert entry["body"] == {"model": "small", "encoding_format": "float", "dimensions": 5}
+    assert sent[:2] == ["query: a", "query: "]
+    assert sent[2] == "query: " + "é" * 3996, "8,000 bytes, and no half character"
+
+
+def test_texts_are_cut_into_calls_by_number_and_by_length() -> None:
+    many, long = [str(n) for n in range(600)], ["x" * 9000] * 60
+
+    assert [len(batch) for batch in cut_batches(many)] == [256, 256, 88]
+    assert [len(batch) for batch in cut_batches(long)] == [25, 25, 10]
+    assert [text for batch in cut_batches(many + long) for text in batch] == many + long
+
+
+def test_a_reply_in_another_order_is_put_in_order(server: Loopback, tmp_path: Path) -> None:
+    server.faults.add("shuffled", path=PATH)
+    texts = TEXTS[:7]
+    expect_rows(open_model(tmp_path, server.base_url).embed(texts), texts)
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ("one_missing", "6 vectors came for 7 texts"),
+        ("one_twice", "no vector with an index"),
+        ("short_vector", "differ in length"),
+        ("vector_null", "no vector with an index"),
+        ("data_null", "0 vectors came for 7 texts"),
+    ],
+)
+def test_a_reply_that_is_no_list_of_vectors_is_refused_and_not_kept(
+    fault: str, message: str, server: Loopback, tmp_path: Path
+) -> None:
+    server.faults.add(fault, path=PATH, times=1)
+    settings = make_settings(server.base_url)
+    with pytest.raises(EndpointError, match=message):
+        open_cached(tmp_path, settings).embed(TEXTS[:7])
+
+    expect_rows(open_cached(tmp_path, settings).embed(TEXTS[:7]), TEXTS[:7])
+
+
+@pytest.mark.parametrize(
+    "vector", [[0.0, 0.0], [math.inf, 1.0], [True, 1.0], ["1", 1.0], [], "AAA"]
+)
+def test_a_vector_without_direction_or_numbers_is_refused(vector: object) -> None:
+    class Answer:
+        def obtain(self, key: str, request: object) -> Mapping[str, Any]:
+            return {"data": [{"index": 0, "embedding": vector}]}
+
+    with pytest.raises(EndpointError, match="cannot be used"):
+        ServedEmbedder("small", None, Answer()).embed(["a"])
+
+
+def test_a_vector_of_any_length_becomes_one_of_unit_length() -> None:
+    class Answer:
+        def obtain(self, key: str, request: object) -> Mapping[str, Any]:
+            return {"data": [{"index": 0, "embedding": [3, 4e0]}]}
+
+    made = ServedEmbedder("small", None, Answer()).embed(["a"])
+    assert made.tolist() == [[pytest.approx(0.6), pytest.approx(0.8)]]
+
+
+def test_dimensions_that_the_endpoint_leaves_aside_are_told(tmp_path: Path) -> None:
+    class Answer:
+        def obtain(self, key: str, request: object) -> Mapping[str, Any]:
+            return {"data": [{"index": 0, "embedding": [3, 4]}]}
+
+    with pytest.raises(EndpointError, match=r"2 numbers where 5 were.*embed\.dimensions"):
+        ServedEmbedder("small", 5, Answer()).embed(["a"])
+
+
+@pytest.mark.parametrize("fault", ["429", "500", "503", "408", "drop", "short", "html", "not_json"])
+def test_what_may_pass_is_tried_again(fault: str, server: Loopback, tmp_path: Path) -> None:
+    server.faults.add(fault, path=PATH, times=2)
+    expect_rows(open_model(tmp_path, server.base_url).embed(TEXTS[:3]), TEXTS[:3])
+    assert server.calls(PATH) == 3
+
+
+def test_the_wait_that_the_endpoint_asks_for_is_kept(server: Loopback, tmp_path: Path) -> None:
+    server.faults.add("429", path=PATH, times=1, retry_after=17)
+    settings, clock = make_settings(server.base_url), Time()
+    connect = connect_to(tmp_path, settings.llm, clock=clock)
+    open_served(settings.embed, settings.llm, connect).embed(["a"])
+    assert clock.slept >= 17
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ("401", r"OPENAI_API_KEY.*embed\.api_key_env"),
+        ("404", r"'small'.*embed\.model or embed\.base_url"),
+        ("quota", "out of quota"),
+        ("too_long", r"maximum context length.*lower chunk\.max_tokens"),
+    ],
+)
+def test_what_will_not_pass_is_told_at_once(
+    fault: str, message: str, server: Loopback, tmp_path: Path
+) -> None:
+    server.faults.add(fault, path=PATH)
+    with pytest.raises(EndpointError, match=message):
+        open_model(tmp_path, server.base_url).embed(TEXTS[:3])
+    assert server.calls(PATH) == 1
+
+
+def test_an_endpoint_that_stays_down_is_given_up_and_what_came_is_kept(
+    server: Loopback, tmp_path: Path
+) -> None:
+    server.faults.add("500", path=PATH, skip=2)
+    settings = make_settings(server.base_url, {"concurrency": 1})
+    with pytest.raises(EndpointError, match="run the same command"):
+        open_cached(tmp_path, settings).embed(TEXTS)
+    server.faults.clear()
+
+    expect_rows(open_cached(tmp_path, settings).embed(TEXTS), TEXTS)
+    assert list_inputs(server) == Counter(TEXTS), "each text is paid for once"
+
+
+def test_what_is_in_flight_when_another_call_fails_is_kept(
+    server: Loopback, tmp_path: Path
+) -> None:
+    server.latency = 0.2
+    server.faults.add("401", path=PATH, skip=1)
+    settings = make_settings(server.base_url, {"concurrency": 4})
+    with pytest.raises(EndpointError):
+        open_cached(tmp_path, settings).embed(TEXTS)
+    server.faults.clear()
+    server.latency = 0.0
+
+    open_cached(tmp_path, settings).embed(TEXTS)
+    assert list_inputs(server) == Counter(TEXTS)
+
+
+def test_known_vectors_cost_nothing_wherever_the_model_is_served(
+    server: Loopback, tmp_path: Path
+) -> None:
+    before = open_cached(tmp_path, make_settings(server.base_url)).embed(TEXTS[:3])
+    with serve() as other:
+        embedder = open_cached(tmp_path, make_settings(other.base_url, api_key_env="OTHER"))
+        after = embedder.embed([TEXTS[2], TEXTS[0]])
+
+    assert after.tobytes() == before[[2, 0]].tobytes()
+    assert other.log == [] and embedder.function.computed == 0
+
+
+@pytest.mark.parametrize("change", [{"model": "large"}, {"dimensions": 9}, {"instruction": "q: "}])
+def test_another_model_size_or_instruction_is_asked_again(
+    change: dict[str, Any], server: Loopback, tmp_path: Path
+) -> None:
+    open_cached(tmp_path, make_settings(server.base_url)).embed(TEXTS[:3])
+    open_cached(tmp_path, make_settings(server.base_url, **change)).embed(TEXTS[:3])
+    assert server.calls(PATH) == 2
+
+
+def test_vectors_of_two_sizes_under_one_name_are_told(tmp_path: Path) -> None:
+    def serve_size(size: int) -> Connect:
+        class Answer:
+            def obtain(self, key: str, request: Any) -> Mapping[str, Any]:
+                rows = range(len(request.messages))
+                return {"data": [{"index": row, "embedding": [1.0] * size} for row in rows]}
+
+        return lambda open_transport, describe: Answer()
+
+    settings = make_settings("http://localhost:1/v1")
+    open_cached(tmp_path, settings, serve_size(3)).embed(TEXTS[:2])
+    with pytest.raises(IntegrityError, match=r"3 and 4 numbers.*Remove .*cache"):
+        open_cached(tmp_path, settings, serve_size(4)).embed(TEXTS[:4])
+
+
+def test_every_call_is_in_the_books_with_its_stage(server: Loopback, tmp_path: Path) -> None:
+    settings = make_settings(server.base_url, {"prices": {"small": {"input": 2.0, "output": 0.0}}})
+    ledger = Ledger(tmp_path / "ledger.jsonl", settings.llm)
+    connect = connect_to(tmp_path, settings.llm, ledger)
+    warehouse = Warehouse(tmp_path / "warehouse")
+    CachedEmbedder(warehouse, settings, 2, Silence(), connect, "resolve").embed(TEXTS)
+
+    lines = [line for line in ledger.lines() if line["event"] == "settled"]
+    billed = sum(entry["prompt_tokens"] for entry in server.log)
+    assert len(lines) == len(server.log) == 5
+    assert {(line["task"], line["stage"], line["model"], line["kind"]) for line in lines} == {
+        ("embed", "resolve", "small", "embeddings")
+    }
+    assert ledger.spent().tokens == billed
+    assert ledger.spent().dollars == pytest.approx(billed * 2 / 1_000_000)
+
+
+def test_a_budget_stops_before_its_limit_and_the_next_run_asks_for_the_rest(
+    server: Loopback, tmp_path: Path
+) -> None:
+    limited = make_settings(server.base_url, {"budget_tokens": 9_500, "concurrency": 1})
+    ledger = Ledger(tmp_path / "ledger.jsonl", limited.llm)
+    with pytest.raises(BudgetError, match="budget_tokens"):
+        open_cached(tmp_path, limited, connect_to(tmp_path, limited.llm, ledger)).embed(TEXTS)
+
+    assert 0 < server.calls(PATH) < 5
+    assert sum(entry["prompt_tokens"] for entry in server.log) <= 9_500
+    open_cached(tmp_path, make_settings(server.base_url)).embed(TEXTS)
+    assert list_inputs(server) == Counter(TEXTS)
+
+
+def test_a_missing_key_is_told_before_anything_is_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    settings = Settings(embed=EmbedSettings("openai", "small"))
+    with pytest.raises(SettingsError, match=r"OPENAI_API_KEY.*embed\.api_key_env"):
+        open_cached(tmp_path, settings).embed(["a"])
+
+
+def test_the_key_is_sent_and_never_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", "sk-very-secret-0123")
+    with serve(key="sk-very-secret-0123") as server:
+        settings = make_settings(server.base_url, api_key_env="MY_KEY")
+        ledger = Ledger(tmp_path / "ledger.jsonl", settings.llm)
+        open_cached(tmp_path, settings, connect_to(tmp_path, settings.llm, ledger)).embed(["a"])
+        assert server.log[0]["authorized"]
+
+    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(written) >= 2
+    assert not [path for path in written if b"very-secret" in path.read_bytes()]
+
+
+def start_build(base_url: str, warehouse: Path) -> subprocess.Popen[bytes]:
+    """A process that embeds all texts, one call at a time."""
+    program = (
+        "import sys; from tests.test_served_embeddings import *\n"
+        "settings = make_settings(sys.argv[1], {'concurrency': 1})\n"
+        "open_cached(Path(sys.argv[2]), settings).embed(TEXTS)"
+    )
+    environment = os.environ | {"PYTHONPATH": f"{ROOT / 'etl'}:{ROOT}"}
+    command = [sys.executable, "-c", program, base_url, str(warehouse)]
+    return subprocess.Popen(command, env=environment)
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    until = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+@pytest.mark.slow
+def test_a_killed_build_loses_what_is_in_flight_and_nothing_else(tmp_path: Path) -> None:
+    with serve(latency=0.3) as server:
+        process = start_build(server.base_url, tmp_path)
+        wait_for(lambda: server.calls(PATH) >= 3)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        server.latency = 0.0
+        expect_rows(open_cached(tmp_path, make_settings(server.base_url)).embed(TEXTS), TEXTS)
+
+    counts = list_inputs(server)
+    assert counts.keys() == {*TEXTS}
+    assert sum(counts.values()) - len(TEXTS) <= 2 * 256, (
+        "at most the reply not stored, the call open"
+    )
+    assert max(counts.values()) <= 2
+
+
+@pytest.mark.slow
+def test_two_builds_at_once_buy_each_vector_once(tmp_path: Path) -> None:
+    with serve(latency=0.2) as server:
+        processes = [start_build(server.base_url, tmp_path) for _ in range(2)]
+        assert [process.wait(120) for process in processes] == [0, 0]
+
+    assert list_inputs(server) == Counter(TEXTS)
