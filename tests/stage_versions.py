@@ -10,6 +10,7 @@ import json
 from functools import cache
 from pathlib import Path
 
+from kpyramid.identity import EMBEDDER_VERSIONS
 from kpyramid.pipeline import FUNCTIONS, PIPELINE
 
 ETL = Path(__file__).parent.parent / "etl"
@@ -21,6 +22,11 @@ ENTRIES = {
     "extractor": "kpyramid.extraction.openie",
     "embedder": "kpyramid.embeddings.onnx",
 }
+EMBEDDERS = {
+    "instructor": "kpyramid.embeddings.instructor",
+    "openai": "kpyramid.embeddings.served",
+}
+"""Modules of the providers whose versions `identity.py` holds."""
 
 
 @cache
@@ -28,6 +34,7 @@ def describe_versions() -> dict[str, dict[str, object]]:
     """Version and hash of code of every stage and cached function."""
     entries = {f.name: (f.version, ENTRIES[f.name]) for f in FUNCTIONS}
     entries |= {s.name: (s.version, f"kpyramid.stages.{s.name}") for s in PIPELINE}
+    entries |= {f"embedder {p}": (v, EMBEDDERS[p]) for p, v in EMBEDDER_VERSIONS.items()}
     return {
         name: {"version": version, "code": _hash_code(module)}
         for name, (version, module) in entries.items()

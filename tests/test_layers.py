@@ -40,11 +40,15 @@ LAYERS: dict[str, str] = {
     "stages": (
         "contracts embeddings extraction keys llm numerics ontology resolution settings sources"
     ),
-    "query": "contracts embeddings errors extraction identity keys ontology warehouse",
-    "models": "errors extraction keys llm settings warehouse",
-    "ports": (
-        "embeddings errors extraction fingerprints llm models ontology pipeline resolution settings "
+    "query": (
+        "contracts embeddings errors extraction identity keys llm model_settings ontology settings "
         "warehouse"
+    ),
+    "models": "errors extraction keys llm settings warehouse",
+    "cached": "embeddings errors fingerprints llm pipeline settings warehouse",
+    "ports": (
+        "cached embeddings errors extraction fingerprints llm models ontology pipeline resolution "
+        "settings warehouse"
     ),
     "runs": "errors keys settings warehouse",
     "publishing": "contracts fingerprints keys pipeline ports runs stages warehouse",
@@ -53,15 +57,19 @@ LAYERS: dict[str, str] = {
         "warehouse"
     ),
     "pending": "keys llm models ports runner runs settings warehouse",
-    "planning": (
-        "extraction fingerprints keys llm models pipeline ports settings sources stages warehouse"
+    "forecast": (
+        "cached contracts embeddings extraction keys llm models ports settings sources stages "
+        "warehouse"
     ),
-    "report": "contracts errors llm pipeline runs warehouse",
+    "planning": (
+        "extraction fingerprints forecast keys llm pipeline ports settings sources warehouse"
+    ),
+    "report": "contracts errors keys llm pipeline runs warehouse",
     "build": "errors keys planning pipeline ports report runner runs settings warehouse",
     "console": "pipeline ports query runs",
     "commands": (
-        "build console errors keys llm models pending pipeline planning report runner runs settings "
-        "warehouse"
+        "build console errors keys llm model_settings models pending pipeline planning report "
+        "runner runs settings warehouse"
     ),
     "cli": (
         "build commands console errors extractions pipeline planning query report runner settings "

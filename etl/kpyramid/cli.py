@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kpyramid.commands import cache, rejects
+from kpyramid.commands import batch, cache, rejects
+from kpyramid.commands.local import serve_model
 from kpyramid.commands.options import (
     DEFAULT_WAREHOUSE,
     WORKERS,
@@ -41,6 +42,7 @@ app = typer.Typer(
     "5 budget reached, 6 integrity, 7 lost a race, 8 model or storage unreachable.",
 )
 
+app.add_typer(batch.app)
 app.add_typer(cache.app)
 app.add_typer(rejects.app)
 
@@ -125,8 +127,7 @@ def ask(
         from kpyramid.query import answer, open_snapshot
         from kpyramid.settings import load_settings
 
-        model = load_settings(settings).embed.model if settings else None
-        snapshot = open_snapshot(ref, warehouse, model=model)
+        snapshot = open_snapshot(ref, warehouse, model=load_settings(settings).embed)
         found = answer(question, snapshot, strategy=strategy.value)
         if as_json:
             print_json(found.to_dict())
@@ -325,3 +326,6 @@ def _parse_shard(text: str | None) -> "Shard | None":
     if not (index.isdecimal() and count.isdecimal()):
         raise InputError(f"shard {text!r}: write I/N, such as 0/4")
     return Shard(int(index), int(count))
+
+
+app.command()(serve_model)

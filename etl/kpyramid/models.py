@@ -123,4 +123,13 @@ def _prepare_transport(settings: Settings, run: Path) -> Callable[[Pay], Transpo
     def note(probe: Mapping[str, JsonValue]) -> None:
         write_durably(run / PROBE, json.dumps(probe, indent=1).encode())
 
-    return lambda pay: open_transport(llm, note, pay)
+    return lambda pay: open_transport(llm, note, pay, _read_probe(run))
+
+
+def _read_probe(run: Path) -> dict[str, JsonValue] | None:
+    """What an earlier stage of the run, perhaps in another process, found the endpoint to be."""
+    try:
+        record = json.loads((run / PROBE).read_bytes())
+    except (OSError, ValueError):
+        return None
+    return record if isinstance(record, dict) else None

@@ -64,6 +64,8 @@ def run_command(act: Callable[[], None], *, verbose: bool) -> None:
     """Runs a command; an expected error becomes one message and its exit code."""
     level = logging.INFO if verbose else logging.WARNING
     logging.basicConfig(level=level, stream=sys.stderr, format="%(levelname)s %(message)s")
+    for chatty in ("openai", "httpx2", "httpcore2"):  # a line per call
+        logging.getLogger(chatty).setLevel(logging.WARNING)
     try:
         act()
     except PyramidError as e:

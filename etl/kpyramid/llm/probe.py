@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -102,6 +102,17 @@ def probe_endpoint(
         "limit": dialect.limit,
         "seed": dialect.seed,
     }
+
+
+def read_dialect(record: Mapping[str, JsonValue], place: Place) -> Dialect | None:
+    """The dialect that an earlier probe found, or None when it was of another endpoint."""
+    limit, seed = record.get("limit"), record.get("seed")
+    same = (record.get("base_url"), record.get("model")) == (place.base_url, place.model)
+    if not same or not isinstance(seed, bool):
+        return None
+    if limit == "max_tokens":
+        return Dialect("max_tokens", seed)
+    return Dialect("max_completion_tokens", seed) if limit == "max_completion_tokens" else None
 
 
 def _judge_schema(raw: Raw) -> Literal["kept", "ignored", "unclear"]:

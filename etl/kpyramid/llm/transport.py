@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from kpyramid.keys import JsonValue
 from kpyramid.llm.connection import OPENAI, Connection, Raw, open_connection
-from kpyramid.llm.probe import Dialect, Limit, probe_endpoint
+from kpyramid.llm.probe import Dialect, Limit, probe_endpoint, read_dialect
 from kpyramid.llm.types import Request
 from kpyramid.model_settings import LLMSettings
 
@@ -42,12 +42,15 @@ class HttpTransport:
 
 
 def open_transport(
-    settings: LLMSettings, note: Callable[[Mapping[str, JsonValue]], None], pay: Pay | None = None
+    settings: LLMSettings,
+    note: Callable[[Mapping[str, JsonValue]], None],
+    pay: Pay | None = None,
+    known: Mapping[str, JsonValue] | None = None,
 ) -> HttpTransport:
     """A transport to the endpoint of the settings, which was probed and can be used.
 
     `note` is given the record of the probe. `pay` makes the probe's calls; without it they are
-    just made.
+    just made. `known` is the record of an earlier probe: one of this endpoint is not repeated.
 
     Raises:
         SettingsError: there is no key, or none that can be sent.
@@ -66,6 +69,9 @@ def open_transport(
             return transport.send(request)
         return pay(request, lambda: transport.send(request))
 
+    dialect = read_dialect(known, connection.place) if known else None
+    if dialect is not None:
+        return HttpTransport(settings, connection, dialect)
     try:
         dialect, record = probe_endpoint(send, Dialect(limit), connection.place)
         note(record)
