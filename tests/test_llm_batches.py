@@ -605,7 +605,7 @@ def test_promised_output_file_is_waited_for(
         waiting = collect(
             open_till(settings, tmp_path, limits=LIMITS, now=lambda later=later: NOW + later)  # type: ignore[misc]
         )
-        assert (waiting.open, len(waiting.problems)) == (3, 1)
+        assert (waiting.open, len(waiting.notes)) == (3, 1)
     batch["output_file_id"] = file
     assert collect(open_till(settings, tmp_path, limits=LIMITS)).replies == 3
 
@@ -782,7 +782,7 @@ def test_fault_of_one_batch_does_not_keep_the_others_from_being_collected(
     server.faults.add("404", path="/files/*/content", method="GET", times=1)
     server.faults.add("400", path="/batches/batch_000002", method="GET", times=1)
     collection = collect(open_till(settings, tmp_path, limits=LIMITS))
-    assert (collection.open, len(collection.problems)) == (4, 2)
+    assert (collection.open, len(collection.notes), len(collection.problems)) == (4, 1, 1)
     assert collect(open_till(settings, tmp_path, limits=LIMITS)).replies == 4
 
 

@@ -67,7 +67,8 @@ class Collection:
     """What a call did: the batches that ended in it, and requests by what became of them.
 
     `open`: in batches that have not ended. `lost`: pending again because their batch is late or
-    unknown to the server. `cost` is None where a price is missing.
+    unknown to the server. `cost` is None where a price is missing. `notes`: what is waited for;
+    `problems`: what somebody should look at.
     """
 
     batches: list[Record] = field(default_factory=list)
@@ -79,6 +80,7 @@ class Collection:
     tokens: int = 0
     cost: float | None = 0.0
     booked: int = 0
+    notes: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
 
@@ -192,7 +194,7 @@ def _close(record: Record, found: _Found | None, till: Till, done: Collection) -
     counts = found.batch.request_counts if found else None
     unseen = counts.completed if found and counts and found.output is None else 0
     if unseen and not _believe(record, till):
-        done.problems.append(
+        done.notes.append(
             f"batch {record.batch} says that {unseen} requests are done and gives no file: it "
             "stays open for a while"
         )

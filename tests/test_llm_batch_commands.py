@@ -1,0 +1,263 @@
+"""`kpyramid batch`: what a scheduler sees of it, call after call."""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from kpyramid import pending as pending_module
+from kpyramid.cli import app
+from kpyramid.llm.types import Request
+from kpyramid.runs import Run
+from tests.batch_desk import make_pending
+from tests.loopback import Loopback, answer_by_schema, serve
+
+Say = Callable[..., Any]
+
+_SENTENCE = re.compile(r"([A-Z]\w*) ([a-z]+) ([A-Z]\w*)")
+_STEPS = 'paraphrase = "llm"\nentities = "llm"\nrelations = "llm"\n'
+
+
+def answer(body: dict[str, Any]) -> str:
+    """What sentences such as `Ada knew Bob.` say, for every step of the paper's cascade."""
+    asked = set(body["response_format"]["json_schema"]["schema"]["properties"])
+    rows = _SENTENCE.findall(body["messages"][-1]["content"])
+    said = [" ".join(row) for row in rows]
+    if asked == {"claims"}:
+        return json.dumps({"claims": [{"evidence": f"{s}.", "claim": s} for s in said]})
+    if asked == {"entities"}:
+        return json.dumps({"entities": sorted({name for row in rows for name in row[::2]})})
+    if asked == {"triples"}:
+        triples = [{"head": h, "relation": r, "tail": t} for h, r, t in rows]
+        return json.dumps({"triples": triples})
+    return answer_by_schema(body)
+
+
+@pytest.fixture
+def server() -> Iterator[Loopback]:
+    with serve(answer) as running:
+        yield running
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    (folder / "a.txt").write_text("Ada knew Bob. Bob liked Cleo.", "utf-8")
+    (folder / "b.txt").write_text("Dora met Emil.", "utf-8")
+    return folder
+
+
+def write_settings(tmp_path: Path, base_url: str, llm: str = "", cascade: str = _STEPS) -> Path:
+    path = tmp_path / "settings.toml"
+    path.write_text(
+        f'[cascade]\nmode = "paper"\n{cascade}\n'
+        f'[llm]\nprovider = "openai"\nmodel = "small"\nbase_url = "{base_url}"\n{llm}\n',
+        "utf-8",
+    )
+    return path
+
+
+@pytest.fixture
+def say(server: Loopback, tmp_path: Path) -> Say:
+    """Runs a command with --json; gives the object, or text and exit code when one is expected."""
+    path = write_settings(tmp_path, server.base_url)
+
+    def run(*words: str | Path, code: int = 0, warehouse: str = "w") -> Any:
+        options = ["--warehouse", tmp_path / warehouse, "--settings", path, "--json"]
+        found = CliRunner().invoke(app, [str(word) for word in (*words, *options)])
+        assert found.exit_code == code, found.output
+        if not found.stdout:
+            return found.stderr
+        assert len(found.stdout.splitlines()) == 1
+        return {**json.loads(found.stdout), "stderr": found.stderr}
+
+    return run
+
+
+@pytest.fixture
+def five_pending(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Five requests are pending, whatever the corpus says: for tests without the stages."""
+
+    def collect_pending(run: Run, **_: object) -> dict[str, Request]:
+        return make_pending(run.settings.llm, 5)
+
+    monkeypatch.setattr(pending_module, "collect_pending", collect_pending)
+
+
+@pytest.mark.slow
+def test_steps_of_the_paper_are_sent_one_after_the_other_and_the_build_asks_nothing(
+    server: Loopback, say: Say, corpus: Path, tmp_path: Path
+) -> None:
+    for round_number in range(3):
+        sent = say("batch", "submit", corpus, "--quiet")
+        assert (sent["submitted"], sent["answered"]) == (2, 2 * round_number)
+        assert sent["next"] == "collect"
+        again = say("batch", "submit", corpus, "--quiet")
+        assert (again["submitted"], again["open"], again["next"]) == (0, 2, "collect")
+        assert say("batch", "collect")["call_again_in"] == 3600
+        assert say("batch", "collect")["replies"] == 2
+    last = say("batch", "submit", corpus, "--quiet")
+    assert (last["submitted"], last["open"], last["answered"], last["next"]) == (0, 0, 6, "build")
+    assert (server.calls("/batches"), server.calls("item")) == (3, 6)
+    probes = server.calls()
+    built = say("build", corpus, "--quiet")
+    assert built["rows"]["triples"] == 3
+    assert server.calls() == probes == 3
+
+
+@pytest.mark.usefixtures("five_pending")
+def test_calls_in_any_order_and_number_send_each_request_once(
+    server: Loopback, say: Say, corpus: Path
+) -> None:
+    assert say("batch", "collect")["open"] == 0
+    sent = say("batch", "submit", corpus)
+    assert [batch["requests"] for batch in sent["batches"]] == [5]
+    assert (sent["open"], sent["pending"], sent["next"]) == (5, 0, "collect")
+    assert say("batch", "submit", corpus)["submitted"] == 0
+    assert say("batch", "status")["open"] == 5
+    assert say("batch", "collect")["open"] == 5
+    done = say("batch", "collect")
+    assert (done["replies"], done["booked"], done["open"]) == (5, 5, 0)
+    assert done["batches"][0]["counts"]["success"] == 5
+    assert say("batch", "collect")["batches"] == []
+    assert say("batch", "submit", corpus)["submitted"] == 0
+    listed = say("batch", "status")["batches"]
+    assert [(batch["id"], batch["state"]) for batch in listed] == [("batch_000001", "collected")]
+    assert server.calls("item") == 5
+
+
+@pytest.mark.usefixtures("five_pending")
+def test_probe_is_made_only_when_something_is_sent_and_stands_in_the_run(
+    server: Loopback, say: Say, corpus: Path, tmp_path: Path
+) -> None:
+    run = say("batch", "submit", corpus)["run"]
+    say("batch", "submit", corpus)
+    assert server.calls() == 1
+    assert (tmp_path / "w" / "runs" / run / "endpoint.json").exists()
+    ledger = (tmp_path / "w" / "runs" / run / "ledger.jsonl").read_text("utf-8")
+    assert ledger.count('"task":"probe"') == 2
+
+
+@pytest.mark.usefixtures("five_pending")
+def test_machines_that_share_a_cache_submit_and_collect_for_each_other(
+    server: Loopback, say: Say, corpus: Path, tmp_path: Path
+) -> None:
+    shared = f'cache = "{tmp_path / "shared"}"'
+    write_settings(tmp_path, server.base_url, shared)
+    say("batch", "submit", corpus, warehouse="one")
+    assert say("batch", "submit", corpus, warehouse="two")["submitted"] == 0
+    say("batch", "collect", warehouse="two")
+    assert say("batch", "collect", warehouse="two")["replies"] == 5
+    assert say("batch", "collect", warehouse="one")["booked"] == 5
+    assert say("batch", "collect", warehouse="one")["booked"] == 0
+    assert server.calls("/batches") == 1
+
+
+@pytest.mark.usefixtures("five_pending")
+def test_budget_lets_through_what_fits_and_ends_with_its_exit_code(
+    server: Loopback, say: Say, corpus: Path, tmp_path: Path
+) -> None:
+    write_settings(tmp_path, server.base_url, "budget_tokens = 1700")
+    sent = say("batch", "submit", corpus, code=5)
+    assert 0 < sent["submitted"] < 5
+    assert sent["submitted"] + sent["over_budget"] == 5
+    assert "llm.budget_tokens" in sent["stderr"]
+    write_settings(tmp_path, server.base_url)
+    assert say("batch", "submit", corpus)["open"] == 5
+
+
+@pytest.mark.usefixtures("five_pending")
+def test_failed_batch_ends_collect_with_an_exit_code_after_the_report(
+    server: Loopback, say: Say, corpus: Path
+) -> None:
+    server.batches.limit = 3
+    say("batch", "submit", corpus)
+    failed = say("batch", "collect", code=8)
+    assert (failed["again"], failed["open"]) == (5, 0)
+    assert "too_many_tasks" in failed["stderr"]
+    server.batches.limit = 50
+    assert say("batch", "submit", corpus)["submitted"] == 5
+
+
+@pytest.mark.usefixtures("five_pending")
+def test_endpoint_without_a_batch_api_is_named_and_nothing_is_lost(
+    server: Loopback, say: Say, corpus: Path
+) -> None:
+    server.faults.add("404", path="/files", times=1)
+    assert "kpyramid build" in say("batch", "submit", corpus, code=8)
+    assert say("batch", "submit", corpus)["submitted"] == 5
+
+
+@pytest.mark.usefixtures("five_pending")
+def test_endpoint_that_fails_the_probe_is_sent_nothing(
+    server: Loopback, say: Say, corpus: Path
+) -> None:
+    server.faults.add("500", times=1)
+    assert "Nothing was submitted" in say("batch", "submit", corpus, code=8)
+    assert (server.calls("/files"), say("batch", "status")["batches"]) == (0, [])
+    assert say("batch", "submit", corpus)["submitted"] == 5
+
+
+def test_collect_asks_nobody_when_nothing_is_open(say: Say, tmp_path: Path) -> None:
+    with serve() as gone:
+        write_settings(tmp_path, gone.base_url)
+    assert say("batch", "collect")["open"] == 0
+
+
+@pytest.mark.usefixtures("five_pending")
+def test_collecting_from_a_server_that_is_down_loses_nothing(
+    say: Say, corpus: Path, server: Loopback
+) -> None:
+    say("batch", "submit", corpus)
+    server.faults.add("drop", path="/batches/*", method="GET", times=3)
+    down = say("batch", "collect", code=8)
+    assert (down["open"], down["lost"]) == (5, 0)
+    say("batch", "collect")
+    assert say("batch", "collect")["replies"] == 5
+
+
+@pytest.mark.parametrize(
+    ("cascade", "provider", "message"),
+    [
+        ("", "openai", r"no step of \[cascade\]"),
+        ("", "none", "llm.provider"),
+    ],
+)
+def test_settings_without_anything_to_ask_are_refused(
+    cascade: str, provider: str, message: str, say: Say, corpus: Path, tmp_path: Path
+) -> None:
+    path = write_settings(tmp_path, "http://127.0.0.1:9/v1", cascade=cascade)
+    path.write_text(path.read_text("utf-8").replace('"openai"', f'"{provider}"'), "utf-8")
+    assert re.search(message, say("batch", "submit", corpus, code=2))
+
+
+@pytest.mark.usefixtures("five_pending")
+def test_missing_key_is_a_matter_of_settings(
+    say: Say, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    path = write_settings(tmp_path, "https://api.openai.com/v1")
+    lines = [line for line in path.read_text("utf-8").splitlines() if "base_url" not in line]
+    path.write_text("\n".join(lines), "utf-8")
+    assert "OPENAI_API_KEY" in say("batch", "submit", corpus, code=2)
+    assert "OPENAI_API_KEY" in say("batch", "collect", code=2)
+
+
+@pytest.mark.usefixtures("five_pending")
+def test_text_output_says_what_to_do_next(server: Loopback, corpus: Path, tmp_path: Path) -> None:
+    path = write_settings(tmp_path, server.base_url)
+    options = ["--warehouse", str(tmp_path / "w"), "--settings", str(path)]
+    runner = CliRunner()
+
+    def tell(*words: str) -> str:
+        return runner.invoke(app, ["batch", *words, *options]).stdout
+
+    assert "next: `kpyramid batch collect`" in tell("submit", str(corpus))
+    assert "call again in 60 minutes" in tell("collect")
+    assert "batch_000001: 5 requests, collected: 5 success" in tell("collect")
+    assert "1 batches, 0 requests open" in tell("status")
