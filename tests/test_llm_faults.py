@@ -312,12 +312,12 @@ def test_refusal_is_recorded_for_its_item_and_not_asked_again_until_it_is_forgot
 
 
 def test_cut_reply_is_asked_once_more_with_twice_the_room(server: Loopback, tmp_path: Path) -> None:
-    cut = run(server, tmp_path, max_tokens=15)  # an answer has about twenty tokens
+    cut = run(server, tmp_path, max_tokens=10)  # an answer has fifteen tokens
     assert cut.answered == set(range(ITEMS))
     asked = sorted(e["max_tokens"] for e in server.log if e["schema"] == TASK)
-    assert asked == [15] * ITEMS + [30] * ITEMS
+    assert asked == [10] * ITEMS + [20] * ITEMS
     calls = server.calls()
-    assert run(server, tmp_path, "again", max_tokens=15).answered == set(range(ITEMS))
+    assert run(server, tmp_path, "again", max_tokens=10).answered == set(range(ITEMS))
     assert server.calls() == calls
 
 
@@ -404,9 +404,14 @@ def test_endpoint_that_cannot_be_used_is_found_out_by_the_probe_before_any_item(
 def test_budget_stops_before_it_is_passed_and_raising_it_asks_only_for_the_rest(
     server: Loopback, tmp_path: Path
 ) -> None:
-    stopped = run(server, tmp_path, budget_tokens=900, concurrency=1)
+    items = 20
+    stopped = run_items(
+        server.base_url, tmp_path, items, clock=Time(), concurrency=1, budget_tokens=1200
+    )
     assert isinstance(stopped.error, BudgetError) and stopped.error.exit_code == 5
     billed = sum(e["prompt_tokens"] + e["completion_tokens"] for e in server.log)
-    assert 0 < billed == stopped.totals.run.tokens <= 900
-    assert 0 < len(stopped.answered) < ITEMS
-    check_healed(server, tmp_path, stopped, asked=ITEMS - len(stopped.answered))
+    assert 0 < billed == stopped.totals.run.tokens <= 1200
+    assert 0 < len(stopped.answered) < items
+    resumed = run_items(server.base_url, tmp_path, items, clock=Time(), name="resumed")
+    assert resumed.answered == set(range(items))
+    assert count_items(server) == Counter(range(items))
