@@ -14,7 +14,7 @@ from kpyramid.llm.caller import Source
 from kpyramid.llm.transport import Pay
 from kpyramid.llm.types import Message, ReplyError, Request, Transport
 
-_MOST_TEXTS = 256
+MOST_TEXTS = 256
 _MOST_BYTES = 200_000
 """Of all texts of a request: OpenAI takes 300,000 tokens, and no token is shorter than a byte."""
 _LONGEST_TEXT = 8_000
@@ -135,7 +135,7 @@ def cut_batches(texts: Sequence[str]) -> Iterator[list[str]]:
     size = 0
     for text in texts:
         length = min(_LONGEST_TEXT, len(text.encode("utf-8", "replace")))
-        if batch and (len(batch) == _MOST_TEXTS or size + length > _MOST_BYTES):
+        if batch and (len(batch) == MOST_TEXTS or size + length > _MOST_BYTES):
             yield batch
             batch, size = [], 0
         batch.append(text)
