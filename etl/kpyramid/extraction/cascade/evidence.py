@@ -59,7 +59,8 @@ def fold(text: str) -> Folded:
                 characters.append(" ")
                 places.append(place)
             continue
-        for part in unicodedata.normalize("NFKC", character).translate(_ALIKE).casefold():
+        plain = character if character.isascii() else unicodedata.normalize("NFKC", character)
+        for part in plain.translate(_ALIKE).casefold():
             characters.append(" " if part.isspace() else part)
             places.append(place)
     return Folded("".join(characters), tuple(places))
@@ -109,7 +110,8 @@ def locate_name(
 
 def list_words(text: str) -> list[str]:
     """The words in small letters, without articles."""
-    return [word for word in _WORD.findall(text.casefold()) if word not in _ARTICLES]
+    words = (word.casefold() for word in _WORD.findall(text))  # "İ" folds into two characters
+    return [word for word in words if word not in _ARTICLES]
 
 
 def list_lemmas(text: str) -> frozenset[str]:

@@ -7,23 +7,23 @@ was to choose from), `unsupported` (words that the text does not hold), `repeate
 """
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from kpyramid.extraction.cascade.chunks import Chunk, find_clause
-from kpyramid.extraction.cascade.evidence import (
-    Folded,
-    fold,
-    list_lemmas,
-    list_words,
-    locate_name,
-    locate_quotation,
-)
+from kpyramid.extraction.cascade.evidence import list_words, locate_name, locate_quotation
 from kpyramid.extraction.cascade.literals import guess_literal
 from kpyramid.extraction.cascade.paraphrase import Statement
 from kpyramid.extraction.cascade.relations import Triple
-from kpyramid.extraction.normal import lemmatise
+from kpyramid.extraction.cascade.support import (
+    UNKNOWN,
+    Text,
+    find_type,
+    is_pronoun,
+    is_supported,
+    list_forms,
+)
+from kpyramid.extraction.cascade.wording import complete_relation, find_relation_fault
 from kpyramid.extraction.types import Claim, Dropped, Extraction, Fact, Mention, Span
 
 CONFIDENCE, RESOLVED_CONFIDENCE = 0.75, 0.6
@@ -33,35 +33,15 @@ Three in four: of 44 triples of two small local models, chosen from given entiti
 (16 and 17 of 22). An end that the evidence does not name was resolved, and costs what it costs
 the rules: 0.7 in log odds.
 """
-MAX_RELATION_WORDS = 8
-"""As for the rules: a longer one is a clause."""
-_FREE_FACTS, _WORDS_PER_FACT = 6, 3
+_FREE_FACTS, _WORDS_PER_FACT = 4, 3
 """A chunk may support this many facts, and one more per so many words; see `count_allowed`."""
 
-_EMPTY = frozenset(
-    (
-        "is was are were be been being has have had having do does did a an the of in on at to "
-        "from by with for as"
-    ).split()
-)
-_KINDS = frozenset({"is a", "was a", "is an", "was an", "is one of", "was one of"})
-_BARE = frozenset("is was are were".split())
-_NEGATIONS = frozenset("not never n't cannot".split())
-_PRONOUNS = frozenset(
-    (
-        "i me my mine we us our ours you your yours he him his she her hers it its they them their "
-        "theirs this that these those who whom whose which himself herself itself themselves"
-    ).split()
-)
 _SUBJECTS = frozenset("he she it they this these his her its their".split())
 _OWNING = frozenset("his her its their".split())
-_FUNCTION_WORDS = _EMPTY | frozenset("and or but not also than its his her their it that".split())
-_TOKEN = re.compile(r"\w+")
 _LEADING_NAME = re.compile(
     r"[^\W\d_a-z][\w'’.-]*(?: (?:(?:of|de|van|von|the|and) )?[^\W_a-z][\w'’.-]*)*"
 )
 """Capitalised words at the beginning of a claim."""
-_NOUN = "NOUN"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,55 +52,45 @@ class Grounded:
     claim: Claim
 
 
-@dataclass(frozen=True, slots=True)
-class _Text:
-    """A chunk, prepared once: folded for searching, and the words that it and its title hold."""
-
-    chunk: Chunk
-    folded: Folded
-    words: frozenset[str]
-    title: frozenset[str]
-
-    @property
-    def whole(self) -> Span:
-        """All of it."""
-        return Span(0, len(self.chunk.text))
-
-
 def count_allowed(text: str) -> int:
     """How many facts a text may support: its length bounds what it, or who wrote it, can add.
 
-    Of 1,890 passages that GPT-3.5 read, one in a hundred has more; the rest of those is dropped.
+    GPT-3.5 found more in 2 of 1,890 passages, 5 triples of 17,234; the median is a third of it.
     """
     return _FREE_FACTS + len(list_words(text)) // _WORDS_PER_FACT
 
 
 def ground_statements(
-    chunk: Chunk, statements: Sequence[Statement]
+    text: Text, statements: Sequence[Statement], triples: Sequence[Sequence[Triple]] = ()
 ) -> tuple[list[Grounded], list[Dropped]]:
     """The statements whose evidence occurs, with pronouns at their head repaired.
 
     A claim that holds a name or a number which neither text nor title knows is replaced by its
-    evidence: what a model adds is not the corpus's.
+    evidence: what a model adds is not the corpus's. `triples`: those of each statement, which are
+    given up with it.
     """
-    text = _prepare(chunk)
+    chunk = text.chunk
     kept: list[Grounded] = []
     dropped: list[Dropped] = []
     for number, statement in enumerate(statements):
         spans = locate_quotation(chunk.text, text.folded, statement.evidence)
         if not spans:
-            dropped.append(Dropped("no_evidence", statement.claim or "an empty claim", text.whole))
+            if not triples or not triples[number]:
+                shown = statement.claim or "an empty claim"
+                dropped.append(Dropped("no_evidence", shown, text.whole))
+            else:
+                dropped += [_drop_row(text, row) for row in triples[number]]
             continue
         quoted = " ".join(" ".join(chunk.text[s.start : s.end] for s in spans).split())
         claim = statement.claim
-        if not claim or not _is_supported(claim, text.words | text.title):
+        if not claim or not is_supported(claim, text.words | text.title):
             claim = quoted
         kept.append(Grounded(number, Claim(_repair_subject(claim, spans, chunk), spans)))
     return kept, dropped
 
 
 def ground_triples(
-    chunk: Chunk,
+    text: Text,
     claims: Sequence[Claim],
     entities: Sequence[str],
     triples: Sequence[Sequence[Triple]],
@@ -133,13 +103,12 @@ def ground_triples(
     `facts`: those of the rules that triples may be the words of; they stand as they are but for
     their relation, which a model may have reworded. `closed`: heads and tails must be entities.
     """
-    text = _prepare(chunk)
     allowed = frozenset(e.casefold() for e in entities) if closed else None
     ruled = {(f.claim, f.head, f.tail): f for f in reversed(facts)}
     ruled_words = {(f.claim, f.head, f.relation, f.tail): f for f in reversed(facts)}
     kept: dict[tuple[object, ...], Fact] = {}
     dropped: list[Dropped] = []
-    room = count_allowed(chunk.text)
+    room = count_allowed(text.chunk.text)
     for number, (claim, rows) in enumerate(zip(claims, triples, strict=True)):
         for row in rows:
             made: Fact | str | None = ruled_words.get((number, row.head, row.relation, row.tail))
@@ -159,11 +128,10 @@ def ground_triples(
     return Extraction(tuple(claims), mentions, found, tuple(dropped))
 
 
-def locate_fact(chunk: Chunk, claim: Claim, number: int, fact: Fact) -> Fact:
+def locate_fact(text: Text, claim: Claim, number: int, fact: Fact) -> Fact:
     """A fact that was read from a claim's words, with spans where its evidence has them too."""
-    folded = fold(chunk.text)
     spans = [
-        locate_name(chunk.text, folded, words, claim.spans, exact=True)
+        locate_name(text.chunk.text, text.folded, words, claim.spans, exact=True)
         for words in (fact.head, fact.relation, fact.tail)
     ]
     return replace(
@@ -172,14 +140,15 @@ def locate_fact(chunk: Chunk, claim: Claim, number: int, fact: Fact) -> Fact:
 
 
 def locate_mentions(
-    chunk: Chunk, claim: Claim, number: int, mentions: Iterable[Mention]
+    text: Text, claim: Claim, number: int, mentions: Iterable[Mention]
 ) -> list[Mention]:
     """The mentions that were read from a claim's words and stand in its evidence too."""
-    folded = fold(chunk.text)
     return [
         replace(mention, claim=number, span=span)
         for mention in mentions
-        if (span := locate_name(chunk.text, folded, mention.text, claim.spans, exact=True))
+        if (
+            span := locate_name(text.chunk.text, text.folded, mention.text, claim.spans, exact=True)
+        )
     ]
 
 
@@ -188,17 +157,10 @@ def show_row(row: Triple) -> str:
     return f"{row.head} | {row.relation} | {row.tail}"
 
 
-def drop_rows(chunk: Chunk, rows: Iterable[Triple], reason: str) -> list[Dropped]:
-    """The triples of a claim that does not stand; a row that is no triple is called that."""
-    whole = Span(0, len(chunk.text))
-    return [
-        Dropped(reason if r.head and r.relation and r.tail else "not_a_triple", show_row(r), whole)
-        for r in rows
-    ]
-
-
-def _prepare(chunk: Chunk) -> _Text:
-    return _Text(chunk, fold(chunk.text), _list_forms(chunk.text), _list_forms(chunk.title or ""))
+def _drop_row(text: Text, row: Triple) -> Dropped:
+    """A triple of a statement without evidence; a row that is no triple is called that."""
+    whole = row.head and row.relation and row.tail
+    return Dropped("no_evidence" if whole else "not_a_triple", show_row(row), text.whole)
 
 
 def _cover(spans: Sequence[Span]) -> Span:
@@ -206,7 +168,7 @@ def _cover(spans: Sequence[Span]) -> Span:
 
 
 def _ground_triple(
-    text: _Text, number: int, claim: Claim, row: Triple, allowed: frozenset[str] | None
+    text: Text, number: int, claim: Claim, row: Triple, allowed: frozenset[str] | None
 ) -> Fact | str:
     """The fact, or the reason why the row is none."""
     if not (row.head and row.relation and row.tail):
@@ -214,21 +176,21 @@ def _ground_triple(
     if allowed is not None and not {row.head.casefold(), row.tail.casefold()} <= allowed:
         return "unknown_entity"
     named = _resolve_head(row.head, claim)
-    if named is None or row.tail.casefold() in _PRONOUNS:
+    if named is None or is_pronoun(row.tail):
         return "pronoun"
     if guess_literal(named) is not None:
         return "head_is_literal"
     quoted = " ".join(text.chunk.text[s.start : s.end] for s in claim.spans)
-    relation, negated = _read_relation(row.relation, row.tail, quoted)
-    fault = _find_relation_fault(relation, text)
+    relation, tail, negated = complete_relation(row, quoted, text)
+    fault = find_relation_fault(relation, text)
     if fault is not None:
         return fault
-    said = _list_forms(claim.text) & text.words
-    known = _list_forms(quoted) | text.title | said
-    if not all(_is_supported(end, known) for end in (named, row.tail)):
+    said = list_forms(claim.text) & text.words
+    known = list_forms(quoted) | text.title | said
+    if not all(is_supported(end, known) for end in (named, tail)):
         return "unsupported"
     head, head_span = _take_words(text, named, claim.spans)
-    tail, tail_span = _take_words(text, row.tail, claim.spans)
+    tail, tail_span = _take_words(text, tail, claim.spans)
     return Fact(
         claim=number,
         head=head,
@@ -242,75 +204,18 @@ def _ground_triple(
     )
 
 
-def _take_words(text: _Text, name: str, within: Sequence[Span]) -> tuple[str, Span | None]:
+def _take_words(text: Text, name: str, within: Sequence[Span]) -> tuple[str, Span | None]:
     """A name as the text writes it, and where; as it came, and None, where it does not stand."""
     span = locate_name(text.chunk.text, text.folded, name, within)
     return (name, None) if span is None else (text.chunk.text[span.start : span.end], span)
 
 
-def _read_relation(relation: str, tail: str, quoted: str) -> tuple[str, bool]:
-    """The relation without its negation, and whether it had one; a bare "is" before a kind "is a".
-
-    A kind is what the evidence gives an article or what begins with a small letter.
-    """
-    words = relation.split()
-    kept = [word for word in words if word.casefold() not in _NEGATIONS]
-    relation = " ".join(kept)
-    if relation.casefold() in _BARE:
-        plain = list_words(tail)
-        at = re.search(rf"\b(?:a|an)\s+{re.escape(tail)}\b", quoted, re.IGNORECASE)
-        if plain and (at or (tail[0].islower() and not tail[0].isdigit())):
-            relation = f"{'was' if relation.casefold() in ('was', 'were') else 'is'} a"
-    return relation, len(kept) < len(words)
-
-
-def _find_relation_fault(relation: str, text: _Text) -> str | None:
-    words = relation.casefold().split()
-    if all(word in _EMPTY for word in words) and relation.casefold() not in _KINDS:
-        return "empty_relation"
-    if len(words) > MAX_RELATION_WORDS:
-        return "relation_too_long"
-    # A verb phrase may be worded anew; a name or a number in it may not.
-    strange = _list_strange(relation[0].lower() + relation[1:], text.words | text.title)
-    return "unsupported" if any(_is_telling(word) for word in strange) else None
-
-
-def _list_forms(text: str) -> frozenset[str]:
-    """The words of a text and their dictionary forms."""
-    return frozenset(list_words(text)) | list_lemmas(text)
-
-
-def _list_strange(phrase: str, known: frozenset[str]) -> list[str]:
-    """The words of a phrase that are not among the known ones, function words aside."""
-    return [
-        word
-        for word in _TOKEN.findall(phrase)
-        if word.casefold() not in _FUNCTION_WORDS
-        and word.casefold() not in known
-        and lemmatise(word.casefold()) not in known
-    ]
-
-
-def _is_telling(word: str) -> bool:
-    """Whether it is a name or a number: what cannot be a rewording."""
-    return word != word.lower() or any(character.isdigit() for character in word)
-
-
-def _is_supported(phrase: str, known: frozenset[str]) -> bool:
-    """Whether all names and numbers of a phrase are known, and half of its other words."""
-    strange = _list_strange(phrase, known)
-    if any(_is_telling(word) for word in strange):
-        return False
-    content = [w for w in _TOKEN.findall(phrase) if w.casefold() not in _FUNCTION_WORDS]
-    return 2 * len(strange) <= len(content)
-
-
 def _resolve_head(head: str, claim: Claim) -> str | None:
     """The head, or what the claim begins with where it is a pronoun; None where that is none."""
-    if head.casefold() not in _PRONOUNS:
+    if not is_pronoun(head):
         return head
     name = _LEADING_NAME.match(claim.text)
-    return None if name is None or name.group().casefold() in _PRONOUNS else name.group()
+    return None if name is None or is_pronoun(name.group()) else name.group()
 
 
 def _repair_subject(claim: str, spans: Sequence[Span], chunk: Chunk) -> str:
@@ -329,7 +234,7 @@ def _repair_subject(claim: str, spans: Sequence[Span], chunk: Chunk) -> str:
         for clause in (find_clause(chunk.found.claims[fact.claim]),)
         if any(s.start <= clause.start < s.end for s in spans)
         and (fact.head_span is None or not any(_holds(s, fact.head_span) for s in spans))
-        and fact.head.casefold() not in _PRONOUNS
+        and not is_pronoun(fact.head)
     }
     if len(heads) != 1:
         return claim
@@ -346,7 +251,7 @@ def _holds(outer: Span, inner: Span) -> bool:
 
 
 def _find_mentions(
-    text: _Text, claims: Sequence[Claim], entities: Sequence[str], facts: Sequence[Fact]
+    text: Text, claims: Sequence[Claim], entities: Sequence[str], facts: Sequence[Fact]
 ) -> tuple[Mention, ...]:
     """The entities and the ends of facts where each claim's evidence names them first.
 
@@ -354,11 +259,6 @@ def _find_mentions(
     place or that name in the chunk, else what its form tells, else NOUN.
     """
     places = {(m.span.start, m.span.end): m.type for m in text.chunk.found.mentions}
-    by_name: dict[str, Counter[str]] = {}
-    for mention in text.chunk.found.mentions:
-        by_name.setdefault(mention.text.casefold(), Counter())[mention.type] += (
-            mention.type != _NOUN
-        )
     mentions: list[Mention] = []
     for number, claim in enumerate(claims):
         names = {*entities, *(end for f in facts if f.claim == number for end in (f.head, f.tail))}
@@ -373,15 +273,8 @@ def _find_mentions(
             if inner and span not in ends:
                 continue
             words = text.chunk.text[span.start : span.end]
-            kind = places.get((span.start, span.end), _NOUN)
-            if kind == _NOUN:
-                kind = _find_type(words, by_name)
+            kind = places.get((span.start, span.end), UNKNOWN)
+            if kind == UNKNOWN:
+                kind = find_type(words, text.types)
             mentions.append(Mention(number, words, kind, span))
     return tuple(mentions)
-
-
-def _find_type(words: str, known: Mapping[str, Counter[str]]) -> str:
-    counts = +known.get(words.casefold(), Counter())
-    if counts:
-        return min(counts, key=lambda kind: (-counts[kind], kind))
-    return guess_literal(words) or _NOUN

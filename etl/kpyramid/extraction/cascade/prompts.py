@@ -22,19 +22,13 @@ _TEMPLATES = Environment(
 )
 
 BUILT_IN = Example(
-    text="Hedda Lund was a Danish chemist. She taught at Aarhus University. Ole Krag had founded "
-    "it in 1928.",
-    claims=(
-        "Hedda Lund was a Danish chemist.",
-        "Hedda Lund taught at Aarhus University.",
-        "Ole Krag founded Aarhus University in 1928.",
-    ),
-    entities=("Hedda Lund", "Danish chemist", "Aarhus University", "Ole Krag", "1928"),
+    text="Hedda Lund was a Danish chemist. In 1928 she founded Lund Dyes.",
+    claims=("Hedda Lund was a Danish chemist.", "Hedda Lund founded Lund Dyes in 1928."),
+    entities=("Hedda Lund", "Danish chemist", "Lund Dyes", "1928"),
     triples=(
         ("Hedda Lund", "was a", "Danish chemist"),
-        ("Hedda Lund", "taught at", "Aarhus University"),
-        ("Ole Krag", "founded", "Aarhus University"),
-        ("Aarhus University", "was founded in", "1928"),
+        ("Hedda Lund", "founded", "Lund Dyes"),
+        ("Lund Dyes", "was founded in", "1928"),
     ),
 )
 """The example of a project that gives none; people and dates are made up."""
@@ -165,8 +159,8 @@ def strict_schema(model: type[BaseModel]) -> dict[str, JsonValue]:
 
 
 def write_json(value: JsonValue) -> str:
-    """A reply as an example shows it."""
-    return json.dumps(value, ensure_ascii=False)
+    """A reply as an example shows it: without spaces, which a model would copy and bill."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def clean_items(items: Iterable[str]) -> tuple[str, ...]:

@@ -18,14 +18,16 @@ from kpyramid.extraction.cascade import (
 from kpyramid.extraction.cascade.chunks import Chunk
 from kpyramid.extraction.cascade.evidence import assign_triples
 from kpyramid.extraction.cascade.grounding import (
-    drop_rows,
     ground_statements,
     ground_triples,
     locate_fact,
     locate_mentions,
+    show_row,
 )
+from kpyramid.extraction.cascade.paraphrase import Statement
 from kpyramid.extraction.cascade.prompts import Form, clean_items
 from kpyramid.extraction.cascade.relations import Triple
+from kpyramid.extraction.cascade.support import Text, prepare_text
 from kpyramid.extraction.cascade.unsure import is_unsure
 from kpyramid.extraction.types import Claim, Dropped, Extraction, Fact, Mention
 from kpyramid.llm.caller import Asker
@@ -64,17 +66,37 @@ class _Draft:
     facts: tuple[Fact, ...] = ()
     """Facts of the rules, of which `triples` are the words."""
     dropped: list[Dropped] = field(default_factory=list)
+    result: Extraction | None = None
+    _text: Text | None = None
+
+    @property
+    def text(self) -> Text:
+        """The chunk, ready to hold replies against."""
+        if self._text is None:
+            self._text = prepare_text(self.chunk)
+        return self._text
+
+    def ground(self, statements: Sequence[Statement], triples: Rows = ()) -> Rows:
+        """Sets the claims that the text supports; returns their rows among the triples."""
+        kept, dropped = ground_statements(self.text, statements, triples)
+        self.claims = tuple(each.claim for each in kept)
+        self.dropped += dropped
+        return tuple(triples[each.number] for each in kept) if triples else ()
+
+    def finish(self, made: Extraction) -> None:
+        """Sets the result, with all that was given up on the way, and forgets what led to it."""
+        self.result = replace(made, dropped=(*self.dropped, *made.dropped))
+        self._text = None
+
+    def learn(self, mentions: Sequence[Mention]) -> None:
+        """Adds to what the rules found."""
+        known = (*self.chunk.found.mentions, *mentions)
+        self.chunk = replace(self.chunk, found=replace(self.chunk.found, mentions=known))
+        self._text = None
 
     def write_claims(self) -> list[str]:
         """The claims' texts."""
         return [claim.text for claim in self.claims]
-
-    def finish(self, *, closed: bool) -> Extraction:
-        """The extraction, with all that was given up on the way."""
-        made = ground_triples(
-            self.chunk, self.claims, self.entities, self.triples, facts=self.facts, closed=closed
-        )
-        return replace(made, dropped=(*self.dropped, *made.dropped))
 
 
 Step = Callable[[_Draft], None]
@@ -140,19 +162,15 @@ class Cascade:
         failed: dict[int, Failure] = {}
         self._progress.expect(len(drafts))
         if self._settings.mode == "merged":
-            self._run(drafts, [self._merge], failed, last=True)
+            self._run(drafts, [self._merge, self._finish], failed)
         elif self._settings.relations == "llm" or self._settings.paraphrase == "rules":
             steps = [self._paraphrase, self._list_entities, self._relate, self._disambiguate]
-            self._run(drafts, steps, failed, last=True)
+            self._run(drafts, [*steps, self._finish], failed)
         else:
-            self._run(drafts, [self._paraphrase, self._list_entities], failed, last=False)
+            self._run(drafts, [self._paraphrase, self._list_entities], failed)
             _relate_by_rules([d for at, d in enumerate(drafts) if at not in failed], extractor)
-            self._run(drafts, [self._disambiguate], failed, last=True)
-        closed = self._settings.closed and self._settings.relations == "llm"
-        results = [
-            failed[at] if at in failed else draft.finish(closed=closed)
-            for at, draft in enumerate(drafts)
-        ]
+            self._run(drafts, [self._disambiguate, self._finish], failed)
+        results = [failed.get(at) or _take_result(draft) for at, draft in enumerate(drafts)]
         return [results[place] for place in places]
 
     def _run(
@@ -160,8 +178,6 @@ class Cascade:
         drafts: Sequence[_Draft],
         steps: Sequence[Step],
         failed: dict[int, Failure],
-        *,
-        last: bool,
     ) -> None:
         """Takes all drafts that have not failed through the steps; notes those that fail."""
         stopped = threading.Event()
@@ -185,7 +201,7 @@ class Cascade:
                 failure = future.result()
                 if failure is not None:
                     failed[places[future]] = failure
-                if last or failure is not None:
+                if failure is not None or drafts[places[future]].result is not None:
                     self._progress.advance(1)
         finally:
             # After a fatal error: what is under way ends and is kept, nothing more begins.
@@ -198,34 +214,33 @@ class Cascade:
             raise NoReplyError(answer)
         return answer
 
+    def _finish(self, draft: _Draft) -> None:
+        made = ground_triples(
+            draft.text,
+            draft.claims,
+            draft.entities,
+            draft.triples,
+            facts=draft.facts,
+            closed=self._settings.closed and self._settings.relations == "llm",
+        )
+        draft.finish(made)
+
     def _merge(self, draft: _Draft) -> None:
         closed = self._settings.closed
         reading = self._ask(
             merged.render(draft.chunk, self._form), partial(merged.parse, closed=closed)
         )
         draft.entities = reading.entities
-        kept = self._ground(draft, reading.statements)
+        draft.triples = draft.ground(reading.statements, reading.triples)
         if closed:
             self._relate(draft)
-            return
-        draft.triples = tuple(reading.triples[number] for number in kept)
-        for number, rows in enumerate(reading.triples):
-            if number not in kept:
-                draft.dropped += drop_rows(draft.chunk, rows, "no_evidence")
 
     def _paraphrase(self, draft: _Draft) -> None:
         if self._settings.paraphrase == "llm":
             request = paraphrase.render(draft.chunk, self._form)
-            self._ground(draft, self._ask(request, paraphrase.parse))
+            draft.ground(self._ask(request, paraphrase.parse))
         else:
             draft.claims = draft.chunk.found.claims
-
-    def _ground(self, draft: _Draft, statements: Sequence[paraphrase.Statement]) -> list[int]:
-        """Sets the claims that the text supports; returns their numbers among the statements."""
-        kept, dropped = ground_statements(draft.chunk, statements)
-        draft.claims = tuple(each.claim for each in kept)
-        draft.dropped += dropped
-        return [each.number for each in kept]
 
     def _list_entities(self, draft: _Draft) -> None:
         if not draft.claims:
@@ -257,7 +272,7 @@ class Cascade:
         draft.triples = _assign_rows(claims, after)
         ends = {(row.head.casefold(), row.tail.casefold()) for row in after}
         gone = [r for r in before if (r.head.casefold(), r.tail.casefold()) not in ends]
-        draft.dropped += drop_rows(draft.chunk, gone, "repeated")
+        draft.dropped += [Dropped("repeated", show_row(row), draft.text.whole) for row in gone]
 
 
 def _relate_by_rules(drafts: Sequence[_Draft], extractor: ExtractFunction) -> None:
@@ -274,17 +289,21 @@ def _relate_by_rules(drafts: Sequence[_Draft], extractor: ExtractFunction) -> No
         mentions: list[Mention] = []
         for number, claim in enumerate(draft.claims):
             found = read[claim.text]
-            facts += [locate_fact(draft.chunk, claim, number, fact) for fact in found.facts]
-            mentions += locate_mentions(draft.chunk, claim, number, found.mentions)
+            facts += [locate_fact(draft.text, claim, number, fact) for fact in found.facts]
+            mentions += locate_mentions(draft.text, claim, number, found.mentions)
             draft.dropped += [
                 Dropped(dropped.reason, dropped.text, claim.spans[-1]) for dropped in found.dropped
             ]
         if not draft.entities:
             draft.entities = clean_items(mention.text for mention in mentions)
-        known = (*draft.chunk.found.mentions, *mentions)
-        draft.chunk = replace(draft.chunk, found=replace(draft.chunk.found, mentions=known))
+        draft.learn(mentions)
         draft.facts = tuple(facts)
         draft.triples = _write_rows(facts, len(draft.claims))
+
+
+def _take_result(draft: _Draft) -> Extraction:
+    assert draft.result is not None
+    return draft.result
 
 
 def _write_rows(facts: Sequence[Fact], claims: int) -> Rows:
