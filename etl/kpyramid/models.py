@@ -45,14 +45,14 @@ class Model:
         return {"asked": counts.asked, "hits": counts.hits, "calls": calls, "failures": failures}
 
 
-def open_replies(warehouse: Warehouse, settings: Settings) -> BlobStore:
+def open_replies(warehouse: Warehouse, settings: Settings, *, read_only: bool = False) -> BlobStore:
     """The store of replies, failures and batches: in the warehouse, or where `llm.cache` says.
 
     Raises:
         SettingsError: the place cannot be used.
         EndpointError: it cannot be reached.
     """
-    return open_blobs(settings.llm.cache or str(warehouse.cache / "llm"))
+    return open_blobs(settings.llm.cache or str(warehouse.cache / "llm"), read_only=read_only)
 
 
 def open_ledger(warehouse: Warehouse, settings: Settings, run: Path, ref: str) -> Ledger:
@@ -110,7 +110,8 @@ class Opener:
 def open_collector(warehouse: Warehouse, settings: Settings, *, read_only: bool) -> Model:
     """A model that asks nobody and notes what would be asked; `read_only` writes nothing."""
     source = Collector()
-    cache = ReplyCache(open_replies(warehouse, settings), read_only=read_only)
+    blobs = open_replies(warehouse, settings, read_only=read_only)
+    cache = ReplyCache(blobs, read_only=read_only)
     return Model(Caller(describe_model(settings.llm), source, cache, KeyLocks(None)), source)
 
 

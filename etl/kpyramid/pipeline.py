@@ -86,6 +86,7 @@ PIPELINE: tuple[Stage, ...] = (
         reads=("documents", "chunks"),
         writes=("claims", "mentions", "raw_triples", "rejects"),
         ports=("extractor", "cascade"),
+        libraries=("simplemma",),
         shards=("documents",),
         accounts=("chunks.chunk_id", "raw_triples.chunk_id"),
     ),

@@ -227,7 +227,7 @@ def open_cache(
     home = open_warehouse(warehouse)
     loaded = load_settings(settings)
     place = loaded.llm.cache or str(home.cache / "llm")
-    cache = ReplyCache(open_replies(home, loaded), read_only=read_only)
+    cache = ReplyCache(open_replies(home, loaded, read_only=read_only), read_only=read_only)
     return cache, place, home
 
 
