@@ -5,12 +5,16 @@ import subprocess
 import sys
 import sysconfig
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 import pytest
 
+from kpyramid.cached import CachedEmbedder, Silence
 from kpyramid.embeddings.instructor import InstructorEmbedder
 from kpyramid.errors import SettingsError
+from kpyramid.settings import EmbedSettings, Settings
+from kpyramid.warehouse.layout import Warehouse
 from tests.tiny_instructor import (
     INSTRUCTION,
     LONGEST,
@@ -86,6 +90,26 @@ def test_the_hand_sees_where_a_text_is_cut(folder: Path) -> None:
     made = [compute_vector(folder, draw_weights(0), INSTRUCTION, text) for text in (short, long)]
 
     assert np.abs(made[0] - made[1]).max() > 1e-4
+
+
+def test_a_build_keeps_vectors_by_text_and_instruction(
+    embedder: InstructorEmbedder, folder: Path, tmp_path: Path
+) -> None:
+    def embed(instruction: str) -> tuple[int, bytes]:
+        """How many vectors were computed, and all of them."""
+        settings = Settings(embed=EmbedSettings("instructor", str(folder), instruction))
+        cached = CachedEmbedder(Warehouse(tmp_path), settings, 2, Silence(), _connect_nowhere)
+        vectors = cached.embed([*TEXTS, TEXTS[0]])
+        return cached.function.computed, vectors.tobytes()
+
+    expected = embedder.embed([*TEXTS, TEXTS[0]]).tobytes()
+    assert embed(INSTRUCTION) == (len(TEXTS), expected)
+    assert embed(INSTRUCTION) == (0, expected)
+    assert embed("Represent: ")[0] == len(TEXTS)
+
+
+def _connect_nowhere(*_: object) -> NoReturn:
+    raise AssertionError("a local model needs no endpoint")
 
 
 def test_vectors_are_those_of_the_authors_package(

@@ -8,6 +8,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,10 @@ from kpyramid.llm.endpoint import Endpoint
 from kpyramid.llm.ledger import Ledger
 from kpyramid.llm.limiter import Limiter
 from kpyramid.model_settings import LLMSettings
+from kpyramid.query.snapshot import Snapshot
 from kpyramid.settings import EmbedSettings, Settings, check_settings
 from kpyramid.warehouse.layout import Warehouse
+from tests.corpora import SETTINGS, build_corpus, use_quick_models, write_corpus
 from tests.llm_runs import Time
 from tests.loopback import serve
 from tests.loopback_replies import make_vector
@@ -315,6 +318,33 @@ def test_the_key_is_sent_and_never_written(tmp_path: Path, monkeypatch: pytest.M
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert len(written) >= 2
     assert not [path for path in written if b"very-secret" in path.read_bytes()]
+
+
+@pytest.mark.slow
+def test_a_pyramid_of_a_served_model_is_built_asked_and_built_again_for_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_quick_models(monkeypatch)
+    corpus, warehouse = write_corpus(tmp_path / "corpus"), Warehouse(tmp_path / "warehouse")
+    with serve() as server:
+        settings = replace(SETTINGS, embed=make_settings(server.base_url, dimensions=8).embed)
+        built = build_corpus(corpus, warehouse, settings)
+        calls = server.calls(PATH)
+        snapshot = Snapshot(warehouse.snapshots / built.snapshot, settings.embed)
+        (nearest,) = snapshot.neighbours("Lake Constance", 1)
+        assert max(list_inputs(server).values()) == 1
+        assert 0 < calls == server.calls(PATH) - 1
+    with serve() as moved:
+        elsewhere = replace(SETTINGS, embed=make_settings(moved.base_url, dimensions=8).embed)
+        again = build_corpus(corpus, warehouse, elsewhere)
+        assert moved.log == []
+
+    assert again.snapshot == built.snapshot
+    resources = snapshot.manifest["resources"]
+    assert resources["embedding"] == {"name": "small", "provider": "openai", "dimensions": 8}
+    assert -1 <= nearest[2] <= 1.000001
+    files = [path for path in snapshot.folder.rglob("*") if path.is_file()]
+    assert not [path for path in files if b"127.0.0.1" in path.read_bytes()]
 
 
 def start_build(base_url: str, warehouse: Path) -> subprocess.Popen[bytes]:

@@ -1,0 +1,184 @@
+"""Which embedding model it is: settings, keys, and the model that a snapshot records."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kpyramid import fingerprints
+from kpyramid.errors import InputError, SettingsError
+from kpyramid.identity import identify_embedding
+from kpyramid.query.embedding import open_recorded
+from kpyramid.settings import EmbedSettings, Settings, load_settings
+from tests.tiny_instructor import require_instructor
+
+
+def fingerprint(embed: EmbedSettings) -> str:
+    """The part of a vector's key that is not its text."""
+    identify_embedding.cache_clear()
+    (function,) = (f for f in fingerprints.FUNCTIONS if f.name == "embedder")
+    return fingerprints.fingerprint_function(function, Settings(embed=embed))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Files that pass for a model: they are hashed and not loaded."""
+    made = tmp_path / "model"
+    (made / "1_Pooling").mkdir(parents=True)
+    for name in ("model.onnx", "tokenizer.json", "modules.json", "1_Pooling/config.json"):
+        (made / name).write_text(name)
+    return made
+
+
+def append(path: Path) -> None:
+    with path.open("a") as file:
+        file.write(" ")
+
+
+def test_what_shapes_a_vector_is_in_its_key(folder: Path) -> None:
+    require_instructor()
+    local, served = str(folder), {"model": "small", "base_url": "http://localhost:1/v1"}
+    keys = [
+        fingerprint(EmbedSettings()),
+        fingerprint(EmbedSettings(instruction="query: ")),
+        fingerprint(EmbedSettings(instruction="query:")),
+        fingerprint(EmbedSettings(model=local)),
+        fingerprint(EmbedSettings("instructor", local, "Represent: ")),
+        fingerprint(EmbedSettings("instructor", local, "Represent this: ")),
+        fingerprint(EmbedSettings("openai", **served)),
+        fingerprint(EmbedSettings("openai", **{**served, "model": "large"})),
+        fingerprint(EmbedSettings("openai", **served, instruction="query: ")),
+        fingerprint(EmbedSettings("openai", **served, dimensions=256)),
+        fingerprint(EmbedSettings("openai", **served, dimensions=512)),
+        fingerprint(EmbedSettings("openai", local)),
+    ]
+    append(folder / "model.onnx")
+    keys.append(fingerprint(EmbedSettings(model=local)))
+    append(folder / "1_Pooling" / "config.json")
+    keys.append(fingerprint(EmbedSettings("instructor", local, "Represent: ")))
+
+    assert len({*keys}) == len(keys)
+
+
+def test_where_a_model_is_is_not_in_its_key(folder: Path, tmp_path: Path) -> None:
+    require_instructor()
+    before = [
+        fingerprint(EmbedSettings("instructor", str(folder), "Represent: ")),
+        fingerprint(EmbedSettings("openai", "small", base_url="http://localhost:1/v1")),
+    ]
+    moved = tmp_path / "elsewhere" / "model"
+    shutil.copytree(folder, moved)
+    (moved / ".cache").mkdir()
+    (moved / ".cache" / "download.lock").write_text("of a download")
+    (moved / "README.md").write_text("of the model")
+
+    assert before == [
+        fingerprint(EmbedSettings("instructor", f"{moved}/", "Represent: ")),
+        fingerprint(EmbedSettings("openai", "small", base_url="https://x.org/v1", api_key_env="K")),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("provider", "libraries"),
+    [
+        ("onnx", {"onnxruntime", "tokenizers"}),
+        ("instructor", {"sentence-transformers", "torch", "transformers"}),
+        ("openai", set()),
+    ],
+)
+def test_a_key_has_the_libraries_of_its_own_provider_only(
+    provider: Any, libraries: set[str], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So an upgrade of the one does not buy the vectors of another again."""
+    if provider == "instructor":
+        require_instructor()
+    embed = EmbedSettings(provider, str(folder), "Represent: ")
+    before, real = fingerprint(embed), fingerprints.library_version
+    shaping = set()
+    for name in ("onnxruntime", "tokenizers", "sentence-transformers", "torch", "transformers"):
+        monkeypatch.setattr(
+            fingerprints, "library_version", lambda d, n=name: "99" if d == n else real(d)
+        )
+        if fingerprint(embed) != before:
+            shaping.add(name)
+
+    assert shaping == libraries
+
+
+def test_the_default_model_is_described_as_it_was_before_there_were_others() -> None:
+    assert identify_embedding(EmbedSettings()).describe().keys() == {"name", "sha256"}
+
+
+SERVED = 'provider = "openai"\nmodel = "m"\n'
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ('provider = "cohere"', "embed.provider.*'onnx', 'instructor' or 'openai'"),
+        ('model = ""', "model is empty"),
+        ('provider = "instructor"', "needs a model: the folder.*needs an instruction"),
+        ('provider = "instructor"\nmodel = "x"\ninstruction = " "', "needs an instruction"),
+        ('provider = "openai"', "'openai' needs a model"),
+        ('base_url = "http://localhost/v1"\ndimensions = 3', "base_url and dimensions need"),
+        (SERVED + 'base_url = "localhost:80"', "base_url is like"),
+        (SERVED + 'base_url = "https://me:secret@host/v1"', "base_url holds a credential"),
+        (SERVED + 'base_url = "https://host/v1?key=secret"', "base_url holds a credential"),
+        (SERVED + "dimensions = 0", "dimensions"),
+        (SERVED + "dimension = 3", "embed.dimension"),
+    ],
+)
+def test_settings_that_do_not_fit_are_named(lines: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "settings.toml").write_text(f"[embed]\n{lines}\n")
+    with pytest.raises(SettingsError, match=message) as caught:
+        load_settings(tmp_path / "settings.toml", {})
+    assert "secret" not in str(caught.value)
+
+
+def test_an_instructor_without_its_extra_or_folder_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    require_instructor()
+    chosen = EmbedSettings("instructor", str(tmp_path), "Represent: ")
+    identify_embedding.cache_clear()
+    with pytest.raises(SettingsError, match=r"no .*modules\.json.*hf download"):
+        identify_embedding(chosen)
+    monkeypatch.setattr("kpyramid.identity.INSTRUCTOR_LIBRARIES", ("torch", "no-such-library"))
+    with pytest.raises(SettingsError, match=r"no-such-library is not.*kpyramid\[instructor\]"):
+        identify_embedding(chosen)
+
+
+RECORDED_SERVED = {"name": "small", "provider": "openai"}
+
+
+@pytest.mark.parametrize("given", [None, "small", EmbedSettings()])
+def test_a_question_goes_to_no_endpoint_that_was_not_named(
+    given: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-0123456789")
+    with pytest.raises(InputError, match=r"'small'.*--settings.*KPYRAMID_EMBED__PROVIDER"):
+        open_recorded(RECORDED_SERVED, given, "snap-1")
+
+
+def test_a_question_without_a_key_says_which_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with pytest.raises(SettingsError, match=r"OPENAI_API_KEY.*embed\.base_url"):
+        open_recorded(RECORDED_SERVED, EmbedSettings("openai", "small"), "snap-1").embed(["a"])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda made: made | {"sha256": "f" * 64},
+        lambda made: made | {"name": "other", "provider": "instructor", "instruction": "R: "},
+    ],
+    ids=["other files", "other provider"],
+)
+def test_a_model_that_is_not_the_recorded_one_is_refused(
+    change: Callable[[dict[str, Any]], dict[str, Any]],
+) -> None:
+    made = change(identify_embedding(EmbedSettings()).describe())
+    with pytest.raises(InputError, match=r"snap-1 was embedded with"):
+        open_recorded(made, EmbedSettings(), "snap-1")
