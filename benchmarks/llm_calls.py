@@ -123,7 +123,8 @@ def serve_replies(passages: Sequence[Recorded], log: Path, ready: Connection) ->
 
     with serve(Replies(passages).answer, log=log) as server:
         ready.send(server.base_url)
-        server.stopping.wait()
+        ready.recv()
+        ready.send([repr(error) for error in server.errors])
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,12 +134,12 @@ class Server:
     base_url: str
     log: Path
 
-    def control(self, **order: Any) -> dict[str, Any]:
-        """Changes the latency, or stops it."""
+    def set_latency(self, seconds: float) -> None:
+        """From now on each reply takes that long."""
         address = self.base_url.removesuffix("/v1") + "/_control"
-        with urlopen(Request(address, json.dumps(order).encode())) as reply:  # noqa: S310
-            answer: dict[str, Any] = json.loads(reply.read())
-        return answer
+        order = Request(address, json.dumps({"latency": seconds}).encode())  # noqa: S310
+        with urlopen(order) as reply:  # noqa: S310
+            reply.read()
 
     def read_items(self, since: int) -> list[dict[str, Any]]:
         """The requests of the cascade, without probes, from a place in the log on."""
@@ -163,7 +164,8 @@ def start_server(passages: Sequence[Recorded], folder: Path) -> Iterator[Server]
             raise RuntimeError("the server did not start")
         server = Server(here.recv(), log)
         yield server
-        errors = server.control(stop=True)["errors"]
+        here.send("stop")
+        errors = here.recv()
         if errors:
             raise RuntimeError(f"the server failed: {errors[0]}")
         process.join(10)
@@ -310,7 +312,7 @@ def measure(folder: Path, limit: int | None) -> dict[str, Any]:
                 plans.update({f"{mode} {when}": figures for when, figures in made.items()})
             report("Measuring the overhead per call")
             lone = measure_speed("merged", alone, base, server, place / "alone-merged", 1)
-            server.control(latency=LATENCY)
+            server.set_latency(LATENCY)
             speed = {}
             for mode in MODES:
                 report(f"Measuring at a latency of {LATENCY} s in mode {mode}")

@@ -73,7 +73,10 @@ class Handler(BaseHTTPRequestHandler):
         raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         address = urlsplit(self.path)
         if address.path == "/_control":
-            self._reply(200, control(state, json.loads(raw or b"{}")))
+            order = json.loads(raw or b"{}")
+            self._reply(200, control(state, order))
+            if order.get("stop"):
+                state.stopping.set()
             return
         path = address.path.removeprefix("/v1")
         query = {name: values[-1] for name, values in parse_qs(address.query).items()}

@@ -166,8 +166,6 @@ def control(state: Loopback, order: dict[str, Any]) -> dict[str, Any]:
     state.batches.polls = order.get("polls", state.batches.polls)
     if order.get("finish"):
         state.batches.finish_all()
-    if order.get("stop"):
-        state.stopping.set()
     paths = {entry["path"] for entry in state.log}
     errors = [repr(error) for error in state.errors]
     return {"calls": {path: state.calls(path) for path in sorted(paths)}, "errors": errors}
