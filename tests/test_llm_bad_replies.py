@@ -1,4 +1,4 @@
-"""A reply that cannot be used costs its own item only: kept raw, counted, healed by the next run."""
+"""A reply that cannot be used costs its own item only: kept raw, counted, healed by a later run."""
 
 import json
 from collections import Counter
