@@ -141,7 +141,8 @@ def test_a_reply_that_is_no_list_of_vectors_is_refused_and_not_kept(
 
 
 @pytest.mark.parametrize(
-    "vector", [[0.0, 0.0], [math.inf, 1.0], [True, 1.0], ["1", 1.0], [], "AAA"]
+    "vector",
+    [[0.0, 0.0], [math.inf, 1.0], [1e300, 1.0], [10**400, 1.0], [True, 1.0], ["1", 1.0], [], "AAA"],
 )
 def test_a_vector_without_direction_or_numbers_is_refused(vector: object) -> None:
     class Answer:

@@ -1,8 +1,7 @@
 """Sentence embeddings by an endpoint that speaks OpenAI's API: batches, and checks of replies."""
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 
@@ -115,8 +114,12 @@ class ServedEmbedder:
             raise self._refuse(f"{len(found)} vectors came for {count} texts")
         if len({len(vector) for vector in found.values()}) != 1:
             raise self._refuse("the vectors of one reply differ in length")
-        matrix = np.array([found[index] for index in range(count)], dtype=np.float64)
-        lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
+        try:
+            matrix = np.array([found[index] for index in range(count)], dtype=np.float64)
+        except OverflowError as e:
+            raise self._refuse("a vector has numbers that no computer holds") from e
+        with np.errstate(over="ignore"):
+            lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
         if not (np.isfinite(lengths) & (lengths > 0)).all():
             raise self._refuse("a vector is zero or has numbers that are none")
         return np.asarray(matrix / lengths, dtype=np.float32)
@@ -166,10 +169,7 @@ def _read_item(item: JsonValue) -> tuple[int | None, list[float] | None]:
     index, vector = item.get("index"), item.get("embedding")
     if isinstance(index, bool) or not isinstance(index, int):
         return None, None
-    if not isinstance(vector, list) or not vector or not all(map(_is_number, vector)):
+    # By their exact types: a truth value is an int too, and NumPy reads numbers in text.
+    if not isinstance(vector, list) or not vector or not {*map(type, vector)} <= {int, float}:
         return index, None
-    return index, [float(number) for number in vector]
-
-
-def _is_number(value: JsonValue) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return index, cast("list[float]", vector)
