@@ -415,6 +415,7 @@ def test_submitter_that_lost_its_turn_while_it_uploaded_makes_no_batch(
     slow.client.files.create = create_slowly  # type: ignore[assignment,method-assign]
     assert submit(pending, slow).submitted == 0
     assert len(server.batches.batches) == 1
+    assert [(r.state, r.owner) for r in list_records(tmp_path)] == [("submitted", rival.owner)]
 
 
 def test_what_was_begun_at_another_endpoint_is_let_run_out(

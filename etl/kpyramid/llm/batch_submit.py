@@ -258,13 +258,17 @@ def _reserve_and_send(record: Record, asked: Sequence[Asked], desk: Desk, done: 
         done.refused += len(asked)
         done.refusal = done.refusal or e
         return
-    sent = _create(_upload(record, asked, desk), desk)
+    uploaded = _upload(record, asked, desk)
+    sent = uploaded and _create(uploaded, desk)
     if sent is not None:
         done.batches.append(sent)
 
 
-def _upload(record: Record, asked: Sequence[Asked], desk: Desk) -> Record:
-    """The record with its input file at the server; one that is there already is used."""
+def _upload(record: Record, asked: Sequence[Asked], desk: Desk) -> Record | None:
+    """The record with its input file at the server; one that is there already is used.
+
+    None when another process took over meanwhile.
+    """
     if record.file:
         return record
     data = b"".join(map(write_line, asked))
@@ -280,12 +284,22 @@ def _upload(record: Record, asked: Sequence[Asked], desk: Desk) -> Record:
     except EndpointError:
         _release(record, desk)
         raise
-    return batches.save_record(desk.blobs, replace(record, state="uploaded", file=file))
+    return _save_own(replace(record, state="uploaded", file=file), desk)
 
 
 def _release(record: Record, desk: Desk) -> None:
     """Lets who comes next try at once: no batch was created."""
-    batches.save_record(desk.blobs, replace(record, state="intent", file=None, at=0.0))
+    _save_own(replace(record, state="intent", file=None, at=0.0), desk)
+
+
+def _save_own(record: Record, desk: Desk) -> Record | None:
+    """The record, saved; None when another process took over or found the batch meanwhile."""
+    present = batches.read_record(desk.blobs, record.number)
+    if present is None or present.state not in batches.UNFINISHED:
+        return None
+    if (present.owner, present.turn) != (record.owner, record.turn):
+        return None
+    return batches.save_record(desk.blobs, record)
 
 
 def _create(record: Record, desk: Desk) -> Record | None:
@@ -296,8 +310,7 @@ def _create(record: Record, desk: Desk) -> Record | None:
         if renewed is None:
             return None
         record = renewed
-    present = batches.read_record(desk.blobs, record.number)
-    if present is None or present.owner != desk.owner or present.state != "uploaded":
+    if _save_own(record, desk) is None:
         return None
     client = desk.client.with_options(timeout=min(desk.settings.timeout, limits.stale / 4))
     try:
