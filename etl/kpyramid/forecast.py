@@ -14,7 +14,7 @@ import pyarrow as pa
 from kpyramid.cached import CachedEmbedder
 from kpyramid.contracts import load_contracts, map_column
 from kpyramid.embeddings.port import Matrix
-from kpyramid.embeddings.served import _MOST_TEXTS as MOST_TEXTS
+from kpyramid.embeddings.served import MOST_TEXTS
 from kpyramid.extraction.cascade.duplicates import TASK as DUPLICATES
 from kpyramid.extraction.cascade.duplicates import ask_for_duplicates
 from kpyramid.extraction.cascade.tasks import list_tasks, open_tasks
@@ -192,7 +192,7 @@ class Forecast:
     def _foresee_batches(self) -> Estimate:
         cascade = self._settings.cascade
         learned = self.estimator.compare_tasks(DUPLICATES, list_tasks(cascade)[:1])
-        share = _BATCHES_PER_CHUNK if learned is None else learned
+        share, seen = learned or (_BATCHES_PER_CHUNK, 0)
         count = math.ceil(share * self._share_new * self.chunks.num_rows)
         request = ask_for_duplicates(
             "entities",
@@ -209,7 +209,10 @@ class Forecast:
             [round(size)] * count,
             self._settings.llm.max_tokens,
         )
-        low, high = _BATCH_SPREAD if learned is None else (0.6, 1.6)
+        low, high = _BATCH_SPREAD
+        if seen:  # a count of n scatters by its root, and duplicates grow as the corpus does
+            low = max(low, 0.7 - 2 / math.sqrt(seen))
+            high = min(high, 1.5 + 2 / math.sqrt(seen))
         return estimate.scale(low, 1.0, high)
 
     def _split(self, texts: Sequence[str]) -> list[tuple[Piece, ...]]:

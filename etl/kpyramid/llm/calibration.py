@@ -81,11 +81,11 @@ class Estimator:
         """Calls that were learned from, by task."""
         return {name: t.prompt.n for name, t in sorted(self._tasks.items()) if t.prompt.n}
 
-    def compare_tasks(self, task: str, base: Sequence[str]) -> float | None:
-        """Requests of a task per request of those that it follows; None without experience."""
-        counted = [len(self._tasks[name].keys) for name in base if name in self._tasks]
-        mine = self._tasks[task].keys if task in self._tasks else set()
-        return len(mine) / sum(counted) if mine and sum(counted) >= FEW else None
+    def compare_tasks(self, task: str, base: Sequence[str]) -> tuple[float, int] | None:
+        """Requests of a task per request of those it follows, and how many; None without any."""
+        counted = sum(len(self._tasks[name].keys) for name in base if name in self._tasks)
+        mine = len(self._tasks[task].keys) if task in self._tasks else 0
+        return (mine / counted, mine) if mine and counted >= FEW else None
 
     def mean_subject(self, task: str) -> float | None:
         """Characters that a request of the task is about; None without experience."""
