@@ -22,7 +22,7 @@ class ReplayTransport:
         self._answer = answer
 
     def send(self, request: Request) -> Mapping[str, JsonValue]:
-        """See `Transport.send`; usage is none.
+        """See `Transport.send`; usage is none, and `replayed` says that this is so.
 
         Raises:
             ReplyError: the recording has no answer to this.
@@ -36,8 +36,8 @@ class ReplayTransport:
                 f"with {' '.join(asked.split())[:80]!r}",
             )
         if isinstance(answer, str):
-            return _write_completion(answer)
-        return {**answer, "usage": _NOTHING}
+            answer = _write_completion(answer)
+        return {**answer, "usage": _NOTHING, "replayed": True}
 
 
 def _write_completion(content: str) -> dict[str, JsonValue]:
@@ -54,5 +54,4 @@ def _write_completion(content: str) -> dict[str, JsonValue]:
                 "finish_reason": "stop",
             }
         ],
-        "usage": _NOTHING,
     }
