@@ -52,6 +52,17 @@ def test_what_cannot_work_is_refused_with_what_to_do(
     assert words in str(e.value)
 
 
+def test_a_budget_in_dollars_needs_the_price_of_bought_vectors_too() -> None:
+    prices = {"m": {"input": 1.0, "output": 2.0}}
+    embed = {"provider": "openai", "model": "vectors", "base_url": "http://127.0.0.1:9/v1"}
+    with pytest.raises(SettingsError) as e:
+        make_settings(llm=ENDPOINT | {"budget": 1.0, "prices": prices}, embed=embed)
+    assert "[llm.prices.'vectors']" in str(e.value)
+
+    priced = prices | {"vectors": {"input": 0.02, "output": 0.0}}
+    make_settings(llm=ENDPOINT | {"budget": 1.0, "prices": priced}, embed=embed)
+
+
 def test_a_refused_credential_is_not_repeated_in_the_message() -> None:
     for url in ("http://user:planted-secret@host/v1", "http://host/v1?key=planted-secret"):
         with pytest.raises(SettingsError) as e:

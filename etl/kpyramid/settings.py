@@ -206,6 +206,17 @@ class Settings:
             )
         return self
 
+    @model_validator(mode="after")
+    def _bought_vectors_have_a_price(self) -> "Settings":
+        bought = self.embed.provider == "openai"
+        if bought and self.llm.budget is not None and self.embed.model not in self.llm.prices:
+            raise ValueError(
+                f"a budget in dollars needs the price of {self.embed.model!r}, which embeds: add "
+                f"[llm.prices.{self.embed.model!r}] with input and output = 0 in dollars per "
+                "million tokens, or use llm.budget_tokens"
+            )
+        return self
+
     @property
     def asks_model(self) -> bool:
         """Whether any stage asks a language model."""
