@@ -15,6 +15,7 @@ from kpyramid.llm.types import Request
 from kpyramid.runs import Run
 from tests.batch_desk import make_pending
 from tests.loopback import Loopback, answer_by_schema, serve
+from tests.s3 import BUCKET, serve_s3
 
 Say = Callable[..., Any]
 
@@ -147,12 +148,28 @@ def test_probe_is_made_only_when_something_is_sent_and_stands_in_the_run(
 def test_machines_that_share_a_cache_submit_and_collect_for_each_other(
     server: Loopback, say: Say, corpus: Path, tmp_path: Path
 ) -> None:
-    shared = f'cache = "{tmp_path / "shared"}"'
-    write_settings(tmp_path, server.base_url, shared)
+    write_settings(tmp_path, server.base_url, f'cache = "{tmp_path / "shared"}"')
+    check_sharing(server, say, corpus)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("five_pending")
+def test_machines_that_share_a_bucket_submit_and_collect_for_each_other(
+    server: Loopback, say: Say, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serve_s3(tmp_path / "s3") as bucket:
+        for name, value in bucket.environment.items():
+            monkeypatch.setenv(name, value)
+        write_settings(tmp_path, server.base_url, f'cache = "s3://{BUCKET}/llm"')
+        check_sharing(server, say, corpus)
+
+
+def check_sharing(server: Loopback, say: Say, corpus: Path) -> None:
     say("batch", "submit", corpus, warehouse="one")
     assert say("batch", "submit", corpus, warehouse="two")["submitted"] == 0
     say("batch", "collect", warehouse="two")
-    assert say("batch", "collect", warehouse="two")["replies"] == 5
+    done = say("batch", "collect", warehouse="two")
+    assert (done["replies"], done["booked"]) == (5, 0)
     assert say("batch", "collect", warehouse="one")["booked"] == 5
     assert say("batch", "collect", warehouse="one")["booked"] == 0
     assert server.calls("/batches") == 1

@@ -41,12 +41,10 @@ def keep_books(blobs: BlobStore, record: Record, entries: Iterable[Entry]) -> li
     return [_read_entry(entry) for entry in json.loads(won)]
 
 
-def settle_books(
-    blobs: BlobStore, records: Iterable[Record], open_ledger: OpenLedger, fresh: Iterable[str] = ()
-) -> int:
-    """Books the ended batches that a run still owes, and those in `fresh`; returns the new lines.
+def settle_books(blobs: BlobStore, records: Iterable[Record], open_ledger: OpenLedger) -> int:
+    """Books the ended batches that runs of this warehouse set money aside for; returns the lines.
 
-    Batches of runs in other warehouses are left to those.
+    A batch is booked where it was submitted, whoever collected it.
     """
     by_run: dict[str, list[Record]] = {}
     for record in records:
@@ -56,9 +54,9 @@ def settle_books(
         ledger = open_ledger(run)
         if ledger is None:
             continue
-        due = ledger.list_owed() | set(fresh)
+        owed = ledger.list_owed()
         for record in ended:
-            data = blobs.read(f"{_BOOKS}/{record.id}.json") if record.id in due else None
+            data = blobs.read(f"{_BOOKS}/{record.id}.json") if record.id in owed else None
             for entry in map(_read_entry, json.loads(data or b"[]")):
                 ticket = batch_ticket(record.id, entry.call)
                 billed = entry.usage is not None

@@ -100,8 +100,7 @@ def collect(till: Till) -> Collection:
     done.open = sum(r.requests for r in records if r.state in batches.OPEN)
     done.lost = sum(r.requests for r in records if r.state == "lost")
     ended = [r for r in records if r.state not in batches.OPEN and r.state != "lost"]
-    fresh = [record.id for record in done.batches]
-    done.booked = settle_books(till.blobs, ended, till.open_ledger, fresh)
+    done.booked = settle_books(till.blobs, ended, till.open_ledger)
     return done
 
 
