@@ -5,7 +5,7 @@ No text that was sent or received stands in one, and no secret.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Literal, cast
 
@@ -38,6 +38,9 @@ class Call:
     subject_characters: int = 0
     kind: Literal["chat", "embeddings"] = "chat"
     batch: bool = False
+
+
+_FACTS = tuple(field.name for field in fields(Call))
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,15 +121,17 @@ def write_settled(
         "outcome": outcome,
         "billed": billed,
         "assumed": assumed,
-        **asdict(used),
+        "prompt": used.prompt,
+        "completion": used.completion,
+        "reasoning": used.reasoning,
+        "cached": used.cached,
         "tokens": used.prompt + used.completion,
         "cost": cost,
     }
 
 
 def _describe(ticket: Ticket) -> dict[str, JsonValue]:
-    call = asdict(ticket.call)
-    return {"name": ticket.name, **call}
+    return {"name": ticket.name, **{field: getattr(ticket.call, field) for field in _FACTS}}
 
 
 def read_spent(line: Line) -> Spent:

@@ -54,6 +54,8 @@ class Ledger:
         self._path = path
         self._settings = settings
         self._carried = carried
+        shared = carried.runs if isinstance(carried, Siblings) else (path or Path()).parent
+        self._lock = shared / _LOCK
         self._changed = threading.Condition()
         self._tally = Tally()
         self._mine: set[str] = set()
@@ -82,7 +84,7 @@ class Ledger:
         with self._changed:
             while True:
                 with self._books() as append:
-                    total = self._total()
+                    total = self._total() if self._is_limited else NOTHING
                     if self._fits(total, most):
                         ticket = Ticket(uuid.uuid4().hex[:20], call)
                         append(write_reserved(ticket, most))
@@ -98,6 +100,8 @@ class Ledger:
         Raises:
             BudgetError: `reserve_call` would refuse it.
         """
+        if not self._is_limited:
+            return
         most = self._bound(call)
         with self._changed, self._books():
             total = self._tally.settled if self._mine else self._total()
@@ -179,6 +183,10 @@ class Ledger:
         carried = self._carried
         return self._tally.total + (carried if isinstance(carried, Spent) else carried.count())
 
+    @property
+    def _is_limited(self) -> bool:
+        return self._settings.budget is not None or self._settings.budget_tokens is not None
+
     def _fits(self, before: Spent, more: Spent) -> bool:
         total, limits = before + more, self._settings
         if limits.budget_tokens is not None and total.tokens > limits.budget_tokens:
@@ -224,9 +232,8 @@ class Ledger:
         if self._path is None:
             yield self._append_to_memory
             return
-        shared = self._carried.runs if isinstance(self._carried, Siblings) else self._path.parent
         with contextlib.ExitStack() as stack:
-            lock, file = _open_shared(shared / _LOCK), _open_shared(self._path)
+            lock, file = _open_shared(self._lock), _open_shared(self._path)
             stack.callback(os.close, lock)
             stack.callback(os.close, file)
             fcntl.flock(lock, fcntl.LOCK_EX)

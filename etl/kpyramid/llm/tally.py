@@ -80,12 +80,12 @@ class Siblings:
     def count(self) -> Spent:
         """What they have spent and reserved by now; nobody may be writing."""
         self._follow(self._find_new())
-        return sum((self._count_run(name) for name in self._tallies), NOTHING)
+        return sum((self._count_run(path) for path in self._tallies), NOTHING)
 
-    def _count_run(self, name: str) -> Spent:
-        tally = self._tallies[name]
+    def _count_run(self, path: str) -> Spent:
+        tally = self._tallies[path]
         try:
-            file = os.open(self.runs / name / LEDGER, os.O_RDONLY | os.O_CLOEXEC)
+            file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             return tally.total
         try:
@@ -96,13 +96,14 @@ class Siblings:
 
     def _follow(self, names: Iterable[str]) -> None:
         for name in names:
-            self._tallies[name] = Tally()
+            self._tallies[str(self.runs / name / LEDGER)] = Tally()
 
     def _find_new(self) -> dict[str, str]:
         """When the runs of the ref were started that were not seen before."""
         found: dict[str, str] = {}
         try:
-            names = sorted({run.name for run in self.runs.iterdir()} - self._known)
+            with os.scandir(self.runs) as entries:  # before every call, so no paths are made
+                names = sorted({entry.name for entry in entries} - self._known)
         except FileNotFoundError:
             return found
         for name in names:
