@@ -18,6 +18,7 @@ build of every tenth passage; `in_range` is 1 when the actual lies between low a
 import json
 import multiprocessing
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -64,7 +65,7 @@ class Replies:
         from tests.loopback import answer_by_schema
 
         task = body["response_format"]["json_schema"]["name"]
-        lines = body["messages"][-1]["content"].splitlines()[1:-1]
+        lines = body["messages"][-1]["content"].split("\n")[1:-1]
         match task:
             case "merged":
                 return json.dumps(self._read(lines))
@@ -120,7 +121,8 @@ def _read_row(row: str) -> dict[str, str]:
 
 
 def serve_replies(passages: Sequence[Recorded], log: Path, ready: Connection) -> None:
-    """A server until it is told to stop; sends its address when it is ready."""
+    """A server until it is told to stop; sends its address, and in the end its mistakes."""
+    sys.path.insert(0, str(ROOT))  # tests/ is no part of the package
     from tests.loopback import serve
 
     with serve(Replies(passages).answer, log=log) as server:
