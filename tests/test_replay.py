@@ -1,0 +1,270 @@
+"""Recordings answer in a model's place: exported caches by key, recorded extractions by text."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kpyramid.errors import InputError
+from kpyramid.extraction.cascade import merged, paraphrase
+from kpyramid.extraction.cascade.chunks import Chunk
+from kpyramid.extraction.cascade.prompts import Form
+from kpyramid.extraction.cascade.reading import Cascade
+from kpyramid.extraction.cascade.recorded import (
+    Recorded,
+    Recording,
+    open_recording,
+    read_extractions,
+    read_hipporag,
+    read_triple,
+    write_reply,
+)
+from kpyramid.extraction.types import Extraction
+from kpyramid.keys import JsonValue
+from kpyramid.llm.cache import ReplyCache
+from kpyramid.llm.caller import Caller
+from kpyramid.llm.locks import KeyLocks
+from kpyramid.llm.recordings import write_recording
+from kpyramid.llm.replay import ReplayTransport
+from kpyramid.llm.responses import read_response
+from kpyramid.llm.stores import FolderStore
+from kpyramid.llm.types import (
+    Failure,
+    FailureKind,
+    ReplyError,
+    Request,
+    key_request,
+)
+from kpyramid.model_settings import CascadeSettings
+
+DEMO = Path(__file__).parent.parent / "examples" / "demo"
+MODEL: dict[str, JsonValue] = {"name": "m", "temperature": 0.0, "seed": 0}
+FORM = Form(CascadeSettings(paraphrase="llm", entities="llm", relations="llm"), 512)
+TEXT = "Ann Lee founded Aster. It is in Oslo. Ann Lee left Aster in 1901."
+ROW = {
+    "text": TEXT,
+    "entities": ["Ann Lee", "Aster", "Oslo", "Globex", 7],
+    "triples": [
+        ["Ann Lee", "founded", "Aster"],
+        ["Aster", "is in", "Oslo"],
+        ["Ann Lee", "left Aster in", "1901"],
+        ["Ann Lee", "sued", "Globex"],
+        ["Ann Lee", "founded"],
+        ["Ann Lee", "founded", "Aster", "again"],
+        ["Ann Lee", float("nan"), "Aster"],
+        float("nan"),
+    ],
+}
+
+
+def write_lines(path: Path, *rows: object) -> Path:
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), "utf-8")
+    return path
+
+
+def ask(request: Request, path: Path) -> str:
+    return read_response(ReplayTransport(open_recording(path, MODEL)).send(request)).content
+
+
+class _Quiet:
+    def expect(self, total: int) -> None: ...
+
+    def advance(self, count: int) -> None: ...
+
+
+class _Replayed:
+    """A `Source` over a transport, without books and limits."""
+
+    def __init__(self, transport: ReplayTransport) -> None:
+        self._transport = transport
+
+    def obtain(self, key: str, request: Request) -> object:
+        return self._transport.send(request)
+
+
+def read_chunks(recording: Path, cache: Path, *chunks: Chunk) -> list[Extraction | Failure]:
+    """The whole way: transport, cache, parser, check."""
+    source = _Replayed(ReplayTransport(open_recording(recording, MODEL)))
+    replies = ReplyCache(FolderStore(cache))
+    caller = Caller(MODEL, source, replies, KeyLocks(None))  # type: ignore[arg-type]
+    cascade = Cascade(
+        caller, FORM.settings, model="m", max_tokens=512, concurrency=2, progress=_Quiet()
+    )
+    return cascade.read(chunks, lambda texts: [])
+
+
+# Recorded extractions.
+
+
+def test_a_recorded_extraction_is_a_valid_merged_reply(tmp_path: Path) -> None:
+    reading = merged.parse(ask(merged.render(Chunk(TEXT), FORM), write_lines(tmp_path / "r", ROW)))
+    assert reading.entities == ("Ann Lee", "Aster", "Oslo")
+    assert [statement.evidence for statement in reading.statements] == [
+        "Ann Lee founded Aster.",
+        "Ann Lee founded Aster. It is in Oslo.",
+        "Ann Lee left Aster in 1901.",
+        "",
+    ]
+
+
+def test_every_recorded_row_becomes_a_fact_or_a_counted_reject(tmp_path: Path) -> None:
+    (made,) = read_chunks(write_lines(tmp_path / "r", ROW), tmp_path / "cache", Chunk(TEXT))
+    assert isinstance(made, Extraction)
+    assert [(f.head, f.tail) for f in made.facts] == [("Ann Lee", "Aster"), ("Ann Lee", "1901")]
+    reasons = sorted(dropped.reason for dropped in made.dropped)
+    assert reasons == ["empty_relation", "no_evidence", *["not_a_triple"] * 4]
+    assert len(made.facts) + len(reasons) == len(ROW["triples"])
+    shown = next(d.text for d in made.dropped if "NaN" in d.text and "Ann" in d.text)
+    assert shown == '["Ann Lee", NaN, "Aster"] |  | '
+
+
+def test_a_chunk_is_answered_by_the_passage_that_contains_it(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "r", {"text": "Other.", "entities": [], "triples": []}, ROW)
+    part = Chunk("It is in Oslo. Ann Lee left Aster in 1901.")
+    reading = merged.parse(ask(merged.render(part, FORM), path))
+    assert reading.entities == ("Ann Lee", "Aster", "Oslo")
+    assert [statement.evidence for statement in reading.statements] == [
+        "It is in Oslo. Ann Lee left Aster in 1901.",
+        "Ann Lee left Aster in 1901.",
+        "",
+    ]
+    for statement in reading.statements:
+        assert statement.evidence in part.text
+
+
+@pytest.mark.parametrize("text", ["Nobody recorded this.", TEXT + " And more."])
+def test_what_was_not_recorded_is_a_failure_that_names_its_text(text: str, tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "r", ROW)
+    with pytest.raises(ReplyError, match=text[:12]) as caught:
+        ask(merged.render(Chunk(text), FORM), path)
+    assert caught.value.kind is FailureKind.UNRECORDED
+
+
+def test_other_tasks_are_not_in_a_recorded_extraction(tmp_path: Path) -> None:
+    with pytest.raises(ReplyError, match="paraphrase") as caught:
+        ask(paraphrase.render(Chunk(TEXT), FORM), write_lines(tmp_path / "r", ROW))
+    assert caught.value.kind is FailureKind.UNRECORDED
+
+
+def test_a_chunk_that_was_not_recorded_fails_alone_and_is_asked_again(tmp_path: Path) -> None:
+    other = Chunk("Bo Ek founded Brio.")
+    row = {"text": other.text, "entities": [], "triples": [["Bo Ek", "founded", "Brio"]]}
+    before = read_chunks(write_lines(tmp_path / "r", ROW), tmp_path / "c", Chunk(TEXT), other)
+    assert [isinstance(result, Failure) for result in before] == [False, True]
+    after = read_chunks(write_lines(tmp_path / "r", ROW, row), tmp_path / "c", Chunk(TEXT), other)
+    assert after[0] == before[0]
+    assert isinstance(after[1], Extraction)
+    assert after[1].facts[0].tail == "Brio"
+
+
+def test_a_replayed_completion_cost_nothing(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "r", ROW)
+    raw = ReplayTransport(open_recording(path, MODEL)).send(merged.render(Chunk(TEXT), FORM))
+    assert raw["replayed"] is True
+    assert set(raw["usage"].values()) == {0}  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("row", "wrong"),
+    [
+        (["Ann", "founded", "Aster"], "TypeError"),
+        ({"text": 7, "triples": [], "entities": []}, "text is no text"),
+        ({"text": "x", "triples": {}, "entities": []}, "triples no list"),
+        ({"text": "x", "triples": []}, "entities"),
+    ],
+)
+def test_a_line_that_is_no_recording_is_named(row: object, wrong: str, tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "r", ROW, row)
+    with pytest.raises(InputError, match=f"line 2.*{wrong}"):
+        open_recording(path, MODEL)
+
+
+def test_a_recording_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"llm\.recording"):
+        open_recording(tmp_path / "none.jsonl", MODEL)
+
+
+# An exported cache.
+
+
+def export(tmp_path: Path, request: Request, content: str) -> Path:
+    cache = ReplyCache(FolderStore(tmp_path / "cache"))
+    raw = {
+        "model": "m-2026",
+        "choices": [{"message": {"content": content}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 900, "completion_tokens": 90, "total_tokens": 990},
+    }
+    key = key_request(request, MODEL)
+    cache.keep_reply(key, request, raw)  # type: ignore[arg-type]
+    entry = cache.read_reply_entry(key)
+    assert entry is not None
+    write_recording(tmp_path / "export.jsonl", [entry])
+    return tmp_path / "export.jsonl"
+
+
+def test_an_exported_cache_answers_what_was_asked_of_the_same_model(tmp_path: Path) -> None:
+    request = paraphrase.render(Chunk(TEXT), FORM)
+    path = export(tmp_path, request, '{"claims": []}')
+    assert ask(request, path) == '{"claims": []}'
+    raw = ReplayTransport(open_recording(path, MODEL)).send(request)
+    assert raw["model"] == "m-2026"
+    assert set(raw["usage"].values()) == {0}  # type: ignore[union-attr]
+    elsewhere = open_recording(path, {**MODEL, "name": "another"})
+    with pytest.raises(ReplyError):
+        ReplayTransport(elsewhere).send(request)
+    with pytest.raises(ReplyError):
+        ask(paraphrase.render(Chunk("Other."), FORM), path)
+
+
+def test_a_damaged_line_of_an_export_is_named(tmp_path: Path) -> None:
+    path = export(tmp_path, paraphrase.render(Chunk(TEXT), FORM), '{"claims": []}')
+    path.write_text(path.read_text("utf-8").replace("claims", "clams"), "utf-8")
+    with pytest.raises(InputError, match="line 1"):
+        open_recording(path, MODEL)
+
+
+# What was recorded.
+
+
+def test_the_demos_recording_covers_its_corpus_and_every_row_is_counted() -> None:
+    corpus = (DEMO / "corpus" / "passages.jsonl").read_text("utf-8").splitlines()
+    recorded = list(read_extractions(DEMO / "recorded_gpt35.jsonl"))
+    assert {json.loads(line)["text"] for line in corpus} == {row.text for row in recorded}
+    for passage in recorded[:40]:
+        reading = merged.parse(write_reply(passage, passage.text))
+        rows = [row for rows in reading.triples for row in rows]
+        broken = [row for row in rows if not row.relation]
+        assert len(rows) == len(passage.triples)
+        assert len(broken) == sum(read_triple(row) is None for row in passage.triples)
+        for statement in reading.statements:
+            assert statement.evidence in passage.text
+
+
+def test_an_openie_file_with_nan_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "openie.json"
+    document = {
+        "text": TEXT,
+        "extracted_entities": ROW["entities"],
+        "extracted_triples": ROW["triples"],
+    }
+    path.write_text(json.dumps({"docs": [document]}), "utf-8")
+    (passage,) = read_hipporag(path)
+    assert "NaN" in path.read_text("utf-8")
+    assert sum(read_triple(row) is None for row in passage.triples) == 4
+    assert Recording([passage]).find(f"  {TEXT}\n") == passage
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"docs": [{"text": "x"}]}', '{"docs": 1}'])
+def test_a_file_of_another_form_is_no_openie_result(content: str, tmp_path: Path) -> None:
+    path = tmp_path / "openie.json"
+    path.write_text(content, "utf-8")
+    with pytest.raises(InputError, match=r"openie\.json.*extracted_triples"):
+        list(read_hipporag(path))
+
+
+def test_a_row_that_repeats_json_can_hold_is_text_or_nothing() -> None:
+    rows: list[object] = [None, "", 7, "abc", [], {}, [1, 2, 3], ["a", "b", " "], [["a"], "b", "c"]]
+    assert [read_triple(row) for row in rows] == [None] * len(rows)
+    reading = merged.parse(write_reply(Recorded(TEXT, (), tuple(rows)), TEXT))
+    assert len(reading.triples[0]) == len(rows)
+    assert all(row.head and not row.relation for row in reading.triples[0])
