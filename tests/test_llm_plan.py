@@ -178,6 +178,19 @@ def test_hybrid_plans_only_the_chunks_that_are_sent(server: Loopback, tmp_path: 
     assert planned["extract"]["calls"] > 0
 
 
+def test_what_a_build_plans_first_with_its_rules_is_not_computed_twice(tmp_path: Path) -> None:
+    settings = make_settings(
+        cascade={**dict.fromkeys(STEPS[:3], "llm"), "hybrid": True},
+        llm={"provider": "openai", "model": "m", "base_url": NOWHERE},
+    )
+    corpus = write_corpus(tmp_path / "corpus", make_texts(5, 3))
+    warehouse = Warehouse(tmp_path / "w")
+    rows = {row["stage"]: row for row in plan_build(corpus, warehouse, settings, keep=True)}
+    assert rows["extract"]["cached"] == 0
+    rows = {row["stage"]: row for row in plan_build(corpus, warehouse, settings)}
+    assert rows["extract"]["cached"] == rows["extract"]["rows"] == 3
+
+
 def test_a_model_without_a_price_has_tokens_and_no_cost(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

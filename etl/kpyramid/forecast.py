@@ -74,7 +74,10 @@ class Outlook:
 
 
 class Forecast:
-    """Looks ahead of one build; `files` are the tables that are made already, by name."""
+    """Looks ahead of one build; `files` are the tables that are made already, by name.
+
+    With `keep` what the rules find is stored for the build that follows; else nothing is.
+    """
 
     def __init__(
         self,
@@ -82,11 +85,16 @@ class Forecast:
         settings: Settings,
         corpus: Corpus,
         files: dict[str, TableFile],
+        *,
+        keep: bool = False,
+        workers: int = 1,
     ) -> None:
         self._warehouse = warehouse
         self._settings = settings
         self._corpus = corpus
         self._files = files
+        self._keep = keep
+        self._workers = workers
         self._share_new = 1.0
         """Of the chunks, those that the model has yet to read: the others' duplicates are known."""
 
@@ -155,13 +163,13 @@ class Forecast:
         extract.run(self.documents, self.chunks, extractor=self._read_rules, cascade=cascade)
         estimate = self.estimator.estimate(model.pending.values())
         tasks = open_tasks(settings.cascade)
-        names = [task.name for task in tasks]
+        order = {task.name: at for at, task in enumerate(tasks)}
         for at, task in enumerate(tasks):
             # A later step's prompt holds what the steps before it make.
             waiting = [
                 len(request.subject)
                 for request in model.pending.values()
-                if names.index(request.task) < at
+                if order.get(request.task, len(tasks)) < at
             ]
             later = self.estimator.foresee(
                 task.name,
@@ -228,7 +236,9 @@ class Forecast:
 
     def _read_rules(self, texts: Sequence[str]) -> list[Extraction]:
         """What the rules find, stored or found anew where a prompt depends on it."""
-        extractor = open_extractor(self._warehouse, self._settings, 1, Silence())
+        extractor = open_extractor(self._warehouse, self._settings, self._workers, Silence())
+        if self._keep and self._depends_on_rules():
+            return extractor(texts)
         missing = extractor.list_missing(texts)
         stored = sorted(set(texts) - set(missing))
         known = dict(zip(stored, extractor(stored), strict=True))

@@ -26,13 +26,21 @@ _FREE: Mapping[str, JsonValue] = {
 _UNPRICED: JsonValue = {"low": None, "expected": None, "high": None}
 
 
-def plan_build(corpus: Path, warehouse: Warehouse, settings: Settings) -> list[Row]:
+def plan_build(
+    corpus: Path,
+    warehouse: Warehouse,
+    settings: Settings,
+    *,
+    keep: bool = False,
+    workers: int = 1,
+) -> list[Row]:
     """One row per stage: its rows, how many of them are known already, and what it would pay.
 
     A stage after the first that has something to compute depends on what that makes: its rows
     are null, and it will be computed unless its input comes out the same. `calls`, `tokens` are
     what is expected; a stage that asks a language model says more under `model`. The cost is
-    null where the model has no price.
+    null where the model has no price. Nothing is written, unless a build follows that is to
+    `keep` what the rules found on the way.
 
     Raises:
         InputError: there is no such corpus.
@@ -44,7 +52,7 @@ def plan_build(corpus: Path, warehouse: Warehouse, settings: Settings) -> list[R
     rows: dict[str, int] = {}
     plan: list[Row] = []
     known = True
-    forecast = Forecast(warehouse, settings, listing, files)
+    forecast = Forecast(warehouse, settings, listing, files, keep=keep, workers=workers)
     for stage in PIPELINE:
         inputs: dict[str, JsonValue] = {table: made.get(table, []) for table in stage.reads}
         if "corpus" in stage.ports:
