@@ -277,21 +277,15 @@ def test_batch_of_a_process_killed_before_it_knew_the_id_is_found_and_not_made_a
 def test_orphan_is_found_by_collect_too_behind_pages_of_other_batches(
     server: Loopback, settings: LLMSettings, tmp_path: Path
 ) -> None:
-    server.faults.add("timeout", path="/batches", after=True, times=1)
-    wait_and_kill(run_child("submit", server, tmp_path), server.batches.batches)
+    submit(make_pending(settings, 4), open_desk(settings, tmp_path))
+    forgotten = replace(list_records(tmp_path)[0], state="uploaded", batch=None, submitted=None)
+    save_record(FolderStore(tmp_path / "store"), forgotten)
     first = next(iter(server.batches.batches.values()))
     for number in range(250):
         server.batches.create({**first, "metadata": {"whose": f"another's {number}"}}, None)
     assert collect_twice(settings, tmp_path).replies == 4
-    print(
-        [
-            (e["method"], e["path"], e["outcome"], e.get("status"))
-            for e in server.log
-            if "batches" in e["path"]
-        ]
-    )
     assert server.calls("/batches", method="GET") == 3
-    assert len(server.batches.batches) == 251
+    assert server.calls("/batches") == 1
 
 
 def test_file_of_a_process_killed_before_it_made_the_batch_is_used(
@@ -785,6 +779,18 @@ def test_fault_of_one_batch_does_not_keep_the_others_from_being_collected(
     collection = collect(open_till(settings, tmp_path, limits=LIMITS))
     assert (collection.open, len(collection.notes), len(collection.problems)) == (4, 1, 1)
     assert collect(open_till(settings, tmp_path, limits=LIMITS)).replies == 4
+
+
+@pytest.mark.parametrize("fault", ["401", "drop"])
+def test_server_that_answers_nobody_is_asked_for_one_batch_only(
+    fault: str, server: Loopback, settings: LLMSettings, tmp_path: Path
+) -> None:
+    desk = open_desk(settings, tmp_path, limits=replace(HASTY, requests=1))
+    submit(make_pending(settings, 4), desk)
+    server.faults.add(fault, path="/batches/*", method="GET", times=3)
+    collection = collect(open_till(settings, tmp_path))
+    assert (collection.open, len(collection.problems)) == (4, 1)
+    assert server.calls("/batches/batch_000002", method="GET") == 0
 
 
 def test_damaged_record_is_named(server: Loopback, settings: LLMSettings, tmp_path: Path) -> None:

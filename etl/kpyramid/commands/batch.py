@@ -66,6 +66,7 @@ def submit(
     def act() -> None:
         from kpyramid.console import show_progress
         from kpyramid.llm import batch_submit
+        from kpyramid.llm.batches import LIMITS
         from kpyramid.pending import collect_pending, open_batch_run
         from kpyramid.warehouse.layout import open_warehouse
 
@@ -101,7 +102,10 @@ def submit(
             if done.waiting:
                 typer.echo(f"{done.waiting} wait until the endpoint has room for them")
             if done.unfinished:
-                typer.echo(f"{done.unfinished} are being submitted by another process, or one died")
+                typer.echo(
+                    f"{done.unfinished} are being submitted by another process; should it have "
+                    f"died, a call {LIMITS.stale / 60:.0f} minutes after it takes over"
+                )
             if done.failed:
                 typer.echo(f"{done.failed} failed for good: see `kpyramid rejects list`")
             typer.echo(
@@ -199,7 +203,9 @@ def status(
         from kpyramid.settings import load_settings
         from kpyramid.warehouse.layout import open_warehouse
 
-        records = read_records(open_replies(open_warehouse(warehouse), load_settings(settings), read_only=True))
+        records = read_records(
+            open_replies(open_warehouse(warehouse), load_settings(settings), read_only=True)
+        )
         still = sum(record.requests for record in records if record.state in OPEN)
         if as_json:
             print_json({"batches": _describe(records), "open": still})

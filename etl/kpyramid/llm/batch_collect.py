@@ -16,7 +16,7 @@ from openai.types import Batch
 
 from kpyramid.errors import EndpointError, IntegrityError
 from kpyramid.keys import JsonValue
-from kpyramid.llm import batches
+from kpyramid.llm import batch_server, batches
 from kpyramid.llm.batch_books import (
     Entry,
     OpenLedger,
@@ -37,6 +37,8 @@ from kpyramid.model_settings import LLMSettings
 log = logging.getLogger(__name__)
 
 _ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
+_NOBODY = frozenset({401, 403})
+"""Statuses that every batch would get."""
 _SHOWN_ERRORS = 5
 
 
@@ -85,17 +87,17 @@ class Collection:
 
 
 def collect(till: Till) -> Collection:
-    """Stores the results of the batches that have ended since.
+    """Stores the results of the batches that have ended since; faults are among the problems.
 
     Raises:
-        EndpointError: the server answers nobody; a fault of one batch is among the problems.
+        EndpointError: a batch whose id is not known cannot be looked for, or the store is down.
     """
     done = Collection()
     records = batches.read_records(till.blobs)
-    batches.find_orphans(till.client, till.blobs, records, till.now())
+    batch_server.find_orphans(till.client, till.blobs, records, till.now())
     for record in batches.read_records(till.blobs):
-        if record.state in ("submitted", "lost"):
-            _look(record, till, done)
+        if record.state in ("submitted", "lost") and not _look(record, till, done):
+            break
     records = batches.read_records(till.blobs)
     done.open = sum(r.requests for r in records if r.state in batches.OPEN)
     done.lost = sum(r.requests for r in records if r.state == "lost")
@@ -104,39 +106,44 @@ def collect(till: Till) -> Collection:
     return done
 
 
-def _look(record: Record, till: Till, done: Collection) -> None:
-    """Moves a batch on as far as the server lets it."""
+def _look(record: Record, till: Till, done: Collection) -> bool:
+    """Moves a batch on as far as the server lets it; False when it answers nobody."""
     now, limits = till.now(), till.limits
     since = record.submitted or record.at
-    if record.state == "lost" and now - since > limits.look_again:
-        _close(record, None, till, done)
-        return
+    lost = record.state == "lost"
     late = now - since > limits.window + limits.margin
+    if lost and now - since > limits.look_again:
+        _close(record, None, till, done)
+        return True
     if record.endpoint != batches.name_endpoint(till.settings):
-        if late and record.state != "lost":
+        if late and not lost:
             _lose(record, till, done, f"is late, and at {record.endpoint}")
-        return
+        return True
     try:
-        with batches.name_faults(till.client, f"look at batch {record.batch}"):
-            found = _fetch(record, till)
-    except EndpointError as e:
-        done.problems.append(str(e))
-        return
-    batch = found.batch if found else None
+        found = _fetch(record, till)
+    except batch_server.FAULTS as e:
+        act = f"look at batch {record.batch}"
+        done.problems.append(str(batch_server.describe_fault(till.client, act, e)))
+        return isinstance(e, openai.APIStatusError) and e.status_code not in _NOBODY
     if found is not None and found.batch.status in _ENDED:
         _close(record, found, till, done)
+    elif not lost:
+        _wait(record, found, late, till, done)
+    return True
+
+
+def _wait(record: Record, found: _Found | None, late: bool, till: Till, done: Collection) -> None:
+    """Leaves a batch open that has not ended, unless it is unknown or late for too long."""
+    status = found.batch.status if found else record.status
+    if found is not None and not late:
+        if status != record.status or record.doubt is not None:
+            batches.save_record(till.blobs, replace(record, status=status, doubt=None))
         return
-    if record.state == "lost":
-        return
-    if batch is None:
-        if _believe(record, till):
-            _lose(record, till, done, "is unknown to the server")
-    elif late:
+    if found is not None:
         _cancel(record, till)
-        if _believe(replace(record, status=batch.status), till):
-            _lose(record, till, done, f"is still {batch.status} long after its window")
-    elif batch.status != record.status or record.doubt is not None:
-        batches.save_record(till.blobs, replace(record, status=batch.status, doubt=None))
+    if _believe(replace(record, status=status), till):
+        late_why = f"is still {status} long after its window"
+        _lose(record, till, done, late_why if found else "is unknown to the server")
 
 
 def _fetch(record: Record, till: Till) -> _Found | None:
@@ -177,8 +184,8 @@ def _cancel(record: Record, till: Till) -> None:
     """Asks the server to stop, so that what is asked again is not paid twice."""
     try:
         till.client.batches.cancel(str(record.batch))
-    except batches.FAULTS as e:
-        log.warning("%s", batches.describe_fault(till.client, f"cancel {record.batch}", e))
+    except batch_server.FAULTS as e:
+        log.warning("%s", batch_server.describe_fault(till.client, f"cancel {record.batch}", e))
 
 
 def _close(record: Record, found: _Found | None, till: Till, done: Collection) -> None:

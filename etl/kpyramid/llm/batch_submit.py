@@ -15,7 +15,7 @@ import openai
 
 from kpyramid.errors import BudgetError, EndpointError
 from kpyramid.keys import JsonValue, hash_bytes
-from kpyramid.llm import batches
+from kpyramid.llm import batch_server, batches
 from kpyramid.llm.batch_books import Entry, describe_asked, keep_books, settle_books
 from kpyramid.llm.batch_files import ENDPOINT, halve_asked, split_asked, write_line
 from kpyramid.llm.batches import Asked, Limits, Record
@@ -82,7 +82,7 @@ def submit(pending: Mapping[str, Request], desk: Desk) -> Submission:
     """
     done = Submission()
     records = batches.read_records(desk.blobs)
-    done.batches += batches.find_orphans(desk.client, desk.blobs, records, desk.now())
+    done.batches += batch_server.find_orphans(desk.client, desk.blobs, records, desk.now())
     for record in batches.read_records(desk.blobs):
         if record.state in batches.UNFINISHED:
             _resume(record, pending, desk, done)
@@ -274,7 +274,7 @@ def _upload(record: Record, asked: Sequence[Asked], desk: Desk) -> Record | None
     data = b"".join(map(write_line, asked))
     file = None
     try:
-        with batches.name_faults(desk.client, "upload a batch's requests"):
+        with batch_server.name_faults(desk.client, "upload a batch's requests"):
             if record.turn:
                 listed = desk.client.with_options(max_retries=2).files.list(purpose="batch")
                 named = (f for f in listed if f.filename == record.file_name)
@@ -318,18 +318,18 @@ def _create(record: Record, desk: Desk) -> Record | None:
             input_file_id=str(record.file),
             endpoint=ENDPOINT,
             completion_window="24h",
-            metadata={batches.METADATA: record.id},
+            metadata={batch_server.METADATA: record.id},
         )
         noted = replace(record, state="submitted", batch=batch.id, status=batch.status)
-    except batches.FAULTS as e:
-        fault = batches.describe_fault(desk.client, "create a batch", e)
+    except batch_server.FAULTS as e:
+        fault = batch_server.describe_fault(desk.client, "create a batch", e)
         refused = isinstance(e, openai.APIStatusError) and is_refusal(e.status_code)
     else:
         return batches.save_record(desk.blobs, replace(noted, submitted=desk.now()))
     if refused:
         _release(record, desk)
         raise fault
-    found = batches.find_orphans(desk.client, desk.blobs, [record], desk.now())
+    found = batch_server.find_orphans(desk.client, desk.blobs, [record], desk.now())
     if not found:
         raise fault
     return found[0]

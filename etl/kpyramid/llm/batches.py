@@ -8,17 +8,13 @@ the next number (the store lets one) may ask for its requests; so no request is 
 import gzip
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-import openai
-
-from kpyramid.errors import EndpointError, IntegrityError
+from kpyramid.errors import IntegrityError
 from kpyramid.keys import JsonValue, canonical_json, hash_bytes, hash_value
 from kpyramid.llm.cache import dump_json
-from kpyramid.llm.responses import quote_text
 from kpyramid.llm.stores import BlobStore
 from kpyramid.llm.types import Message, Request
 from kpyramid.model_settings import LLMSettings
@@ -35,18 +31,6 @@ UNFINISHED: frozenset[State] = frozenset({"intent", "uploaded"})
 OPEN: frozenset[State] = UNFINISHED | {"submitted"}
 """States whose requests are not asked elsewhere."""
 
-METADATA = "kpyramid_intent"
-"""What a batch is found by when the process that created it died before it knew the id."""
-
-FAULTS = (openai.OpenAIError, ValueError, TypeError, AttributeError)
-"""What the client raises; the last three for web pages with status 200, which it takes for JSON."""
-
-_HINTS = {
-    401: "check the key in the variable that llm.api_key_env names",
-    403: "the key may not do this: check its permissions for files and batches",
-    404: "the endpoint may have no Batch API: then `kpyramid build` asks it directly",
-    429: "wait, or check quota and billing",
-}
 _RECORDS, _REQUESTS, _TURNS = "batches/records", "batches/requests", "batches/turns"
 _NUMBER = re.compile(r"batches/records/(\d{8})\.json")
 
@@ -212,50 +196,6 @@ def list_open_keys(blobs: BlobStore, records: Iterable[Record] | None = None) ->
             if present is None or present.state in OPEN:
                 raise  # else it ended meanwhile
     return keys
-
-
-def find_orphans(
-    client: openai.OpenAI, blobs: BlobStore, records: Iterable[Record], now: float
-) -> list[Record]:
-    """The records of batches that exist although nobody noted their ids, noted now."""
-    missing = {record.id: record for record in records if record.state in UNFINISHED}
-    found: list[Record] = []
-    if not missing:
-        return found
-    with name_faults(client, "list the batches"):
-        for batch in client.with_options(max_retries=2).batches.list(limit=100):
-            record = missing.pop((batch.metadata or {}).get(METADATA, ""), None)
-            if record is not None:
-                noted = replace(record, state="submitted", batch=batch.id, submitted=now)
-                found.append(save_record(blobs, noted))
-            if not missing:
-                break
-    return found
-
-
-@contextmanager
-def name_faults(client: openai.OpenAI, act: str) -> Iterator[None]:
-    """Turns what the client raises into an error that says what to do.
-
-    Raises:
-        EndpointError: the server refused or failed.
-    """
-    try:
-        yield
-    except FAULTS as e:
-        raise describe_fault(client, act, e) from None
-
-
-def describe_fault(client: openai.OpenAI, act: str, fault: Exception) -> EndpointError:
-    """What the client raised, as an error that says what to do; without the key, if one echoes."""
-    if not isinstance(fault, openai.APIStatusError):
-        detail = f"{type(fault).__name__} {fault}"
-        hint = "nothing is lost: check llm.base_url and run the same command again"
-    else:
-        detail = f"{fault.status_code} {fault.message}"
-        hint = _HINTS.get(fault.status_code, "nothing is lost: run the same command again later")
-    detail = detail.replace(client.api_key, "[key]") if len(client.api_key) > 7 else detail
-    return EndpointError(f"{client.base_url}: cannot {act}: {quote_text(detail)}; {hint}")
 
 
 def _name(number: int) -> str:
