@@ -1,15 +1,20 @@
 """Extract binds an extraction to its place in the document; the extractor is scripted."""
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import pyarrow as pa
 import pytest
 
+from kpyramid.extraction.cascade.chunks import Chunk
+from kpyramid.extraction.cascade.reading import Cascade
 from kpyramid.extraction.text.passages import MAX_CHARACTERS, cut_passages
 from kpyramid.extraction.types import Claim, Dropped, Extraction, Fact, Mention, Span
 from kpyramid.keys import hash_bytes
+from kpyramid.llm.types import Failure, FailureKind
+from kpyramid.model_settings import CascadeSettings
 from kpyramid.stages import extract
 from kpyramid.stages.tables import build_table
 
@@ -65,13 +70,15 @@ def make_tables(texts: Mapping[str, str], chunks: Mapping[str, Chunks]) -> dict[
 
 
 def extract_tables(
-    tables: Mapping[str, pa.Table], found: Mapping[str, Extraction]
+    tables: Mapping[str, pa.Table],
+    found: Mapping[str, Extraction],
+    cascade: Cascade | None = None,
 ) -> dict[str, pa.Table]:
     return extract.run(
         tables["documents"],
         tables["chunks"],
         extractor=lambda texts: [found.get(text, Extraction()) for text in texts],
-        cascade=None,
+        cascade=cascade,
     )
 
 
@@ -203,3 +210,119 @@ def test_passages_hold_every_character_once_and_end_where_a_sentence_does(text: 
     assert kept.replace("\n", "").strip() == text.replace("\n", "").strip()
     if "." in text:
         assert all(text[span.start : span.end].rstrip().endswith(".") for span in spans)
+
+
+# With a model.
+
+
+class ScriptedCascade(Cascade):
+    """Reads by a function of the chunk, and keeps what it was given."""
+
+    def __init__(self, read: Callable[[Chunk], Extraction | Failure], **choice: object) -> None:
+        shape = CascadeSettings(**{"relations": "llm", "mode": "paper", **choice})  # type: ignore[arg-type]
+        self.given: list[Chunk] = []
+        self._read = read
+        super().__init__(
+            None,  # type: ignore[arg-type]
+            shape,
+            model="m",
+            max_tokens=1,
+            concurrency=1,
+            progress=None,  # type: ignore[arg-type]
+        )
+
+    def read(self, chunks: Sequence[Chunk], extractor: object) -> list[Extraction | Failure]:
+        self.given += chunks
+        return [self._read(chunk) for chunk in chunks]
+
+
+READ = Extraction(
+    claims=(Claim("Anna Holm made Aster Pictures.", (Span(0, 33),)),),
+    mentions=(Mention(0, "Anna Holm", "PERSON", Span(0, 9)),),
+    facts=(Fact(0, "Anna Holm", "made", "Aster Pictures", Span(0, 9), None, Span(18, 32)),),
+    dropped=(Dropped("unsupported", "a | b | c", Span(0, 33)),),
+)
+REFUSED = Failure("k", FailureKind.REFUSED, "the model refused")
+ALL = {"paraphrase": "llm", "entities": "llm", "relations": "llm"}
+
+
+def list_rejects(made: Mapping[str, pa.Table]) -> list[tuple[str, str]]:
+    return sorted((row["chunk_id"], row["reason"]) for row in made["rejects"].to_pylist())
+
+
+def test_what_a_model_read_belongs_to_the_chunk_that_it_read() -> None:
+    lead = "Something else came first. "
+    tables = make_tables({"doc": lead + TEXT}, {"doc": {"chunk-1": (0, 26), "chunk-2": (27, 60)}})
+    cascade = ScriptedCascade(lambda c: READ if c.text == TEXT else Extraction(), **ALL)
+
+    made = extract_tables(tables, {lead + TEXT: FOUND}, cascade)
+
+    (raw,) = made["raw_triples"].to_pylist()
+    assert (raw["chunk_id"], raw["producer"], raw["relation"]) == ("chunk-2", "m", "made")
+    assert raw["tail_span"] == {"start": 45, "end": 59}
+    assert made["claims"]["producer"].to_pylist() == ["m"]
+    assert list_rejects(made) == [("chunk-1", "no_fact"), ("chunk-2", "unsupported")]
+
+
+def test_a_model_is_given_title_document_and_what_the_rules_found_in_the_chunk() -> None:
+    lead = "Something else came first. "
+    text = lead + TEXT
+    there = Extraction(claims=(Claim(TEXT, (Span(27, 60),)),))
+    tables = make_tables({"doc": text}, {"doc": {"chunk-1": (0, 26), "chunk-2": (27, 60)}})
+    titled = tables["documents"].to_pylist()
+    titled[0]["title"] = "Aster"
+    tables["documents"] = build_table("documents", titled)
+    cascade = ScriptedCascade(lambda _: READ, **ALL)
+
+    extract_tables({**tables, "chunks": tables["chunks"].slice(0, 2)}, {text: there}, cascade)
+
+    first, second = cascade.given
+    assert (first.text, first.title, first.document) == (lead.strip(), "Aster", "doc")
+    assert first.found == Extraction()
+    assert second.found.claims == (Claim(TEXT, (Span(0, 33),)),)
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_a_chunk_without_a_reply_is_a_reject_and_keeps_the_rules_rows_in_hybrid(
+    hybrid: bool,
+) -> None:
+    cascade = ScriptedCascade(
+        lambda chunk: REFUSED if chunk.document == "doc-1" else READ, hybrid=hybrid, **ALL
+    )
+    doubtful = Extraction(FOUND.claims, FOUND.mentions, (replace(FOUND.facts[0], confidence=0.1),))
+
+    made = extract_tables(TWICE, {TEXT: doubtful}, cascade)
+
+    assert len(cascade.given) == 2
+    producers = {row["chunk_id"]: row["producer"] for row in made["raw_triples"].to_pylist()}
+    assert producers == ({"chunk-1": "rules", "chunk-2": "m"} if hybrid else {"chunk-2": "m"})
+    assert list_rejects(made) == [("chunk-1", "llm_refused"), ("chunk-2", "unsupported")]
+    (reject,) = (r for r in made["rejects"].to_pylist() if r["reason"] == "llm_refused")
+    assert (reject["row_key"], reject["document_id"]) == ("chunk-1", "doc-1")
+    assert reject["detail"] == "the model refused"
+
+
+def test_in_hybrid_the_rules_keep_the_chunks_they_are_sure_of() -> None:
+    cascade = ScriptedCascade(lambda _: READ, hybrid=True, **ALL)
+
+    made = extract_tables(TWICE, {TEXT: FOUND}, cascade)
+
+    assert cascade.given == []
+    assert made == extract_tables(TWICE, {TEXT: FOUND})
+
+
+def test_a_fact_in_the_overlap_of_two_chunks_counts_once() -> None:
+    text = f"Before it. {TEXT} After it."
+    tables = make_tables({"doc": text}, {"doc": {"chunk-1": (0, 44), "chunk-2": (11, 54)}})
+
+    def read(chunk: Chunk) -> Extraction:
+        at = chunk.text.index(TEXT)
+        return Extraction(
+            claims=(Claim(TEXT, (Span(at, at + 33),)),),
+            facts=(Fact(0, "Anna Holm", "founded", "Aster Pictures", None, None, None),),
+        )
+
+    made = extract_tables(tables, {}, ScriptedCascade(read, **ALL))
+
+    assert made["raw_triples"]["chunk_id"].to_pylist() == ["chunk-1"]
+    assert list_rejects(made) == [("chunk-2", "no_fact"), ("chunk-2", "repeated")]
