@@ -8,6 +8,8 @@ import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.connection import Connection
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 import pytest
@@ -215,6 +217,34 @@ def test_killed_processes_leave_the_budget_whole(tmp_path: Path) -> None:
     assert alive[3].exitcode == 0
     assert billed <= totals.run.tokens <= limit
     assert billed > limit / 2
+
+
+def _race(folder: str, rounds: int, start: Barrier, won: Connection) -> None:
+    """A process that, with others at the same moment, wants the last room of a budget."""
+    count = 0
+    for number in range(rounds):
+        ledger = Ledger(Path(folder) / str(number) / "ledger.jsonl", make_settings(tokens=100))
+        start.wait()
+        try:
+            ledger.reserve_call(make_call(60, 0))
+            count += 1
+        except BudgetError:
+            pass
+    won.send(count)
+
+
+def test_the_last_room_is_given_to_one_process(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("fork")
+    rounds, start = 150, context.Barrier(2)
+    pipes = [context.Pipe(duplex=False) for _ in range(2)]
+    racers = [
+        context.Process(target=_race, args=(str(tmp_path), rounds, start, won)) for _, won in pipes
+    ]
+    for racer in racers:
+        racer.start()
+    for racer in racers:
+        racer.join(20)
+    assert sum(result.recv() for result, _ in pipes) == rounds
 
 
 def test_a_killed_call_counts_at_its_highest_for_ever(tmp_path: Path) -> None:
