@@ -793,6 +793,20 @@ def test_server_that_answers_nobody_is_asked_for_one_batch_only(
     assert server.calls("/batches/batch_000002", method="GET") == 0
 
 
+@pytest.mark.parametrize("fault", ["short", "drop", "html", "500", "not_json", "error_200"])
+@pytest.mark.parametrize("path", ["/batches/*", "/files/*/content"])
+def test_answer_that_is_no_answer_leaves_the_batch_open(
+    fault: str, path: str, server: Loopback, settings: LLMSettings, tmp_path: Path
+) -> None:
+    submit(make_pending(settings, 2), open_desk(settings, tmp_path))
+    server.batches.finish_all()
+    server.faults.add(fault, path=path, method="GET", times=3)
+    collect(open_till(settings, tmp_path, limits=LIMITS))
+    server.faults.clear()
+    done = collect(open_till(settings, tmp_path, limits=LIMITS))
+    assert (done.replies, len(list_replies(tmp_path))) == (2, 2)
+
+
 def test_damaged_record_is_named(server: Loopback, settings: LLMSettings, tmp_path: Path) -> None:
     submit(make_pending(settings, 2), open_desk(settings, tmp_path))
     path = next((tmp_path / "store" / "batches" / "records").iterdir())

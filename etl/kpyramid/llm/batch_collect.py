@@ -197,15 +197,14 @@ def _close(record: Record, found: _Found | None, till: Till, done: Collection) -
         if present is not None and present.state == record.state:
             raise
         return  # another process closed it meanwhile
-    counts = found.batch.request_counts if found else None
-    unseen = counts.completed if found and counts and found.output is None else 0
+    closed, results = _reconcile(record, found, asked)
+    unseen = _count_unseen(closed, found)
     if unseen and not _believe(record, till):
         done.notes.append(
-            f"batch {record.batch} says that {unseen} requests are done and gives no file: it "
-            "stays open for a while"
+            f"batch {record.batch} says that {unseen} more requests are done than its files hold: "
+            "it stays open for a while"
         )
         return
-    closed, results = _reconcile(record, found, asked)
     with ThreadPoolExecutor(till.settings.concurrency) as pool:
         failed = sum(pool.map(lambda one: _keep(one, results.by_key[one.key], till), asked))
     entries = keep_books(till.blobs, record, _list_entries(asked, results, record.model))
@@ -222,6 +221,14 @@ def _close(record: Record, found: _Found | None, till: Till, done: Collection) -
     done.replies += replies
     done.failures += failed
     done.again += record.requests - replies - failed
+
+
+def _count_unseen(closed: Record, found: _Found | None) -> int:
+    """The replies that the server says it has and that are in no file, or in one that is a page."""
+    promised = found.batch.request_counts if found else None
+    counts = closed.counts or {}
+    seen = counts[Outcome.SUCCESS] + counts[Outcome.INVALID]
+    return max(0, (promised.completed if promised else 0) - seen)
 
 
 def _reconcile(
