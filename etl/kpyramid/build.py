@@ -48,9 +48,7 @@ def build(
         PyramidError: any other expected failure; run again to go on where it stopped.
     """
     run = start_run(warehouse, corpus, settings, ref=ref, order=order, allow_shrink=allow_shrink)
-    if settings.llm.provider == "openai" and settings.asks_model:
-        plan = plan_build(corpus, warehouse, settings)
-        write_durably(run.folder / PLAN, json.dumps(plan, indent=1).encode())
+    _write_plan(run, workers)
     marks = tuple(
         run_stage(run, stage.name, workers=workers, progress=progress or Silence())
         for stage in PIPELINE
@@ -95,6 +93,7 @@ def call_stage(
             order=order,
             allow_shrink=allow_shrink,
         )
+        _write_plan(current, workers)
     else:
         current = open_run(place, run)
         if settings_file:
@@ -104,6 +103,15 @@ def call_stage(
     if name == PIPELINE[-1].name:
         _finish(current, None)
     return mark
+
+
+def _write_plan(run: Run, workers: int) -> None:
+    """Notes what the run is expected to pay, before it pays anything."""
+    settings, path = run.settings, run.folder / PLAN
+    asks = settings.asks_model and settings.llm.provider == "openai"
+    if (asks or settings.embed.provider == "openai") and not path.exists():
+        plan = plan_build(run.corpus, run.warehouse, settings, keep=True, workers=workers)
+        write_durably(path, json.dumps(plan, indent=1).encode())
 
 
 def _finish(run: Run, marks: tuple[StageMark, ...] | None) -> None:

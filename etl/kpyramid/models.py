@@ -16,7 +16,7 @@ from kpyramid.llm.limiter import Limiter
 from kpyramid.llm.locks import KeyLocks
 from kpyramid.llm.replay import ReplayTransport
 from kpyramid.llm.stores import BlobStore, open_blobs
-from kpyramid.llm.tally import carry_spent
+from kpyramid.llm.tally import Siblings
 from kpyramid.llm.transport import Pay, open_transport
 from kpyramid.llm.types import Request, Transport, describe_model
 from kpyramid.settings import Settings
@@ -57,7 +57,7 @@ def open_replies(warehouse: Warehouse, settings: Settings, *, read_only: bool = 
 
 def open_ledger(warehouse: Warehouse, settings: Settings, run: Path, ref: str) -> Ledger:
     """The books of a run, with what was spent since the ref's last finished build."""
-    return Ledger(run / LEDGER, settings.llm, carry_spent(warehouse.runs, ref, run.name))
+    return Ledger(run / LEDGER, settings.llm, Siblings(warehouse.runs, ref, run.name))
 
 
 class Opener:
