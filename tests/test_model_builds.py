@@ -250,7 +250,7 @@ def test_a_stopped_run_of_a_scheduler_goes_on_with_a_raised_budget(
             settings_file=str(file),
         )
 
-    write(7_000)
+    write(5_000)
     call("ingest")
     call("chunk")
     with pytest.raises(BudgetError):
