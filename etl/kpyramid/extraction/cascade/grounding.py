@@ -187,10 +187,11 @@ def _ground_triple(
         return fault
     said = list_forms(claim.text) & text.words
     known = list_forms(quoted) | text.title | said
-    if not all(is_supported(end, known) for end in (named, tail)):
-        return "unsupported"
     head, head_span = _take_words(text, named, claim.spans)
     tail, tail_span = _take_words(text, tail, claim.spans)
+    ends = ((head, head_span), (tail, tail_span))
+    if not all(span or is_supported(end, known) for end, span in ends):
+        return "unsupported"
     return Fact(
         claim=number,
         head=head,

@@ -190,6 +190,9 @@ class Cascade:
                     step(draft)
             except NoReplyError as e:
                 return e.failure
+            except BaseException:
+                stopped.set()
+                raise
             return None
 
         pool = ThreadPoolExecutor(self._concurrency, thread_name_prefix="cascade")

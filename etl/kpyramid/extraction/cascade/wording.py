@@ -30,9 +30,10 @@ def complete_relation(row: Triple, quoted: str, text: Text) -> tuple[str, str, b
     article in the evidence or a small letter, is "is a"; "is | king of Poland" is
     "is king of | Poland"; "is in" before a place is "is located in".
     """
-    kept = [word for word in row.relation.split() if word.casefold() not in _NEGATIONS]
+    said = _strip_ends(row)
+    kept = [word for word in said if word.casefold() not in _NEGATIONS]
     relation, tail = " ".join(kept), row.tail
-    negated = len(kept) < len(row.relation.split())
+    negated = len(kept) < len(said)
     words = relation.casefold().split()
     if words and words[-1] in ("in", "on", "at") and set(words[:-1]) <= _BARE:
         if find_type(tail, text.types) in _PLACES:
@@ -46,6 +47,16 @@ def complete_relation(row: Triple, quoted: str, text: Text) -> tuple[str, str, b
         ):
             relation = f"{'was' if relation.casefold() in ('was', 'were') else 'is'} a"
     return relation, tail, negated
+
+
+def _strip_ends(row: Triple) -> list[str]:
+    """The relation's words without those of head and tail, which small models repeat in it."""
+    words = row.relation.split()
+    folded = [word.casefold() for word in words]
+    head, tail = row.head.casefold().split(), row.tail.casefold().split()
+    first = len(head) if folded[: len(head)] == head else 0
+    last = len(words) - len(tail) if folded[-len(tail) :] == tail else len(words)
+    return words[first:last] or words
 
 
 def find_relation_fault(relation: str, text: Text) -> str | None:
