@@ -6,8 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from kpyramid.build import BuildOutcome, build, call_stage
+from kpyramid.cli import app
 from kpyramid.errors import BudgetError, EndpointError, GateError
 from kpyramid.pipeline import PIPELINE
 from kpyramid.settings import Settings
@@ -329,3 +331,41 @@ def test_no_key_stands_in_anything_that_a_build_writes(
     for path in (tmp_path / "w").rglob("*"):
         if path.is_file():
             assert b"sk-planted-secret" not in path.read_bytes(), path
+
+
+@pytest.mark.slow
+def test_a_build_beside_open_batches_waits_for_them_instead_of_paying_twice(
+    server: Loopback, corpus: Path, tmp_path: Path
+) -> None:
+    settings = tmp_path / "llm.toml"
+    settings.write_text(
+        "[chunk]\nmax_tokens = 24\noverlap_tokens = 0\n[cascade]\n"
+        + "".join(f'{step} = "llm"\n' for step in STEPS)
+        + f'[llm]\nprovider = "openai"\nmodel = "m"\nbase_url = "{server.base_url}"\n'
+    )
+
+    def call(*words: str) -> tuple[int, str]:
+        places = ("--warehouse", str(tmp_path / "w"), "--settings", str(settings), "--json")
+        done = CliRunner().invoke(app, [*words, *places])
+        return done.exit_code, done.output
+
+    assert call("batch", "submit", str(corpus))[0] == 0
+    asked = server.calls()
+    code, said = call("build", str(corpus))
+    assert code == 4
+    assert "llm_deferred" in said
+    assert server.calls() == asked, "what is in a batch is not asked online"
+
+    server.batches.finish_all()
+    for _ in range(4):  # extract's requests, then resolve's
+        assert call("batch", "collect")[0] == 0
+        assert call("batch", "submit", str(corpus))[0] == 0
+        server.batches.finish_all()
+    probes = server.calls()
+    code, said = call("build", str(corpus))
+
+    assert code == 0, said
+    assert server.calls() == probes, "the build finds every answer"
+    asked_twice = [e["sha256"] for e in server.log if e["path"] in ("item", "/chat/completions")]
+    kept = [sha for sha in asked_twice if asked_twice.count(sha) > 1]
+    assert len(set(kept)) <= 1, "only the probe is the same each time"

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from kpyramid.extraction.cascade.recorded import open_recording
 from kpyramid.keys import JsonValue
+from kpyramid.llm.batches import list_open_keys
 from kpyramid.llm.books import LEDGER, Call
 from kpyramid.llm.cache import ReplyCache
-from kpyramid.llm.caller import Caller, Collector
+from kpyramid.llm.caller import AfterBatches, Caller, Collector
 from kpyramid.llm.endpoint import Endpoint
 from kpyramid.llm.ledger import Ledger
 from kpyramid.llm.limiter import Limiter
@@ -85,10 +86,12 @@ class Opener:
         """The language model that the settings name."""
         if self._collecting:
             return open_collector(self._warehouse, self._settings, read_only=False)
-        source = self.connect(_prepare_transport(self._settings, self._run))
-        cache = ReplyCache(open_replies(self._warehouse, self._settings))
+        endpoint = self.connect(_prepare_transport(self._settings, self._run))
+        blobs = open_replies(self._warehouse, self._settings)
+        source = AfterBatches(endpoint, list_open_keys(blobs))
         locks = KeyLocks(self._warehouse.cache / "llm" / "locks")
-        return Model(Caller(describe_model(self._settings.llm), source, cache, locks), source)
+        model = describe_model(self._settings.llm)
+        return Model(Caller(model, source, ReplyCache(blobs), locks), endpoint)
 
     def connect(
         self,

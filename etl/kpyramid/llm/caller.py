@@ -2,7 +2,7 @@
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
@@ -160,3 +160,18 @@ class Collector:
         """See `Source.obtain`; every request is pending."""
         self.pending[key] = request
         raise ReplyError(FailureKind.PENDING, "not asked yet")
+
+
+class AfterBatches:
+    """A `Source` that does not ask for what an open batch will answer: it would be paid twice."""
+
+    def __init__(self, source: Source, open_keys: Collection[str]) -> None:
+        self._source = source
+        self._open = frozenset(open_keys)
+
+    def obtain(self, key: str, request: Request) -> Mapping[str, JsonValue]:
+        """See `Source.obtain`; what is in an open batch is left for the next run."""
+        if key in self._open:
+            detail = "it is in an open batch: `kpyramid batch collect` fetches it, then build again"
+            raise ReplyError(FailureKind.DEFERRED, detail)
+        return self._source.obtain(key, request)
