@@ -8,14 +8,11 @@ from kpyramid.errors import GateError, InputError
 from kpyramid.pipeline import PIPELINE
 from kpyramid.planning import plan_build
 from kpyramid.ports import Progress, Silence
-from kpyramid.report import write_report
+from kpyramid.report import PLAN, write_report
 from kpyramid.runner import Shard, run_stage
 from kpyramid.runs import Run, StageMark, open_run, start_run
 from kpyramid.settings import Settings, load_settings
 from kpyramid.warehouse.layout import Warehouse, open_warehouse, write_durably
-
-PLAN = "plan.json"
-"""What a build with a language model expected to pay, in the run's folder."""
 
 
 @dataclass(frozen=True, slots=True)

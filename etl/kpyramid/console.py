@@ -156,20 +156,18 @@ def print_snapshots(rows: Sequence[Mapping[str, Any]]) -> None:
 
 def print_plan(rows: Sequence[Mapping[str, Any]]) -> None:
     """A line per stage; below it, when a model is asked, what all of it costs."""
-    table = Table(
-        "stage", "rows", "known", "to compute", "model calls", "tokens", "dollars", box=None
-    )
+    table = Table("stage", "rows", "known", "to compute", "calls", "tokens", "dollars", box=None)
     for row in rows:
         unknown = row["rows"] is None
-        model = row.get("model")
+        cost = row["cost"]["expected"]
         table.add_row(
             row["stage"],
-            "depends" if unknown else str(row["rows"]),
+            "" if unknown else str(row["rows"]),
             "" if unknown else str(row["cached"]),
-            "what the stages before it change" if unknown else str(row["rows"] - row["cached"]),
-            _show_range(model["calls"]) if model else str(row["calls"]),
-            _show_range(model["tokens"]) if model else str(row["tokens"]),
-            _show_dollars(row["cost"]),
+            "what changes above" if unknown else str(row["rows"] - row["cached"]),
+            f"{row['calls']:,}" if row["calls"] else "",
+            f"{row['tokens']:,}" if row["tokens"] else "",
+            _show_dollars({"expected": cost, "low": cost, "high": cost}) if row["calls"] else "",
         )
     _out.print(table)
     asking = [row for row in rows if row.get("model")]
