@@ -289,3 +289,7 @@ def test_what_a_server_says_is_found_in_any_shape(body: Any, words: str) -> None
 def test_every_error_is_of_one_of_the_kinds(status: int, body: Any) -> None:
     with pytest.raises((TransientError, ReplyError, EndpointError)):
         raise_complaint(read_complaint(status, body, ""), PLACE, None, "")
+
+
+def test_a_replayed_reply_took_no_tokens() -> None:
+    assert read_usage({**make_reply(), "replayed": True}, REQUEST) == Usage()

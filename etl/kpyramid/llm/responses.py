@@ -64,7 +64,12 @@ def read_response(raw: Mapping[str, JsonValue]) -> Reply:
 
 
 def read_usage(raw: Mapping[str, JsonValue], request: Request) -> Usage:
-    """The tokens of a call; what the server does not count is estimated from the bytes."""
+    """The tokens of a call; what the server does not count is estimated from the bytes.
+
+    A reply that was replayed took none.
+    """
+    if raw.get("replayed") is True:
+        return Usage()
     usage = _read_counts(raw)
     prompt = usage.prompt or _estimate_tokens(
         "".join(message.content for message in request.messages), json.dumps(request.schema)

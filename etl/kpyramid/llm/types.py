@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Literal, Protocol
 
 from kpyramid.keys import JsonValue, hash_value
-from kpyramid.settings import LLMSettings
+from kpyramid.model_settings import LLMSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class FailureKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A request without a usable reply; `attempts` counts the runs that tried."""
+    """A request without a usable reply; `attempts` counts the runs that got a bad reply."""
 
     key: str
     kind: FailureKind
