@@ -477,7 +477,6 @@ def answer_paper(request: Request) -> str:
         "entities": {"entities": ["Marie Curie", "Warsaw", "Nobel Prize"]},
         "relations": {"triples": triples},
         "disambiguation": {"triples": [triples[0], {**triples[2], "relation": "won"}]},
-        "merged_closed": {"entities": ["Marie Curie", "Warsaw"], "claims": CLAIMS},
     }
     return json.dumps(replies[request.task])
 
@@ -541,27 +540,6 @@ def test_without_a_claim_that_the_text_supports_no_further_step_is_asked() -> No
     (made,) = open_cascade(asker, PAPER).read([CHUNK], refuse_rules)
     assert isinstance(made, Extraction)
     assert (asker.tasks, list_reasons(made)) == (["paraphrase"], ["no_evidence"])
-
-
-# Closed.
-
-
-@pytest.mark.parametrize("mode", ["merged", "paper"])
-def test_a_head_outside_of_the_enum_costs_its_row_and_not_the_chunk(mode: str) -> None:
-    choice = replace(PAPER, mode=mode, closed=True, disambiguation="rules")
-
-    def answer(request: Request) -> str:
-        if request.task == "entities":
-            return '{"entities": ["Marie Curie", "Warsaw"]}'
-        return answer_paper(request)
-
-    asker = ScriptedAsker(answer)
-    (made,) = open_cascade(asker, choice).read([CHUNK], refuse_rules)
-    assert isinstance(made, Extraction)
-    assert asker.tasks[-1] == "relations"
-    assert "enum" in json.dumps(asker.asked[-1].schema)
-    assert {fact.tail for fact in made.facts} == {"Warsaw"}
-    assert list_reasons(made) == ["unknown_entity"]
 
 
 # Steps of the rules between those of the model.

@@ -66,10 +66,9 @@ def list_objects(schema: JsonValue) -> Iterator[dict[str, JsonValue]]:
             yield from list_objects(part)
 
 
-@pytest.mark.parametrize("settings", [LLM, CLOSED], ids=["open", "closed"])
 @pytest.mark.parametrize("task", ["merged", "paraphrase", "entities", "relations"])
-def test_every_schema_is_strict(settings: CascadeSettings, task: str) -> None:
-    schema = render_all(settings)[task].schema
+def test_every_schema_is_strict(task: str) -> None:
+    schema = render_all(LLM)[task].schema
     objects = list(list_objects(schema))
     assert objects
     for each in objects:
@@ -198,7 +197,6 @@ def test_a_fenced_reply_was_paid_for_and_is_read() -> None:
 
 PARSERS: dict[str, Callable[[str], object]] = {
     "merged": merged.parse,
-    "closed": lambda content: merged.parse(content, closed=True),
     "paraphrase": paraphrase.parse,
     "entities": entities.parse,
     "relations": relations.parse,
@@ -242,24 +240,6 @@ def test_splitting_again_changes_nothing(names: list[str]) -> None:
     assert split_commas(once) == once
 
 
-# Closed heads and tails.
-
-
-def test_closed_heads_and_tails_are_an_enum_of_the_entities() -> None:
-    schema = relations.render(CLAIMS, NAMES, CHUNK, form(CLOSED)).schema
-    row = schema["properties"]["triples"]["items"]  # type: ignore[index,call-overload]
-    assert row["properties"]["head"] == row["properties"]["tail"]  # type: ignore[index,call-overload]
-    assert row["properties"]["head"]["enum"] == list(NAMES)  # type: ignore[index,call-overload]
-    assert relations.render(CLAIMS, NAMES, CHUNK, form()).schema != schema
-
-
-def test_closed_merging_leaves_the_triples_to_the_next_call() -> None:
-    request = merged.render(CHUNK, form(CLOSED))
-    assert "triples" not in json.dumps(request.schema)
-    assert "triples" not in request.messages[0].content
-    assert request.task != merged.render(CHUNK, form()).task
-
-
 # What is asked, and what identifies it.
 
 
@@ -270,7 +250,11 @@ def test_closed_merging_leaves_the_triples_to_the_next_call() -> None:
         (CascadeSettings(disambiguation="llm"), ()),
         (LLM, ("merged",)),
         (replace(LLM, disambiguation="llm"), ("merged",)),
-        (CLOSED, ("merged_closed", "relations")),
+        (CLOSED, ("merged_closed", "relations_closed")),
+        (
+            replace(CLOSED, mode="paper"),
+            ("paraphrase_closed", "entities_closed", "relations_closed"),
+        ),
         (PAPER, ("paraphrase", "entities", "relations", "disambiguation")),
         (replace(PAPER, paraphrase="rules", disambiguation="rules"), ("entities", "relations")),
     ],

@@ -1,10 +1,5 @@
-"""f_par, f_ent and f_rel in one call: entities, and claims with evidence and triples.
+"""f_par, f_ent and f_rel in one call: entities, and claims with evidence and triples."""
 
-With `closed` the triples are left to a second call (`relations`), whose schema lists the entities
-that this one found.
-"""
-
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -30,7 +25,6 @@ from kpyramid.llm.types import Request
 from kpyramid.model_settings import Example
 
 NAME = "merged"
-CLOSED_NAME = "merged_closed"
 VERSION = 1
 SYSTEM = """\
 You read {{ domain }} texts in {{ language }} and reply with the facts they state.
@@ -39,12 +33,10 @@ You read {{ domain }} texts in {{ language }} and reply with the facts they stat
 - "claims": each fact as one short phrase of plain grammar; no two mean the same; every pronoun \
 replaced by the name it stands for; only what the text asserts, and all of it.
 - "evidence": the sentence, or the part of it, that says so, copied letter by letter.
-{% if not closed %}
 - "triples": what the claim says: one entity as head, one verb or verb phrase as relation that \
 says how they are joined, one entity as tail.
-{% endif %}
-Reply with JSON only: {"entities": ["..."], "claims": [{"evidence": "...", "claim": "..."\
-{% if not closed %}, "triples": [{"head": "...", "relation": "...", "tail": "..."}]{% endif %}}]}
+Reply with JSON only: {"entities": ["..."], "claims": [{"evidence": "...", "claim": "...", \
+"triples": [{"head": "...", "relation": "...", "tail": "..."}]}]}
 {% for example in examples %}
 Example
 {{ example.given }}
@@ -65,13 +57,6 @@ class Answer(Strict):
     claims: list[Fact]
 
 
-class ClosedAnswer(Strict):
-    """The reply when triples come later."""
-
-    entities: list[str]
-    claims: list[Stated]
-
-
 @dataclass(frozen=True, slots=True)
 class Reading:
     """What was replied about a chunk; `triples` has a row of triples per statement."""
@@ -83,58 +68,47 @@ class Reading:
 
 def render(chunk: Chunk, form: Form) -> Request:
     """The question what a chunk states, and of what."""
-    name = CLOSED_NAME if form.settings.closed else NAME
-    system, material = write_static(form), show_chunk(chunk)
-    return make_request(name, VERSION, system, material, schema(form), chunk, form)
+    return make_request(NAME, VERSION, write_static(form), show_chunk(chunk), schema(), chunk, form)
 
 
 @lru_cache(maxsize=8)
 def write_static(form: Form) -> str:
     """The part that all chunks share."""
-    closed = form.settings.closed
     examples = [
-        Shown(show_parts({"Text": e.text}), write_json(_write_reply(e, closed)))
-        for e in form.examples
+        Shown(show_parts({"Text": example.text}), write_json(_write_reply(example)))
+        for example in form.examples
     ]
-    return write_system(SYSTEM, form, examples, closed=closed)
+    return write_system(SYSTEM, form, examples)
 
 
-def schema(form: Form) -> dict[str, JsonValue]:
+def schema() -> dict[str, JsonValue]:
     """The strict schema of the reply."""
-    return strict_schema(ClosedAnswer if form.settings.closed else Answer)
+    return strict_schema(Answer)
 
 
-def parse(content: str, *, closed: bool = False) -> Reading:
+def parse(content: str) -> Reading:
     """Entities, statements and triples, in the order of the reply.
 
     Raises:
         ReplyError: it is no JSON of the schema.
     """
-    if closed:
-        short = parse_json(content, ClosedAnswer)
-        return Reading(split_commas(short.entities), _read_statements(short.claims), ())
     answer = parse_json(content, Answer)
     return Reading(
         split_commas(answer.entities),
-        _read_statements(answer.claims),
+        tuple(Statement(" ".join(fact.claim.split()), fact.evidence) for fact in answer.claims),
         tuple(tuple(read_triple(row) for row in fact.triples) for fact in answer.claims),
     )
 
 
-def _read_statements(rows: Sequence[Stated]) -> tuple[Statement, ...]:
-    return tuple(Statement(" ".join(row.claim.split()), row.evidence) for row in rows)
-
-
-def _write_reply(example: Example, closed: bool) -> JsonValue:
+def _write_reply(example: Example) -> JsonValue:
     """The reply that an example asks for; triples stand with the claim that names their ends."""
     per_claim = assign_triples(example.claims, example.triples)
-    claims: list[JsonValue] = []
-    for claim, triples in zip(example.claims, per_claim, strict=True):
-        said: dict[str, JsonValue] = {
+    claims: list[JsonValue] = [
+        {
             "evidence": find_evidence(example.text, claim),
             "claim": claim,
+            "triples": [show_triple(*triple) for triple in triples],
         }
-        if not closed:
-            said["triples"] = [show_triple(*triple) for triple in triples]
-        claims.append(said)
+        for claim, triples in zip(example.claims, per_claim, strict=True)
+    ]
     return {"entities": list(split_commas(example.entities)), "claims": claims}

@@ -67,16 +67,13 @@ class Shown:
     reply: str
 
 
-def write_system(
-    template: str, form: Form, examples: Iterable[Shown], *, closed: bool = False
-) -> str:
+def write_system(template: str, form: Form, examples: Iterable[Shown]) -> str:
     """The message that is the same for every chunk, so that servers can keep it."""
     return _TEMPLATES.from_string(template).render(
         domain=form.settings.domain,
         language=form.settings.language,
         examples=list(examples),
         guard=GUARD,
-        closed=closed,
     )
 
 

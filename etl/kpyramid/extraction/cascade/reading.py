@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Protocol, TypeVar
 
 from kpyramid.extraction.cascade import (
+    closed,
     disambiguation,
     entities,
     merged,
@@ -229,19 +230,26 @@ class Cascade:
         draft.finish(made)
 
     def _merge(self, draft: _Draft) -> None:
-        closed = self._settings.closed
-        reading = self._ask(
-            merged.render(draft.chunk, self._form), partial(merged.parse, closed=closed)
-        )
+        if self._settings.closed:
+            request = closed.render_merged(draft.chunk, self._form)
+            parse = partial(closed.parse_merged, text=draft.chunk.text)
+            draft.entities, statements = self._ask(request, parse)
+            draft.ground(statements)
+            self._relate(draft)
+            return
+        reading = self._ask(merged.render(draft.chunk, self._form), merged.parse)
         draft.entities = reading.entities
         draft.triples = draft.ground(reading.statements, reading.triples)
-        if closed:
-            self._relate(draft)
 
     def _paraphrase(self, draft: _Draft) -> None:
         if self._settings.paraphrase == "llm":
-            request = paraphrase.render(draft.chunk, self._form)
-            draft.ground(self._ask(request, paraphrase.parse))
+            parse: Callable[[str], tuple[Statement, ...]] = paraphrase.parse
+            if self._settings.closed:
+                request = closed.render_paraphrase(draft.chunk, self._form)
+                parse = partial(closed.parse_paraphrase, text=draft.chunk.text)
+            else:
+                request = paraphrase.render(draft.chunk, self._form)
+            draft.ground(self._ask(request, parse))
         else:
             draft.claims = draft.chunk.found.claims
 
@@ -249,8 +257,14 @@ class Cascade:
         if not draft.claims:
             return
         if self._settings.entities == "llm":
-            request = entities.render(draft.write_claims(), draft.chunk, self._form)
-            draft.entities = self._ask(request, entities.parse)
+            claims = draft.write_claims()
+            parse: Callable[[str], tuple[str, ...]] = entities.parse
+            if self._settings.closed:
+                request = closed.render_entities(claims, draft.chunk, self._form)
+                parse = partial(closed.parse_entities, claims=len(claims))
+            else:
+                request = entities.render(claims, draft.chunk, self._form)
+            draft.entities = self._ask(request, parse)
         else:
             draft.entities = clean_items(mention.text for mention in draft.chunk.found.mentions)
 
@@ -262,6 +276,11 @@ class Cascade:
         draft.triples = ((),) * len(draft.claims)
         if draft.claims and draft.entities:
             claims = draft.write_claims()
+            if self._settings.closed:
+                asked = closed.render_relations(claims, draft.entities, draft.chunk, self._form)
+                parse = partial(closed.parse_relations, claims=len(claims))
+                draft.triples = self._ask(asked, parse) if asked else draft.triples
+                return
             request = relations.render(claims, draft.entities, draft.chunk, self._form)
             draft.triples = _assign_rows(claims, self._ask(request, relations.parse))
 

@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 
 from kpyramid.extraction.cascade import (
+    closed,
     disambiguation,
     entities,
     merged,
@@ -25,9 +27,16 @@ class Task:
     schema: Mapping[str, JsonValue]
 
 
+def _describe_closed(name: str, form: Form) -> Task:
+    static, schema = closed.write_static(name, form), closed.describe_form(name, form)
+    return Task(name, closed.VERSION, static, schema)
+
+
 _DESCRIBE: Mapping[str, Callable[[Form], Task]] = {
-    merged.NAME: lambda form: _describe_merged(merged.NAME, form),
-    merged.CLOSED_NAME: lambda form: _describe_merged(merged.CLOSED_NAME, form),
+    **{name: partial(_describe_closed, name) for name in closed.SYSTEMS},
+    merged.NAME: lambda form: Task(
+        merged.NAME, merged.VERSION, merged.write_static(form), merged.schema()
+    ),
     paraphrase.NAME: lambda form: Task(
         paraphrase.NAME, paraphrase.VERSION, paraphrase.write_static(form), paraphrase.schema()
     ),
@@ -57,11 +66,11 @@ def list_tasks(settings: CascadeSettings) -> tuple[str, ...]:
     if not settings.reads_chunks:
         return ()
     if settings.mode == "merged":
-        return (merged.CLOSED_NAME, relations.NAME) if settings.closed else (merged.NAME,)
+        return (closed.MERGED, closed.RELATIONS) if settings.closed else (merged.NAME,)
     steps = {
-        paraphrase.NAME: settings.paraphrase,
-        entities.NAME: settings.entities,
-        relations.NAME: settings.relations,
+        closed.PARAPHRASE if settings.closed else paraphrase.NAME: settings.paraphrase,
+        closed.ENTITIES if settings.closed else entities.NAME: settings.entities,
+        closed.RELATIONS if settings.closed else relations.NAME: settings.relations,
         disambiguation.NAME: settings.disambiguation,
     }
     return tuple(name for name, maker in steps.items() if maker == "llm")
@@ -93,7 +102,3 @@ def describe_tasks(settings: CascadeSettings) -> JsonValue:
             for task in open_tasks(settings)
         ],
     }
-
-
-def _describe_merged(name: str, form: Form) -> Task:
-    return Task(name, merged.VERSION, merged.write_static(form), merged.schema(form))
