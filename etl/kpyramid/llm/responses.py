@@ -68,7 +68,7 @@ def read_usage(raw: Mapping[str, JsonValue], request: Request) -> Usage:
 
     A reply that was replayed took none.
     """
-    if raw.get("replayed") is True:
+    if isinstance(raw, Mapping) and raw.get("replayed") is True:
         return Usage()
     usage = _read_counts(raw)
     prompt = usage.prompt or _estimate_tokens(
