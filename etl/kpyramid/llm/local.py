@@ -36,6 +36,7 @@ _HOST = "127.0.0.1"
 _START_WITHIN = 900.0
 """Seconds: a model of 40 GB from a slow disk takes minutes; longer is no loading any more."""
 _STOP_WITHIN = 10.0
+_ANSWER_WITHIN = 2.0
 _PORTS_TRIED = 3
 _TAIL = 12
 """Lines of the server's log in a message."""
@@ -286,7 +287,7 @@ def _wait_until_ready(
 
 
 def _names_model(port: int, name: str) -> bool:
-    connection = http.client.HTTPConnection(_HOST, port, timeout=5)
+    connection = http.client.HTTPConnection(_HOST, port, timeout=_ANSWER_WITHIN)
     try:
         connection.request("GET", "/v1/models")
         return name.encode() in connection.getresponse().read(1_000_000)
@@ -298,7 +299,7 @@ def _names_model(port: int, name: str) -> bool:
 
 def _get(port: int, path: str) -> int | None:
     """The status of an answer; http.client goes past any proxy."""
-    connection = http.client.HTTPConnection(_HOST, port, timeout=5)
+    connection = http.client.HTTPConnection(_HOST, port, timeout=_ANSWER_WITHIN)
     try:
         connection.request("GET", path)
         return connection.getresponse().status
