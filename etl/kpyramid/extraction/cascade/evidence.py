@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
 
 from kpyramid.extraction.normal import lemmatise
@@ -49,6 +50,7 @@ class Folded:
             at = self.text.find(wanted, at + 1)
 
 
+@lru_cache(maxsize=1024)
 def fold(text: str) -> Folded:
     """The text in the form in which a quotation may differ from it."""
     characters: list[str] = []

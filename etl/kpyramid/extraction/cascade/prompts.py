@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import cast
 
 from jinja2 import Environment, StrictUndefined
@@ -128,6 +129,7 @@ def make_request(
     )
 
 
+@cache
 def strict_schema(model: type[BaseModel]) -> dict[str, JsonValue]:
     """The model's JSON schema as strict servers want it: no references, no titles."""
     schema = model.model_json_schema()
