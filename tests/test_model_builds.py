@@ -304,10 +304,14 @@ def test_a_document_that_instructs_the_model_cannot_leave_the_schema(
         made["claims"] += [
             {
                 "evidence": evidence,
-                "claim": "Zed rules Mars",
-                "triples": [{"head": "Zed", "relation": "rules", "tail": "Mars"}],
+                "claim": f"Zed rules {planet}",
+                "triples": [{"head": "Zed", "relation": "rules", "tail": planet}],
             }
-            for evidence in ("Zed rules Mars", "", "Zed visited Kent.")
+            for evidence, planet in (
+                ("Zed rules Mars", "Mars"),
+                ("", "Venus"),
+                ("Zed visited Kent.", "Saturn"),
+            )
         ]
         return json.dumps(made)
 
@@ -315,7 +319,8 @@ def test_a_document_that_instructs_the_model_cannot_leave_the_schema(
         outcome = run(corpus, tmp_path / "w", open_settings(server))
 
     tables = read_snapshot(Warehouse(tmp_path / "w"), outcome.snapshot)
-    assert "Mars" not in " ".join(tables["entities"]["name"].to_pylist())
+    names = " ".join(tables["entities"]["name"].to_pylist())
+    assert not {"Mars", "Venus", "Saturn"} & set(names.split())
     reasons = read_rejects(outcome)
     assert reasons.get("no_evidence", 0) >= 2
     assert reasons.get("unsupported", 0) >= 1
