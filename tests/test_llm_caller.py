@@ -418,3 +418,36 @@ def test_damaged_reply_is_named_and_asked_again(
     assert ask(script(OTHER), cache) == ["Another one"]
     assert path.name in caplog.text
     assert cache.read_reply(KEY) == OTHER
+
+
+@dataclass
+class Rival:
+    """A source that gives up, while another machine stores the reply that it was paid for."""
+
+    cache: ReplyCache
+
+    def obtain(self, key: str, request: Request) -> Mapping[str, JsonValue]:
+        assert isinstance(GOOD, Mapping)
+        self.cache.keep_reply(key, request, GOOD)
+        raise DOWN
+
+
+def test_a_reply_that_came_while_the_endpoint_was_given_up_is_kept(cache: ReplyCache) -> None:
+    ask_in_vain(Rival(cache), cache)
+
+    assert cache.read_reply(KEY) == GOOD
+    assert ask(script(), cache) == ["Ada wrote a program"]
+    assert cache.read_failure(KEY) is None
+
+
+@pytest.mark.parametrize("bad", [REFUSED, CUT])
+def test_a_reply_that_came_after_a_failure_is_taken(cache: ReplyCache, bad: JsonValue) -> None:
+    source = script(bad, CUT)
+    for _ in range(MAX_ATTEMPTS):
+        ask_in_vain(source, cache)
+        source.answers.append(CUT)
+    assert isinstance(GOOD, Mapping)
+    cache.keep_reply(KEY, REQUEST, GOOD)  # as an import does, or a late batch
+
+    assert ask(script(), cache) == ["Ada wrote a program"]
+    assert cache.read_failure(KEY) is None

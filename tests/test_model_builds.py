@@ -16,6 +16,7 @@ from kpyramid.settings import Settings
 from kpyramid.warehouse.layout import Warehouse
 from tests import reader
 from tests.corpora import (
+    TEXTS,
     list_marks,
     make_settings,
     read_snapshot,
@@ -75,10 +76,10 @@ def test_a_build_asks_once_per_chunk_and_every_fact_names_the_model(
     tables = read_snapshot(Warehouse(tmp_path / "w"), outcome.snapshot)
     assert set(tables["raw_triples"]["producer"].to_pylist()) == {"m"}
     names = set(tables["entities"]["name"].to_pylist())
-    assert {"Clara Zorblax", "Quuxville in 1888", "Lake Vell"} <= names | {"Quuxville in 1888"}
+    assert {"Clara Zorblax", "Lake Vell", "John Rennie"} <= names
     probe = json.loads((outcome.run.folder / "endpoint.json").read_text())
-    assert "planted" not in json.dumps(probe)
-    assert probe
+    assert probe["schema"] == "kept"
+    assert probe["base_url"] == server.base_url
 
 
 def test_an_unchanged_run_makes_no_call_and_no_commit(
@@ -374,3 +375,45 @@ def test_a_build_beside_open_batches_waits_for_them_instead_of_paying_twice(
     asked_twice = [e["sha256"] for e in server.log if e["path"] in ("item", "/chat/completions")]
     kept = [sha for sha in asked_twice if asked_twice.count(sha) > 1]
     assert len(set(kept)) <= 1, "only the probe is the same each time"
+
+
+def test_what_a_failure_was_is_told_by_the_rejects_of_its_own_run(
+    server: Loopback, corpus: Path, tmp_path: Path
+) -> None:
+    settings = open_settings(server)
+    settings = replace(settings, publish=replace(settings.publish, max_unanswered_share=1.0))
+    server.faults.add("truncated", contains="Zorblax")
+    first = run(corpus, tmp_path / "w", settings)
+    server.faults.clear()
+    server.faults.add("refusal", contains="Zorblax")
+
+    second = run(corpus, tmp_path / "w", settings)
+
+    assert "llm_truncated" in read_rejects(first)
+    assert "llm_refused" in read_rejects(second)
+    assert "llm_truncated" not in read_rejects(second)
+
+
+def test_a_live_model_is_never_answered_from_a_recording_of_that_name(
+    server: Loopback, corpus: Path, tmp_path: Path
+) -> None:
+    recording = tmp_path / "recorded.jsonl"
+
+    def record(relation: str) -> Settings:
+        triple = ["Clara Zorblax", relation, "Quuxville"]
+        rows = [{"text": text, "entities": [], "triples": []} for text in TEXTS.values()]
+        rows[-1] |= {"entities": triple[::2], "triples": [triple]}
+        recording.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return open_settings(server, provider="replay", recording=str(recording))
+
+    def list_relations(settings: Settings) -> set[str]:
+        outcome = run(corpus, tmp_path / "w", settings)
+        tables = read_snapshot(Warehouse(tmp_path / "w"), outcome.snapshot)
+        return set(tables["raw_triples"]["relation"].to_pylist())
+
+    assert list_relations(record("founded")) == {"founded"}
+    assert list_relations(record("built")) == {"built"}, "an edited recording is another one"
+    assert server.calls() == 0
+
+    assert "was born in" in list_relations(open_settings(server))
+    assert server.calls() > 0

@@ -6,7 +6,6 @@ One place names all ingredients, so that one test can flip each of them.
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 
 from kpyramid.contracts import hash_contract
 from kpyramid.extraction.cascade import describe_tasks
@@ -18,8 +17,9 @@ from kpyramid.identity import (
     identify_parser,
     library_version,
 )
-from kpyramid.keys import JsonValue, hash_bytes, hash_value
-from kpyramid.llm.types import describe_model
+from kpyramid.keys import JsonValue, hash_value
+from kpyramid.llm.replay import describe_source
+from kpyramid.model_settings import LLMSettings
 from kpyramid.pipeline import FUNCTIONS, Function, Stage
 from kpyramid.settings import Settings
 
@@ -74,23 +74,19 @@ def fingerprint_function(function: Function, settings: Settings) -> str:
 def describe_model_part(stage: str, settings: Settings) -> dict[str, JsonValue] | None:
     """What shapes a language model's part in a stage; None where rules do all of it."""
     cascade, llm = settings.cascade, settings.llm
-    recording = None
-    if llm.provider == "replay" and llm.recording:
-        recording = hash_bytes(Path(llm.recording).read_bytes())
-    shared: dict[str, JsonValue] = {
-        "model": describe_model(llm),
-        "max_tokens": llm.max_tokens,
-        "recording": recording,
-    }
     if stage == "extract" and cascade.reads_chunks:
         shaping = asdict(cascade)
         if cascade.mode == "merged":
             del shaping["disambiguation"]  # it is asked for in stage resolve
-        return {**shared, "cascade": shaping, "tasks": describe_tasks(cascade)}
+        return {**_describe_llm(llm), "cascade": shaping, "tasks": describe_tasks(cascade)}
     if stage == "resolve" and cascade.confirms_duplicates:
         told: dict[str, JsonValue] = {"domain": cascade.domain, "language": cascade.language}
-        return {**shared, "cascade": told, "tasks": describe_confirmation()}
+        return {**_describe_llm(llm), "cascade": told, "tasks": describe_confirmation()}
     return None
+
+
+def _describe_llm(llm: LLMSettings) -> dict[str, JsonValue]:
+    return {"model": describe_source(llm), "max_tokens": llm.max_tokens}
 
 
 def fingerprint_stage(stage: Stage, settings: Settings) -> str:

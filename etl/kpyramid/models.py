@@ -1,10 +1,12 @@
 """Opening what stages ask of a language model: cache, locks, books and endpoint, in one place."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from kpyramid.errors import ConflictError
 from kpyramid.extraction.cascade.recorded import open_recording
 from kpyramid.keys import JsonValue
 from kpyramid.llm.batches import list_open_keys
@@ -14,8 +16,8 @@ from kpyramid.llm.caller import AfterBatches, Caller, Collector
 from kpyramid.llm.endpoint import Endpoint
 from kpyramid.llm.ledger import Ledger
 from kpyramid.llm.limiter import Limiter
-from kpyramid.llm.locks import KeyLocks
-from kpyramid.llm.replay import ReplayTransport
+from kpyramid.llm.locks import KeyLocks, hold_file
+from kpyramid.llm.replay import ReplayTransport, describe_source
 from kpyramid.llm.stores import BlobStore, open_blobs
 from kpyramid.llm.tally import Siblings
 from kpyramid.llm.transport import Pay, open_transport
@@ -24,6 +26,8 @@ from kpyramid.settings import Settings
 from kpyramid.warehouse.layout import Warehouse, write_durably
 
 PROBE = "endpoint.json"
+ASKING = "asking.lock"
+"""Held by all who ask online, and alone by who submits batches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,34 @@ def open_replies(warehouse: Warehouse, settings: Settings, *, read_only: bool = 
     return open_blobs(settings.llm.cache or str(warehouse.cache / "llm"), read_only=read_only)
 
 
+def locate_locks(warehouse: Warehouse, settings: Settings) -> Path:
+    """The folder of the locks: beside the replies, or in the warehouse when they are in a bucket.
+
+    So warehouses that share a folder of replies share the locks; machines that share a bucket
+    may both pay for one reply, of which the first is kept.
+    """
+    place = settings.llm.cache
+    return Path(place) if place and "://" not in place else warehouse.cache / "llm"
+
+
+@contextmanager
+def hold_asking(warehouse: Warehouse, settings: Settings) -> Iterator[None]:
+    """Keeps builds from asking while batches are submitted, so that no request goes both ways.
+
+    Raises:
+        ConflictError: a build is asking.
+    """
+    path = locate_locks(warehouse, settings) / ASKING
+    try:
+        with hold_file(path, alone=True):
+            yield
+    except BlockingIOError as e:
+        raise ConflictError(
+            "a build is asking the model just now; nothing was submitted. Call again when it is "
+            "done, or let it finish: it asks for all that is missing"
+        ) from e
+
+
 def open_ledger(warehouse: Warehouse, settings: Settings, run: Path, ref: str) -> Ledger:
     """The books of a run, with what was spent since the ref's last finished build."""
     return Ledger(run / LEDGER, settings.llm, Siblings(warehouse.runs, ref, run.name))
@@ -64,7 +96,8 @@ def open_ledger(warehouse: Warehouse, settings: Settings, run: Path, ref: str) -
 class Opener:
     """Opens the models of one run; nothing is asked before the first request.
 
-    A `collecting` one opens no language model but notes what it would be asked.
+    A `collecting` one opens no language model but notes what it would be asked. While a context
+    that opened one is open, no batch is submitted from this cache.
     """
 
     def __init__(
@@ -81,16 +114,25 @@ class Opener:
         self._run = run
         self._collecting = collecting
         self._ledger = open_ledger(warehouse, settings, run, ref)
+        self._held = ExitStack()
+
+    def __enter__(self) -> "Opener":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._held.close()
 
     def open_model(self) -> Model:
         """The language model that the settings name."""
         if self._collecting:
             return open_collector(self._warehouse, self._settings, read_only=False)
+        places = locate_locks(self._warehouse, self._settings)
+        self._held.enter_context(hold_file(places / ASKING, alone=False))
         endpoint = self.connect(_prepare_transport(self._settings, self._run))
         blobs = open_replies(self._warehouse, self._settings)
         source = AfterBatches(endpoint, list_open_keys(blobs))
-        locks = KeyLocks(self._warehouse.cache / "llm" / "locks")
-        model = describe_model(self._settings.llm)
+        model = describe_source(self._settings.llm)
+        locks = KeyLocks(places / "locks")
         return Model(Caller(model, source, ReplyCache(blobs), locks), endpoint)
 
     def connect(
@@ -115,7 +157,7 @@ def open_collector(warehouse: Warehouse, settings: Settings, *, read_only: bool)
     source = Collector()
     blobs = open_replies(warehouse, settings, read_only=read_only)
     cache = ReplyCache(blobs, read_only=read_only)
-    return Model(Caller(describe_model(settings.llm), source, cache, KeyLocks(None)), source)
+    return Model(Caller(describe_source(settings.llm), source, cache, KeyLocks(None)), source)
 
 
 def _prepare_transport(settings: Settings, run: Path) -> Callable[[Pay], Transport]:

@@ -5,7 +5,8 @@ import importlib
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from kpyramid.contracts import Contract, load_contracts
 from kpyramid.errors import InputError, IntegrityError
 from kpyramid.fingerprints import describe_model_part, fingerprint_stage, key_result
 from kpyramid.keys import JsonValue, hash_value
+from kpyramid.llm.caller import is_due
 from kpyramid.llm.types import Request
 from kpyramid.models import Opener
 from kpyramid.pipeline import PIPELINE, Stage, find_stage
@@ -93,32 +95,38 @@ def _compute_or_reuse(run: Run, stage: Stage, workers: int, progress: Progress) 
     inputs: dict[str, JsonValue] = {
         table: [file.sha256 for file in _list_parts(run, stage, table)] for table in stage.reads
     }
-    ports = _open_ports(run, stage, workers, progress)
     details = {}
-    if "corpus" in stage.ports:
-        corpus = list_corpus(run.corpus, leave_out=run.warehouse.folders)
-        inputs["corpus"] = details["corpus"] = corpus.fingerprint
-        ports.calls["corpus"] = corpus.read_files()
-    key = key_result(fingerprint_stage(stage, run.settings), inputs)
-    result = find_result(run.warehouse, stage.name, key)
-    recomputed = 0
-    if result is None:
-        tables = {table: _read_parts(run, stage, table) for table in stage.reads}
-        made = _call_run(stage, tables, ports)
-        _check_output(stage, tables, made)
-        asked: list[str] = []
-        if ports.model is not None:
-            asked = sorted(ports.model.caller.keys)
-            failed: list[JsonValue] = [*sorted(ports.model.caller.failed)]
-            # What lacks answers is not the result of these inputs: the next run asks again.
-            key = hash_value([key, failed]) if failed else key
-        result = store_result(run.warehouse, stage.name, key, made, asked)
-        rows = sum(table.num_rows for name, table in made.items() if name != "rejects")
-        recomputed = ports.count_computed() if stage.shards else rows
+    with _open_ports(run, stage, workers, progress) as ports:
+        if "corpus" in stage.ports:
+            corpus = list_corpus(run.corpus, leave_out=run.warehouse.folders)
+            inputs["corpus"] = details["corpus"] = corpus.fingerprint
+            ports.calls["corpus"] = corpus.read_files()
+        key = key_result(fingerprint_stage(stage, run.settings), inputs)
+        result = find_result(run.warehouse, stage.name, key)
+        recomputed = 0
+        if result is None:
+            tables = {table: _read_parts(run, stage, table) for table in stage.reads}
+            made = _call_run(stage, tables, ports)
+            _check_output(stage, tables, made)
+            asked = sorted(ports.model.caller.keys) if ports.model else []
+            result = store_result(run.warehouse, stage.name, _key_made(key, ports), made, asked)
+            rows = sum(table.num_rows for name, table in made.items() if name != "rejects")
+            recomputed = ports.count_computed() if stage.shards else rows
     rows = {name: file.rows for name, file in sorted(result.tables.items()) if name != "rejects"}
     model = ports.model.describe() if ports.model else {}
     rejects = _count_rejects(result)
-    return StageMark(stage.name, key, rows, rejects, recomputed, 0.0, details, model=model)
+    return StageMark(stage.name, result.key, rows, rejects, recomputed, 0.0, details, model=model)
+
+
+def _key_made(key: str, ports: Ports) -> str:
+    """The key of what was made; what lacks answers is not found under the key of its inputs.
+
+    So the next run asks for them again.
+    """
+    failed = ports.model.caller.failed if ports.model else {}
+    if not failed:
+        return key
+    return hash_value([key, sorted([k, str(f.kind), f.detail] for k, f in failed.items())])
 
 
 def _count_rejects(result: Result) -> dict[str, int]:
@@ -145,8 +153,8 @@ def _warm_shard(
             mine = pa.array([shard.holds(value) for value in table[by].to_pylist()], pa.bool_())
             table = table.filter(mine)
         tables[name] = table
-    ports = _open_ports(run, stage, workers, progress)
-    made = _call_run(stage, tables, ports)
+    with _open_ports(run, stage, workers, progress) as ports:
+        made = _call_run(stage, tables, ports)
     rows = {name: table.num_rows for name, table in sorted(made.items()) if name != "rejects"}
     model = ports.model.describe() if ports.model else {}
     return StageMark(stage.name, "", rows, {}, ports.count_computed(), 0.0, model=model)
@@ -163,20 +171,33 @@ def collect_pending(run: Run, *, workers: int, progress: Progress) -> dict[str, 
     asking = [s for s in PIPELINE if describe_model_part(s.name, run.settings) is not None]
     for stage in PIPELINE[: PIPELINE.index(asking[-1]) + 1] if asking else ():
         if stage in asking:
-            tables = {table: _read_parts(run, stage, table) for table in stage.reads}
-            ports = _open_ports(run, stage, workers, progress, collecting=True)
-            _call_run(stage, tables, ports)
-            if ports.model is not None and ports.model.pending:
-                return dict(ports.model.pending)
+            pending = _list_pending(run, stage, workers, progress)
+            if pending:
+                return pending
         run_stage(run, stage.name, workers=workers, progress=progress)
     return {}
 
 
+def _list_pending(run: Run, stage: Stage, workers: int, progress: Progress) -> dict[str, Request]:
+    """What a stage would ask; stored replies that turn out to be bad are asked for again."""
+    tables = {table: _read_parts(run, stage, table) for table in stage.reads}
+    for _ in range(2):
+        with _open_ports(run, stage, workers, progress, collecting=True) as ports:
+            _call_run(stage, tables, ports)
+        if ports.model is None or ports.model.pending:
+            break
+        if not any(is_due(failure) for failure in ports.model.caller.failed.values()):
+            break
+    return dict(ports.model.pending) if ports.model else {}
+
+
+@contextmanager
 def _open_ports(
     run: Run, stage: Stage, workers: int, progress: Progress, *, collecting: bool = False
-) -> Ports:
-    opener = Opener(run.warehouse, run.settings, run.folder, run.ref, collecting=collecting)
-    return open_ports(run.warehouse, run.settings, stage, workers, progress, opener)
+) -> Iterator[Ports]:
+    place = (run.warehouse, run.settings, run.folder, run.ref)
+    with Opener(*place, collecting=collecting) as opener:
+        yield open_ports(run.warehouse, run.settings, stage, workers, progress, opener)
 
 
 def _call_run(stage: Stage, tables: Mapping[str, pa.Table], ports: Ports) -> dict[str, pa.Table]:

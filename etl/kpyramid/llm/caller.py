@@ -105,10 +105,12 @@ class Caller:
 
     def _settle(self, key: str, request: Request, parse: Parse[T]) -> T | Failure:
         before = self._cache.read_failure(key)
-        if before is not None and not is_due(before):
+        # A reply that stands beside a failure came after it: from a batch, or by an import.
+        came = before is not None and self._cache.read_reply(key) is not None
+        if before is not None and not came and not is_due(before):
             return before
         attempts = before.attempts if before else 0
-        if before is None or before.kind is not FailureKind.TRUNCATED:
+        if before is None or came or before.kind is not FailureKind.TRUNCATED:
             outcome = self._answer(key, request, parse, attempts)
             if not isinstance(outcome, Failure):
                 if before is not None:
@@ -146,7 +148,8 @@ class Caller:
             failure = Failure(key, e.kind, e.detail, attempts + tried)
             if e.kind is not FailureKind.PENDING:
                 self._cache.keep_failure(failure, request, raw)
-                self._cache.drop_reply(key)
+                if raw is not None:  # else what is there now was stored by another meanwhile
+                    self._cache.drop_reply(key)
             return failure
 
 

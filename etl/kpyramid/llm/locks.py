@@ -95,6 +95,19 @@ class KeyLocks:
             yield
 
 
+@contextlib.contextmanager
+def hold_file(path: Path, *, alone: bool) -> Iterator[None]:
+    """Holds a file together with others, waiting for whoever holds it alone; or `alone`.
+
+    Raises:
+        BlockingIOError: it is to be held alone and others hold it.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB if alone else fcntl.LOCK_SH)
+        yield
+
+
 _TABLES: dict[str, _Table] = {}
 _GUARD = threading.Lock()
 

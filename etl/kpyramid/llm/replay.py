@@ -1,9 +1,12 @@
 """Answering from a recording: no endpoint, no key, no cost."""
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
-from kpyramid.keys import JsonValue, hash_value
-from kpyramid.llm.types import FailureKind, ReplyError, Request
+from kpyramid.errors import SettingsError
+from kpyramid.keys import JsonValue, hash_bytes, hash_value
+from kpyramid.llm.types import FailureKind, ReplyError, Request, describe_model
+from kpyramid.model_settings import LLMSettings
 
 Answer = Callable[[Request], str | Mapping[str, JsonValue] | None]
 """The text of a reply, or a whole recorded completion; None for what was not recorded."""
@@ -13,6 +16,23 @@ _NOTHING: Mapping[str, JsonValue] = {
     "completion_tokens": 0,
     "total_tokens": 0,
 }
+
+
+def describe_source(settings: LLMSettings) -> dict[str, JsonValue]:
+    """What replies are kept under: the model, and for a recording its content besides.
+
+    So a live model of that name is never answered from a recording, nor from an older one.
+
+    Raises:
+        SettingsError: there is no such recording.
+    """
+    model = describe_model(settings)
+    if settings.provider == "replay":
+        try:
+            model["recording"] = hash_bytes(Path(str(settings.recording)).read_bytes())
+        except OSError as e:
+            raise SettingsError(f"llm.recording cannot be read: {e}") from e
+    return model
 
 
 class ReplayTransport:
