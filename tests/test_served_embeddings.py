@@ -2,6 +2,7 @@
 
 import math
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -123,13 +124,11 @@ def test_a_reply_in_another_order_is_put_in_order(server: Loopback, tmp_path: Pa
     ("fault", "message"),
     [
         ("one_missing", "6 vectors came for 7 texts"),
-        ("one_twice", "no vector with an index"),
-        ("short_vector", "differ in length"),
-        ("vector_null", "no vector with an index"),
+        ("one_twice", "item 6 of the reply has no index of its own"),
         ("data_null", "0 vectors came for 7 texts"),
     ],
 )
-def test_a_reply_that_is_no_list_of_vectors_is_refused_and_not_kept(
+def test_a_reply_whose_vectors_may_be_of_other_texts_is_refused_and_not_kept(
     fault: str, message: str, server: Loopback, tmp_path: Path
 ) -> None:
     server.faults.add(fault, path=PATH, times=1)
@@ -138,6 +137,37 @@ def test_a_reply_that_is_no_list_of_vectors_is_refused_and_not_kept(
         open_cached(tmp_path, settings).embed(TEXTS[:7])
 
     expect_rows(open_cached(tmp_path, settings).embed(TEXTS[:7]), TEXTS[:7])
+    assert set(list_inputs(server).values()) == {2}
+
+
+@pytest.mark.parametrize("fault", ["short_vector", "vector_null"])
+def test_a_bad_vector_is_refused_and_the_others_of_its_reply_are_kept(
+    fault: str, server: Loopback, tmp_path: Path
+) -> None:
+    server.faults.add(fault, path=PATH, times=1)
+    settings = make_settings(server.base_url)
+    with pytest.raises(EndpointError, match=r"1 of 7 vectors are .* 6 of that reply are kept"):
+        open_cached(tmp_path, settings).embed(TEXTS[:7])
+
+    expect_rows(open_cached(tmp_path, settings).embed(TEXTS[:7]), TEXTS[:7])
+    assert list_inputs(server) == Counter(TEXTS[:7]) + Counter(TEXTS[6:7]), "one is bought again"
+
+
+def test_of_vectors_in_two_lengths_only_those_of_the_known_length_are_kept() -> None:
+    class Answer:
+        def obtain(self, key: str, request: Any) -> Mapping[str, Any]:
+            rows = [[1.0] * int(message.content) for message in request.messages]
+            return {"data": [{"index": n, "embedding": row} for n, row in enumerate(rows)]}
+
+    kept: dict[str, np.ndarray] = {}
+    model = ServedEmbedder("small", None, Answer())
+    with pytest.raises(EndpointError, match=r"None of that reply are kept"):
+        model.embed_batch(["3", "4"], kept.update)
+    assert not kept, "which of them is right is not known"
+    model.embed_batch(["3"], kept.update)
+    with pytest.raises(EndpointError, match=r"1 of 2 vectors"):
+        model.embed_batch(["4", "03"], kept.update)
+    assert kept.keys() == {"3", "03"}
 
 
 @pytest.mark.parametrize(
@@ -266,6 +296,21 @@ def test_vectors_of_two_sizes_under_one_name_are_told(tmp_path: Path) -> None:
     open_cached(tmp_path, settings, serve_size(3)).embed(TEXTS[:2])
     with pytest.raises(IntegrityError, match=r"3 and 4 numbers.*Remove .*cache"):
         open_cached(tmp_path, settings, serve_size(4)).embed(TEXTS[:4])
+
+
+def test_vectors_that_another_program_removes_are_told_and_not_bought_twice(
+    server: Loopback, tmp_path: Path
+) -> None:
+    class Remover(Silence):
+        def advance(self, count: int) -> None:
+            shutil.rmtree(tmp_path / "cache" / "rows")
+
+    settings = make_settings(server.base_url)
+    connect = connect_to(tmp_path, settings.llm)
+    embedder = CachedEmbedder(Warehouse(tmp_path), settings, 2, Remover(), connect)
+    with pytest.raises(IntegrityError, match="another program removes them"):
+        embedder.embed(TEXTS[:3])
+    assert server.calls(PATH) == 1
 
 
 def test_every_call_is_in_the_books_with_its_stage(server: Loopback, tmp_path: Path) -> None:

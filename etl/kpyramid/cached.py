@@ -14,7 +14,7 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 
 from kpyramid.embeddings.opening import open_embedder, open_served
-from kpyramid.embeddings.port import Embedder, Matrix
+from kpyramid.embeddings.port import Matrix
 from kpyramid.embeddings.served import Connect, cut_batches
 from kpyramid.errors import IntegrityError
 from kpyramid.fingerprints import fingerprint_function, identify_resource, key_row
@@ -173,13 +173,12 @@ class CachedEmbedder:
     def _compute(self, texts: Sequence[str]) -> Iterator[bytes]:
         if not texts:
             return
-        model: Embedder
         if self._settings.embed.provider == "openai":
-            model = open_served(
-                self._settings.embed, self._settings.llm, self._connect, self._stage
+            raise IntegrityError(
+                f"vectors of {self.name!r} that were stored in {self.function.folder} are gone: "
+                "another program removes them. Run the same command again without it"
             )
-        else:
-            model = open_embedder(self._settings.embed, self.name, self._files)
+        model = open_embedder(self._settings.embed, self.name, self._files)
         with ThreadPoolExecutor(self._workers) as pool:
             for start in range(0, len(texts), 64 * self._workers):
                 part = texts[start : start + 64 * self._workers]
@@ -190,15 +189,16 @@ class CachedEmbedder:
         """Has all vectors that are not stored yet made by the endpoint, and stores them."""
         model = open_served(self._settings.embed, self._settings.llm, self._connect, self._stage)
 
-        def ask(batch: Sequence[str]) -> None:
-            vectors = model.embed_batch(batch)
-            self.function.store(dict(zip(batch, map(_encode_vector, vectors), strict=True)))
-            self._progress.advance(len(batch))
+        def keep(vectors: Mapping[str, Matrix]) -> None:
+            self.function.store({text: _encode_vector(v) for text, v in vectors.items()})
+            self._progress.advance(len(vectors))
 
         self._progress.expect(len(texts))
         pool = ThreadPoolExecutor(self._settings.llm.concurrency)
         try:
-            for done in as_completed([pool.submit(ask, batch) for batch in cut_batches(texts)]):
+            for done in as_completed(
+                [pool.submit(model.embed_batch, batch, keep) for batch in cut_batches(texts)]
+            ):
                 done.result()
         finally:  # what is in flight is paid for: it is waited for and stored
             pool.shutdown(cancel_futures=True)

@@ -1,7 +1,8 @@
 """Sentence embeddings by an endpoint that speaks OpenAI's API: batches, and checks of replies."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, cast
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -75,10 +76,20 @@ class ServedEmbedder:
         """
         if not texts:
             return np.zeros((0, 0), dtype=np.float32)
-        return np.concatenate([self.embed_batch(batch) for batch in cut_batches(texts)])
+        found: dict[str, Matrix] = {}
+        for batch in cut_batches(texts):
+            self.embed_batch(batch, found.update)
+        return np.stack([found[text] for text in texts])
 
-    def embed_batch(self, texts: Sequence[str]) -> Matrix:
-        """The vectors of texts that fit into one call."""
+    def embed_batch(
+        self, texts: Sequence[str], keep: Callable[[Mapping[str, Matrix]], None]
+    ) -> None:
+        """Hands over the vectors of texts that fit into one call.
+
+        Raises:
+            EndpointError, BudgetError: see `embed`; the good vectors of a reply with bad ones are
+                handed over before.
+        """
         sent = tuple(Message("user", _shorten(self._prefix + text)) for text in texts)
         request = Request("embed", 1, sent, {}, max_tokens=0, stage=self._stage)
         key = hash_value([self.name, self._dimensions, [message.content for message in sent]])
@@ -90,45 +101,54 @@ class ServedEmbedder:
                 "The vectors that came are kept: when it is well again, run the same command. If "
                 "a text is too long for the model, lower chunk.max_tokens"
             ) from e
-        vectors = self._read_vectors(raw, len(texts))
-        if self._size not in (None, vectors.shape[1]):
-            raise EndpointError(
-                f"{self.name!r} made vectors of {vectors.shape[1]} numbers where {self._size} "
-                "were expected: the endpoint leaves embed.dimensions aside (take the setting "
-                "out), or serves another model under that name"
+        vectors = {
+            text: vector
+            for text, vector in zip(texts, self._read_vectors(raw, len(texts)), strict=True)
+            if vector is not None
+        }
+        size = self._find_size(vectors.values())
+        good = {text: vector for text, vector in vectors.items() if len(vector) == size}
+        keep(good)
+        if bad := len({*texts} - good.keys()):
+            raise self._refuse(
+                f"{bad} of {len(texts)} vectors are zero, of another length than most, or no "
+                "numbers",
+                len(good),
             )
-        self._size = vectors.shape[1]
-        return vectors
 
-    def _read_vectors(self, raw: Mapping[str, JsonValue], count: int) -> Matrix:
-        """The rows in the order of the texts, whatever the order of the reply."""
+    def _read_vectors(self, raw: Mapping[str, JsonValue], count: int) -> list[Matrix | None]:
+        """By text, whatever the order of the reply; None for a vector that is none."""
         data = raw.get("data")
         items = data if isinstance(data, list) else []
-        found: dict[int, list[float]] = {}
+        found: dict[int, Matrix | None] = {}
         for item in items:
-            index, vector = _read_item(item)
-            if index is None or vector is None or index in found:
-                raise self._refuse(f"item {len(found)} of the reply is no vector with an index")
-            found[index] = vector
+            index = item.get("index") if isinstance(item, Mapping) else None
+            if isinstance(index, bool) or not isinstance(index, int) or index in found:
+                # Nor can the other indices be trusted: a vector might be kept for another text.
+                raise self._refuse(f"item {len(found)} of the reply has no index of its own")
+            found[index] = _read_vector(item.get("embedding"))
         if found.keys() != set(range(count)):
             raise self._refuse(f"{len(found)} vectors came for {count} texts")
-        if len({len(vector) for vector in found.values()}) != 1:
-            raise self._refuse("the vectors of one reply differ in length")
-        try:
-            matrix = np.array([found[index] for index in range(count)], dtype=np.float64)
-        except OverflowError as e:
-            raise self._refuse("a vector has numbers that no computer holds") from e
-        with np.errstate(over="ignore"):
-            lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
-        if not (np.isfinite(lengths) & (lengths > 0)).all():
-            raise self._refuse("a vector is zero or has numbers that are none")
-        return np.asarray(matrix / lengths, dtype=np.float32)
+        return [found[index] for index in range(count)]
 
-    def _refuse(self, problem: str) -> EndpointError:
+    def _find_size(self, vectors: Collection[Matrix]) -> int | None:
+        """The length that vectors must have: that of those before, or else of most of these."""
+        ((size, count),) = Counter(map(len, vectors)).most_common(1) or [(0, 0)]
+        if 2 * count > len(vectors):
+            if self._size not in (None, size):
+                raise EndpointError(
+                    f"{self.name!r} made vectors of {size} numbers where {self._size} were "
+                    "expected: the endpoint leaves embed.dimensions aside (take the setting "
+                    "out), or serves another model under that name"
+                )
+            self._size = size
+        return self._size
+
+    def _refuse(self, problem: str, kept: int = 0) -> EndpointError:
         return EndpointError(
-            f"the endpoint's embeddings with {self.name!r} cannot be used: {problem}. Nothing of "
-            "that reply is kept; embed.model must be an embedding model of the endpoint at "
-            "embed.base_url"
+            f"the endpoint's embeddings with {self.name!r} cannot be used: {problem}. "
+            f"{kept or 'None'} of that reply are kept; embed.model must be an embedding model of "
+            "the endpoint at embed.base_url"
         )
 
 
@@ -163,13 +183,17 @@ def _shorten(text: str) -> str:
     return data[:_LONGEST_TEXT].decode("utf-8", "ignore") or " "
 
 
-def _read_item(item: JsonValue) -> tuple[int | None, list[float] | None]:
-    if not isinstance(item, Mapping):
-        return None, None
-    index, vector = item.get("index"), item.get("embedding")
-    if isinstance(index, bool) or not isinstance(index, int):
-        return None, None
+def _read_vector(values: JsonValue) -> Matrix | None:
+    """Of unit length; None when there is no such vector."""
     # By their exact types: a truth value is an int too, and NumPy reads numbers in text.
-    if not isinstance(vector, list) or not vector or not {*map(type, vector)} <= {int, float}:
-        return index, None
-    return index, cast("list[float]", vector)
+    if not isinstance(values, list) or not values or not {*map(type, values)} <= {int, float}:
+        return None
+    try:
+        vector = np.array(values, dtype=np.float64)
+    except OverflowError:  # a whole number that no float holds
+        return None
+    with np.errstate(over="ignore"):
+        length = np.linalg.norm(vector, axis=0)
+    if not (np.isfinite(length) and length > 0):
+        return None
+    return np.asarray(vector / length, dtype=np.float32)

@@ -28,14 +28,12 @@ from kpyramid.llm.books import (
     write_settled,
 )
 from kpyramid.llm.prices import NOTHING, Spent, bound_cost, count_picodollars
-from kpyramid.llm.tally import Siblings, Tally, carry_spent
+from kpyramid.llm.tally import Siblings, Tally
 from kpyramid.llm.totals import Totals, add_up
 from kpyramid.llm.types import Request, Usage
 from kpyramid.model_settings import LLMSettings
 
 log = logging.getLogger(__name__)
-
-__all__ = ["LEDGER", "Ledger", "Siblings", "carry_spent"]
 
 _LOCK = ".ledger.lock"
 """Beside the runs of a warehouse: held while one of them reads or writes its books."""
@@ -128,12 +126,6 @@ class Ledger:
             self._mine.discard(ticket.name)
             self._changed.notify_all()
         return fresh
-
-    def book(
-        self, call: Call, usage: Usage | None, outcome: str = "answered", *, billed: bool = True
-    ) -> None:
-        """Books a call that was made without a reservation, such as a probe."""
-        self.settle(Ticket(uuid.uuid4().hex[:20], call), usage, outcome, billed=billed)
 
     def reserve_batch(self, name: str, calls: Sequence[Call]) -> None:
         """Sets the most that the calls of a batch can cost aside, all or none; again: no change.
@@ -238,7 +230,7 @@ class Ledger:
             stack.callback(os.close, file)
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not self._tally.read_on(file):
-                os.write(file, b"\n")  # what a crash cut does not spoil the next line
+                os.write(file, b"\n")  # what was cut does not spoil the next line
             yield lambda line: self._append(file, line)
 
     def _append_to_memory(self, line: Line) -> None:
@@ -247,10 +239,12 @@ class Ledger:
 
     def _append(self, file: int, line: Line) -> None:
         data = canonical_json(line) + b"\n"
+        before = os.fstat(file).st_size
         written = os.write(file, data)
-        self._tally.read_on(file)
         if written != len(data):
+            os.ftruncate(file, before)
             raise OSError(f"{self._path}: the disk took {written} of {len(data)} bytes")
+        self._tally.read_on(file)
 
 
 def _open_shared(path: Path) -> int:

@@ -20,40 +20,40 @@ class Tally:
 
     def __init__(self) -> None:
         self.settled = NOTHING
+        self.total = NOTHING
+        """What counts against a budget: settled, and reserved at its highest."""
         self.reserved: dict[str, Spent] = {}
         self.closed: set[str] = set()
         self.torn = 0
         self._offset = 0
-
-    @property
-    def total(self) -> Spent:
-        """What counts against a budget; what is reserved at its highest."""
-        return sum(self.reserved.values(), self.settled)
+        self._whole = True
 
     def apply(self, line: Line) -> None:
         """Counts a line; of a call that is settled no further one counts."""
         name, spent = str(line["name"]), read_spent(line)
         if name in self.closed:
             return
+        held, total = self.reserved.pop(name, NOTHING), self.total + spent
+        self.total = Spent(total.tokens - held.tokens, total.picodollars - held.picodollars)
         if line["event"] == "reserved":
             self.reserved[name] = spent
-            return
-        self.reserved.pop(name, None)
-        self.closed.add(name)
-        self.settled += spent
+        else:
+            self.closed.add(name)
+            self.settled += spent
 
     def read_on(self, file: int) -> bool:
-        """Counts the lines that came; whether the last one is whole, not cut by a crash."""
+        """Counts the lines that came; whether the last of all is whole, not cut."""
         size = os.fstat(file).st_size
         if size <= self._offset:
-            return True
+            return self._whole
         data = os.pread(file, size - self._offset, self._offset)
         self._offset += len(data)
         lines, torn = parse_lines(data)
         self.torn += torn
         for line in lines:
             self.apply(line)
-        return data.endswith(b"\n")
+        self._whole = data.endswith(b"\n")
+        return self._whole
 
 
 class Siblings:
@@ -118,11 +118,3 @@ class Siblings:
                 log.warning("%s cannot be read, its spending is not counted: %s", record, e)
             self._known.add(name)
         return found
-
-
-def carry_spent(runs: Path, ref: str, leave_out: str | None = None) -> Spent:
-    """What the runs of a ref have spent since the last of them that finished was started.
-
-    `leave_out` names the run that goes on: its own books say what it spent.
-    """
-    return Siblings(runs, ref, leave_out).count()
