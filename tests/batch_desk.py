@@ -66,8 +66,8 @@ def find_client(settings: LLMSettings) -> openai.OpenAI:
     return _share_client(str(settings.base_url), os.environ.get(settings.api_key_env, ""))
 
 
-def open_books(folder: Path, settings: LLMSettings) -> Ledger:
-    return Ledger(folder / "runs" / RUN / "ledger.jsonl", settings)
+def open_books(folder: Path, settings: LLMSettings, run: str = RUN) -> Ledger:
+    return Ledger(folder / "runs" / run / "ledger.jsonl", settings)
 
 
 def open_desk(
@@ -86,6 +86,7 @@ def open_desk(
         open_books(folder, settings),
         RUN,
         settings,
+        lambda run: None,
         limits,
         now,
     )

@@ -11,8 +11,12 @@ from typer.testing import CliRunner
 
 from kpyramid import pending as pending_module
 from kpyramid.cli import app
+from kpyramid.llm.locks import hold_file
 from kpyramid.llm.types import Request
+from kpyramid.models import ASKING, locate_locks
 from kpyramid.runs import Run
+from kpyramid.settings import load_settings
+from kpyramid.warehouse.layout import Warehouse
 from tests.batch_desk import make_pending
 from tests.loopback import Loopback, answer_by_schema, serve
 from tests.s3 import BUCKET, serve_s3
@@ -105,10 +109,22 @@ def test_steps_of_the_paper_are_sent_one_after_the_other_and_the_build_asks_noth
     last = say("batch", "submit", corpus, "--quiet")
     assert (last["submitted"], last["open"], last["answered"], last["next"]) == (0, 0, 6, "build")
     assert (server.calls("/batches"), server.calls("item")) == (3, 6)
-    probes = server.calls()
     built = say("build", corpus, "--quiet")
     assert built["rows"]["triples"] == 3
-    assert server.calls() == probes == 3
+    assert server.calls() == 1
+
+
+@pytest.mark.slow
+def test_bad_replies_are_asked_again_in_a_batch_and_never_online(
+    server: Loopback, say: Say, corpus: Path
+) -> None:
+    server.faults.add("malformed", path="item", times=2)
+    for submitted, tried in ((2, 0), (2, 2), (2, 4)):
+        sent = say("batch", "submit", corpus, "--quiet")
+        assert (sent["submitted"], server.calls("item")) == (submitted, tried)
+        say("batch", "collect")
+        say("batch", "collect")
+    assert server.calls() == 1
 
 
 @pytest.mark.usefixtures("five_pending")
@@ -142,6 +158,30 @@ def test_probe_is_made_only_when_something_is_sent_and_stands_in_the_run(
     assert (tmp_path / "w" / "runs" / run / "endpoint.json").exists()
     ledger = (tmp_path / "w" / "runs" / run / "ledger.jsonl").read_text("utf-8")
     assert ledger.count('"task":"probe"') == 2
+
+
+@pytest.mark.usefixtures("five_pending")
+def test_nothing_is_submitted_while_a_build_asks(
+    server: Loopback, say: Say, corpus: Path, tmp_path: Path
+) -> None:
+    place, loaded = Warehouse(tmp_path / "w"), load_settings(tmp_path / "settings.toml")
+    with hold_file(locate_locks(place, loaded) / ASKING, alone=False):
+        assert "Call again" in say("batch", "submit", corpus, code=7)
+        assert (server.log, say("batch", "status")["batches"]) == ([], [])
+    assert say("batch", "submit", corpus)["submitted"] == 5
+
+
+def test_two_submissions_of_a_run_probe_once(
+    server: Loopback, say: Say, corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for count in (2, 5):
+
+        def collect_pending(run: Run, count: int = count, **_: object) -> dict[str, Request]:
+            return make_pending(run.settings.llm, count)
+
+        monkeypatch.setattr(pending_module, "collect_pending", collect_pending)
+        say("batch", "submit", corpus)
+    assert (server.calls("/batches"), server.calls()) == (2, 1)
 
 
 @pytest.mark.usefixtures("five_pending")

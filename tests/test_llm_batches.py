@@ -16,7 +16,6 @@ import openai
 import pytest
 
 from kpyramid.errors import EndpointError, IntegrityError
-from kpyramid.keys import hash_bytes
 from kpyramid.llm.batch_collect import Collection, collect
 from kpyramid.llm.batch_files import Outcome, read_results
 from kpyramid.llm.batch_submit import submit
@@ -47,6 +46,7 @@ from tests.batch_desk import (
     make_pending,
     make_request,
     make_settings,
+    open_books,
     open_desk,
     open_till,
 )
@@ -301,7 +301,7 @@ def test_file_of_a_process_killed_before_it_made_the_batch_is_used(
     assert later.submitted == 4
     assert (server.calls("/files"), server.calls("/batches")) == (1, 1)
     content = next(iter(server.batches.contents.values()))
-    assert hash_bytes(content) == list_records(tmp_path)[0].file_sha256
+    assert [json.loads(line)["custom_id"] for line in content.splitlines()] == list(pending)
 
 
 def test_intent_whose_requests_were_answered_meanwhile_is_dropped(
@@ -389,6 +389,9 @@ def test_only_one_process_gets_a_number_and_only_one_its_turn(
     assert claim_turn(blobs, begun, "first", NOW + 600, 600) is not None
     assert claim_turn(blobs, begun, "second", NOW + 601, 600) is None
     assert claim_turn(blobs, begun, "third", NOW + 1200, 600) is not None
+    save_record(blobs, record)
+    assert claim_turn(blobs, begun, "fourth", NOW + 1800, 600) is None
+    assert list_records(tmp_path) == [record]
 
 
 def test_submitter_that_lost_its_turn_while_it_uploaded_makes_no_batch(
@@ -410,6 +413,41 @@ def test_submitter_that_lost_its_turn_while_it_uploaded_makes_no_batch(
     assert submit(pending, slow).submitted == 0
     assert len(server.batches.batches) == 1
     assert [(r.state, r.owner) for r in list_records(tmp_path)] == [("submitted", rival.owner)]
+
+
+@pytest.mark.parametrize("noted", [True, False])
+def test_batch_that_another_submits_while_a_dead_one_is_resumed_is_not_made_again(
+    noted: bool, server: Loopback, settings: LLMSettings, tmp_path: Path
+) -> None:
+    pending, patient = make_pending(settings, 4), replace(LIMITS, requests=2)
+    submit(pending, open_desk(settings, tmp_path, limits=patient))
+    dead, other = list_records(tmp_path)
+    blobs, made = FolderStore(tmp_path / "store"), server.batches.batches
+    made[str(dead.batch)]["metadata"] = {}
+    file: Any = server.batches.files[str(dead.file)]
+    file["filename"] = "another.jsonl"
+    begun = replace(dead, state="intent", batch=None, file=None, submitted=None, at=0.0)
+    save_record(blobs, begun)
+    metadata = made[str(other.batch)].pop("metadata")
+    save_record(blobs, replace(other, state="uploaded", batch=None, submitted=None))
+    clock = [NOW + 100]
+    desk = open_desk(settings, tmp_path, limits=patient, now=lambda: clock[0])
+    desk = replace(desk, client=open_client(settings))
+    create = desk.client.files.create
+
+    def create_slowly(**options: Any) -> openai.types.FileObject:
+        """Meanwhile the other makes its batch, and notes it or dies before it can."""
+        clock[0] = NOW + 800
+        made[str(other.batch)]["metadata"] = metadata
+        if noted:
+            save_record(blobs, other)
+        return create(**options)
+
+    desk.client.files.create = create_slowly  # type: ignore[assignment,method-assign]
+    submit(pending, desk)
+    assert [record.state for record in list_records(tmp_path)] == ["submitted", "submitted"]
+    assert list_records(tmp_path)[1].batch == other.batch
+    assert server.calls("/batches") == 3
 
 
 def test_what_was_begun_at_another_endpoint_is_let_run_out(
@@ -474,7 +512,7 @@ def test_batch_with_an_error_file_only_leaves_all_pending(
     submit(pending, open_desk(settings, tmp_path))
     assert collect_twice(settings, tmp_path).again == 4
     record = list_records(tmp_path)[0]
-    assert (record.output_file, (record.counts or {})["error"]) == (None, 4)
+    assert (record.counts or {})["error"] == 4
     assert count_booked(tmp_path) == {}
     assert submit(pending, open_desk(settings, tmp_path)).submitted == 4
 
@@ -715,6 +753,40 @@ def test_batch_that_another_machine_collected_is_booked_where_it_was_submitted(
     assert (collect(elsewhere).replies, sum(count_booked(tmp_path).values())) == (3, 0)
     assert collect(open_till(settings, tmp_path)).booked == 3
     assert sorted(count_booked(tmp_path).values()) == [1] * 3
+
+
+def test_batch_that_another_run_began_stays_in_the_books_of_that_run(
+    server: Loopback, settings: LLMSettings, tmp_path: Path
+) -> None:
+    server.faults.add("400", path="/batches", times=1)
+    pending, nightly = make_pending(settings, 3), open_desk(settings, tmp_path)
+    with pytest.raises(EndpointError):
+        submit(pending, nightly)
+    manual = open_books(tmp_path, settings, "manual")
+    find_ledger = {RUN: nightly.ledger, "manual": manual}.get
+    desk = replace(nightly, ledger=manual, run="manual", open_ledger=find_ledger, owner="another")
+    assert submit(pending, desk).submitted == 3
+    assert [record.run for record in list_records(tmp_path)] == [RUN]
+    assert collect_twice(settings, tmp_path).booked == 3
+    assert (nightly.ledger.list_owed(), manual.lines()) == (set(), [])
+
+
+def test_batch_that_another_warehouse_began_is_sent_anew_and_its_money_freed_there(
+    server: Loopback, settings: LLMSettings, tmp_path: Path
+) -> None:
+    server.faults.add("400", path="/batches", times=1)
+    pending, nightly = make_pending(settings, 3), open_desk(settings, tmp_path)
+    with pytest.raises(EndpointError):
+        submit(pending, nightly)
+    manual = open_books(tmp_path, settings, "manual")
+    desk = replace(nightly, ledger=manual, run="manual", owner="another")
+    assert submit(pending, desk).submitted == 3
+    records = [(record.run, record.state) for record in list_records(tmp_path)]
+    assert records == [(RUN, "dropped"), ("manual", "submitted")]
+    assert sorted(list_asked(server)) == sorted(pending)
+    collect(open_till(settings, tmp_path))
+    assert (nightly.ledger.list_owed(), nightly.ledger.spent().tokens) == (set(), 0)
+    assert len(manual.list_owed()) == 1
 
 
 def test_submit_sends_what_the_budget_allows_and_the_rest_when_there_is_room(

@@ -1,7 +1,6 @@
 """`kpyramid batch`: a model asked through the Batch API, at half price and within a day."""
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -67,6 +66,7 @@ def submit(
         from kpyramid.console import show_progress
         from kpyramid.llm import batch_submit
         from kpyramid.llm.batches import LIMITS
+        from kpyramid.models import hold_asking
         from kpyramid.pending import collect_pending, open_batch_run
         from kpyramid.warehouse.layout import open_warehouse
 
@@ -75,7 +75,8 @@ def submit(
         with show_progress(quiet=quiet) as progress:
             pending = collect_pending(run, workers=workers, progress=progress)
         desk = _open_desk(run)
-        done = batch_submit.submit(pending, desk)
+        with hold_asking(run.warehouse, loaded):
+            done = batch_submit.submit(pending, desk)
         answered = not (done.submitted or done.open or done.pending or done.answered)
         if as_json:
             print_json(
@@ -240,15 +241,14 @@ def _open_desk(run: "Run") -> "Desk":
     from kpyramid.llm.transport import open_client
     from kpyramid.models import PROBE
     from kpyramid.pending import open_batch_books
-    from kpyramid.warehouse.layout import write_durably
 
-    def note(probe: "Mapping[str, JsonValue]") -> None:
-        write_durably(run.folder / PROBE, json.dumps(probe, indent=1).encode())
+    def find_ledger(name: str) -> "Ledger | None":
+        return _find_ledger(run.warehouse, run.settings, name)
 
     cache, blobs, ledger = open_batch_books(run)
     llm = run.settings.llm
-    shape = prepare_shape(llm, ledger, note)
-    return Desk(open_client(llm), shape, cache, blobs, ledger, run.name, llm)
+    shape = prepare_shape(llm, ledger, run.folder / PROBE)
+    return Desk(open_client(llm), shape, cache, blobs, ledger, run.name, llm, find_ledger)
 
 
 def _find_ledger(place: "Warehouse", settings: "Settings", run: str) -> "Ledger | None":

@@ -261,8 +261,6 @@ def _reconcile(
         errors=said,
         counts=counts,
         doubt=None,
-        output_file=batch.output_file_id or None,
-        error_file=batch.error_file_id or None,
     )
     return closed, results
 

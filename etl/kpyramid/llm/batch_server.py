@@ -7,7 +7,7 @@ from dataclasses import replace
 import openai
 
 from kpyramid.errors import EndpointError
-from kpyramid.llm.batches import UNFINISHED, Record, save_record
+from kpyramid.llm.batches import UNFINISHED, Record, read_record, save_record
 from kpyramid.llm.responses import quote_text
 from kpyramid.llm.stores import BlobStore
 
@@ -36,8 +36,9 @@ def find_orphans(
     with name_faults(client, "list the batches"):
         for batch in client.with_options(max_retries=2).batches.list(limit=100):
             record = missing.pop((batch.metadata or {}).get(METADATA, ""), None)
-            if record is not None:
-                noted = replace(record, state="submitted", batch=batch.id, submitted=now)
+            present = record and read_record(blobs, record.number)
+            if present is not None and present.state in UNFINISHED:  # else it is noted by now
+                noted = replace(present, state="submitted", batch=batch.id, submitted=now)
                 found.append(save_record(blobs, noted))
             if not missing:
                 break

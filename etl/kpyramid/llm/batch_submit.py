@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 import openai
 
 from kpyramid.errors import BudgetError, EndpointError
-from kpyramid.keys import JsonValue, hash_bytes
+from kpyramid.keys import JsonValue
 from kpyramid.llm import batch_server, batches
-from kpyramid.llm.batch_books import Entry, describe_asked, keep_books, settle_books
+from kpyramid.llm.batch_books import Entry, OpenLedger, describe_asked, keep_books, settle_books
 from kpyramid.llm.batch_files import ENDPOINT, halve_asked, split_asked, write_line
 from kpyramid.llm.batches import Asked, Limits, Record
 from kpyramid.llm.cache import ReplyCache
@@ -36,7 +36,10 @@ _UNSURE = frozenset({408, 409})
 
 @dataclass(frozen=True)
 class Desk:
-    """What submitting needs; `run` names the run that `ledger` is of, `owner` this process."""
+    """What submitting needs; `run` names the run that `ledger` is of, `owner` this process.
+
+    `open_ledger` opens the books of other runs of the warehouse.
+    """
 
     client: openai.OpenAI
     shape: ShapeRequest
@@ -45,9 +48,14 @@ class Desk:
     ledger: Ledger
     run: str
     settings: LLMSettings
+    open_ledger: OpenLedger
     limits: Limits = batches.LIMITS
     now: Callable[[], float] = time.time
     owner: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    def find_ledger(self, run: str) -> Ledger | None:
+        """The books of a run; None when it is not in this warehouse."""
+        return self.ledger if run == self.run else self.open_ledger(run)
 
 
 @dataclass(slots=True)
@@ -102,8 +110,7 @@ def _submit_rest(pending: Mapping[str, Request], desk: Desk, done: Submission) -
     todo = _choose(pending, batches.list_open_keys(desk.blobs, records), desk, done)
     fitting = _count_fitting(todo, desk)
     done.refused = len(todo) - fitting
-    if done.refused:
-        done.refusal = done.refusal or _refuse(todo[fitting], desk)
+    done.refusal = _refuse(todo[fitting], desk) if done.refused else None
     asked = [replace(one, body=desk.shape(one.request)) for one in todo[:fitting]]
     number = records[-1].number if records else 0
     for limited, part in _plan_parts(asked, records, desk, done):
@@ -112,7 +119,7 @@ def _submit_rest(pending: Mapping[str, Request], desk: Desk, done: Submission) -
             record = _note_intent(part, number, desk)
             if record is None:
                 return False
-            _reserve_and_send(record, part, desk, done)
+            _reserve_and_send(record, part, desk, desk.ledger, done)
         if limited is not None:
             batches.save_record(desk.blobs, replace(limited, state="split"))
             batches.drop_asked(desk.blobs, limited)
@@ -209,7 +216,6 @@ def _note_intent(part: Sequence[Asked], number: int, desk: Desk) -> Record | Non
         run=desk.run,
         requests=len(part),
         source=batches.keep_asked(desk.blobs, intent, part),
-        file_sha256=hash_bytes(b"".join(map(write_line, part))),
         state="intent",
         at=desk.now(),
         owner=desk.owner,
@@ -223,7 +229,11 @@ def _note_intent(part: Sequence[Asked], number: int, desk: Desk) -> Record | Non
 
 
 def _resume(record: Record, pending: Mapping[str, Request], desk: Desk, done: Submission) -> None:
-    """Goes on with what a process began and did not finish, or forgets it when it is answered."""
+    """Goes on with what a process began and did not finish, or forgets it.
+
+    It is forgotten when some of it is not pending any more, and when its money was set aside in
+    the books of another warehouse, which thereby frees it: what is pending is then sent anew.
+    """
     limits = desk.limits
     elsewhere = record.endpoint != batches.name_endpoint(desk.settings)
     # Whether a batch was created at another endpoint cannot be seen: there it is let run out.
@@ -231,11 +241,16 @@ def _resume(record: Record, pending: Mapping[str, Request], desk: Desk, done: Su
     mine = batches.claim_turn(desk.blobs, record, desk.owner, desk.now(), stale)
     if mine is None:
         return
+    found = batch_server.find_orphans(desk.client, desk.blobs, [mine], desk.now())
+    done.batches += found
+    if found or not _is_own(mine, desk):
+        return
     asked = batches.read_asked(desk.blobs, mine)
+    ledger = desk.find_ledger(mine.run)
     counts = [_count_attempts(one.key, desk) for one in asked if one.key in pending]
     due = [count for count in counts if count is not None and count >= 0]
-    if len(due) == len(asked) and not elsewhere:
-        _reserve_and_send(replace(mine, run=desk.run), asked, desk, done)
+    if len(due) == len(asked) and ledger is not None and not elsewhere:
+        _reserve_and_send(mine, asked, desk, ledger, done)
     else:
         _drop(mine, asked, desk)
 
@@ -246,13 +261,15 @@ def _drop(record: Record, asked: Sequence[Asked], desk: Desk) -> None:
     keep_books(desk.blobs, record, entries)
     dropped = batches.save_record(desk.blobs, replace(record, state="dropped"))
     batches.drop_asked(desk.blobs, record)
-    settle_books(desk.blobs, [dropped], {desk.run: desk.ledger}.get)
+    settle_books(desk.blobs, [dropped], desk.find_ledger)
 
 
-def _reserve_and_send(record: Record, asked: Sequence[Asked], desk: Desk, done: Submission) -> None:
+def _reserve_and_send(
+    record: Record, asked: Sequence[Asked], desk: Desk, ledger: Ledger, done: Submission
+) -> None:
     calls = [describe_asked(a, record.model) for a in asked]
     try:
-        desk.ledger.reserve_batch(record.id, calls)
+        ledger.reserve_batch(record.id, calls)
     except BudgetError as e:
         _drop(record, asked, desk)
         done.refused += len(asked)
@@ -294,24 +311,27 @@ def _release(record: Record, desk: Desk) -> None:
 
 def _save_own(record: Record, desk: Desk) -> Record | None:
     """The record, saved; None when another process took over or found the batch meanwhile."""
+    return batches.save_record(desk.blobs, record) if _is_own(record, desk) else None
+
+
+def _is_own(record: Record, desk: Desk) -> bool:
+    """Whether the record is still this process's to submit."""
     present = batches.read_record(desk.blobs, record.number)
     if present is None or present.state not in batches.UNFINISHED:
-        return None
-    if (present.owner, present.turn) != (record.owner, record.turn):
-        return None
-    return batches.save_record(desk.blobs, record)
+        return False
+    return (present.owner, present.turn) == (record.owner, record.turn)
 
 
 def _create(record: Record, desk: Desk) -> Record | None:
     """The record of the batch, now created; None when another process took over meanwhile."""
     limits = desk.limits
+    if not _is_own(record, desk):
+        return None
     if desk.now() - record.at >= limits.stale / 2:
         renewed = batches.claim_turn(desk.blobs, record, desk.owner, desk.now(), limits.stale / 2)
-        if renewed is None:
+        if renewed is None or not _is_own(renewed, desk):
             return None
         record = renewed
-    if _save_own(record, desk) is None:
-        return None
     client = desk.client.with_options(timeout=min(desk.settings.timeout, limits.stale / 4))
     try:
         batch = client.batches.create(

@@ -75,7 +75,6 @@ class Record:
     run: str
     requests: int
     source: str
-    file_sha256: str
     state: State
     at: float
     owner: str
@@ -86,8 +85,6 @@ class Record:
     doubt: float | None = None
     status: str = ""
     errors: tuple[str, ...] = ()
-    output_file: str | None = None
-    error_file: str | None = None
     counts: Mapping[str, int] | None = None
 
     @property
@@ -132,13 +129,22 @@ def claim_record(blobs: BlobStore, record: Record) -> Record | None:
 def claim_turn(
     blobs: BlobStore, record: Record, owner: str, now: float, stale: float
 ) -> Record | None:
-    """The record, from now on the owner's to submit; None while another may be at it."""
-    turn, at = record.turn, record.at
+    """The present record, from now on the owner's to submit; None while another may be at it.
+
+    None, too, when another has submitted or dropped it since `record` was read.
+    """
+    present = read_record(blobs, record.number)
+    if present is None or present.state not in UNFINISHED:
+        return None
+    turn, at = present.turn, present.at
     while now - at >= stale:
         turn, data = turn + 1, canonical_json({"at": now, "owner": owner})
         won = blobs.put_once(f"{_TURNS}/{record.id}.{turn}.json", data)
         if won == data:
-            return save_record(blobs, replace(record, turn=turn, at=now, owner=owner))
+            present = read_record(blobs, record.number)
+            if present is None or present.state not in UNFINISHED or present.turn >= turn:
+                return None
+            return save_record(blobs, replace(present, turn=turn, at=now, owner=owner))
         at = float(json.loads(won)["at"])
     return None
 
