@@ -13,7 +13,8 @@ import argparse
 import json
 import tempfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -79,13 +80,19 @@ def make_tables() -> dict[str, pa.Table]:
 
 def read_tables(tables: Mapping[str, pa.Table], cascade: Cascade | None) -> dict[str, pa.Table]:
     """What the stage extract makes of the passages, with a model or, without one, by the rules."""
+    return extract.run(
+        tables["documents"],
+        tables["chunks"],
+        extractor=lambda texts: read_by_rules(tuple(texts)),
+        cascade=cascade,
+    )
+
+
+@cache
+def read_by_rules(texts: tuple[str, ...]) -> list[Extraction]:
+    """What the rules find; the modes read the same texts."""
     chosen = Settings().extract
-    rules = DependencyExtractor(chosen.parser, chosen.language)
-
-    def extractor(texts: Sequence[str]) -> list[Extraction]:
-        return list(rules.extract_all(texts))
-
-    return extract.run(tables["documents"], tables["chunks"], extractor=extractor, cascade=cascade)
+    return list(DependencyExtractor(chosen.parser, chosen.language).extract_all(texts))
 
 
 def ask_model(settings: Settings, warehouse: Path) -> tuple[dict[str, pa.Table], Model]:
