@@ -1,5 +1,6 @@
 """One at a time per key: among threads, among processes, after a kill, after a fork."""
 
+import fcntl
 import multiprocessing
 import os
 import signal
@@ -206,10 +207,26 @@ def test_removed_lock_file_is_made_again_and_holds(tmp_path: Path) -> None:
         assert not is_free(path, KEYS[0])
 
 
-def test_lock_costs_far_less_than_a_hit(tmp_path: Path) -> None:
+def time_one(act: Callable[[], object], count: int) -> float:
+    """Seconds of one of so many, in the best of three goes: a busy machine slows some of them."""
+    took = []
+    for _ in range(3):
+        begun = time.process_time()
+        for _ in range(count):
+            act()
+        took.append(time.process_time() - begun)
+    return min(took) / count
+
+
+def test_lock_costs_little_more_than_opening_a_file(tmp_path: Path) -> None:
     locks = KeyLocks(tmp_path / "locks")
-    begun = time.process_time()
-    for _ in range(1000):
+
+    def hold() -> None:
         with locks.hold(KEYS[0]):
             pass
-    assert time.process_time() - begun < 0.5  # half a millisecond each; it takes a tenth of that
+
+    def lock_file() -> None:
+        with (tmp_path / "other").open("a") as file:
+            fcntl.lockf(file, fcntl.LOCK_EX)
+
+    assert time_one(hold, 1000) < 5 * time_one(lock_file, 1000)  # it takes about as long

@@ -169,14 +169,26 @@ def test_unfinished_writes_of_a_folder_are_no_blobs(tmp_path: Path) -> None:
     assert list_names(store) == ["a/b"]
 
 
-def test_many_blobs_are_listed_fast(tmp_path: Path) -> None:
+def walk(folder: Path) -> int:
+    """How many files there are, each looked at."""
+    found = (Path(root, name) for root, _, names in os.walk(folder) for name in names)
+    return sum(1 for path in found if path.stat())
+
+
+def test_many_blobs_are_listed_as_fast_as_files(tmp_path: Path) -> None:
     for folder in range(256):
         (tmp_path / "replies" / f"{folder:02x}").mkdir(parents=True)
-    for number in range(5_000):
+    for number in range(2_000):
         (tmp_path / "replies" / f"{number % 256:02x}" / f"{number}.json").touch()
-    begun = time.process_time()
-    assert len(list_names(FolderStore(tmp_path), "replies")) == 5_000
-    assert time.process_time() - begun < 0.5  # 20,000 in two seconds
+    took: dict[str, list[float]] = {"walked": [], "listed": []}
+    for _ in range(3):  # a busy machine slows some of them
+        begun = time.process_time()
+        assert walk(tmp_path) == 2_000
+        walked = time.process_time()
+        assert len(list_names(FolderStore(tmp_path), "replies")) == 2_000
+        took["listed"].append(time.process_time() - walked)
+        took["walked"].append(walked - begun)
+    assert min(took["listed"]) < 5 * min(took["walked"])  # it takes as long
 
 
 @pytest.mark.parametrize(
