@@ -106,7 +106,9 @@ def test_facts_rest_on_the_sentence_of_their_number(
     ]
     evidence = [made.claims[fact.claim].spans[0] for fact in made.facts]
     assert [TEXT[span.start : span.end] for span in evidence] == SENTENCES[:2]
-    assert made.dropped == ()
+    assert [(dropped.reason, dropped.text) for dropped in made.dropped] == [
+        ("repeated", "Marie Curie | was born in | Warsaw")
+    ]
 
 
 def test_reply_has_a_short_list_for_every_sentence_and_no_other() -> None:
@@ -186,7 +188,7 @@ def test_end_that_a_server_let_through_against_the_enum_costs_its_row_only() -> 
     made, _ = read(CLOSED, invent)
     assert isinstance(made, Extraction)
     assert [fact.tail for fact in made.facts] == ["Warsaw"]
-    assert [dropped.reason for dropped in made.dropped] == ["unknown_entity"]
+    assert [dropped.reason for dropped in made.dropped] == ["unknown_entity", "self_reference"]
 
 
 @pytest.mark.parametrize(
@@ -208,9 +210,13 @@ def test_reply_without_a_list_for_each_number_is_invalid(reply: object) -> None:
     assert len(asker.asked) == 1
 
 
-def test_triples_of_a_claim_that_there_is_not_are_invalid() -> None:
-    with pytest.raises(ReplyError):
-        closed.parse_relations('{"3": []}', 2)
+@pytest.mark.parametrize(
+    "content", ["{}", '{"1": []}', '{"1": [], "2": [], "3": []}', '{"1": [], "2": [], "9": []}']
+)
+def test_triples_of_other_claims_than_were_asked_about_are_invalid(content: str) -> None:
+    assert closed.parse_relations('{"1": [], "2": []}', CLAIMS, ENTITIES) == ((), (), ())
+    with pytest.raises(ReplyError, match="each of 1, 2"):
+        closed.parse_relations(content, CLAIMS, ENTITIES)
 
 
 def test_examples_of_the_settings_take_the_place_of_the_built_in_one() -> None:

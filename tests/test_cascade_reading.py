@@ -766,7 +766,7 @@ def test_what_the_rules_found_is_cut_to_the_chunk() -> None:
         claims=(
             Claim("before", (Span(0, 9),)),
             Claim("inside", (Span(2, 5), Span(12, 20))),
-            Claim("over the end", (Span(28, 40),)),
+            Claim("behind", (Span(30, 40),)),
         ),
         mentions=(Mention(0, "a", "ORG", Span(1, 2)), Mention(1, "b", "GPE", Span(14, 16))),
         facts=(

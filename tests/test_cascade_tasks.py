@@ -84,7 +84,7 @@ def test_what_all_chunks_share_comes_first_and_is_the_same(task: str) -> None:
     static = {
         "merged": merged, "paraphrase": paraphrase, "entities": entities, "relations": relations,
         "disambiguation": disambiguation,
-    }[task].write_static(form())  # type: ignore[attr-defined]  # fmt: skip
+    }[task].write_static(form())  # fmt: skip
     assert [message.role for message in one.messages] == ["system", "user"]
     assert one.messages[0].content == static
     assert "Rome" not in static
@@ -200,7 +200,6 @@ PARSERS: dict[str, Callable[[str], object]] = {
     "paraphrase": paraphrase.parse,
     "entities": entities.parse,
     "relations": relations.parse,
-    "disambiguation": disambiguation.parse,
 }
 
 

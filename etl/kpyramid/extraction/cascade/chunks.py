@@ -25,7 +25,8 @@ def cut_extraction(found: Iterable[tuple[int, Extraction]], start: int, end: int
     """What was found between two characters of a document, offsets from the first.
 
     `found` are extractions with the place where their text begins. A claim belongs to where its
-    clause stands, which is its last span; what a pronoun of it refers to may lie outside.
+    clause begins, which is its last span; what a pronoun of it refers to may lie outside. A clause
+    that goes on behind the end, as in a sentence that was cut, ends there.
     """
     parts = Extraction()
     for offset, extraction in found:
@@ -43,13 +44,17 @@ def _cut(found: Extraction, start: int, end: int) -> Extraction:
         inside = span is not None and start <= span.start and span.end <= end
         return Span(span.start - start, span.end - start) if span and inside else None
 
-    kept = [at for at, claim in enumerate(found.claims) if shift(find_clause(claim))]
+    def clip(span: Span) -> Span | None:
+        begins = start <= span.start < end
+        return Span(span.start - start, min(span.end, end) - start) if begins else None
+
+    kept = [at for at, claim in enumerate(found.claims) if clip(find_clause(claim))]
     number = {at: place for place, at in enumerate(kept)}
     return Extraction(
         claims=tuple(
             replace(
                 found.claims[at],
-                spans=tuple(span for s in found.claims[at].spans if (span := shift(s))),
+                spans=tuple(span for s in found.claims[at].spans if (span := clip(s))),
                 arguments=tuple(
                     replace(argument, span=shift(argument.span))
                     for argument in found.claims[at].arguments
@@ -74,9 +79,7 @@ def _cut(found: Extraction, start: int, end: int) -> Extraction:
             if fact.claim in number
         ),
         dropped=tuple(
-            replace(dropped, span=span)
-            for dropped in found.dropped
-            if (span := shift(dropped.span))
+            replace(dropped, span=span) for dropped in found.dropped if (span := clip(dropped.span))
         ),
     )
 

@@ -6,7 +6,7 @@ cannot go round in circles, leaves no sentence out, and the number leads to the 
 relations: one short list per claim, heads and tails chosen from the entities that it names.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from pydantic import RootModel
@@ -156,8 +156,7 @@ def render_relations(
 
     No other head or tail can be said. A claim that names fewer than two is not asked about.
     """
-    named = {n: _list_named(claim, entities) for n, claim in enumerate(claims, 1)}
-    asked = {str(n): found for n, found in named.items() if len(found) > 1}
+    asked = _list_asked(claims, entities)
     if not asked:
         return None
     rows = {
@@ -174,7 +173,7 @@ def parse_paraphrase(content: str, text: str) -> tuple[Statement, ...]:
         ReplyError: it is no JSON of the schema.
     """
     lists = parse_json(content, Lists).root
-    _check_numbers(lists, len(list_sentences(text)))
+    _check_numbers(lists, _count_up(len(list_sentences(text))))
     return _pair(lists, text)
 
 
@@ -185,7 +184,7 @@ def parse_merged(content: str, text: str) -> tuple[tuple[str, ...], tuple[Statem
         ReplyError: it is no JSON of the schema.
     """
     read = parse_json(content, Readings).root
-    _check_numbers(read, len(list_sentences(text)))
+    _check_numbers(read, _count_up(len(list_sentences(text))))
     entities = [entity for reading in read.values() for entity in reading.entities]
     return _clean_entities(entities), _pair({n: r.claims for n, r in read.items()}, text)
 
@@ -197,26 +196,23 @@ def parse_entities(content: str, claims: int) -> tuple[str, ...]:
         ReplyError: it is no JSON of the schema.
     """
     lists = parse_json(content, Lists).root
-    _check_numbers(lists, claims)
+    _check_numbers(lists, _count_up(claims))
     return _clean_entities(entity for each in lists.values() for entity in each)
 
 
-def parse_relations(content: str, claims: int) -> tuple[tuple[Triple, ...], ...]:
-    """A row of triples per claim, each triple once; an end that is the other end is left out.
+def parse_relations(
+    content: str, claims: Sequence[str], entities: Sequence[str]
+) -> tuple[tuple[Triple, ...], ...]:
+    """A row of triples per claim, in the order of the reply; empty for one that was not asked.
 
     Raises:
         ReplyError: it is no JSON of the schema.
     """
     rows = parse_json(content, Rows).root
-    if not rows.keys() <= {str(number) for number in range(1, claims + 1)}:
-        raise ReplyError(FailureKind.INVALID, "triples of a claim that there is not")
+    _check_numbers(rows, _list_asked(claims, entities))
     return tuple(
-        tuple(
-            dict.fromkeys(
-                read_triple(row) for row in rows.get(str(number), ()) if row.head != row.tail
-            )
-        )
-        for number in range(1, claims + 1)
+        tuple(read_triple(row) for row in rows.get(str(number), ()))
+        for number in range(1, len(claims) + 1)
     )
 
 
@@ -266,7 +262,7 @@ def _list_schema(items: JsonValue, most: int) -> JsonValue:
 
 
 def _number_schema(count: int, each: JsonValue) -> dict[str, JsonValue]:
-    return _object_schema({str(number): each for number in range(1, count + 1)})
+    return _object_schema(dict.fromkeys(_count_up(count), each))
 
 
 def _make(
@@ -275,10 +271,21 @@ def _make(
     return make_request(name, VERSION, write_static(name, form), material, schema, chunk, form)
 
 
-def _check_numbers(found: Mapping[str, object], count: int) -> None:
+def _count_up(count: int) -> list[str]:
+    return [str(number) for number in range(1, count + 1)]
+
+
+def _list_asked(claims: Sequence[str], entities: Sequence[str]) -> dict[str, list[str]]:
+    """The claims that name two entities or more, by number, with these."""
+    named = zip(_count_up(len(claims)), claims, strict=True)
+    found = {number: _list_named(claim, entities) for number, claim in named}
+    return {number: ends for number, ends in found.items() if len(ends) > 1}
+
+
+def _check_numbers(found: Collection[str], asked: Collection[str]) -> None:
     """What the schema demanded: a server may have ignored it."""
-    if found.keys() != {str(number) for number in range(1, count + 1)}:
-        raise ReplyError(FailureKind.INVALID, f"not one list for each number from 1 to {count}")
+    if set(found) != set(asked):
+        raise ReplyError(FailureKind.INVALID, f"not one list for each of {', '.join(asked)}")
 
 
 def _number(lines: Iterable[str]) -> str:

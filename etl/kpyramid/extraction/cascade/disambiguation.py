@@ -5,16 +5,8 @@ from functools import lru_cache
 
 from kpyramid.extraction.cascade.chunks import Chunk
 from kpyramid.extraction.cascade.prompts import Form, make_request, show_parts, write_system
-from kpyramid.extraction.cascade.relations import (
-    Answer,
-    Triple,
-    parse,
-)
-from kpyramid.extraction.cascade.relations import schema as _relations_schema
-from kpyramid.keys import JsonValue
+from kpyramid.extraction.cascade.relations import Triple, schema
 from kpyramid.llm.types import Request
-
-__all__ = ["NAME", "SYSTEM", "VERSION", "Answer", "parse", "render", "schema", "write_static"]
 
 NAME = "disambiguation"
 VERSION = 1
@@ -36,7 +28,7 @@ def render(
     chunk: Chunk,
     form: Form,
 ) -> Request:
-    """The request to refine the triples of a chunk."""
+    """The request to refine the triples of a chunk; the reply has the form of the relations'."""
     rows = [f"{triple.head} | {triple.relation} | {triple.tail}" for triple in triples]
     material = show_parts({"Claims": claims, "Entities": entities, "Triples": rows})
     return make_request(
@@ -48,8 +40,3 @@ def render(
 def write_static(form: Form) -> str:
     """The part that all chunks share; an example of the settings has no state before cleaning."""
     return write_system(SYSTEM, form, ())
-
-
-def schema(entities: Sequence[str], form: Form) -> dict[str, JsonValue]:
-    """The strict schema of the reply: that of the relations."""
-    return _relations_schema(entities, form)

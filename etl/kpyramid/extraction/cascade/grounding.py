@@ -1,9 +1,10 @@
 """What a model replied, held against the text: nothing stays that the text does not support.
 
 Spans are character offsets in the chunk's text. What is given up is counted with its reason:
-`no_evidence` (the quotation does not occur), `not_a_triple`, `empty_relation`,
-`relation_too_long`, `pronoun`, `head_is_literal`, `unknown_entity` (outside of the list that it
-was to choose from), `unsupported` (words that the text does not hold), `repeated`, `too_many`.
+`no_evidence` (the quotation does not occur, or says nothing), `not_a_triple`, `empty_relation`,
+`relation_too_long`, `pronoun`, `head_is_literal`, `self_reference`, `unknown_entity` (outside of
+the list that it was to choose from), `unsupported` (words that the text does not hold, or not
+there), `repeated`, `too_many`.
 """
 
 import re
@@ -21,7 +22,9 @@ from kpyramid.extraction.cascade.support import (
     find_type,
     is_pronoun,
     is_supported,
-    list_forms,
+    quote,
+    says_something,
+    supports,
 )
 from kpyramid.extraction.cascade.wording import complete_relation, find_relation_fault
 from kpyramid.extraction.types import Claim, Dropped, Extraction, Fact, Mention, Span
@@ -74,14 +77,14 @@ def ground_statements(
     dropped: list[Dropped] = []
     for number, statement in enumerate(statements):
         spans = locate_quotation(chunk.text, text.folded, statement.evidence)
-        if not spans:
+        quoted = " ".join(quote(text, spans).split())
+        if not says_something(quoted):
             if not triples or not triples[number]:
                 shown = statement.claim or "an empty claim"
                 dropped.append(Dropped("no_evidence", shown, text.whole))
             else:
                 dropped += [_drop_row(text, row) for row in triples[number]]
             continue
-        quoted = " ".join(" ".join(chunk.text[s.start : s.end] for s in spans).split())
         claim = statement.claim
         if not claim or not is_supported(claim, text.words | text.title):
             claim = quoted
@@ -180,17 +183,15 @@ def _ground_triple(
         return "pronoun"
     if guess_literal(named) is not None:
         return "head_is_literal"
-    quoted = " ".join(text.chunk.text[s.start : s.end] for s in claim.spans)
-    relation, tail, negated = complete_relation(row, quoted, text)
+    relation, tail, negated = complete_relation(row, quote(text, claim.spans), text)
+    if named.casefold() == tail.casefold():
+        return "self_reference"
     fault = find_relation_fault(relation, text)
     if fault is not None:
         return fault
-    said = list_forms(claim.text) & text.words
-    known = list_forms(quoted) | text.title | said
     head, head_span = _take_words(text, named, claim.spans)
     tail, tail_span = _take_words(text, tail, claim.spans)
-    ends = ((head, head_span), (tail, tail_span))
-    if not all(span or is_supported(end, known) for end, span in ends):
+    if not supports(text, claim, head, tail):
         return "unsupported"
     return Fact(
         claim=number,

@@ -1,6 +1,7 @@
 """The cascade: the steps that a model does for a chunk, in their order, many chunks at once."""
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
@@ -28,7 +29,7 @@ from kpyramid.extraction.cascade.grounding import (
 from kpyramid.extraction.cascade.paraphrase import Statement
 from kpyramid.extraction.cascade.prompts import Form, clean_items
 from kpyramid.extraction.cascade.relations import Triple
-from kpyramid.extraction.cascade.support import Text, prepare_text
+from kpyramid.extraction.cascade.support import Text, prepare_text, supports
 from kpyramid.extraction.cascade.unsure import is_unsure
 from kpyramid.extraction.types import Claim, Dropped, Extraction, Fact, Mention
 from kpyramid.llm.caller import Asker
@@ -278,7 +279,7 @@ class Cascade:
             claims = draft.write_claims()
             if self._settings.closed:
                 asked = closed.render_relations(claims, draft.entities, draft.chunk, self._form)
-                parse = partial(closed.parse_relations, claims=len(claims))
+                parse = partial(closed.parse_relations, claims=claims, entities=draft.entities)
                 draft.triples = self._ask(asked, parse) if asked else draft.triples
                 return
             request = relations.render(claims, draft.entities, draft.chunk, self._form)
@@ -290,10 +291,9 @@ class Cascade:
             return
         claims = draft.write_claims()
         request = disambiguation.render(claims, before, draft.entities, draft.chunk, self._form)
-        after = self._ask(request, disambiguation.parse)
+        after = self._ask(request, relations.parse)
         draft.triples = _assign_rows(claims, after)
-        ends = {(row.head.casefold(), row.tail.casefold()) for row in after}
-        gone = [r for r in before if (r.head.casefold(), r.tail.casefold()) not in ends]
+        gone = _list_gone(before, after)
         draft.dropped += [Dropped("repeated", show_row(row), draft.text.whole) for row in gone]
 
 
@@ -311,7 +311,12 @@ def _relate_by_rules(drafts: Sequence[_Draft], extractor: ExtractFunction) -> No
         mentions: list[Mention] = []
         for number, claim in enumerate(draft.claims):
             found = read[claim.text]
-            facts += [locate_fact(draft.text, claim, number, fact) for fact in found.facts]
+            for fact in found.facts:
+                if supports(draft.text, claim, fact.head, fact.tail):
+                    facts.append(locate_fact(draft.text, claim, number, fact))
+                else:
+                    shown = show_row(Triple(fact.head, fact.relation, fact.tail))
+                    draft.dropped.append(Dropped("unsupported", shown, claim.spans[-1]))
             mentions += locate_mentions(draft.text, claim, number, found.mentions)
             draft.dropped += [
                 Dropped(dropped.reason, dropped.text, claim.spans[-1]) for dropped in found.dropped
@@ -333,6 +338,27 @@ def _write_rows(facts: Sequence[Fact], claims: int) -> Rows:
     for fact in facts:
         rows[fact.claim].append(Triple(fact.head, fact.relation, fact.tail))
     return tuple(tuple(row) for row in rows)
+
+
+def _list_gone(before: Sequence[Triple], after: Sequence[Triple]) -> list[Triple]:
+    """The triples that have none left in their place: one with the same ends, for each of them.
+
+    Those that stayed as they are take their places first.
+    """
+    stayed = Counter(after)
+    changed = [row for row in before if not _take_one(stayed, row)]
+    places = Counter((row.head.casefold(), row.tail.casefold()) for row in stayed.elements())
+    return [
+        row for row in changed if not _take_one(places, (row.head.casefold(), row.tail.casefold()))
+    ]
+
+
+def _take_one(counts: Counter[T], key: T) -> bool:
+    """Takes one away, if there is one."""
+    if counts[key] < 1:
+        return False
+    counts[key] -= 1
+    return True
 
 
 def _assign_rows(claims: Sequence[str], triples: Sequence[Triple]) -> Rows:

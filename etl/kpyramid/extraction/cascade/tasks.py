@@ -1,8 +1,9 @@
 """The tasks that a choice of settings asks, and what identifies them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
+from typing import Protocol
 
 from kpyramid.extraction.cascade import (
     closed,
@@ -16,6 +17,8 @@ from kpyramid.extraction.cascade.prompts import Form
 from kpyramid.keys import JsonValue, hash_value
 from kpyramid.model_settings import CascadeSettings
 
+Schema = Mapping[str, JsonValue]
+
 
 @dataclass(frozen=True, slots=True)
 class Task:
@@ -24,7 +27,16 @@ class Task:
     name: str
     version: int
     static: str
-    schema: Mapping[str, JsonValue]
+    schema: Schema
+
+
+class _Prompt(Protocol):
+    """A module of a task."""
+
+    NAME: str
+    VERSION: int
+
+    def write_static(self, form: Form, /) -> str: ...
 
 
 def _describe_closed(name: str, form: Form) -> Task:
@@ -32,29 +44,20 @@ def _describe_closed(name: str, form: Form) -> Task:
     return Task(name, closed.VERSION, static, schema)
 
 
+def _describe_open(prompt: _Prompt, schema: Callable[[Form], Schema], form: Form) -> Task:
+    return Task(prompt.NAME, prompt.VERSION, prompt.write_static(form), schema(form))
+
+
+_OPEN: Sequence[tuple[_Prompt, Callable[[Form], Schema]]] = (
+    (merged, lambda _: merged.schema()),
+    (paraphrase, lambda _: paraphrase.schema()),
+    (entities, lambda _: entities.schema()),
+    (relations, partial(relations.schema, ())),
+    (disambiguation, partial(relations.schema, ())),
+)
 _DESCRIBE: Mapping[str, Callable[[Form], Task]] = {
     **{name: partial(_describe_closed, name) for name in closed.SYSTEMS},
-    merged.NAME: lambda form: Task(
-        merged.NAME, merged.VERSION, merged.write_static(form), merged.schema()
-    ),
-    paraphrase.NAME: lambda form: Task(
-        paraphrase.NAME, paraphrase.VERSION, paraphrase.write_static(form), paraphrase.schema()
-    ),
-    entities.NAME: lambda form: Task(
-        entities.NAME, entities.VERSION, entities.write_static(form), entities.schema()
-    ),
-    relations.NAME: lambda form: Task(
-        relations.NAME,
-        relations.VERSION,
-        relations.write_static(form),
-        relations.schema((), form),
-    ),
-    disambiguation.NAME: lambda form: Task(
-        disambiguation.NAME,
-        disambiguation.VERSION,
-        disambiguation.write_static(form),
-        disambiguation.schema((), form),
-    ),
+    **{prompt.NAME: partial(_describe_open, prompt, schema) for prompt, schema in _OPEN},
 }
 
 

@@ -1,0 +1,191 @@
+"""Evidence has to say something of what it is quoted for; nothing that is given up goes unseen."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from kpyramid.extraction.cascade.chunks import Chunk, cut_extraction
+from kpyramid.extraction.cascade.grounding import RESOLVED_CONFIDENCE
+from kpyramid.extraction.types import Claim, Dropped, Extraction, Fact, Mention, Span
+from kpyramid.llm.types import Request
+from kpyramid.model_settings import CascadeSettings
+from tests.test_cascade_reading import (
+    PAPER,
+    ScriptedAsker,
+    list_reasons,
+    list_triples,
+    open_cascade,
+    read_one,
+    read_row,
+)
+
+TEXT = (
+    "Ole Krag was in Paris for a year. He visited London and bought a house there. The town is old."
+)
+CHUNK = Chunk(TEXT)
+INVENTED = ("Ole Krag", "owns", "London")
+
+
+@pytest.mark.parametrize("evidence", [".", "the", "in", "He", "was in", "for a", "The ... is"])
+def test_evidence_without_a_word_that_says_something_is_none(evidence: str) -> None:
+    assert read_row(INVENTED, evidence, "Ole Krag owns London.", CHUNK) == "no_evidence"
+
+
+@pytest.mark.parametrize(
+    ("triple", "evidence"),
+    [
+        (INVENTED, "Paris"),
+        (INVENTED, "The town is old."),
+        (INVENTED, "was in Paris for a year"),
+        (("Ole Krag", "owns", "Paris"), "Paris"),
+        (("Ole Krag", "owns", "Paris"), "in Paris"),
+        (("Ole Krag", "owns", "London"), "Ole Krag"),
+        (("Paris", "lies near", "London"), "Ole Krag was in Paris for a year."),
+        (("Ole Krag", "bought", "town"), "The town is old."),
+        (("Ole Krag", "bought", "it is"), "Ole Krag was in Paris for a year."),
+    ],
+)
+@pytest.mark.parametrize("title", [None, "Ole Krag"])
+def test_an_end_that_the_evidence_says_nothing_of_makes_no_fact(
+    triple: tuple[str, str, str], evidence: str, title: str | None
+) -> None:
+    chunk = replace(CHUNK, title=title)
+    claim = f"{triple[0]} {triple[1]} {triple[2]}."
+    if title and "town is" in evidence and "town" in triple:
+        return  # a document about Ole Krag says that of him
+    assert read_row(triple, evidence, claim, chunk) == "unsupported"
+
+
+@pytest.mark.parametrize(
+    ("triple", "evidence", "claim", "title"),
+    [
+        # The rest of the sentence, a pronoun that the claim replaces, the title.
+        (("Ole Krag", "stayed in", "Paris"), "was in Paris", "Ole Krag was in Paris.", None),
+        (("Ole Krag", "bought", "house"), "bought a house", "Ole Krag bought a house.", None),
+        (("Ole Krag", "visited", "London"), "He visited London", "Ole Krag visited London.", None),
+        (("Ole Krag", "visited", "London"), "He visited London", "He visited London.", "Ole Krag"),
+    ],
+)
+def test_an_end_may_stand_outside_of_the_evidence_that_says_something_of_it(
+    triple: tuple[str, str, str], evidence: str, claim: str, title: str | None
+) -> None:
+    fact = read_row(triple, evidence, claim, replace(CHUNK, title=title))
+    assert isinstance(fact, Fact)
+    assert (fact.head, fact.head_span, fact.confidence) == ("Ole Krag", None, RESOLVED_CONFIDENCE)
+
+
+def test_an_end_may_be_what_the_rules_took_the_evidence_to_speak_of() -> None:
+    at = TEXT.index("The town")
+    triple, evidence = ("Skagen", "is", "old town"), TEXT[at:]
+    assert read_row(triple, evidence, "Skagen is old.", CHUNK) == "unsupported"
+    found = Extraction(claims=(Claim("Skagen is old.", (Span(at, len(TEXT)),)),))
+    fact = read_row(triple, evidence, evidence, replace(CHUNK, found=found))
+    assert isinstance(fact, Fact)
+    assert fact.head == "Skagen"
+
+
+def test_a_triple_of_a_thing_and_itself_is_dropped() -> None:
+    evidence = "Ole Krag was in Paris for a year."
+    for triple in (("Paris", "was", "paris"), ("Paris", "is", "capital of Paris")):
+        assert read_row(triple, evidence, evidence, CHUNK) == "self_reference"
+
+
+def test_what_the_rules_read_in_a_claim_needs_evidence_too() -> None:
+    claims = [
+        {"evidence": "Paris", "claim": "Ole Krag bought London."},
+        {"evidence": "He visited London", "claim": "Ole Krag visited London."},
+    ]
+
+    def read_by_rules(texts: list[str]) -> list[Extraction]:
+        facts = [Fact(0, "Ole Krag", text.split()[2], "London", None, None, None) for text in texts]
+        return [
+            Extraction((Claim(text, (Span(0, len(text)),)),), facts=(fact,))
+            for text, fact in zip(texts, facts, strict=True)
+        ]
+
+    choice = CascadeSettings(mode="paper", paraphrase="llm")
+    asker = ScriptedAsker(lambda _: json.dumps({"claims": claims}))
+    (made,) = open_cascade(asker, choice).read([CHUNK], read_by_rules)  # type: ignore[arg-type]
+    assert isinstance(made, Extraction)
+    assert list_triples(made) == [("Ole Krag", "visited", "London")]
+    at = TEXT.index("Paris")
+    assert made.dropped == (Dropped("unsupported", "Ole Krag | bought | London", Span(at, at + 5)),)
+
+
+# Disambiguation.
+
+SOLD = "Krag founded Acme in 1901 and sold Acme in 1910. Krag led Bolt."
+
+
+@pytest.mark.parametrize(
+    ("replied", "facts", "gone"),
+    [
+        (["founded Acme"], ["founded Acme"], ["sold Acme", "led Bolt"]),
+        (["sold Acme", "led Bolt"], ["sold Acme", "led Bolt"], ["founded Acme"]),
+        (["set Acme", "led Bolt"], ["set Acme", "led Bolt"], ["sold Acme"]),
+        (["sold Acme", "set Acme", "led Bolt"], ["sold Acme", "set Acme", "led Bolt"], []),
+        ([], [], ["founded Acme", "sold Acme", "led Bolt"]),
+    ],
+    ids=str,
+)
+def test_of_triples_with_the_same_ends_each_one_that_goes_is_counted(
+    replied: list[str], facts: list[str], gone: list[str]
+) -> None:
+    def write(rows: list[str]) -> list[dict[str, str]]:
+        return [
+            {"head": "Krag", "relation": relation, "tail": tail}
+            for relation, tail in (row.split() for row in rows)
+        ]
+
+    def answer(request: Request) -> str:
+        replies: dict[str, object] = {
+            "paraphrase": {"claims": [{"evidence": SOLD, "claim": SOLD}]},
+            "entities": {"entities": ["Krag", "Acme", "Bolt"]},
+            "relations": {"triples": write(["founded Acme", "sold Acme", "led Bolt"])},
+            "disambiguation": {"triples": write(replied)},
+        }
+        return json.dumps(replies[request.task])
+
+    made = read_one(answer, PAPER, Chunk(SOLD))
+    assert [f"{fact.relation} {fact.tail}" for fact in made.facts] == facts
+    assert [dropped.text for dropped in made.dropped] == [
+        f"Krag | {row.replace(' ', ' | ')}" for row in gone
+    ]
+    assert set(list_reasons(made)) <= {"repeated"}
+
+
+# A sentence that was cut.
+
+
+def test_a_clause_that_goes_on_behind_a_chunk_belongs_to_where_it_begins() -> None:
+    found = Extraction(
+        claims=(Claim("over the end", (Span(2, 5), Span(28, 40))),),
+        mentions=(Mention(0, "a", "ORG", Span(28, 29)), Mention(0, "b", "GPE", Span(38, 40))),
+        facts=(Fact(0, "a", "r", "b", Span(28, 29), None, Span(38, 40)),),
+        dropped=(Dropped("x", "y", Span(28, 32)),),
+    )
+    whole = cut_extraction([(0, found)], 0, 50)
+    assert whole == found
+    parts = [cut_extraction([(0, found)], start, start + 10) for start in (10, 20, 30)]
+    assert [len(part.claims) for part in parts] == [0, 1, 0]
+    assert parts[1].claims[0].spans == (Span(8, 10),)
+    assert parts[1].mentions == (Mention(0, "a", "ORG", Span(8, 9)),)
+    assert parts[1].facts == (Fact(0, "a", "r", "b", Span(8, 9), None, None),)
+    assert parts[1].dropped == (Dropped("x", "y", Span(8, 10)),)
+
+
+def test_the_clause_of_a_cut_sentence_is_shown_to_the_model() -> None:
+    text = "Ann Lee founded Aster and"
+    found = Extraction(claims=(Claim("Ann Lee founded Aster and sold it.", (Span(0, 60),)),))
+    chunk = Chunk(text, found=cut_extraction([(0, found)], 0, len(text)))
+
+    def answer(request: Request) -> str:
+        row = {"head": "Ann Lee", "relation": "founded", "tail": "Aster"}
+        reply = {"entities": ["Ann Lee", "Aster"]} if request.task == "entities" else None
+        return json.dumps(reply or {"triples": [row]})
+
+    choice = CascadeSettings(mode="paper", entities="llm", relations="llm")
+    made = read_one(answer, choice, chunk)
+    assert list_triples(made) == [("Ann Lee", "founded", "Aster")]
+    assert made.claims[0].spans == (Span(0, len(text)),)
