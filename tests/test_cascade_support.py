@@ -42,7 +42,7 @@ def test_evidence_without_a_word_that_says_something_is_none(evidence: str) -> N
         (("Ole Krag", "owns", "Paris"), "in Paris"),
         (("Ole Krag", "owns", "London"), "Ole Krag"),
         (("Paris", "lies near", "London"), "Ole Krag was in Paris for a year."),
-        (("Ole Krag", "bought", "town"), "The town is old."),
+        (("London", "is", "old town"), "The town is old."),
         (("Ole Krag", "bought", "it is"), "Ole Krag was in Paris for a year."),
     ],
 )
@@ -52,8 +52,6 @@ def test_an_end_that_the_evidence_says_nothing_of_makes_no_fact(
 ) -> None:
     chunk = replace(CHUNK, title=title)
     claim = f"{triple[0]} {triple[1]} {triple[2]}."
-    if title and "town is" in evidence and "town" in triple:
-        return  # a document about Ole Krag says that of him
     assert read_row(triple, evidence, claim, chunk) == "unsupported"
 
 

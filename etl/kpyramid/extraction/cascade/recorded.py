@@ -82,24 +82,6 @@ def read_extractions(path: Path) -> Iterator[Recorded]:
             yield _read_row(line, f"{path}, line {number}")
 
 
-def read_hipporag(path: Path) -> Iterator[Recorded]:
-    """The documents of an OpenIE file as HippoRAG writes them; it may hold NaN.
-
-    Raises:
-        InputError: it is no such file.
-    """
-    try:
-        documents = json.loads(_read_text(path))["docs"]
-        for document in documents:
-            entities, triples = document["extracted_entities"], document["extracted_triples"]
-            yield Recorded(document["text"], tuple(entities), tuple(triples))
-    except (ValueError, KeyError, TypeError) as e:
-        raise InputError(
-            f"{path}: no OpenIE results ({type(e).__name__}: {e}); give a JSON file with docs, "
-            "each with text, extracted_entities and extracted_triples"
-        ) from e
-
-
 def write_reply(passage: Recorded, text: str) -> str:
     """A valid reply of the merged task about a chunk of the passage.
 
