@@ -18,9 +18,16 @@ def answer(body: dict[str, Any]) -> str:
     material = body["messages"][-1]["content"]
     if "same" in schema:
         return json.dumps({"same": []})
+    rows = list(read(material))
+    if set(schema) == {"claims"}:
+        return json.dumps({"claims": [{"evidence": row[3], "claim": row[3]} for row in rows]})
+    if set(schema) == {"entities"}:
+        return json.dumps({"entities": sorted({name for row in rows for name in row[0:3:2]})})
+    if set(schema) == {"triples"}:
+        triples = [{"head": h, "relation": r, "tail": t} for h, r, t, _ in rows]
+        return json.dumps({"triples": triples})
     if set(schema) != {"entities", "claims"}:
         return answer_by_schema(body)
-    rows = list(read(material))
     entities = dict.fromkeys(name for head, _, tail, _ in rows for name in (head, tail))
     claims = [
         {
@@ -35,5 +42,5 @@ def answer(body: dict[str, Any]) -> str:
 
 def read(material: str) -> Iterator[tuple[str, str, str, str]]:
     """Head, relation, tail and the whole sentence."""
-    for found in _SENTENCE.finditer(material.partition("Text: ")[2]):
+    for found in _SENTENCE.finditer(material.partition("Text: ")[2] or material):
         yield found["head"], found["relation"], found["tail"].strip(), found[0]

@@ -35,7 +35,7 @@ LAYERS: dict[str, str] = {
     "ontology": "errors",
     "sources": "errors keys settings",
     "identity": "declared errors keys settings",
-    "fingerprints": "contracts extraction identity keys llm pipeline settings",
+    "fingerprints": "contracts extraction identity keys llm model_settings pipeline settings",
     "extractions": "errors extraction identity settings",
     "stages": (
         "contracts embeddings extraction keys llm numerics ontology resolution settings sources"

@@ -80,7 +80,7 @@ def test_temperature_of_the_model_itself_is_not_sent(server: Loopback) -> None:
         ("timeout", {"wait": 2.0}, None, True),
         ("drop", {}, None, True),
         ("short", {}, None, True),
-        ("html", {}, None, True),
+        ("html", {}, None, False),
         ("html", {"status": 502}, None, True),
         ("error_200", {}, None, True),
         ("not_json", {}, None, True),

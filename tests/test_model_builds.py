@@ -417,3 +417,24 @@ def test_a_live_model_is_never_answered_from_a_recording_of_that_name(
 
     assert "was born in" in list_relations(open_settings(server))
     assert server.calls() > 0
+
+
+def test_a_model_that_finds_nothing_does_not_empty_what_is_published(
+    server: Loopback, corpus: Path, tmp_path: Path
+) -> None:
+    head = run(corpus, tmp_path / "w", open_settings(server)).snapshot
+
+    def find_nothing(body: dict[str, object]) -> str:
+        reply = json.loads(reader.answer(body))
+        return json.dumps({key: [] for key in reply} if "claims" in reply else reply)
+
+    with serve(find_nothing) as other, pytest.raises(GateError) as refused:
+        run(
+            corpus,
+            tmp_path / "w",
+            replace(open_settings(other), llm=replace(open_settings(other).llm, model="junk")),
+        )
+
+    assert "publish.min_triple_share" in str(refused.value)
+    assert refused.value.report["head"] == head
+    assert refused.value.report["snapshot"] != head

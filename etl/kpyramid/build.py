@@ -119,5 +119,6 @@ def _finish(run: Run, marks: tuple[StageMark, ...] | None) -> None:
         verdicts = "; ".join(f"{name}: {verdict}" for name, verdict in failed.items())
         raise GateError(
             f"snapshot {publish.details['snapshot']} is kept but ref {run.ref!r} was not moved: "
-            f"{verdicts}. The report is {run.folder / 'report.html'}"
+            f"{verdicts}. The report is {run.folder / 'report.html'}",
+            json.loads((run.folder / "report.json").read_bytes()),
         )

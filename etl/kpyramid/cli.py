@@ -100,7 +100,7 @@ def build(
         else:
             console.print_build(report, outcome.run.folder, outcome.run.warehouse.root)
 
-    run_command(act, verbose=verbose)
+    run_command(act, verbose=verbose, as_json=as_json)
 
 
 @app.command()
@@ -134,7 +134,7 @@ def ask(
         else:
             console.print_answer(found)
 
-    run_command(act, verbose=verbose)
+    run_command(act, verbose=verbose, as_json=as_json)
 
 
 @app.command()
@@ -156,7 +156,7 @@ def snapshots(
         else:
             console.print_snapshots(rows)
 
-    run_command(act, verbose=verbose)
+    run_command(act, verbose=verbose, as_json=as_json)
 
 
 @app.command()
@@ -194,7 +194,7 @@ def verify(
         if problems:
             raise typer.Exit(6)
 
-    run_command(act, verbose=verbose)
+    run_command(act, verbose=verbose, as_json=as_json)
 
 
 @app.command()
@@ -257,7 +257,7 @@ def stage(
         else:
             console.print_stage(mark)
 
-    run_command(act, verbose=verbose)
+    run_command(act, verbose=verbose, as_json=as_json)
 
 
 @app.command()
@@ -276,13 +276,14 @@ def plan(
         from kpyramid.settings import load_settings
         from kpyramid.warehouse.layout import open_warehouse
 
-        rows = plan_build(corpus, open_warehouse(warehouse), load_settings(settings))
+        loaded = load_settings(settings)
+        rows = plan_build(corpus, open_warehouse(warehouse), loaded)
         if as_json:
             print_json({"stages": rows})
         else:
-            console.print_plan(rows)
+            console.print_plan(rows, loaded.llm.budget)
 
-    run_command(act, verbose=verbose)
+    run_command(act, verbose=verbose, as_json=as_json)
 
 
 @app.command()
@@ -314,7 +315,7 @@ def openie(
         out = typer.get_binary_stream("stdout")
         print_extractions(file, out, chosen, as_json=as_json, quiet=quiet)
 
-    run_command(act, verbose=verbose)
+    run_command(act, verbose=verbose, as_json=as_json)
 
 
 def _parse_shard(text: str | None) -> "Shard | None":

@@ -154,7 +154,7 @@ def print_snapshots(rows: Sequence[Mapping[str, Any]]) -> None:
     _out.print(table)
 
 
-def print_plan(rows: Sequence[Mapping[str, Any]]) -> None:
+def print_plan(rows: Sequence[Mapping[str, Any]], budget: float | None = None) -> None:
     """A line per stage; below it, when a model is asked, what all of it costs."""
     table = Table("stage", "rows", "known", "to compute", "calls", "tokens", "dollars", box=None)
     for row in rows:
@@ -172,10 +172,12 @@ def print_plan(rows: Sequence[Mapping[str, Any]]) -> None:
     _out.print(table)
     asking = [row for row in rows if row.get("model")]
     if asking:
-        _print_bill(rows, asking)
+        _print_bill(rows, asking, budget)
 
 
-def _print_bill(rows: Sequence[Mapping[str, Any]], asking: Sequence[Mapping[str, Any]]) -> None:
+def _print_bill(
+    rows: Sequence[Mapping[str, Any]], asking: Sequence[Mapping[str, Any]], budget: float | None
+) -> None:
     calls, tokens, prompt, completion = (
         _show_range(_add_ranges([row["model"][name] for row in asking]))
         for name in ("calls", "tokens", "prompt", "completion")
@@ -196,9 +198,16 @@ def _print_bill(rows: Sequence[Mapping[str, Any]], asking: Sequence[Mapping[str,
             f"That costs {_show_dollars(cost)} dollars; {_show_dollars(batch)} as batches "
             "(`kpyramid batch submit`)."
         )
-    hits, failed = (sum(row["model"][name] for row in asking) for name in ("hits", "failed"))
+    if budget is not None and cost["high"] is not None and cost["high"] > budget:
+        sure = "will" if (cost["low"] or 0.0) > budget else "may"
+        _out.print(f"The budget of {budget} dollars {sure} stop the build before it is done.")
+    hits, failed, waiting = (
+        sum(row["model"][name] for row in asking) for name in ("hits", "failed", "waiting")
+    )
     if hits or failed:
         _out.print(f"{hits} replies are there already; {failed} requests are given up.")
+    if waiting:
+        _out.print(f"{waiting} requests are in an open batch: `kpyramid batch collect`.")
     learned = max(row["model"]["learned_from"] for row in asking)
     _out.print(
         f"Estimated from {learned} calls of earlier runs."
@@ -248,8 +257,7 @@ def _print_model(report: Mapping[str, Any]) -> None:
             str(stage["calls"]),
             str(stage["tokens"]),
             "unknown" if stage["cost"] is None else f"{stage['cost']:.4f}",
-            f"{_show_range(planned['calls'])} calls, {_show_range(planned['tokens'])} tokens, "
-            f"{_show_dollars(planned['cost'])} dollars"
+            f"{planned['calls']['expected']:.0f} calls, {planned['tokens']['expected']:.0f} tokens"
             if planned and isinstance(planned["calls"], Mapping)
             else "",
             ", ".join(f"{count} {kind}" for kind, count in stage["failures"].items()),

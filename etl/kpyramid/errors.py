@@ -1,5 +1,7 @@
 """The errors a user can meet; each names what went wrong, where, and what to do next."""
 
+from collections.abc import Mapping
+
 
 class PyramidError(Exception):
     """Base of all expected errors; `exit_code` is what the command line ends with."""
@@ -20,9 +22,13 @@ class InputError(PyramidError):
 
 
 class GateError(PyramidError):
-    """A quality gate refused to move the ref; the snapshot is kept."""
+    """A quality gate refused to move the ref; the snapshot is kept, `report` is the run's."""
 
     exit_code = 4
+
+    def __init__(self, message: str, report: Mapping[str, object] | None = None) -> None:
+        super().__init__(message)
+        self.report = dict(report or {})
 
 
 class BudgetError(PyramidError):

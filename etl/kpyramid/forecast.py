@@ -21,9 +21,10 @@ from kpyramid.extraction.cascade.tasks import list_tasks, open_tasks
 from kpyramid.extraction.text.splitter import Piece, split_text
 from kpyramid.extraction.types import Extraction
 from kpyramid.keys import canonical_json
+from kpyramid.llm.batches import list_open_keys
 from kpyramid.llm.calibration import Estimator, calibrate
 from kpyramid.llm.estimates import Estimate
-from kpyramid.models import Model, open_collector
+from kpyramid.models import Model, open_collector, open_replies
 from kpyramid.ports import (
     Silence,
     open_cascade,
@@ -59,7 +60,7 @@ _SKIPPED = 0.85
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What a stage would ask: requests, those answered already, those given up, and the rest.
+    """What a stage would ask: requests, those answered already, given up or in an open batch.
 
     `learned_from`: calls of earlier runs that the estimate rests on; 0: on defaults alone.
     `in_batches`: the Batch API takes them.
@@ -70,6 +71,7 @@ class Outlook:
     asked: int = 0
     hits: int = 0
     failed: int = 0
+    waiting: int = 0
     learned_from: int = 0
     in_batches: bool = True
 
@@ -122,7 +124,10 @@ class Forecast:
 
     def look_ahead(self, stage: str) -> Outlook:
         """What `extract` or `resolve` would ask and pay."""
-        model = open_collector(self._warehouse, self._settings, read_only=True)
+        open_keys = list_open_keys(open_replies(self._warehouse, self._settings, read_only=True))
+        model = open_collector(
+            self._warehouse, self._settings, read_only=True, in_batches=open_keys
+        )
         estimate = self._extract(model) if stage == "extract" else self._resolve(model)
         counts = model.caller.counts
         pending = counts.failures["pending"]
@@ -133,7 +138,8 @@ class Forecast:
             estimate,
             asked=counts.asked,
             hits=counts.hits,
-            failed=counts.failures.total() - pending,
+            failed=counts.failures.total() - pending - counts.failures["deferred"],
+            waiting=counts.failures["deferred"],
             learned_from=sum(self.estimator.seen.values()),
         )
 

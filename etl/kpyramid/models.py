@@ -1,7 +1,7 @@
 """Opening what stages ask of a language model: cache, locks, books and endpoint, in one place."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,8 +83,8 @@ def hold_asking(warehouse: Warehouse, settings: Settings) -> Iterator[None]:
             yield
     except BlockingIOError as e:
         raise ConflictError(
-            "a build is asking the model just now; nothing was submitted. Call again when it is "
-            "done, or let it finish: it asks for all that is missing"
+            "a build, or another submit, is asking the model just now; nothing was submitted. "
+            "Call again when it is done"
         ) from e
 
 
@@ -152,12 +152,22 @@ class Opener:
         )
 
 
-def open_collector(warehouse: Warehouse, settings: Settings, *, read_only: bool) -> Model:
-    """A model that asks nobody and notes what would be asked; `read_only` writes nothing."""
+def open_collector(
+    warehouse: Warehouse,
+    settings: Settings,
+    *,
+    read_only: bool,
+    in_batches: Collection[str] = (),
+) -> Model:
+    """A model that asks nobody and notes what would be asked, except what is `in_batches`.
+
+    `read_only` writes nothing.
+    """
     source = Collector()
     blobs = open_replies(warehouse, settings, read_only=read_only)
     cache = ReplyCache(blobs, read_only=read_only)
-    return Model(Caller(describe_source(settings.llm), source, cache, KeyLocks(None)), source)
+    asked = AfterBatches(source, in_batches)
+    return Model(Caller(describe_source(settings.llm), asked, cache, KeyLocks(None)), source)
 
 
 def _prepare_transport(settings: Settings, run: Path) -> Callable[[Pay], Transport]:

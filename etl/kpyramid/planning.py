@@ -98,6 +98,7 @@ def _describe_outlooks(outlooks: Sequence[Outlook], settings: Settings) -> Row:
             "asked": sum(outlook.asked for outlook in outlooks),
             "hits": sum(outlook.hits for outlook in outlooks),
             "failed": sum(outlook.failed for outlook in outlooks),
+            "waiting": sum(outlook.waiting for outlook in outlooks),
             **ranges,
             "batch_cost": _price(outlooks, settings, batch=True),
             "unpriced": sorted({outlook.model for outlook in outlooks} - set(settings.llm.prices)),

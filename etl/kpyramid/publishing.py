@@ -52,7 +52,7 @@ def publish(run: Run, corpus: str, tables: Mapping[str, TableFile]) -> StageMark
         return StageMark("publish", snapshot, rows, {}, 0, 0.0, details, {})
     gates = {
         "traceable": _judge_traces(run.warehouse, snapshot),
-        "size": _judge_size(run, rows["documents"], head.snapshot if head else None),
+        "size": _judge_size(run, rows, head.snapshot if head else None),
     }
     if run.settings.cascade.reads_chunks:
         rejects = read_result(tables["rejects"], contracts["rejects"])
@@ -95,22 +95,26 @@ def _judge_traces(warehouse: Warehouse, snapshot: str) -> str:
     return f"fail: {'; '.join(problems[:5])}" if problems else "pass"
 
 
-def _judge_size(run: Run, documents: int, head: str | None) -> str:
-    """The corpus did not vanish: it has documents, and not far fewer than HEAD's."""
+def _judge_size(run: Run, rows: Mapping[str, int], head: str | None) -> str:
+    """Neither the corpus nor what is read in it vanished: not far less than HEAD has."""
     if run.allow_shrink:
         return "pass"
-    if documents == 0:
+    if rows["documents"] == 0:
         return f"fail: no document is left; see the rejects of stage ingest. {_MEANT}"
     if head is None:
         return "pass"
     tables = read_manifest(run.warehouse.snapshots / head)["tables"]
-    before: int = tables["documents"]["rows"]  # type: ignore[index,call-overload,assignment]
-    share = run.settings.publish.min_document_share
-    if documents < share * before:
-        return (
-            f"fail: {documents} documents, HEAD has {before}: fewer than "
-            f"publish.min_document_share = {share} of them. {_MEANT}"
-        )
+    publish = run.settings.publish
+    for table, setting, share in (
+        ("documents", "min_document_share", publish.min_document_share),
+        ("triples", "min_triple_share", publish.min_triple_share),
+    ):
+        before: int = tables[table]["rows"]  # type: ignore[index,call-overload,assignment]
+        if rows[table] < share * before:
+            return (
+                f"fail: {rows[table]} {table}, HEAD has {before}: fewer than "
+                f"publish.{setting} = {share} of them. {_MEANT}"
+            )
     return "pass"
 
 
@@ -125,8 +129,12 @@ def _judge_answers(run: Run, rejects: pa.Table, chunks: int) -> str:
     if count <= share * chunks:
         return "pass"
     reasons = ", ".join(f"{reason} {len(found)}" for reason, found in sorted(missing.items()))
+    advice = "build again: only they are asked"
+    if missing.keys() <= {"llm_refused"}:
+        advice = "a refusal is asked again only after `kpyramid rejects retry`, or of another model"
+    elif "llm_deferred" in missing:
+        advice = "`kpyramid batch collect` fetches what is in a batch; then build again"
     return (
         f"fail: {count} of {chunks} chunks have no answer of the model ({reasons}), more than "
-        f"publish.max_unanswered_share = {share}. `kpyramid rejects list` shows them; build "
-        "again: only they are asked"
+        f"publish.max_unanswered_share = {share}. `kpyramid rejects list` says why; {advice}"
     )

@@ -174,11 +174,12 @@ class CondenseSettings:
 class PublishSettings:
     """What keeps a snapshot from becoming HEAD.
 
-    `min_document_share`: it has fewer of the last one's documents. `max_unanswered_share`: more
-    of its chunks lack the language model's answer.
+    `min_document_share`, `min_triple_share`: it has fewer of the last one's documents or triples.
+    `max_unanswered_share`: more of its chunks lack the language model's answer.
     """
 
     min_document_share: Share = 0.5
+    min_triple_share: Share = 0.5
     max_unanswered_share: Share = 0.02
 
 
@@ -298,7 +299,8 @@ def check_settings(values: object, where: Mapping[str, str]) -> Settings:
             given = f" (given: {error['input']!r})"
             if isinstance(error["input"], dict) or not shown:
                 given = ""
-            problems.append(f"  {name}: {error['msg']}{given}, from {place}")
+            said = error["msg"].removeprefix("Value error, ")
+            problems.append(f"  {name or 'all together'}: {said}{given}, from {place}")
         raise SettingsError(
             f"{len(problems)} problem(s) in the settings:\n"
             + "\n".join(problems)

@@ -119,7 +119,7 @@ def submit(
         if done.refusal is not None:
             raise done.refusal
 
-    run_command(act, verbose=verbose)
+    run_command(act, verbose=verbose, as_json=as_json)
 
 
 @app.command()
@@ -186,7 +186,7 @@ def collect(
         if done.problems:
             raise EndpointError("\n".join(done.problems))
 
-    run_command(act, verbose=verbose)
+    run_command(act, verbose=verbose, as_json=as_json)
 
 
 @app.command()
@@ -214,7 +214,7 @@ def status(
         _echo_batches(records)
         typer.echo(f"{len(records)} batches, {still} requests open")
 
-    run_command(act, verbose=verbose)
+    run_command(act, verbose=verbose, as_json=as_json)
 
 
 def _load_settings(path: Path | None) -> "Settings":

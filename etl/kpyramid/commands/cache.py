@@ -76,7 +76,7 @@ def stats(
         for kind, count in found.failures.items():
             typer.echo(f"{count} failed: {kind} (see `kpyramid rejects list --kind {kind}`)")
 
-    run_command(act, verbose=verbose)
+    run_command(act, verbose=verbose, as_json=as_json)
 
 
 @app.command()
@@ -132,7 +132,7 @@ def gc(
             if len(sweep.removable) > _MOST_NAMED:
                 typer.echo(f"  and {len(sweep.removable) - _MOST_NAMED} more; --json lists all")
 
-    run_command(act, verbose=verbose)
+    run_command(act, verbose=verbose, as_json=as_json)
 
 
 @app.command()
@@ -171,7 +171,7 @@ def export(
         else:
             typer.echo(f"{file}: {written} replies of {place}")
 
-    run_command(act, verbose=verbose)
+    run_command(act, verbose=verbose, as_json=as_json)
 
 
 @app.command("import")
@@ -208,7 +208,7 @@ def import_(
                 "taken; export the file again and import it again for the rest"
             )
 
-    run_command(act, verbose=verbose)
+    run_command(act, verbose=verbose, as_json=as_json)
 
 
 def open_cache(

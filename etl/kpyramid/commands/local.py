@@ -108,7 +108,7 @@ def serve_model(
                 _serve_until_told(running)
 
     try:
-        run_command(act, verbose=verbose)
+        run_command(act, verbose=verbose, as_json=as_json)
     except _EndError as e:
         raise typer.Exit(128 + e.number) from None
 

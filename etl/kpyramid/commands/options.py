@@ -60,8 +60,16 @@ DEFAULT_WAREHOUSE = "warehouse/data"
 WORKERS = os.cpu_count() or 1
 
 
-def run_command(act: Callable[[], None], *, verbose: bool) -> None:
-    """Runs a command; an expected error becomes one message and its exit code."""
+_said: list[bool] = []
+"""Whether this command has printed its JSON object."""
+
+
+def run_command(act: Callable[[], None], *, verbose: bool, as_json: bool = False) -> None:
+    """Runs a command; an expected error becomes one message and its exit code.
+
+    With `as_json` an error is also an object on stdout, unless the command's own stands there.
+    """
+    _said.clear()
     level = logging.INFO if verbose else logging.WARNING
     logging.basicConfig(level=level, stream=sys.stderr, format="%(levelname)s %(message)s")
     for chatty in ("openai", "httpx2", "httpcore2"):  # a line per call
@@ -71,6 +79,8 @@ def run_command(act: Callable[[], None], *, verbose: bool) -> None:
     except PyramidError as e:
         typer.secho("Error: ", fg="red", bold=True, nl=False, err=True)
         typer.echo(str(e), err=True)
+        if as_json and not _said:
+            print_json({**getattr(e, "report", {}), "error": str(e), "exit_code": e.exit_code})
         raise typer.Exit(e.exit_code) from e
     except BrokenPipeError:
         # The reader, such as `head`, has what it wanted. Python would complain once more when it
@@ -87,4 +97,6 @@ def run_command(act: Callable[[], None], *, verbose: bool) -> None:
 
 
 def print_json(value: object) -> None:
+    """The one object of a command."""
+    _said.append(True)
     typer.echo(json.dumps(value, ensure_ascii=False))

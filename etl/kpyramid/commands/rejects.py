@@ -83,7 +83,7 @@ def list_(
         if any(not is_due(entry.failure) for entry in entries):
             typer.echo("`kpyramid rejects retry` has the others asked again as well.")
 
-    run_command(act, verbose=verbose)
+    run_command(act, verbose=verbose, as_json=as_json)
 
 
 @app.command()
@@ -117,7 +117,7 @@ def retry(
         else:
             typer.echo(f"{place}: {len(chosen)} failures forgotten; the next build asks again")
 
-    run_command(act, verbose=verbose)
+    run_command(act, verbose=verbose, as_json=as_json)
 
 
 def _choose(cache: "ReplyCache", kind: str | None) -> "list[FailureEntry]":

@@ -92,7 +92,7 @@ class Connection:
         except (ValueError, RecursionError):
             text = self.blot(data[:2000].decode("utf-8", "replace"))
             if _is_page(data):
-                raise PageError(f"the reply is a web page: {text[:120]}") from None
+                raise PageError(f"the reply is a web page: {text[:120]}", sent=False) from None
             raise TransientError(f"the reply is no JSON: {text[:120] or 'nothing'}") from None
         if not isinstance(value, dict):
             raise TransientError(f"the reply is no JSON object: {self.blot(str(value))[:120]}")

@@ -105,7 +105,13 @@ def raise_complaint(
             f"({status}); {said}. Set the right key there, or name another variable in "
             f"{place.section}.api_key_env; what was answered is kept"
         )
-    if codes & _MODEL or status == 404:
+    if status == 404 and not codes & _MODEL:
+        raise EndpointError(
+            f"{place.base_url} has nothing at this address (404); {said}. Mend "
+            f"{place.section}.base_url: it ends in /v1 for most servers, without "
+            f"/chat/completions. {models}"
+        )
+    if codes & _MODEL:
         raise EndpointError(
             f"{place.base_url} does not know the model {place.model!r} ({status}); {said}. "
             f"{models} Mend {place.section}.model or {place.section}.base_url; what was answered "

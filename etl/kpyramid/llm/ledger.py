@@ -59,11 +59,6 @@ class Ledger:
         self._mine: set[str] = set()
         self._memory: list[Line] = []
 
-    def bound_tokens(self, request: Request) -> int:
-        """The most tokens that a request can take, prompt and reply."""
-        call = describe_call(request, "", self._settings.model)
-        return call.prompt_bound + call.completion_bound
-
     def describe(self, request: Request, key: str) -> Call:
         """What the books say of a request to the model of the settings."""
         return describe_call(request, key, self._settings.model)
