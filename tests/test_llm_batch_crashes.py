@@ -1,0 +1,249 @@
+"""Crashes and rivals at a batch (row 19 of the fault catalogue): each request is sent once."""
+
+import json
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import openai
+import pytest
+
+from kpyramid.errors import EndpointError
+from kpyramid.llm.batch_submit import submit
+from kpyramid.llm.batches import LIMITS, claim_record, claim_turn, save_record
+from kpyramid.llm.stores import FolderStore
+from kpyramid.llm.transport import open_client
+from kpyramid.model_settings import LLMSettings
+from tests.batch_desk import make_pending, make_settings, open_desk
+from tests.batch_outcomes import DAY, NOW, collect_twice, list_asked, list_records, run_child
+from tests.loopback import Loopback, serve
+
+
+@pytest.fixture
+def server() -> Iterator[Loopback]:
+    with serve() as running:
+        yield running
+
+
+@pytest.fixture
+def settings(server: Loopback) -> LLMSettings:
+    return make_settings(server.base_url)
+
+
+def wait_and_kill(child: subprocess.Popen[bytes], reached: Mapping[str, Any]) -> None:
+    """SIGKILL as soon as the server has what the child sent."""
+    deadline = time.monotonic() + 20
+    while not reached and time.monotonic() < deadline:
+        assert child.poll() is None
+        time.sleep(0.02)
+    assert reached
+    child.kill()
+    child.wait()
+
+
+def test_batch_of_a_process_killed_before_it_knew_the_id_is_found_and_not_made_again(
+    server: Loopback, settings: LLMSettings, tmp_path: Path
+) -> None:
+    server.faults.add("timeout", path="/batches", after=True, times=1)
+    wait_and_kill(run_child("submit", server, tmp_path), server.batches.batches)
+    assert [record.state for record in list_records(tmp_path)] == ["uploaded"]
+    again = submit(make_pending(settings, 4), open_desk(settings, tmp_path))
+    assert [record.batch for record in again.batches] == list(server.batches.batches)
+    assert server.calls("/batches") == 1
+    assert collect_twice(settings, tmp_path).replies == 4
+
+
+def test_orphan_is_found_by_collect_too_behind_pages_of_other_batches(
+    server: Loopback, settings: LLMSettings, tmp_path: Path
+) -> None:
+    submit(make_pending(settings, 4), open_desk(settings, tmp_path))
+    forgotten = replace(list_records(tmp_path)[0], state="uploaded", batch=None, submitted=None)
+    save_record(FolderStore(tmp_path / "store"), forgotten)
+    first = next(iter(server.batches.batches.values()))
+    for number in range(250):
+        server.batches.create({**first, "metadata": {"whose": f"another's {number}"}}, None)
+    assert collect_twice(settings, tmp_path).replies == 4
+    assert server.calls("/batches", method="GET") == 3
+    assert server.calls("/batches") == 1
+
+
+def test_file_of_a_process_killed_before_it_made_the_batch_is_used(
+    server: Loopback, settings: LLMSettings, tmp_path: Path
+) -> None:
+    server.faults.add("timeout", path="/files", after=True, times=1)
+    wait_and_kill(run_child("submit", server, tmp_path), server.batches.files)
+    pending = make_pending(settings, 4)
+    patient = replace(LIMITS, doubt=0.0)
+    early = submit(pending, open_desk(settings, tmp_path, limits=patient))
+    assert (early.submitted, early.unfinished, server.calls("/batches")) == (0, 4, 0)
+    later = submit(pending, open_desk(settings, tmp_path, limits=patient, now=lambda: NOW + 601))
+    assert later.submitted == 4
+    assert (server.calls("/files"), server.calls("/batches")) == (1, 1)
+    content = next(iter(server.batches.contents.values()))
+    assert [json.loads(line)["custom_id"] for line in content.splitlines()] == list(pending)
+
+
+def test_intent_whose_requests_were_answered_meanwhile_is_dropped(
+    server: Loopback, settings: LLMSettings, tmp_path: Path
+) -> None:
+    server.faults.add("401", path="/files")
+    pending = make_pending(settings, 4)
+    with pytest.raises(EndpointError):
+        submit(pending, open_desk(settings, tmp_path))
+    server.faults.clear()
+    rest = dict(list(pending.items())[1:])
+    assert submit(rest, open_desk(settings, tmp_path)).submitted == 3
+    assert [record.state for record in list_records(tmp_path)] == ["dropped", "submitted"]
+    assert sorted(list_asked(server)) == sorted(rest)
+    collect_twice(settings, tmp_path)
+    assert open_desk(settings, tmp_path).ledger.list_owed() == set()
+
+
+@pytest.mark.parametrize("fault", ["drop", "500", "html", "409"])
+def test_batch_whose_creation_was_not_acknowledged_is_found_at_once(
+    fault: str, server: Loopback, settings: LLMSettings, tmp_path: Path
+) -> None:
+    server.faults.add(fault, path="/batches", after=True, times=1)
+    assert submit(make_pending(settings, 4), open_desk(settings, tmp_path)).submitted == 4
+    assert len(server.batches.batches) == 1
+
+
+@pytest.mark.parametrize("fault", ["drop", "500", "html"])
+def test_creation_that_may_have_happened_is_not_repeated_before_it_is_sure(
+    fault: str, server: Loopback, settings: LLMSettings, tmp_path: Path
+) -> None:
+    server.faults.add(fault, path="/batches", times=1)
+    pending, patient = make_pending(settings, 4), replace(LIMITS, doubt=0.0)
+    with pytest.raises(EndpointError, match="create a batch"):
+        submit(pending, open_desk(settings, tmp_path, limits=patient))
+    early = submit(pending, open_desk(settings, tmp_path, limits=patient, now=lambda: NOW + 300))
+    assert (early.submitted, early.unfinished) == (0, 4)
+    later = submit(pending, open_desk(settings, tmp_path, limits=patient, now=lambda: NOW + 601))
+    assert later.submitted == 4
+    assert (len(server.batches.batches), len(server.batches.files)) == (1, 1)
+
+
+@pytest.mark.parametrize("fault", ["400", "401", "429", "quota", "404"])
+@pytest.mark.parametrize("path", ["/files", "/batches"])
+def test_refused_submission_is_repeated_by_the_next_call(
+    fault: str, path: str, server: Loopback, settings: LLMSettings, tmp_path: Path
+) -> None:
+    server.faults.add(fault, path=path, times=1)
+    pending = make_pending(settings, 4)
+    with pytest.raises(EndpointError) as caught:
+        submit(pending, open_desk(settings, tmp_path, limits=LIMITS))
+    assert server.base_url in str(caught.value)
+    assert submit(pending, open_desk(settings, tmp_path, limits=LIMITS)).submitted == 4
+    assert (len(server.batches.batches), len(server.batches.files)) == (1, 1)
+
+
+def test_submitters_at_once_ask_for_each_request_once(
+    server: Loopback, settings: LLMSettings, tmp_path: Path
+) -> None:
+    barrier = threading.Barrier(4)
+    patient = replace(LIMITS, requests=5)
+
+    def run(first: int) -> int:
+        desk = open_desk(settings, tmp_path, limits=patient)
+        pending = make_pending(settings, 12, first=first)
+        barrier.wait()
+        return submit(pending, desk).submitted
+
+    with ThreadPoolExecutor(4) as pool:
+        submitted = sum(pool.map(run, [0, 0, 4, 8]))
+    asked = list_asked(server)
+    assert len(asked) == len(set(asked)) == submitted == 20
+    assert collect_twice(settings, tmp_path).replies == 20
+
+
+def test_only_one_process_gets_a_number_and_only_one_its_turn(
+    server: Loopback, settings: LLMSettings, tmp_path: Path
+) -> None:
+    submit(make_pending(settings, 1), open_desk(settings, tmp_path))
+    record = list_records(tmp_path)[0]
+    blobs = FolderStore(tmp_path / "store")
+    assert claim_record(blobs, replace(record, owner="another")) is None
+    begun = save_record(blobs, replace(record, state="uploaded", at=NOW))
+    assert claim_turn(blobs, begun, "early", NOW + 599, 600) is None
+    assert claim_turn(blobs, begun, "first", NOW + 600, 600) is not None
+    assert claim_turn(blobs, begun, "second", NOW + 601, 600) is None
+    assert claim_turn(blobs, begun, "third", NOW + 1200, 600) is not None
+    save_record(blobs, record)
+    assert claim_turn(blobs, begun, "fourth", NOW + 1800, 600) is None
+    assert list_records(tmp_path) == [record]
+
+
+def test_submitter_that_lost_its_turn_while_it_uploaded_makes_no_batch(
+    server: Loopback, settings: LLMSettings, tmp_path: Path
+) -> None:
+    times = iter([NOW, NOW, *[NOW + 700] * 50])
+    slow = open_desk(settings, tmp_path, limits=LIMITS, now=lambda: next(times))
+    slow = replace(slow, client=open_client(settings))
+    rival = open_desk(settings, tmp_path, limits=LIMITS, now=lambda: NOW + 650)
+    pending = make_pending(settings, 2)
+    create = slow.client.files.create
+
+    def create_slowly(**options: Any) -> openai.types.FileObject:
+        file = create(**options)
+        assert submit(pending, rival).submitted == 2
+        return file
+
+    slow.client.files.create = create_slowly  # type: ignore[assignment,method-assign]
+    assert submit(pending, slow).submitted == 0
+    assert len(server.batches.batches) == 1
+    assert [(r.state, r.owner) for r in list_records(tmp_path)] == [("submitted", rival.owner)]
+
+
+@pytest.mark.parametrize("noted", [True, False])
+def test_batch_that_another_submits_while_a_dead_one_is_resumed_is_not_made_again(
+    noted: bool, server: Loopback, settings: LLMSettings, tmp_path: Path
+) -> None:
+    pending, patient = make_pending(settings, 4), replace(LIMITS, requests=2)
+    submit(pending, open_desk(settings, tmp_path, limits=patient))
+    dead, other = list_records(tmp_path)
+    blobs, made = FolderStore(tmp_path / "store"), server.batches.batches
+    made[str(dead.batch)]["metadata"] = {}
+    file: Any = server.batches.files[str(dead.file)]
+    file["filename"] = "another.jsonl"
+    begun = replace(dead, state="intent", batch=None, file=None, submitted=None, at=0.0)
+    save_record(blobs, begun)
+    metadata = made[str(other.batch)].pop("metadata")
+    save_record(blobs, replace(other, state="uploaded", batch=None, submitted=None))
+    clock = [NOW + 100]
+    desk = open_desk(settings, tmp_path, limits=patient, now=lambda: clock[0])
+    desk = replace(desk, client=open_client(settings))
+    create = desk.client.files.create
+
+    def create_slowly(**options: Any) -> openai.types.FileObject:
+        """Meanwhile the other makes its batch, and notes it or dies before it can."""
+        clock[0] = NOW + 800
+        made[str(other.batch)]["metadata"] = metadata
+        if noted:
+            save_record(blobs, other)
+        return create(**options)
+
+    desk.client.files.create = create_slowly  # type: ignore[assignment,method-assign]
+    submit(pending, desk)
+    assert [record.state for record in list_records(tmp_path)] == ["submitted", "submitted"]
+    assert list_records(tmp_path)[1].batch == other.batch
+    assert server.calls("/batches") == 3
+
+
+def test_what_was_begun_at_another_endpoint_is_let_run_out(
+    server: Loopback, settings: LLMSettings, tmp_path: Path
+) -> None:
+    server.faults.add("drop", path="/batches", times=1)
+    pending = make_pending(settings, 2)
+    with pytest.raises(EndpointError):
+        submit(pending, open_desk(settings, tmp_path))
+    with serve() as other:
+        moved = make_settings(other.base_url)
+        for later, submitted in ((0.0, 0), (1.2 * DAY, 0), (1.26 * DAY, 2)):
+            desk = open_desk(moved, tmp_path, now=lambda at=later: NOW + at)  # type: ignore[misc]
+            assert submit(pending, desk).submitted == submitted
+    assert server.calls("/batches") == 1

@@ -1,0 +1,257 @@
+"""Ways a batch ends (row 20 of the fault catalogue): paid replies are kept, counts add up."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kpyramid.llm.batch_collect import collect
+from kpyramid.llm.batch_files import Outcome, read_results
+from kpyramid.llm.batch_submit import submit
+from kpyramid.llm.batches import LIMITS, Record
+from kpyramid.llm.cache import ReplyCache
+from kpyramid.llm.stores import FolderStore
+from kpyramid.llm.types import FailureKind
+from kpyramid.model_settings import LLMSettings
+from tests.batch_desk import make_pending, make_settings, open_desk, open_till
+from tests.batch_outcomes import DAY, NOW, collect_twice, count_booked, list_records, list_replies
+from tests.loopback import Loopback, serve
+
+
+@pytest.fixture
+def server() -> Iterator[Loopback]:
+    with serve() as running:
+        yield running
+
+
+@pytest.fixture
+def settings(server: Loopback) -> LLMSettings:
+    return make_settings(server.base_url)
+
+
+def sum_outcomes(record: Record) -> int:
+    assert record.counts is not None
+    return sum(record.counts[outcome] for outcome in Outcome)
+
+
+@pytest.mark.parametrize(
+    ("fault", "expected"),
+    [
+        ("expired", {"success": 3, "expired": 3}),
+        ("cancelled", {"success": 3, "cancelled": 3}),
+        ("no_output_file", {"missing": 6}),
+        ("empty_error_file_id", {"success": 6}),
+        ("duplicate_id", {"success": 6, "duplicate": 1}),
+        ("missing_id", {"success": 5, "missing": 1}),
+        ("foreign_id", {"success": 6, "foreign": 1}),
+    ],
+)
+def test_counts_add_up_and_what_was_paid_for_is_kept(
+    fault: str,
+    expected: dict[str, int],
+    server: Loopback,
+    settings: LLMSettings,
+    tmp_path: Path,
+) -> None:
+    server.faults.add(fault, path="/batches", times=1)
+    pending = make_pending(settings, 6)
+    submit(pending, open_desk(settings, tmp_path))
+    collection = collect_twice(settings, tmp_path)
+    record = list_records(tmp_path)[0]
+    assert record.state == "collected"
+    assert {k: v for k, v in (record.counts or {}).items() if v} == expected
+    assert sum_outcomes(record) == record.requests == 6
+    good = expected.get("success", 0)
+    assert len(list_replies(tmp_path)) == collection.replies == good
+    assert sum(count_booked(tmp_path).values()) == good
+    rest = submit(pending, open_desk(settings, tmp_path))
+    assert (rest.answered, rest.submitted) == (good, 6 - good)
+    collect_twice(settings, tmp_path)
+    assert len(list_replies(tmp_path)) == 6
+
+
+def test_batch_with_an_error_file_only_leaves_all_pending(
+    server: Loopback, settings: LLMSettings, tmp_path: Path
+) -> None:
+    server.faults.add("500", path="item", times=4)
+    pending = make_pending(settings, 4)
+    submit(pending, open_desk(settings, tmp_path))
+    assert collect_twice(settings, tmp_path).again == 4
+    record = list_records(tmp_path)[0]
+    assert (record.counts or {})["error"] == 4
+    assert count_booked(tmp_path) == {}
+    assert submit(pending, open_desk(settings, tmp_path)).submitted == 4
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [
+        ("400", FailureKind.UNACCEPTED),
+        ("too_long", FailureKind.UNACCEPTED),
+        ("filter_400", FailureKind.REFUSED),
+        ("429", None),
+        ("500", None),
+        ("401", None),
+    ],
+)
+def test_refused_lines_become_failures_and_failed_ones_stay_pending(
+    fault: str,
+    kind: FailureKind | None,
+    server: Loopback,
+    settings: LLMSettings,
+    tmp_path: Path,
+) -> None:
+    server.faults.add(fault, path="item", contains="Text 1.")
+    pending = make_pending(settings, 3)
+    bad = list(pending)[1]
+    submit(pending, open_desk(settings, tmp_path))
+    collection = collect_twice(settings, tmp_path)
+    assert (collection.replies, collection.failures + collection.again) == (2, 1)
+    entry = ReplyCache(FolderStore(tmp_path / "store")).read_failure_entry(bad)
+    if kind is None:
+        assert entry is None
+    else:
+        assert entry is not None
+        assert (entry.failure.kind, entry.failure.attempts) == (kind, 1)
+        assert (entry.document, entry.stage) == ("document-1", "extract")
+        assert entry.messages[1] == ("user", "Text 1.")
+        assert entry.response is not None
+    again = submit(pending, open_desk(settings, tmp_path))
+    refused = kind is FailureKind.REFUSED
+    assert (again.submitted, again.failed) == ((0, 1) if refused else (1, 0))
+
+
+def test_a_request_that_is_never_accepted_is_asked_three_times(
+    server: Loopback, settings: LLMSettings, tmp_path: Path
+) -> None:
+    server.faults.add("400", path="item")
+    pending = make_pending(settings, 1)
+    for _ in range(5):
+        submit(pending, open_desk(settings, tmp_path))
+        collect_twice(settings, tmp_path)
+    assert server.calls("item") == 3
+    failure = ReplyCache(FolderStore(tmp_path / "store")).read_failure(next(iter(pending)))
+    assert failure is not None
+    assert failure.attempts == 3
+
+
+def test_lines_that_are_no_results_are_counted() -> None:
+    good = {"custom_id": "a", "response": {"status_code": 200, "body": {"choices": []}}}
+    late = {"custom_id": "b", "response": None, "error": {"code": "odd", "message": "odd"}}
+    rows: list[object] = [
+        {**good, "custom_id": "c", "response": {"status_code": 200, "body": "<html>"}},
+        {**good, "custom_id": "d", "response": {"status_code": "200", "body": {}}},
+        {**good, "custom_id": "e", "response": None},
+        {**good, "custom_id": 7},
+        {"response": None},
+        ["a"],
+        "a",
+        late,
+        {**late, **good, "custom_id": "b"},
+        late,
+        good,
+    ]
+    torn = b'{"custom_id": "f", "response": {"status_code": 200, "bo'
+    nan = json.dumps({**good, "custom_id": "f", "x": float("nan")}).encode()
+    data = b"\n".join([*(json.dumps(row).encode() for row in rows), b"", b"[" * 9999, nan, torn])
+    results = read_results("abcdef", [data], "completed")
+    assert {key: str(result.outcome) for key, result in results.by_key.items()} == {
+        "a": "success",
+        "b": "success",
+        "c": "invalid",
+        "d": "invalid",
+        "e": "invalid",
+        "f": "missing",
+    }
+    assert results.strays == {"malformed": 7, "duplicate": 2}
+
+
+def test_output_file_cut_in_the_middle_leaves_the_rest_pending(
+    server: Loopback, settings: LLMSettings, tmp_path: Path
+) -> None:
+    pending = make_pending(settings, 5)
+    submit(pending, open_desk(settings, tmp_path))
+    server.batches.finish_all()
+    batch = next(iter(server.batches.batches.values()))
+    whole = server.batches.contents[batch["output_file_id"]]
+    server.batches.contents[batch["output_file_id"]] = whole[: len(whole) * 3 // 4]
+    assert collect(open_till(settings, tmp_path)).replies == 3
+    counts = list_records(tmp_path)[0].counts
+    assert counts is not None
+    assert (counts["missing"], counts["malformed"]) == (2, 1)
+
+
+def test_reply_with_a_lone_surrogate_is_kept(
+    server: Loopback, settings: LLMSettings, tmp_path: Path
+) -> None:
+    submit(make_pending(settings, 1), open_desk(settings, tmp_path))
+    server.batches.finish_all()
+    batch = next(iter(server.batches.batches.values()))
+    content = server.batches.contents[batch["output_file_id"]]
+    server.batches.contents[batch["output_file_id"]] = content.replace(b"claims", b"\\ud800")
+    assert collect(open_till(settings, tmp_path)).replies == 1
+    assert len(list_replies(tmp_path)) == 1
+
+
+def test_promised_output_file_is_waited_for(
+    server: Loopback, settings: LLMSettings, tmp_path: Path
+) -> None:
+    submit(make_pending(settings, 3), open_desk(settings, tmp_path))
+    server.batches.finish_all()
+    batch = next(iter(server.batches.batches.values()))
+    file, batch["output_file_id"] = batch["output_file_id"], None
+    for later in (0.0, 3599.0):
+        waiting = collect(
+            open_till(settings, tmp_path, limits=LIMITS, now=lambda later=later: NOW + later)  # type: ignore[misc]
+        )
+        assert (waiting.open, len(waiting.notes)) == (3, 1)
+    batch["output_file_id"] = file
+    assert collect(open_till(settings, tmp_path, limits=LIMITS)).replies == 3
+
+
+def test_batch_that_failed_as_a_whole_is_named_and_stays_pending(
+    server: Loopback, settings: LLMSettings, tmp_path: Path
+) -> None:
+    server.batches.limit = 1
+    pending = make_pending(settings, 2)
+    submit(pending, open_desk(settings, tmp_path))
+    collection = collect(open_till(settings, tmp_path))
+    assert "too_many_tasks" in collection.problems[0]
+    record = list_records(tmp_path)[0]
+    assert (record.state, (record.counts or {})["error"]) == ("collected", 2)
+    assert submit(pending, open_desk(settings, tmp_path)).submitted == 2
+
+
+def test_vanished_batch_gives_its_requests_back_after_a_while(
+    server: Loopback, settings: LLMSettings, tmp_path: Path
+) -> None:
+    server.faults.add("vanished", path="/batches", times=1)
+    pending = make_pending(settings, 3)
+    submit(pending, open_desk(settings, tmp_path))
+    for later, held in ((0.0, 3), (3599.0, 3), (3600.0, 0)):
+        till = open_till(settings, tmp_path, limits=LIMITS, now=lambda at=later: NOW + at)  # type: ignore[misc]
+        assert collect(till).open == held
+    assert submit(pending, open_desk(settings, tmp_path)).submitted == 3
+    assert collect_twice(settings, tmp_path).replies == 3
+    far = open_till(settings, tmp_path, now=lambda: NOW + 31 * DAY)
+    collect(far)
+    assert [record.state for record in list_records(tmp_path)] == ["gone", "collected"]
+    assert sum_outcomes(list_records(tmp_path)[0]) == 3
+    assert open_desk(settings, tmp_path).ledger.list_owed() == set()
+
+
+def test_stuck_batch_is_cancelled_given_up_and_what_it_still_gives_is_kept(
+    server: Loopback, settings: LLMSettings, tmp_path: Path
+) -> None:
+    server.faults.add("stuck", path="/batches", times=1)
+    pending = make_pending(settings, 4)
+    submit(pending, open_desk(settings, tmp_path))
+    for later in (0.0, 1.2 * DAY):
+        assert collect(open_till(settings, tmp_path, now=lambda at=later: NOW + at)).open == 4  # type: ignore[misc]
+    lost = collect(open_till(settings, tmp_path, now=lambda: NOW + 1.26 * DAY))
+    assert (lost.open, lost.lost) == (0, 4)
+    assert server.calls("/batches/batch_000001/cancel") == 1
+    late = collect(open_till(settings, tmp_path, now=lambda: NOW + 1.27 * DAY))
+    assert (late.replies, late.lost) == (2, 0)
+    assert submit(pending, open_desk(settings, tmp_path)).submitted == 2
