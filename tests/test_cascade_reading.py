@@ -1,18 +1,13 @@
-"""What a model replied is held against the text, step by step and chunk by chunk."""
+"""What a model replied in one call is held against the text, word by word."""
 
 import json
-import threading
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kpyramid.errors import BudgetError
-from kpyramid.extraction.cascade.chunks import Chunk, cut_extraction
+from kpyramid.extraction.cascade.chunks import Chunk
 from kpyramid.extraction.cascade.evidence import fold, locate_quotation
 from kpyramid.extraction.cascade.grounding import (
     CONFIDENCE,
@@ -20,133 +15,19 @@ from kpyramid.extraction.cascade.grounding import (
     count_allowed,
 )
 from kpyramid.extraction.cascade.literals import guess_literal
-from kpyramid.extraction.cascade.reading import Cascade
-from kpyramid.extraction.cascade.unsure import is_unsure
 from kpyramid.extraction.types import Claim, Dropped, Extraction, Fact, Mention, Span
-from kpyramid.llm.types import Failure, FailureKind, ReplyError, Request
-from kpyramid.model_settings import CascadeSettings
-
-T = TypeVar("T")
-Script = Callable[[Request], str | FailureKind]
-
-TEXT = (
-    "Marie Curie was born in Warsaw in 1867. She shared the Nobel Prize with Pierre Curie. "
-    "The prize is not awarded by France."
+from tests.cascade_script import (
+    CHUNK,
+    TEXT,
+    Row,
+    ScriptedAsker,
+    list_reasons,
+    open_cascade,
+    read_one,
+    read_row,
+    refuse_rules,
+    write_merged,
 )
-CHUNK = Chunk(TEXT, "Marie Curie", "doc-1")
-LLM = CascadeSettings(paraphrase="llm", entities="llm", relations="llm")
-PAPER = replace(LLM, mode="paper", disambiguation="llm")
-
-Row = tuple[str, str, str]
-
-
-class ScriptedAsker:
-    """Answers from a function; keeps what was asked, and how many at a time."""
-
-    def __init__(self, script: Script, seconds: float = 0.0) -> None:
-        self.script = script
-        self.seconds = seconds
-        self.asked: list[Request] = []
-        self.most = 0
-        self._busy = 0
-        self._guard = threading.Lock()
-
-    def ask(self, request: Request, parse: Callable[[str], T]) -> T | Failure:
-        with self._guard:
-            self.asked.append(request)
-            self._busy += 1
-            self.most = max(self.most, self._busy)
-        try:
-            time.sleep(self.seconds)
-            answer = self.script(request)
-            if isinstance(answer, FailureKind):
-                return Failure("k", answer, "scripted")
-            return parse(answer)
-        except ReplyError as e:
-            return Failure("k", e.kind, e.detail)
-        finally:
-            with self._guard:
-                self._busy -= 1
-
-    @property
-    def tasks(self) -> list[str]:
-        return [request.task for request in self.asked]
-
-
-class Counter:
-    """A progress that adds up."""
-
-    def __init__(self) -> None:
-        self.expected = self.advanced = 0
-
-    def expect(self, total: int) -> None:
-        self.expected += total
-
-    def advance(self, count: int) -> None:
-        self.advanced += count
-
-
-def open_cascade(
-    asker: ScriptedAsker,
-    choice: CascadeSettings = LLM,
-    concurrency: int = 2,
-    progress: Counter | None = None,
-) -> Cascade:
-    return Cascade(
-        asker,
-        choice,
-        model="m",
-        max_tokens=512,
-        concurrency=concurrency,
-        progress=progress or Counter(),
-    )
-
-
-def refuse_rules(texts: Sequence[str]) -> list[Extraction]:
-    raise AssertionError("the rules have no step here")
-
-
-def read_one(script: Script, choice: CascadeSettings = LLM, chunk: Chunk = CHUNK) -> Extraction:
-    (result,) = open_cascade(ScriptedAsker(script), choice).read([chunk], refuse_rules)
-    assert isinstance(result, Extraction), result
-    return result
-
-
-def write_merged(
-    claims: Iterable[tuple[str, str, Sequence[Row]]], entities: Sequence[str] = ()
-) -> str:
-    """A merged reply of (evidence, claim, triples)."""
-    rows = [
-        {
-            "evidence": evidence,
-            "claim": claim,
-            "triples": [dict(zip(("head", "relation", "tail"), t, strict=True)) for t in triples],
-        }
-        for evidence, claim, triples in claims
-    ]
-    return json.dumps({"entities": list(entities), "claims": rows})
-
-
-def read_row(
-    triple: Row,
-    evidence: str = "Marie Curie was born in Warsaw in 1867.",
-    claim: str = "Marie Curie was born in Warsaw in 1867.",
-    chunk: Chunk = CHUNK,
-) -> Fact | str:
-    """The fact that a reply with one triple leads to, or the reason why there is none."""
-    made = read_one(lambda _: write_merged([(evidence, claim, [triple])]), chunk=chunk)
-    if made.facts:
-        (fact,) = made.facts
-        return fact
-    (dropped,) = made.dropped
-    return dropped.reason
-
-
-def list_reasons(extraction: Extraction) -> list[str]:
-    return [dropped.reason for dropped in extraction.dropped]
-
-
-# Merged.
 
 
 def test_one_call_gives_claims_mentions_and_facts_with_their_places() -> None:
@@ -349,6 +230,30 @@ def test_repeated_facts_count_once_and_their_number_is_bounded_by_the_length() -
     assert len(made.facts) + len(made.dropped) == len(rows) + 2
 
 
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("1867", "DATE"),
+        ("January 1960", "DATE"),
+        ("7 November 1867", "DATE"),
+        ("November 7, 1867", "DATE"),
+        ("the 1920s", None),
+        ("1920s", "DATE"),
+        ("19th century", "DATE"),
+        ("1.299 billion", "CARDINAL"),
+        ("42", "CARDINAL"),
+        ("$5 million", "MONEY"),
+        ("12 %", "PERCENT"),
+        ("8,849 metres", "QUANTITY"),
+        ("May", None),
+        ("Area code 432", None),
+        ("Boeing 747", None),
+    ],
+)
+def test_dates_and_numbers_are_known_by_their_form(name: str, kind: str | None) -> None:
+    assert guess_literal(name) == kind
+
+
 # Documents that instruct the model, and models that obey.
 
 
@@ -456,353 +361,3 @@ def test_a_quotation_is_found_where_it_was_taken_from(text: str, data: st.DataOb
         assert spans
         found = "".join(text[span.start : span.end] for span in spans)
         assert fold(quotation).text.strip() == fold(found).text.strip()
-
-
-# Paper mode, step by step.
-
-CLAIMS = [
-    {"evidence": TEXT[:39], "claim": "Marie Curie was born in Warsaw."},
-    {"evidence": TEXT[40:85], "claim": "Marie Curie shared the Nobel Prize."},
-]
-
-
-def answer_paper(request: Request) -> str:
-    triples: list[Mapping[str, str]] = [
-        {"head": "Marie Curie", "relation": "was born in", "tail": "Warsaw"},
-        {"head": "Marie Curie", "relation": "is native of", "tail": "Warsaw"},
-        {"head": "Marie Curie", "relation": "shared", "tail": "Nobel Prize"},
-    ]
-    replies: dict[str, object] = {
-        "paraphrase": {"claims": CLAIMS},
-        "entities": {"entities": ["Marie Curie", "Warsaw", "Nobel Prize"]},
-        "relations": {"triples": triples},
-        "disambiguation": {"triples": [triples[0], {**triples[2], "relation": "won"}]},
-    }
-    return json.dumps(replies[request.task])
-
-
-def list_triples(extraction: Extraction) -> list[Row]:
-    return [(fact.head, fact.relation, fact.tail) for fact in extraction.facts]
-
-
-def test_four_steps_follow_each_other_and_each_sees_what_the_last_one_made() -> None:
-    asker = ScriptedAsker(answer_paper)
-    (made,) = open_cascade(asker, PAPER).read([CHUNK], refuse_rules)
-    assert isinstance(made, Extraction)
-    assert asker.tasks == ["paraphrase", "entities", "relations", "disambiguation"]
-    shown = [request.messages[1].content for request in asker.asked]
-    assert TEXT in shown[0]
-    assert TEXT not in "".join(shown[1:])
-    assert "- Marie Curie shared the Nobel Prize." in shown[1]
-    assert "- Nobel Prize" in shown[2]
-    assert "- Marie Curie | is native of | Warsaw" in shown[3]
-    assert list_triples(made) == [
-        ("Marie Curie", "was born in", "Warsaw"),
-        ("Marie Curie", "won", "Nobel Prize"),
-    ]
-    assert [fact.claim for fact in made.facts] == [0, 1]
-
-
-def test_paper_and_merged_mode_read_the_same_from_the_same_words() -> None:
-    said = replace(PAPER, disambiguation="rules")
-    rows = [
-        (str(c["evidence"]), str(c["claim"]), triples)
-        for c, triples in zip(
-            CLAIMS,
-            [
-                [
-                    ("Marie Curie", "was born in", "Warsaw"),
-                    ("Marie Curie", "is native of", "Warsaw"),
-                ],
-                [("Marie Curie", "shared", "Nobel Prize")],
-            ],
-            strict=True,
-        )
-    ]
-    names = ["Marie Curie", "Warsaw", "Nobel Prize"]
-    assert read_one(answer_paper, said) == read_one(lambda _: write_merged(rows, names))
-
-
-def test_a_triple_that_disambiguation_leaves_out_is_counted() -> None:
-    def answer(request: Request) -> str:
-        if request.task == "disambiguation":
-            return (
-                '{"triples": [{"head": "Marie Curie", "relation": "won", "tail": "Nobel Prize"}]}'
-            )
-        return answer_paper(request)
-
-    made = read_one(answer, PAPER)
-    assert list_reasons(made) == ["repeated", "repeated"]
-
-
-def test_without_a_claim_that_the_text_supports_no_further_step_is_asked() -> None:
-    asker = ScriptedAsker(lambda _: '{"claims": [{"evidence": "invented", "claim": "c"}]}')
-    (made,) = open_cascade(asker, PAPER).read([CHUNK], refuse_rules)
-    assert isinstance(made, Extraction)
-    assert (asker.tasks, list_reasons(made)) == (["paraphrase"], ["no_evidence"])
-
-
-# Steps of the rules between those of the model.
-
-BY_RULES = Extraction(
-    claims=(Claim("Marie Curie was born in Warsaw in 1867.", (Span(0, 39),)),),
-    mentions=(
-        Mention(0, "Marie Curie", "PERSON", Span(0, 11)),
-        Mention(0, "Warsaw", "GPE", Span(24, 30)),
-    ),
-    facts=(
-        Fact(
-            0,
-            "Marie Curie",
-            "was born in",
-            "Warsaw",
-            Span(0, 11),
-            Span(12, 23),
-            Span(24, 30),
-            qualifiers={"time": "1867"},
-            confidence=0.9,
-        ),
-    ),
-)
-RULED = replace(CHUNK, found=BY_RULES)
-
-
-def read_by_rules(texts: Sequence[str]) -> list[Extraction]:
-    """Rules that relate the first word to the last."""
-    found = []
-    for text in texts:
-        tail = text.rstrip(".").rpartition(" ")[2]
-        at = text.index(tail)
-        found.append(
-            Extraction(
-                claims=(Claim(text, (Span(0, len(text)),)),),
-                mentions=(Mention(0, tail, "GPE", Span(at, at + len(tail))),),
-                facts=(Fact(0, "Marie Curie", "met", tail, Span(0, 11), None, Span(at, at + 1)),),
-                dropped=(Dropped("empty_relation", text, Span(0, 3)),),
-            )
-        )
-    return found
-
-
-STEPS = ("paraphrase", "entities", "relations", "disambiguation")
-
-
-@pytest.mark.parametrize(
-    "makers",
-    [
-        tuple("llm" if number >> at & 1 else "rules" for at in range(4))
-        for number in range(16)
-        if number & 0b111
-    ],
-    ids="-".join,
-)
-def test_every_mixture_of_steps_asks_the_models_and_keeps_spans_true(
-    makers: tuple[str, ...],
-) -> None:
-    choice = CascadeSettings(mode="paper", **dict(zip(STEPS, makers, strict=True)))  # type: ignore[arg-type]
-    asker = ScriptedAsker(answer_paper)
-    cascade = open_cascade(asker, choice)
-    (made,) = cascade.read([RULED], read_by_rules)
-    assert isinstance(made, Extraction)
-    expected = [step for step, maker in zip(STEPS, makers, strict=True) if maker == "llm"]
-    if "disambiguation" in expected and makers[0] == makers[2] == "rules":
-        expected.remove("disambiguation")  # the rules' single triple repeats nothing
-    assert asker.tasks == expected
-    claims = [claim.text for claim in made.claims]
-    if makers[0] == "rules":
-        assert made.claims == BY_RULES.claims
-    else:
-        assert claims == [claim["claim"] for claim in CLAIMS]
-    assert made.facts
-    assert {m.text for m in made.mentions} >= {"Warsaw"}
-    for fact in made.facts:
-        for words, span in ((fact.head, fact.head_span), (fact.tail, fact.tail_span)):
-            assert span is None or TEXT[span.start : span.end] == words
-    claims_by, facts_by = cascade.producers
-    assert claims_by == ("m" if makers[0] == "llm" else "rules")
-    assert facts_by == ("m" if "llm" in makers[2:] else "rules")
-
-
-def test_facts_of_the_rules_stay_as_they_are_under_a_models_entities() -> None:
-    choice = CascadeSettings(mode="paper", entities="llm")
-    made = read_one(answer_paper, choice, RULED)
-    assert made.facts == BY_RULES.facts
-    assert made.dropped == ()
-
-
-def test_a_model_may_reword_the_rules_relations_and_no_more() -> None:
-    twice = replace(
-        BY_RULES, facts=(*BY_RULES.facts, replace(BY_RULES.facts[0], relation="is native of"))
-    )
-
-    def answer(request: Request) -> str:
-        if request.task == "entities":
-            return '{"entities": ["Warsaw"]}'
-        return json.dumps(
-            {"triples": [{"head": "Marie Curie", "relation": "comes from", "tail": "Warsaw"}]}
-        )
-
-    choice = CascadeSettings(mode="paper", entities="llm", disambiguation="llm")
-    made = read_one(answer, choice, replace(CHUNK, found=twice))
-    assert made.facts == (replace(BY_RULES.facts[0], relation="comes from", relation_span=None),)
-
-
-# Many chunks.
-
-
-def test_results_keep_the_order_and_equal_chunks_are_asked_once() -> None:
-    chunks = [Chunk(f"City{at % 3} lies in Land{at % 3}.", None, f"d{at}") for at in range(9)]
-
-    def answer(request: Request) -> str:
-        name = request.subject[4]
-        time.sleep(0.005 * (3 - int(name)))
-        return write_merged([(request.subject, "", [(f"City{name}", "lies in", f"Land{name}")])])
-
-    asker, progress = ScriptedAsker(answer), Counter()
-    results = open_cascade(asker, progress=progress).read(chunks, refuse_rules)
-    heads = [r.facts[0].head for r in results if isinstance(r, Extraction)]
-    assert heads == [f"City{at % 3}" for at in range(9)]
-    assert len(asker.asked) == 3
-    assert (progress.expected, progress.advanced) == (3, 3)
-
-
-def test_equal_texts_of_which_the_rules_found_different_things_are_two_chunks() -> None:
-    asker = ScriptedAsker(lambda _: write_merged([]))
-    open_cascade(asker).read([CHUNK, RULED, CHUNK], refuse_rules)
-    assert len(asker.asked) == 2
-
-
-def test_a_chunk_without_a_reply_fails_alone() -> None:
-    def answer(request: Request) -> str | FailureKind:
-        if "two" in request.subject:
-            return FailureKind.REFUSED
-        return "no JSON" if "three" in request.subject else write_merged([])
-
-    progress = Counter()
-    results = open_cascade(ScriptedAsker(answer), progress=progress).read(
-        [Chunk(word) for word in ("one", "two", "three", "four")], refuse_rules
-    )
-    kinds = [r.kind if isinstance(r, Failure) else None for r in results]
-    assert kinds == [None, FailureKind.REFUSED, FailureKind.INVALID, None]
-    assert progress.advanced == 4
-
-
-@pytest.mark.parametrize("step", range(4))
-def test_a_step_without_a_reply_ends_its_chunk(step: int) -> None:
-    def answer(request: Request) -> str | FailureKind:
-        return FailureKind.EMPTY if request.task == STEPS[step] else answer_paper(request)
-
-    asker = ScriptedAsker(answer)
-    (result,) = open_cascade(asker, PAPER).read([CHUNK], refuse_rules)
-    assert isinstance(result, Failure)
-    assert asker.tasks == list(STEPS[: step + 1])
-
-
-def test_as_many_chunks_are_under_way_as_may_be() -> None:
-    four = threading.Barrier(4)
-
-    def answer(request: Request) -> str:
-        if request.task == "paraphrase":
-            four.wait(timeout=20)  # passes only when four are asked at a time
-        return answer_paper(request)
-
-    asker = ScriptedAsker(answer)
-    chunks = [replace(CHUNK, title=f"Title {at}") for at in range(8)]
-    open_cascade(asker, PAPER, concurrency=4).read(chunks, refuse_rules)
-    assert asker.most == 4
-
-
-def test_no_chunk_waits_for_anothers_step() -> None:
-    finished = threading.Event()
-
-    def answer(request: Request) -> str:
-        if request.task == "disambiguation":
-            finished.set()
-        elif "Slow" in request.messages[1].content:
-            assert finished.wait(timeout=20)
-        return answer_paper(request)
-
-    asker = ScriptedAsker(answer)
-    chunks = [replace(CHUNK, title="Slow"), replace(CHUNK, title="Quick")]
-    results = open_cascade(asker, PAPER, concurrency=2).read(chunks, refuse_rules)
-    assert results[0] == results[1]
-
-
-def test_when_no_further_call_can_be_made_the_rest_is_not_asked() -> None:
-    turns = iter(range(1000))
-
-    def answer(request: Request) -> str:
-        if next(turns) == 4:
-            raise BudgetError("the next call might pass the budget")
-        return answer_paper(request)
-
-    asker = ScriptedAsker(answer, seconds=0.02)
-    chunks = [replace(CHUNK, title=f"Title {at}") for at in range(200)]
-    with pytest.raises(BudgetError):
-        open_cascade(asker, PAPER, concurrency=3).read(chunks, refuse_rules)
-    # Two more threads end the call that they are in, or one that they had begun.
-    assert len(asker.asked) <= 5 + 4
-    asked = len(asker.asked)
-    time.sleep(0.05)
-    assert len(asker.asked) == asked
-
-
-# Hybrid.
-
-
-def test_only_chunks_with_few_facts_to_expect_are_wanted_in_hybrid_mode() -> None:
-    hybrid = open_cascade(ScriptedAsker(answer_paper), replace(LLM, hybrid=True))
-    assert (hybrid.wants(RULED), hybrid.wants(CHUNK)) == (is_unsure(RULED), True)
-    sure = Chunk(TEXT[:39], found=BY_RULES)
-    assert not hybrid.wants(sure)
-    assert open_cascade(ScriptedAsker(answer_paper)).wants(sure)
-
-
-# What the rules found, in the chunk's own characters.
-
-
-def test_what_the_rules_found_is_cut_to_the_chunk() -> None:
-    found = Extraction(
-        claims=(
-            Claim("before", (Span(0, 9),)),
-            Claim("inside", (Span(2, 5), Span(12, 20))),
-            Claim("behind", (Span(30, 40),)),
-        ),
-        mentions=(Mention(0, "a", "ORG", Span(1, 2)), Mention(1, "b", "GPE", Span(14, 16))),
-        facts=(
-            Fact(0, "a", "r", "t", Span(1, 2), None, None),
-            Fact(1, "h", "r", "b", Span(2, 5), Span(12, 13), Span(14, 16)),
-        ),
-        dropped=(Dropped("x", "y", Span(11, 12)), Dropped("x", "y", Span(1, 2))),
-    )
-    part = cut_extraction([(100, found), (200, found)], 110, 130)
-    assert part.claims == (replace(found.claims[1], spans=(Span(2, 10),)),)
-    assert part.mentions == (Mention(0, "b", "GPE", Span(4, 6)),)
-    assert part.facts == (Fact(0, "h", "r", "b", None, Span(2, 3), Span(4, 6)),)
-    assert part.dropped == (Dropped("x", "y", Span(1, 2)),)
-    both = cut_extraction([(100, found), (130, found)], 110, 150)
-    assert [both.claims[fact.claim].text for fact in both.facts] == ["inside", "before", "inside"]
-
-
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [
-        ("1867", "DATE"),
-        ("January 1960", "DATE"),
-        ("7 November 1867", "DATE"),
-        ("November 7, 1867", "DATE"),
-        ("the 1920s", None),
-        ("1920s", "DATE"),
-        ("19th century", "DATE"),
-        ("1.299 billion", "CARDINAL"),
-        ("42", "CARDINAL"),
-        ("$5 million", "MONEY"),
-        ("12 %", "PERCENT"),
-        ("8,849 metres", "QUANTITY"),
-        ("May", None),
-        ("Area code 432", None),
-        ("Boeing 747", None),
-    ],
-)
-def test_dates_and_numbers_are_known_by_their_form(name: str, kind: str | None) -> None:
-    assert guess_literal(name) == kind

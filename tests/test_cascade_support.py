@@ -10,7 +10,7 @@ from kpyramid.extraction.cascade.grounding import RESOLVED_CONFIDENCE
 from kpyramid.extraction.types import Claim, Dropped, Extraction, Fact, Mention, Span
 from kpyramid.llm.types import Request
 from kpyramid.model_settings import CascadeSettings
-from tests.test_cascade_reading import (
+from tests.cascade_script import (
     PAPER,
     ScriptedAsker,
     list_reasons,

@@ -1,0 +1,180 @@
+"""A cascade whose model answers from a script: what is asked, what is replied, what is read."""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from kpyramid.extraction.cascade.chunks import Chunk
+from kpyramid.extraction.cascade.reading import Cascade
+from kpyramid.extraction.types import Claim, Extraction, Fact, Mention, Span
+from kpyramid.llm.types import Failure, FailureKind, ReplyError, Request
+from kpyramid.model_settings import CascadeSettings
+
+T = TypeVar("T")
+Script = Callable[[Request], str | FailureKind]
+
+TEXT = (
+    "Marie Curie was born in Warsaw in 1867. She shared the Nobel Prize with Pierre Curie. "
+    "The prize is not awarded by France."
+)
+CHUNK = Chunk(TEXT, "Marie Curie", "doc-1")
+LLM = CascadeSettings(paraphrase="llm", entities="llm", relations="llm")
+PAPER = replace(LLM, mode="paper", disambiguation="llm")
+STEPS = ("paraphrase", "entities", "relations", "disambiguation")
+
+CLAIMS = [
+    {"evidence": TEXT[:39], "claim": "Marie Curie was born in Warsaw."},
+    {"evidence": TEXT[40:85], "claim": "Marie Curie shared the Nobel Prize."},
+]
+
+BY_RULES = Extraction(
+    claims=(Claim("Marie Curie was born in Warsaw in 1867.", (Span(0, 39),)),),
+    mentions=(
+        Mention(0, "Marie Curie", "PERSON", Span(0, 11)),
+        Mention(0, "Warsaw", "GPE", Span(24, 30)),
+    ),
+    facts=(
+        Fact(
+            0,
+            "Marie Curie",
+            "was born in",
+            "Warsaw",
+            Span(0, 11),
+            Span(12, 23),
+            Span(24, 30),
+            qualifiers={"time": "1867"},
+            confidence=0.9,
+        ),
+    ),
+)
+RULED = replace(CHUNK, found=BY_RULES)
+
+Row = tuple[str, str, str]
+
+
+class ScriptedAsker:
+    """Answers from a function; keeps what was asked, and how many at a time."""
+
+    def __init__(self, script: Script, seconds: float = 0.0) -> None:
+        self.script = script
+        self.seconds = seconds
+        self.asked: list[Request] = []
+        self.most = 0
+        self._busy = 0
+        self._guard = threading.Lock()
+
+    def ask(self, request: Request, parse: Callable[[str], T]) -> T | Failure:
+        with self._guard:
+            self.asked.append(request)
+            self._busy += 1
+            self.most = max(self.most, self._busy)
+        try:
+            time.sleep(self.seconds)
+            answer = self.script(request)
+            if isinstance(answer, FailureKind):
+                return Failure("k", answer, "scripted")
+            return parse(answer)
+        except ReplyError as e:
+            return Failure("k", e.kind, e.detail)
+        finally:
+            with self._guard:
+                self._busy -= 1
+
+    @property
+    def tasks(self) -> list[str]:
+        return [request.task for request in self.asked]
+
+
+class Counter:
+    """A progress that adds up."""
+
+    def __init__(self) -> None:
+        self.expected = self.advanced = 0
+
+    def expect(self, total: int) -> None:
+        self.expected += total
+
+    def advance(self, count: int) -> None:
+        self.advanced += count
+
+
+def open_cascade(
+    asker: ScriptedAsker,
+    choice: CascadeSettings = LLM,
+    concurrency: int = 2,
+    progress: Counter | None = None,
+) -> Cascade:
+    return Cascade(
+        asker,
+        choice,
+        model="m",
+        max_tokens=512,
+        concurrency=concurrency,
+        progress=progress or Counter(),
+    )
+
+
+def refuse_rules(texts: Sequence[str]) -> list[Extraction]:
+    raise AssertionError("the rules have no step here")
+
+
+def read_one(script: Script, choice: CascadeSettings = LLM, chunk: Chunk = CHUNK) -> Extraction:
+    (result,) = open_cascade(ScriptedAsker(script), choice).read([chunk], refuse_rules)
+    assert isinstance(result, Extraction), result
+    return result
+
+
+def write_merged(
+    claims: Iterable[tuple[str, str, Sequence[Row]]], entities: Sequence[str] = ()
+) -> str:
+    """A merged reply of (evidence, claim, triples)."""
+    rows = [
+        {
+            "evidence": evidence,
+            "claim": claim,
+            "triples": [dict(zip(("head", "relation", "tail"), t, strict=True)) for t in triples],
+        }
+        for evidence, claim, triples in claims
+    ]
+    return json.dumps({"entities": list(entities), "claims": rows})
+
+
+def read_row(
+    triple: Row,
+    evidence: str = "Marie Curie was born in Warsaw in 1867.",
+    claim: str = "Marie Curie was born in Warsaw in 1867.",
+    chunk: Chunk = CHUNK,
+) -> Fact | str:
+    """The fact that a reply with one triple leads to, or the reason why there is none."""
+    made = read_one(lambda _: write_merged([(evidence, claim, [triple])]), chunk=chunk)
+    if made.facts:
+        (fact,) = made.facts
+        return fact
+    (dropped,) = made.dropped
+    return dropped.reason
+
+
+def answer_paper(request: Request) -> str:
+    triples: list[Mapping[str, str]] = [
+        {"head": "Marie Curie", "relation": "was born in", "tail": "Warsaw"},
+        {"head": "Marie Curie", "relation": "is native of", "tail": "Warsaw"},
+        {"head": "Marie Curie", "relation": "shared", "tail": "Nobel Prize"},
+    ]
+    replies: dict[str, object] = {
+        "paraphrase": {"claims": CLAIMS},
+        "entities": {"entities": ["Marie Curie", "Warsaw", "Nobel Prize"]},
+        "relations": {"triples": triples},
+        "disambiguation": {"triples": [triples[0], {**triples[2], "relation": "won"}]},
+    }
+    return json.dumps(replies[request.task])
+
+
+def list_reasons(extraction: Extraction) -> list[str]:
+    return [dropped.reason for dropped in extraction.dropped]
+
+
+def list_triples(extraction: Extraction) -> list[Row]:
+    return [(fact.head, fact.relation, fact.tail) for fact in extraction.facts]
