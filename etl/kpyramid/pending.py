@@ -6,6 +6,7 @@ from pathlib import Path
 from kpyramid.keys import JsonValue, hash_value
 from kpyramid.llm.cache import ReplyCache
 from kpyramid.llm.ledger import Ledger
+from kpyramid.llm.replay import describe_source
 from kpyramid.llm.stores import BlobStore
 from kpyramid.llm.types import Request
 from kpyramid.models import open_ledger, open_replies
@@ -18,10 +19,14 @@ from kpyramid.warehouse.refs import read_head
 
 
 def open_batch_run(corpus: Path, warehouse: Warehouse, settings: Settings, ref: str) -> Run:
-    """The run that batches of a ref are prepared in, the same until the ref moves on."""
+    """The run that batches of a ref are prepared in, the same until the ref moves on.
+
+    The endpoint, its limits, prices and the budget may change meanwhile.
+    """
     head = read_head(warehouse, ref)
-    shape = settings.with_operations(Settings())
-    parts: list[JsonValue] = [str(corpus.absolute()), asdict(shape), head.order if head else ""]
+    llm = {**describe_source(settings.llm), "max_tokens": settings.llm.max_tokens}
+    shape: JsonValue = {**asdict(settings), "llm": llm}
+    parts: list[JsonValue] = [str(corpus.absolute()), shape, head.order if head else ""]
     name = f"batch-{ref[:60]}-{hash_value(parts)[:12]}"
     return start_run(warehouse, corpus, settings, ref=ref, name=name)
 
