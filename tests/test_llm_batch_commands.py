@@ -69,17 +69,19 @@ def write_settings(tmp_path: Path, base_url: str, llm: str = "", cascade: str = 
 
 @pytest.fixture
 def say(server: Loopback, tmp_path: Path) -> Say:
-    """Runs a command with --json; gives the object, or text and exit code when one is expected."""
+    """Runs a command with --json; gives the object, or of an error the text."""
     path = write_settings(tmp_path, server.base_url)
 
     def run(*words: str | Path, code: int = 0, warehouse: str = "w") -> Any:
         options = ["--warehouse", tmp_path / warehouse, "--settings", path, "--json"]
         found = CliRunner().invoke(app, [str(word) for word in (*words, *options)])
         assert found.exit_code == code, found.output
-        if not found.stdout:
-            return found.stderr
         assert len(found.stdout.splitlines()) == 1
-        return {**json.loads(found.stdout), "stderr": found.stderr}
+        said = json.loads(found.stdout)
+        if said.keys() == {"error", "exit_code"}:
+            assert said["exit_code"] == code
+            return found.stderr
+        return {**said, "stderr": found.stderr}
 
     return run
 
