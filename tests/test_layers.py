@@ -65,7 +65,7 @@ LAYERS: dict[str, str] = {
         "extraction fingerprints forecast keys llm pipeline ports settings sources warehouse"
     ),
     "report": "contracts errors keys llm pipeline runs warehouse",
-    "build": "errors keys planning pipeline ports report runner runs settings warehouse",
+    "build": "errors keys models planning pipeline ports report runner runs settings warehouse",
     "console": "pipeline ports query runs",
     "commands": (
         "build console errors keys llm model_settings models pending pipeline planning report "

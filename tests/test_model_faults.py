@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from kpyramid.build import call_stage
-from kpyramid.errors import BudgetError, EndpointError, GateError
+from kpyramid.errors import BudgetError, EndpointError, GateError, SettingsError
 from kpyramid.pipeline import PIPELINE
 from kpyramid.warehouse.layout import Warehouse
 from tests import reader
-from tests.corpora import read_snapshot, use_quick_models, write_corpus
+from tests.corpora import make_settings, read_snapshot, use_quick_models, write_corpus
 from tests.loopback import Loopback, serve
 from tests.model_runs import PRICE, STEPS, open_settings, read_rejects, run
 
@@ -194,3 +194,17 @@ def test_a_model_that_finds_nothing_does_not_empty_what_is_published(
     assert "publish.min_triple_share" in str(refused.value)
     assert refused.value.report["head"] == head
     assert refused.value.report["snapshot"] != head
+
+
+def test_a_missing_key_is_told_before_any_work(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    settings = make_settings(
+        cascade=dict.fromkeys(STEPS, "llm"), llm={"provider": "openai", "model": "m"}
+    )
+
+    with pytest.raises(SettingsError, match="OPENAI_API_KEY"):
+        run(corpus, tmp_path / "w", settings)
+
+    assert not (tmp_path / "w").exists()

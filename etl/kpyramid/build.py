@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kpyramid.errors import GateError, InputError
+from kpyramid.models import require_key
 from kpyramid.pipeline import PIPELINE
 from kpyramid.planning import plan_build
 from kpyramid.ports import Progress, Silence
@@ -44,6 +45,7 @@ def build(
         GateError: a gate refused; the snapshot is kept and the ref stays.
         PyramidError: any other expected failure; run again to go on where it stopped.
     """
+    require_key(settings)
     run = start_run(warehouse, corpus, settings, ref=ref, order=order, allow_shrink=allow_shrink)
     _write_plan(run, workers)
     marks = tuple(
@@ -81,6 +83,7 @@ def call_stage(
         if corpus is None:
             raise InputError(f"stage {name} starts a run: give it --corpus FOLDER")
         settings = load_settings(Path(settings_file) if settings_file else None)
+        require_key(settings)
         current = start_run(
             place,
             Path(corpus),

@@ -13,6 +13,7 @@ from kpyramid.llm.batches import list_open_keys
 from kpyramid.llm.books import LEDGER, Call
 from kpyramid.llm.cache import ReplyCache
 from kpyramid.llm.caller import AfterBatches, Caller, Collector
+from kpyramid.llm.connection import read_key
 from kpyramid.llm.endpoint import Endpoint
 from kpyramid.llm.ledger import Ledger
 from kpyramid.llm.limiter import Limiter
@@ -91,6 +92,16 @@ def hold_asking(warehouse: Warehouse, settings: Settings) -> Iterator[None]:
 def open_ledger(warehouse: Warehouse, settings: Settings, run: Path, ref: str) -> Ledger:
     """The books of a run, with what was spent since the ref's last finished build."""
     return Ledger(run / LEDGER, settings.llm, Siblings(warehouse.runs, ref, run.name))
+
+
+def require_key(settings: Settings) -> None:
+    """Passes when the model that stages would ask can be sent a key, if it wants one.
+
+    Raises:
+        SettingsError: it would be refused.
+    """
+    if settings.asks_model and settings.llm.provider == "openai":
+        read_key(settings.llm)
 
 
 class Opener:

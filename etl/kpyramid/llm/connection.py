@@ -150,10 +150,15 @@ def open_connection(settings: LLMSettings, section: str = "llm") -> Connection:
     Raises:
         SettingsError: there is no key, or none that can be sent.
     """
-    return Connection(settings, _read_key(settings, section), section)
+    return Connection(settings, read_key(settings, section), section)
 
 
-def _read_key(settings: LLMSettings, section: str) -> str:
+def read_key(settings: LLMSettings, section: str = "llm") -> str:
+    """The key that the variable of the settings holds.
+
+    Raises:
+        SettingsError: there is none for OpenAI, or none that can be sent.
+    """
     key = os.environ.get(settings.api_key_env, "").strip()
     if not key and settings.base_url is None:
         raise SettingsError(

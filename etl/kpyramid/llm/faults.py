@@ -76,7 +76,7 @@ def read_complaint(status: int, body: JsonValue, text: str) -> Complaint:
     codes = frozenset(code.lower() for code in named if isinstance(code, str))
     message = error.get("message") or error.get("detail") or error.get("msg")
     words = message if isinstance(message, str) else json.dumps(error)
-    return Complaint(status, codes, quote_text(words))
+    return Complaint(status, codes, quote_text(words).rstrip("."))
 
 
 def raise_complaint(
