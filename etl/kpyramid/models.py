@@ -1,9 +1,9 @@
 """Opening what stages ask of a language model: cache, locks, books and endpoint, in one place."""
 
-import json
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from kpyramid.errors import ConflictError
@@ -18,13 +18,14 @@ from kpyramid.llm.endpoint import Endpoint
 from kpyramid.llm.ledger import Ledger
 from kpyramid.llm.limiter import Limiter
 from kpyramid.llm.locks import KeyLocks, hold_file
+from kpyramid.llm.probe import keep_probe, load_probe
 from kpyramid.llm.replay import ReplayTransport, describe_source
 from kpyramid.llm.stores import BlobStore, open_blobs
 from kpyramid.llm.tally import Siblings
 from kpyramid.llm.transport import Pay, open_transport
 from kpyramid.llm.types import Request, Transport, describe_model
 from kpyramid.settings import Settings
-from kpyramid.warehouse.layout import Warehouse, write_durably
+from kpyramid.warehouse.layout import Warehouse
 
 PROBE = "endpoint.json"
 ASKING = "asking.lock"
@@ -186,17 +187,5 @@ def _prepare_transport(settings: Settings, run: Path) -> Callable[[Pay], Transpo
     if llm.provider == "replay":
         answer = open_recording(Path(str(llm.recording)), describe_model(llm))
         return lambda pay: ReplayTransport(answer)
-
-    def note(probe: Mapping[str, JsonValue]) -> None:
-        write_durably(run / PROBE, json.dumps(probe, indent=1).encode())
-
-    return lambda pay: open_transport(llm, note, pay, _read_probe(run))
-
-
-def _read_probe(run: Path) -> dict[str, JsonValue] | None:
-    """What an earlier stage of the run, perhaps in another process, found the endpoint to be."""
-    try:
-        record = json.loads((run / PROBE).read_bytes())
-    except (OSError, ValueError):
-        return None
-    return record if isinstance(record, dict) else None
+    record = run / PROBE
+    return lambda pay: open_transport(llm, partial(keep_probe, record), pay, load_probe(record))

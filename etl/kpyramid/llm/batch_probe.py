@@ -1,19 +1,18 @@
 """How an endpoint wants to be asked, found out before the first request is put into a file."""
 
-import functools
-import json
 from collections.abc import Callable, Mapping
+from functools import cache, partial
 from pathlib import Path
 
 from kpyramid.errors import EndpointError
 from kpyramid.keys import JsonValue
 from kpyramid.llm.batch_submit import ShapeRequest
 from kpyramid.llm.ledger import Ledger
+from kpyramid.llm.probe import keep_probe, load_probe
 from kpyramid.llm.responses import read_usage
 from kpyramid.llm.transport import HttpTransport, open_transport
 from kpyramid.llm.types import ReplyError, Request, TransientError
 from kpyramid.model_settings import LLMSettings
-from kpyramid.warehouse.layout import write_durably
 
 Raw = Mapping[str, JsonValue]
 
@@ -37,13 +36,10 @@ def prepare_shape(settings: LLMSettings, ledger: Ledger, path: Path) -> ShapeReq
         ledger.settle(ticket, read_usage(raw, request), "answered", billed=True)
         return raw
 
-    def note(probe: Raw) -> None:
-        write_durably(path, json.dumps(probe, indent=1).encode())
-
-    @functools.cache
+    @cache
     def open_once() -> HttpTransport:
         try:
-            return open_transport(settings, note, pay, _read_probe(path))
+            return open_transport(settings, partial(keep_probe, path), pay, load_probe(path))
         except TransientError as e:
             raise EndpointError(
                 f"{settings.base_url or 'the endpoint'} fails: {e}. Nothing was submitted: run "
@@ -51,11 +47,3 @@ def prepare_shape(settings: LLMSettings, ledger: Ledger, path: Path) -> ShapeReq
             ) from None
 
     return lambda request: open_once().shape_request(request)
-
-
-def _read_probe(path: Path) -> Raw | None:
-    try:
-        record = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return None
-    return record if isinstance(record, dict) else None

@@ -4,6 +4,7 @@ import json
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 from kpyramid.errors import EndpointError
@@ -12,6 +13,7 @@ from kpyramid.llm.connection import Raw
 from kpyramid.llm.faults import PageError, Place, UnconnectedError
 from kpyramid.llm.responses import has_usage, quote_text, read_response, unfence
 from kpyramid.llm.types import FailureKind, Message, ReplyError, Request
+from kpyramid.warehouse.layout import write_durably
 
 log = logging.getLogger(__name__)
 
@@ -102,6 +104,20 @@ def probe_endpoint(
         "limit": dialect.limit,
         "seed": dialect.seed,
     }
+
+
+def keep_probe(path: Path, record: Mapping[str, JsonValue]) -> None:
+    """Writes a run's record of its endpoint."""
+    write_durably(path, json.dumps(record, indent=1).encode())
+
+
+def load_probe(path: Path) -> dict[str, JsonValue] | None:
+    """What an earlier stage of the run, perhaps in another process, found the endpoint to be."""
+    try:
+        record = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    return record if isinstance(record, dict) else None
 
 
 def read_dialect(record: Mapping[str, JsonValue], place: Place) -> Dialect | None:
