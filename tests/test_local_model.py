@@ -89,6 +89,11 @@ http.server.ThreadingHTTPServer(("127.0.0.1", int(given["--port"])), Handler).se
 """
 
 
+def _hear_interrupts() -> None:
+    """Undoes what a shell does to commands that it starts in the background."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Place:
     """A folder with a fake llama-server on PATH and a file that looks like a model."""
 
@@ -119,6 +124,7 @@ class Place:
             stderr=subprocess.PIPE,
             text=True,
             env=self.environment(""),
+            preexec_fn=_hear_interrupts,
         )
 
     def word(self, *words: str) -> list[str]:
@@ -201,7 +207,7 @@ def test_printed_settings_are_a_settings_file(place: Place, tmp_path: Path) -> N
         if line.startswith("serving"):
             break
     serving.send_signal(signal.SIGINT)
-    printed = serving.communicate()[0]
+    printed = serving.communicate(timeout=60)[0]
     assert serving.returncode == 0
     assert tomllib.loads(printed)["llm"]["model"] == place.name
     file = tmp_path / "llm.toml"

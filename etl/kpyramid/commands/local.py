@@ -104,8 +104,7 @@ def serve_model(
                 raise typer.Exit(code)
             _show(running, options, probe, as_json=as_json, check=check)
             if not check:
-                tell("serving; Ctrl-C stops it")
-                _serve_until_told(running)
+                _serve_until_told(running, tell)
 
     try:
         run_command(act, verbose=verbose, as_json=as_json)
@@ -188,8 +187,9 @@ def _show(
         typer.echo("\n".join(lines))
 
 
-def _serve_until_told(server: "LocalServer") -> None:
+def _serve_until_told(server: "LocalServer", tell: Callable[[str], None]) -> None:
     try:
+        tell("serving; Ctrl-C stops it")
         server.process.wait()
     except (KeyboardInterrupt, _EndError):
         return  # what the user was told to do: no failure
