@@ -56,7 +56,7 @@ LAYERS: dict[str, str] = {
         "contracts errors fingerprints keys llm models pipeline ports publishing runs sources "
         "warehouse"
     ),
-    "pending": "keys llm models ports runner runs settings warehouse",
+    "batching": "keys llm models runs settings warehouse",
     "forecast": (
         "cached contracts embeddings extraction keys llm models ports settings sources stages "
         "warehouse"
@@ -68,7 +68,7 @@ LAYERS: dict[str, str] = {
     "build": "errors keys models planning pipeline ports report runner runs settings warehouse",
     "console": "pipeline ports query runs",
     "commands": (
-        "build console errors keys llm model_settings models pending pipeline planning report "
+        "batching build console errors keys llm model_settings models pipeline planning report "
         "runner runs settings warehouse"
     ),
     "cli": (

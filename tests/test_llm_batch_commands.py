@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from kpyramid import pending as pending_module
+from kpyramid import runner
 from kpyramid.cli import app
 from kpyramid.llm.locks import hold_file
 from kpyramid.llm.types import Request
@@ -93,7 +93,7 @@ def five_pending(monkeypatch: pytest.MonkeyPatch) -> None:
     def collect_pending(run: Run, **_: object) -> dict[str, Request]:
         return make_pending(run.settings.llm, 5)
 
-    monkeypatch.setattr(pending_module, "collect_pending", collect_pending)
+    monkeypatch.setattr(runner, "collect_pending", collect_pending)
 
 
 @pytest.mark.slow
@@ -181,7 +181,7 @@ def test_two_submissions_of_a_run_probe_once(
         def collect_pending(run: Run, count: int = count, **_: object) -> dict[str, Request]:
             return make_pending(run.settings.llm, count)
 
-        monkeypatch.setattr(pending_module, "collect_pending", collect_pending)
+        monkeypatch.setattr(runner, "collect_pending", collect_pending)
         say("batch", "submit", corpus)
     assert (server.calls("/batches"), server.calls()) == (2, 1)
 

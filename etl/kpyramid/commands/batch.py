@@ -63,11 +63,12 @@ def submit(
     """
 
     def act() -> None:
+        from kpyramid.batching import open_batch_run
         from kpyramid.console import show_progress
         from kpyramid.llm import batch_submit
         from kpyramid.llm.batches import LIMITS
         from kpyramid.models import hold_asking
-        from kpyramid.pending import collect_pending, open_batch_run
+        from kpyramid.runner import collect_pending
         from kpyramid.warehouse.layout import open_warehouse
 
         loaded = _load_settings(settings)
@@ -236,11 +237,11 @@ def _load_settings(path: Path | None) -> "Settings":
 
 
 def _open_desk(run: "Run") -> "Desk":
+    from kpyramid.batching import open_batch_books
     from kpyramid.llm.batch_probe import prepare_shape
     from kpyramid.llm.batch_submit import Desk
     from kpyramid.llm.transport import open_client
     from kpyramid.models import PROBE
-    from kpyramid.pending import open_batch_books
 
     def find_ledger(name: str) -> "Ledger | None":
         return _find_ledger(run.warehouse, run.settings, name)

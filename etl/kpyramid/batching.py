@@ -1,4 +1,4 @@
-"""What a build would ask a language model next: for sending it as batches."""
+"""Where batches are prepared and booked: a run of their own, its replies and its ledger."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -8,10 +8,7 @@ from kpyramid.llm.cache import ReplyCache
 from kpyramid.llm.ledger import Ledger
 from kpyramid.llm.replay import describe_source
 from kpyramid.llm.stores import BlobStore
-from kpyramid.llm.types import Request
 from kpyramid.models import open_ledger, open_replies
-from kpyramid.ports import Progress
-from kpyramid.runner import collect_pending as collect_requests
 from kpyramid.runs import Run, start_run
 from kpyramid.settings import Settings
 from kpyramid.warehouse.layout import Warehouse
@@ -29,15 +26,6 @@ def open_batch_run(corpus: Path, warehouse: Warehouse, settings: Settings, ref: 
     parts: list[JsonValue] = [str(corpus.absolute()), shape, head.order if head else ""]
     name = f"batch-{ref[:60]}-{hash_value(parts)[:12]}"
     return start_run(warehouse, corpus, settings, ref=ref, name=name)
-
-
-def collect_pending(run: Run, *, workers: int, progress: Progress) -> dict[str, Request]:
-    """The requests without an answer, by key, in the order of the chunks.
-
-    Raises:
-        PyramidError: whatever a stage before them found wrong.
-    """
-    return collect_requests(run, workers=workers, progress=progress)
 
 
 def open_batch_books(run: Run) -> tuple[ReplyCache, BlobStore, Ledger]:
