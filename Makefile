@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest
 
 # Debian packages that a test or an extra needs; installed by `install-ci` when it runs as root.
-SYSTEM_PACKAGES :=
+SYSTEM_PACKAGES := default-jre-headless wordnet-base
 
 # A stamp tells which extras the environment has, so that targets share one environment and pip
 # runs again only when the declarations change. A larger set refreshes the stamps it contains.
@@ -113,7 +113,9 @@ $(DEV): $(DECLARED) | $(BIN)/python
 $(CI): $(DECLARED) | $(BIN)/python
 	@if [ -n "$(SYSTEM_PACKAGES)" ] && [ "$$(id -u)" = 0 ]; then \
 		echo "Installing system packages: $(SYSTEM_PACKAGES) ..."; \
-		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $(SYSTEM_PACKAGES); \
+		{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
+			apt-get install -y -qq --no-install-recommends $(SYSTEM_PACKAGES); } >/dev/null \
+			|| echo "They could not be installed; tests that need them will say so." >&2; \
 	fi
 	@echo "Installing the package and all extras (2.2 GB) into $(VENV), about 5 minutes ..."
 	@$(PIP) install -c constraints.txt -e '.[airflow,dev,instructor,local-llm,s3]'

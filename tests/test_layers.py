@@ -31,14 +31,19 @@ LAYERS: dict[str, str] = {
     "embeddings": "errors keys llm model_settings settings",
     "extraction": "errors keys llm model_settings settings",
     "resolution": "embeddings errors extraction keys llm numerics",
-    "evaluation": "embeddings errors extraction keys numerics resolution",
-    "ontology": "errors",
+    "ontology": "declared errors keys",
+    "induction": "embeddings errors extraction keys llm model_settings numerics ontology settings",
+    "evaluation": "embeddings errors extraction induction keys numerics ontology resolution",
     "sources": "errors keys settings",
     "identity": "declared errors keys settings",
-    "fingerprints": "contracts extraction identity keys llm model_settings pipeline settings",
+    "fingerprints": (
+        "contracts declared extraction identity induction keys llm model_settings ontology "
+        "pipeline settings"
+    ),
     "extractions": "errors extraction identity settings",
     "stages": (
-        "contracts embeddings extraction keys llm numerics ontology resolution settings sources"
+        "contracts embeddings extraction induction keys llm numerics ontology resolution settings "
+        "sources"
     ),
     "query": (
         "contracts embeddings errors extraction identity keys llm model_settings ontology settings "
@@ -47,11 +52,14 @@ LAYERS: dict[str, str] = {
     "models": "errors extraction keys llm settings warehouse",
     "cached": "embeddings errors fingerprints llm pipeline settings warehouse",
     "ports": (
-        "cached embeddings errors extraction fingerprints llm models ontology pipeline resolution "
-        "settings warehouse"
+        "cached declared embeddings errors extraction fingerprints induction llm models ontology "
+        "pipeline resolution settings warehouse"
     ),
     "runs": "errors keys settings warehouse",
-    "publishing": "contracts fingerprints keys pipeline ports runs stages warehouse",
+    "publishing": (
+        "contracts declared errors fingerprints keys ontology pipeline ports runs settings stages "
+        "warehouse"
+    ),
     "runner": (
         "contracts errors fingerprints keys llm models pipeline ports publishing runs sources "
         "warehouse"
@@ -68,8 +76,8 @@ LAYERS: dict[str, str] = {
     "build": "errors keys models planning pipeline ports report runner runs settings warehouse",
     "console": "pipeline ports query runs",
     "commands": (
-        "batching build console errors keys llm model_settings models pipeline planning report "
-        "runner runs settings warehouse"
+        "batching build console declared errors keys llm model_settings models ontology pipeline "
+        "planning query report runner runs settings warehouse"
     ),
     "cli": (
         "build commands console errors extractions pipeline planning query report runner settings "

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
-from kpyramid.declared import locate_declarations
+from kpyramid.declared import locate_declarations, locate_ontology
 from kpyramid.errors import SettingsError
 from kpyramid.keys import JsonValue
 from kpyramid.settings import MINILM, EmbedSettings
@@ -135,18 +135,18 @@ def _identify_instructor(model: str) -> Identity:
 
 @cache
 def identify_ontology(ontology: str) -> Identity:
-    """The Turtle file of a seed ontology, by name or by path.
+    """The files of a seed ontology that shape what is induced, by name or by path.
 
     Raises:
         SettingsError: no such ontology; lists the names there are.
     """
-    declared = locate_declarations("ontology")
-    path = declared.get(ontology, Path(ontology))
-    if not path.is_file():
+    files = locate_ontology(ontology)
+    if files is None:
         raise SettingsError(
-            f"induce.ontology {ontology!r} is neither a file nor one of {', '.join(declared)}"
+            f"induce.ontology {ontology!r} is neither a file nor one of "
+            f"{', '.join(locate_declarations('ontology'))}"
         )
-    return _identify(path.stem, {path.name: path})
+    return _identify(files.turtle.stem, files.shaping)
 
 
 def library_version(distribution: str) -> str:

@@ -16,6 +16,7 @@ from pydantic import TypeAdapter
 from kpyramid.cached import CachedEmbedder, CachedFunction
 from kpyramid.cached import Progress as Progress
 from kpyramid.cached import Silence as Silence
+from kpyramid.declared import OntologyFiles, locate_ontology
 from kpyramid.errors import PyramidError
 from kpyramid.extraction.cascade.reading import Cascade
 from kpyramid.extraction.text.splitter import Piece, split_text
@@ -164,8 +165,20 @@ def load_schema(settings: Settings) -> Schema:
         SettingsError: there is none of that name.
         InputError: it is no valid ontology.
     """
-    (path,) = identify_resource("ontology", settings).files.values()
+    path = locate_files(settings).turtle
     return parse_schema(path.read_text("utf-8"), source=str(path))
+
+
+def locate_files(settings: Settings) -> OntologyFiles:
+    """The files of the seed ontology that the settings name.
+
+    Raises:
+        SettingsError: there is none of that name.
+    """
+    identify_resource("ontology", settings)
+    files = locate_ontology(settings.induce.ontology)
+    assert files is not None  # it was identified
+    return files
 
 
 _extractors: list[Extractor] = []

@@ -132,9 +132,16 @@ class EmbedSettings:
 
 @dataclass(frozen=True, config=STRICT)
 class InduceSettings:
-    """The seed ontology: a name in `ontology/`, or the path of a Turtle file."""
+    """The seed ontology, and who finds its instances (f_ins, PolyRAG Eq. 1).
+
+    `ontology`: a name in `ontology/`, or the path of a Turtle file.
+    `mode`: `rules` reads them from the graph's facts and, with examples, from the text; `llm` asks
+    a model once per class and chunk that may hold it; `exhaustive` asks, as in the paper, for every
+    property of every class in every chunk.
+    """
 
     ontology: str = "general"
+    mode: Literal["rules", "llm", "exhaustive"] = "rules"
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -176,11 +183,13 @@ class PublishSettings:
 
     `min_document_share`, `min_triple_share`: it has fewer of the last one's documents or triples.
     `max_unanswered_share`: more of its chunks lack the language model's answer.
+    `reasoner_seconds`: after these the reasoner is stopped, and its gate says "not run".
     """
 
     min_document_share: Share = 0.5
     min_triple_share: Share = 0.5
     max_unanswered_share: Share = 0.02
+    reasoner_seconds: Annotated[float, Field(gt=0, le=86_400)] = 120.0
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -202,7 +211,7 @@ class Settings:
     def _model_is_there_when_asked(self) -> "Settings":
         if self.asks_model and self.llm.provider == "none":
             raise ValueError(
-                'a step of [cascade] says "llm" but llm.provider is "none": set it to '
+                '[cascade] or [induce] asks a model but llm.provider is "none": set it to '
                 '"openai" with llm.model and, for a server of your own, llm.base_url'
             )
         return self
@@ -221,7 +230,8 @@ class Settings:
     @property
     def asks_model(self) -> bool:
         """Whether any stage asks a language model."""
-        return self.cascade.reads_chunks or self.cascade.confirms_duplicates
+        induces = self.induce.mode != "rules"
+        return self.cascade.reads_chunks or self.cascade.confirms_duplicates or induces
 
     def with_operations(self, other: "Settings") -> "Settings":
         """These settings with the other's endpoint, limits, prices and budget.
