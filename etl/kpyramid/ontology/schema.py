@@ -1,5 +1,6 @@
 """The ontology's schema: its classes and properties, read from Turtle and written back."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -8,57 +9,31 @@ import pyoxigraph as ox
 
 from kpyramid.errors import InputError
 from kpyramid.ontology import names as n
+from kpyramid.ontology.axioms import Limits, find_limits, read_axioms, write_axioms
 from kpyramid.ontology.literals import DATATYPES
+from kpyramid.ontology.terms import OntologyClass, OntologyProperty, list_statements
 from kpyramid.ontology.turtle import Statements, make_iri, write_turtle
 
-
-@dataclass(frozen=True, slots=True)
-class OntologyClass:
-    """A class; `entity_types` are the NER labels that name its instances."""
-
-    iri: str
-    label: str
-    alt_labels: tuple[str, ...] = ()
-    comment: str = ""
-    parents: tuple[str, ...] = ()
-    entity_types: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        # RDF keeps no order: sorted, a class equals what is read back from its Turtle.
-        for field in ("alt_labels", "parents", "entity_types"):
-            object.__setattr__(self, field, tuple(sorted(set(getattr(self, field)))))
+__all__ = ["OntologyClass", "OntologyProperty", "Schema", "parse_schema", "write_schema"]
 
 
-@dataclass(frozen=True, slots=True)
-class OntologyProperty:
-    """A property from `domain`, a class, to `range`: a class, or a datatype if `is_datatype`.
-
-    `alt_labels` are the phrases that state it, read from domain to range. A property that is
-    its own `inverse_of` holds in both directions.
-    """
-
-    iri: str
-    label: str
-    alt_labels: tuple[str, ...]
-    comment: str
-    domain: str
-    range: str
-    is_datatype: bool = False
-    is_functional: bool = False
-    inverse_of: str | None = None
-    competency_question: str = ""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "alt_labels", tuple(sorted(set(self.alt_labels))))
+_LARGEST_KEPT = 1000
+"""Ancestors of one class that are remembered: no real hierarchy is as deep, and a chain of ten
+thousand classes would fill the memory with fifty million."""
 
 
 @dataclass(frozen=True)
 class Schema:
-    """Classes and properties, sorted by IRI, under one base namespace; inverses are mutual."""
+    """Classes and properties, sorted by IRI, under one base namespace; inverses are mutual.
+
+    `axioms` are N-Triples lines, sorted: what the ontology states that no field holds, such as
+    disjointness, restrictions, mappings to other vocabularies, and its own title and licence.
+    """
 
     base: str
     classes: tuple[OntologyClass, ...]
     properties: tuple[OntologyProperty, ...]
+    axioms: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Sorts, and states each inverse on both sides.
@@ -67,8 +42,8 @@ class Schema:
             InputError: an IRI is defined twice, or the base ends in neither # nor /.
         """
         problems = [] if self.base.endswith(("#", "/")) else [f"base {self.base}: ends without #"]
-        iris = [c.iri for c in self.classes] + [p.iri for p in self.properties]
-        problems += [f"<{iri}>: defined twice" for iri in sorted(set(iris)) if iris.count(iri) > 1]
+        iris = Counter([*(c.iri for c in self.classes), *(p.iri for p in self.properties)])
+        problems += [f"<{iri}>: defined twice" for iri in sorted(iris) if iris[iri] > 1]
         _refuse(problems, "the schema")
         stated = sorted((p.inverse_of, p.iri) for p in self.properties if p.inverse_of)
         inverses = {inverse: iri for inverse, iri in reversed(stated)}
@@ -90,7 +65,16 @@ class Schema:
 
     @cached_property
     def _ancestors(self) -> dict[str, frozenset[str]]:
-        return {c.iri: frozenset(self._walk_up(c.iri)) for c in self.classes}
+        return {}
+
+    def find_ancestors(self, iri: str) -> frozenset[str]:
+        """A class and all classes above it; without owl:Thing, unless it is stated."""
+        found = self._ancestors.get(iri)
+        if found is None:
+            found = frozenset(self._walk_up(iri))
+            if len(found) <= _LARGEST_KEPT:
+                self._ancestors[iri] = found
+        return found
 
     def _walk_up(self, iri: str) -> Iterator[str]:
         seen: set[str] = set()
@@ -105,8 +89,13 @@ class Schema:
     @cached_property
     def _class_by_type(self) -> dict[str, str]:
         # Where two classes claim one NER label, the more general one makes no false statement.
-        ordered = sorted(self.classes, key=lambda c: (len(self._ancestors[c.iri]), c.iri))
+        typed = [c for c in self.classes if c.entity_types]
+        ordered = sorted(typed, key=lambda c: (len(self.find_ancestors(c.iri)), c.iri))
         return {t: c.iri for c in reversed(ordered) for t in c.entity_types}
+
+    @cached_property
+    def _limits(self) -> Limits:
+        return find_limits(self.axioms)
 
     def class_for_type(self, entity_type: str) -> str | None:
         """The class whose instances carry an NER label, the most general if several do."""
@@ -114,7 +103,31 @@ class Schema:
 
     def is_subclass(self, child: str, parent: str) -> bool:
         """Whether every instance of `child` is one of `parent`; a class is its own subclass."""
-        return child == parent or parent == n.THING or parent in self._ancestors.get(child, ())
+        return child == parent or parent == n.THING or parent in self.find_ancestors(child)
+
+    def are_disjoint(self, first: str, second: str) -> bool:
+        """Whether nothing can be an instance of both: stated of them, or of classes above them."""
+        if not self._limits.disjoint:
+            return False
+        above, others = self.find_ancestors(first), self.find_ancestors(second)
+        for group in self._limits.disjoint:
+            left, right = above & group, others & group
+            if left and right and len(left | right) > 1:
+                return True
+        return False
+
+    def max_values(self, class_iri: str, property_iri: str) -> int | None:
+        """At most how many values an instance may have; None for any number.
+
+        One if the property is functional, else the least owl:maxCardinality or owl:cardinality
+        of the class and the classes above it.
+        """
+        found = self.property_by_iri.get(property_iri)
+        bounds = [1] if found and found.is_functional else []
+        if self._limits.most:
+            pairs = ((iri, property_iri) for iri in self.find_ancestors(class_iri))
+            bounds += [self._limits.most[pair] for pair in pairs if pair in self._limits.most]
+        return min(bounds, default=None)
 
     def extend(
         self, classes: Iterable[OntologyClass], properties: Iterable[OntologyProperty]
@@ -126,13 +139,15 @@ class Schema:
         """
         by_class = self.class_by_iri | {c.iri: c for c in classes}
         by_property = self.property_by_iri | {p.iri: p for p in properties}
-        grown = Schema(self.base, tuple(by_class.values()), tuple(by_property.values()))
+        grown = Schema(
+            self.base, tuple(by_class.values()), tuple(by_property.values()), self.axioms
+        )
         _refuse(_find_dangling(grown), "the extended schema")
         return grown
 
 
 def parse_schema(turtle: str, *, source: str) -> Schema:
-    """The schema a Turtle text declares; `owl:imports` is ignored and nothing is fetched.
+    """The schema a Turtle text declares; `owl:imports` is not followed and nothing is fetched.
 
     Labels and comments are taken in English or in no stated language.
 
@@ -156,13 +171,18 @@ def parse_schema(turtle: str, *, source: str) -> Schema:
         for iri in sorted({*objects, *datatypes})
     ]
     problems += _find_unread(found)
+    problems += [
+        f"{subject} <{n.OWLREADY}{name}>: tools that read this run the Python module it names; "
+        "remove the statement"
+        for subject, name in found.find_code()
+    ]
     both = sorted({*objects} & {*datatypes})
     problems += [f"<{iri}>: an object and a datatype property; choose one" for iri in both]
     _refuse(problems, source)
     base = headers[0] if headers[0].endswith(("#", "/")) else headers[0] + "#"
     schema = Schema(base, tuple(classes), tuple(properties))
     _refuse(_find_dangling(schema), source)
-    return schema
+    return replace(schema, axioms=_read_axioms(schema, headers[0], found, source))
 
 
 def write_schema(schema: Schema) -> str:
@@ -171,9 +191,37 @@ def write_schema(schema: Schema) -> str:
     Raises:
         InputError: an IRI of the schema is none.
     """
-    statements = list(_list_statements(schema))
     prefixes = {"": schema.base, "owl": n.OWL, "rdfs": n.RDFS, "skos": n.SKOS, "kp": n.KP}
-    return write_turtle(statements, prefixes | {"rdf": n.RDF, "xsd": n.XSD})
+    statements = [
+        *list_statements(schema.base, schema.classes, schema.properties),
+        *read_axioms(schema.axioms),
+    ]
+    return write_turtle(statements, prefixes | {"rdf": n.RDF, "xsd": n.XSD, "dct": n.DCT})
+
+
+def _read_axioms(schema: Schema, header: str, found: Statements, source: str) -> tuple[str, ...]:
+    """What the text states beyond the schema's own statements."""
+    stated = set(list_statements(schema.base, schema.classes, schema.properties))
+    old, new = make_iri(header), make_iri(schema.base.removesuffix("#"))
+    left = []
+    for triple in found.triples:
+        subject = new if triple.subject == old else triple.subject
+        value = new if triple.object == old else triple.object
+        beyond = ox.Triple(subject, triple.predicate, value)
+        if not {beyond, _tag_english(beyond)} & stated:
+            left.append(beyond)
+    try:
+        return write_axioms(left)
+    except InputError as e:
+        raise InputError(f"{source}: {e}") from e
+
+
+def _tag_english(triple: ox.Triple) -> ox.Triple:
+    """Untagged text is written as English."""
+    value = triple.object
+    if isinstance(value, ox.Literal) and value.datatype == make_iri(n.XSD + "string"):
+        value = ox.Literal(value.value, language="en")
+    return ox.Triple(triple.subject, triple.predicate, value)
 
 
 def _refuse(problems: Sequence[str], source: str) -> None:
@@ -273,33 +321,3 @@ def _read_end(iri: str, predicate: str, found: Statements, problems: list[str]) 
     elif len(ends) != 1:
         problems.append(f"<{iri}>: {len(ends) or 'no'} {name}; state exactly one")
     return ends[0] if ends else ""
-
-
-def _list_statements(schema: Schema) -> Iterator[tuple[str, str, ox.NamedNode | ox.Literal]]:
-    yield schema.base.removesuffix("#"), n.RDF_TYPE, make_iri(n.ONTOLOGY)
-    for iri in (n.COMPETENCY_QUESTION, n.ENTITY_TYPE):
-        yield iri, n.RDF_TYPE, make_iri(n.ANNOTATION_PROPERTY)
-    for c in schema.classes:
-        yield c.iri, n.RDF_TYPE, make_iri(n.CLASS)
-        yield from _list_words(c)
-        yield from ((c.iri, n.SUBCLASS, make_iri(parent)) for parent in c.parents)
-        yield from ((c.iri, n.ENTITY_TYPE, ox.Literal(t)) for t in c.entity_types)
-    for p in schema.properties:
-        kind = n.DATATYPE_PROPERTY if p.is_datatype else n.OBJECT_PROPERTY
-        yield p.iri, n.RDF_TYPE, make_iri(kind)
-        if p.is_functional:
-            yield p.iri, n.RDF_TYPE, make_iri(n.FUNCTIONAL_PROPERTY)
-        yield from _list_words(p)
-        yield p.iri, n.DOMAIN, make_iri(p.domain)
-        yield p.iri, n.RANGE, make_iri(p.range)
-        if p.inverse_of:
-            yield p.iri, n.INVERSE_OF, make_iri(p.inverse_of)
-        if p.competency_question:
-            yield p.iri, n.COMPETENCY_QUESTION, ox.Literal(p.competency_question, language="en")
-
-
-def _list_words(row: OntologyClass | OntologyProperty) -> Iterator[tuple[str, str, ox.Literal]]:
-    yield row.iri, n.LABEL, ox.Literal(row.label, language="en")
-    yield from ((row.iri, n.ALT_LABEL, ox.Literal(a, language="en")) for a in row.alt_labels)
-    if row.comment:
-        yield row.iri, n.COMMENT, ox.Literal(row.comment, language="en")

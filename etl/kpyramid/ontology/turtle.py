@@ -1,13 +1,14 @@
 """Turtle in, looked up by subject; statements out as Turtle that is the same every time."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import pyoxigraph as ox
 
 from kpyramid.errors import InputError
-from kpyramid.ontology.names import RDF_TYPE
+from kpyramid.ontology.names import OWLREADY, RDF_FIRST, RDF_NIL, RDF_REST, RDF_TYPE, XSD
 
 _Term = TypeVar("_Term", ox.NamedNode, ox.BlankNode, ox.Literal)
 Object = ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple
@@ -15,6 +16,14 @@ Object = ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple
 # Only the Turtle parser ever sees the text, so an entity bomb is a mere syntax error;
 # these signs are looked for to say so in words.
 _XML_SIGNS = ("<?xml", "<!doctype", "<!--", "<rdf:rdf")
+
+
+_NIL = ox.NamedNode(RDF_NIL)
+_STRING = ox.NamedNode(XSD + "string")
+# A subset of what Turtle allows after a prefix, so that nothing needs an escape.
+_LOCAL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_MOST_NESTED = 8
+"""Levels written in place; what lies deeper is named, which no one needs to read twice."""
 
 
 class Statements:
@@ -33,6 +42,7 @@ class Statements:
             )
         self._objects: defaultdict[tuple[str, str], list[Object]] = defaultdict(list)
         self._subjects: defaultdict[str, set[str]] = defaultdict(set)
+        self.triples: list[ox.Triple] = []
         try:
             for quad in ox.parse(turtle.removeprefix("\ufeff"), format=ox.RdfFormat.TURTLE):
                 self._add(quad)
@@ -43,6 +53,7 @@ class Statements:
             ) from e
 
     def _add(self, quad: ox.Quad) -> None:
+        self.triples.append(quad.triple)
         if isinstance(quad.subject, ox.NamedNode):
             subject, predicate = quad.subject.value, quad.predicate.value
             self._objects[subject, predicate].append(quad.object)
@@ -66,6 +77,14 @@ class Statements:
         english = {o.value for o in literals if (o.language or "en").lower().split("-")[0] == "en"}
         return sorted(text for text in english if text.strip())
 
+    def find_code(self) -> list[tuple[str, str]]:
+        """Subjects that name Python code for owlready2 to import, and by which property."""
+        return sorted(
+            (str(t.subject), t.predicate.value.removeprefix(OWLREADY))
+            for t in self.triples
+            if t.predicate.value.startswith(OWLREADY)
+        )
+
     def has_unnamed(self, subject: str, predicate: str) -> bool:
         """Whether an object is a blank node, such as a union of classes."""
         return bool(self._find(subject, predicate, ox.BlankNode))
@@ -85,18 +104,85 @@ def make_iri(text: str) -> ox.NamedNode:
         ) from e
 
 
-def write_turtle(
-    statements: Iterable[tuple[str, str, ox.NamedNode | ox.Literal]], prefixes: Mapping[str, str]
-) -> str:
-    """The statements as Turtle, in the order given.
+def write_turtle(triples: Iterable[ox.Triple], prefixes: Mapping[str, str]) -> str:
+    """The statements as Turtle, for people: by subject, in the order in which subjects come.
 
-    Raises:
-        InputError: a subject or predicate is no absolute IRI.
+    Blank nodes that one statement refers to are written in place, lists in brackets. The bytes
+    follow from the statements' order and the blank nodes' names alone.
     """
-    triples = [ox.Triple(make_iri(s), make_iri(p), o) for s, p, o in statements]
-    encoded = ox.serialize(triples, format=ox.RdfFormat.TURTLE, prefixes=dict(prefixes))
-    assert encoded is not None  # None only where an output file is named
-    lines = encoded.decode("utf-8").split("\n")
-    # pyoxigraph writes the prefixes in another order in every process.
-    start = next(i for i, line in enumerate(lines) if not line.startswith("@prefix"))
-    return "\n".join(sorted(lines[:start]) + lines[start:])
+    return _Writer(list(triples), prefixes).write()
+
+
+class _Writer:
+    def __init__(self, triples: Sequence[ox.Triple], prefixes: Mapping[str, str]) -> None:
+        self._prefixes = prefixes
+        self._said: dict[object, list[ox.Triple]] = {}
+        self._users: Counter[object] = Counter()
+        for triple in dict.fromkeys(triples):
+            self._said.setdefault(triple.subject, []).append(triple)
+            if isinstance(triple.object, ox.BlankNode):
+                self._users[triple.object] += 1
+        self._written: set[object] = set()
+
+    def write(self) -> str:
+        blocks = [f"@prefix {name}: <{iri}> .\n" for name, iri in sorted(self._prefixes.items())]
+        last = [node for node in self._said if self._users[node]]
+        for subject in [*(s for s in self._said if not self._users[s]), *last]:
+            # What is nested too deep to stand in place follows under its name.
+            if subject not in self._written:
+                name = "[]" if self._is_root(subject) else self._name(subject)
+                blocks.append(f"\n{name} {self._list_values(subject, 1)} .\n")
+        return "".join(blocks)
+
+    def _is_root(self, node: object) -> bool:
+        return isinstance(node, ox.BlankNode) and not self._users[node]
+
+    def _list_values(self, subject: object, depth: int) -> str:
+        self._written.add(subject)
+        indent = "\n" + "    " * depth
+        values: dict[ox.NamedNode, list[str]] = {}
+        for triple in self._said[subject]:
+            shown = self._show_object(triple.object, depth + 1)
+            values.setdefault(triple.predicate, []).append(shown)
+        parts = (
+            f"{'a' if p.value == RDF_TYPE else self._name(p)} {', '.join(objects)}"
+            for p, objects in values.items()
+        )
+        return f" ;{indent}".join(parts)
+
+    def _show_object(self, term: Object, depth: int) -> str:
+        if not isinstance(term, ox.BlankNode) or self._users[term] > 1 or depth > _MOST_NESTED:
+            return self._name(term)
+        if term not in self._said:
+            return "[]"
+        if (members := self._read_list(term)) is not None:
+            shown = " ".join(self._show_object(member, depth + 1) for member in members)
+            return f"( {shown} )"
+        indent = "\n" + "    " * depth
+        return f"[{indent}{self._list_values(term, depth)} ]"
+
+    def _read_list(self, head: Object) -> list[Object] | None:
+        """The members if the node begins a proper list that nothing else refers into."""
+        members: list[Object] = []
+        nodes: list[Object] = []
+        while head != _NIL:
+            said = {t.predicate.value: t.object for t in self._said.get(head, ())}
+            if set(said) != {RDF_FIRST, RDF_REST} or len(self._said[head]) > 2:
+                return None
+            if not isinstance(head, ox.BlankNode) or self._users[head] != 1:
+                return None
+            nodes.append(head)
+            members.append(said[RDF_FIRST])
+            head = said[RDF_REST]
+        self._written.update(nodes)
+        return members
+
+    def _name(self, term: object) -> str:
+        if isinstance(term, ox.NamedNode):
+            for name, iri in self._prefixes.items():
+                if term.value.startswith(iri) and _LOCAL_NAME.fullmatch(term.value, len(iri)):
+                    return f"{name}:{term.value[len(iri) :]}"
+        if isinstance(term, ox.Literal) and not term.language and term.datatype != _STRING:
+            bare = str(ox.Literal(term.value))
+            return f"{bare}^^{self._name(term.datatype)}"
+        return str(term)

@@ -1,0 +1,169 @@
+"""What an ontology states beyond its classes' and properties' own fields, line by line.
+
+Disjointness, restrictions, property chains, mappings to other vocabularies, the header's licence:
+all of it is kept as canonical N-Triples, so that nothing is lost between reading and writing.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyoxigraph as ox
+
+from kpyramid.errors import InputError
+from kpyramid.keys import content_id
+from kpyramid.ontology import names as n
+
+Subject = ox.NamedNode | ox.BlankNode | ox.Triple
+_MOST_NAMED = 3
+
+
+def write_axioms(triples: Iterable[ox.Triple]) -> tuple[str, ...]:
+    """Sorted N-Triples lines, each once; blank nodes are named by what they and their users say.
+
+    Raises:
+        InputError: blank nodes that refer to each other in a circle, or a statement as a term.
+    """
+    return tuple(sorted({str(triple) for triple in name_blank_nodes(list(triples))}))
+
+
+def read_axioms(lines: Iterable[str]) -> list[ox.Triple]:
+    """The statements of N-Triples lines, in their order."""
+    text = "".join(f"{line} .\n" for line in lines)
+    return [quad.triple for quad in ox.parse(text, format=ox.RdfFormat.N_TRIPLES)]
+
+
+def name_blank_nodes(triples: Sequence[ox.Triple]) -> list[ox.Triple]:
+    """The statements with each blank node named by a hash: the same graph has the same names.
+
+    First from the leaves up, by what a node says; then from the roots down, by who refers to it,
+    so that two restrictions of equal content stay two when two classes state them. Equal nodes
+    with equal referrers become one, which says the same.
+
+    Raises:
+        InputError: blank nodes that refer to each other in a circle, or a statement as a term.
+    """
+    said: defaultdict[str, list[tuple[str, ox.Triple]]] = defaultdict(list)
+    users: defaultdict[str, list[tuple[Subject, str]]] = defaultdict(list)
+    for triple in triples:
+        for term in (triple.subject, triple.object):
+            if isinstance(term, ox.Triple):
+                raise InputError(f"a statement about the statement {term}: only plain RDF is kept")
+            if isinstance(term, ox.BlankNode):
+                said[term.value]  # a node that is only referred to says nothing, but is there
+        if isinstance(triple.subject, ox.BlankNode):
+            said[triple.subject.value].append((triple.predicate.value, triple))
+        if isinstance(triple.object, ox.BlankNode):
+            users[triple.object.value].append((triple.subject, triple.predicate.value))
+    if not said:
+        return list(triples)
+    order = _sort_leaves_first(said, users)
+    content: dict[str, str] = {}
+    for node in order:
+        lines = {f"{p} {_show(t.object, content)}" for p, t in said[node]}
+        content[node] = content_id("b", *sorted(lines))
+    name: dict[str, str] = {}
+    for node in reversed(order):
+        lines = {f"{p} {_show(s, name)}" for s, p in users[node]}
+        name[node] = content_id("b", content[node], *sorted(lines)).replace("-", "")
+    nodes = {node: ox.BlankNode(text) for node, text in name.items()}
+    return [
+        ox.Triple(
+            nodes[t.subject.value] if isinstance(t.subject, ox.BlankNode) else t.subject,
+            t.predicate,
+            nodes[t.object.value] if isinstance(t.object, ox.BlankNode) else t.object,
+        )
+        for t in triples
+    ]
+
+
+def _show(term: object, names: Mapping[str, str]) -> str:
+    return f"_:{names[term.value]}" if isinstance(term, ox.BlankNode) else str(term)
+
+
+def _sort_leaves_first(
+    said: Mapping[str, Sequence[tuple[str, ox.Triple]]],
+    users: Mapping[str, Sequence[tuple[Subject, str]]],
+) -> list[str]:
+    """Each blank node after all it refers to; without recursion, as lists may be long."""
+    open_ends = {
+        node: sum(isinstance(triple.object, ox.BlankNode) for _, triple in statements)
+        for node, statements in said.items()
+    }
+    ready = [node for node, count in open_ends.items() if not count]
+    order: list[str] = []
+    while ready:
+        order.append(node := ready.pop())
+        for subject, _ in users.get(node, ()):
+            if isinstance(subject, ox.BlankNode):
+                open_ends[subject.value] -= 1
+                if not open_ends[subject.value]:
+                    ready.append(subject.value)
+    if len(order) < len(said):
+        left = sorted({p for node in said.keys() - set(order) for p, _ in said[node]})
+        raise InputError(
+            f"{len(said) - len(order)} blank nodes refer to each other in a circle (by "
+            f"{', '.join(left[:_MOST_NAMED])}): they cannot be told apart; give one of them an IRI"
+        )
+    return order
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What axioms say of values: groups of classes that share no instance; at most how many values.
+
+    `most` is by class and property.
+    """
+
+    disjoint: tuple[frozenset[str], ...]
+    most: Mapping[tuple[str, str], int]
+
+
+def find_limits(axioms: Iterable[str]) -> Limits:
+    """Disjointness of named classes, and cardinalities that bound from above."""
+    graph: defaultdict[object, dict[str, list[object]]] = defaultdict(dict)
+    for triple in read_axioms(axioms):
+        graph[triple.subject].setdefault(triple.predicate.value, []).append(triple.object)
+    disjoint: set[frozenset[str]] = set()
+    most: dict[tuple[str, str], int] = {}
+    for subject, said in graph.items():
+        for other in said.get(n.DISJOINT_WITH, ()):
+            disjoint.add(_keep_named((subject, other)))
+        members = said.get(n.DISJOINT_UNION_OF, ())
+        if ox.NamedNode(n.ALL_DISJOINT_CLASSES) in said.get(n.RDF_TYPE, ()):
+            members = said.get(n.MEMBERS, ())
+        for head in members:
+            disjoint.add(_keep_named(_walk_list(head, graph)))
+        for bound in (*said.get(n.SUBCLASS, ()), *said.get(n.EQUIVALENT_CLASS, ())):
+            if isinstance(subject, ox.NamedNode) and isinstance(bound, ox.BlankNode):
+                for iri, count in _read_bound(graph[bound]):
+                    key = subject.value, iri
+                    most[key] = min(count, most.get(key, count))
+    return Limits(tuple(sorted((g for g in disjoint if len(g) > 1), key=sorted)), most)
+
+
+def _keep_named(terms: Iterable[object]) -> frozenset[str]:
+    return frozenset(term.value for term in terms if isinstance(term, ox.NamedNode))
+
+
+def _walk_list(
+    head: object, graph: Mapping[object, Mapping[str, list[object]]]
+) -> Iterator[object]:
+    seen: set[object] = set()
+    while head not in seen and n.RDF_FIRST in (node := graph.get(head, {})):
+        seen.add(head)
+        yield node[n.RDF_FIRST][0]
+        head = node.get(n.RDF_REST, [None])[0]
+
+
+def _read_bound(said: Mapping[str, Sequence[object]]) -> Iterator[tuple[str, int]]:
+    """The property a restriction bounds, and its most values; qualified ones bound only a part."""
+    for predicate in (n.OWL + "maxCardinality", n.OWL + "cardinality"):
+        for count in said.get(predicate, ()):
+            for prop in said.get(n.OWL + "onProperty", ()):
+                if (
+                    isinstance(prop, ox.NamedNode)
+                    and isinstance(count, ox.Literal)
+                    and count.value.isdecimal()
+                ):
+                    yield prop.value, int(count.value)
