@@ -96,7 +96,11 @@ def test_core_vocabulary_declares_the_annotations_in_use() -> None:
     core = FOLDER.joinpath("core.ttl").read_text(encoding="utf-8")
     with OntologyStore(core, "") as store:
         rows = store.select_trusted(f"SELECT ?a {{ ?a a <{n.ANNOTATION_PROPERTY}> }}")
-    assert {row["a"] for row in rows} == {n.ENTITY_TYPE, n.COMPETENCY_QUESTION}
+    assert {row["a"] for row in rows} == {
+        n.COMMON_NOUNS,
+        n.COMPETENCY_QUESTION,
+        n.ENTITY_TYPE,
+    }
 
 
 def test_entity_types_lead_to_classes() -> None:

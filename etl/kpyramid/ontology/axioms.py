@@ -16,6 +16,14 @@ from kpyramid.ontology import names as n
 
 Subject = ox.NamedNode | ox.BlankNode | ox.Triple
 _MOST_NAMED = 3
+_CHARACTERISTICS = {
+    n.INVERSE_FUNCTIONAL_PROPERTY,
+    n.SYMMETRIC_PROPERTY,
+    n.ASYMMETRIC_PROPERTY,
+    n.TRANSITIVE_PROPERTY,
+    n.REFLEXIVE_PROPERTY,
+    n.IRREFLEXIVE_PROPERTY,
+}
 
 
 def write_axioms(triples: Iterable[ox.Triple]) -> tuple[str, ...]:
@@ -112,11 +120,12 @@ def _sort_leaves_first(
 class Limits:
     """What axioms say of values: groups of classes that share no instance; at most how many values.
 
-    `most` is by class and property.
+    `most` is by class and property; `characteristics` are a property's further types.
     """
 
     disjoint: tuple[frozenset[str], ...]
     most: Mapping[tuple[str, str], int]
+    characteristics: Mapping[str, frozenset[str]]
 
 
 def find_limits(axioms: Iterable[str]) -> Limits:
@@ -139,7 +148,16 @@ def find_limits(axioms: Iterable[str]) -> Limits:
                 for iri, count in _read_bound(graph[bound]):
                     key = subject.value, iri
                     most[key] = min(count, most.get(key, count))
-    return Limits(tuple(sorted((g for g in disjoint if len(g) > 1), key=sorted)), most)
+    return Limits(
+        tuple(sorted((group for group in disjoint if len(group) > 1), key=sorted)),
+        most,
+        {
+            subject.value: found
+            for subject, said in graph.items()
+            if isinstance(subject, ox.NamedNode)
+            and (found := _keep_named(said.get(n.RDF_TYPE, ())) & _CHARACTERISTICS)
+        },
+    )
 
 
 def _keep_named(terms: Iterable[object]) -> frozenset[str]:

@@ -129,6 +129,10 @@ class Schema:
             bounds += [self._limits.most[pair] for pair in pairs if pair in self._limits.most]
         return min(bounds, default=None)
 
+    def find_characteristics(self, property_iri: str) -> frozenset[str]:
+        """What else a property is, such as `names.SYMMETRIC_PROPERTY`, as IRIs."""
+        return self._limits.characteristics.get(property_iri, frozenset())
+
     def extend(
         self, classes: Iterable[OntologyClass], properties: Iterable[OntologyProperty]
     ) -> "Schema":
@@ -277,6 +281,7 @@ def _read_class(iri: str, found: Statements, problems: list[str]) -> OntologyCla
         comment=_read_text(iri, n.COMMENT, found),
         parents=tuple(found.find_iris(iri, n.SUBCLASS)),
         entity_types=tuple(found.find_texts(iri, n.ENTITY_TYPE)),
+        common_nouns=found.is_true(iri, n.COMMON_NOUNS),
     )
 
 

@@ -11,7 +11,10 @@ from kpyramid.ontology.turtle import make_iri
 
 @dataclass(frozen=True, slots=True)
 class OntologyClass:
-    """A class; `entity_types` are the NER labels that name its instances."""
+    """A class; `entity_types` are the NER labels that name its instances.
+
+    With `common_nouns` its instances are named in small letters too, as substances are.
+    """
 
     iri: str
     label: str
@@ -19,6 +22,7 @@ class OntologyClass:
     comment: str = ""
     parents: tuple[str, ...] = ()
     entity_types: tuple[str, ...] = ()
+    common_nouns: bool = False
 
     def __post_init__(self) -> None:
         # RDF keeps no order: sorted, a class equals what is read back from its Turtle.
@@ -58,13 +62,15 @@ def list_statements(
         InputError: an IRI is none.
     """
     yield _state(base.removesuffix("#"), n.RDF_TYPE, n.ONTOLOGY)
-    for iri in (n.COMPETENCY_QUESTION, n.ENTITY_TYPE):
+    for iri in (n.COMMON_NOUNS, n.COMPETENCY_QUESTION, n.ENTITY_TYPE):
         yield _state(iri, n.RDF_TYPE, n.ANNOTATION_PROPERTY)
     for c in classes:
         yield _state(c.iri, n.RDF_TYPE, n.CLASS)
         yield from _list_words(c)
         yield from (_state(c.iri, n.SUBCLASS, parent) for parent in c.parents)
         yield from (_state(c.iri, n.ENTITY_TYPE, ox.Literal(t)) for t in c.entity_types)
+        if c.common_nouns:
+            yield _state(c.iri, n.COMMON_NOUNS, ox.Literal(True))
     for p in properties:
         kind = n.DATATYPE_PROPERTY if p.is_datatype else n.OBJECT_PROPERTY
         yield _state(p.iri, n.RDF_TYPE, kind)

@@ -85,6 +85,10 @@ class Statements:
             if t.predicate.value.startswith(OWLREADY)
         )
 
+    def is_true(self, subject: str, predicate: str) -> bool:
+        """Whether the boolean is stated, and as true."""
+        return any(o.value in ("true", "1") for o in self._find(subject, predicate, ox.Literal))
+
     def has_unnamed(self, subject: str, predicate: str) -> bool:
         """Whether an object is a blank node, such as a union of classes."""
         return bool(self._find(subject, predicate, ox.BlankNode))
