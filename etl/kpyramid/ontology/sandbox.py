@@ -89,7 +89,7 @@ class QueryChild:
             code = process.wait()
             self.close()
             raise InputError(
-                f"SPARQL query stopped: its process ended with {_name_end(code)}, most likely at "
+                f"SPARQL query stopped: its process ended with {name_end(code)}, most likely at "
                 f"its memory limit of {self._data['memory_bytes'] >> 20} MiB; ask for less"
             ) from e
         except BaseException:
@@ -116,7 +116,7 @@ def _read_line(descriptor: int, deadline: float) -> bytes:
     return bytes(read)
 
 
-def _name_end(code: int) -> str:
+def name_end(code: int) -> str:
     return signal.Signals(-code).name if code < 0 else f"exit code {code}"
 
 

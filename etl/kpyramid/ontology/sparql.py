@@ -10,7 +10,7 @@ import re
 import resource
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import TypedDict
@@ -149,6 +149,28 @@ def _walk_kinds(node: object) -> Iterator[str]:
             yield from _walk_kinds(value)
 
 
+def list_iris(query: str) -> set[str]:
+    """All IRIs that a query names, prefixed ones written out; it must have passed `check_query`."""
+    from rdflib import URIRef
+    from rdflib.plugins.sparql import prepareQuery
+
+    found: set[str] = set()
+    seen: set[int] = set()
+    queue: list[object] = [prepareQuery(query).algebra]
+    while queue:
+        node = queue.pop()
+        if isinstance(node, URIRef):
+            found.add(str(node))
+        elif id(node) not in seen and not isinstance(node, str):
+            seen.add(id(node))
+            if isinstance(node, Mapping):
+                queue += node.values()
+            elif isinstance(node, Iterable):
+                queue += node
+            queue += vars(node).values() if hasattr(node, "__dict__") else ()
+    return found
+
+
 def serve() -> None:
     """Reads data, then requests, from stdin as JSON lines; answers each with one on stdout."""
     data: Data = json.loads(sys.stdin.readline())
@@ -158,7 +180,7 @@ def serve() -> None:
         check_query("ASK { ?s ?p ?o FILTER NOT EXISTS { ?s ?p 1 } }")
         memory_bytes = data["memory_bytes"]
         del data
-        _shut_doors(memory_bytes)
+        shut_doors(memory_bytes)
         _send({"rows": []})
     except InputError as e:
         _send({"error": str(e)})
@@ -186,7 +208,7 @@ def _send(reply: Reply) -> None:
     sys.stdout.flush()
 
 
-def _shut_doors(memory_bytes: int) -> None:
+def shut_doors(memory_bytes: int) -> None:
     """No new file or socket, no core dump, and only so much more memory than now."""
     if sys.platform == "linux":
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
