@@ -55,7 +55,10 @@ class Silence:
 
 
 class CachedFunction(Generic[T]):
-    """A function on texts whose results are stored one by one; `computed` counts the misses."""
+    """A function on texts whose results are stored one by one; `computed` counts the misses.
+
+    `read_only`: what is computed is not stored, for plans.
+    """
 
     def __init__(
         self,
@@ -65,6 +68,8 @@ class CachedFunction(Generic[T]):
         compute: Callable[[Sequence[str]], Iterator[bytes]],
         decode: Callable[[bytes], T],
         progress: Progress,
+        *,
+        read_only: bool = False,
     ) -> None:
         (function,) = (f for f in FUNCTIONS if f.name == name)
         self.fingerprint = fingerprint_function(function, settings)
@@ -73,6 +78,7 @@ class CachedFunction(Generic[T]):
         self._decode = decode
         self._progress = progress
         self._guard = threading.Lock()
+        self._read_only = read_only
         self.computed = 0
 
     def __call__(self, texts: Sequence[str]) -> list[T]:
@@ -88,13 +94,14 @@ class CachedFunction(Generic[T]):
                 fresh[keys[text]] = payload
                 self.computed += 1
                 self._progress.advance(1)
-                if time.monotonic() - flushed > _FLUSH_SECONDS:
+                if not self._read_only and time.monotonic() - flushed > _FLUSH_SECONDS:
                     self._cache.store(fresh)
                     payloads.update(fresh)
                     fresh.clear()
                     flushed = time.monotonic()
         finally:  # what is done is kept, whatever ended the loop
-            self._cache.store(fresh)
+            if not self._read_only:
+                self._cache.store(fresh)
         payloads.update(fresh)
         return [self._decode(payloads[keys[text]]) for text in texts]
 
@@ -135,6 +142,8 @@ class CachedEmbedder:
         progress: Progress,
         connect: Connect,
         stage: str = "embed",
+        *,
+        read_only: bool = False,
     ) -> None:
         identity = identify_resource("embedding", settings)
         self.name = identity.name
@@ -146,7 +155,13 @@ class CachedEmbedder:
         self._stage = stage
         self._locks = KeyLocks(warehouse.cache / "llm" / "locks")
         self.function = CachedFunction(
-            "embedder", warehouse, settings, self._compute, _decode_vector, progress
+            "embedder",
+            warehouse,
+            settings,
+            self._compute,
+            _decode_vector,
+            progress,
+            read_only=read_only,
         )
 
     def embed(self, texts: Sequence[str]) -> Matrix:

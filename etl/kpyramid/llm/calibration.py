@@ -40,6 +40,8 @@ _REPLY_CHARACTERS: Mapping[str, float] = {
     "relations": 1.65,
     "disambiguation": 1.55,
     "duplicates": 0.1,
+    "values": 1.0,
+    "value": 0.1,
     "embed": 0.0,
 }
 """Characters of a reply per character of what it is about; of other tasks 1. GPT-3.5's triples on
