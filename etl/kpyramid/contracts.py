@@ -21,6 +21,7 @@ SPAN = pa.struct([pa.field("start", pa.int64()), pa.field("end", pa.int64())])
 ARGUMENT = pa.struct(
     [pa.field("role", pa.string()), pa.field("text", pa.string()), pa.field("span", SPAN)]
 )
+PLACE = pa.struct([pa.field("chunk_id", pa.string()), *SPAN])
 _TYPES = {
     "string": pa.string(),
     "int64": pa.int64(),
@@ -31,6 +32,7 @@ _TYPES = {
     "span": SPAN,
     "list<span>": pa.list_(SPAN),
     "list<argument>": pa.list_(ARGUMENT),
+    "list<place>": pa.list_(PLACE),
 }
 _VECTOR = "vector"
 

@@ -28,6 +28,7 @@ FUNCTIONS: tuple[Function, ...] = (
     Function(
         "extractor", 2, section="extract", resource="parser", libraries=("py3langid", "spacy")
     ),
+    Function("annotator", 1, section="extract", resource="parser", libraries=("spacy",)),
     Function(
         "embedder",
         1,
@@ -45,8 +46,9 @@ class Stage:
     `version` goes up whenever the stage's code changes what it makes; it is part of every key.
     `reads`, `writes`: tables. Several stages may write one table: its rows are their union.
     `ports`: what else `run` is given: `corpus`, `settings` (the stage's section), `schema` (the
-        seed ontology), one of `FUNCTIONS`, or a language model's part, None where rules do it:
-        `cascade` (f_par, f_ent, f_rel), `disambiguator` (f_dis).
+        seed ontology), `shapes` (what its shapes demand of single values), `reader` (of what its
+        examples taught, None without any), one of `FUNCTIONS`, or a language model's part, None
+        where rules do it: `cascade` (f_par, f_ent, f_rel), `disambiguator` (f_dis), `inducer`.
     `libraries`: distributions that shape the output, besides those of its functions.
     `shards`: tables that may be cut by hash to warm the functions' caches on several machines.
     `accounts`: two columns; each value of the first is in the second or the key of a reject.
@@ -112,15 +114,21 @@ PIPELINE: tuple[Stage, ...] = (
     Stage(
         "induce",
         version=1,
-        reads=("claims", "mentions", "raw_triples", "entities", "relations", "triples"),
-        writes=("instances", "vectors", "rejects"),
-        ports=("schema", "embedder"),
+        reads=(
+            *("documents", "chunks", "claims", "mentions", "raw_triples"),
+            *("entities", "relations", "triples"),
+        ),
+        writes=("entities", "instances", "vectors", "rejects"),
+        ports=("schema", "shapes", "embedder", "annotator", "reader", "inducer"),
         libraries=("numpy", "pyoxigraph", "simplemma"),
     ),
     Stage(
         "complete",
         version=1,
-        reads=("claims", "raw_triples", "entities", "relations", "triples", "instances"),
+        reads=(
+            *("documents", "chunks", "claims", "raw_triples"),
+            *("entities", "relations", "triples", "instances"),
+        ),
         writes=("priorities", "proposals", "instances", "vectors", "rejects"),
         ports=("settings", "schema", "embedder"),
         libraries=("numpy", "scikit-learn", "kmedoids", "pyoxigraph", "simplemma"),

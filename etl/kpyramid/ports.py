@@ -5,10 +5,12 @@ earlier crash can change it.
 """
 
 import multiprocessing
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -17,13 +19,25 @@ from kpyramid.cached import CachedEmbedder, CachedFunction
 from kpyramid.cached import Progress as Progress
 from kpyramid.cached import Silence as Silence
 from kpyramid.declared import OntologyFiles, locate_ontology
+from kpyramid.embeddings.port import Embedder
 from kpyramid.errors import PyramidError
 from kpyramid.extraction.cascade.reading import Cascade
+from kpyramid.extraction.syntax.packing import pack_tree, unpack_tree
+from kpyramid.extraction.syntax.parsing import Parser
+from kpyramid.extraction.syntax.tree import Tree
 from kpyramid.extraction.text.splitter import Piece, split_text
 from kpyramid.extraction.types import Extraction, Extractor
 from kpyramid.fingerprints import identify_resource
+from kpyramid.induction.asking import Inducer
+from kpyramid.induction.examples import read_examples
+from kpyramid.induction.groups import group_properties, list_pairs
+from kpyramid.induction.reading import Reader
+from kpyramid.induction.routing import Router
+from kpyramid.induction.types import Value
+from kpyramid.keys import JsonValue
 from kpyramid.llm.caller import Asker
 from kpyramid.models import Model, Opener
+from kpyramid.ontology.constraints import Constraint, read_constraints
 from kpyramid.ontology.schema import Schema, parse_schema
 from kpyramid.pipeline import Stage
 from kpyramid.resolution.confirming import Disambiguator
@@ -59,28 +73,52 @@ def open_extractor(
     chosen = (settings.extract.parser, settings.extract.language)
 
     def compute(texts: Sequence[str]) -> Iterator[bytes]:
-        if not texts:
-            return
-        if workers == 1 or len(texts) < _FEW:
-            _load_extractor(*chosen)
-            yield from _extract(texts)
-            return
-        context = multiprocessing.get_context("spawn")
-        pool = ProcessPoolExecutor(workers, context, _load_extractor, chosen)
-        try:
-            for payloads in pool.map(_extract_all, _make_batches(texts)):
-                yield from payloads
-        except BrokenProcessPool as e:
-            raise PyramidError(
-                "a worker process died while extracting, killed or out of memory. What was "
-                "finished is kept: run the command again, with fewer --workers if memory is short"
-            ) from e
-        finally:
-            pool.shutdown(cancel_futures=True)
+        return _share_out(texts, workers, _load_extractor, chosen, _extract_all)
 
     return CachedFunction(
         "extractor", warehouse, settings, compute, _EXTRACTION.validate_json, progress
     )
+
+
+def open_annotator(
+    warehouse: Warehouse, settings: Settings, workers: int, progress: Progress
+) -> CachedFunction[str]:
+    """Parses texts; a parse is packed, and read with its text by `unpack_tree`."""
+    chosen = (settings.extract.parser,)
+
+    def compute(texts: Sequence[str]) -> Iterator[bytes]:
+        return _share_out(texts, workers, _load_parser, chosen, _parse_all)
+
+    return CachedFunction("annotator", warehouse, settings, compute, bytes.decode, progress)
+
+
+def _share_out(
+    texts: Sequence[str],
+    workers: int,
+    load: Callable[..., None],
+    chosen: tuple[str, ...],
+    work: Callable[[Sequence[str]], Iterable[bytes]],
+) -> Iterator[bytes]:
+    """The results in order, of this process or of several, each of which loads its model once."""
+    if not texts:
+        return
+    if workers == 1 or len(texts) < _FEW:
+        load(*chosen)
+        for text in texts:
+            yield from work([text])
+        return
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(workers, context, load, chosen)
+    try:
+        for payloads in pool.map(work, _make_batches(texts)):
+            yield from payloads
+    except BrokenProcessPool as e:
+        raise PyramidError(
+            "a worker process died while extracting, killed or out of memory. What was "
+            "finished is kept: run the command again, with fewer --workers if memory is short"
+        ) from e
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +128,12 @@ class Ports:
     calls: dict[str, object]
     functions: tuple[CachedFunction[Any], ...]
     model: Model | None = None
+    inducer: Inducer | None = None
+
+    def describe_model(self) -> dict[str, JsonValue]:
+        """What a language model was asked, as a stage's mark says it; empty without one."""
+        spared = {"routed_out": self.inducer.left_out} if self.inducer else {}
+        return {**self.model.describe(), **spared} if self.model else {}
 
     def count_computed(self) -> int:
         """The rows that no cache had."""
@@ -113,7 +157,7 @@ def open_ports(
     """
     calls: dict[str, object] = {}
     functions: list[CachedFunction[Any]] = []
-    model = None
+    model = inducer = None
     if "settings" in stage.ports:
         calls["settings"] = getattr(settings, stage.name)
     if "schema" in stage.ports:
@@ -130,13 +174,24 @@ def open_ports(
         )
         functions.append(embedder.function)
         calls["embedder"] = embedder
+    if "annotator" in stage.ports:
+        annotator = open_annotator(warehouse, settings, workers, progress)
+        functions.append(annotator)
+        calls["annotator"] = annotator
+        calls["reader"] = open_reader(settings, annotator)
+    if "shapes" in stage.ports:
+        calls["shapes"] = load_constraints(settings)
+    if "inducer" in stage.ports:
+        model = opener.open_model() if settings.induce.mode != "rules" else None
+        inducer = model and open_inducer(settings, model.caller, embedder, progress)
+        calls["inducer"] = inducer
     if "cascade" in stage.ports:
         model = opener.open_model() if settings.cascade.reads_chunks else None
         calls["cascade"] = model and open_cascade(settings, model.caller, progress)
     if "disambiguator" in stage.ports:
         model = opener.open_model() if settings.cascade.confirms_duplicates else None
         calls["disambiguator"] = model and open_disambiguator(settings, model.caller)
-    return Ports(calls, tuple(functions), model)
+    return Ports(calls, tuple(functions), model, inducer)
 
 
 def open_cascade(settings: Settings, asker: Asker, progress: Progress) -> Cascade:
@@ -156,6 +211,74 @@ def open_disambiguator(settings: Settings, asker: Asker) -> Disambiguator:
     """f_dis by a language model, batch by batch of near duplicates."""
     llm, cascade = settings.llm, settings.cascade
     return Disambiguator(asker, cascade.domain, cascade.language, llm.max_tokens, llm.concurrency)
+
+
+def open_inducer(
+    settings: Settings, asker: Asker, embedder: Embedder | None, progress: Progress
+) -> Inducer:
+    """f_ins by a language model, chunk by chunk; without an embedder nothing is routed."""
+    schema, examples = load_schema(settings), locate_files(settings).examples
+    llm, mode = settings.llm, settings.induce.mode
+    groups = list_pairs(schema) if mode == "exhaustive" else group_properties(schema)
+    router = Router(schema, groups, embedder) if mode == "llm" and embedder else None
+    return Inducer(
+        asker,
+        schema,
+        groups,
+        router=router,
+        mode=mode,
+        model=llm.model or llm.provider,
+        max_tokens=llm.max_tokens,
+        concurrency=llm.concurrency,
+        progress=progress,
+        examples=read_examples(examples) if examples else (),
+    )
+
+
+class ExampleReader:
+    """A reader that learns from an ontology's examples when it reads the first text."""
+
+    def __init__(
+        self, schema: Schema, examples: Path, annotate: Callable[[Sequence[str]], Sequence[str]]
+    ) -> None:
+        self._schema = schema
+        self._examples = examples
+        self._annotate = annotate
+
+    def read(self, tree: Tree) -> Sequence[Value]:
+        """The values that a text states.
+
+        Raises:
+            InputError: an example is none; says which.
+        """
+        return self._reader.read(tree)
+
+    @cached_property
+    def _reader(self) -> Reader:
+        examples = read_examples(self._examples)
+        texts = [example.text for example in examples]
+        trees = [unpack_tree(*both) for both in zip(texts, self._annotate(texts), strict=True)]
+        return Reader(self._schema, examples, trees)
+
+
+def open_reader(
+    settings: Settings, annotate: Callable[[Sequence[str]], Sequence[str]]
+) -> ExampleReader | None:
+    """What reads values as the ontology's examples do; None without any, or where a model reads."""
+    examples = locate_files(settings).examples
+    if examples is None or settings.induce.mode != "rules":
+        return None
+    return ExampleReader(load_schema(settings), examples, annotate)
+
+
+def load_constraints(settings: Settings) -> tuple[Constraint, ...]:
+    """What the shapes beside the ontology demand of single values.
+
+    Raises:
+        InputError: they are no Turtle.
+    """
+    path = locate_files(settings).shapes
+    return read_constraints(path.read_text("utf-8"), source=str(path)) if path else ()
 
 
 def load_schema(settings: Settings) -> Schema:
@@ -190,12 +313,20 @@ def _load_extractor(parser: str, language: str) -> None:
     _extractors[:] = [DependencyExtractor(parser, language)]
 
 
-def _extract(texts: Iterable[str]) -> Iterator[bytes]:
-    return map(_EXTRACTION.dump_json, _extractors[0].extract_all(texts))
-
-
 def _extract_all(texts: Sequence[str]) -> list[bytes]:
-    return list(_extract(texts))
+    return list(map(_EXTRACTION.dump_json, _extractors[0].extract_all(texts)))
+
+
+_parsers: list[Parser] = []
+
+
+def _load_parser(package: str) -> None:
+    if not _parsers or _parsers[0].package != package:
+        _parsers[:] = [Parser(package)]
+
+
+def _parse_all(texts: Sequence[str]) -> list[bytes]:
+    return [pack_tree(tree).encode() for tree in _parsers[0].parse_all(texts)]
 
 
 def _make_batches(texts: Sequence[str]) -> Iterator[list[str]]:

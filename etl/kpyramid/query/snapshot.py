@@ -208,8 +208,7 @@ class Snapshot:
             }
         if kind == "instance":
             rows = self._pick("instances", {fact_id})
-            more = self._cover_triples({i for row in rows for i in row["triple_ids"]})
-            return more | self._own_spans(rows)
+            return self._own_spans([place for row in rows for place in row["places"]])
         if kind == "mention":
             return self._own_spans(self._pick("mentions", {fact_id}))
         if kind == "chunk":

@@ -13,19 +13,15 @@ from sklearn.decomposition import PCA
 
 from kpyramid.contracts import map_column
 from kpyramid.embeddings.port import Embedder
+from kpyramid.induction.checking import Candidate, Named, check_name
+from kpyramid.induction.kinds import Kinds
 from kpyramid.numerics.gaussian import Array, Moments, fit_gaussian, score_priority
 from kpyramid.numerics.medoids import find_clusters
+from kpyramid.ontology.constraints import Rules
 from kpyramid.ontology.proposals import adopt_proposals
 from kpyramid.ontology.schema import Schema
 from kpyramid.settings import CompleteSettings
-from kpyramid.stages.instances import (
-    NamedTriple,
-    index_phrases,
-    induce_values,
-    list_facts,
-    make_membership,
-    state_values,
-)
+from kpyramid.stages.instances import Places, list_known, make_instances, state_values
 from kpyramid.stages.proposing import (
     find_class_noun,
     index_wordings,
@@ -33,10 +29,13 @@ from kpyramid.stages.proposing import (
     propose_property,
     says_something,
 )
+from kpyramid.stages.stated import NamedTriple, index_phrases, list_facts, read_facts
 from kpyramid.stages.tables import Row, build_rejects, build_table, build_vectors
 
 
 def run(
+    documents: pa.Table,
+    chunks: pa.Table,
     claims: pa.Table,
     raw_triples: pa.Table,
     entities: pa.Table,
@@ -49,7 +48,8 @@ def run(
     embedder: Embedder,
 ) -> dict[str, pa.Table]:
     """`priorities` of all triples, `proposals`, and the `instances` of the accepted ones."""
-    facts = list_facts(claims, raw_triples, entities, relations, triples)
+    places = Places(documents, chunks)
+    facts = list_facts(places, claims, raw_triples, entities, relations, triples)
     names = map_column(entities, "entity_id", "name")
     priority = _score_facts(facts, _list_phrases(instances, names, schema), settings, embedder)
     region = _choose_region(priority, settings.region_share)
@@ -58,7 +58,9 @@ def run(
     proposals = _propose_properties(chosen, weight, settings, schema, embedder)
     proposals += _propose_classes(chosen, weight, settings, schema)
     grown = adopt_proposals(schema, proposals)
-    made, rejects = _induce_accepted(facts, proposals, schema, grown)
+    made, rejects = _induce_accepted(
+        facts, proposals, schema, grown, _name_entities(entities), list_known(instances)
+    )
     known = set(instances["instance_id"].to_pylist())
     made = [row for row in made if row["instance_id"] not in known]
     return {
@@ -182,26 +184,34 @@ def _propose_classes(
     ]
 
 
+def _name_entities(entities: pa.Table) -> dict[str, Named]:
+    rows = entities.select(["entity_id", "name", "type"]).to_pylist()
+    return {row["entity_id"]: Named(**row) for row in rows}
+
+
 def _induce_accepted(
-    facts: Sequence[NamedTriple], proposals: Sequence[Row], schema: Schema, grown: Schema
+    facts: Sequence[NamedTriple],
+    proposals: Sequence[Row],
+    schema: Schema,
+    grown: Schema,
+    named: Mapping[str, Named],
+    known: Mapping[str, set[str]],
 ) -> tuple[list[Row], list[Row]]:
     """Instances of what `grown` has more than `schema`, from all facts, not only the region's."""
     old = schema.property_by_iri
     added = [prop for prop in grown.properties if prop.iri not in old]
-    values, rejects = induce_values("complete", facts, added, grown)
+    kinds = Kinds(schema)
+    candidates, rejects = read_facts("complete", facts, named, added, grown, kinds)
     class_of = {
         str(row["label"]): str(row["iri"])
         for row in proposals
         if row["kind"] == "class" and row["state"] == "accepted"
     }
-    members: dict[tuple[str, str], list[NamedTriple]] = defaultdict(list)
     for fact in facts:
         noun = find_class_noun(fact)
-        if noun in class_of:
-            members[fact.head_id, class_of[noun]].append(fact)
-    for (entity_id, class_iri), support in members.items():
-        best = min(support, key=lambda fact: (-fact.confidence, fact.triple_id))
-        place = (best.chunk_id, best.start, best.end)
-        ids = sorted({fact.triple_id for fact in support})
-        values.append(make_membership(entity_id, class_iri, best.confidence, place, ids))
-    return values, rejects
+        if noun in class_of and check_name(named[fact.head_id], kinds) is None:
+            ends = class_of[noun], fact.head_id, None, None, None
+            candidates += [Candidate(None, *ends, place) for place in fact.places]
+    names = {key: entity.name for key, entity in named.items()}
+    rows, lost = make_instances("complete", candidates, Rules(grown), names, known)
+    return rows, rejects + lost

@@ -17,7 +17,7 @@ from kpyramid.keys import content_id
 from kpyramid.ontology.proposals import adopt_proposals
 from kpyramid.ontology.schema import Schema
 from kpyramid.settings import CondenseSettings
-from kpyramid.stages.instances import index_phrases
+from kpyramid.stages.stated import index_phrases
 from kpyramid.stages.tables import Row, build_table, build_vectors, state_facts
 
 _Key = tuple[str, str, str, str]

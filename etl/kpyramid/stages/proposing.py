@@ -10,12 +10,14 @@ import numpy as np
 
 from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.extraction.normal import MODALS, lemmatise
+from kpyramid.induction.checking import Named, fit_class
 from kpyramid.keys import content_id
 from kpyramid.ontology.literals import parse_literal
 from kpyramid.ontology.names import THING, XSD
 from kpyramid.ontology.schema import OntologyProperty, Schema
 from kpyramid.settings import CompleteSettings
-from kpyramid.stages.instances import NamedTriple, fit_class, majority
+from kpyramid.stages.instances import majority
+from kpyramid.stages.stated import NamedTriple
 from kpyramid.stages.tables import Row
 
 _EMPTY = frozenset({"be", "be a", "have", "do", "include", "make", "become"})
@@ -71,8 +73,7 @@ def propose_property(
     domain = _find_class(Counter(fact.head_type for fact in support), schema)
     range_iri = _find_range(support, schema)
     agreeing = sum(
-        fit_class(fact.head, fact.head_type, domain, schema) is not None
-        and _fits_range(fact, range_iri, schema)
+        fit_class(_head(fact), domain, schema) is not None and _fits_range(fact, range_iri, schema)
         for fact in support
     )
     existing = _find_alias(vector, domain, settings.alias_similarity, schema, wordings)
@@ -101,9 +102,7 @@ def propose_class(
 ) -> Row:
     """The row of `proposals` for a noun that things are said to be; its domain is the parent."""
     parent = _find_class(Counter(fact.head_type for fact in support), schema)
-    fitting = sum(
-        fit_class(fact.head, fact.head_type, parent, schema) is not None for fact in support
-    )
+    fitting = sum(fit_class(_head(fact), parent, schema) is not None for fact in support)
     existing = next((c.iri for c in schema.classes if noun in {c.label, *c.alt_labels}), None)
     state = "accepted" if fitting >= settings.accept_score * len(support) else "open"
     return _make_row(
@@ -168,8 +167,14 @@ def _find_range(support: Sequence[NamedTriple], schema: Schema) -> str:
 def _fits_range(fact: NamedTriple, range_iri: str, schema: Schema) -> bool:
     if range_iri.startswith(XSD):
         return parse_literal(fact.tail, range_iri) is not None
-    fits = fit_class(fact.tail, fact.tail_type, range_iri, schema)
-    return fact.tail_id is not None and fits is not None
+    if fact.tail_id is None:
+        return False
+    tail = Named(fact.tail_id, fact.tail, fact.tail_type)
+    return fit_class(tail, range_iri, schema) is not None
+
+
+def _head(fact: NamedTriple) -> Named:
+    return Named(fact.head_id, fact.head, fact.head_type)
 
 
 def index_wordings(schema: Schema, embedder: Embedder) -> Wordings:

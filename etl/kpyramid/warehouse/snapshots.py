@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -185,9 +186,17 @@ def _check_spans(tables: Mapping[str, pa.Table]) -> list[str]:
             if span and not stands(row["chunk_id"], span["start"], span["end"], words):
                 problems.append(f"raw_triples: {part} of {row['raw_triple_id']} is not at its span")
     for row in tables["instances"].to_pylist():
-        if not stands(row["chunk_id"], row["start"], row["end"], None):
+        named = [{"chunk_id": row["chunk_id"], **s} for s in _spans_of(row) if s]
+        if not row["places"] or not all(
+            p["chunk_id"] in document_of and stands(p["chunk_id"], p["start"], p["end"], None)
+            for p in (row, *row["places"], *named)
+        ):
             problems.append(f"instances: {row['instance_id']} has a span outside its document")
     return problems
+
+
+def _spans_of(instance: Mapping[str, Any]) -> tuple[dict[str, int] | None, ...]:
+    return instance["subject_span"], instance["object_span"]
 
 
 def _columns(table: pa.Table, *names: str) -> list[list[str]]:
