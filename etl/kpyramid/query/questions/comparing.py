@@ -1,0 +1,26 @@
+"""How near in meaning a word is to labels, by the embedding model; each phrase is embedded once."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from kpyramid.embeddings.port import Matrix
+
+
+class PhraseComparer:
+    """Cosines of phrases; the model is opened when the first word matches nothing by its form."""
+
+    def __init__(self, embed: Callable[[Sequence[str]], Matrix]) -> None:
+        self._embed = embed
+        self._vectors: dict[str, Matrix] = {}
+
+    def compare(self, text: str, known: Sequence[str]) -> list[float]:
+        """The cosine of a text with each of some others."""
+        wanted = dict.fromkeys([text, *known])
+        new = [phrase for phrase in wanted if phrase not in self._vectors]
+        if new:
+            self._vectors.update(zip(new, self._embed(new), strict=True))
+        if not known:
+            return []
+        rows = np.stack([self._vectors[phrase] for phrase in known])
+        return [float(cosine) for cosine in rows @ self._vectors[text]]

@@ -1,0 +1,389 @@
+"""How the things a question mentions hang together: a tree over the graph's properties."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from kpyramid.query.questions.lexicon import Lexicon, Relation
+from kpyramid.query.questions.mentions import Mention, Option
+
+_BEAM = 80
+"""Unfinished trees that are followed; questions of ten mentions need about thirty."""
+_FARTHEST = 3
+"""Properties between two things that the question names one after the other."""
+SAID, NOUN, UNSAID, UNUSED = 0.2, 0.6, 1.0, 3.0
+"""Costs of a property that the question says, of one that the noun for its value says, of one it
+leaves out, of one said in vain."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A variable of a class, or individuals; `noun` says whether the question has a noun for it."""
+
+    classes: frozenset[str] = frozenset()
+    iris: tuple[str, ...] = ()
+    literal: bool = False
+    noun: bool = False
+    partial: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Subject, property, object."""
+
+    source: int
+    iri: str
+    target: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """Things and what joins them; `cost` is how much had to be supposed.
+
+    `turned`: the answers are what has the property that the question names first, not its values.
+    """
+
+    nodes: tuple[Node, ...] = ()
+    links: tuple[Link, ...] = ()
+    values: tuple[tuple[int, str, tuple[str, ...]], ...] = ()
+    focus: int | None = None
+    turned: bool = False
+    cost: float = 0.0
+    pending: tuple[tuple[int, tuple[Option, ...]], ...] = ()
+    spots: tuple[tuple[int, int], ...] = ()
+
+    def add(self, node: Node) -> "Tree":
+        """The tree with one more thing."""
+        return replace(self, nodes=(*self.nodes, node))
+
+    def narrow(self, spot: int, classes: frozenset[str]) -> "Tree":
+        """The tree with what a property says of a node."""
+        node = replace(self.nodes[spot], classes=classes)
+        return replace(self, nodes=(*self.nodes[:spot], node, *self.nodes[spot + 1 :]))
+
+    def find_spot(self, mention: int) -> int | None:
+        """The node of a mention."""
+        return dict(self.spots).get(mention)
+
+
+Step = tuple[str, bool]
+"""A property and whether it is followed from source to target."""
+
+
+class Joiner:
+    """Joins mentions in the order of the question, cheapest first."""
+
+    def __init__(self, lexicon: Lexicon, mentions: Sequence[Mention]) -> None:
+        self._lexicon = lexicon
+        self._mentions = mentions
+        self._paths: dict[tuple[frozenset[str], frozenset[str]], list[tuple[Step, ...]]] = {}
+
+    def join(self) -> list[Tree]:
+        """All ways to join every mention, the cheapest first."""
+        trees = [Tree()]
+        for at in self._order():
+            mention = self._mentions[at]
+            grown = {}
+            for tree in trees:
+                for option in mention.options:
+                    for found in self._place(tree, at, option):
+                        found = replace(found, cost=round(found.cost + option.cost, 3))
+                        shape = replace(found, cost=0.0)
+                        if shape not in grown or grown[shape].cost > found.cost:
+                            grown[shape] = found
+            trees = sorted(grown.values(), key=_rank)[:_BEAM]
+        done = [self._charge_unused(tree) for tree in trees]
+        return sorted((t for t in done if t.nodes and t.focus is not None), key=_rank)
+
+    def _order(self) -> list[int]:
+        """The mentions in order, but `Sensor expert` as `expert in Sensor`."""
+        order = list(range(len(self._mentions)))
+        for at in range(len(order) - 1):
+            if self._is_compound(at):
+                order[at], order[at + 1] = order[at + 1], order[at]
+        return order
+
+    def _is_compound(self, at: int) -> bool:
+        """Whether an individual stands right before the property that joins it to the rest."""
+        here, following = self._mentions[at], self._mentions[at + 1]
+        return (
+            here.end == following.start
+            and here.options[0].sort == "individual"
+            and following.options[0].sort == "relation"
+            and not self._lexicon.relations[following.options[0].iris[0]].is_literal
+        )
+
+    @cached_property
+    def _objects(self) -> list[Relation]:
+        return [r for r in self._lexicon.relations.values() if not r.is_literal and r.targets]
+
+    def _place(self, tree: Tree, at: int, option: Option) -> Iterator[Tree]:
+        if option.sort == "relation":
+            yield from self._place_relation(tree, at, option)
+            return
+        if option.sort == "kind" and at + 1 < len(self._mentions) and self._is_compound(at):
+            return
+        node, links, values = self._make_thing(option, at)
+        if node is None:
+            return
+        for found, spot in self._attach(tree, node, at, option.sort):
+            extra = [replace_source(link, spot, len(found.nodes)) for link in links]
+            grown = replace(
+                found,
+                nodes=(*found.nodes, *(self._make_individual(option, at) for _ in links)),
+                links=(*found.links, *extra),
+                values=(*found.values, *((spot, p, literals) for p, literals in values)),
+                spots=(*found.spots, (at, spot)),
+            )
+            if grown.focus is None and not node.iris:
+                grown = replace(grown, focus=spot)
+            yield grown
+
+    def _make_thing(
+        self, option: Option, at: int
+    ) -> tuple[Node | None, list[str], list[tuple[str, tuple[str, ...]]]]:
+        """A node, the properties that join it to the option's individuals, its values."""
+        lexicon, (first, *_) = self._lexicon, option.iris
+        if option.sort == "class":
+            return Node(frozenset({first}), noun=True), [], []
+        if option.sort == "individual":
+            return self._make_individual(option, at), [], []
+        if option.sort == "value":
+            return Node(lexicon.relations[first].sources), [], [(first, option.literals)]
+        classes = lexicon.find_classes(option.iris)
+        relations = [r for r in lexicon.kind_relations if r.targets & classes]
+        if len(relations) != 1:
+            return None, [], []
+        return Node(relations[0].sources, noun=True), [relations[0].iri], []
+
+    def _make_individual(self, option: Option, at: int) -> Node:
+        classes = self._lexicon.find_classes(option.iris)
+        return Node(classes, option.iris, partial=self._mentions[at].partial)
+
+    def _attach(self, tree: Tree, node: Node, at: int, sort: str) -> Iterator[tuple[Tree, int]]:
+        if not tree.nodes:
+            yield tree.add(node), 0
+            return
+        latest = max((spot for _, spot in tree.spots), default=0)
+        for spot, known in enumerate(tree.nodes):
+            if known.literal:
+                continue
+            adjacent = self._touches(tree, spot, at)
+            far = 0.0 if spot == latest or adjacent else 0.2
+            classes = self._lexicon.meet(known.classes, node.classes)
+            if classes is not None and _may_unite(known, node, sort, adjacent):
+                united = replace(
+                    known,
+                    classes=classes,
+                    iris=known.iris or node.iris,
+                    noun=known.noun or node.noun,
+                    partial=known.partial or node.partial,
+                )
+                nodes = (*tree.nodes[:spot], united, *tree.nodes[spot + 1 :])
+                # What is said between the two is skipped: "the name of the sensor expert".
+                skipped = 0.4 if tree.pending and sort == "individual" else 0.0
+                yield replace(tree, nodes=nodes, cost=tree.cost + far + skipped), spot
+            for path in self._find_paths(tree, known.classes, node.classes):
+                yield self._follow(tree, spot, path, node, far)
+
+    def _touches(self, tree: Tree, spot: int, at: int) -> bool:
+        """Whether a mention of a node stands right beside another mention."""
+        here = self._mentions[at]
+        return any(
+            place == spot and self._mentions[mention].end == here.start
+            for mention, place in tree.spots
+        )
+
+    def _follow(
+        self, tree: Tree, spot: int, path: tuple[Step, ...], node: Node, far: float
+    ) -> tuple[Tree, int]:
+        """The tree with a path from a node to a new one, and where that is."""
+        pending = list(tree.pending)
+        cost, current, links, nodes = tree.cost + far, spot, list(tree.links), list(tree.nodes)
+        for number, (iri, forward) in enumerate(path):
+            said = next(
+                (
+                    (item, option)
+                    for item in pending
+                    for option in item[1]
+                    if option.iris[0] == iri
+                ),
+                None,
+            )
+            if said:
+                pending.remove(said[0])
+                cost += SAID + said[1].cost
+            else:
+                cost += self._rate_unsaid(tree, current if not number else None, iri, forward, node)
+            relation = self._lexicon.relations[iri]
+            last = number == len(path) - 1
+            near = relation.sources if forward else relation.targets
+            nodes[current] = replace(
+                nodes[current],
+                classes=self._lexicon.meet(nodes[current].classes, near) or frozenset(),
+            )
+            reach = relation.targets if forward else relation.sources
+            nodes.append(
+                replace(node, classes=self._lexicon.meet(node.classes, reach) or frozenset())
+                if last
+                else Node(reach)
+            )
+            new = len(nodes) - 1
+            links.append(Link(current, iri, new) if forward else Link(new, iri, current))
+            current = new
+        grown = replace(
+            tree, nodes=tuple(nodes), links=tuple(links), cost=cost, pending=tuple(pending)
+        )
+        return grown, current
+
+    def _rate_unsaid(
+        self, tree: Tree, start: int | None, iri: str, forward: bool, node: Node
+    ) -> float:
+        """Less for a property called as the class at its end: suppliers by way of `supplier`."""
+        ends = node.classes if forward else tree.nodes[start].classes if start is not None else ()
+        known = self._lexicon.categories
+        phrases = {phrase for c in ends if c in known for phrase in known[c].phrases}
+        return NOUN if phrases & self._lexicon.relations[iri].phrases else UNSAID
+
+    def _find_paths(
+        self, tree: Tree, one: frozenset[str], other: frozenset[str]
+    ) -> list[tuple[Step, ...]]:
+        """The shortest paths between members of classes, and one longer where that is said."""
+        key = one, other
+        if key not in self._paths:
+            self._paths[key] = list(self._walk(one, other))
+        paths = self._paths[key]
+        shortest = min(map(len, paths), default=0)
+        said = {option.iris[0] for _, options in tree.pending for option in options}
+        return [
+            path
+            for path in paths
+            if len(path) == shortest or any(iri in said for iri, _ in path)
+        ]
+
+    def _walk(self, one: frozenset[str], other: frozenset[str]) -> Iterator[tuple[Step, ...]]:
+        meet = self._lexicon.meet
+        level: list[tuple[tuple[Step, ...], frozenset[str]]] = [((), one)]
+        found = 0
+        for length in range(_FARTHEST):
+            onward = []
+            for path, classes in level:
+                for relation in self._objects:
+                    for forward in (True, False):
+                        near = relation.sources if forward else relation.targets
+                        end = relation.targets if forward else relation.sources
+                        step = (relation.iri, forward)
+                        if path and path[-1] == (relation.iri, not forward):
+                            continue
+                        if meet(classes, near) is None:
+                            continue
+                        onward.append(((*path, step), end))
+                        if meet(end, other) is not None:
+                            found += 1
+                            yield (*path, step)
+            level = onward
+            # Beyond two properties a large schema joins everything with everything.
+            if (found and length >= 1) or len(level) > 5_000:
+                return
+
+    def _place_relation(self, tree: Tree, at: int, option: Option) -> Iterator[Tree]:
+        """A property that is said: kept for the path to what follows, or followed from here."""
+        (iri,) = option.iris
+        relation = self._lexicon.relations[iri]
+        if tree.nodes:
+            for mention, options in tree.pending:
+                if mention == at:
+                    return
+            kept = (at, tuple(self._mentions[at].options))
+            relations = tuple(o for o in kept[1] if o.sort == "relation")
+            if option == relations[0] and not relation.is_literal:
+                yield replace(
+                    tree, pending=(*tree.pending, (at, relations)), cost=tree.cost - option.cost
+                )
+        measure = self._lexicon.extend_measure(relation)
+        end = Node(relation.targets, literal=relation.is_literal)
+        if not tree.nodes:
+            owner = Node(relation.sources)
+            start = replace(tree, nodes=(owner, end), links=(Link(0, iri, 1),), cost=SAID)
+            start = replace(start, spots=((at, 1),))
+            if len(measure) > 1:
+                start = start.add(Node(literal=True))
+                links = (*start.links, Link(1, measure[1], 2))
+                yield replace(start, links=links, focus=2)
+            else:
+                yield replace(start, focus=1)
+            if not relation.is_literal:
+                yield replace(
+                    start, focus=0, turned=True, nodes=start.nodes[:2], links=start.links[:1]
+                )
+            return
+        near = [self._lexicon.meet(n.classes, relation.sources) for n in tree.nodes if not n.literal]
+        if relation.is_literal and not any(near):
+            for grown, spot in self._attach(tree, Node(relation.sources), at, "value"):
+                yield replace(
+                    grown.add(end),
+                    links=(*grown.links, Link(spot, iri, len(grown.nodes))),
+                    cost=grown.cost + SAID,
+                    spots=(*grown.spots, (at, len(grown.nodes))),
+                )
+        for spot, known in enumerate(tree.nodes):
+            if known.literal:
+                continue
+            new = len(tree.nodes)
+            far = 0.0 if known.iris or spot == tree.focus else 0.2
+            sources = self._lexicon.meet(known.classes, relation.sources)
+            if sources is not None:
+                grown = tree.narrow(spot, sources).add(end)
+                links = (*grown.links, Link(spot, iri, new))
+                focus = new
+                if len(measure) > 1:
+                    grown = grown.add(Node(literal=True))
+                    links = (*links, Link(new, measure[1], new + 1))
+                    focus = new + 1
+                yield replace(
+                    grown,
+                    links=links,
+                    cost=tree.cost + SAID + far,
+                    focus=focus if tree.focus is None else tree.focus,
+                    spots=(*tree.spots, (at, new)),
+                )
+            targets = self._lexicon.meet(known.classes, relation.targets)
+            if not relation.is_literal and targets is not None:
+                yield replace(
+                    tree.narrow(spot, targets).add(Node(relation.sources, noun=True)),
+                    links=(*tree.links, Link(new, iri, spot)),
+                    cost=tree.cost + SAID + far + 0.1,
+                    focus=new if tree.focus is None else tree.focus,
+                    spots=(*tree.spots, (at, new)),
+                )
+
+    def _charge_unused(self, tree: Tree) -> Tree:
+        """Properties that were said and that no path took: free when a link states one anyway."""
+        stated = {link.iri for link in tree.links}
+        idle = [
+            options
+            for _, options in tree.pending
+            if not stated & {option.iris[0] for option in options}
+        ]
+        return replace(tree, pending=(), cost=round(tree.cost + UNUSED * len(idle), 3))
+
+
+def replace_source(iri: str, source: int, target: int) -> Link:
+    """A link to the node that comes next."""
+    return Link(source, iri, target)
+
+
+def _may_unite(known: Node, node: Node, sort: str, adjacent: bool) -> bool:
+    if known.iris and node.iris:
+        return False
+    if sort == "value":
+        return True
+    if sort == "class":
+        return adjacent if known.iris else not known.noun or adjacent
+    if sort == "individual":
+        return adjacent or not known.noun
+    return not known.iris  # a kind
+
+
+def _rank(tree: Tree) -> tuple[float, str]:
+    return tree.cost, repr(tree)

@@ -1,0 +1,311 @@
+"""What the words of a question can stand for: individuals, values, classes, properties."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from kpyramid.query.questions.lexicon import Category, Lexicon, Phrase, Relation, fold, strip_phrase
+from kpyramid.query.questions.wording import (
+    FUNCTION,
+    LIGHT,
+    PLACE_WORDS,
+    PRONOUNS,
+    Word,
+    is_typo,
+    share_stem,
+)
+
+_LONGEST = 7
+"""Words of a name or label; longer ones are quoted by nobody."""
+_MANY = 8
+"""Individuals that part of a name may stand for; a part that fits more names nobody."""
+_NEAR = 0.6
+"""Cosine of a word and a label from which they are taken for synonyms: vendor and supplier .74,
+cost and price .73, worker and employee .83; unrelated nouns of one field reach .56."""
+_LEAD = 0.08
+"""By how much the nearest label must lead the next."""
+_PEOPLES = ("an", "ish", "ese", "ch", "ss", "i", "ek")
+"""How adjectives of countries end."""
+
+PARTIAL, STEM, NEAR, BESIDE = 0.2, 0.3, 0.4, 0.3
+"""Costs of a match by part of a label, by its stem, by the embedding, and of a property whose
+label is a class as well; a whole label costs none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One meaning: `individual`, `kind`, `value` (of property `iris[0]`), `class`, `relation`.
+
+    `kind` is an individual in the place of a noun: what it stands for are the things of that kind.
+    """
+
+    sort: str
+    iris: tuple[str, ...]
+    literals: tuple[str, ...] = ()
+    cost: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """Words `start` to `end` and what they can mean; `partial`: by part of a name only."""
+
+    start: int
+    end: int
+    options: tuple[Option, ...]
+    partial: bool = False
+
+
+class MentionFinder:
+    """Finds the mentions of one question; words that others explain are `taken`."""
+
+    def __init__(self, words: Sequence[Word], lexicon: Lexicon, taken: Iterable[int]) -> None:
+        self._words = words
+        self._lexicon = lexicon
+        self._taken = set(taken)
+        self.mentions: list[Mention] = []
+
+    def find(self) -> list[Mention]:
+        """All mentions in the order of the question."""
+        self._find_codes()
+        for length in range(min(_LONGEST, len(self._words)), 0, -1):
+            for start in range(len(self._words) - length + 1):
+                self._keep(start, start + length, self._list_options(start, start + length))
+        self._find_parts()
+        for at in range(len(self._words)):
+            self._keep(at, at + 1, self._list_peoples(at))
+        for at in range(len(self._words)):
+            if self.is_content(at):
+                self._keep(at, at + 1, self._list_typos(at))
+        for length in (2, 1):
+            for start in range(len(self._words) - length + 1):
+                if self.is_content(start) and self.is_content(start + length - 1):
+                    self._keep(start, start + length, self._list_near(start, start + length))
+        self._join_alternatives()
+        return self.mentions
+
+    def is_content(self, at: int) -> bool:
+        """Whether a word says something that no mention explains yet."""
+        word = self._words[at]
+        if at in self._taken or word.is_function or word.lemma in LIGHT:
+            return False
+        before = self._words[at - 1].lower if at else ""
+        return before not in PRONOUNS and not (at == 0 and word.lower == "name")
+
+    def _keep(self, start: int, end: int, options: Sequence[Option], partial: bool = False) -> None:
+        span = range(start, end)
+        if options and not self._taken.intersection(span):
+            self._taken.update(span)
+            self.mentions.append(Mention(start, end, tuple(options), partial))
+            self.mentions.sort(key=lambda m: m.start)
+
+    def _list_options(self, start: int, end: int) -> list[Option]:
+        words = self._words[start:end]
+        edges = (words[0], words[-1])
+        if self._taken.intersection(range(start, end)):
+            return []
+        text = fold(" ".join(word.text for word in words))
+        written = any(word.is_name for word in words) and not (
+            len(words) == 1 and (words[0].is_function or start == 0)
+        )
+        found = self._name_individuals(text, words) if written else []
+        if written and text in self._lexicon.values:
+            found += [
+                Option("value", (p,), (literal,)) for p, literal in self._lexicon.values[text]
+            ]
+        if any(word.is_function for word in edges):
+            return found
+        found += self._name_kinds(words) if not found else []
+        lemmas = tuple(word.lemma for word in words)
+        found += [
+            Option("class", (c.iri,))
+            for c in self._lexicon.categories.values()
+            if lemmas in c.phrases
+        ]
+        if not (len(words) == 1 and words[0].lemma in LIGHT) and not (
+            start == 0 and words[0].lower == "name"
+        ):
+            relations = self._name_relations(lemmas)
+            if any(option.sort == "class" for option in found):
+                # The noun is one for the things; the property may be what joins them.
+                relations = [replace(o, cost=o.cost + BESIDE) for o in relations if not o.cost]
+            found += relations
+        return found
+
+    def _name_individuals(self, text: str, words: Sequence[Word]) -> list[Option]:
+        found = []
+        iris = self._lexicon.names.get(text, ())
+        kinds = tuple(iri for iri in iris if self._are_kinds((iri,)))
+        for group in (kinds, tuple(iri for iri in iris if iri not in kinds)):
+            found += [Option("individual", group)] if group else []
+        return found + ([Option("kind", kinds, cost=0.1)] if kinds else [])
+
+    def _name_kinds(self, words: Sequence[Word]) -> list[Option]:
+        """Individuals that are kinds of things, by a plural or in small letters."""
+        head = [word.lower for word in words[:-1]]
+        for last in dict.fromkeys((words[-1].lower, words[-1].lemma)):
+            iris = self._lexicon.names.get(" ".join([*head, last]), ())
+            iris = tuple(iri for iri in iris if self._are_kinds((iri,)))
+            if iris:
+                return [Option("individual", iris), Option("kind", iris, cost=0.1)]
+        return []
+
+    def _are_kinds(self, iris: tuple[str, ...]) -> bool:
+        known = self._lexicon.categories
+        return any(
+            known[c].is_kind for c in self._lexicon.find_classes(iris) if c in known
+        )
+
+    def _name_relations(self, lemmas: Phrase) -> list[Option]:
+        costs = {}
+        for relation in self._lexicon.relations.values():
+            cost = self._rate(lemmas, relation)
+            if cost is not None:
+                costs[relation.iri] = cost
+        best = min(costs.values(), default=0.0)
+        return [Option("relation", (iri,), cost=c) for iri, c in costs.items() if c <= best]
+
+    def _rate(self, lemmas: Phrase, relation: Relation) -> float | None:
+        if lemmas in relation.phrases:
+            return 0.0
+        if len(lemmas) != 1 or strip_phrase(lemmas) != lemmas:
+            return None
+        (lemma,) = lemmas
+        costs = []
+        for phrase in relation.phrases:
+            said = [word for word in phrase if word not in FUNCTION and word not in LIGHT]
+            rest = 0.0 if len(said) == 1 else PARTIAL
+            if lemma in said and len(lemma) > 2:
+                costs.append(rest)
+            elif any(share_stem(lemma, word) for word in said):
+                costs.append(rest + STEM)
+        return min(costs, default=None)
+
+    def _find_codes(self) -> None:
+        """Codes and beginnings of codes, with the words beside them that the same names hold."""
+        for at, word in enumerate(self._words):
+            if not word.is_code or at in self._taken:
+                continue
+            by_word = self._lexicon.individuals_by_word
+            found = by_word.get(word.lower) or frozenset().union(
+                *(iris for name, iris in by_word.items() if name.startswith(word.lower + "-"))
+            )
+            if found and len(found) <= _MANY:
+                self._keep_around(at, found)
+
+    def _find_parts(self) -> None:
+        """Words written as names that are part of an individual's name: a surname, a first name."""
+        for at, word in enumerate(self._words):
+            if at > 0 and word.is_name and self.is_content(at) and len(word.text) > 2:
+                found = self._lexicon.individuals_by_word.get(word.lower, frozenset())
+                found = frozenset(i for i in found if not self._are_kinds((i,)))
+                if found and len(found) <= _MANY:
+                    self._keep_around(at, found)
+
+    def _keep_around(self, at: int, found: frozenset[str]) -> None:
+        start, end = at, at + 1
+        words = self._lexicon.names_by_individual
+        for step in (-1, 1):
+            beside = start - 1 if step < 0 else end
+            while 0 <= beside < len(self._words) and beside not in self._taken:
+                word = self._words[beside]
+                fitting = {iri for iri in found if {word.lower, word.lemma} & words[iri]}
+                if not fitting or word.is_function:
+                    break
+                found = frozenset(fitting)
+                start, end = min(start, beside), max(end, beside + 1)
+                beside += step
+        option = Option("individual", tuple(sorted(found)), cost=0.1)
+        self._keep(start, end, [option], partial=len(found) > 1)
+
+    def _list_peoples(self, at: int) -> list[Option]:
+        """What an adjective of a country stands for: `french` for France."""
+        word = self._words[at]
+        if not self.is_content(at) or len(word.lower) < 4 or not word.lower.endswith(_PEOPLES):
+            return []
+        places = {c.iri for c in self._lexicon.categories.values() if c.place}
+        named = {
+            name: [Option("individual", iris)]
+            for name, iris in self._lexicon.names.items()
+            if name[:2] == word.lower[:2] and self._lexicon.find_classes(iris) & places
+        }
+        for name, pairs in self._lexicon.values.items():
+            if name[:2] == word.lower[:2]:
+                options = [
+                    Option("value", (p,), (literal,))
+                    for p, literal in pairs
+                    if any(PLACE_WORDS & set(f) for f in self._lexicon.relations[p].phrases)
+                ]
+                if options:
+                    named[name] = [*named.get(name, []), *options]
+        best = self._pick_nearest(word.lower, list(named))
+        return named[best] if best else []
+
+    def _list_typos(self, at: int) -> list[Option]:
+        """What a misspelt word was meant for: part of a label, or a kind of thing."""
+        word = self._words[at].lemma
+        lexicon = self._lexicon
+        found = [
+            Option("class", (c.iri,), cost=NEAR)
+            for c in lexicon.categories.values()
+            if any(len(f) == 1 and is_typo(word, f[0]) for f in c.phrases)
+        ] + [
+            Option("relation", (r.iri,), cost=NEAR)
+            for r in lexicon.relations.values()
+            if any(is_typo(word, part) for phrase in r.phrases for part in phrase)
+        ]
+        for name, iris in lexicon.names.items() if not found else ():
+            kinds = tuple(iri for iri in iris if is_typo(word, name) and self._are_kinds((iri,)))
+            if kinds:
+                found += [Option(sort, kinds, cost=NEAR) for sort in ("individual", "kind")]
+        return found
+
+    def _list_near(self, start: int, end: int) -> list[Option]:
+        """The class or property whose label means nearly the same."""
+        if self._taken.intersection(range(start, end)):
+            return []
+        known: dict[str, list[Option]] = {}
+        things: list[Category | Relation] = [
+            *self._lexicon.categories.values(),
+            *self._lexicon.relations.values(),
+        ]
+        for thing in things:
+            sort = "class" if isinstance(thing, Category) else "relation"
+            for phrase in thing.phrases:
+                if sum(map(len, phrase)) > 2:
+                    option = Option(sort, (thing.iri,), cost=NEAR)
+                    known.setdefault(" ".join(phrase), []).append(option)
+        text = " ".join(word.lemma for word in self._words[start:end])
+        best = self._pick_nearest(text, sorted(known))
+        return known[best] if best else []
+
+    def _pick_nearest(self, text: str, known: Sequence[str]) -> str | None:
+        if not known:
+            return None
+        cosines = self._lexicon.compare(text, known)
+        ranked = sorted(zip(cosines, known, strict=True), reverse=True)
+        second = ranked[1][0] if len(ranked) > 1 else 0.0
+        if ranked[0][0] < _NEAR or ranked[0][0] - second < _LEAD:
+            return None
+        return ranked[0][1]
+
+    def _join_alternatives(self) -> None:
+        """`french or german`: two mentions of one sort with `or` between them become one."""
+        joined: list[Mention] = []
+        for mention in self.mentions:
+            before = joined[-1] if joined else None
+            if before and mention.start - before.end == 1 and self._words[before.end].lower == "or":
+                options = [
+                    Option(a.sort, _unite(a, b), tuple(dict.fromkeys(a.literals + b.literals)))
+                    for a in before.options
+                    for b in mention.options
+                    if a.sort == b.sort and (a.sort == "individual" or a.iris == b.iris)
+                    and a.sort in {"individual", "value"}
+                ]
+                if options:
+                    joined[-1] = Mention(before.start, mention.end, tuple(options))
+                    continue
+            joined.append(mention)
+        self.mentions = joined
+
+
+def _unite(one: Option, other: Option) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(one.iris + other.iris))

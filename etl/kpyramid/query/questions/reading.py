@@ -1,0 +1,342 @@
+"""A question read: the query that answers it, or the reason why none is certain enough."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from kpyramid.query.questions.degrees import Degree, Form, find_measures, read_form
+from kpyramid.query.questions.joining import UNUSED, Joiner, Tree
+from kpyramid.query.questions.lexicon import DATES, Lexicon
+from kpyramid.query.questions.mentions import Mention, MentionFinder
+from kpyramid.query.questions.wording import (
+    NEGATIONS,
+    PLACE_WORDS,
+    Word,
+    read_words,
+    split_lemmas,
+)
+from kpyramid.query.questions.writing import Bound, Plan, Rank, write_patterns, write_query
+
+_MOST_WORDS = 60
+"""Longer questions are several; the longest of a benchmark that one query answers has 32."""
+_CLOSE = 0.35
+"""Cost within which a second reading is as good as the first."""
+_UNFIT = 1.0
+"""What it costs that answers to `who` are no people."""
+_WORST = 3.0
+"""Cost from which too much had to be supposed."""
+_KIN = 0.4
+"""Cosine from which a word that is left over says what the query's properties say anyway."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A query whose answers are `?result` (or the truth of an ASK), and what it cost to read."""
+
+    sparql: str
+    plan: Plan
+    cost: float
+    fits: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Unwritten:
+    """Why a question has no certain query; `sparql` is the best guess, if there was one."""
+
+    reason: str
+    sparql: str = ""
+
+
+def read_question(question: str, lexicon: Lexicon) -> Written | Unwritten:
+    """The query of a question. Nothing is guessed: what is not understood is said."""
+    words = read_words(question)
+    if not words or len(words) > _MOST_WORDS:
+        return Unwritten("it has no word" if not words else "it is too long for one query")
+    negations = sorted({word.lower for word in words} & NEGATIONS)
+    if negations:
+        return Unwritten(f"it says {negations[0]!r}, and the rules read no negation")
+    if "%" in question:
+        return Unwritten("it asks for a share, which the rules do not compute")
+    words, with_count = _cut_second_clause(words)
+    form = read_form(words, lexicon)
+    finder = MentionFinder(words, lexicon, form.taken)
+    mentions = finder.find()
+    if not mentions:
+        return Unwritten("it names nothing that the ontology knows")
+    left = [at for at in range(len(words)) if finder.is_content(at)]
+    readings = list(_read(words, mentions, form, lexicon, with_count))
+    if not readings:
+        return Unwritten("what it names does not hang together in the ontology")
+    return _decide(readings, [words[at] for at in left], lexicon)
+
+
+def _cut_second_clause(words: list[Word]) -> tuple[list[Word], bool]:
+    """`… and how many are there?`: the clause goes, the count is asked for as well."""
+    lowers = [word.lower for word in words]
+    for at in range(2, len(words) - 1):
+        if lowers[at - 1 : at + 2] == ["and", "how", "many"]:
+            said = {word.lemma for word in words[: at - 1]}
+            rest = [w for w in words[at + 2 :] if w.lemma not in said]
+            if all(w.lower in {"this", "that", "these", "those", "are", "is", "be", "there", "it"} for w in rest):
+                return words[: at - 1], True
+    return words, False
+
+
+def _read(
+    words: Sequence[Word],
+    mentions: Sequence[Mention],
+    form: Form,
+    lexicon: Lexicon,
+    with_count: bool,
+) -> Iterator[Written]:
+    written: dict[str, Written] = {}
+    for tree in Joiner(lexicon, mentions).join():
+        for plan, cost in _make_plans(tree, mentions, form, lexicon):
+            judged = _judge_focus(plan, form, lexicon)
+            cost += judged + _judge_leaves(plan) + _judge_turn(plan, form, judged, lexicon)
+            sparql = write_query(replace(plan, with_count=with_count), lexicon)
+            total = round(tree.cost + cost, 3)
+            if sparql not in written or written[sparql].cost > total:
+                written[sparql] = Written(sparql, plan, total, fits=not judged)
+    yield from sorted(written.values(), key=lambda w: (w.cost, w.sparql))[:12]
+
+
+def _make_plans(
+    tree: Tree, mentions: Sequence[Mention], form: Form, lexicon: Lexicon
+) -> Iterator[tuple[Plan, float]]:
+    """The tree with all degrees in their places; none when one has no place."""
+    degrees = _merge_orders(form.degrees)
+    plans = [(Plan(tree, form.act, aggregate=form.aggregate), 0.0)]
+    for degree in degrees:
+        plans = [
+            (grown, cost + more)
+            for plan, cost in plans
+            for grown, more in _apply(degree, plan, mentions, lexicon)
+        ]
+    for plan, cost in plans:
+        if form.aggregate and plan.rank and plan.rank.measure:
+            yield replace(plan, rank=replace(plan.rank, aggregate=form.aggregate), aggregate=""), cost
+            continue
+        if form.aggregate and not _is_numeric(plan.tree, lexicon):
+            continue
+        yield plan, cost
+
+
+def _merge_orders(degrees: Sequence[Degree]) -> list[Degree]:
+    """`top 5 … with the highest …` is one order."""
+    orders = [d for d in degrees if d.sort == "order"]
+    if len(orders) == 2 and orders[0].top > 1:
+        merged = replace(orders[1], top=orders[0].top)
+        return [merged if d is orders[1] else d for d in degrees if d is not orders[0]]
+    return list(degrees)
+
+
+def _apply(
+    degree: Degree, plan: Plan, mentions: Sequence[Mention], lexicon: Lexicon
+) -> Iterator[tuple[Plan, float]]:
+    tree = plan.tree
+    following = next((at for at, m in enumerate(mentions) if m.start >= degree.end), None)
+    spot = tree.find_spot(following) if following is not None else None
+    if degree.measures:
+        for node, far in _list_near_nodes(tree, spot):
+            fitting = [m for m in degree.measures if _has(tree, node, m[0], lexicon)]
+            for measure in fitting:
+                yield _with_degree(plan, degree, node, measure), far + 0.3 * (len(fitting) > 1)
+            if fitting:
+                return
+        return
+    if spot is None and degree.sort == "order" and not degree.superlative_of_noun:
+        return
+    yield from _apply_to_noun(degree, plan, spot, lexicon)
+
+
+def _apply_to_noun(
+    degree: Degree, plan: Plan, spot: int | None, lexicon: Lexicon
+) -> Iterator[tuple[Plan, float]]:
+    """A degree of the noun beside it: a measure of what has it, or how many there are."""
+    tree = plan.tree
+    if spot is None:
+        spot = max((place for _, place in tree.spots), default=0)
+    for link in tree.links:
+        if link.target != spot:
+            continue
+        measure = lexicon.extend_measure(lexicon.relations[link.iri])
+        if measure:
+            if tree.focus in {spot, len(tree.nodes) - 1} and tree.nodes[tree.focus].literal:
+                if degree.sort == "order" and degree.top == 1:
+                    name = "MAX" if degree.sign == "1" else "MIN"
+                    yield replace(plan, aggregate=name), 0.0
+                return
+            yield _with_degree(plan, degree, link.source, measure), 0.0
+            return
+    if degree.sort == "limit" and degree.sign == ">=" and degree.number == 1.0:
+        yield plan, 0.0
+        return
+    if spot == tree.focus or tree.nodes[spot].iris or tree.nodes[spot].literal:
+        return
+    if plan.act == "select" or degree.sort == "limit":
+        yield _with_degree(plan, degree, spot, ()), 0.1
+
+
+def _with_degree(plan: Plan, degree: Degree, node: int, measure: tuple[str, ...]) -> Plan:
+    if degree.sort == "order":
+        return replace(plan, rank=Rank(node, measure, degree.sign == "1", degree.top))
+    bound = Bound(node, measure, degree.sign, degree.number)
+    return replace(plan, bounds=(*plan.bounds, bound))
+
+
+def _list_near_nodes(tree: Tree, spot: int | None) -> list[tuple[int, float]]:
+    """The node of the mention, those linked with it, then the focus: with the cost of each."""
+    start = tree.focus if spot is None else spot
+    if start is None:
+        return []
+    near = [start]
+    near += [x.source if x.target == start else x.target for x in tree.links if start in (x.source, x.target)]
+    found = {node: 0.1 * (order > 0) for order, node in enumerate(dict.fromkeys(near))}
+    if tree.focus is not None:
+        found.setdefault(tree.focus, 0.3)
+    return [(n, c) for n, c in found.items() if not tree.nodes[n].iris and not tree.nodes[n].literal]
+
+
+def _has(tree: Tree, node: int, iri: str, lexicon: Lexicon) -> bool:
+    return lexicon.meet(tree.nodes[node].classes, lexicon.relations[iri].sources) is not None
+
+
+def _is_numeric(tree: Tree, lexicon: Lexicon) -> bool:
+    return any(
+        link.target == tree.focus and lexicon.relations[link.iri].is_numeric for link in tree.links
+    )
+
+
+def _judge_focus(plan: Plan, form: Form, lexicon: Lexicon) -> float:
+    """What it costs that the answers are not of the kind that is asked for."""
+    tree = plan.tree
+    focus = tree.nodes[tree.focus or 0]
+    if focus.iris and plan.act != "ask":
+        return 10.0
+    if not form.wants:
+        return 0.0
+    ends = [lexicon.relations[x.iri] for x in tree.links if x.target == tree.focus]
+    if form.wants == "when":
+        return 0.0 if any(r.datatypes & DATES for r in ends) else 10.0
+    words = {word for r in ends for phrase in r.phrases for word in phrase}
+    if form.wants == "where":
+        if focus.literal:
+            return 0.0 if words & PLACE_WORDS else 10.0
+        places = [lexicon.categories[c].place for c in focus.classes if c in lexicon.categories]
+        return 0.0 if places and all(places) else 10.0
+    if focus.literal:
+        return 10.0
+    return 0.0 if _are_people(focus.classes, lexicon) else _UNFIT
+
+
+def _are_people(classes: frozenset[str], lexicon: Lexicon) -> bool:
+    """Whether all members of some classes are people."""
+    known = lexicon.categories
+    return bool(classes) and all(
+        any(known[a].person for a in lexicon.find_ancestors(c) if a in known) for c in classes
+    )
+
+
+def _judge_turn(plan: Plan, form: Form, judged: float, lexicon: Lexicon) -> float:
+    """What it costs to take the noun of a property for what has it, unless people are asked for."""
+    if not plan.tree.turned:
+        return 0.0
+    (first, *_) = plan.tree.links
+    values = plan.tree.nodes[first.target]
+    free = form.wants == "who" and not judged and not _are_people(values.classes, lexicon)
+    return 0.0 if free else 0.8
+
+
+def _judge_leaves(plan: Plan) -> float:
+    """What it costs that a literal is named that neither answers nor restricts anything."""
+    tree = plan.tree
+    measured = {
+        iri for part in (plan.rank, *plan.bounds) if part is not None for iri in part.measure
+    }
+    loose = [
+        link
+        for link in tree.links
+        if tree.nodes[link.target].literal
+        and link.target != tree.focus
+        and link.iri not in measured
+    ]
+    return UNUSED * len(loose)
+
+
+def _decide(
+    readings: Sequence[Written], left: Sequence[Word], lexicon: Lexicon
+) -> Written | Unwritten:
+    best = readings[0]
+    if best.cost >= _WORST:
+        return Unwritten("too little of it is accounted for by properties", best.sparql)
+    if not best.fits:
+        return Unwritten("what it would find is not of the kind that is asked for", best.sparql)
+    strange = _list_strange(best, left, lexicon)
+    if strange:
+        return Unwritten(f"{', '.join(strange)!r} is not accounted for", best.sparql)
+    for at, node in enumerate(best.plan.tree.nodes):
+        if node.partial and _count_meant(best.plan, at, lexicon) > 1:
+            return Unwritten("a name in it fits several individuals", best.sparql)
+    close = [r for r in readings[1:] if r.cost - best.cost < _CLOSE]
+    if close:
+        answer = _run(best.sparql, lexicon)
+        if any(_run(other.sparql, lexicon) != answer for other in close):
+            return Unwritten("it can be read in two ways that differ", best.sparql)
+    if best.plan.rank and _is_tied(best, lexicon):
+        return Unwritten("several share the place that it asks for", best.sparql)
+    return best
+
+
+def _list_strange(best: Written, left: Sequence[Word], lexicon: Lexicon) -> list[str]:
+    """The words that neither the query nor anything like it says."""
+    tree = best.plan.tree
+    said = {
+        " ".join(phrase) for link in tree.links for phrase in lexicon.relations[link.iri].phrases
+    } | {
+        " ".join(phrase)
+        for node in tree.nodes
+        for c in node.classes
+        if c in lexicon.categories
+        for phrase in lexicon.categories[c].phrases
+    }
+    strange = []
+    for word in left:
+        known = sorted(said)
+        cosines = lexicon.compare(word.lemma, known)
+        if word.is_name or max(cosines, default=0.0) < _KIN:
+            strange.append(word.text)
+    return strange
+
+
+def _count_meant(plan: Plan, node: int, lexicon: Lexicon) -> int:
+    body = " ".join(write_patterns(plan, lexicon))
+    return len(lexicon.run(f"SELECT DISTINCT ?x{node} WHERE {{ {body} }}"))
+
+
+def _run(sparql: str, lexicon: Lexicon) -> set[tuple[tuple[str, str], ...]]:
+    return {tuple(sorted(row.items())) for row in lexicon.run(sparql)}
+
+
+def _is_tied(best: Written, lexicon: Lexicon) -> bool:
+    """Whether the last row that is asked for measures the same as the first that is not."""
+    rank = best.plan.rank
+    if rank is None:
+        return False
+    if rank.aggregate:
+        wider = replace(best.plan, rank=replace(rank, top=rank.top + 1))
+        rows = lexicon.run(write_query(wider, lexicon))
+        return len(rows) > rank.top and rows[-1]["value"] == rows[-2]["value"]
+    if not rank.measure:
+        wider = replace(best.plan, rank=replace(rank, top=rank.top + 1), with_count=True)
+        rows = lexicon.run(write_query(wider, lexicon))
+        return len(rows) > rank.top and rows[-1]["count"] == rows[-2]["count"]
+    body = " ".join(write_patterns(best.plan, lexicon))
+    way = "DESC" if rank.descending else "ASC"
+    rows = lexicon.run(
+        f"SELECT DISTINCT ?x{rank.node} ?rank WHERE {{ {body} }} ORDER BY {way}(?rank) "
+        f"LIMIT {rank.top + 1}"
+    )
+    return len(rows) > rank.top and rows[-1]["rank"] == rows[-2]["rank"]
+
+
+__all__ = ["Unwritten", "Written", "find_measures", "read_question", "split_lemmas"]
