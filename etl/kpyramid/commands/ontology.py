@@ -2,6 +2,8 @@
 
 import typer
 
+from kpyramid.commands import importing
+
 app = typer.Typer(
     name="ontology",
     no_args_is_help=True,
@@ -12,3 +14,6 @@ app = typer.Typer(
 @app.callback()
 def _group() -> None:
     """Keeps the group a group."""
+
+
+importing.register(app)
