@@ -146,7 +146,7 @@ def count_characters(task: Task, groups: Sequence[Group], asked: Sequence[Sequen
     """The length of all prompts."""
     questions = [Question(group, task.schema) for group in groups]
     static = [len(question.static) for question in questions]
-    (empty,) = {questions[0].render(Chunk("x"), NAMES["llm"], 1).prompt_characters - static[0] - 1}
+    empty = questions[0].render(Chunk(""), NAMES["llm"], 1).prompt_characters - static[0]
     return sum(
         static[at] + empty + len(sentence)
         for sentence, numbers in zip(task.sentences, asked, strict=True)

@@ -17,6 +17,7 @@ from kpyramid.identity import (
     identify_parser,
     library_version,
 )
+from kpyramid.induction.prompt import describe_task
 from kpyramid.keys import JsonValue, hash_value
 from kpyramid.llm.replay import describe_source
 from kpyramid.model_settings import LLMSettings
@@ -82,6 +83,9 @@ def describe_model_part(stage: str, settings: Settings) -> dict[str, JsonValue] 
     if stage == "resolve" and cascade.confirms_duplicates:
         told: dict[str, JsonValue] = {"domain": cascade.domain, "language": cascade.language}
         return {**_describe_llm(llm), "cascade": told, "tasks": describe_confirmation()}
+    if stage == "induce" and settings.induce.mode != "rules":
+        task = describe_task(settings.induce.mode)
+        return {**_describe_llm(llm), "tasks": [task]}
     return None
 
 

@@ -20,6 +20,7 @@ from kpyramid.extraction.cascade.duplicates import ask_for_duplicates
 from kpyramid.extraction.cascade.tasks import list_tasks, open_tasks
 from kpyramid.extraction.text.splitter import Piece, split_text
 from kpyramid.extraction.types import Extraction
+from kpyramid.induction.asking import Passage
 from kpyramid.keys import canonical_json
 from kpyramid.llm.batches import list_open_keys
 from kpyramid.llm.calibration import Estimator, calibrate
@@ -30,6 +31,7 @@ from kpyramid.ports import (
     open_cascade,
     open_disambiguator,
     open_extractor,
+    open_inducer,
     open_splitter,
 )
 from kpyramid.settings import Settings
@@ -79,7 +81,8 @@ class Outlook:
 class Forecast:
     """Looks ahead of one build; `files` are the tables that are made already, by name.
 
-    With `keep` what the rules find is stored for the build that follows; else nothing is.
+    With `keep` what the rules find, and vectors, are stored for the build that follows; else
+    nothing is.
     """
 
     def __init__(
@@ -123,12 +126,13 @@ class Forecast:
         return calibrate(self._warehouse.runs, self._settings.llm.model)
 
     def look_ahead(self, stage: str) -> Outlook:
-        """What `extract` or `resolve` would ask and pay."""
+        """What `extract`, `resolve` or `induce` would ask and pay."""
         open_keys = list_open_keys(open_replies(self._warehouse, self._settings, read_only=True))
         model = open_collector(
             self._warehouse, self._settings, read_only=True, in_batches=open_keys
         )
-        estimate = self._extract(model) if stage == "extract" else self._resolve(model)
+        look = {"extract": self._extract, "resolve": self._resolve, "induce": self._induce}
+        estimate = look[stage](model)
         counts = model.caller.counts
         pending = counts.failures["pending"]
         if stage == "extract" and counts.asked:
@@ -154,7 +158,9 @@ class Forecast:
             for row in self.chunks.select(["document_id", "text"]).to_pylist()
         ]
         new = sum(map(len, embedder.list_missing(texts)))
-        characters = _EMBEDDED_CHARACTERS.get(stage, 0.0) * new
+        share = _EMBEDDED_CHARACTERS.get(stage, 0.0)
+        share += stage == "induce" and self._settings.induce.mode == "llm"  # routing reads it all
+        characters = share * new
         estimator = calibrate(self._warehouse.runs, self._settings.embed.model)
         calls = math.ceil(characters / _TEXT_CHARACTERS / MOST_TEXTS)
         return Outlook(
@@ -203,6 +209,20 @@ class Forecast:
                 pass
         found = self.estimator.estimate(model.pending.values())
         return found if complete else found.at_least(self._foresee_batches())
+
+    def _induce(self, model: Model) -> Estimate:
+        """Exact, as it follows from the chunks; all is routed where vectors have a price."""
+        title = map_column(self.documents, "document_id", "title")
+        passages = [
+            Passage(row["text"], title[row["document_id"]], row["document_id"])
+            for row in self.chunks.select(["document_id", "text"]).to_pylist()
+        ]
+        embedder = None
+        if self._settings.embed.provider != "openai":
+            place = (self._warehouse, self._settings, self._workers, Silence(), _refuse)
+            embedder = CachedEmbedder(*place, read_only=not self._keep)
+        open_inducer(self._settings, model.caller, embedder, Silence()).induce(passages)
+        return self.estimator.estimate(model.pending.values())
 
     def _foresee_batches(self) -> Estimate:
         cascade = self._settings.cascade

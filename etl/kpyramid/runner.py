@@ -113,7 +113,7 @@ def _compute_or_reuse(run: Run, stage: Stage, workers: int, progress: Progress) 
             rows = sum(table.num_rows for name, table in made.items() if name != "rejects")
             recomputed = ports.count_computed() if stage.shards else rows
     rows = {name: file.rows for name, file in sorted(result.tables.items()) if name != "rejects"}
-    model = ports.model.describe() if ports.model else {}
+    model = ports.describe_model()
     rejects = _count_rejects(result)
     return StageMark(stage.name, result.key, rows, rejects, recomputed, 0.0, details, model=model)
 
@@ -156,7 +156,7 @@ def _warm_shard(
     with _open_ports(run, stage, workers, progress) as ports:
         made = _call_run(stage, tables, ports)
     rows = {name: table.num_rows for name, table in sorted(made.items()) if name != "rejects"}
-    model = ports.model.describe() if ports.model else {}
+    model = ports.describe_model()
     return StageMark(stage.name, "", rows, {}, ports.count_computed(), 0.0, model=model)
 
 
