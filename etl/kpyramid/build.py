@@ -117,7 +117,9 @@ def _write_plan(run: Run, workers: int) -> None:
 def _finish(run: Run, marks: tuple[StageMark, ...] | None) -> None:
     """Writes the report, then says whether a gate refused."""
     publish = write_report(run, marks)
-    failed = {name: verdict for name, verdict in publish.gates.items() if verdict != "pass"}
+    failed = {
+        name: verdict for name, verdict in publish.gates.items() if verdict.startswith("fail")
+    }
     if failed:
         verdicts = "; ".join(f"{name}: {verdict}" for name, verdict in failed.items())
         raise GateError(

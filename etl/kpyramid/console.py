@@ -112,6 +112,19 @@ def _print_rejects(report: Mapping[str, Any]) -> None:
         )
 
 
+def print_judgement(judged: Mapping[str, Any]) -> None:
+    """The verdicts on an ontology, and what its questions found."""
+    if judged["snapshot"] and judged["questions"]:
+        table = Table("rows", "question", "first answer", box=None, pad_edge=False)
+        for question in judged["questions"]:
+            first = ", ".join(question["first"][0].values()) if question["first"] else ""
+            shown = first if len(first) <= _WIDE else f"{first[:_WIDE]}…"
+            table.add_row(str(question["rows"]), escape(question["text"]), escape(shown))
+        _out.print(table)
+    for name, verdict in judged["gates"].items():
+        _out.print(f"Gate {name}: {escape(verdict)}.")
+
+
 def print_stage(mark: StageMark) -> None:
     """One line about a stage."""
     made = ", ".join(f"{rows} {name}" for name, rows in mark.rows.items()) or "nothing"

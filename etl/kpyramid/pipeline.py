@@ -146,7 +146,7 @@ PIPELINE: tuple[Stage, ...] = (
     Stage(
         "publish",
         version=1,
-        reads=("entities", "instances", "proposals"),
+        reads=("documents", "chunks", "entities", "instances", "proposals"),
         writes=(),
         ports=("schema",),
         libraries=("pyoxigraph",),

@@ -14,9 +14,11 @@ from kpyramid.fingerprints import (
     identify_resource,
 )
 from kpyramid.keys import JsonValue
+from kpyramid.ontology.judging import judge_ontology
 from kpyramid.pipeline import PIPELINE, find_stage
-from kpyramid.ports import load_schema
+from kpyramid.ports import load_schema, locate_files
 from kpyramid.runs import Run, StageMark
+from kpyramid.settings import Settings
 from kpyramid.stages import publish as stage
 from kpyramid.warehouse.layout import Warehouse
 from kpyramid.warehouse.refs import commit, read_head
@@ -54,7 +56,8 @@ def publish(run: Run, corpus: str, tables: Mapping[str, TableFile]) -> StageMark
         "traceable": _judge_traces(run.warehouse, snapshot),
         "size": _judge_size(run, rows, head.snapshot if head else None),
     }
-    if run.settings.cascade.reads_chunks:
+    gates |= _judge_ontology(run.settings, texts)
+    if run.settings.cascade.reads_chunks or run.settings.induce.mode != "rules":
         rejects = read_result(tables["rejects"], contracts["rejects"])
         gates["answered"] = _judge_answers(run, rejects, rows["chunks"])
     committed = "no"
@@ -118,11 +121,22 @@ def _judge_size(run: Run, rows: Mapping[str, int], head: str | None) -> str:
     return "pass"
 
 
+def _judge_ontology(settings: Settings, texts: Mapping[str, str]) -> dict[str, str]:
+    """HermiT, SHACL, the ontology's own checks, and its questions, which have to run only."""
+    return judge_ontology(
+        locate_files(settings),
+        texts["ontology/schema.ttl"],
+        texts["ontology/instances.nt"],
+        provenance_nt=texts["ontology/provenance.nt"],
+        seconds=settings.publish.reasoner_seconds,
+    ).gates
+
+
 def _judge_answers(run: Run, rejects: pa.Table, chunks: int) -> str:
     """The language model answered for nearly all chunks."""
     missing: dict[str, set[str]] = {}
     for row in rejects.select(["stage", "reason", "chunk_id"]).to_pylist():
-        if row["stage"] == "extract" and row["reason"].startswith("llm_"):
+        if row["stage"] in ("extract", "induce") and row["reason"].startswith("llm_"):
             missing.setdefault(row["reason"], set()).add(row["chunk_id"])
     count = len(set().union(*missing.values()))
     share = run.settings.publish.max_unanswered_share

@@ -2,7 +2,7 @@
 
 import typer
 
-from kpyramid.commands import importing
+from kpyramid.commands import checking, importing
 
 app = typer.Typer(
     name="ontology",
@@ -16,4 +16,5 @@ def _group() -> None:
     """Keeps the group a group."""
 
 
+checking.register(app)
 importing.register(app)

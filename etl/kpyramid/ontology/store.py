@@ -4,13 +4,19 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from types import TracebackType
-from urllib.parse import quote
 
 import pyoxigraph as ox
 
 from kpyramid.errors import InputError
 from kpyramid.ontology import names as n
 from kpyramid.ontology.literals import parse_literal
+from kpyramid.ontology.provenance import (
+    Place,
+    describe_place,
+    describe_statement,
+    entity_iri,
+    write_sorted,
+)
 from kpyramid.ontology.sandbox import QueryChild
 from kpyramid.ontology.sparql import load_store, run_query
 from kpyramid.ontology.turtle import make_iri
@@ -18,9 +24,11 @@ from kpyramid.ontology.turtle import make_iri
 __all__ = [
     "InstanceStatement",
     "OntologyStore",
+    "Place",
     "entity_iri",
     "parse_literal",
     "write_instances",
+    "write_provenance",
 ]
 
 
@@ -28,7 +36,7 @@ __all__ = [
 class InstanceStatement:
     """An instance of a class, and with `property_iri` its value: `object_iri` or `literal`.
 
-    `source_iri` is the chunk that supports it: the subject is derived from it (PROV-O).
+    `places` are the sentences that state it, the strongest first; `instance_id` names its node.
     """
 
     subject_iri: str
@@ -39,23 +47,31 @@ class InstanceStatement:
     datatype: str | None
     subject_label: str
     object_label: str | None = None
-    source_iri: str | None = None
-
-
-def entity_iri(entity_id: str) -> str:
-    """The IRI of an entity or a chunk, made of its id alone: labels change, with any character."""
-    return n.ENTITY + quote(entity_id, safe="")
+    places: tuple[Place, ...] = ()
+    instance_id: str | None = None
 
 
 def write_instances(rows: Iterable[InstanceStatement]) -> str:
     """Sorted N-Triples, each line once: types, labels and values of all instances.
 
+    Each individual is derived (PROV-O) from the strongest place of each of its statements.
+
     Raises:
         InputError: a row has a property but not exactly one value, a literal without datatype,
             or an IRI that is none.
     """
-    lines = {f"{triple} .\n" for row in rows for triple in _list_triples(row)}
-    return "".join(sorted(lines))
+    return write_sorted(triple for row in rows for triple in _list_triples(row))
+
+
+def write_provenance(rows: Iterable[InstanceStatement]) -> str:
+    """Sorted N-Triples that say of each statement where it was read, at all its places.
+
+    A statement is an `rdf:Statement` under the id of its row in the table `instances`.
+
+    Raises:
+        InputError: as above.
+    """
+    return write_sorted(triple for row in rows for triple in _list_sources(row))
 
 
 def _list_triples(row: InstanceStatement) -> Iterator[ox.Triple]:
@@ -64,25 +80,44 @@ def _list_triples(row: InstanceStatement) -> Iterator[ox.Triple]:
     yield ox.Triple(subject, label, ox.Literal(row.subject_label))
     if row.object_iri is not None and row.object_label is not None:
         yield ox.Triple(make_iri(row.object_iri), label, ox.Literal(row.object_label))
-    if row.source_iri is not None:
-        yield ox.Triple(subject, make_iri(n.DERIVED_FROM), make_iri(row.source_iri))
+    for place in row.places[:1]:
+        for end in (row.subject_iri, row.object_iri):
+            if end is not None:
+                yield ox.Triple(make_iri(end), make_iri(n.DERIVED_FROM), make_iri(place.iri))
+        yield from describe_place(place)
     value = _make_value(row)
     if row.property_iri is not None and value is not None:
         yield ox.Triple(subject, make_iri(row.property_iri), value)
-    elif row.property_iri is not None or value is not None:
-        raise InputError(
-            f"instance {row.subject_iri}: a property needs exactly one value, an object or a "
-            f"literal with its datatype, and a value needs a property; correct the row {row}"
+
+
+def _list_sources(row: InstanceStatement) -> Iterator[ox.Triple]:
+    if row.instance_id is not None:
+        predicate, value = n.RDF_TYPE, _make_value(row)
+        if row.property_iri is not None:
+            predicate = row.property_iri
+        stated = ox.Triple(
+            make_iri(row.subject_iri), make_iri(predicate), value or make_iri(row.class_iri)
         )
+        yield from describe_statement(row.instance_id, stated, row.places)
 
 
 def _make_value(row: InstanceStatement) -> ox.NamedNode | ox.Literal | None:
-    """The one value; None for none, two, or a literal without datatype."""
-    if row.object_iri is not None and row.literal is None:
-        return make_iri(row.object_iri)
-    if row.object_iri is None and row.literal is not None and row.datatype is not None:
-        return ox.Literal(row.literal, datatype=make_iri(row.datatype))
-    return None
+    """The one value of a row with a property, None of one without.
+
+    Raises:
+        InputError: the row has no property but a value, or not exactly one value.
+    """
+    if row.property_iri is None and row.object_iri is None and row.literal is None:
+        return None
+    if row.property_iri is not None:
+        if row.object_iri is not None and row.literal is None:
+            return make_iri(row.object_iri)
+        if row.object_iri is None and row.literal is not None and row.datatype is not None:
+            return ox.Literal(row.literal, datatype=make_iri(row.datatype))
+    raise InputError(
+        f"instance {row.subject_iri}: a property needs exactly one value, an object or a "
+        f"literal with its datatype, and a value needs a property; correct the row {row}"
+    )
 
 
 class OntologyStore:

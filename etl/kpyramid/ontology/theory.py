@@ -198,7 +198,7 @@ def _take_fact(t: ox.Triple, theory: Theory) -> None:
         if isinstance(value, ox.Literal) and not is_well_formed(value.value, value.datatype.value):
             theory.malformed.append(t)
         theory.facts.append(t)
-    elif not predicate.startswith((*_BUILT_IN, n.PROV)) and predicate not in theory.declared:
+    elif not predicate.startswith((*_BUILT_IN, n.PROV, n.DCT)) and predicate not in theory.declared:
         theory.unknown.add(predicate)
 
 

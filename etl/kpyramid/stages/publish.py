@@ -1,19 +1,47 @@
-"""Publish, its pure part: the ontology layer as Turtle and N-Triples."""
+"""Publish, its pure part: the ontology layer as Turtle and N-Triples, with its provenance."""
+
+from collections.abc import Mapping
 
 import pyarrow as pa
 
 from kpyramid.contracts import map_column
 from kpyramid.ontology.proposals import adopt_proposals
 from kpyramid.ontology.schema import Schema, write_schema
-from kpyramid.ontology.store import InstanceStatement, entity_iri, write_instances
+from kpyramid.ontology.store import (
+    InstanceStatement,
+    Place,
+    entity_iri,
+    write_instances,
+    write_provenance,
+)
 
 
 def run(
-    entities: pa.Table, instances: pa.Table, proposals: pa.Table, *, schema: Schema
+    documents: pa.Table,
+    chunks: pa.Table,
+    entities: pa.Table,
+    instances: pa.Table,
+    proposals: pa.Table,
+    *,
+    schema: Schema,
 ) -> dict[str, str]:
-    """The files of the snapshot's `ontology/` folder: `schema.ttl` and `instances.nt`."""
+    """The files of the snapshot's `ontology/` folder.
+
+    `schema.ttl` and `instances.nt` hold what is stated, with the sentences each individual is
+    derived from; `provenance.nt` has every sentence that states a statement.
+    """
     names = map_column(entities, "entity_id", "name")
-    statements = (
+    document_of = map_column(chunks, "chunk_id", "document_id")
+    document = {row["document_id"]: row for row in documents.to_pylist()}
+
+    def locate(place: Mapping[str, object]) -> Place:
+        start, end = int(str(place["start"])), int(str(place["end"]))
+        row = document[document_of[str(place["chunk_id"])]]
+        return Place(
+            row["document_id"], start, end, row["text"][start:end], row["source"], row["title"]
+        )
+
+    statements = [
         InstanceStatement(
             subject_iri=entity_iri(row["subject_id"]),
             property_iri=row["property_iri"],
@@ -23,11 +51,13 @@ def run(
             datatype=row["datatype"],
             subject_label=names[row["subject_id"]],
             object_label=names[row["object_id"]] if row["object_id"] else None,
-            source_iri=entity_iri(row["chunk_id"]),
+            places=tuple(locate(place) for place in row.get("places") or [row]),
+            instance_id=row["instance_id"],
         )
         for row in instances.to_pylist()
-    )
+    ]
     return {
         "ontology/schema.ttl": write_schema(adopt_proposals(schema, proposals.to_pylist())),
         "ontology/instances.nt": write_instances(statements),
+        "ontology/provenance.nt": write_provenance(statements),
     }
