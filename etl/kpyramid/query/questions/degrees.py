@@ -8,6 +8,7 @@ from kpyramid.query.questions.wording import (
     ADJECTIVES,
     AGGREGATES,
     LOWER,
+    UNITS,
     UPPER,
     Word,
     read_number,
@@ -38,6 +39,7 @@ class Degree:
     number: float = 0.0
     top: int = 1
     superlative_of_noun: bool = False
+    unit: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,10 @@ def read_form(words: Sequence[Word], lexicon: Lexicon) -> Form:
         act = "ask"
     for at, lower in enumerate(lowers):
         pair = tuple(lowers[at : at + 2])
-        if at <= 4 and pair in {("how", "many"), ("number", "of"), ("count", "of")} or (at == 0 and lower == "count"):
+        plain = pair == ("how", "many") or (
+            pair in {("number", "of"), ("count", "of")} and (at == 0 or words[at - 1].is_function)
+        )
+        if (at <= 4 and plain) or (at == 0 and lower == "count"):
             act = "count"
             taken.update(range(at, at + len(pair) if lower != "count" or pair[1:] == ("of",) else at + 1))
         wants = wants or {"who": "who", "whom": "who", "where": "where", "when": "when"}.get(lower, "")
@@ -68,6 +73,12 @@ def read_form(words: Sequence[Word], lexicon: Lexicon) -> Form:
     at = 0
     while at < len(words):
         found = None if at in taken else _read_degree(words, at, lexicon)
+        if found and found.sort == "limit" and found.end < len(words):
+            unit = UNITS.get(words[found.end].lemma, words[found.end].lower)
+            if unit in UNITS.values():
+                found = replace(found, unit=unit, end=found.end + 1)
+        if found and found.sort == "order" and at and (top := read_number(lowers[at - 1])):
+            found = replace(found, top=int(top), start=at - 1)
         if found:
             degrees.append(found)
             taken.update(range(found.start, found.end))

@@ -5,15 +5,16 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from kpyramid.query.questions.lexicon import Lexicon, Relation
-from kpyramid.query.questions.mentions import Mention, Option
+from kpyramid.query.questions.mentions import PARTIAL, Mention, Option
 
 _BEAM = 80
 """Unfinished trees that are followed; questions of ten mentions need about thirty."""
 _FARTHEST = 3
 """Properties between two things that the question names one after the other."""
-SAID, NOUN, UNSAID, UNUSED = 0.2, 0.6, 1.0, 3.0
+SAID, NOUN, UNSAID, UNUSED, KIND, AGAINST = 0.2, 0.6, 1.0, 3.0, 0.5, 0.3
 """Costs of a property that the question says, of one that the noun for its value says, of one it
-leaves out, of one said in vain."""
+leaves out, of one said in vain; of an individual that stands for things of its kind; of a property
+that is followed against its wording ("the manager of" leads to who is managed)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +109,7 @@ class Joiner:
         here, following = self._mentions[at], self._mentions[at + 1]
         return (
             here.end == following.start
+            and not here.asked
             and here.options[0].sort == "individual"
             and following.options[0].sort == "relation"
             and not self._lexicon.relations[following.options[0].iris[0]].is_literal
@@ -121,6 +123,13 @@ class Joiner:
         if option.sort == "relation":
             yield from self._place_relation(tree, at, option)
             return
+        if self._mentions[at].joined:
+            yield from self._join_as_before(tree, at, option)
+            return
+        if option.sort == "individual" and self._mentions[at].asked and not tree.nodes:
+            tree = replace(tree, cost=tree.cost + UNSAID)
+        if option.sort == "kind" and tree.nodes:
+            tree = replace(tree, cost=tree.cost + KIND)
         if option.sort == "kind" and at + 1 < len(self._mentions) and self._is_compound(at):
             return
         node, links, values = self._make_thing(option, at)
@@ -138,6 +147,21 @@ class Joiner:
             if grown.focus is None and not node.iris:
                 grown = replace(grown, focus=spot)
             yield grown
+
+    def _join_as_before(self, tree: Tree, at: int, option: Option) -> Iterator[Tree]:
+        """`Meters and Gauges`: the second hangs where the first does."""
+        spot = tree.find_spot(at - 1)
+        links = [x for x in tree.links if spot in (x.source, x.target)]
+        if option.sort != "individual" or spot is None or len(links) != 1:
+            return
+        node = self._make_individual(option, at)
+        if not tree.nodes[spot].iris or not node.classes & tree.nodes[spot].classes:
+            return
+        (link,), new = links, len(tree.nodes)
+        twin = replace(link, target=new) if link.target == spot else replace(link, source=new)
+        yield replace(
+            tree.add(node), links=(*tree.links, twin), spots=(*tree.spots, (at, new))
+        )
 
     def _make_thing(
         self, option: Option, at: int
@@ -212,7 +236,8 @@ class Joiner:
             )
             if said:
                 pending.remove(said[0])
-                cost += SAID + said[1].cost
+                against = forward == self._lexicon.relations[iri].names_target
+                cost += SAID + said[1].cost + AGAINST * (against and said[1].cost < PARTIAL)
             else:
                 cost += self._rate_unsaid(tree, current if not number else None, iri, forward, node)
             relation = self._lexicon.relations[iri]
@@ -255,10 +280,12 @@ class Joiner:
         paths = self._paths[key]
         shortest = min(map(len, paths), default=0)
         said = {option.iris[0] for _, options in tree.pending for option in options}
+        saying = [path for path in paths if any(iri in said for iri, _ in path)]
+        nearest = min(map(len, saying), default=0)
         return [
             path
             for path in paths
-            if len(path) == shortest or any(iri in said for iri, _ in path)
+            if len(path) == shortest or (path in saying and len(path) == nearest)
         ]
 
     def _walk(self, one: frozenset[str], other: frozenset[str]) -> Iterator[tuple[Step, ...]]:
@@ -301,7 +328,8 @@ class Joiner:
                     tree, pending=(*tree.pending, (at, relations)), cost=tree.cost - option.cost
                 )
         measure = self._lexicon.extend_measure(relation)
-        end = Node(relation.targets, literal=relation.is_literal)
+        noun = relation.names_target and option.cost < PARTIAL
+        end = Node(relation.targets, literal=relation.is_literal, noun=noun)
         if not tree.nodes:
             owner = Node(relation.sources)
             start = replace(tree, nodes=(owner, end), links=(Link(0, iri, 1),), cost=SAID)

@@ -76,6 +76,12 @@ class Relation:
         found = {strip_phrase(split_lemmas(text)) for text in (*texts, *self.spoken)}
         return frozenset(phrase for phrase in found if phrase)
 
+    @cached_property
+    def names_target(self) -> bool:
+        """Whether its label is a noun for its values, as `has manager`, and not `member of`."""
+        first = self.names[0].casefold().split() if self.names else [""]
+        return first[0] in {"has", "have"} or first[-1] not in FUNCTION
+
     @property
     def is_literal(self) -> bool:
         return bool(self.datatypes)
@@ -187,6 +193,13 @@ class Lexicon:
             if not r.is_literal and any(KIND_WORDS & set(phrase) for phrase in r.phrases)
         )
 
+    @cached_property
+    def holders(self) -> frozenset[str]:
+        """The classes whose members only hold a number: nobody asks for a price but its amount."""
+        return frozenset(
+            c for r in self.relations.values() if len(self.extend_measure(r)) > 1 for c in r.targets
+        )
+
     def extend_measure(self, relation: Relation) -> tuple[str, ...]:
         """The path to a property's number: itself, or through a thing that only holds a number.
 
@@ -220,8 +233,11 @@ def is_naming(iri: str, labels: Iterable[str]) -> bool:
 
 
 def looks_like_person(phrases: Iterable[Phrase]) -> bool:
-    """Whether a class is called as people are."""
-    return any(phrase and phrase[-1] in PERSON_WORDS for phrase in phrases)
+    """Whether a class is called as people are: by a word for them, or for who does something."""
+    return any(
+        phrase and (phrase[-1] in PERSON_WORDS or phrase[-1].endswith(("er", "or", "ist", "ee")))
+        for phrase in phrases
+    )
 
 
 def merge_names(*groups: Iterable[str]) -> tuple[str, ...]:

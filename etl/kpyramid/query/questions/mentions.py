@@ -26,7 +26,9 @@ _LEAD = 0.08
 _PEOPLES = ("an", "ish", "ese", "ch", "ss", "i", "ek")
 """How adjectives of countries end."""
 
-PARTIAL, STEM, NEAR, BESIDE = 0.2, 0.3, 0.4, 0.3
+_ASKING = frozenset("which what many all every".split())
+
+PARTIAL, STEM, NEAR, BESIDE = 0.2, 0.3, 0.4, 0.18
 """Costs of a match by part of a label, by its stem, by the embedding, and of a property whose
 label is a class as well; a whole label costs none."""
 
@@ -46,12 +48,18 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """Words `start` to `end` and what they can mean; `partial`: by part of a name only."""
+    """Words `start` to `end` and what they can mean.
+
+    `partial`: by part of a name that several have. `asked`: `which` or `how many` stands before.
+    `joined`: `and` stands between it and a mention of the same sort.
+    """
 
     start: int
     end: int
     options: tuple[Option, ...]
     partial: bool = False
+    asked: bool = False
+    joined: bool = False
 
 
 class MentionFinder:
@@ -79,6 +87,7 @@ class MentionFinder:
             for start in range(len(self._words) - length + 1):
                 if self.is_content(start) and self.is_content(start + length - 1):
                     self._keep(start, start + length, self._list_near(start, start + length))
+        self._drop_echoes()
         self._join_alternatives()
         return self.mentions
 
@@ -94,7 +103,8 @@ class MentionFinder:
         span = range(start, end)
         if options and not self._taken.intersection(span):
             self._taken.update(span)
-            self.mentions.append(Mention(start, end, tuple(options), partial))
+            asked = start > 0 and self._words[start - 1].lower in _ASKING
+            self.mentions.append(Mention(start, end, tuple(options), partial, asked))
             self.mentions.sort(key=lambda m: m.start)
 
     def _list_options(self, start: int, end: int) -> list[Option]:
@@ -118,7 +128,7 @@ class MentionFinder:
         found += [
             Option("class", (c.iri,))
             for c in self._lexicon.categories.values()
-            if lemmas in c.phrases
+            if lemmas in c.phrases and c.iri not in self._lexicon.holders
         ]
         if not (len(words) == 1 and words[0].lemma in LIGHT) and not (
             start == 0 and words[0].lower == "name"
@@ -136,7 +146,7 @@ class MentionFinder:
         kinds = tuple(iri for iri in iris if self._are_kinds((iri,)))
         for group in (kinds, tuple(iri for iri in iris if iri not in kinds)):
             found += [Option("individual", group)] if group else []
-        return found + ([Option("kind", kinds, cost=0.1)] if kinds else [])
+        return found + ([Option("kind", kinds)] if kinds else [])
 
     def _name_kinds(self, words: Sequence[Word]) -> list[Option]:
         """Individuals that are kinds of things, by a plural or in small letters."""
@@ -145,7 +155,7 @@ class MentionFinder:
             iris = self._lexicon.names.get(" ".join([*head, last]), ())
             iris = tuple(iri for iri in iris if self._are_kinds((iri,)))
             if iris:
-                return [Option("individual", iris), Option("kind", iris, cost=0.1)]
+                return [Option("individual", iris), Option("kind", iris)]
         return []
 
     def _are_kinds(self, iris: tuple[str, ...]) -> bool:
@@ -185,7 +195,8 @@ class MentionFinder:
             if not word.is_code or at in self._taken:
                 continue
             by_word = self._lexicon.individuals_by_word
-            found = by_word.get(word.lower) or frozenset().union(
+            exact = frozenset(self._lexicon.names.get(word.lower, ()))
+            found = exact or by_word.get(word.lower) or frozenset().union(
                 *(iris for name, iris in by_word.items() if name.startswith(word.lower + "-"))
             )
             if found and len(found) <= _MANY:
@@ -264,7 +275,7 @@ class MentionFinder:
             return []
         known: dict[str, list[Option]] = {}
         things: list[Category | Relation] = [
-            *self._lexicon.categories.values(),
+            *(c for i, c in self._lexicon.categories.items() if i not in self._lexicon.holders),
             *self._lexicon.relations.values(),
         ]
         for thing in things:
@@ -287,6 +298,23 @@ class MentionFinder:
             return None
         return ranked[0][1]
 
+    def _drop_echoes(self) -> None:
+        """`e-mail address`: part of another label, right beside a whole one, says nothing new."""
+        whole = {
+            at
+            for m in self.mentions
+            if any(o.sort == "relation" and o.cost < PARTIAL for o in m.options)
+            for at in (m.start - 1, m.end)
+        }
+        self.mentions = [
+            m
+            for m in self.mentions
+            if not (
+                {m.start, m.end - 1} & whole
+                and all(o.sort == "relation" and o.cost >= PARTIAL for o in m.options)
+            )
+        ]
+
     def _join_alternatives(self) -> None:
         """`french or german`: two mentions of one sort with `or` between them become one."""
         joined: list[Mention] = []
@@ -303,6 +331,11 @@ class MentionFinder:
                 if options:
                     joined[-1] = Mention(before.start, mention.end, tuple(options))
                     continue
+            if before and mention.start - before.end == 1 and (
+                self._words[before.end].lower == "and"
+                and {before.options[0].sort, mention.options[0].sort} == {"individual"}
+            ):
+                mention = replace(mention, joined=True)
             joined.append(mention)
         self.mentions = joined
 

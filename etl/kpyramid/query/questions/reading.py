@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from kpyramid.query.questions.degrees import Degree, Form, find_measures, read_form
+from kpyramid.query.questions.degrees import Degree, Form, Measure, read_form
 from kpyramid.query.questions.joining import UNUSED, Joiner, Tree
 from kpyramid.query.questions.lexicon import DATES, Lexicon
 from kpyramid.query.questions.mentions import Mention, MentionFinder
@@ -12,7 +12,6 @@ from kpyramid.query.questions.wording import (
     PLACE_WORDS,
     Word,
     read_words,
-    split_lemmas,
 )
 from kpyramid.query.questions.writing import Bound, Plan, Rank, write_patterns, write_query
 
@@ -138,7 +137,11 @@ def _apply(
     spot = tree.find_spot(following) if following is not None else None
     if degree.measures:
         for node, far in _list_near_nodes(tree, spot):
-            fitting = [m for m in degree.measures if _has(tree, node, m[0], lexicon)]
+            fitting = [
+                m
+                for m in degree.measures
+                if _has(tree, node, m[0], lexicon) and _has_unit(degree, m, lexicon)
+            ]
             for measure in fitting:
                 yield _with_degree(plan, degree, node, measure), far + 0.3 * (len(fitting) > 1)
             if fitting:
@@ -160,7 +163,7 @@ def _apply_to_noun(
         if link.target != spot:
             continue
         measure = lexicon.extend_measure(lexicon.relations[link.iri])
-        if measure:
+        if measure and _has_unit(degree, measure, lexicon):
             if tree.focus in {spot, len(tree.nodes) - 1} and tree.nodes[tree.focus].literal:
                 if degree.sort == "order" and degree.top == 1:
                     name = "MAX" if degree.sign == "1" else "MIN"
@@ -171,7 +174,7 @@ def _apply_to_noun(
     if degree.sort == "limit" and degree.sign == ">=" and degree.number == 1.0:
         yield plan, 0.0
         return
-    if spot == tree.focus or tree.nodes[spot].iris or tree.nodes[spot].literal:
+    if degree.unit or spot == tree.focus or tree.nodes[spot].iris or tree.nodes[spot].literal:
         return
     if plan.act == "select" or degree.sort == "limit":
         yield _with_degree(plan, degree, spot, ()), 0.1
@@ -199,6 +202,11 @@ def _list_near_nodes(tree: Tree, spot: int | None) -> list[tuple[int, float]]:
 
 def _has(tree: Tree, node: int, iri: str, lexicon: Lexicon) -> bool:
     return lexicon.meet(tree.nodes[node].classes, lexicon.relations[iri].sources) is not None
+
+
+def _has_unit(degree: Degree, measure: Measure, lexicon: Lexicon) -> bool:
+    """Whether the measure is stated in the unit of the number, as its label says in brackets."""
+    return not degree.unit or (degree.unit,) in lexicon.relations[measure[-1]].phrases
 
 
 def _is_numeric(tree: Tree, lexicon: Lexicon) -> bool:
@@ -277,11 +285,14 @@ def _decide(
     for at, node in enumerate(best.plan.tree.nodes):
         if node.partial and _count_meant(best.plan, at, lexicon) > 1:
             return Unwritten("a name in it fits several individuals", best.sparql)
-    close = [r for r in readings[1:] if r.cost - best.cost < _CLOSE]
-    if close:
-        answer = _run(best.sparql, lexicon)
-        if any(_run(other.sparql, lexicon) != answer for other in close):
+    close = [r for r in readings if r.cost - best.cost < _CLOSE]
+    if len(close) > 1:
+        # A reading that finds nothing where another finds something was not meant.
+        answers = [(_run(reading.sparql, lexicon), reading) for reading in close]
+        telling = [(rows, reading) for rows, reading in answers if rows] or answers
+        if any(rows != telling[0][0] for rows, _ in telling):
             return Unwritten("it can be read in two ways that differ", best.sparql)
+        best = telling[0][1]
     if best.plan.rank and _is_tied(best, lexicon):
         return Unwritten("several share the place that it asks for", best.sparql)
     return best
@@ -314,7 +325,9 @@ def _count_meant(plan: Plan, node: int, lexicon: Lexicon) -> int:
 
 
 def _run(sparql: str, lexicon: Lexicon) -> set[tuple[tuple[str, str], ...]]:
-    return {tuple(sorted(row.items())) for row in lexicon.run(sparql)}
+    """The rows of a query as a set; empty for a count of none and for an untrue ASK."""
+    rows = {tuple(sorted(row.items())) for row in lexicon.run(sparql)}
+    return rows - {(("result", "0"),), (("ask", "false"),), ()}
 
 
 def _is_tied(best: Written, lexicon: Lexicon) -> bool:
@@ -338,5 +351,3 @@ def _is_tied(best: Written, lexicon: Lexicon) -> bool:
     )
     return len(rows) > rank.top and rows[-1]["rank"] == rows[-2]["rank"]
 
-
-__all__ = ["Unwritten", "Written", "find_measures", "read_question", "split_lemmas"]

@@ -17,7 +17,7 @@ FUNCTION = frozenset(
         "a an the of in on at to for from by with within as is are was were be been being am do "
         "does did done have has had having can could may might will would shall should i me my we "
         "us our ours you your he she it its they them their his her this that these those there "
-        "here which what who whom whose where when how any some all every please and or also so if "
+        "here over about among which what who whom whose where when how any some all every please and or also so if "
         "then just exactly currently now out up ms mr mrs dr miss prof"
     ).split()
 )
@@ -26,7 +26,7 @@ FUNCTION = frozenset(
 LIGHT = frozenset(
     (
         "get give show tell list find know want need see look exist belong live locate come "
-        "base situate call available work include contain own call display return enumerate print"
+        "base situate take make use call available work include contain own call display return enumerate print"
     ).split()
 )
 """Lemmas of verbs of asking, being and having: what they say is said by the path anyway."""
@@ -65,6 +65,12 @@ AGGREGATES = {
     "average": "AVG", "mean": "AVG", "total": "SUM", "sum": "SUM", "overall": "SUM",
     "maximum": "MAX", "minimum": "MIN",
 }  # fmt: skip
+UNITS = {
+    "gram": "g", "gramme": "g", "kilogram": "kg", "kilo": "kg", "ton": "t", "tonne": "t",
+    "millimeter": "mm", "millimetre": "mm", "centimeter": "cm", "centimetre": "cm",
+    "meter": "m", "metre": "m", "kilometer": "km", "kilometre": "km", "litre": "l", "liter": "l",
+}  # fmt: skip
+"""Units in words; a number with one is compared only with a property whose label has its sign."""
 NUMBERS = dict(zip("one two three four five six seven eight nine ten".split(), range(1, 11), strict=True))
 
 
@@ -102,6 +108,8 @@ def read_words(question: str) -> list[Word]:
 @lru_cache(maxsize=50_000)
 def find_lemma(word: str) -> str:
     """The dictionary form; a plural of an abbreviation or a name loses its s."""
+    if "-" in word and word.replace("-", "").isalpha():
+        word = word.replace("-", "")  # e-mail and email
     lemma = lemmatise(word)
     if lemma == word and len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
         return word[:-1]
