@@ -2,7 +2,7 @@
 
 import typer
 
-from kpyramid.commands import checking, importing
+from kpyramid.commands import checking, importing, individuals
 
 app = typer.Typer(
     name="ontology",
@@ -18,3 +18,4 @@ def _group() -> None:
 
 checking.register(app)
 importing.register(app)
+individuals.register(app)
