@@ -18,4 +18,5 @@ def _group() -> None:
 
 checking.register(app)
 importing.register(app)
+bootstrapping.register(app)
 individuals.register(app)
