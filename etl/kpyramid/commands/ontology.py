@@ -2,7 +2,7 @@
 
 import typer
 
-from kpyramid.commands import checking, importing, individuals
+from kpyramid.commands import bootstrapping, checking, importing, individuals
 
 app = typer.Typer(
     name="ontology",
