@@ -1,0 +1,173 @@
+"""What a model is asked of which text: groups of properties, and the cheap test before a call."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from kpyramid.embeddings.port import Matrix
+from kpyramid.induction.groups import MOST_PROPERTIES, Group, group_properties, list_pairs
+from kpyramid.induction.routing import Router
+from kpyramid.ontology.names import THING, XSD
+from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema
+from tests.corpora import ROOT, find_bench
+from tests.planted import MemoEmbedder, WordEmbedder, general_schema
+
+BASE = "https://example.org/ships#"
+PERSON, SHIP, HARBOUR = BASE + "Person", BASE + "Ship", BASE + "Harbour"
+
+
+def make_property(
+    name: str, domain: str, wanted: str, inverse: str | None = None, *phrases: str
+) -> OntologyProperty:
+    return OntologyProperty(
+        iri=BASE + name,
+        label=name,
+        alt_labels=phrases,
+        comment="",
+        domain=domain,
+        range=wanted,
+        is_datatype=wanted.startswith(XSD),
+        inverse_of=inverse and BASE + inverse,
+    )
+
+
+SHIPS = Schema(
+    BASE,
+    (
+        OntologyClass(PERSON, "person"),
+        OntologyClass(SHIP, "ship"),
+        OntologyClass(HARBOUR, "harbour"),
+    ),
+    (
+        make_property("shipBuilder", SHIP, PERSON, None, "was built by"),
+        make_property("launchYear", SHIP, XSD + "gYear", None, "was launched in"),
+        make_property("homePort", SHIP, HARBOUR, "portOf"),
+        make_property("portOf", HARBOUR, SHIP, "homePort"),
+        make_property("birthPlace", PERSON, HARBOUR, None, "was born in"),
+    ),
+)
+
+
+class BlindEmbedder(WordEmbedder):
+    """To it all texts are alike, so that only the words themselves route."""
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        return super().embed(["same"] * len(texts))
+
+
+def make_large(classes: int, each: int) -> Schema:
+    """Classes below one root, with so many properties each."""
+    root = OntologyClass(BASE + "Root", "root")
+    below = [
+        OntologyClass(f"{BASE}C{n:05}", f"kind {n}", parents=(root.iri,)) for n in range(classes)
+    ]
+    properties = [
+        make_property(f"p{n:05}x{m}", each_class.iri, XSD + "string")
+        for n, each_class in enumerate(below)
+        for m in range(each)
+    ]
+    return Schema(BASE, (root, *below), tuple(properties))
+
+
+def test_every_property_is_in_one_group_and_of_two_inverses_one() -> None:
+    for schema in (SHIPS, general_schema(), make_large(300, 3)):
+        asked = [prop.iri for group in group_properties(schema) for prop in group.properties]
+        assert len(asked) == len(set(asked))
+        for prop in schema.properties:
+            assert prop.iri in asked or prop.inverse_of in asked
+            assert prop.iri == prop.inverse_of or not {prop.iri, prop.inverse_of} <= set(asked)
+
+
+def test_small_classes_share_a_call_and_a_large_one_has_several() -> None:
+    assert len(group_properties(SHIPS)) == 1
+    apart = [group.domains for group in group_properties(SHIPS, most=2)]
+    assert apart == [(PERSON,), (SHIP,), (SHIP,)]
+    many = group_properties(make_large(2, MOST_PROPERTIES + 1))
+    assert [len(group.properties) for group in many] == [MOST_PROPERTIES, 1, MOST_PROPERTIES, 1]
+
+
+def test_exhaustive_asks_for_every_pair_by_itself() -> None:
+    assert list_pairs(SHIPS) == tuple(Group((prop,)) for prop in SHIPS.properties)
+
+
+def test_a_text_is_routed_to_the_classes_that_it_speaks_of() -> None:
+    router = Router(SHIPS, group_properties(SHIPS), MemoEmbedder())
+    sea, born, kitchen = router.route(
+        [
+            "The Amelia was built by the Hartley brothers. She left the shipyard in 1871.",
+            "Per Lund was born in Kiruna.",
+            "Peel the potatoes and boil them in salted water. Add a little parsley.",
+        ]
+    )
+    assert SHIP in sea
+    assert PERSON in born
+    assert not kitchen
+
+
+def test_words_that_state_a_property_are_asked_about_whatever_the_vectors_say() -> None:
+    router = Router(SHIPS, group_properties(SHIPS), BlindEmbedder())
+    said, silent = router.route(
+        ["It rained. The Amelia, as everyone knows, Was Launched In 1871.", "It rained all day."]
+    )
+    assert (said, silent) == (frozenset({SHIP}), frozenset())
+
+
+def test_a_joined_label_is_read_as_its_words() -> None:
+    router = Router(SHIPS, group_properties(SHIPS), BlindEmbedder())
+    assert router.route(["The ship builder was paid late."]) == [frozenset({SHIP})]
+    assert router.route(["Her home port changed twice."]) == [frozenset({SHIP})]
+
+
+def test_an_inverse_that_is_not_asked_for_still_routes() -> None:
+    router = Router(SHIPS, group_properties(SHIPS), BlindEmbedder())
+    assert router.route(["It is the port of twelve trawlers."]) == [frozenset({SHIP})]
+
+
+def test_a_text_does_not_change_what_another_is_routed_to() -> None:
+    router = Router(SHIPS, group_properties(SHIPS), MemoEmbedder())
+    texts = ["Per Lund was born in Kiruna.", "", "The ship sank off the harbour."]
+    together = router.route(texts)
+    alone = [router.route([text])[0] for text in texts]
+    again = Router(SHIPS, group_properties(SHIPS), MemoEmbedder()).route(texts[::-1])
+    assert together == alone == again[::-1]
+    assert together[1] == frozenset()
+
+
+def test_properties_of_anything_are_routed_too() -> None:
+    lone = replace(SHIPS, properties=(make_property("mass", THING, XSD + "decimal"),))
+    router = Router(lone, group_properties(lone), WordEmbedder())
+    assert router.route(["Its mass is small."]) == [frozenset({THING})]
+
+
+def test_an_ontology_without_properties_routes_nothing() -> None:
+    bare = replace(SHIPS, properties=())
+    assert group_properties(bare) == ()
+    assert Router(bare, (), WordEmbedder()).route(["Per Lund was born."]) == [frozenset()]
+
+
+def test_a_thousand_classes_are_asked_for_in_few_calls() -> None:
+    groups = group_properties(make_large(1000, 4))
+    assert len(groups) <= 1 + 4000 // (MOST_PROPERTIES - 4)
+    router = Router(make_large(1000, 4), groups, WordEmbedder())
+    (routed,) = router.route(["Nothing here is like it."])
+    assert len(routed) < 100
+
+
+@pytest.mark.slow
+def test_routing_keeps_what_exhaustive_asking_would_find_at_a_tenth_of_its_calls() -> None:
+    """A tenth of the benchmark's sentences; `benchmarks/routing.py` measures all of them."""
+    folder = find_bench("text2kgbench_public")
+    command = [sys.executable, "benchmarks/routing.py", "--data", str(folder), "--json"]
+    done = subprocess.run(
+        [*command, "--limit", "12"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    figures = json.loads(done.stdout)
+    assert figures["kept"] >= 0.95
+    assert figures["calls"] <= 0.1
+    assert figures["kept_macro"] >= 0.95
+    assert figures["asked_elsewhere"] < 0.9, "the test lets something through"
+    assert len(figures["ontologies"]) == 15
