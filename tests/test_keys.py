@@ -22,6 +22,7 @@ from kpyramid.pipeline import FUNCTIONS, PIPELINE, Stage
 from kpyramid.settings import Settings
 from tests.corpora import ROOT, make_settings
 
+PARSER = {"extractor", "annotator", "extract", "induce"}
 EMBEDDING = {"embedder", "resolve", "embed", "induce", "complete", "condense"}
 ONTOLOGY = {"induce", "complete", "condense", "publish"}
 
@@ -168,7 +169,7 @@ def list_flips() -> Iterator[tuple[str, Callable[[Bench], dict[str, str]], set[s
     for name in sorted(contracts.load_contracts()):
         users = {s.name for s in PIPELINE if name in {*s.reads, *s.writes}}
         yield f"contract {name}", change_file(f"schemas/{name}.toml"), users
-    yield "parser files", change_file("parser/model/config.cfg"), {"extractor", "extract"}
+    yield "parser files", change_file("parser/model/config.cfg"), PARSER
     yield "model file", change_file("model/model.onnx"), EMBEDDING
     yield "tokenizer file", change_file("model/tokenizer.json"), EMBEDDING
     yield "ontology file", change_file("general.ttl"), ONTOLOGY
@@ -185,7 +186,8 @@ def list_flips() -> Iterator[tuple[str, Callable[[Bench], dict[str, str]], set[s
             users,
         )
     for section in fields(Settings):
-        owners = {section.name} | {f.name for f in FUNCTIONS if f.section == section.name}
+        made = {f.name for f in FUNCTIONS if f.section == section.name}
+        owners = {section.name} | made | {s.name for s in PIPELINE if made & {*s.ports}}
         for part in fields(getattr(Settings(), section.name)):
             if section.name in {"embed", "induce", "publish", "cascade", "llm"}:
                 # Files stand in for the first two, gates do not shape a snapshot, and the last

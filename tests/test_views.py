@@ -37,7 +37,11 @@ INSTANCE: dict[str, object] = {
     "chunk_id": "chunk-1",
     "start": VASA[0],
     "end": VASA[1],
+    "subject_span": None,
+    "object_span": None,
+    "places": [{"chunk_id": "chunk-1", "start": VASA[0], "end": VASA[1]}],
     "triple_ids": [],
+    "producer": "rules",
 }
 REJECT: dict[str, object] = {
     "stage": "extract",

@@ -157,7 +157,8 @@ def open_ports(
     """
     calls: dict[str, object] = {}
     functions: list[CachedFunction[Any]] = []
-    model = inducer = None
+    model: Model | None = None
+    inducer: Inducer | None = None
     if "settings" in stage.ports:
         calls["settings"] = getattr(settings, stage.name)
     if "schema" in stage.ports:
@@ -183,7 +184,7 @@ def open_ports(
         calls["shapes"] = load_constraints(settings)
     if "inducer" in stage.ports:
         model = opener.open_model() if settings.induce.mode != "rules" else None
-        inducer = model and open_inducer(settings, model.caller, embedder, progress)
+        inducer = open_inducer(settings, model.caller, embedder, progress) if model else None
         calls["inducer"] = inducer
     if "cascade" in stage.ports:
         model = opener.open_model() if settings.cascade.reads_chunks else None

@@ -1,5 +1,6 @@
 """From what a text states to what an ontology may hold: names, classes and literals that fit."""
 
+import re
 from dataclasses import dataclass, replace
 
 from kpyramid.induction.evidence import Place
@@ -14,6 +15,13 @@ UNTYPED = "NOUN"
 """The type of what the recogniser took for no name of a kind that it knows."""
 _LONGEST_NAME = 150
 """Characters; a longer name of an individual is a sentence."""
+_QUANTITY = re.compile(
+    r"(?:(?:about|almost|around|at least|more than|nearly|over|some|up to)\s+)?[$€£]?\d",
+    re.IGNORECASE,
+)
+_MEASURE = re.compile(
+    r"\W*\d[\d.,]*\s*(?:%|°|(?:[nmµck]?[gmlL]|m[lL]|mmol|[nµm]?M|[mµn]?s|min|h|ha|km2|lbs?|ft|mi)\b)"
+)
 _PRONOUNS = frozenset(
     "he she it they him her them his its their this that these those who whom which what i we us "
     "you me one some others another both here there himself herself itself themselves".split()
@@ -76,6 +84,8 @@ def check_name(individual: Named, kinds: Kinds) -> Misfit | None:
     name = individual.name
     if not is_name(name):
         return Misfit("bad_name", f"{name!r} is no name of an individual")
+    if _MEASURE.match(name):
+        return Misfit("bad_name", f"{name!r} is a measure, no individual")
     if not is_typed(individual) and kinds.is_kind(name):
         return Misfit("names_a_kind", f"{name!r} is a class's label, no individual of it")
     return None
@@ -99,6 +109,8 @@ def fit_class(
     if not guess:
         return None
     guessed = 1.0 if read else GUESSED
+    if _QUANTITY.match(individual.name) and not is_written_as_name(individual.name):
+        return (wanted, guessed) if takes_nouns(wanted, schema) else None
     if not is_typed(individual):
         fits = read or is_written_as_name(individual.name) or takes_nouns(wanted, schema)
         return (wanted, guessed) if fits else None

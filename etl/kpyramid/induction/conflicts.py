@@ -13,7 +13,6 @@ from kpyramid.ontology.names import (
     ASYMMETRIC_PROPERTY,
     INVERSE_FUNCTIONAL_PROPERTY,
     IRREFLEXIVE_PROPERTY,
-    THING,
 )
 from kpyramid.ontology.schema import OntologyProperty
 
@@ -97,17 +96,15 @@ def _key(c: Candidate) -> str:
 
 @dataclass
 class _Kept:
-    """What stays so far: classes of individuals, values by property and end."""
+    """What stays so far: the chosen classes of individuals, values by property and end."""
 
-    classes: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    classes: Mapping[str, set[str]]
     values: Counter[tuple[str, str]] = field(default_factory=Counter)
     first: dict[tuple[str, str], Finding] = field(default_factory=dict)
     owners: dict[tuple[str, str], Finding] = field(default_factory=dict)
     pairs: set[tuple[str, str, str]] = field(default_factory=set)
 
     def add(self, finding: Finding) -> None:
-        for individual, class_iri in finding.entailed:
-            self.classes[individual].add(class_iri)
         if finding.prop is None:
             return
         iri, value = finding.prop.iri, str(finding.object_id or finding.literal)
@@ -140,11 +137,9 @@ def settle(
 
 
 def _settle_once(
-    findings: Iterable[Finding], rules: Rules, known: Mapping[str, Iterable[str]]
+    findings: Sequence[Finding], rules: Rules, known: Mapping[str, Iterable[str]]
 ) -> tuple[list[Finding], list[Loss]]:
-    kept = _Kept()
-    for individual, classes in known.items():
-        kept.classes[individual].update(classes)
+    kept = _Kept(_choose_classes(findings, rules, known))
     stay: list[Finding] = []
     losses: list[Loss] = []
     for finding in findings:
@@ -155,6 +150,38 @@ def _settle_once(
         else:
             losses.append(Loss(finding, *fault))
     return stay, losses
+
+
+def _choose_classes(
+    findings: Sequence[Finding], rules: Rules, known: Mapping[str, Iterable[str]]
+) -> dict[str, set[str]]:
+    """The classes of each individual that may stand together, by all that states or entails them.
+
+    Of two disjoint ones the one with more confidence stays, then more documents, then the
+    smaller IRI.
+    """
+    support: dict[str, dict[str, list[Place]]] = defaultdict(lambda: defaultdict(list))
+    for finding in findings:
+        for individual, class_iri in finding.entailed:
+            support[individual][class_iri] += finding.places
+    chosen = {individual: set(classes) for individual, classes in known.items()}
+    for individual, classes in support.items():
+        own = chosen.setdefault(individual, set())
+        if len(classes) == 1 and not own:
+            own.update(classes)
+            continue
+        ranks = {
+            class_iri: (
+                -round(combine_confidence(places), 2),
+                -len({place.document_id for place in places}),
+                class_iri,
+            )
+            for class_iri, places in classes.items()
+        }
+        for class_iri in sorted(classes, key=ranks.__getitem__):
+            if not any(rules.schema.are_disjoint(class_iri, other) for other in own):
+                own.add(class_iri)
+    return chosen
 
 
 def _find_broken(
@@ -184,14 +211,15 @@ def _find_broken(
 
 def _find_fault(finding: Finding, kept: _Kept, rules: Rules) -> tuple[str, str] | None:
     for individual, class_iri in finding.entailed:
-        for other in sorted(kept.classes.get(individual, ())):
-            if class_iri != THING != other and rules.schema.are_disjoint(class_iri, other):
-                return "disjoint_classes", f"it would be <{class_iri}> and is <{other}> already"
+        own = kept.classes[individual]
+        if class_iri not in own:
+            other = min(iri for iri in own if rules.schema.are_disjoint(class_iri, iri))
+            return "disjoint_classes", f"it would be <{class_iri}> and is <{other}>"
     prop = finding.prop
     if prop is None:
         return None
     subject, value = finding.subject_id, str(finding.object_id or finding.literal)
-    most = rules.max_values({finding.class_iri, *kept.classes.get(subject, ())}, prop.iri)
+    most = rules.max_values(kept.classes[subject], prop.iri)
     if most is not None and kept.values[prop.iri, subject] >= most:
         best = kept.first[prop.iri, subject]
         reason = "functional_conflict" if prop.is_functional else "too_many_values"

@@ -70,7 +70,7 @@ class Kinds:
 def is_written_as_name(words: str) -> bool:
     """Whether the first word and the head are capitals: `Several buildings` is no name."""
     core = _COMPLEMENT.split(words, maxsplit=1)[0].split()
-    return bool(core) and not core[-1][0].islower() and words[0].isupper()
+    return bool(core) and not core[-1][0].islower() and not words[0].islower()
 
 
 def takes_nouns(class_iri: str, schema: Schema) -> bool:
