@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from kpyramid import cached, ports
+from kpyramid import cached, ports, publishing
 from kpyramid.build import BuildOutcome, build
 from kpyramid.contracts import load_contracts
 from kpyramid.embeddings.port import Matrix
@@ -73,12 +73,17 @@ def _load_extractor_once(parser: str, language: str) -> None:
     ports._extractors[:] = [_open_extractor(parser, language)]
 
 
+_judge_once = cache(publishing.judge_ontology)
+"""The real gates, asked once per process about equal ontologies: Java takes a second to start."""
+
+
 def use_quick_models(monkeypatch: pytest.MonkeyPatch) -> None:
     """The real parser loaded once per process, and `HashEmbedder` for the embedding model."""
     monkeypatch.setattr(
         cached, "open_embedder", lambda settings, name, files: HashEmbedder(name, Path(), Path())
     )
     monkeypatch.setattr(ports, "_load_extractor", _load_extractor_once)
+    monkeypatch.setattr(publishing, "judge_ontology", _judge_once)
 
 
 def find_bench(name: str) -> Path:

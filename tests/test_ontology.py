@@ -483,19 +483,3 @@ def test_broken_instances_name_the_line() -> None:
         for select in (broken.select, broken.select_trusted):
             with pytest.raises(InputError, match="ontology instances, line 2"):
                 select("ASK { ?s ?p ?o }")
-
-
-def test_an_individual_is_derived_from_the_chunks_that_support_it() -> None:
-    chunk = entity_iri("chunk-1")
-    row = InstanceStatement(
-        subject_iri=entity_iri("entity-1"),
-        property_iri=None,
-        class_iri="https://w3id.org/kpyramid/general#Person",
-        object_iri=None,
-        literal=None,
-        datatype=None,
-        subject_label="Ada",
-        source_iri=chunk,
-    )
-    line = f"<{entity_iri('entity-1')}> <http://www.w3.org/ns/prov#wasDerivedFrom> <{chunk}> .\n"
-    assert line in write_instances([row])

@@ -48,11 +48,8 @@ def judge_consistency(
 def _ask(theory: Theory, reasoner: Reasoner, state: Callable[[Sequence[Item]], str]) -> str:
     empty = reasoner.find_unsatisfiable((theory.axioms, theory.facts))
     if empty is None:
-        alone = theory.facts and reasoner.find_inconsistent([(theory.axioms, ())]) is None
-        where = "the instances contradict the schema" if alone else "the schema is inconsistent"
-        facts = theory.facts if alone else ()
-        return f"fail: {where}: " + _explain(
-            lambda: explain_contradiction(theory, facts, reasoner), state
+        return "fail: inconsistent: " + _explain(
+            lambda: explain_contradiction(theory, reasoner), state
         )
     if empty:
         first, labels = empty[0], theory.labels

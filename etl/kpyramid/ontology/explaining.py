@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
+from typing import Protocol
 
 import pyoxigraph as ox
 
@@ -20,24 +21,30 @@ _MUTUAL = _EQUALS | {n.OWL + "disjointWith", n.OWL + "propertyDisjointWith", n.I
 Item = Axiom | ox.Triple
 
 
-def explain_contradiction(
-    theory: Theory, facts: Sequence[ox.Triple], reasoner: Reasoner
-) -> list[Item]:
+class Judge(Protocol):
+    """What shrinking asks: `Reasoner`."""
+
+    def find_inconsistent(self, parts: Iterable[Part]) -> int | None:
+        """The index of the first part that contradicts itself, or None."""
+
+
+def explain_contradiction(theory: Theory, reasoner: Reasoner) -> list[Item]:
     """A set of axioms and facts that contradict each other, none of which can be left out.
 
-    First the individuals at which a plain clash shows (disjoint classes, a second value, a value
-    outside the range) are tried alone, with the axioms about them; if none of them is it, all.
+    First the axioms are tried alone, then the individuals at which a plain clash shows (disjoint
+    classes, a second value, a value outside the range), each with the axioms about it; if none of
+    them is it, everything.
 
     Raises:
         NotJudgedError: the reasoner's time is over.
     """
-    parts: list[Part] = []
-    for suspect in sorted(find_suspects(theory, facts))[:_MOST_PARTS]:
-        own = [t for t in facts if suspect in (_name(t.subject), _name(t.object))]
+    parts: list[Part] = [(theory.axioms, ())]
+    for suspect in sorted(find_suspects(theory, theory.facts))[:_MOST_PARTS]:
+        own = [t for t in theory.facts if suspect in (_name(t.subject), _name(t.object))]
         parts.append((_select_axioms(theory, own), own))
-    found = reasoner.find_inconsistent(parts) if parts else None
-    axioms, near = parts[found] if found is not None else (theory.axioms, facts)
-    return _shrink([*axioms, *near], reasoner)
+    found = reasoner.find_inconsistent(parts)
+    axioms, near = parts[found] if found is not None else (theory.axioms, theory.facts)
+    return shrink([*axioms, *near], reasoner)
 
 
 def explain_class(theory: Theory, iri: str, reasoner: Reasoner) -> list[Item]:
@@ -50,13 +57,13 @@ def explain_class(theory: Theory, iri: str, reasoner: Reasoner) -> list[Item]:
     near = _select_axioms(theory, [instance])
     found = reasoner.find_inconsistent([(near, [instance])])
     axioms = near if found is not None else theory.axioms
-    return [item for item in _shrink([*axioms, instance], reasoner) if item != instance]
+    return [item for item in shrink([*axioms, instance], reasoner) if item != instance]
 
 
 _TYPE = ox.NamedNode(n.RDF_TYPE)
 
 
-def _shrink(items: Sequence[Item], reasoner: Reasoner) -> list[Item]:
+def shrink(items: Sequence[Item], reasoner: Judge) -> list[Item]:
     """A smallest contradictory subset of contradictory items.
 
     The last item of the shortest contradictory beginning is needed; with it put aside the same

@@ -56,45 +56,57 @@ def judge_ontology(
     Raises:
         InputError: the schema or a companion file cannot be read.
     """
-    judged = Judgement()
     schema = parse_schema(schema_turtle, source="the schema")
-    questions = read_questions(files.questions) if files.questions else []
     shapes = {"the shapes of the schema": derive_shapes(schema)}
     if files.shapes:
         shapes[files.shapes.name] = files.shapes.read_text("utf-8")
+    questions = read_questions(files.questions) if files.questions else []
+    judged = Judgement()
     started = time.monotonic()
 
     def note(gate: str, verdict: str) -> None:
         judged.gates[gate] = verdict
         judged.seconds[gate] = round(time.monotonic() - started, 3)
 
-    with ThreadPoolExecutor(1) as pool:  # each waits for a process of its own
+    with ThreadPoolExecutor(2) as pool:  # each waits for a process of its own
         shaped = pool.submit(judge_shapes, schema_turtle, instances_nt, shapes, seconds=seconds)
+        queried = pool.submit(_query, files, schema, schema_turtle, instances_nt, questions)
         verdict = judge_consistency(
             schema_turtle, instances_nt, seconds=seconds, provenance_nt=provenance_nt
         )
         note("consistent", verdict)
         note("shapes", shaped.result())
+        judged.checks, answered = queried.result()
+    judged.questions = list(zip(questions, answered, strict=True))
+    name = files.turtle.stem
+    note(
+        "checks",
+        judge_checks(judged.checks)
+        if files.checks
+        else f"not run: there is no {name}-*-violation.rq beside {files.turtle.name}",
+    )
+    note(
+        "questions",
+        judge_questions(questions, answered, strict=strict)
+        if questions
+        else f"not run: there is no {name}.questions.toml beside {files.turtle.name}",
+    )
+    return judged
+
+
+def _query(
+    files: OntologyFiles,
+    schema: Schema,
+    schema_turtle: str,
+    instances_nt: str,
+    questions: Sequence[Question],
+) -> tuple[list[Answered], list[Answered]]:
+    """What the checks and the questions find."""
     prefixes = read_prefixes(files.turtle.read_text("utf-8"))
     with OntologyStore(schema_turtle, instances_nt) as store:
-        if files.checks:
-            judged.checks = run_checks(files.checks, store, prefixes)
-        beside = f"beside {files.turtle.name}"
-        note(
-            "checks",
-            judge_checks(judged.checks)
-            if files.checks
-            else f"not run: there is no {files.turtle.stem}-*-violation.rq {beside}",
-        )
-        answered = run_questions(questions, store, prefixes, _list_terms(schema), schema.base)
-        judged.questions = list(zip(questions, answered, strict=True))
-        note(
-            "questions",
-            judge_questions(questions, answered, strict=strict)
-            if questions
-            else f"not run: there is no {files.turtle.stem}.questions.toml {beside}",
-        )
-    return judged
+        checks = run_checks(files.checks, store, prefixes)
+        terms = _list_terms(schema)
+        return checks, run_questions(questions, store, prefixes, terms, schema.base)
 
 
 def _list_terms(schema: Schema) -> frozenset[str]:

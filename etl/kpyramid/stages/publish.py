@@ -51,7 +51,7 @@ def run(
             datatype=row["datatype"],
             subject_label=names[row["subject_id"]],
             object_label=names[row["object_id"]] if row["object_id"] else None,
-            places=tuple(locate(place) for place in row.get("places") or [row]),
+            places=tuple(locate(place) for place in row["places"]),
             instance_id=row["instance_id"],
         )
         for row in instances.to_pylist()

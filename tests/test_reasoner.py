@@ -1,0 +1,364 @@
+"""HermiT finds contradictions and says why; nothing an ontology holds reaches it or us as code."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from kpyramid.ontology import reasoner
+from kpyramid.ontology.consistency import judge_consistency
+from kpyramid.ontology.explaining import find_suspects, shrink
+from kpyramid.ontology.limited import run_limited
+from kpyramid.ontology.provenance import Place
+from kpyramid.ontology.reasoner import NotJudgedError, Part, Reasoner
+from kpyramid.ontology.store import InstanceStatement, write_instances, write_provenance
+from kpyramid.ontology.theory import ReasonerText, read_theory
+
+E = "https://example.org/o#"
+RDF_TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
+XSD = "http://www.w3.org/2001/XMLSchema#"
+SCHEMA = """@prefix : <https://example.org/o#> .
+@prefix owl: <http://www.w3.org/2002/07/owl#> .
+@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+@prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
+<https://example.org/o> a owl:Ontology .
+:Person a owl:Class ; rdfs:label "person" ; owl:disjointWith :Place .
+:Singer a owl:Class ; rdfs:label "singer" ; rdfs:subClassOf :Person .
+:Place a owl:Class ; rdfs:label "place" .
+:City a owl:Class ; rdfs:label "city" ; rdfs:subClassOf :Place .
+:Work a owl:Class ; rdfs:label "work" .
+:bornIn a owl:ObjectProperty, owl:FunctionalProperty ; rdfs:label "born in" ;
+    rdfs:domain :Person ; rdfs:range :Place .
+:knows a owl:ObjectProperty ; rdfs:label "knows" ; rdfs:domain :Person ; rdfs:range :Person .
+:bornOn a owl:DatatypeProperty, owl:FunctionalProperty ; rdfs:label "born on" ;
+    rdfs:domain :Person ; rdfs:range xsd:date .
+:height a owl:DatatypeProperty ; rdfs:label "height" ; rdfs:domain :Place ; rdfs:range xsd:integer .
+[] a owl:AllDisjointClasses ; owl:members ( :Person :Place :Work ) .
+"""
+
+
+@pytest.fixture(autouse=True)
+def _java() -> None:
+    """Without Java the test is a named skip, in CI a failure."""
+    if reasoner.find_java() is None:
+        assert "CI" not in os.environ, "the reasoner's tests need Java"
+        pytest.skip("no Java on PATH")
+
+
+def fact(subject: str, name: str, value: str) -> str:
+    """One line of N-Triples; a value with a quote is a literal."""
+    written = value if value.startswith('"') else f"<{E}{value}>"
+    predicate = RDF_TYPE if name == "a" else f"<{E}{name}>"
+    return f"<{E}{subject}> {predicate} {written} .\n"
+
+
+def judge(schema: str = SCHEMA, *facts: str, seconds: float = 60) -> str:
+    return judge_consistency(schema, "".join(facts), seconds=seconds)
+
+
+GOOD = (
+    fact("ada", "a", "Singer"),
+    fact("ada", "bornIn", "oslo"),
+    fact("ada", "bornOn", f'"1990-02-28"^^<{XSD}date>'),
+    fact("ada", "knows", "ben"),
+    fact("oslo", "a", "City"),
+    fact("oslo", "height", f'"23"^^<{XSD}integer>'),
+)
+
+
+def test_what_is_in_order_passes() -> None:
+    assert judge(SCHEMA, *GOOD) == "pass"
+
+
+def test_what_hermit_finds_is_told_by_the_part_it_is_in() -> None:
+    """Several parts are judged in one start of Java; the first that is wrong is named."""
+    theory = read_theory(SCHEMA, "".join(GOOD) + fact("ada", "a", "City"))
+    good, all_facts = theory.facts[:-1], theory.facts
+    with Reasoner(theory, seconds=60) as hermit:
+        parts = [(theory.axioms, good), (theory.axioms, good[:2]), (theory.axioms, all_facts)]
+        assert hermit.find_inconsistent(parts) == 2
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        pytest.param(fact("cy", "bornIn", "ada"), id="a value of another class"),
+        pytest.param(fact("ada", "bornIn", "bergen"), id="a second value of a functional property"),
+        pytest.param(fact("ada", "bornOn", f'"1991-01-01"^^<{XSD}date>'), id="a second date"),
+        pytest.param(fact("ada", "bornOn", '"soon"'), id="a string for a date"),
+        pytest.param(fact("ada", "bornOn", f'"1990"^^<{XSD}gYear>'), id="a year for a date"),
+        pytest.param(fact("oslo", "a", "Work"), id="two of a list of disjoint classes"),
+    ],
+)
+def test_a_planted_contradiction_is_found_and_its_individual_suspected(planted: str) -> None:
+    """Neither gYear nor date is a datatype that HermiT knows, and no entity is said to differ."""
+    theory = read_theory(SCHEMA, "".join(GOOD) + planted)
+    with Reasoner(theory, seconds=60) as hermit:
+        assert hermit.find_inconsistent([(theory.axioms, theory.facts)]) == 0
+    assert find_suspects(theory, theory.facts) & {E + "ada", E + "oslo"}
+    assert not find_suspects(theory, theory.facts[:-1])
+
+
+def test_a_contradiction_is_explained_by_a_smallest_set_in_words() -> None:
+    verdict = judge(SCHEMA, *GOOD, fact("ada", "a", "City"))
+
+    head, _, told = verdict.partition("inconsistent: ")
+    assert head == "fail: "
+    assert {"“ada” is a city", "“ada” is a singer", "every city is a place"} < {*told.split("; ")}
+    assert told.count("; ") == 4
+    for words in ("knows", "height", "born"):
+        assert words not in told
+
+
+def test_shrinking_leaves_what_is_needed_and_asks_seldom() -> None:
+    """Of 4,000 facts three contradict each other; a stand-in answers for HermiT and counts."""
+    facts = read_theory(SCHEMA, "".join(fact(f"p{i}", "knows", "x") for i in range(4000))).facts
+    needed = {facts[7], facts[2500], facts[3999]}
+
+    class Oracle:
+        calls = 0
+
+        def find_inconsistent(self, parts: Iterable[Part]) -> int | None:
+            self.calls += 1
+            return next((i for i, (_, own) in enumerate(parts) if needed <= {*own}), None)
+
+    oracle = Oracle()
+    assert {*shrink(facts, oracle)} == needed
+    assert oracle.calls <= 3 * 3 + 1
+
+
+@pytest.mark.parametrize(
+    ("value", "datatype"), [("1990-02-30", "date"), ("12a", "integer"), ("maybe", "boolean")]
+)
+def test_a_malformed_value_fails_before_the_reasoner(value: str, datatype: str) -> None:
+    verdict = judge(SCHEMA, *GOOD, fact("ada", "bornOn", f'"{value}"^^<{XSD}{datatype}>'))
+    assert verdict == (
+        f"fail: 1 values are none of their datatype: “ada” has born on “{value}” is no {datatype}"
+    )
+
+
+def test_what_nothing_declares_fails() -> None:
+    verdict = judge(SCHEMA, fact("ada", "a", "Ghost"), fact("ada", "haunts", "oslo"))
+    assert f"<{E}Ghost>, <{E}haunts>" in verdict
+
+
+@pytest.mark.slow
+def test_a_contradiction_only_a_reasoner_sees_is_found_and_explained() -> None:
+    """No two statements clash: a chain of restrictions and an inverse have to be followed."""
+    schema = SCHEMA + (
+        ":Orphan a owl:Class ; rdfs:label 'orphan' ; rdfs:subClassOf\n"
+        "    [ a owl:Restriction ; owl:onProperty :childOf ; owl:maxCardinality 0 ] .\n"
+        ":childOf a owl:ObjectProperty ; rdfs:label 'child of' ;\n"
+        "    rdfs:domain :Person ; rdfs:range :Person ; owl:inverseOf :parentOf .\n"
+        ":parentOf a owl:ObjectProperty ; rdfs:label 'parent of' ;\n"
+        "    rdfs:domain :Person ; rdfs:range :Person .\n"
+    )
+    verdict = judge(schema, *GOOD, fact("ada", "a", "Orphan"), fact("ben", "parentOf", "ada"))
+    assert verdict.startswith("fail: inconsistent: ")
+    for words in ("“ada” is an orphan", "“ben” has parent of “ada”", "maxCardinality 0"):
+        assert words in verdict
+    assert "disjoint" not in verdict
+
+
+@pytest.mark.slow
+def test_a_class_that_can_have_no_instance_is_named_with_the_axioms() -> None:
+    schema = SCHEMA + ":Ghost a owl:Class ; rdfs:label 'ghost' ; rdfs:subClassOf :Singer, :City .\n"
+    verdict = judge(schema, *GOOD)
+    assert verdict.startswith("fail: 1 classes can have no instance (ghost): ")
+    for words in ("every ghost is a singer", "every ghost is a city", "every city is a place"):
+        assert words in verdict
+    assert "“" not in verdict.replace("“born in”", "")
+
+
+@pytest.mark.slow
+def test_contradictory_ranges_make_a_property_useless_and_are_explained() -> None:
+    schema = SCHEMA + ":bornIn rdfs:range :Work .\n"
+    verdict = judge(schema, *GOOD)
+    assert "a value of “born in” is a work" in verdict
+    assert "a value of “born in” is a place" in verdict
+
+
+@pytest.mark.slow
+def test_an_inconsistent_schema_names_the_axioms() -> None:
+    schema = SCHEMA + ":ada a :Singer, :City .\n"
+    verdict = judge(schema)
+    assert verdict.startswith("fail: inconsistent: ")
+    assert "“ada” is a city" in verdict
+
+
+@pytest.mark.slow
+def test_a_fact_of_the_explanation_shows_its_sentence() -> None:
+    place = Place("doc 1", 120, 250, "Ada was born in Bergen.", "a.txt")
+    rows = [
+        InstanceStatement(
+            E + "ada", E + "bornIn", E + "Person", E + "bergen", None, None, "Ada",
+            places=(place,), instance_id="instance-1",
+        )
+    ]  # fmt: skip
+    instances = write_instances(rows) + "".join(GOOD)
+    verdict = judge_consistency(SCHEMA, instances, seconds=60, provenance_nt=write_provenance(rows))
+    assert "“Ada” has born in “bergen” [doc%201#char=120,250]" in verdict
+
+
+@pytest.mark.slow
+def test_an_explanation_in_a_thousand_facts_asks_hermit_few_times(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    crowd = [fact(f"p{i}", "bornIn", f"c{i % 50}") for i in range(1000)]
+    calls: list[object] = []
+
+    def count(*arguments: object, **named: object) -> tuple[int, bytes]:
+        calls.append(arguments)
+        return run_limited(*arguments, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(reasoner, "run_limited", count)
+    verdict = judge(SCHEMA, *crowd, fact("c7", "a", "Work"))
+    assert "“c7” is a work" in verdict
+    assert verdict.count(";") == 3
+    assert len(calls) < 10
+
+
+# --- limits --------------------------------------------------------------------------------
+
+
+def test_without_java_the_gate_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    assert judge(SCHEMA, *GOOD).startswith("not run: no Java on PATH; install one")
+
+
+def test_a_reasoner_that_takes_too_long_is_stopped_and_leaves_no_process() -> None:
+    started = time.monotonic()
+    verdict = judge(SCHEMA, *GOOD, seconds=0.1)
+    assert verdict.startswith("not run: HermiT was stopped after 0.1 seconds")
+    assert time.monotonic() - started < 3
+    assert not [c for c in _list_commands() if "HermiT" in c and f"--of={os.getpid()}" in c]
+
+
+def _list_commands() -> list[str]:
+    return [
+        path.read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+        for path in Path("/proc").glob("[0-9]*/cmdline")
+        if path.exists()
+    ]
+
+
+def test_a_reasoner_that_wants_more_memory_says_so() -> None:
+    theory = read_theory(
+        SCHEMA, "".join(fact(f"p{i}", "knows", f"p{i + 1}") for i in range(60_000))
+    )
+    with (
+        Reasoner(theory, seconds=60, heap=16) as small,
+        pytest.raises(NotJudgedError, match="more than 16 MiB of memory"),
+    ):
+        small.find_inconsistent([(theory.axioms, theory.facts)])
+
+
+def test_a_stopped_command_takes_what_it_started_along(tmp_path: Path) -> None:
+    code = (
+        "import os, subprocess, sys, time; child = subprocess.Popen(['sleep', '60']); "
+        f"open({str(tmp_path / 'pid')!r}, 'w').write(str(child.pid)); time.sleep(60)"
+    )
+    with pytest.raises(TimeoutError):
+        run_limited([sys.executable, "-c", code], seconds=1.5)
+    grandchild = int((tmp_path / "pid").read_text())
+    deadline = time.monotonic() + 5
+    while _is_running(grandchild) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not _is_running(grandchild)
+
+
+def _is_running(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().split()[2] != "Z"
+    except OSError:
+        return False
+
+
+# --- what must not happen (fault catalogue, row 29) ----------------------------------------
+
+
+def test_python_module_and_imports_never_reach_the_reasoner(tmp_path: Path) -> None:
+    """With owlready2's own loader the first would run code, and both are stated in the schema."""
+    evil = tmp_path / "evil_module.py"
+    evil.write_text(f"open({str(tmp_path / 'ran')!r}, 'w').write('ran')")
+    owlready = "http://www.lesfleursdunormal.fr/static/_downloads/owlready_ontology.owl#"
+    schema = SCHEMA + (
+        f"<https://example.org/o> <{owlready}python_module> 'evil_module' ;\n"
+        f"    owl:imports <{tmp_path.as_uri()}/other.owl>, <http://192.0.2.1/o> .\n"
+        f":Person <{owlready}python_name> 'Evil' .\n"
+    )
+    environment = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = str(tmp_path)
+    try:
+        started = time.monotonic()
+        assert judge(schema, *GOOD) == "pass"
+        assert time.monotonic() - started < 20
+    finally:
+        os.environ.pop("PYTHONPATH")
+        if environment is not None:
+            os.environ["PYTHONPATH"] = environment
+    assert not (tmp_path / "ran").exists()
+    theory = read_theory(schema, "".join(GOOD))
+    written = ReasonerText(theory).write(theory.axioms, theory.facts)
+    for word in ("evil", "python", "imports", "192.0.2.1", str(tmp_path), "example.org"):
+        assert word not in written
+
+
+def test_labels_and_texts_of_any_kind_do_not_break_the_reasoner() -> None:
+    schema = SCHEMA + ":said a owl:DatatypeProperty ; rdfs:label 'said' ; rdfs:range xsd:string .\n"
+    lines = [
+        fact("ada", "said", text)
+        for text in ('"北京 😀"', '"a \\"quote\\" \\\\ \\n line"', '"\\u0001"', '"<?xml {1}"')
+    ]
+    awkward = f"<{E}%E2%80%A8/&amp;> <{E}knows> <{E}ümlaut-北> .\n"
+    assert judge(schema, *lines, awkward) == "pass"
+
+
+def test_two_different_texts_stay_different() -> None:
+    schema = SCHEMA + ":motto a owl:DatatypeProperty, owl:FunctionalProperty ; rdfs:label 'm' .\n"
+    assert judge(schema, fact("ada", "motto", '"北"')) == "pass"
+    assert judge(schema, fact("ada", "motto", '"北"'), fact("ada", "motto", '"京"'))[:4] == "fail"
+    assert (
+        judge(schema, fact("ada", "motto", '"{5317}"'), fact("ada", "motto", '"北"'))[:4] == "fail"
+    )
+
+
+@pytest.mark.slow
+def test_ten_thousand_classes_are_judged() -> None:
+    tree = "".join(
+        f":C{i} a owl:Class ; rdfs:label 'c {i}' ; rdfs:subClassOf :C{(i - 1) // 10} .\n"
+        for i in range(1, 10_000)
+    )
+    schema = SCHEMA + ":C0 a owl:Class ; rdfs:label 'c 0' .\n" + tree
+    broken = schema + ":C5 owl:disjointWith :C6 . :C9999 rdfs:subClassOf :C5, :C6 .\n"
+    assert judge(broken, seconds=120).startswith("fail: 1 classes can have no instance (c 9999)")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bad", [False, True])
+def test_owlready2_s_own_call_agrees(tmp_path: Path, bad: bool) -> None:
+    """The verdict of `sync_reasoner_hermit` on the very file, loaded by owlready2, in a child."""
+    facts = [*GOOD, *([fact("ada", "a", "City")] if bad else [])]
+    theory = read_theory(SCHEMA, "".join(facts))
+    path = tmp_path / "theory.nt"
+    path.write_text(ReasonerText(theory).write(theory.axioms, theory.facts), "ascii")
+    code = (
+        "import sys, owlready2; world = owlready2.World(); "
+        "world.get_ontology('urn:o#').load(fileobj=open(sys.argv[1], 'rb'), only_local=True)\n"
+        "try:\n    owlready2.sync_reasoner_hermit(world, debug=0); print('consistent')\n"
+        "except owlready2.OwlReadyInconsistentOntologyError: print('inconsistent')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code, str(path)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    with Reasoner(theory, seconds=60) as hermit:
+        ours = hermit.find_inconsistent([(theory.axioms, theory.facts)])
+    assert (done.stdout.strip(), ours) == (("inconsistent", 0) if bad else ("consistent", None))
