@@ -62,7 +62,9 @@ def measure(data: Path, limit: int | None) -> dict[str, Any]:
         store = open_graph(data)
         gold = {q.id: answer_gold(store, q) for q in questions}
         started = time.perf_counter()
-        lexicon = read_lexicon(lambda q: store.select_trusted(q, limit=ALL), open_comparison().compare)
+        lexicon = read_lexicon(
+            lambda q: store.select_trusted(q, limit=ALL), open_comparison().compare
+        )
         opened = time.perf_counter() - started
     verdicts: dict[str, dict[str, str]] = {}
     started = time.perf_counter()

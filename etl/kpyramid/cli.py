@@ -58,6 +58,13 @@ class StrategyName(StrEnum):
     naive = "naive"
 
 
+class WriterName(StrEnum):
+    """Who writes the query of the ontology layer."""
+
+    rules = "rules"
+    llm = "llm"
+
+
 @app.command()
 def build(
     corpus: CorpusArgument,
@@ -112,6 +119,9 @@ def ask(
     strategy: Annotated[
         StrategyName, typer.Option(help="How context is found.")
     ] = StrategyName.polyrag,
+    sparql: Annotated[
+        WriterName, typer.Option(help="Who writes polyrag's query of the ontology.")
+    ] = WriterName.rules,
     settings: SettingsOption = None,
     as_json: JsonOption = False,
     verbose: VerboseOption = False,
@@ -120,16 +130,17 @@ def ask(
 
     polyrag goes down the pyramid: ontology, then graph, then text, until a layer suffices.
     kaping takes the nearest facts of the graph, naive the nearest chunks of text. Settings are
-    needed only for a pyramid built with an embedding model of one's own.
+    needed only for a pyramid built with an embedding model of one's own, and for --sparql llm,
+    where the model of [llm] writes the query; it is checked and run apart, with limits.
     """
 
     def act() -> None:
         from kpyramid import console
-        from kpyramid.query import answer, open_snapshot
+        from kpyramid.commands.asking import ask_pyramid
         from kpyramid.settings import load_settings
 
-        snapshot = open_snapshot(ref, warehouse, model=load_settings(settings).embed)
-        found = answer(question, snapshot, strategy=strategy.value)
+        loaded = load_settings(settings)
+        found = ask_pyramid(question, warehouse, ref, strategy.value, loaded, sparql.value)
         if as_json:
             print_json(found.to_dict())
         else:

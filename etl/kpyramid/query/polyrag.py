@@ -2,13 +2,15 @@
 
 from dataclasses import replace
 
+from kpyramid.errors import InputError
 from kpyramid.extraction.normal import normalise_relation
-from kpyramid.ontology.names import ENTITY
+from kpyramid.llm.caller import Asker
 from kpyramid.query.kaping import NearFact, answer_from_facts, find_facts, pick_side
 from kpyramid.query.linking import KIND_TYPES, LinkedQuestion
 from kpyramid.query.naive import ask_naive
 from kpyramid.query.snapshot import LITERAL, Snapshot
-from kpyramid.query.sparql_rules import OntologyQuery, write_queries
+from kpyramid.query.sparql_model import ask_by_model
+from kpyramid.query.sparql_rules import Found, Outcome, ask_by_rules, shorten
 from kpyramid.query.types import Answer
 
 SUFFICIENT = 0.6
@@ -26,18 +28,42 @@ def ask_polyrag(
     ontology: bool = True,
     graph: bool = True,
     text: bool = True,
+    sparql: str = "rules",
+    asker: Asker | None = None,
 ) -> Answer:
     """Ontology by SPARQL, else the graph if its facts suffice, else the text.
 
-    `ontology`, `graph` and `text` switch layers off, for ablations.
+    `ontology`, `graph` and `text` switch layers off, for ablations. The query is written by
+    `rules`, or with `sparql="llm"` by the model that `asker` asks; the trace says whether it
+    answered, was empty, failed or was too broad.
+
+    Raises:
+        BudgetError, EndpointError: the model may not or cannot be asked.
     """
     linked = snapshot.link(question)
     trace: tuple[str, ...] = ()
+    calls = tokens = 0
     if ontology:
-        found, step = _ask_ontology(linked, snapshot)
-        trace = (*trace, step)
-        if found:
-            return replace(found, trace=trace)
+        found = _ask_ontology(question, snapshot, sparql, asker)
+        trace, calls, tokens = (found.step,), found.calls, found.tokens
+        if found.outcome is Outcome.ANSWERED:
+            return _answer_from_values(found, snapshot)
+    lower = _ask_below(question, snapshot, linked, trace, triples, chunks, sufficient, graph, text)
+    return replace(lower, calls=calls, tokens=tokens)
+
+
+def _ask_below(
+    question: str,
+    snapshot: Snapshot,
+    linked: LinkedQuestion,
+    trace: tuple[str, ...],
+    triples: int,
+    chunks: int,
+    sufficient: float,
+    graph: bool,
+    text: bool,
+) -> Answer:
+    """The answer of the graph if its facts suffice, else of the text."""
     if graph:
         facts = find_facts(question, snapshot, triples)
         enough, step = _judge_facts(facts, linked, sufficient)
@@ -50,48 +76,44 @@ def ask_polyrag(
     return Answer("", (), (), None, (), trace)
 
 
-def _ask_ontology(question: LinkedQuestion, snapshot: Snapshot) -> tuple[Answer | None, str]:
-    if not question.entities:
-        return None, "ontology: the question names no known entity"
-    queries = write_queries(question, snapshot.schema)
-    if not queries:
-        names = ", ".join(dict.fromkeys(question.names))
-        return None, f"ontology: no property of {names} accounts for {question.rest!r}"
-    for query in queries:
-        rows = snapshot.ontology.select_trusted(query.sparql)
-        if rows:
-            step = f"ontology: {len(rows)} value(s) from {query.sparql}"
-            return _answer_from_rows(rows, query, snapshot, step), step
-    tried = ", ".join(dict.fromkeys(query.property_iri for query in queries))
-    return None, f"ontology: no value for {tried}"
+def _ask_ontology(question: str, snapshot: Snapshot, sparql: str, asker: Asker | None) -> Found:
+    if sparql == "rules":
+        return ask_by_rules(question, snapshot)
+    if sparql != "llm":
+        raise InputError(f"sparql = {sparql!r}: queries are written by 'rules' or 'llm'")
+    if asker is None:
+        raise InputError("sparql = 'llm' needs an `asker`, what asks the model of [llm]")
+    return ask_by_model(question, snapshot, asker)
 
 
-def _answer_from_rows(
-    rows: list[dict[str, str]], query: OntologyQuery, snapshot: Snapshot, step: str
-) -> Answer:
-    values = tuple(dict.fromkeys(row.get("label") or row["value"] for row in rows))
-    entity = query.entity_id
-    wanted = {row["value"].removeprefix(ENTITY) for row in rows}
-    facts = [
-        row
-        for row in snapshot.find_instances(query.property_iri, entity)
-        if ({row["subject_id"], row["object_id"], row["literal"]} - {entity}) & wanted
-    ]
-    label = snapshot.schema.property_by_iri[query.property_iri].label
-    name = snapshot.names[entity]
-    if query.forward:
-        context = tuple(f"{name} {label} {value}" for value in values)
-    else:
-        context = tuple(f"{value} {label} {name}" for value in values)
-    evidence = [place for row in facts for place in snapshot.evidence(row["instance_id"])]
+def _answer_from_values(found: Found, snapshot: Snapshot) -> Answer:
+    names = snapshot.names
+    shown = tuple(dict.fromkeys(_show(value, snapshot) for value in found.values))
+    facts = [(shorten(s), p, shorten(o)) for s, p, o in found.facts]
+    context = tuple(
+        f"{names.get(s, s)} {snapshot.schema.property_by_iri[p].label} {names.get(o, o)}"
+        for s, p, o in facts
+    )
+    rows = snapshot.find_instances(facts)
+    evidence = [place for row in rows for place in snapshot.evidence(row["instance_id"])]
     return Answer(
-        text="; ".join(values),
-        choices=values,
-        context=context,
+        text="; ".join(shown),
+        choices=shown,
+        context=context or shown,
         layer="ontology",
         evidence=tuple(dict.fromkeys(evidence)),
-        trace=(step,),
+        trace=(found.step,),
+        calls=found.calls,
+        tokens=found.tokens,
     )
+
+
+def _show(value: str, snapshot: Snapshot) -> str:
+    """A value in words: an entity's or a class's name, `yes` for an ASK that is true."""
+    if value == "true":
+        return "yes"
+    named = snapshot.schema.class_by_iri.get(value) or snapshot.schema.property_by_iri.get(value)
+    return named.label if named else snapshot.names.get(shorten(value), value)
 
 
 def _judge_facts(

@@ -18,6 +18,9 @@ from kpyramid.ontology.schema import Schema, parse_schema
 from kpyramid.ontology.store import OntologyStore
 from kpyramid.query.embedding import open_recorded
 from kpyramid.query.linking import LinkedQuestion, join_words, link_question
+from kpyramid.query.questions.comparing import PhraseComparer
+from kpyramid.query.questions.lexicon import Lexicon
+from kpyramid.query.questions.pyramids import read_snapshot_lexicon
 from kpyramid.query.types import Evidence
 from kpyramid.settings import EmbedSettings
 from kpyramid.warehouse.layout import open_warehouse
@@ -27,6 +30,8 @@ from kpyramid.warehouse.tables import read_table
 
 DEFAULT_WAREHOUSE = "warehouse/data"
 LITERAL = "LITERAL"
+_MOST_ROWS = 100_000
+"""Rows by which readings of a question are told apart."""
 
 
 def open_snapshot(
@@ -131,6 +136,16 @@ class Snapshot:
         return link_question(question, self._entities_by_name)
 
     @cached_property
+    def lexicon(self) -> Lexicon:
+        """What the words of a question can mean in the ontology layer."""
+
+        def run(query: str) -> list[dict[str, str]]:
+            return self.ontology.select_trusted(query, limit=_MOST_ROWS)
+
+        comparer = PhraseComparer(lambda texts: self.embedder.embed(texts))
+        return read_snapshot_lexicon(self.schema, self._entities_by_name, run, comparer.compare)
+
+    @cached_property
     def names(self) -> dict[str, str]:
         """The name of every entity by its id."""
         table = self.table("entities")
@@ -153,17 +168,22 @@ class Snapshot:
         value = (self.names[tail], self.types[tail]) if tail else (row["literal"], LITERAL)
         return head, self.names[head], self.types[head], relation["name"], tail, *value
 
-    def find_instances(self, property_iri: str, entity_id: str) -> list[dict[str, Any]]:
-        """The instances of a property, or of its inverse, that an entity is part of."""
-        prop = self.schema.property_by_iri[property_iri]
+    def find_instances(self, facts: Collection[tuple[str, str, str]]) -> list[dict[str, Any]]:
+        """The instances that state some facts: subject, property, and object or literal.
+
+        Entities are given by their ids; a property's inverse states its facts as well.
+        """
+        inverse = {p.iri: p.inverse_of for p in self.schema.properties if p.inverse_of}
+        wanted = {*facts} | {(o, inverse[p], s) for s, p, o in facts if p in inverse}
         table = self.table("instances")
-        about = pc.or_kleene(
-            pc.equal(table["subject_id"], entity_id), pc.equal(table["object_id"], entity_id)
-        )
-        iris = pa.array([property_iri, prop.inverse_of or property_iri])
-        return list(
-            table.filter(pc.and_kleene(about, pc.is_in(table["property_iri"], iris))).to_pylist()
-        )
+        known = pa.array(sorted({s for s, _, _ in wanted}), pa.string())
+        rows = table.filter(pc.is_in(table["subject_id"], known)).to_pylist()
+        return [
+            row
+            for row in rows
+            if (row["subject_id"], row["property_iri"], row["object_id"] or row["literal"])
+            in wanted
+        ]
 
     def evidence(self, fact_id: str) -> list[Evidence]:
         """The places in the documents that support a fact; empty for an unknown id.

@@ -1,95 +1,93 @@
-"""Question to SPARQL by rules (`Query_onto`): one property of one named entity.
+"""`Query_onto` by rules: the ontology's answer to a question, with the facts that give it."""
 
-A query is only made when the question's words are accounted for by the entity and the property;
-a question that says more than that is for the layers below.
-"""
-
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 
-from kpyramid.extraction.normal import normalise_relation
-from kpyramid.ontology.names import XSD
-from kpyramid.ontology.schema import OntologyProperty, Schema
-from kpyramid.ontology.store import entity_iri
-from kpyramid.query.linking import KIND_TYPES, LinkedQuestion
+from kpyramid.ontology.names import ENTITY
+from kpyramid.query.questions.reading import Unwritten, read_question
+from kpyramid.query.questions.writing import Plan, write_patterns
+from kpyramid.query.snapshot import Snapshot
 
-_LIGHT = frozenset("be have do a an the of in on at to for from by with as into after".split())
-_COVER = 0.75
-"""Share of the question's content words that a property must account for."""
-_DATES = frozenset(XSD + name for name in ("date", "gYear", "gYearMonth"))
-_NUMBERS = frozenset(
-    XSD + name for name in ("integer", "decimal", "double", "nonNegativeInteger", "float")
-)
+Fact = tuple[str, str, str]
+"""Subject, property, object: IRIs, the object also a literal's text."""
+
+MOST_VALUES = 50
+"""Values of an answer; a list that nobody reads to its end answers nothing in particular."""
+_MOST_FACTS = 500
+
+
+class Outcome(StrEnum):
+    """How the ontology layer took a question; only `ANSWERED` ends the waterfall."""
+
+    ANSWERED = "answered"
+    EMPTY = "empty"
+    """The query is sound and finds nothing: the layer does not know."""
+    FAILED = "failed"
+    """There is no query, or it was refused, or stopped at a limit."""
+    TOO_BROAD = "too broad"
+    """It finds more than an answer holds, or asks about nothing in particular."""
 
 
 @dataclass(frozen=True, slots=True)
-class OntologyQuery:
-    """One candidate: SPARQL that asks for `?value`, and what it stands for."""
+class Found:
+    """What came of a query: `values` as they are stored, the facts behind them, why in words."""
 
-    sparql: str
-    property_iri: str
-    entity_id: str
-    forward: bool
-    score: float
+    outcome: Outcome
+    reason: str
+    values: tuple[str, ...] = ()
+    facts: tuple[Fact, ...] = ()
+    calls: int = 0
+    tokens: int = 0
 
-
-def write_queries(question: LinkedQuestion, schema: Schema) -> list[OntologyQuery]:
-    """The candidates for a question, the most certain first; none when words are left over."""
-    found = {
-        query.sparql: query
-        for entity in question.entities
-        for prop in schema.properties
-        for query in _try_property(question, entity, prop, schema)
-    }
-    return sorted(found.values(), key=lambda q: (-q.score, q.sparql))
+    @property
+    def step(self) -> str:
+        """A line of the trace."""
+        return f"ontology: {self.outcome}: {self.reason}"
 
 
-def _try_property(
-    question: LinkedQuestion, entity: str, prop: OntologyProperty, schema: Schema
-) -> Iterator[OntologyQuery]:
-    cover = max(
-        _measure_cover(phrase, question.lemmas) for phrase in (prop.label, *prop.alt_labels)
-    )
-    if cover < _COVER:
-        return
-    if _answers(question.asks_for, prop.range, schema):
-        yield _make_query(entity, prop, forward=True, score=cover)
-    if not prop.is_datatype and _answers(question.asks_for, prop.domain, schema):
-        # The other way round is less certain: the phrase is read from domain to range.
-        yield _make_query(entity, prop, forward=False, score=cover - 0.1)
+def ask_by_rules(question: str, snapshot: Snapshot, *, most: int = MOST_VALUES) -> Found:
+    """The answer of the ontology to a question that the rules are sure of."""
+    read = read_question(question, snapshot.lexicon)
+    if isinstance(read, Unwritten):
+        guess = f"; the nearest query was {read.sparql}" if read.sparql else ""
+        return Found(Outcome.FAILED, read.reason + guess)
+    rows = snapshot.ontology.select_trusted(read.sparql, limit=most + 1)
+    found = judge_rows(rows, read.sparql, most)
+    if found.outcome is not Outcome.ANSWERED:
+        return found
+    return Found(found.outcome, found.reason, found.values, _bind_facts(read.plan, snapshot))
 
 
-def _measure_cover(phrase: str, words: Sequence[str]) -> float:
-    """Share of the question's words that the phrase says; 0 unless it says nothing else."""
-    said = set(normalise_relation(phrase).lemmas) - _LIGHT
-    asked = set(words) - _LIGHT
-    if not said or not asked or not said <= asked:
-        return 0.0
-    return len(said & asked) / len(asked)
+def judge_rows(rows: list[dict[str, str]], sparql: str, most: int) -> Found:
+    """Whether rows are an answer; a count of none and an untrue ASK only say that none is known."""
+    values = tuple(dict.fromkeys(value for row in rows for value in row.values()))
+    if not values or values in {("0",), ("false",)}:
+        return Found(Outcome.EMPTY, f"no value from {sparql}")
+    if len(rows) > most:
+        return Found(Outcome.TOO_BROAD, f"more than {most} values from {sparql}")
+    return Found(Outcome.ANSWERED, f"{len(values)} value(s) from {sparql}", values)
 
 
-def _answers(kind: str, iri: str, schema: Schema) -> bool:
-    """Whether values of a class or datatype can answer a question of a kind."""
-    if kind == "when":
-        return iri in _DATES
-    if kind == "number":
-        return iri in _NUMBERS
-    if iri in _DATES | _NUMBERS:
-        return kind == "what"
-    if iri.startswith(XSD):
-        return kind in {"what", "who"}
-    if kind == "what":
-        return True
-    types = {t for c in schema.classes if schema.is_subclass(c.iri, iri) for t in c.entity_types}
-    # Countries are agents too: `where` wants a class of places only.
-    return types <= KIND_TYPES[kind] if kind == "where" else bool(types & KIND_TYPES[kind])
+def _bind_facts(plan: Plan, snapshot: Snapshot) -> tuple[Fact, ...]:
+    """The statements that the answer was read from, in the order of the query."""
+    tree = plan.tree
+    body = " ".join(write_patterns(plan, snapshot.lexicon))
+    rows = snapshot.ontology.select_trusted(f"SELECT * WHERE {{ {body} }}", limit=_MOST_FACTS)
+
+    def list_facts() -> Iterator[Fact]:
+        for row in rows:
+            for link in tree.links:
+                ends = [
+                    tree.nodes[at].iris[0] if len(tree.nodes[at].iris) == 1 else row.get(f"x{at}")
+                    for at in (link.source, link.target)
+                ]
+                if ends[0] and ends[1]:
+                    yield ends[0], link.iri, ends[1]
+
+    return tuple(dict.fromkeys(list_facts()))
 
 
-def _make_query(
-    entity: str, prop: OntologyProperty, *, forward: bool, score: float
-) -> OntologyQuery:
-    node = f"<{entity_iri(entity)}>"
-    pattern = f"{node} <{prop.iri}> ?value" if forward else f"?value <{prop.iri}> {node}"
-    label = "OPTIONAL { ?value <http://www.w3.org/2000/01/rdf-schema#label> ?label }"
-    sparql = f"SELECT DISTINCT ?value ?label WHERE {{ {pattern} . {label} }}"
-    return OntologyQuery(sparql, prop.iri, entity, forward, score)
+def shorten(iri: str) -> str:
+    """An entity's id, or the value itself."""
+    return iri.removeprefix(ENTITY)

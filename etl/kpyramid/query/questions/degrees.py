@@ -44,10 +44,15 @@ class Degree:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How a question asks: `ask`, `count` or `select`; its degrees; the words that say all that."""
+    """How a question asks: `ask`, `count` or `select`; its degrees; the words that say all that.
+
+    `wants`: `who`, `where`, `when` or nothing; `grain`: `year` where that is asked for.
+    """
 
     act: str
     wants: str
+    grain: str
+    passive: bool
     degrees: tuple[Degree, ...]
     aggregate: str
     taken: frozenset[int]
@@ -57,7 +62,7 @@ def read_form(words: Sequence[Word], lexicon: Lexicon) -> Form:
     """The form of a question."""
     lowers = [word.lower for word in words]
     taken: set[int] = set()
-    act, wants = "select", ""
+    act, wants, grain = "select", "", ""
     if lowers and lowers[0] in {"is", "are", "was", "were", "do", "does", "did", "has", "have"}:
         act = "ask"
     for at, lower in enumerate(lowers):
@@ -67,8 +72,15 @@ def read_form(words: Sequence[Word], lexicon: Lexicon) -> Form:
         )
         if (at <= 4 and plain) or (at == 0 and lower == "count"):
             act = "count"
-            taken.update(range(at, at + len(pair) if lower != "count" or pair[1:] == ("of",) else at + 1))
-        wants = wants or {"who": "who", "whom": "who", "where": "where", "when": "when"}.get(lower, "")
+            taken.update(
+                range(at, at + len(pair) if lower != "count" or pair[1:] == ("of",) else at + 1)
+            )
+        if lower in {"which", "what"} and pair[1:] in {("year",), ("date",), ("day",)}:
+            wants, grain = "when", "year" if pair[1] == "year" else ""
+            taken.update((at, at + 1))
+        wants = wants or {"who": "who", "whom": "who", "where": "where", "when": "when"}.get(
+            lower, ""
+        )
     degrees: list[Degree] = []
     at = 0
     while at < len(words):
@@ -90,7 +102,7 @@ def read_form(words: Sequence[Word], lexicon: Lexicon) -> Form:
         if at not in taken and lower in AGGREGATES:
             aggregate = AGGREGATES[lower]
             taken.add(at)
-    return Form(act, wants, tuple(degrees), aggregate, frozenset(taken))
+    return Form(act, wants, grain, "by" in lowers, tuple(degrees), aggregate, frozenset(taken))
 
 
 def _read_degree(words: Sequence[Word], at: int, lexicon: Lexicon) -> Degree | None:
@@ -119,7 +131,9 @@ def _read_degree(words: Sequence[Word], at: int, lexicon: Lexicon) -> Degree | N
         measures = _measure_adjective(after.lemma, lexicon)
         if measures:
             flipped = ADJECTIVES.get(after.lemma, ((), 1))[1] < 0
-            return Degree("order", start, at + 2, _flip(sign) if flipped else sign, measures, top=top)
+            return Degree(
+                "order", start, at + 2, _flip(sign) if flipped else sign, measures, top=top
+            )
         return Degree("order", at, at + 1, sign, superlative_of_noun=True)
     if word.lower.endswith("est") or word.lower in {"fewest", "best", "worst"}:
         if word.lemma in ADJECTIVES:
@@ -136,9 +150,7 @@ def _read_degree(words: Sequence[Word], at: int, lexicon: Lexicon) -> Degree | N
     return None
 
 
-def _read_comparison(
-    words: Sequence[Word], at: int, than: int, lexicon: Lexicon
-) -> Degree | None:
+def _read_comparison(words: Sequence[Word], at: int, than: int, lexicon: Lexicon) -> Degree | None:
     number = read_number(words[than + 1].lower) if than + 1 < len(words) else None
     if number is None:
         return None

@@ -155,9 +155,7 @@ def _read_individuals(
         if row["s"] not in relations and row["s"] not in categories:
             names[fold(row["o"])].add(row["s"])
     known = {iri for iris in names.values() for iri in iris}
-    for row in run(
-        "SELECT DISTINCT ?o WHERE { ?s ?p ?o . ?s a ?c FILTER isIRI(?o) }"
-    ):
+    for row in run("SELECT DISTINCT ?o WHERE { ?s ?p ?o . ?s a ?c FILTER isIRI(?o) }"):
         iri = row["o"]
         if iri not in known and iri not in categories and not iri.startswith(_META):
             names[fold(split_local_name(iri))].add(iri)

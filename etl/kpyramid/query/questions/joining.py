@@ -11,7 +11,7 @@ _BEAM = 80
 """Unfinished trees that are followed; questions of ten mentions need about thirty."""
 _FARTHEST = 3
 """Properties between two things that the question names one after the other."""
-SAID, NOUN, UNSAID, UNUSED, KIND, AGAINST = 0.2, 0.6, 1.0, 3.0, 0.5, 0.3
+SAID, NOUN, UNSAID, UNUSED, KIND, AGAINST = 0.2, 0.6, 1.0, 3.0, 0.5, 0.5
 """Costs of a property that the question says, of one that the noun for its value says, of one it
 leaves out, of one said in vain; of an individual that stands for things of its kind; of a property
 that is followed against its wording ("the manager of" leads to who is managed)."""
@@ -74,8 +74,11 @@ Step = tuple[str, bool]
 class Joiner:
     """Joins mentions in the order of the question, cheapest first."""
 
-    def __init__(self, lexicon: Lexicon, mentions: Sequence[Mention]) -> None:
+    def __init__(
+        self, lexicon: Lexicon, mentions: Sequence[Mention], *, passive: bool = False
+    ) -> None:
         self._lexicon = lexicon
+        self._passive = passive
         self._mentions = mentions
         self._paths: dict[tuple[frozenset[str], frozenset[str]], list[tuple[Step, ...]]] = {}
 
@@ -93,7 +96,7 @@ class Joiner:
                         if shape not in grown or grown[shape].cost > found.cost:
                             grown[shape] = found
             trees = sorted(grown.values(), key=_rank)[:_BEAM]
-        done = [self._charge_unused(tree) for tree in trees]
+        done = [self._charge_voice(self._charge_unused(tree)) for tree in trees]
         return sorted((t for t in done if t.nodes and t.focus is not None), key=_rank)
 
     def _order(self) -> list[int]:
@@ -159,9 +162,7 @@ class Joiner:
             return
         (link,), new = links, len(tree.nodes)
         twin = replace(link, target=new) if link.target == spot else replace(link, source=new)
-        yield replace(
-            tree.add(node), links=(*tree.links, twin), spots=(*tree.spots, (at, new))
-        )
+        yield replace(tree.add(node), links=(*tree.links, twin), spots=(*tree.spots, (at, new)))
 
     def _make_thing(
         self, option: Option, at: int
@@ -226,12 +227,7 @@ class Joiner:
         cost, current, links, nodes = tree.cost + far, spot, list(tree.links), list(tree.nodes)
         for number, (iri, forward) in enumerate(path):
             said = next(
-                (
-                    (item, option)
-                    for item in pending
-                    for option in item[1]
-                    if option.iris[0] == iri
-                ),
+                ((item, option) for item in pending for option in item[1] if option.iris[0] == iri),
                 None,
             )
             if said:
@@ -345,7 +341,9 @@ class Joiner:
                     start, focus=0, turned=True, nodes=start.nodes[:2], links=start.links[:1]
                 )
             return
-        near = [self._lexicon.meet(n.classes, relation.sources) for n in tree.nodes if not n.literal]
+        near = [
+            self._lexicon.meet(n.classes, relation.sources) for n in tree.nodes if not n.literal
+        ]
         if relation.is_literal and not any(near):
             for grown, spot in self._attach(tree, Node(relation.sources), at, "value"):
                 yield replace(
@@ -394,6 +392,31 @@ class Joiner:
             if not stated & {option.iris[0] for option in options}
         ]
         return replace(tree, pending=(), cost=round(tree.cost + UNUSED * len(idle), 3))
+
+    def _charge_voice(self, tree: Tree) -> Tree:
+        """Verbs that are followed against their voice: who influenced X is not whom X influenced."""
+        cost = tree.cost
+        for mention in self._mentions:
+            for option in mention.options:
+                if option.passive is None:
+                    continue
+                for link in tree.links:
+                    if link.iri == option.iris[0]:
+                        cost += AGAINST * self._runs_against(tree, link, mention, option.passive)
+        return replace(tree, cost=round(cost, 3))
+
+    def _runs_against(self, tree: Tree, link: Link, mention: Mention, passive: bool) -> bool:
+        named = {
+            spot: self._mentions[at].start
+            for at, spot in tree.spots
+            if spot in (link.source, link.target) and tree.nodes[spot].iris
+        }
+        if len(named) != 1:
+            return False
+        ((spot, start),) = named.items()
+        is_subject = start < mention.start
+        agrees = passive == self._passive
+        return (spot == link.source) != (is_subject == agrees)
 
 
 def replace_source(iri: str, source: int, target: int) -> Link:

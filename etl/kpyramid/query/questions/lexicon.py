@@ -77,10 +77,20 @@ class Relation:
         return frozenset(phrase for phrase in found if phrase)
 
     @cached_property
+    def voices(self) -> Mapping[Phrase, bool]:
+        """The wordings that state it from source to target; True for those in the passive."""
+        nouns = [name for name in self.names if name not in self.spoken]
+        named = {strip_phrase(split_lemmas(v)) for name in nouns for v in vary_name(name)}
+        said = {strip_phrase(split_lemmas(s)): s.endswith(" by") for s in self.spoken}
+        return {phrase: passive for phrase, passive in said.items() if phrase not in named}
+
+    @cached_property
     def names_target(self) -> bool:
         """Whether its label is a noun for its values, as `has manager`, and not `member of`."""
         first = self.names[0].casefold().split() if self.names else [""]
-        return first[0] in {"has", "have"} or first[-1] not in FUNCTION
+        if first[0] in {"has", "have"}:
+            return True
+        return first[-1] not in FUNCTION and self.names[0] not in self.spoken
 
     @property
     def is_literal(self) -> bool:
@@ -158,9 +168,7 @@ class Lexicon:
             )
             found = {row["c"] for row in rows if row["c"] in self.categories}
             if not found:
-                rows = self.run(
-                    f"SELECT DISTINCT ?p WHERE {{ VALUES ?s {{ {listed} }} ?x ?p ?s }}"
-                )
+                rows = self.run(f"SELECT DISTINCT ?p WHERE {{ VALUES ?s {{ {listed} }} ?x ?p ?s }}")
                 relations = [self.relations[row["p"]] for row in rows if row["p"] in self.relations]
                 found = {c for relation in relations for c in relation.targets}
             self._classes[iris] = frozenset(found)
@@ -209,9 +217,7 @@ class Lexicon:
             return (relation.iri,)
         if relation.is_literal or not relation.targets:
             return ()
-        onward = [
-            r for r in self.relations.values() if relation.targets & r.sources and r.sources
-        ]
+        onward = [r for r in self.relations.values() if relation.targets & r.sources and r.sources]
         numbers = [r for r in onward if r.is_numeric]
         if len(numbers) == 1 and all(r.is_literal for r in onward):
             return (relation.iri, numbers[0].iri)
@@ -228,8 +234,13 @@ def is_naming(iri: str, labels: Iterable[str]) -> bool:
     if iri in (n.LABEL, n.SKOS + "prefLabel", n.ALT_LABEL):
         return True
     phrases = [split_lemmas(label) for label in (*labels, split_local_name(iri))]
-    return any(phrase and phrase[-1] in NAME_WORDS | CODE_WORDS and len(phrase) <= 2
-               and not (phrase[-1] in CODE_WORDS and len(phrase) > 1) for phrase in phrases)
+    return any(
+        phrase
+        and phrase[-1] in NAME_WORDS | CODE_WORDS
+        and len(phrase) <= 2
+        and not (phrase[-1] in CODE_WORDS and len(phrase) > 1)
+        for phrase in phrases
+    )
 
 
 def looks_like_person(phrases: Iterable[Phrase]) -> bool:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from kpyramid.query.questions.lexicon import Category, Lexicon, Phrase, Relation, fold, strip_phrase
 from kpyramid.query.questions.wording import (
+    ADJECTIVES,
     FUNCTION,
     LIGHT,
     PLACE_WORDS,
@@ -37,6 +38,7 @@ label is a class as well; a whole label costs none."""
 class Option:
     """One meaning: `individual`, `kind`, `value` (of property `iris[0]`), `class`, `relation`.
 
+    `passive`: the voice of a property's wording that runs from source to target, None for a noun.
     `kind` is an individual in the place of a noun: what it stands for are the things of that kind.
     """
 
@@ -44,6 +46,7 @@ class Option:
     iris: tuple[str, ...]
     literals: tuple[str, ...] = ()
     cost: float = 0.0
+    passive: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,9 @@ class MentionFinder:
 
     def find(self) -> list[Mention]:
         """All mentions in the order of the question."""
+        for at in range(1, len(self._words)):
+            if self._words[at - 1].lower == "how":
+                self._keep(at, at + 1, self._list_measures(at))
         self._find_codes()
         for length in range(min(_LONGEST, len(self._words)), 0, -1):
             for start in range(len(self._words) - length + 1):
@@ -130,10 +136,12 @@ class MentionFinder:
             for c in self._lexicon.categories.values()
             if lemmas in c.phrases and c.iri not in self._lexicon.holders
         ]
-        if not (len(words) == 1 and words[0].lemma in LIGHT) and not (
-            start == 0 and words[0].lower == "name"
-        ):
+        if not (start == 0 and (words[0].lemma in LIGHT or words[0].lower == "name")):
             relations = self._name_relations(lemmas)
+            if len(words) == 1 and words[0].lower != words[0].lemma:
+                # "found" is a form of two verbs.
+                more = self._name_relations((words[0].lower,))
+                relations += [option for option in more if not option.cost]
             if any(option.sort == "class" for option in found):
                 # The noun is one for the things; the property may be what joins them.
                 relations = [replace(o, cost=o.cost + BESIDE) for o in relations if not o.cost]
@@ -160,9 +168,7 @@ class MentionFinder:
 
     def _are_kinds(self, iris: tuple[str, ...]) -> bool:
         known = self._lexicon.categories
-        return any(
-            known[c].is_kind for c in self._lexicon.find_classes(iris) if c in known
-        )
+        return any(known[c].is_kind for c in self._lexicon.find_classes(iris) if c in known)
 
     def _name_relations(self, lemmas: Phrase) -> list[Option]:
         costs = {}
@@ -171,7 +177,16 @@ class MentionFinder:
             if cost is not None:
                 costs[relation.iri] = cost
         best = min(costs.values(), default=0.0)
-        return [Option("relation", (iri,), cost=c) for iri, c in costs.items() if c <= best]
+        return [
+            Option(
+                "relation",
+                (iri,),
+                cost=cost,
+                passive=self._lexicon.relations[iri].voices.get(lemmas) if not cost else None,
+            )
+            for iri, cost in costs.items()
+            if cost <= best
+        ]
 
     def _rate(self, lemmas: Phrase, relation: Relation) -> float | None:
         if lemmas in relation.phrases:
@@ -196,8 +211,12 @@ class MentionFinder:
                 continue
             by_word = self._lexicon.individuals_by_word
             exact = frozenset(self._lexicon.names.get(word.lower, ()))
-            found = exact or by_word.get(word.lower) or frozenset().union(
-                *(iris for name, iris in by_word.items() if name.startswith(word.lower + "-"))
+            found = (
+                exact
+                or by_word.get(word.lower)
+                or frozenset().union(
+                    *(iris for name, iris in by_word.items() if name.startswith(word.lower + "-"))
+                )
             )
             if found and len(found) <= _MANY:
                 self._keep_around(at, found)
@@ -269,6 +288,16 @@ class MentionFinder:
                 found += [Option(sort, kinds, cost=NEAR) for sort in ("individual", "kind")]
         return found
 
+    def _list_measures(self, at: int) -> list[Option]:
+        """What `how heavy` asks for."""
+        nouns, _ = ADJECTIVES.get(self._words[at].lemma, ((), 0))
+        return [
+            Option("relation", (r.iri,))
+            for r in self._lexicon.relations.values()
+            if self._lexicon.extend_measure(r)
+            and any(noun in phrase for phrase in r.phrases for noun in nouns)
+        ]
+
     def _list_near(self, start: int, end: int) -> list[Option]:
         """The class or property whose label means nearly the same."""
         if self._taken.intersection(range(start, end)):
@@ -325,15 +354,20 @@ class MentionFinder:
                     Option(a.sort, _unite(a, b), tuple(dict.fromkeys(a.literals + b.literals)))
                     for a in before.options
                     for b in mention.options
-                    if a.sort == b.sort and (a.sort == "individual" or a.iris == b.iris)
+                    if a.sort == b.sort
+                    and (a.sort == "individual" or a.iris == b.iris)
                     and a.sort in {"individual", "value"}
                 ]
                 if options:
                     joined[-1] = Mention(before.start, mention.end, tuple(options))
                     continue
-            if before and mention.start - before.end == 1 and (
-                self._words[before.end].lower == "and"
-                and {before.options[0].sort, mention.options[0].sort} == {"individual"}
+            if (
+                before
+                and mention.start - before.end == 1
+                and (
+                    self._words[before.end].lower == "and"
+                    and {before.options[0].sort, mention.options[0].sort} == {"individual"}
+                )
             ):
                 mention = replace(mention, joined=True)
             joined.append(mention)

@@ -23,6 +23,8 @@ _UNFIT = 1.0
 """What it costs that answers to `who` are no people."""
 _WORST = 3.0
 """Cost from which too much had to be supposed."""
+_MANY = 5
+"""Readings as good as the first beyond which what one of them finds is chance."""
 _KIN = 0.4
 """Cosine from which a word that is left over says what the query's properties say anyway."""
 
@@ -35,6 +37,7 @@ class Written:
     plan: Plan
     cost: float
     fits: bool = True
+    coarse: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,10 @@ def _cut_second_clause(words: list[Word]) -> tuple[list[Word], bool]:
         if lowers[at - 1 : at + 2] == ["and", "how", "many"]:
             said = {word.lemma for word in words[: at - 1]}
             rest = [w for w in words[at + 2 :] if w.lemma not in said]
-            if all(w.lower in {"this", "that", "these", "those", "are", "is", "be", "there", "it"} for w in rest):
+            if all(
+                w.lower in {"this", "that", "these", "those", "are", "is", "be", "there", "it"}
+                for w in rest
+            ):
                 return words[: at - 1], True
     return words, False
 
@@ -88,14 +94,15 @@ def _read(
     with_count: bool,
 ) -> Iterator[Written]:
     written: dict[str, Written] = {}
-    for tree in Joiner(lexicon, mentions).join():
+    for tree in Joiner(lexicon, mentions, passive=form.passive).join():
         for plan, cost in _make_plans(tree, mentions, form, lexicon):
             judged = _judge_focus(plan, form, lexicon)
             cost += judged + _judge_leaves(plan) + _judge_turn(plan, form, judged, lexicon)
             sparql = write_query(replace(plan, with_count=with_count), lexicon)
             total = round(tree.cost + cost, 3)
             if sparql not in written or written[sparql].cost > total:
-                written[sparql] = Written(sparql, plan, total, fits=not judged)
+                coarse = _rate_date(plan, form, lexicon)
+                written[sparql] = Written(sparql, plan, total, not judged, coarse)
     yield from sorted(written.values(), key=lambda w: (w.cost, w.sparql))[:12]
 
 
@@ -113,7 +120,10 @@ def _make_plans(
         ]
     for plan, cost in plans:
         if form.aggregate and plan.rank and plan.rank.measure:
-            yield replace(plan, rank=replace(plan.rank, aggregate=form.aggregate), aggregate=""), cost
+            yield (
+                replace(plan, rank=replace(plan.rank, aggregate=form.aggregate), aggregate=""),
+                cost,
+            )
             continue
         if form.aggregate and not _is_numeric(plan.tree, lexicon):
             continue
@@ -193,11 +203,17 @@ def _list_near_nodes(tree: Tree, spot: int | None) -> list[tuple[int, float]]:
     if start is None:
         return []
     near = [start]
-    near += [x.source if x.target == start else x.target for x in tree.links if start in (x.source, x.target)]
+    near += [
+        x.source if x.target == start else x.target
+        for x in tree.links
+        if start in (x.source, x.target)
+    ]
     found = {node: 0.1 * (order > 0) for order, node in enumerate(dict.fromkeys(near))}
     if tree.focus is not None:
         found.setdefault(tree.focus, 0.3)
-    return [(n, c) for n, c in found.items() if not tree.nodes[n].iris and not tree.nodes[n].literal]
+    return [
+        (n, c) for n, c in found.items() if not tree.nodes[n].iris and not tree.nodes[n].literal
+    ]
 
 
 def _has(tree: Tree, node: int, iri: str, lexicon: Lexicon) -> bool:
@@ -245,11 +261,27 @@ def _are_people(classes: frozenset[str], lexicon: Lexicon) -> bool:
     )
 
 
+def _rate_date(plan: Plan, form: Form, lexicon: Lexicon) -> int:
+    """0 for dates of the grain that is asked for, more for those that are not."""
+    if form.wants != "when":
+        return 0
+    order = ("gYear", "gYearMonth", "date") if form.grain else ("date", "gYearMonth", "gYear")
+    types = {
+        datatype.rpartition("#")[2]
+        for link in plan.tree.links
+        if link.target == plan.tree.focus
+        for datatype in lexicon.relations[link.iri].datatypes
+    }
+    return min((order.index(t) for t in types if t in order), default=0)
+
+
 def _judge_turn(plan: Plan, form: Form, judged: float, lexicon: Lexicon) -> float:
     """What it costs to take the noun of a property for what has it, unless people are asked for."""
     if not plan.tree.turned:
         return 0.0
     (first, *_) = plan.tree.links
+    if not lexicon.relations[first.iri].names_target:
+        return 0.0
     values = plan.tree.nodes[first.target]
     free = form.wants == "who" and not judged and not _are_people(values.classes, lexicon)
     return 0.0 if free else 0.8
@@ -286,10 +318,15 @@ def _decide(
         if node.partial and _count_meant(best.plan, at, lexicon) > 1:
             return Unwritten("a name in it fits several individuals", best.sparql)
     close = [r for r in readings if r.cost - best.cost < _CLOSE]
+    if len(close) > _MANY:
+        return Unwritten("it can be read in many ways", best.sparql)
     if len(close) > 1:
         # A reading that finds nothing where another finds something was not meant.
         answers = [(_run(reading.sparql, lexicon), reading) for reading in close]
         telling = [(rows, reading) for rows, reading in answers if rows] or answers
+        # A day and its year agree; the finer says more.
+        finest = min(reading.coarse for _, reading in telling)
+        telling = [(rows, reading) for rows, reading in telling if reading.coarse == finest]
         if any(rows != telling[0][0] for rows, _ in telling):
             return Unwritten("it can be read in two ways that differ", best.sparql)
         best = telling[0][1]
@@ -350,4 +387,3 @@ def _is_tied(best: Written, lexicon: Lexicon) -> bool:
         f"LIMIT {rank.top + 1}"
     )
     return len(rows) > rank.top and rows[-1]["rank"] == rows[-2]["rank"]
-

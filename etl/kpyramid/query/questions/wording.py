@@ -71,7 +71,9 @@ UNITS = {
     "meter": "m", "metre": "m", "kilometer": "km", "kilometre": "km", "litre": "l", "liter": "l",
 }  # fmt: skip
 """Units in words; a number with one is compared only with a property whose label has its sign."""
-NUMBERS = dict(zip("one two three four five six seven eight nine ten".split(), range(1, 11), strict=True))
+NUMBERS = dict(
+    zip("one two three four five six seven eight nine ten".split(), range(1, 11), strict=True)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,12 @@ def find_lemma(word: str) -> str:
     if "-" in word and word.replace("-", "").isalpha():
         word = word.replace("-", "")  # e-mail and email
     lemma = lemmatise(word)
-    if lemma == word and len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
+    if (
+        lemma == word
+        and len(word) > 3
+        and word.endswith("s")
+        and not word.endswith(("ss", "us", "is"))
+    ):
         return word[:-1]
     return lemma
 

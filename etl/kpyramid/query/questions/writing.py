@@ -100,7 +100,9 @@ def write_patterns(plan: Plan, lexicon: Lexicon) -> list[str]:
     ]
     for number, (at, iri, literals) in enumerate(tree.values):
         listed = ", ".join(write_string(literal) for literal in literals)
-        parts.append(f"{_name(tree, at)} <{iri}> ?v{number} . FILTER(STR(?v{number}) IN ({listed}))")
+        parts.append(
+            f"{_name(tree, at)} <{iri}> ?v{number} . FILTER(STR(?v{number}) IN ({listed}))"
+        )
     measured = set()
     if plan.rank and plan.rank.measure:
         parts.append(_write_measure(tree, plan.rank.node, plan.rank.measure, "?rank"))

@@ -1,0 +1,195 @@
+"""`Query_onto` by a language model: it sees the schema and writes SPARQL, which is never trusted.
+
+Prompt, reply and parser stand here. The query is parsed, restricted and run in the sandbox of
+`kpyramid.ontology`; whatever is wrong with it is an outcome of the layer, not an error.
+"""
+
+import re
+from collections.abc import Iterator
+
+from jinja2 import Environment
+
+from kpyramid.errors import InputError
+from kpyramid.extraction.cascade.prompts import GUARD, Strict, fence, strict_schema
+from kpyramid.llm.caller import Asker, Caller
+from kpyramid.llm.responses import parse_json
+from kpyramid.llm.types import Failure, FailureKind, Message, ReplyError, Request
+from kpyramid.ontology import names as n
+from kpyramid.ontology.schema import Schema
+from kpyramid.ontology.sparql import LONGEST_QUERY
+from kpyramid.ontology.store import entity_iri
+from kpyramid.query.snapshot import Snapshot
+from kpyramid.query.sparql_rules import MOST_VALUES, Fact, Found, Outcome, judge_rows, shorten
+
+TASK = "query_onto"
+VERSION = 1
+MAX_TOKENS = 400
+"""Tokens of a reply; a query of three hops with its filters takes about 150."""
+MOST_CLASSES, MOST_PROPERTIES, MOST_ENTITIES = 120, 200, 20
+"""What of a schema is shown; those whose words the question shares come first."""
+
+_SYSTEM = """\
+You write one SPARQL query over an ontology for a question.
+{{ guard }}
+- The base namespace is <{{ base }}>; `:` is its prefix; rdf:, rdfs:, xsd: and e: (entities) are known.
+- Use only the classes, properties and entities that are listed; every entity has an rdfs:label.
+- SELECT or ASK only, over this one graph: no SERVICE, FROM or update.
+- Select what the question asks for and nothing else; use DISTINCT, and COUNT for "how many".
+- When the ontology cannot answer, reply with an empty query.
+Reply with JSON only: {"sparql": "..."}
+"""
+_CONSTANT = re.compile(r"<[^>\s]+>|(?<![\w?$])\w*:[\w%-]+|\"[^\"]*\"|'[^']*'")
+
+
+class Answer(Strict):
+    """The reply."""
+
+    sparql: str
+
+
+def ask_by_model(
+    question: str, snapshot: Snapshot, asker: Asker, *, most: int = MOST_VALUES
+) -> Found:
+    """The answer of the ontology to a question by the query that a model wrote.
+
+    Raises:
+        BudgetError, EndpointError: the model may not or cannot be asked.
+    """
+    request = render(question, snapshot)
+    before = _count_calls(asker)
+    reply = asker.ask(request, parse)
+    calls = _count_calls(asker) - before
+    if isinstance(reply, Failure):
+        found = Found(Outcome.FAILED, f"no query: {reply.kind}: {reply.detail}")
+    elif not reply:
+        found = Found(Outcome.FAILED, "no query: the model sees none in the ontology")
+    else:
+        found = _run(reply, snapshot, most)
+    return Found(found.outcome, found.reason, found.values, found.facts, calls)
+
+
+def render(question: str, snapshot: Snapshot) -> Request:
+    """The question with the schema in compact form and the entities that it names."""
+    schema = snapshot.schema
+    system = (
+        Environment(autoescape=False)  # noqa: S701 - text for a model, not for a browser
+        .from_string(_SYSTEM)
+        .render(base=schema.base, guard=GUARD)
+    )
+    linked = snapshot.link(question)
+    lines = [f"Question: {' '.join(question.split())}", *describe_schema(schema, question)]
+    lines += ["Entities:"] if linked.entities else []
+    lines += [
+        f"- e:{entity} {snapshot.names[entity]} ({snapshot.types[entity]})"
+        for entity in linked.entities[:MOST_ENTITIES]
+    ]
+    material = fence("\n".join(lines))
+    return Request(
+        task=TASK,
+        version=VERSION,
+        messages=(Message("system", system), Message("user", material)),
+        schema=strict_schema(Answer),
+        max_tokens=MAX_TOKENS,
+        stage="query",
+        subject=question,
+    )
+
+
+def describe_schema(schema: Schema, question: str) -> Iterator[str]:
+    """A line per class and property: its name, its label where that differs, its ends."""
+    said = set(re.findall(r"\w+", question.casefold()))
+
+    def rank(row: object) -> tuple[bool, str]:
+        words = {getattr(row, "label", ""), *getattr(row, "alt_labels", ())}
+        return not said & set(re.findall(r"\w+", " ".join(words).casefold())), getattr(
+            row, "iri", ""
+        )
+
+    yield "Classes:"
+    for c in sorted(sorted(schema.classes, key=rank)[:MOST_CLASSES], key=lambda c: c.iri):
+        above = ", ".join(_shorten(parent, schema) for parent in c.parents)
+        yield f"- {_shorten(c.iri, schema)} {c.label}" + (f" < {above}" if above else "")
+    shown = sorted(sorted(schema.properties, key=rank)[:MOST_PROPERTIES], key=lambda p: p.iri)
+    for title, literal in (("Object properties:", False), ("Data properties:", True)):
+        yield title
+        for p in shown:
+            if p.is_datatype is literal:
+                ends = f"{_shorten(p.domain, schema)} -> {_shorten(p.range, schema)}"
+                yield f"- {_shorten(p.iri, schema)} {p.label}: {ends}"
+
+
+def parse(content: str) -> str:
+    """The query, empty when there is none.
+
+    Raises:
+        ReplyError: it is no JSON of the schema, or longer than any query that is read.
+    """
+    sparql = parse_json(content, Answer).sparql.strip()
+    if len(sparql) > LONGEST_QUERY:
+        raise ReplyError(FailureKind.INVALID, f"a query of {len(sparql)} characters")
+    return sparql
+
+
+def add_prefixes(sparql: str, schema: Schema) -> str:
+    """The query with the prefixes that the prompt promises and the query does not declare."""
+    known = {"": schema.base, "e": n.ENTITY, "rdf": n.RDF, "rdfs": n.RDFS, "xsd": n.XSD}
+    declared = {name for name in re.findall(r"(?i)\bprefix\s+([\w-]*):\s*<", sparql)}
+    lines = [f"PREFIX {name}: <{iri}>" for name, iri in known.items() if name not in declared]
+    return "\n".join([*lines, sparql])
+
+
+def _run(sparql: str, snapshot: Snapshot, most: int) -> Found:
+    if not _names_something(sparql):
+        return Found(Outcome.TOO_BROAD, f"it is about nothing in particular: {_flatten(sparql)}")
+    try:
+        rows = snapshot.sparql(add_prefixes(sparql, snapshot.schema), limit=most + 1)
+    except InputError as e:
+        return Found(Outcome.FAILED, str(e))
+    found = judge_rows(rows, _flatten(sparql), most)
+    if found.outcome is not Outcome.ANSWERED:
+        return found
+    facts = _guess_facts(sparql, found.values, snapshot)
+    return Found(found.outcome, found.reason, found.values, facts)
+
+
+def _names_something(sparql: str) -> bool:
+    """Whether the patterns hold an entity, a class, a property or a literal."""
+    plain = re.sub(r"(?is)\b(?:prefix\s+[\w-]*:|base)\s*<[^>]*>|#[^\n>]*$", " ", sparql)
+    held = set(_CONSTANT.findall(plain)) - {"rdf:type", "rdfs:label", f"<{n.RDF_TYPE}>"}
+    return bool(held - {f"<{n.LABEL}>"})
+
+
+def _guess_facts(sparql: str, values: tuple[str, ...], snapshot: Snapshot) -> tuple[Fact, ...]:
+    """The statements of the query's properties that hold a value and an entity of the query."""
+    schema = snapshot.schema
+    used = {p.iri for p in schema.properties if _is_in(p.iri, sparql, schema)}
+    ends = {shorten(value) for value in values}
+    ends |= {e for e in re.findall(r"(?:\be:|" + re.escape(n.ENTITY) + r")([\w-]+)", sparql)}
+    found = []
+    for row in snapshot.table("instances").to_pylist():
+        subject, value = row["subject_id"], row["object_id"] or row["literal"]
+        if row["property_iri"] in used and subject in ends and value in ends:
+            value = entity_iri(value) if row["object_id"] else value
+            found.append((entity_iri(subject), row["property_iri"], value))
+    return tuple(dict.fromkeys(found))
+
+
+def _is_in(iri: str, sparql: str, schema: Schema) -> bool:
+    short = iri.removeprefix(schema.base)
+    return f"<{iri}>" in sparql or re.search(rf":{re.escape(short)}\b", sparql) is not None
+
+
+def _shorten(iri: str, schema: Schema) -> str:
+    for base, prefix in ((schema.base, ""), (n.XSD, "xsd"), (n.OWL, "owl"), (n.RDFS, "rdfs")):
+        if iri.startswith(base):
+            return f"{prefix}:{iri.removeprefix(base)}"
+    return f"<{iri}>"
+
+
+def _flatten(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _count_calls(asker: Asker) -> int:
+    """The requests that were not answered from the cache."""
+    return asker.counts.asked - asker.counts.hits if isinstance(asker, Caller) else 0
