@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -158,18 +159,19 @@ class _Reading:
         self.conclusion = max(len(starts) - _END, self.title)
 
     def describe(self) -> Iterator[Candidate]:
+        of_object = {obj: self._describe_end("object", obj, self.objects) for obj in self.objects}
         for subject, at in self.subjects.items():
             of_subject = self._describe_end("subject", subject, self.subjects)
             for obj, places in self.objects.items():
                 if subject == obj:
                     continue
-                signs = Counter(of_subject | self._describe_end("object", obj, self.objects))
+                signs = of_subject | of_object[obj]
                 signs["pairs"] = math.log(len(self.subjects) * len(self.objects))
                 nearest = self._describe_meetings(at, places, signs)
                 yield Candidate(
                     subject,
                     obj,
-                    dict(signs),
+                    signs,
                     nearest.subject.words,
                     nearest.object.words,
                     self._cut_evidence(nearest),
@@ -205,7 +207,7 @@ class _Reading:
         return self.masked.get(node.i) or ("#" if node.pos == "NUM" else node.lemma.lower())
 
     def _describe_meetings(
-        self, subjects: list[_Place], objects: list[_Place], signs: Counter[str]
+        self, subjects: list[_Place], objects: list[_Place], signs: dict[str, float]
     ) -> _Gap:
         """Adds what the sentences say that name both; the nearest pair of mentions comes out."""
         meetings: dict[int, _Gap] = {}
@@ -234,7 +236,7 @@ class _Reading:
             self._describe_meeting(gap, signs)
         return nearest
 
-    def _describe_meeting(self, gap: _Gap, signs: Counter[str]) -> None:
+    def _describe_meeting(self, gap: _Gap, signs: dict[str, float]) -> None:
         """Adds what one sentence says between two mentions, and on the way through its tree."""
         forward = gap.subject.first <= gap.object.first
         order = "forward" if forward else "backward"
@@ -246,7 +248,7 @@ class _Reading:
         wording = self.wording
         said = wording.forward if forward else wording.backward
         rival = wording.rival_forward if forward else wording.rival_backward
-        signs["path"] = max(signs["path"], 1 / (1 + len(path)))
+        signs["path"] = max(signs.get("path", 0.0), 1 / (1 + len(path)))
         for word in on_path:
             signs[f"path {order} {word}"] = 1.0
         if any((lemmatise(node.word),) in said for node in path):
@@ -277,9 +279,11 @@ class _Reading:
 def _locate(mentions: Iterable[Mention], tree: Tree) -> dict[str, list[_Place]]:
     """The places of each entity in text order; a mention outside the parsed text has none."""
     found: dict[str, list[_Place]] = defaultdict(list)
+    starts = [node.idx for node in tree.nodes]
+    ends = [node.end for node in tree.nodes]
     for mention in sorted(mentions, key=lambda m: (m.words.start, m.words.end, m.entities)):
         span = mention.words
-        inside = [node for node in tree.nodes if node.idx < span.end and node.end > span.start]
+        inside = tree.nodes[bisect_right(ends, span.start) : bisect_left(starts, span.end)]
         if not inside:
             continue
         own = {node.i for node in inside}
@@ -303,6 +307,7 @@ def _walk(one: Node, other: Node) -> Iterator[Node]:
     """The tokens on the way from one to the other through the tree, both left out."""
     up, down = _climb(one), _climb(other)
     above = {node.i for node in down}
+    met = -1  # nowhere, where a mended sentence has two roots
     for node in up:
         if node.i not in above:
             if node is not one:
