@@ -1,8 +1,6 @@
 """Induction by a model behind a real server: what is asked, what is kept, what a fault costs."""
 
 import json
-import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -76,10 +74,10 @@ def corpus(tmp_path: Path) -> Path:
 
 
 def open_settings(
-    server: Any, mode: str = "llm", *, ontology: str = "general", **sections: Mapping[str, object]
+    base_url: str, mode: str = "llm", *, ontology: str = "general", **sections: Mapping[str, object]
 ) -> Settings:
     """Only induction is a model's, and no gate stops a build."""
-    llm = {"provider": "openai", "model": "m", "base_url": server.base_url}
+    llm = {"provider": "openai", "model": "m", "base_url": base_url}
     return make_settings(
         chunk={"max_tokens": 24, "overlap_tokens": 0},
         induce={"mode": mode, "ontology": ontology},
@@ -149,7 +147,7 @@ def ground(*rows: tuple[str, str, str, str], text: str = TEXT) -> Grounding:
 def test_a_build_asks_once_per_text_shows_the_sentence_and_repeats_no_call(
     server: Loopback, corpus: Path, tmp_path: Path
 ) -> None:
-    outcome = run(corpus, tmp_path / "w", open_settings(server))
+    outcome = run(corpus, tmp_path / "w", open_settings(server.base_url))
 
     marks = list_marks(outcome)
     asked = count_asked(server)
@@ -166,7 +164,7 @@ def test_a_build_asks_once_per_text_shows_the_sentence_and_repeats_no_call(
     ]
     assert shown == "Birth year of Leon Batt: 1902."
 
-    again = run(corpus, tmp_path / "w", open_settings(server))
+    again = run(corpus, tmp_path / "w", open_settings(server.base_url))
     assert again.snapshot == outcome.snapshot
     assert server.calls() == asked + 1
 
@@ -175,7 +173,7 @@ def test_a_text_that_holds_no_value_is_not_asked_about(server: Loopback, tmp_pat
     texts = {f"{n}.txt": f"Stir batch {n} gently and serve it hot." for n in range(9)}
     corpus = write_corpus(tmp_path / "corpus", {**TEXTS, **texts})
 
-    mark, rows = induce(corpus, tmp_path / "w", open_settings(server))
+    mark, rows = induce(corpus, tmp_path / "w", open_settings(server.base_url))
 
     spared = int(str(mark.model["routed_out"]))
     assert spared > 0
@@ -187,8 +185,8 @@ def test_exhaustive_asks_for_every_pair_in_every_text_and_finds_the_same(
     server: Loopback, tmp_path: Path
 ) -> None:
     corpus = write_corpus(tmp_path / "corpus", {"zorblax.txt": TEXTS["zorblax.txt"]})
-    routed = induce(corpus, tmp_path / "w", open_settings(server))[1]
-    mark, rows = induce(corpus, tmp_path / "w", open_settings(server, "exhaustive"))
+    routed = induce(corpus, tmp_path / "w", open_settings(server.base_url))[1]
+    mark, rows = induce(corpus, tmp_path / "w", open_settings(server.base_url, "exhaustive"))
 
     assert server.calls(schema=VALUE) == mark.model["asked"] == len(list_pairs(general_schema()))
     assert mark.model["routed_out"] == 0
@@ -201,7 +199,7 @@ def test_another_mode_or_ontology_asks_extraction_nothing_again(
 ) -> None:
     corpus = write_corpus(tmp_path / "corpus", {"zorblax.txt": TEXTS["zorblax.txt"]})
     cascade = dict.fromkeys(STEPS, "llm")
-    induce(corpus, tmp_path / "w", open_settings(server, "rules", cascade=cascade))
+    induce(corpus, tmp_path / "w", open_settings(server.base_url, "rules", cascade=cascade))
     extracted = count_others(server)
     assert extracted > 0
     seed = locate_ontology("general")
@@ -209,9 +207,11 @@ def test_another_mode_or_ontology_asks_extraction_nothing_again(
     mine = tmp_path / "mine.ttl"
     mine.write_text(seed.turtle.read_text("utf-8").replace("Where a person was born", "Cradle of"))
 
-    induce(corpus, tmp_path / "w", open_settings(server, cascade=cascade))
+    induce(corpus, tmp_path / "w", open_settings(server.base_url, cascade=cascade))
     assert (count_asked(server), count_others(server)) == (1, extracted)
-    induce(corpus, tmp_path / "w", open_settings(server, ontology=str(mine), cascade=cascade))
+    induce(
+        corpus, tmp_path / "w", open_settings(server.base_url, ontology=str(mine), cascade=cascade)
+    )
     assert count_asked(server) == 2, "what the prompt says of a property changed"
     assert count_others(server) == extracted
 
@@ -222,7 +222,7 @@ def test_bad_replies_are_counted_rejects_and_the_next_run_heals_what_can_heal(
     server.faults.add("refusal", contains="Kiruna")
     server.faults.add("truncated", contains="Zorblax")
     server.faults.add("malformed", contains="Leon")
-    mark, rows = induce(corpus, tmp_path / "w", open_settings(server))
+    mark, rows = induce(corpus, tmp_path / "w", open_settings(server.base_url))
 
     failed = {"llm_refused": 1, "llm_truncated": 1, "llm_invalid": 1}
     assert failed.items() <= mark.rejects.items()
@@ -232,11 +232,11 @@ def test_bad_replies_are_counted_rejects_and_the_next_run_heals_what_can_heal(
 
     server.faults.clear()
     before = count_asked(server)
-    mark, rows = induce(corpus, tmp_path / "w", open_settings(server))
+    mark, rows = induce(corpus, tmp_path / "w", open_settings(server.base_url))
     assert count_asked(server) - before == 2, "a refusal is not asked again"
     assert list_values(rows) == {CLARA, LEON}
     assert {reason for reason in mark.rejects if reason.startswith("llm_")} == {"llm_refused"}
-    assert induce(corpus, tmp_path / "w", open_settings(server))[1] == rows
+    assert induce(corpus, tmp_path / "w", open_settings(server.base_url))[1] == rows
     assert count_asked(server) - before == 2
 
 
@@ -261,7 +261,7 @@ def test_a_document_that_instructs_the_model_brings_in_nothing_that_it_does_not_
         return json.dumps({"values": [dict(zip(names, row, strict=True)) for row in rows]})
 
     with serve(obey) as server:
-        mark, rows = induce(corpus, tmp_path / "w", open_settings(server))
+        mark, rows = induce(corpus, tmp_path / "w", open_settings(server.base_url))
 
     assert list_values(rows) == {CLARA, LEON}
     reasons = mark.rejects
@@ -279,15 +279,15 @@ def test_the_plan_says_how_many_calls_there_will_be_and_writes_nothing(
         (calls,) = (row["calls"] for row in rows if row["stage"] == "induce")
         return int(str(calls))
 
-    planned = plan(open_settings(server))
+    planned = plan(open_settings(server.base_url))
     pairs = len(list_pairs(general_schema()))
-    assert plan(open_settings(server, "exhaustive")) == pairs * (9 + len(TEXTS))
+    assert plan(open_settings(server.base_url, "exhaustive")) == pairs * (9 + len(TEXTS))
     assert not (tmp_path / "w").exists()
     assert not server.calls()
-    mark, _ = induce(corpus, tmp_path / "w", open_settings(server))
+    mark, _ = induce(corpus, tmp_path / "w", open_settings(server.base_url))
     assert planned == pytest.approx(count_asked(server), rel=0.1)
     assert mark.model["routed_out"] > 0
-    assert plan(open_settings(server)) == 0
+    assert plan(open_settings(server.base_url)) == 0
 
 
 def test_a_reply_is_kept_word_for_word_as_the_text_writes_it() -> None:
@@ -407,35 +407,35 @@ def test_batches_cover_what_induction_asks(server: Loopback, corpus: Path, tmp_p
     assert CLARA in list_published(tmp_path / "w", built["snapshot"])
 
 
+def induce_apart(base_url: str, corpus: str, folder: str) -> None:
+    """A run up to stage induce, for a process of its own that is killed."""
+    use_quick_models(pytest.MonkeyPatch())
+    induce(Path(corpus), Path(folder), open_settings(base_url))
+
+
 @pytest.mark.slow
 def test_killed_in_the_middle_no_finished_text_is_asked_about_again(tmp_path: Path) -> None:
     texts = {f"{n}.txt": f"Ada met Olaf. Birth year of Ada: {1800 + n}." for n in range(40)}
     corpus = write_corpus(tmp_path / "corpus", texts)
     with spawn(tmp_path / "s", answer="tests.class_reader:answer", latency=0.1) as server:
-        settings = tmp_path / "llm.toml"
-        settings.write_text(
-            '[induce]\nmode = "llm"\n[publish]\nmin_triple_share = 0.0\n'
-            f'[llm]\nprovider = "openai"\nmodel = "m"\nbase_url = "{server.base_url}"\n'
-        )
-        command = [sys.executable, "-m", "kpyramid", "build", str(corpus), "--json"]
-        command += ["--warehouse", str(tmp_path / "w"), "--settings", str(settings)]
-        child = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
+        call = "import sys; from tests.test_induce_model import *; induce_apart(*sys.argv[1:])"
+        places = [server.base_url, str(corpus), str(tmp_path / "w")]
+        child = subprocess.Popen([sys.executable, "-c", call, *places], cwd=ROOT)
         while server.calls(schema=VALUES) < 12:
             assert child.poll() is None
             time.sleep(0.01)
-        child.send_signal(signal.SIGKILL)
-        child.wait()
-        time.sleep(0.5)
-        first = [e["sha256"] for e in server.read_log() if e["schema"] == VALUES]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+        child.kill()
+        assert child.wait() == -9
+        time.sleep(0.5)  # what was under way ends
+        first = server.calls(schema=VALUES)
 
-        assert done.returncode == 0, done.stderr
+        mark, _ = induce(corpus, tmp_path / "w", open_settings(server.base_url))
+
+        assert not [reason for reason in mark.rejects if reason.startswith("llm_")]
         asked = Counter(e["sha256"] for e in server.read_log() if e["schema"] == VALUES)
-        assert len(asked) == 40
-        repeated = [sha for sha, times in asked.items() if times > 1]
-        assert len(first) >= 12
-        assert len(repeated) <= 4, "only what was under way when it died"
+        assert len(asked) == len(texts)
+        assert 12 <= first < 36
+        assert asked.total() - len(texts) <= 4, "only what was under way when it died"
         before = server.calls()
-        assert subprocess.run(command, cwd=ROOT, capture_output=True).returncode == 0
+        induce(corpus, tmp_path / "w", open_settings(server.base_url))
         assert server.calls() == before
-        shutil.rmtree(tmp_path / "w")
