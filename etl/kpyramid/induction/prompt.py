@@ -153,9 +153,9 @@ class Question:
         shown: list[tuple[str, str]] = []
         for example in self.examples:
             rows: list[JsonValue] = [
-                {"evidence": example.text, "subject": subject, "property": name, "value": value}
+                {"evidence": example.text, "subject": subject, "property": known, "value": value}
                 for subject, relation, value in example.triples
-                if (name := names.get(relation) or names.get(relation.casefold()))
+                if (known := names.get(relation) or names.get(relation.casefold()))
                 and subject in example.text
                 and value in example.text
             ]

@@ -83,7 +83,8 @@ class Router:
         self._starts = np.cumsum([0] + [len(phrases[iri]) for iri in self.classes[:-1]])
         self._phrases = [phrase for iri in self.classes for phrase in sorted(phrases[iri])]
         self._vectors: Matrix | None = None
-        self._usual = self._spread = np.zeros(0)
+        self._usual: Matrix = np.zeros(0, dtype=np.float32)
+        self._spread = self._usual
 
     def route(self, texts: Sequence[str]) -> list[frozenset[str]]:
         """The classes that each text may hold values of."""
