@@ -12,8 +12,7 @@ from kpyramid.ontology import names as n
 from kpyramid.ontology.ends import mend_ends, settle_kinds
 from kpyramid.ontology.graph import Graph
 from kpyramid.ontology.outside import BASE, OutsideText
-from kpyramid.ontology.schema import Schema, parse_schema
-from kpyramid.ontology.turtle import write_turtle
+from kpyramid.ontology.schema import Schema, read_schema
 from kpyramid.ontology.words import derive_label
 
 _BUILT_IN = (n.OWL, n.RDF, n.RDFS, n.XSD)
@@ -91,7 +90,7 @@ def import_ontology(read: OutsideText, *, name: str, source: str) -> Imported:
     if changes.problems:
         listed = "".join(f"\n  {problem}" for problem in changes.problems)
         raise InputError(f"{source}: {len(changes.problems)} to correct by hand:{listed}")
-    schema = parse_schema(write_turtle(graph, {}), source=source)
+    schema = read_schema(graph, source=source)
     return Imported(schema, read.form, tuple(changes.made), _count_individuals(graph, classes))
 
 

@@ -12,9 +12,16 @@ from kpyramid.ontology import names as n
 from kpyramid.ontology.axioms import Limits, find_limits, read_axioms, write_axioms
 from kpyramid.ontology.literals import DATATYPES
 from kpyramid.ontology.terms import OntologyClass, OntologyProperty, list_statements
-from kpyramid.ontology.turtle import Statements, make_iri, write_turtle
+from kpyramid.ontology.turtle import Statements, make_iri, parse_turtle, write_turtle
 
-__all__ = ["OntologyClass", "OntologyProperty", "Schema", "parse_schema", "write_schema"]
+__all__ = [
+    "OntologyClass",
+    "OntologyProperty",
+    "Schema",
+    "parse_schema",
+    "read_schema",
+    "write_schema",
+]
 
 
 _LARGEST_KEPT = 1000
@@ -158,7 +165,16 @@ def parse_schema(turtle: str, *, source: str) -> Schema:
     Raises:
         InputError: not Turtle (names source and line), or incomplete (names every problem).
     """
-    found = Statements(turtle, source=source)
+    return read_schema(parse_turtle(turtle, source=source), source=source)
+
+
+def read_schema(triples: Iterable[ox.Triple], *, source: str) -> Schema:
+    """The same of statements.
+
+    Raises:
+        InputError: incomplete; names every problem.
+    """
+    found = Statements(triples)
     problems: list[str] = []
     headers = found.find_subjects(n.ONTOLOGY)
     if len(headers) != 1:

@@ -26,39 +26,40 @@ _MOST_NESTED = 8
 """Levels written in place; what lies deeper is named, which no one needs to read twice."""
 
 
+def parse_turtle(turtle: str, *, source: str) -> list[ox.Triple]:
+    """The statements of a text; nothing it points to is ever fetched.
+
+    Raises:
+        InputError: it is not Turtle; names the source and the line.
+    """
+    if turtle.lstrip("\ufeff \t\r\n")[:10].lower().startswith(_XML_SIGNS):
+        raise InputError(
+            f"{source}, line 1: this is XML, and only Turtle is read; "
+            "convert it first with `kpyramid ontology import`"
+        )
+    try:
+        found = ox.parse(turtle.removeprefix("\ufeff"), format=ox.RdfFormat.TURTLE)
+        return [quad.triple for quad in found]
+    except SyntaxError as e:
+        raise InputError(
+            f"{source}, line {e.lineno or 1}: not valid Turtle: {e.msg}; "
+            "correct that line, or convert the file to Turtle"
+        ) from e
+
+
 class Statements:
-    """The statements of one Turtle text; nothing it points to is ever fetched."""
+    """Statements looked up by subject."""
 
-    def __init__(self, turtle: str, *, source: str) -> None:
-        """Parses the text.
-
-        Raises:
-            InputError: it is not Turtle; names the source and the line.
-        """
-        if turtle.lstrip("\ufeff \t\r\n")[:10].lower().startswith(_XML_SIGNS):
-            raise InputError(
-                f"{source}, line 1: this is XML, and only Turtle is read; "
-                "convert it first, for example with `rdfpipe -i xml -o turtle`"
-            )
+    def __init__(self, triples: Iterable[ox.Triple]) -> None:
         self._objects: defaultdict[tuple[str, str], list[Object]] = defaultdict(list)
         self._subjects: defaultdict[str, set[str]] = defaultdict(set)
-        self.triples: list[ox.Triple] = []
-        try:
-            for quad in ox.parse(turtle.removeprefix("\ufeff"), format=ox.RdfFormat.TURTLE):
-                self._add(quad)
-        except SyntaxError as e:
-            raise InputError(
-                f"{source}, line {e.lineno or 1}: not valid Turtle: {e.msg}; "
-                "correct that line, or convert the file to Turtle"
-            ) from e
-
-    def _add(self, quad: ox.Quad) -> None:
-        self.triples.append(quad.triple)
-        if isinstance(quad.subject, ox.NamedNode):
-            subject, predicate = quad.subject.value, quad.predicate.value
-            self._objects[subject, predicate].append(quad.object)
-            if predicate == RDF_TYPE and isinstance(quad.object, ox.NamedNode):
-                self._subjects[quad.object.value].add(subject)
+        self.triples = list(triples)
+        for triple in self.triples:
+            if isinstance(triple.subject, ox.NamedNode):
+                subject, predicate = triple.subject.value, triple.predicate.value
+                self._objects[subject, predicate].append(triple.object)
+                if predicate == RDF_TYPE and isinstance(triple.object, ox.NamedNode):
+                    self._subjects[triple.object.value].add(subject)
 
     def _find(self, subject: str, predicate: str, kind: type[_Term]) -> list[_Term]:
         return [o for o in self._objects.get((subject, predicate), ()) if isinstance(o, kind)]
@@ -127,16 +128,25 @@ class _Writer:
             if isinstance(triple.object, ox.BlankNode):
                 self._users[triple.object] += 1
         self._written: set[object] = set()
+        self._pending: list[object] = []
 
     def write(self) -> str:
         blocks = [f"@prefix {name}: <{iri}> .\n" for name, iri in sorted(self._prefixes.items())]
-        last = [node for node in self._said if self._users[node]]
-        for subject in [*(s for s in self._said if not self._users[s]), *last]:
-            # What is nested too deep to stand in place follows under its name.
-            if subject not in self._written:
-                name = "[]" if self._is_root(subject) else self._name(subject)
-                blocks.append(f"\n{name} {self._list_values(subject, 1)} .\n")
+        # First what nothing refers to from within; what is named there follows; circles are last.
+        self._pending = [node for node in self._said if not self._stands_in_place(node)]
+        for subject in self._pending:  # grows as it goes
+            blocks.append(self._write_subject(subject))
+        blocks += [self._write_subject(node) for node in self._said]
         return "".join(blocks)
+
+    def _write_subject(self, subject: object) -> str:
+        if subject in self._written or subject not in self._said:
+            return ""
+        name = "[]" if self._is_root(subject) else self._name(subject)
+        return f"\n{name} {self._list_values(subject, 1)} .\n"
+
+    def _stands_in_place(self, node: object) -> bool:
+        return isinstance(node, ox.BlankNode) and self._users[node] == 1
 
     def _is_root(self, node: object) -> bool:
         return isinstance(node, ox.BlankNode) and not self._users[node]
@@ -155,7 +165,10 @@ class _Writer:
         return f" ;{indent}".join(parts)
 
     def _show_object(self, term: Object, depth: int) -> str:
-        if not isinstance(term, ox.BlankNode) or self._users[term] > 1 or depth > _MOST_NESTED:
+        if not self._stands_in_place(term) or term in self._written:
+            return self._name(term)
+        if depth > _MOST_NESTED:
+            self._pending.append(term)
             return self._name(term)
         if term not in self._said:
             return "[]"
@@ -168,17 +181,17 @@ class _Writer:
     def _read_list(self, head: Object) -> list[Object] | None:
         """The members if the node begins a proper list that nothing else refers into."""
         members: list[Object] = []
-        nodes: list[Object] = []
+        seen: set[Object] = set()
         while head != _NIL:
             said = {t.predicate.value: t.object for t in self._said.get(head, ())}
             if set(said) != {RDF_FIRST, RDF_REST} or len(self._said[head]) > 2:
                 return None
-            if not isinstance(head, ox.BlankNode) or self._users[head] != 1:
+            if not self._stands_in_place(head) or head in self._written or head in seen:
                 return None
-            nodes.append(head)
+            seen.add(head)
             members.append(said[RDF_FIRST])
             head = said[RDF_REST]
-        self._written.update(nodes)
+        self._written |= seen
         return members
 
     def _name(self, term: object) -> str:
