@@ -247,6 +247,7 @@ def _list_commands() -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_a_reasoner_that_wants_more_memory_says_so() -> None:
     theory = read_theory(
         SCHEMA, "".join(fact(f"p{i}", "knows", f"p{i + 1}") for i in range(60_000))

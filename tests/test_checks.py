@@ -1,0 +1,253 @@
+"""Checks, competency questions, and a publish that a gate of the ontology refuses."""
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from kpyramid import publishing
+from kpyramid.cli import app
+from kpyramid.declared import OntologyFiles, locate_ontology
+from kpyramid.errors import GateError, InputError
+from kpyramid.ontology.checks import (
+    Question,
+    judge_checks,
+    judge_questions,
+    read_prefixes,
+    read_questions,
+    run_checks,
+    run_questions,
+)
+from kpyramid.ontology.judging import Judgement, judge_ontology
+from kpyramid.ontology.reasoner import find_java
+from kpyramid.ontology.schema import parse_schema
+from kpyramid.ontology.store import OntologyStore, entity_iri
+from kpyramid.warehouse.layout import Warehouse
+from kpyramid.warehouse.refs import list_entries
+from tests.corpora import build_corpus, copy_shared_build, use_quick_models, write_corpus
+
+KPG = "https://w3id.org/kpyramid/general#"
+RDF_TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
+LABEL = "<http://www.w3.org/2000/01/rdf-schema#label>"
+GYEAR = "http://www.w3.org/2001/XMLSchema#gYear"
+ADA = f"<{entity_iri('ada')}>"
+INSTANCES = (
+    f"{ADA} {RDF_TYPE} <{KPG}Person> .\n"
+    f'{ADA} {LABEL} "Ada Holm" .\n'
+    f'{ADA} <{KPG}birthYear> "1900"^^<{GYEAR}> .\n'
+)
+SEED = Path(__file__).parent.parent / "ontology" / "general.ttl"
+TURTLE = SEED.read_text("utf-8")
+SCHEMA = parse_schema(TURTLE, source="general.ttl")
+KNOWN = frozenset({*SCHEMA.class_by_iri, *SCHEMA.property_by_iri})
+
+
+@pytest.fixture(scope="module")
+def store():  # type: ignore[no-untyped-def]
+    with OntologyStore(TURTLE, INSTANCES, seconds=5.0) as opened:
+        yield opened
+
+
+@pytest.fixture
+def java() -> None:
+    """Without Java the test is a named skip, in CI a failure."""
+    if find_java() is None:
+        assert "CI" not in os.environ, "the gates' tests need Java"
+        pytest.skip("no Java on PATH")
+
+
+def write_check(folder: Path, query: str, name: str = "general-x-violation.rq") -> Path:
+    path = folder / name
+    path.write_text(query, "utf-8")
+    return path
+
+
+# --- checks --------------------------------------------------------------------------------
+
+
+def test_a_check_that_finds_something_fails_with_its_comment_and_labels(
+    store: OntologyStore, tmp_path: Path
+) -> None:
+    paths = [
+        write_check(tmp_path, "# Nobody.\nSELECT ?p { ?p kpg:deathYear ?y }", "a.rq"),
+        write_check(tmp_path, "# Born before 1950.\nSELECT ?p ?y { ?p kpg:birthYear ?y }", "b.rq"),
+    ]
+    found = run_checks(paths, store, read_prefixes(TURTLE))
+    assert judge_checks(found[:1]) == "pass"
+    assert judge_checks(found) == "fail: Born before 1950. (Ada Holm, 1900)"
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("# S.\nSELECT * { SERVICE <http://127.0.0.1:9/> { ?s ?p ?o } }", "SERVICE reaches out"),
+        ("# F.\nSELECT * FROM <file:///etc/passwd> { ?s ?p ?o }", "FROM names data outside"),
+        ("# U.\nDELETE WHERE { ?s ?p ?o }", "only SELECT and ASK"),
+        (
+            "# X.\nSELECT (COUNT(*) AS ?n) { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i . ?j ?k ?l }",
+            "stopped after 5 seconds",
+        ),
+    ],
+)
+def test_a_check_that_is_refused_or_stopped_fails_and_the_next_one_runs(
+    store: OntologyStore, tmp_path: Path, query: str, said: str
+) -> None:
+    paths = [
+        write_check(tmp_path, query, "a.rq"),
+        write_check(tmp_path, "# All.\nASK { ?s ?p ?o }", "b.rq"),
+    ]
+    first, second = run_checks(paths, store, read_prefixes(TURTLE))
+    assert said in first.problem
+    assert judge_checks([first]).startswith(f"fail: {query[2]}.: SPARQL query")
+    assert second.count == 1
+
+
+# --- questions -----------------------------------------------------------------------------
+
+
+def ask(store: OntologyStore, *questions: Question, strict: bool = False) -> str:
+    prefixes = read_prefixes(TURTLE)
+    found = run_questions(questions, store, prefixes, KNOWN, SCHEMA.base)
+    return judge_questions(questions, found, strict=strict)
+
+
+def test_questions_have_to_run_and_strictly_to_be_answered(store: OntologyStore) -> None:
+    born = Question("When was <Person> born?", "SELECT ?p ?y { ?p kpg:birthYear ?y }")
+    died = Question("When did <Person> die?", "SELECT ?p ?y { ?p kpg:deathYear ?y }")
+    false = Question("Are there works?", "ASK { ?w a kpg:Work }")
+    assert ask(store, born, died, false) == "pass"
+    assert ask(store, born, strict=True) == "pass"
+    verdict = ask(store, born, died, false, strict=True)
+    assert verdict == (
+        "fail: “When did <Person> die?” has 0 rows, not 1; “Are there works?” has 0 rows, not 1"
+    )
+    assert ask(store, Question("q", died.sparql, least=0), strict=True) == "pass"
+
+
+def test_a_question_with_an_unknown_term_or_a_wrong_query_fails(store: OntologyStore) -> None:
+    typo = Question("q1", "SELECT ?p { ?p a/rdfs:subClassOf* kpg:Persn }")
+    wrong = Question("q2", "SELECT ?p { ?p")
+    verdict = ask(store, typo, wrong)
+    assert f"“q1”: <{KPG}Persn> is not in the ontology" in verdict
+    assert "“q2”: SPARQL query" in verdict
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[[questions]]\ntext = 'a'", "question 0.sparql"),
+        ("[[questions]\n", "correct the file"),
+        ("[[questions]]\ntext = 'a'\nsparql = 'ASK {}'\nleast = 'some'", "question 0.least"),
+    ],
+)
+def test_a_broken_file_of_questions_is_named(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "x.questions.toml"
+    path.write_text(text, "utf-8")
+    with pytest.raises(InputError, match=r"x\.questions\.toml") as caught:
+        read_questions(path)
+    assert said in str(caught.value)
+
+
+# --- the gates at publish ------------------------------------------------------------------
+
+
+def refuse(tmp_path: Path, planted: str, monkeypatch: pytest.MonkeyPatch) -> GateError:
+    """A build whose instances get these lines besides; HEAD must not move."""
+    warehouse, head = copy_shared_build(tmp_path / "w")
+    use_quick_models(monkeypatch)
+    real: Callable[..., Mapping[str, str]] = publishing.stage.run
+
+    def plant(*tables: object, **ports: object) -> dict[str, str]:
+        texts = dict(real(*tables, **ports))
+        texts["ontology/instances.nt"] += planted
+        return texts
+
+    monkeypatch.setattr(publishing.stage, "run", plant)
+    with pytest.raises(GateError) as caught:
+        build_corpus(write_corpus(tmp_path / "corpus"), warehouse, order="2026-01-02")
+    assert [entry.snapshot for entry in list_entries(warehouse, "main")] == [head]
+    kept = str(caught.value.report["snapshot"])
+    assert kept != head
+    assert (warehouse.snapshots / kept).is_dir()
+    return caught.value
+
+
+@pytest.mark.slow
+def test_an_inconsistent_individual_keeps_the_ref_where_it_was(
+    tmp_path: Path, java: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planted = f'{ADA} {LABEL} "Ada Holm" .\n' + "".join(
+        f"{ADA} {RDF_TYPE} <{KPG}{name}> .\n" for name in ("Person", "Work")
+    )
+    error = refuse(tmp_path, planted, monkeypatch)
+    assert "consistent: fail: inconsistent: " in str(error)
+    assert "“Ada Holm” is a person" in str(error)
+    assert "“Ada Holm” is a work" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("planted", "said"),
+    [
+        (f'{ADA} <{KPG}occupation> ")" .\n', "“Ada Holm”: a value of “occupation” "),
+        (f'{ADA} <{KPG}deathYear> "1850"^^<{GYEAR}> .\n', "checks: fail: A person died before"),
+        (f'{ADA} <{KPG}deathYear> "late"^^<{GYEAR}> .\n', "“Ada Holm” has death year “late” is no"),
+    ],
+)
+def test_a_bad_value_or_a_violated_check_keeps_the_ref_where_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, planted: str, said: str
+) -> None:
+    assert said in str(refuse(tmp_path, INSTANCES + planted, monkeypatch))
+
+
+def test_a_gate_that_was_not_run_does_not_stop_a_publish(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_quick_models(monkeypatch)
+
+    def judge(*_: object, **__: object) -> Judgement:
+        return Judgement({"consistent": "not run: no Java on PATH", "shapes": "pass"})
+
+    monkeypatch.setattr(publishing, "judge_ontology", judge)
+    outcome = build_corpus(write_corpus(tmp_path / "corpus"), Warehouse(tmp_path / "w"))
+    report = json.loads((outcome.run.folder / "report.json").read_bytes())
+    assert report["gates"]["consistent"] == "not run: no Java on PATH"
+    assert report["committed"] == "yes"
+
+
+# --- kpyramid ontology check ---------------------------------------------------------------
+
+
+def test_an_ontology_without_companions_says_what_was_not_run(tmp_path: Path) -> None:
+    path = tmp_path / "own.ttl"
+    path.write_text(TURTLE, "utf-8")
+    files = locate_ontology(str(path))
+    assert files == OntologyFiles(path, None, None, None, ())
+    gates = judge_ontology(files, TURTLE, INSTANCES, seconds=60).gates
+    assert gates["checks"] == "not run: there is no own-*-violation.rq beside own.ttl"
+    assert gates["questions"] == "not run: there is no own.questions.toml beside own.ttl"
+    assert gates["shapes"] == "pass"
+
+
+def test_the_command_judges_a_snapshot_and_ends_with_4_when_a_gate_fails(
+    tmp_path: Path, java: None
+) -> None:
+    warehouse, snapshot = copy_shared_build(tmp_path / "w")
+    own = tmp_path / "general.ttl"
+    own.write_text(TURTLE, "utf-8")
+    write_check(tmp_path, "# Somebody was born.\nSELECT ?p { ?p kpg:birthYear ?y }")
+    command = ["ontology", "check", str(own), "--snapshot", "main", "--json"]
+    done = CliRunner().invoke(app, [*command, "--warehouse", str(warehouse.root)])
+    said = json.loads(done.stdout)
+    assert done.exit_code == 4
+    assert said["snapshot"] == snapshot
+    assert said["gates"]["checks"].startswith("fail: Somebody was born. (Leon Batt")
+    assert said["gates"]["consistent"] == "pass"
+
+    seed = CliRunner().invoke(app, ["ontology", "check", "general"])
+    assert seed.exit_code == 0, seed.output
+    assert "Gate questions: pass." in seed.stdout
+    absent = CliRunner().invoke(app, ["ontology", "check", "nowhere"])
+    assert absent.exit_code == 3

@@ -1,0 +1,154 @@
+"""SHACL that follows from a schema, and an ontology's own, judged in a limited process."""
+
+import http.server
+import json
+import threading
+import time
+
+import pytest
+
+from kpyramid.ontology.schema import parse_schema
+from kpyramid.ontology.shapes import derive_shapes, judge_shapes
+
+E = "https://example.org/o#"
+RDF_TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
+XSD = "http://www.w3.org/2001/XMLSchema#"
+SCHEMA = """@prefix : <https://example.org/o#> .
+@prefix owl: <http://www.w3.org/2002/07/owl#> .
+@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+@prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
+<https://example.org/o> a owl:Ontology .
+:Person a owl:Class ; rdfs:label "person" .
+:Singer a owl:Class ; rdfs:label "singer" ; rdfs:subClassOf :Person .
+:Place a owl:Class ; rdfs:label "place" .
+:bornIn a owl:ObjectProperty, owl:FunctionalProperty ; rdfs:label "born in" ;
+    rdfs:domain :Person ; rdfs:range :Place .
+:bornOn a owl:DatatypeProperty, owl:FunctionalProperty ; rdfs:label "born on" ;
+    rdfs:domain :Person ; rdfs:range xsd:date .
+:job a owl:DatatypeProperty ; rdfs:label "job" ; rdfs:domain :Person ; rdfs:range xsd:string .
+:seen a owl:DatatypeProperty ; rdfs:label "seen" ; rdfs:domain owl:Thing ; rdfs:range xsd:gYear .
+"""
+DERIVED = {"derived": derive_shapes(parse_schema(SCHEMA, source="a test"))}
+SH = "@prefix sh: <http://www.w3.org/ns/shacl#> . @prefix : <https://example.org/o#> .\n"
+
+
+def fact(subject: str, name: str, value: str) -> str:
+    written = value if value.startswith('"') else f"<{E}{value}>"
+    predicate = RDF_TYPE if name == "a" else f"<{E}{name}>"
+    return f"<{E}{subject}> {predicate} {written} .\n"
+
+
+GOOD = [
+    fact("ada", "a", "Singer"),
+    fact("ada", "bornIn", "oslo"),
+    fact("oslo", "a", "Place"),
+    fact("ada", "bornOn", f'"1990-02-28"^^<{XSD}date>'),
+    *(fact("ada", "job", f'"{job}"') for job in ("singer (alto)", "UK", "北京", "a [b (c)] d")),
+    fact("oslo", "seen", f'"0079"^^<{XSD}gYear>'),
+]
+BAD = [
+    *(fact("ada", "job", f'"{job}"') for job in (")", "A", "Ph", "Taiwan)", "x(y", "]a[", "")),
+    fact("ben", "bornIn", "oslo"),
+    fact("ada", "bornIn", "cy"),
+    fact("ada", "bornOn", f'"1990-02-30"^^<{XSD}date>'),
+    fact("ada", "seen", '"1990"'),
+]
+
+
+def judge(*facts: str, shapes: dict[str, str] = DERIVED, seconds: float = 60) -> str:
+    return judge_shapes(SCHEMA, "".join(facts), shapes, seconds=seconds)
+
+
+def test_what_fits_the_schema_passes() -> None:
+    assert judge(*GOOD) == "pass"
+
+
+def test_every_value_that_does_not_fit_is_counted_and_the_first_are_named() -> None:
+    verdict = judge(*GOOD, *BAD)
+
+    # ")" is too short and unmatched; a second birth place and a second date are one too many.
+    assert verdict.startswith(f"fail: {len(BAD) + 3} violations: ")
+    assert "“https://example.org/o#ada”: a value of “born in” must be of class “place”" in verdict
+
+
+@pytest.mark.parametrize(
+    ("planted", "said"),
+    [
+        (")", "one or two characters and no code"),
+        ("Taiwan)", "a bracket without its other half (“Taiwan)”)"),
+    ],
+)
+def test_a_bad_value_is_shown_with_its_subject(planted: str, said: str) -> None:
+    verdict = judge(*GOOD, fact("ada", "job", f'"{planted}"'))
+    assert f"{E}ada”: a value of “job” " in verdict
+    assert said in verdict
+
+
+def test_an_ontology_s_own_shapes_are_judged_and_warnings_do_not_fail() -> None:
+    own = SH + ":S a sh:NodeShape ; sh:targetClass :Singer ; sh:property [\n"
+    own += "  sh:path :stageName ; sh:minCount 1 ; sh:message 'no stage name' ] ."
+    assert "“https://example.org/o#ada”: no stage name" in judge(*GOOD, shapes={"own": own})
+    mild = own.replace("sh:minCount 1", "sh:minCount 1 ; sh:severity sh:Warning")
+    assert judge(*GOOD, shapes={"own": mild}) == "pass"
+
+
+def test_shapes_that_are_no_turtle_or_no_shapes_fail_by_name() -> None:
+    assert judge(shapes={"x.shapes.ttl": "nonsense"}).startswith("fail: x.shapes.ttl is no Turtle")
+    broken = SH + ":S a sh:NodeShape ; sh:targetClass :Singer ; sh:sparql [ sh:select 'SELEC' ] ."
+    assert judge(*GOOD, shapes={"own": broken}).startswith("fail: the shapes cannot be used")
+
+
+def test_shapes_fetch_nothing_and_run_no_script() -> None:
+    asked: list[str] = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_error(404)
+
+        do_POST = do_GET  # noqa: N815
+
+        def log_message(self, *_: object) -> None:
+            return
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        there = f"http://127.0.0.1:{server.server_port}"
+        own = SH + (
+            f"@prefix owl: <http://www.w3.org/2002/07/owl#> .\n"
+            f"<{there}/s> a owl:Ontology ; owl:imports <{there}/imported> .\n"
+            f":S a sh:NodeShape ; sh:targetClass :Singer ; sh:shapesGraph <{there}/graph> ;\n"
+            f"  sh:js [ sh:jsFunctionName 'f' ; sh:jsLibrary [ sh:jsLibraryURL '{there}/js' ] ] .\n"
+        )
+        verdict = judge(*GOOD, shapes={"own": own})
+        federated = SH + (
+            ":S a sh:NodeShape ; sh:targetClass :Singer ; sh:sparql [\n  sh:select "
+            f"'SELECT $this {{ {{ SELECT ?x {{ SERVICE <{there}/q> {{ ?x ?p ?o }} }} }} }}' ] ."
+        )
+        second = judge(*GOOD, shapes={"own": federated})
+        server.shutdown()
+    assert asked == []
+    assert verdict == "pass"
+    assert second.startswith("fail: the shapes cannot be used")
+
+
+def test_shapes_that_take_too_long_are_stopped_and_the_gate_is_not_run() -> None:
+    started = time.monotonic()
+    verdict = judge(*GOOD, seconds=0.2)
+    assert verdict.startswith("not run: pyshacl was stopped after 0.2 seconds")
+    assert time.monotonic() - started < 5
+
+
+def test_derived_shapes_are_the_same_every_time_and_cover_every_property() -> None:
+    schema = parse_schema(SCHEMA, source="a test")
+    assert derive_shapes(schema) == DERIVED["derived"]
+    for prop in schema.properties:
+        assert f"sh:targetSubjectsOf <{prop.iri}>" in DERIVED["derived"]
+    assert json.dumps(DERIVED)  # plain text
+
+
+@pytest.mark.slow
+def test_twenty_thousand_individuals_are_judged() -> None:
+    crowd = [fact(f"p{i}", "a", "Person") + fact(f"p{i}", "bornIn", "oslo") for i in range(20_000)]
+    assert judge(*GOOD, *crowd, seconds=120) == "pass"
+    assert judge(*GOOD, *crowd, fact("p9", "job", '"Ph"')).startswith("fail: 1 violations")

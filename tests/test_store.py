@@ -1,0 +1,146 @@
+"""Every individual leads to its sentence in plain RDF, read here with rdflib and with SPARQL."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+import rdflib
+from rdflib import RDF, RDFS
+from rdflib.namespace import DCTERMS, PROV
+
+from kpyramid.ontology.provenance import Place
+from kpyramid.ontology.store import (
+    InstanceStatement,
+    OntologyStore,
+    entity_iri,
+    write_instances,
+    write_provenance,
+)
+from kpyramid.warehouse.snapshots import check_bytes
+from tests.corpora import TEXTS, copy_shared_build, read_snapshot
+
+E = "https://example.org/o#"
+FIRST = Place("document-1", 120, 144, 'Ada was "born" in Bergen', "a/b c.txt", "Ada")
+SECOND = Place("doc/2 ü", 0, 10, "Ada's city\n", "https://example.org/page?x=1")
+ROW = InstanceStatement(
+    subject_iri=entity_iri("ada"),
+    property_iri=E + "bornIn",
+    class_iri=E + "Person",
+    object_iri=entity_iri("bergen"),
+    literal=None,
+    datatype=None,
+    subject_label="Ada",
+    object_label="Bergen",
+    places=(FIRST, SECOND),
+    instance_id="instance-1",
+)
+MEMBER = replace(
+    ROW, property_iri=None, object_iri=None, object_label=None, places=(FIRST,), instance_id="i-2"
+)
+
+
+def read(text: str) -> rdflib.Graph:
+    return rdflib.Graph().parse(data=text, format="nt")
+
+
+def test_individuals_are_derived_from_the_sentence_that_states_them_best() -> None:
+    graph = read(write_instances([ROW, MEMBER]))
+    for individual in ("ada", "bergen"):
+        (place,) = graph.objects(rdflib.URIRef(entity_iri(individual)), PROV.wasDerivedFrom)
+        assert str(place) == entity_iri("document-1") + "#char=120,144"
+        assert str(graph.value(place, PROV.value)) == FIRST.text
+        document = graph.value(place, PROV.wasQuotedFrom)
+        assert str(graph.value(document, DCTERMS.source)) == "a/b c.txt"
+        assert str(graph.value(document, DCTERMS.title)) == "Ada"
+        assert (document, RDFS.label, None) not in graph  # a document is no answer to a name
+
+
+def test_a_statement_is_derived_from_every_sentence_that_states_it() -> None:
+    graph = read(write_provenance([ROW, MEMBER]))
+    statement = rdflib.URIRef(entity_iri("instance-1"))
+    assert graph.value(statement, RDF.type) == RDF.Statement
+    assert str(graph.value(statement, RDF.subject)) == entity_iri("ada")
+    assert str(graph.value(statement, RDF.predicate)) == E + "bornIn"
+    assert str(graph.value(statement, RDF.object)) == entity_iri("bergen")
+    places = set(graph.objects(statement, PROV.wasDerivedFrom))
+    assert {str(graph.value(place, PROV.value)) for place in places} == {FIRST.text, SECOND.text}
+    document = rdflib.URIRef(entity_iri("doc/2 ü"))
+    assert graph.value(document, DCTERMS.source) == rdflib.URIRef(SECOND.source)
+    member = rdflib.URIRef(entity_iri("i-2"))
+    assert graph.value(member, RDF.predicate) == RDF.type
+    assert str(graph.value(member, RDF.object)) == E + "Person"
+
+
+def test_files_are_sorted_and_the_same_in_any_order() -> None:
+    for write in (write_instances, write_provenance):
+        text = write([ROW, MEMBER])
+        assert text == write([MEMBER, ROW, ROW])
+        lines = text.splitlines()
+        assert lines == sorted(set(lines))
+    bare = [replace(row, places=(), instance_id=None) for row in (ROW, MEMBER)]
+    assert write_provenance(bare) == ""
+    assert "prov#" not in write_instances(bare)
+
+
+def test_a_source_that_is_no_address_stays_text() -> None:
+    odd = replace(ROW, places=(replace(FIRST, source="http://[no address"),))
+    assert '"http://[no address"' in write_instances([odd])
+
+
+def test_every_individual_of_a_snapshot_shows_words_that_stand_in_its_document(
+    tmp_path: Path,
+) -> None:
+    warehouse, snapshot = copy_shared_build(tmp_path / "w")
+    folder = warehouse.snapshots / snapshot
+    turtle = (folder / "ontology/schema.ttl").read_text("utf-8")
+    instances = (folder / "ontology/instances.nt").read_text("utf-8")
+    with OntologyStore(turtle, instances) as store:
+        query = (
+            f"SELECT ?i ?place ?words ?source {{ ?i a ?class ; <{PROV.wasDerivedFrom}> ?place . "
+            f"?place <{PROV.value}> ?words ; <{PROV.wasQuotedFrom}> ?d . "
+            f"?d <{DCTERMS.source}> ?source FILTER(STRSTARTS(STR(?i), '{entity_iri('')}')) }}"
+        )
+        shown = store.select(query)
+        individuals = store.select(
+            f"SELECT DISTINCT ?i {{ ?i a ?c FILTER(STRSTARTS(STR(?i), '{entity_iri('')}')) }}"
+        )
+    assert {row["i"] for row in individuals} == {row["i"] for row in shown} != set()
+    for row in shown:
+        start, end = (int(number) for number in row["place"].rpartition("#char=")[2].split(","))
+        assert TEXTS[row["source"]][start:end] == row["words"]
+
+
+def test_provenance_joins_with_the_table_and_is_covered_by_a_hash(tmp_path: Path) -> None:
+    warehouse, snapshot = copy_shared_build(tmp_path / "w")
+    folder = warehouse.snapshots / snapshot
+    path = folder / "ontology/provenance.nt"
+    graph = read(path.read_text("utf-8"))
+    named = {unquote(str(s).rpartition("/")[2]) for s in graph.subjects(RDF.type, RDF.Statement)}
+    rows = read_snapshot(warehouse, snapshot)["instances"]["instance_id"].to_pylist()
+    assert named == {*rows}
+    path.write_bytes(path.read_bytes()[:-1])
+    assert any(problem.startswith("ontology/provenance.nt") for problem in check_bytes(folder))
+
+
+@pytest.mark.slow
+def test_the_benchmark_compares_both_stores_and_counts_bad_values(tmp_path: Path) -> None:
+    warehouse, snapshot = copy_shared_build(tmp_path / "w")
+    script = Path(__file__).parent.parent / "benchmarks" / "ontology_store.py"
+    command = [sys.executable, str(script), "--triples", "20000", "--json", "--data"]
+    done = subprocess.run(
+        [*command, str(warehouse.snapshots / snapshot)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    )
+    figures = json.loads(done.stdout)
+    assert figures["load_over_rdflib"] > 2
+    assert figures["lookup_over_rdflib"] > 10
+    assert figures["bad_values"] == figures["bad_count"] == 0
+    assert figures["values"] > 0
