@@ -1,0 +1,107 @@
+"""`kpyramid ontology show`: every individual shows the sentence it came from."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from kpyramid.cli import app
+from kpyramid.query import open_snapshot
+from kpyramid.query.individuals import Individuals
+from kpyramid.warehouse.layout import Warehouse
+from tests.corpora import TEXTS, build_corpus, copy_shared_build, use_quick_models, write_corpus
+
+
+def show(warehouse: Path, *words: str) -> tuple[int, str]:
+    done = CliRunner().invoke(app, ["ontology", "show", *words, "--warehouse", str(warehouse)])
+    return done.exit_code, done.output
+
+
+def show_json(warehouse: Path, *words: str) -> dict[str, Any]:
+    code, output = show(warehouse, *words, "--json")
+    assert code == 0, output
+    found: dict[str, Any] = json.loads(output)
+    return found
+
+
+def test_an_individual_shows_each_value_with_its_sentence_and_marks_its_words(
+    tmp_path: Path,
+) -> None:
+    copy_shared_build(tmp_path / "w")
+
+    code, output = show(tmp_path / "w", "leon batt")
+
+    assert code == 0
+    lines = [line.strip() for line in output.splitlines()]
+    at = next(i for i, line in enumerate(lines) if line.startswith("birth place: Oslo"))
+    assert lines[at + 1] == "batt.txt, characters 0-35:"
+    assert lines[at + 2] == "[Leon Batt] was born in [Oslo] in 1902."
+    assert any(line.startswith("class: person") for line in lines)
+
+
+def test_every_individual_of_a_snapshot_shows_a_sentence_that_stands_in_its_document(
+    tmp_path: Path,
+) -> None:
+    warehouse, _ = copy_shared_build(tmp_path / "w")
+    opened = open_snapshot("main", warehouse.root)
+    individuals = Individuals(opened)
+    rows = opened.table("instances").to_pylist()
+    ids = {row["subject_id"] for row in rows} | {r["object_id"] for r in rows if r["object_id"]}
+    assert len(ids) > 8
+    for key in ids:
+        found = individuals.describe(key)
+        statements = (*found.classes, *found.values, *found.value_of)
+        assert statements
+        for statement in statements:
+            assert statement.sentences
+            for sentence in statement.sentences:
+                assert TEXTS[sentence.source][sentence.start : sentence.end] == sentence.text
+                assert sentence.text.endswith(".")
+
+
+def test_json_has_all_and_ids_and_iris_are_understood(tmp_path: Path) -> None:
+    copy_shared_build(tmp_path / "w")
+    (by_name,) = show_json(tmp_path / "w", "Aster Pictures")["individuals"]
+    (by_id,) = show_json(tmp_path / "w", by_name["entity_id"])["individuals"]
+    (by_iri,) = show_json(tmp_path / "w", by_name["iri"])["individuals"]
+    assert by_name == by_id == by_iri
+    (founded,) = by_name["value_of"]
+    assert (founded["of"], founded["value"]) == ("Anna Holm", "Aster Pictures")
+    start, end = founded["sentences"][0]["marked"][1]
+    assert founded["sentences"][0]["text"][start:end] == "Aster Pictures"
+
+
+def test_a_class_lists_its_individuals_and_a_property_its_values(tmp_path: Path) -> None:
+    copy_shared_build(tmp_path / "w")
+    people = show_json(tmp_path / "w", "person")["members"]
+    assert {"Anna Holm", "Leon Batt"} <= set(people["first"])
+    assert people["count"] == len(people["first"])
+    _, output = show(tmp_path / "w", "birth place")
+    assert "Leon Batt | Oslo" in output
+
+
+def test_an_unknown_name_gives_the_near_ones(tmp_path: Path) -> None:
+    copy_shared_build(tmp_path / "w")
+    code, output = show(tmp_path / "w", "Leon Bat")
+    assert code == 3
+    assert "no individual" in output and "Leon Batt" in output
+
+
+def test_a_name_that_two_bear_lists_both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    use_quick_models(monkeypatch)
+    texts = {
+        "one.txt": "Leon Batt was born in Oslo.",
+        "two.txt": "Mia Batt was born in Lima.",
+        "three.txt": "Batt was born in Sweden.",
+        "four.txt": "Batt was born in Norway.",
+    }
+    corpus, warehouse = write_corpus(tmp_path / "corpus", texts), Warehouse(tmp_path / "w")
+    build_corpus(corpus, warehouse)
+
+    code, output = show(warehouse.root, "Batt")
+
+    assert code == 0
+    assert len(output.splitlines()) == 2
+    assert output.count("Batt: person; 1 value(s)") == 2
