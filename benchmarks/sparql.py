@@ -1,9 +1,10 @@
 """How many questions over an RDF graph the rules turn into SPARQL with the right answer.
 
 The measure is that of the TEXT2SPARQL challenge (ESWC 2025): values of the written query against
-those of the gold query, as sets; right is an F1 of 1. A question that the rules leave alone is
-unanswered; a wrong answer that they stand by is `wrong_confident`. Questions whose gold query
-does not run on pyoxigraph are left out and counted.
+those of the gold query, as sets; right is an F1 of 1. A question that the rules leave alone, or
+whose query finds nothing, is unanswered, as the waterfall takes it; a wrong answer that they stand
+by is `wrong_confident`. Questions whose gold query does not run on pyoxigraph are left out and
+counted.
 """
 
 import time
@@ -76,8 +77,9 @@ def measure(data: Path, limit: int | None) -> dict[str, Any]:
             verdict, why = "unanswered", read.reason
         else:
             rows = store.select_trusted(read.sparql, limit=ALL)
-            right = collect_values(rows) == gold[question.id]
-            verdict, why = ("right" if right else "WRONG"), read.sparql
+            values, why = collect_values(rows), read.sparql
+            verdict = "right" if values == gold[question.id] else "WRONG"
+            verdict = verdict if values else "unanswered"
         verdicts[question.id] = {"verdict": verdict, "question": question.text, "why": why}
     seconds = time.perf_counter() - started
     store.close()

@@ -24,7 +24,7 @@ from kpyramid.query.questions.wording import (
 )
 
 _META = (n.OWL, n.RDFS, n.RDF, n.SKOS, "http://rdfs.org/ns/void#", "http://purl.org/dc/",
-         "http://purl.org/vocab/vann/", "http://creativecommons.org/ns#", n.PROV, n.XSD)  # fmt: skip
+         "http://purl.org/vocab/vann/", "http://creativecommons.org/", n.PROV, n.XSD)  # fmt: skip
 """Vocabularies that speak of data, not of what the data are about."""
 _LONGEST_NAME = 80
 """Characters; longer literals are texts, which no question quotes."""
@@ -133,9 +133,8 @@ def _read_relations(
     for iri in sorted(sources):
         names = merge_names(labels.get(iri, ()), [split_local_name(iri)])
         gloss = read_gloss(next(iter(comments.get(iri, ())), ""))
-        found[iri] = Relation(
-            iri, names, *map(frozenset, (sources[iri], targets[iri], types[iri])), gloss=gloss
-        )
+        ends = frozenset(sources[iri]), frozenset(targets[iri]), frozenset(types[iri])
+        found[iri] = Relation(iri, names, *ends, gloss=gloss)
     return found
 
 

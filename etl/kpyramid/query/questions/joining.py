@@ -1,11 +1,12 @@
 """How the things a question mentions hang together: a tree over the graph's properties."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from kpyramid.query.questions.lexicon import Lexicon, Relation
 from kpyramid.query.questions.mentions import PARTIAL, Mention, Option
+from kpyramid.query.questions.trees import Link, Node, Tree
 
 _BEAM = 80
 """Unfinished trees that are followed; questions of ten mentions need about thirty."""
@@ -15,56 +16,6 @@ SAID, NOUN, UNSAID, UNUSED, KIND, AGAINST = 0.2, 0.6, 1.0, 3.0, 0.5, 0.5
 """Costs of a property that the question says, of one that the noun for its value says, of one it
 leaves out, of one said in vain; of an individual that stands for things of its kind; of a property
 that is followed against its wording ("the manager of" leads to who is managed)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """A variable of a class, or individuals; `noun` says whether the question has a noun for it."""
-
-    classes: frozenset[str] = frozenset()
-    iris: tuple[str, ...] = ()
-    literal: bool = False
-    noun: bool = False
-    partial: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """Subject, property, object."""
-
-    source: int
-    iri: str
-    target: int
-
-
-@dataclass(frozen=True, slots=True)
-class Tree:
-    """Things and what joins them; `cost` is how much had to be supposed.
-
-    `turned`: the answers are what has the property that the question names first, not its values.
-    """
-
-    nodes: tuple[Node, ...] = ()
-    links: tuple[Link, ...] = ()
-    values: tuple[tuple[int, str, tuple[str, ...]], ...] = ()
-    focus: int | None = None
-    turned: bool = False
-    cost: float = 0.0
-    pending: tuple[tuple[int, tuple[Option, ...]], ...] = ()
-    spots: tuple[tuple[int, int], ...] = ()
-
-    def add(self, node: Node) -> "Tree":
-        """The tree with one more thing."""
-        return replace(self, nodes=(*self.nodes, node))
-
-    def narrow(self, spot: int, classes: frozenset[str]) -> "Tree":
-        """The tree with what a property says of a node."""
-        node = replace(self.nodes[spot], classes=classes)
-        return replace(self, nodes=(*self.nodes[:spot], node, *self.nodes[spot + 1 :]))
-
-    def find_spot(self, mention: int) -> int | None:
-        """The node of a mention."""
-        return dict(self.spots).get(mention)
 
 
 Step = tuple[str, bool]
@@ -87,7 +38,7 @@ class Joiner:
         trees = [Tree()]
         for at in self._order():
             mention = self._mentions[at]
-            grown = {}
+            grown: dict[Tree, Tree] = {}
             for tree in trees:
                 for option in mention.options:
                     for found in self._place(tree, at, option):
@@ -139,7 +90,7 @@ class Joiner:
         if node is None:
             return
         for found, spot in self._attach(tree, node, at, option.sort):
-            extra = [replace_source(link, spot, len(found.nodes)) for link in links]
+            extra = [Link(spot, link, len(found.nodes)) for link in links]
             grown = replace(
                 found,
                 nodes=(*found.nodes, *(self._make_individual(option, at) for _ in links)),
@@ -314,7 +265,7 @@ class Joiner:
         (iri,) = option.iris
         relation = self._lexicon.relations[iri]
         if tree.nodes:
-            for mention, options in tree.pending:
+            for mention, _ in tree.pending:
                 if mention == at:
                     return
             kept = (at, tuple(self._mentions[at].options))
@@ -394,7 +345,7 @@ class Joiner:
         return replace(tree, pending=(), cost=round(tree.cost + UNUSED * len(idle), 3))
 
     def _charge_voice(self, tree: Tree) -> Tree:
-        """Verbs that are followed against their voice: who influenced X is not whom X influenced."""
+        """Verbs followed against their voice: who influenced X is not whom X influenced."""
         cost = tree.cost
         for mention in self._mentions:
             for option in mention.options:
@@ -417,11 +368,6 @@ class Joiner:
         is_subject = start < mention.start
         agrees = passive == self._passive
         return (spot == link.source) != (is_subject == agrees)
-
-
-def replace_source(iri: str, source: int, target: int) -> Link:
-    """A link to the node that comes next."""
-    return Link(source, iri, target)
 
 
 def _may_unite(known: Node, node: Node, sort: str, adjacent: bool) -> bool:

@@ -1,4 +1,4 @@
-"""The English of questions: words, forms of asking, degrees, negations; no vocabulary of a field."""
+"""The English of questions: forms of asking, degrees, negations; no vocabulary of a field."""
 
 import re
 from dataclasses import dataclass
@@ -17,16 +17,16 @@ FUNCTION = frozenset(
         "a an the of in on at to for from by with within as is are was were be been being am do "
         "does did done have has had having can could may might will would shall should i me my we "
         "us our ours you your he she it its they them their his her this that these those there "
-        "here over about among which what who whom whose where when how any some all every please and or also so if "
-        "then just exactly currently now out up ms mr mrs dr miss prof"
+        "here over about among which what who whom whose where when how any some all every please "
+        "and or also so if then just exactly currently now out up ms mr mrs dr miss prof"
     ).split()
 )
 """Words that hold a question together and name nothing."""
 
 LIGHT = frozenset(
     (
-        "get give show tell list find know want need see look exist belong live locate come "
-        "base situate take make use call available work include contain own call display return enumerate print"
+        "get give show tell list find know want need see look exist belong locate come base "
+        "situate take make use call available work include contain display return enumerate print"
     ).split()
 )
 """Lemmas of verbs of asking, being and having: what they say is said by the path anyway."""
@@ -47,11 +47,14 @@ CODE_WORDS = frozenset("id identifier code number sku isbn doi".split())
 ADJECTIVES: dict[str, tuple[tuple[str, ...], int]] = {
     "expensive": (("price", "cost"), 1), "cheap": (("price", "cost"), -1),
     "costly": (("price", "cost"), 1), "heavy": (("weight", "mass"), 1),
-    "light": (("weight", "mass"), -1), "tall": (("height",), 1), "high": (("height", "elevation"), 1),
+    "light": (("weight", "mass"), -1), "tall": (("height",), 1),
+    "high": (("height", "elevation"), 1),
     "low": (("height", "elevation"), -1), "wide": (("width",), 1), "broad": (("width",), 1),
     "narrow": (("width",), -1), "deep": (("depth",), 1), "shallow": (("depth",), -1),
-    "long": (("length", "duration"), 1), "short": (("length", "height", "duration"), -1),
-    "old": (("age",), 1), "young": (("age",), -1), "fast": (("speed",), 1), "slow": (("speed",), -1),
+    "long": (("length", "duration", "time"), 1),
+    "short": (("length", "height", "duration", "time"), -1),
+    "old": (("age",), 1), "young": (("age",), -1), "fast": (("speed",), 1),
+    "slow": (("speed",), -1),
     "populous": (("population",), 1), "large": (("area", "size"), 1), "big": (("area", "size"), 1),
     "small": (("area", "size"), -1),
 }  # fmt: skip
@@ -142,13 +145,13 @@ def vary_name(name: str) -> list[str]:
 
 
 def read_gloss(comment: str) -> str:
-    """A synonym that a comment ends with in brackets: `The address locality (city).` gives `city`."""
+    """A synonym that a comment ends with in brackets: `city` of `The locality (city).`."""
     match = re.search(r"\(([\w -]+)\)\s*\.?\s*$", comment)
     return match.group(1) if match else ""
 
 
 def share_stem(one: str, other: str) -> bool:
-    """Whether two words are forms of one stem: `expert` and `expertise`, `phone` and `telephone`."""
+    """Whether two words are of one stem: `expert` and `expertise`, `phone` and `telephone`."""
     if min(len(one), len(other)) < 5:
         return False
     if one.endswith(other) or other.endswith(one):

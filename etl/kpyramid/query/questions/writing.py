@@ -1,12 +1,11 @@
 """A tree and the degrees of a question as SPARQL."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kpyramid.ontology.names import RDF_TYPE, SUBCLASS
 from kpyramid.query.questions.degrees import Measure
-from kpyramid.query.questions.joining import Tree
 from kpyramid.query.questions.lexicon import Lexicon
+from kpyramid.query.questions.trees import Tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +166,3 @@ def write_string(text: str) -> str:
 
 def _write_number(number: float) -> str:
     return f"{number:g}"
-
-
-__all__: Sequence[str] = ["Bound", "Plan", "Rank", "write_patterns", "write_query", "write_string"]

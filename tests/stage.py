@@ -1,0 +1,129 @@
+"""A made-up graph of theatres, with questions about it: nothing in the rules was written for it."""
+
+TURTLE = """
+@prefix : <http://example.org/stage/> .
+@prefix owl: <http://www.w3.org/2002/07/owl#> .
+@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+@prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
+
+:Person a owl:Class ; rdfs:label "person" .
+:Actor a owl:Class ; rdfs:subClassOf :Person ; rdfs:label "actor" .
+:Director a owl:Class ; rdfs:subClassOf :Person ; rdfs:label "director" .
+:Play a owl:Class ; rdfs:label "play" ; rdfs:comment "What is performed on a stage." .
+:Genre a owl:Class ; rdfs:label "genre" .
+:Theatre a owl:Class ; rdfs:label "theatre" .
+:City a owl:Class ; rdfs:label "city" .
+
+:directedBy a owl:ObjectProperty ; rdfs:label "directed by" ;
+    rdfs:domain :Play ; rdfs:range :Director .
+:performsIn a owl:ObjectProperty ; rdfs:label "performs in" ;
+    rdfs:domain :Actor ; rdfs:range :Play .
+:genre a owl:ObjectProperty ; rdfs:label "genre" ; rdfs:domain :Play ; rdfs:range :Genre .
+:stagedAt a owl:ObjectProperty ; rdfs:label "staged at" ;
+    rdfs:domain :Play ; rdfs:range :Theatre .
+:locatedIn a owl:ObjectProperty ; rdfs:label "located in" ;
+    rdfs:domain :Theatre ; rdfs:range :City .
+:mentor a owl:ObjectProperty ; rdfs:label "mentor" ; rdfs:domain :Person ; rdfs:range :Person .
+:seats a owl:DatatypeProperty ; rdfs:label "seats" ;
+    rdfs:domain :Theatre ; rdfs:range xsd:integer .
+:premiere a owl:DatatypeProperty ; rdfs:label "premiere date" ;
+    rdfs:domain :Play ; rdfs:range xsd:date .
+:ticketPrice a owl:DatatypeProperty ; rdfs:label "ticket price (EUR)" ;
+    rdfs:domain :Play ; rdfs:range xsd:decimal .
+:runningTime a owl:DatatypeProperty ; rdfs:label "running time (min)" ;
+    rdfs:domain :Play ; rdfs:range xsd:integer .
+:email a owl:DatatypeProperty ; rdfs:label "e-mail" ; rdfs:domain :Person ; rdfs:range xsd:string .
+
+:tragedy a :Genre ; rdfs:label "Tragedy" .
+:comedy a :Genre ; rdfs:label "Comedy" .
+:arno a :City ; rdfs:label "Arnoport" .
+:veld a :City ; rdfs:label "Veldstadt" .
+:globe a :Theatre ; rdfs:label "Lantern House" ; :locatedIn :arno ; :seats 420 .
+:mill a :Theatre ; rdfs:label "Mill Stage" ; :locatedIn :veld ; :seats 150 .
+:opal a :Theatre ; rdfs:label "Opal Hall" ; :locatedIn :veld ; :seats 900 .
+:ines a :Director ; rdfs:label "Ines Calder" ; :email "ines@example.org" .
+:otto a :Director ; rdfs:label "Otto Brandt" ; :email "otto@example.org" ; :mentor :ines .
+:lia a :Actor ; rdfs:label "Lia Moreno" ; :performsIn :storm, :harbour ; :mentor :otto .
+:piet a :Actor ; rdfs:label "Piet Vos" ; :performsIn :storm ; :email "piet@example.org" .
+:nora a :Actor ; rdfs:label "Nora Quill" ; :performsIn :clerk, :harbour, :salt .
+:storm a :Play ; rdfs:label "The Glass Storm" ; :genre :tragedy ; :directedBy :ines ;
+    :stagedAt :globe ; :premiere "2019-03-02"^^xsd:date ; :ticketPrice 40.0 ; :runningTime 150 .
+:harbour a :Play ; rdfs:label "Harbour of Salt" ; :genre :tragedy ; :directedBy :otto ;
+    :stagedAt :opal ; :premiere "2021-11-20"^^xsd:date ; :ticketPrice 25.5 ; :runningTime 95 .
+:clerk a :Play ; rdfs:label "The Merry Clerk" ; :genre :comedy ; :directedBy :otto ;
+    :stagedAt :mill ; :premiere "2020-06-14"^^xsd:date ; :ticketPrice 18.0 ; :runningTime 80 .
+:salt a :Play ; rdfs:label "Two Umbrellas" ; :genre :comedy ; :directedBy :ines ;
+    :stagedAt :opal ; :premiere "2022-01-09"^^xsd:date ; :ticketPrice 32.0 ; :runningTime 110 .
+"""
+
+ANSWERED: dict[str, set[str]] = {
+    "Who directed The Glass Storm?": {"Ines Calder"},
+    "Which plays were directed by Otto Brandt?": {"Harbour of Salt", "The Merry Clerk"},
+    "Which actors perform in The Glass Storm?": {"Lia Moreno", "Piet Vos"},
+    "In which city is Opal Hall located?": {"Veldstadt"},
+    "Where is the Mill Stage located?": {"Veldstadt"},
+    "How many seats does the Lantern House have?": {"420"},
+    "How many plays are staged at Opal Hall?": {"2"},
+    "What is the genre of Two Umbrellas?": {"Comedy"},
+    "What is the e-mail of Piet Vos?": {"piet@example.org"},
+    "Who is the mentor of Lia Moreno?": {"Otto Brandt"},
+    "When did Harbour of Salt premiere?": {"2021-11-20"},
+    "What is the premiere date of The Merry Clerk?": {"2020-06-14"},
+    "Which theatre has the most seats?": {"Opal Hall"},
+    "What is the longest play?": {"The Glass Storm"},
+    "Which comedies are staged in Veldstadt?": {"The Merry Clerk", "Two Umbrellas"},
+    "Which tragedies does Nora Quill perform in?": {"Harbour of Salt"},
+    "How many comedies are there?": {"2"},
+    "Which directors have plays at Opal Hall?": {"Ines Calder", "Otto Brandt"},
+    "Which actors perform in plays directed by Ines Calder?": {
+        "Lia Moreno", "Piet Vos", "Nora Quill",
+    },
+    "Are there any theatres in Arnoport?": {"true"},
+    "What is the cheapest comedy?": {"The Merry Clerk"},
+    "Which plays cost more than 30 EUR?": {"The Glass Storm", "Two Umbrellas"},
+    "Which plays have a running time under 100 minutes?": {"Harbour of Salt", "The Merry Clerk"},
+    "What is the average ticket price of tragedies?": {"32.75"},
+    "Which actor performs in more than 2 plays?": {"Nora Quill"},
+    "List all theatres in Veldstadt.": {"Mill Stage", "Opal Hall"},
+    "In which city is The Glass Storm staged?": {"Arnoport"},
+    "What is Otto's e-mail?": {"otto@example.org"},
+    "What is the running time of Two Umbrellas?": {"110"},
+}  # fmt: skip
+"""Questions that have one reading, with the labels or literals of their answers."""
+
+BEYOND: dict[str, set[str]] = {
+    "Who is the mentor of the mentor of Lia Moreno?": {"Ines Calder"},
+    "Which actors perform in comedies and tragedies?": {"Nora Quill"},
+    "Who directed the play with the highest ticket price?": {"Ines Calder"},
+    "In how many cities does Nora Quill perform?": {"1"},
+    "Which theatres have more seats than the Lantern House?": {"Opal Hall"},
+    "Which plays premiered after 2020?": {"Harbour of Salt", "Two Umbrellas"},
+    "Which plays premiered in 2020?": {"The Merry Clerk"},
+    "Which plays last between 90 and 120 minutes?": {"Harbour of Salt", "Two Umbrellas"},
+    "How many minutes does The Merry Clerk run?": {"80"},
+    "Whom did Ines Calder mentor?": {"Otto Brandt"},
+    "Who are Otto Brandt's mentees?": {"Lia Moreno"},
+    "Who performs in both The Glass Storm and Harbour of Salt?": {"Lia Moreno"},
+    "Which actors perform in plays at Opal Hall?": {"Lia Moreno", "Nora Quill"},
+    "Which is the smallest theatre?": {"Mill Stage"},
+    "What are the two cheapest plays?": {"The Merry Clerk", "Harbour of Salt"},
+    "Which genre has the most plays?": set(),
+    "Give me the e-mail addresses of all directors.": {"ines@example.org", "otto@example.org"},
+}
+"""Harder questions, which may be left alone but must not be answered wrongly."""
+
+REFUSED = (
+    "Which plays are not staged at Opal Hall?",
+    "Who wrote The Glass Storm?",
+    "Which play has the best reviews?",
+    "How many tickets were sold for Two Umbrellas?",
+    "What is the weather in Veldstadt?",
+    "Which actors live in Arnoport?",
+    "Who is the youngest actor?",
+    "Is Opal Hall bigger than the Mill Stage?",
+    "What percentage of plays are comedies?",
+    "Which director and which actor worked together most often?",
+    "When was Lia Moreno born?",
+    "Who owns the Lantern House?",
+)
+"""Questions that the graph cannot answer, or the rules cannot read."""
