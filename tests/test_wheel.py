@@ -66,7 +66,7 @@ def home(command: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     built = read_json(run(command, "build", DEMO / "corpus", "--json", cwd=folder), 0)
     assert built["rows"]["documents"] > 0
     assert built["rows"]["condensed"] > 0
-    assert set(built["gates"].values()) == {"pass"}
+    assert not [said for said in built["gates"].values() if said.startswith("fail")]
     return folder
 
 

@@ -80,9 +80,8 @@ def _find_place(fact: ox.Triple, provenance_nt: str) -> str | None:
     """Where a text states a fact, by its reified statement; None where nothing says so."""
     if not provenance_nt:
         return None
-    parts = {n.RDF + "subject": fact.subject, n.RDF + "predicate": fact.predicate}
-    parts[n.RDF + "object"] = fact.object
-    wanted = {f"<{name}> {term} ." for name, term in parts.items()}
+    parts = (("subject", fact.subject), ("predicate", fact.predicate), ("object", fact.object))
+    wanted = {f"<{n.RDF}{name}> {term} ." for name, term in parts}
     found: dict[str, int] = {}
     places: dict[str, str] = {}
     for line in provenance_nt.splitlines():

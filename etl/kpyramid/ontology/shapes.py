@@ -62,7 +62,7 @@ def derive_shapes(schema: Schema) -> str:
 
 def _derive(name: str, p: OntologyProperty, schema: Schema) -> list[str]:
     target = f"sh:targetSubjectsOf <{p.iri}>"
-    shapes = []
+    shapes: list[str] = []
 
     def add(kind: str, says: str, message: str) -> None:
         told = ox.Literal(message)

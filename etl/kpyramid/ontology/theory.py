@@ -115,9 +115,9 @@ def read_theory(schema_turtle: str, instances_nt: str = "") -> Theory:
 
 def _declare(stated: Iterable[ox.Triple], theory: Theory) -> None:
     kinds = theory.declared
-    triples = [t for t in stated if isinstance(t.subject, ox.NamedNode)]
-    for t in triples:
-        subject, predicate = t.subject.value, t.predicate.value
+    triples = [(t.subject.value, t) for t in stated if isinstance(t.subject, ox.NamedNode)]
+    for subject, t in triples:
+        predicate = t.predicate.value
         if predicate == n.RDF_TYPE and isinstance(t.object, ox.NamedNode):
             if t.object.value in _KINDS or t.object.value == n.ANNOTATION_PROPERTY:
                 kinds[subject] = t.object.value
@@ -127,12 +127,12 @@ def _declare(stated: Iterable[ox.Triple], theory: Theory) -> None:
             and (t.object.language or "en").lower().startswith("en")
         ):
             theory.labels.setdefault(subject, t.object.value)
-    for t in triples:  # what an axiom names beside something declared is of the same kind
+    for subject, t in triples:  # what an axiom names beside something declared is of its kind
         if isinstance(t.object, ox.NamedNode) and not t.object.value.startswith(_BUILT_IN):
             if t.predicate.value in _OF_CLASSES:
                 kinds.setdefault(t.object.value, n.CLASS)
-            elif t.predicate.value in _OF_PROPERTIES and t.subject.value in kinds:
-                kinds.setdefault(t.object.value, kinds[t.subject.value])
+            elif t.predicate.value in _OF_PROPERTIES and subject in kinds:
+                kinds.setdefault(t.object.value, kinds[subject])
 
 
 def _is_logical(t: ox.Triple, theory: Theory) -> bool:
