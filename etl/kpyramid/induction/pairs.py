@@ -79,13 +79,14 @@ def read_wording(schema: Schema, prop: OntologyProperty) -> Wording:
     """The phrases of a property, of its inverse, and of its rivals.
 
     A rival may join the same two entities: its domain is the property's, or wider or narrower, and
-    so is its range.
+    so is its range. A property that is its own inverse, such as `associated with`, says only that
+    two things go together: it speaks neither for nor against.
     """
     by_iri = schema.property_by_iri
     rivals = [
         other
         for other in schema.properties
-        if other.iri not in (prop.iri, prop.inverse_of)
+        if other.iri not in (prop.iri, prop.inverse_of, other.inverse_of)
         and not other.is_datatype
         and _overlap(other.domain, prop.domain, schema)
         and _overlap(other.range, prop.range, schema)
