@@ -310,6 +310,15 @@ def test_python_module_and_imports_never_reach_the_reasoner(tmp_path: Path) -> N
         assert word not in written
 
 
+def test_a_storm_of_shared_blank_nodes_is_refused_at_once() -> None:
+    members = "( " + ":Person " * 2000 + ")"
+    heads = "".join(f":C{i} a owl:Class ; owl:unionOf _:l .\n" for i in range(2000))
+    storm = f"{SCHEMA}{heads}_:l owl:members {members} .\n"
+    started = time.monotonic()
+    assert "share their unnamed nodes" in judge(storm)
+    assert time.monotonic() - started < 10
+
+
 def test_labels_and_texts_of_any_kind_do_not_break_the_reasoner() -> None:
     schema = SCHEMA + ":said a owl:DatatypeProperty ; rdfs:label 'said' ; rdfs:range xsd:string .\n"
     lines = [

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 import pyoxigraph as ox
 
+from kpyramid.errors import InputError
 from kpyramid.ontology import names as n
 from kpyramid.ontology.explaining import Item, explain_class, explain_contradiction, state_item
 from kpyramid.ontology.reasoner import NotJudgedError, Reasoner
@@ -22,7 +23,10 @@ def judge_consistency(
     smallest set of statements that contradict each other, in words, each fact with the place in
     the text that states it.
     """
-    theory = read_theory(schema_turtle, instances_nt)
+    try:
+        theory = read_theory(schema_turtle, instances_nt)
+    except InputError as e:
+        return f"fail: {e}"
 
     def find_place(fact: ox.Triple) -> str | None:
         return _find_place(fact, provenance_nt)

@@ -39,9 +39,12 @@ def explain_contradiction(theory: Theory, reasoner: Reasoner) -> list[Item]:
         NotJudgedError: the reasoner's time is over.
     """
     parts: list[Part] = [(theory.axioms, ())]
-    for suspect in sorted(find_suspects(theory, theory.facts))[:_MOST_PARTS]:
-        own = [t for t in theory.facts if suspect in (_name(t.subject), _name(t.object))]
-        parts.append((_select_axioms(theory, own), own))
+    suspects = sorted(find_suspects(theory, theory.facts))[:_MOST_PARTS]
+    about: dict[str, list[ox.Triple]] = {suspect: [] for suspect in suspects}
+    for t in theory.facts:
+        for end in {_name(t.subject), _name(t.object)} & about.keys():
+            about[end].append(t)
+    parts += [(_select_axioms(theory, own), own) for own in about.values()]
     found = reasoner.find_inconsistent(parts)
     axioms, near = parts[found] if found is not None else (theory.axioms, theory.facts)
     return shrink([*axioms, *near], reasoner)

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 
 import pyoxigraph as ox
 
+from kpyramid.errors import InputError
 from kpyramid.ontology import names as n
 from kpyramid.ontology.lexical import is_well_formed
 
@@ -60,6 +61,8 @@ _KNOWN_DATATYPES = {
 _TEXT = n.XSD + "string"
 _BUILT_IN = (n.RDF, n.RDFS, n.OWL, n.XSD)
 _IDENTITY = "<urn:x:identity>"
+_MOST_SHARED = 50
+"""Times that an axiom's unnamed nodes may be written out; once is usual, for OWL makes trees."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,7 @@ def read_theory(schema_turtle: str, instances_nt: str = "") -> Theory:
     """The logical part of our own schema and instances.
 
     Raises:
+        InputError: too many axioms share their unnamed nodes.
         SyntaxError: one of the texts is no Turtle or no N-Triples.
     """
     theory = Theory()
@@ -165,9 +169,17 @@ def _group(stated: Sequence[ox.Triple], theory: Theory) -> None:
             of_node[t.subject.value].append(t)
         if isinstance(t.object, ox.BlankNode):
             pointed.add(t.object.value)
+    count = 0
     for t in stated:
-        if isinstance(t.subject, ox.NamedNode):
-            theory.axioms.append(Axiom((t, *_follow([t.object], of_node))))
+        if not isinstance(t.subject, ox.NamedNode):
+            continue
+        theory.axioms.append(Axiom((t, *_follow([t.object], of_node))))
+        count += len(theory.axioms[-1].triples)
+        if count > _MOST_SHARED * (len(stated) + 1000):
+            raise InputError(
+                f"the ontology's {len(stated)} statements share their unnamed nodes so often that "
+                f"its axioms have over {count}; give what is shared a name"
+            )
     for node in of_node:
         if node not in pointed:
             theory.axioms.append(Axiom(tuple(_follow([ox.BlankNode(node)], of_node))))
