@@ -213,5 +213,9 @@ class Rules:
         return None
 
     def has(self, property_iri: str, characteristic: str) -> bool:
-        """Whether the ontology says that of a property, such as owl:AsymmetricProperty."""
-        return characteristic in self.schema.find_characteristics(property_iri)
+        """Whether the ontology says that of a property or of its inverse, which has it too."""
+        prop = self.schema.property_by_iri[property_iri]
+        stated = self.schema.find_characteristics(property_iri)
+        if prop.inverse_of and characteristic != n.INVERSE_FUNCTIONAL_PROPERTY:
+            stated |= self.schema.find_characteristics(prop.inverse_of)
+        return characteristic in stated
