@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pyoxigraph as ox
 
 from kpyramid.errors import InputError
-from kpyramid.keys import content_id
+from kpyramid.keys import ID_DIGITS, hash_bytes
 from kpyramid.ontology import names as n
 
 Subject = ox.NamedNode | ox.BlankNode | ox.Triple
@@ -69,11 +69,11 @@ def name_blank_nodes(triples: Sequence[ox.Triple]) -> list[ox.Triple]:
     content: dict[str, str] = {}
     for node in order:
         lines = {f"{p} {_show(t.object, content)}" for p, t in said[node]}
-        content[node] = content_id("b", *sorted(lines))
+        content[node] = _hash_lines(lines)
     name: dict[str, str] = {}
     for node in reversed(order):
         lines = {f"{p} {_show(s, name)}" for s, p in users[node]}
-        name[node] = content_id("b", content[node], *sorted(lines)).replace("-", "")
+        name[node] = "b" + _hash_lines({content[node], *lines})
     nodes = {node: ox.BlankNode(text) for node, text in name.items()}
     return [
         ox.Triple(
@@ -83,6 +83,10 @@ def name_blank_nodes(triples: Sequence[ox.Triple]) -> list[ox.Triple]:
         )
         for t in triples
     ]
+
+
+def _hash_lines(lines: Iterable[str]) -> str:
+    return hash_bytes("\n".join(sorted(lines)).encode("utf-8"))[:ID_DIGITS]  # no term has a \n
 
 
 def _show(term: object, names: Mapping[str, str]) -> str:

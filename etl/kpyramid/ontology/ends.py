@@ -77,6 +77,7 @@ def settle_kinds(graph: Graph, notes: Notes) -> None:
                 f"<{iri}>: its ranges {ranges} are a class and a datatype, which share no value; "
                 "remove one of them"
             )
+            graph.remove(node, n.RANGE)  # the ontology is refused; one message is enough
             continue
         if not shown and len(kinds) > 1:
             notes.problems.append(

@@ -95,9 +95,15 @@ def expand_entities(text: str, *, most: int, source: str) -> str:
                 )
 
     def replace(match: re.Match[str]) -> str:
-        return entities.get(match["name"] or "", match[0])
+        found = match[0]
+        if found.startswith("<![") and found.endswith("]]>"):
+            # As plain text: the parser does not join it to the text beside it.
+            return found[9:-3].replace("&", "&amp;").replace("<", "&lt;")
+        if found.startswith("<!--") and found.endswith("-->"):
+            return ""
+        return entities.get(match["name"] or "", found)
 
-    return _BODY.sub(replace, text[body:]) if entities else text[body:]
+    return _BODY.sub(replace, text[body:])
 
 
 def _match_space(text: str, start: int) -> int:

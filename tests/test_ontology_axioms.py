@@ -1,0 +1,179 @@
+"""Nothing that an ontology states is lost between reading and writing it."""
+
+import hashlib
+import os
+import subprocess
+import sys
+
+import pytest
+
+from kpyramid.errors import InputError
+from kpyramid.ontology import names as n
+from kpyramid.ontology.axioms import write_axioms
+from kpyramid.ontology.proposals import adopt_proposals
+from kpyramid.ontology.schema import parse_schema, write_schema
+from kpyramid.ontology.turtle import parse_turtle
+
+O = "https://example.org/o#"  # noqa: E741
+HEAD = """@prefix : <https://example.org/o#> .
+@prefix owl: <http://www.w3.org/2002/07/owl#> .
+@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+@prefix skos: <http://www.w3.org/2004/02/skos/core#> .
+@prefix dct: <http://purl.org/dc/terms/> .
+<https://example.org/o> a owl:Ontology ; rdfs:label "O"@en ; dct:creator <https://example.org/me> ;
+    dct:license <https://example.org/licence> ; owl:imports <https://example.org/other> .
+"""
+RICH = (
+    HEAD
+    + """
+:A a owl:Class ; rdfs:label "a", "Zed", "Bürger"@de ; owl:disjointWith :B ;
+    skos:exactMatch <https://example.org/other#A> ; rdfs:isDefinedBy <https://example.org/o> ;
+    rdfs:subClassOf [ a owl:Restriction ; owl:onProperty :p ; owl:maxCardinality 2 ],
+        [ a owl:Restriction ; owl:onProperty :q ; owl:someValuesFrom
+            [ owl:unionOf ( :A :B [ owl:complementOf :C ] ) ] ] .
+:B a owl:Class ; rdfs:label "b" ;
+    rdfs:subClassOf [ a owl:Restriction ; owl:onProperty :p ; owl:maxCardinality 2 ] .
+:C a owl:Class ; rdfs:label "c" ; rdfs:subClassOf :A ; owl:equivalentClass :D .
+:D a owl:Class ; rdfs:label "d" .
+:p a owl:ObjectProperty, owl:SymmetricProperty ; rdfs:label "p" ; rdfs:domain :A ; rdfs:range :A ;
+    owl:propertyChainAxiom ( :p :p ) .
+:q a owl:ObjectProperty, owl:FunctionalProperty ; rdfs:label "q" ; rdfs:domain :A ;
+    rdfs:range :A ; rdfs:subPropertyOf :p .
+:i a :A ; owl:sameAs :j ; :p [ :p [ :p [ :p [ :p [ :p [ :p [ :p [ :p [ :p [] ] ] ] ] ] ] ] ] ] .
+[] a owl:AllDisjointClasses ; owl:members ( :B :C :D ) .
+"""
+)
+SCHEMA = parse_schema(RICH, source="rich.ttl")
+
+
+def test_every_statement_is_still_there_after_writing() -> None:
+    written = parse_turtle(write_schema(SCHEMA), source="written")
+    # As English text, and with the two annotations that every schema declares.
+    stated = {line.replace('"@en', '"') for line in write_axioms(written)}
+    missing = {line.replace('"@en', '"') for line in write_axioms(parse_turtle(RICH, source="r"))}
+    assert missing - stated == set()
+    assert all(n.KP in line for line in stated - missing)
+
+
+def test_a_schema_with_axioms_is_read_back_equal() -> None:
+    written = write_schema(SCHEMA)
+    again = parse_schema(written, source="written")
+    assert again == SCHEMA
+    assert write_schema(again) == written
+    assert len(SCHEMA.axioms) > 50
+
+
+def test_axioms_are_alike_in_every_process_whatever_the_order_and_names() -> None:
+    code = (
+        "import sys, hashlib; from kpyramid.ontology.schema import *; "
+        "w = write_schema(parse_schema(sys.stdin.read(), source='s')); "
+        "print(hashlib.sha256(w.encode()).hexdigest())"
+    )
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        input=RICH,
+        capture_output=True,
+        text=True,
+        check=True,
+        env=env | {"PYTHONHASHSEED": "7"},
+    )
+    assert done.stdout.strip() == hashlib.sha256(write_schema(SCHEMA).encode()).hexdigest()
+    triples = parse_turtle(RICH, source="r")
+    assert write_axioms(triples) == write_axioms(reversed(triples))
+    one = "_:x :p [ :q 1 ] . _:x :p [ :q 2 ] ."
+    other = "_:y :p _:c, _:a . _:a :q 1 . _:c :q 2 ."
+    assert _name(one) == _name(other)
+
+
+def _name(turtle: str) -> tuple[str, ...]:
+    return write_axioms(parse_turtle(HEAD + turtle, source="t"))
+
+
+def test_equal_restrictions_of_two_classes_stay_two() -> None:
+    restrictions = [line for line in SCHEMA.axioms if "maxCardinality" in line]
+    assert len(restrictions) == 2
+
+
+def test_a_list_of_thousands_is_named_and_written_without_recursion() -> None:
+    members = " ".join(f":m{i}" for i in range(4_000))
+    turtle = HEAD + ":A a owl:Class ; rdfs:label 'a' ; owl:oneOf ( " + members + " ) .\n"
+    schema = parse_schema(turtle, source="t")
+    assert len(schema.axioms) == 8_005
+    written = write_schema(schema)
+    assert f"( {members} )" in written
+    assert parse_schema(written, source="w") == schema
+
+
+def test_deep_nests_come_back_whole() -> None:
+    turtle = HEAD + ":A a owl:Class ; rdfs:label 'a' ; rdfs:seeAlso "
+    turtle += "[ :p " * 3000 + ":A" + " ]" * 3000 + " ."
+    schema = parse_schema(turtle, source="t")
+    assert parse_schema(write_schema(schema), source="w") == schema
+
+
+def test_blank_nodes_in_a_circle_are_refused_with_the_reason() -> None:
+    turtle = HEAD + ":A a owl:Class ; rdfs:label 'a' . _:x :p _:y . _:y :q _:x ."
+    with pytest.raises(InputError, match=r"t\.ttl: 2 blank nodes refer to each other in a circle"):
+        parse_schema(turtle, source="t.ttl")
+
+
+def test_a_node_with_two_users_stays_one() -> None:
+    turtle = HEAD + ":A a owl:Class ; rdfs:label 'a' ; :p _:x ; :q _:x . _:x :r 1 ."
+    schema = parse_schema(turtle, source="t")
+    assert len({line.split()[0] for line in schema.axioms if "#r>" in line}) == 1
+    assert parse_schema(write_schema(schema), source="w") == schema
+
+
+def test_a_statement_about_a_statement_is_refused() -> None:
+    turtle = HEAD + ":A a owl:Class ; rdfs:label 'a' . << :a :b :c >> :d :e ."
+    with pytest.raises(InputError, match="only plain RDF is kept"):
+        parse_schema(turtle, source="t.ttl")
+
+
+def test_axioms_survive_growth() -> None:
+    proposal = {
+        "state": "accepted", "iri": O + "N", "label": "n", "domain": O + "A", "range": "",
+        "phrases": [], "triple_ids": ["t"], "kind": "class",
+    }  # fmt: skip
+    grown = adopt_proposals(SCHEMA, [proposal])
+    assert grown.axioms == SCHEMA.axioms
+    assert parse_schema(write_schema(grown), source="w") == grown
+
+
+def test_cardinalities_bound_the_number_of_values() -> None:
+    assert SCHEMA.max_values(O + "A", O + "p") == 2
+    assert SCHEMA.max_values(O + "C", O + "p") == 2  # inherited from A
+    assert SCHEMA.max_values(O + "D", O + "p") is None
+    assert SCHEMA.max_values(O + "D", O + "q") == 1  # functional
+
+
+def test_disjointness_is_inherited() -> None:
+    assert SCHEMA.are_disjoint(O + "A", O + "B")
+    assert SCHEMA.are_disjoint(O + "C", O + "B")
+    assert SCHEMA.are_disjoint(O + "D", O + "C")  # AllDisjointClasses
+    assert not SCHEMA.are_disjoint(O + "A", O + "C")
+    assert not SCHEMA.are_disjoint(O + "A", O + "A")
+
+
+def test_characteristics_of_properties_are_found() -> None:
+    assert SCHEMA.find_characteristics(O + "p") == {n.SYMMETRIC_PROPERTY}
+    assert SCHEMA.find_characteristics(O + "q") == set()
+
+
+def test_a_header_that_ends_in_a_hash_is_one_with_its_base() -> None:
+    turtle = RICH.replace("<https://example.org/o>", "<https://example.org/o#>")
+    assert parse_schema(turtle, source="t") == SCHEMA
+
+
+def test_python_that_an_annotation_names_is_refused() -> None:
+    code = f"<https://example.org/o> <{n.OWLREADY}python_module> 'os' .\n"
+    with pytest.raises(InputError, match=r"python_module.*run the Python module"):
+        parse_schema(RICH + code, source="t.ttl")
+
+
+def test_common_nouns_are_read_and_written() -> None:
+    turtle = RICH + f":A <{n.COMMON_NOUNS}> true .\n:B <{n.COMMON_NOUNS}> false .\n"
+    schema = parse_schema(turtle, source="t")
+    assert [c.label for c in schema.classes if c.common_nouns] == ["Zed"]
+    assert parse_schema(write_schema(schema), source="w") == schema

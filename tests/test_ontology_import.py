@@ -1,0 +1,457 @@
+"""Ontologies from outside become ones a build can use, or are refused with the reason."""
+
+import gzip
+import json
+import os
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from kpyramid.cli import app
+from kpyramid.ontology import names as n
+from kpyramid.ontology.importing import Change, import_ontology
+from kpyramid.ontology.outside import read_outside
+from kpyramid.ontology.reasoner import find_java
+from kpyramid.ontology.schema import Schema, parse_schema, write_schema
+from kpyramid.ontology.words import derive_label
+from tests.corpora import find_bench
+
+O = "https://example.org/o#"  # noqa: E741
+HEAD = """@prefix : <https://example.org/o#> .
+@prefix owl: <http://www.w3.org/2002/07/owl#> .
+@prefix rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#> .
+@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+@prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
+@prefix schema: <https://schema.org/> .
+"""
+ONTOLOGY = HEAD + "<https://example.org/o> a owl:Ontology .\n"
+CLASSES = (
+    ":Agent a owl:Class . :Person a owl:Class ; rdfs:subClassOf :Agent .\n"
+    ":Firm a owl:Class ; rdfs:subClassOf :Agent . :Place a owl:Class .\n"
+)
+RDF_XML = (
+    '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" '
+    'xmlns:owl="http://www.w3.org/2002/07/owl#" xmlns:rdfs="http://www.w3.org/2000/01/rdf-schema#">'
+    '<owl:Class rdf:about="https://example.org/o#A"><rdfs:label>{}</rdfs:label></owl:Class>'
+    "</rdf:RDF>"
+)
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def run(content: str | bytes, name: str = "in.owl") -> Result:
+    file = Path(name)
+    file.write_bytes(content.encode() if isinstance(content, str) else content)
+    arguments = ["ontology", "import", name, "--output", "out.ttl", "--json"]
+    return CliRunner().invoke(app, arguments)
+
+
+def take(content: str | bytes, name: str = "in.owl") -> tuple[Schema, tuple[Change, ...]]:
+    """The schema, as it is read back from what is written, and the changes; without reasoner."""
+    file = Path(name)
+    file.write_bytes(content.encode() if isinstance(content, str) else content)
+    imported = import_ontology(read_outside(file), name=file.stem, source=name)
+    schema = parse_schema(write_schema(imported.schema), source="written")
+    assert schema == imported.schema
+    return schema, imported.changes
+
+
+def refuse(content: str | bytes, *said: str, name: str = "in.owl", seconds: float = 20) -> None:
+    """Exit code 3 with one message, nothing written, this process alive."""
+    started = time.monotonic()
+    done = run(content, name)
+    assert time.monotonic() - started < seconds
+    assert done.exit_code == 3, done.output
+    assert "Traceback" not in done.output
+    assert not Path("out.ttl").exists()
+    for words in said:
+        assert words in done.stderr
+
+
+def list_kinds(changes: Sequence[Change]) -> Counter[str]:
+    return Counter(change.kind for change in changes)
+
+
+# --- what is completed -------------------------------------------------------------------
+
+
+def test_missing_labels_come_from_names_and_definitions_become_comments() -> None:
+    turtle = ONTOLOGY + (
+        ":LegalPerson a owl:Class ; <http://www.w3.org/2004/02/skos/core#definition> 'a party'@en ;"
+        " <http://www.geneontology.org/formats/oboInOwl#hasExactSynonym> 'juridical person' .\n"
+        ":Other a owl:Class ; <http://www.w3.org/2004/02/skos/core#prefLabel> 'another one'@en .\n"
+    )
+    schema, changes = take(turtle)
+    person = schema.class_by_iri[O + "LegalPerson"]
+    assert (person.label, person.comment) == ("legal person", "a party")
+    assert person.alt_labels == ("juridical person",)
+    assert schema.class_by_iri[O + "Other"].label == "another one"
+    assert list_kinds(changes) == {"label added": 2, "comment added": 1, "synonym added": 1}
+
+
+@pytest.mark.parametrize(
+    ("iri", "label"),
+    [
+        ("https://x.org/o#hasLegalPerson", "has legal person"),
+        ("https://x.org/URLOfPage", "URL of page"),
+        ("https://x.org/birth_place", "birth place"),
+        ("urn:x:Person2", "person 2"),
+        ("https://x.org/%C3%84pfel", "äpfel"),
+        ("https://x.org/---", "---"),
+    ],
+)
+def test_a_label_is_the_words_of_a_name(iri: str, label: str) -> None:
+    assert derive_label(iri) == label
+
+
+def test_an_unnamed_union_becomes_the_nearest_common_superclass_and_its_members_are_kept() -> None:
+    turtle = ONTOLOGY + CLASSES + (
+        ":p a owl:ObjectProperty ; rdfs:domain [ a owl:Class ; owl:unionOf ( :Person :Firm ) ] ;\n"
+        "   rdfs:range [ a owl:Class ; owl:unionOf ( :Person :Place ) ] .\n"
+        ":q a owl:ObjectProperty ; rdfs:domain :Person, :Agent ; rdfs:range :Person, :Place .\n"
+    )  # fmt: skip
+    schema, changes = take(turtle)
+    p, q = schema.property_by_iri[O + "p"], schema.property_by_iri[O + "q"]
+    assert (p.domain, p.range) == (O + "Agent", n.THING)
+    assert (q.domain, q.range) == (O + "Person", n.THING)
+    assert f"<{O}p> <{n.DOMAIN_INCLUDES}> <{O}Firm>" in schema.axioms
+    assert list_kinds(changes)["domain settled"] == 2
+    assert "the union of" in next(c.detail for c in changes if c.kind == "domain settled")
+
+
+def test_missing_ends_are_inherited_or_the_widest() -> None:
+    turtle = ONTOLOGY + CLASSES + (
+        ":p a owl:ObjectProperty ; rdfs:domain :Person ; rdfs:range :Place .\n"
+        ":narrow a owl:ObjectProperty ; rdfs:subPropertyOf :p .\n"
+        ":back a owl:ObjectProperty ; owl:inverseOf :p .\n"
+        ":free a owl:ObjectProperty . :text a owl:DatatypeProperty .\n"
+    )  # fmt: skip
+    schema, _ = take(turtle)
+    ends = {p.iri.removeprefix(O): (p.domain, p.range) for p in schema.properties}
+    assert ends["narrow"] == (O + "Person", O + "Place")
+    assert ends["back"] == (O + "Place", O + "Person")
+    assert ends["free"] == (n.THING, n.THING)
+    assert ends["text"] == (n.THING, n.XSD + "string")
+
+
+def test_datatypes_that_are_not_checked_become_the_nearest_one() -> None:
+    turtle = ONTOLOGY + CLASSES + "".join(
+        f":p{i} a owl:DatatypeProperty ; rdfs:domain :Person ; rdfs:range {range_} .\n"
+        for i, range_ in enumerate(
+            (
+                "xsd:dateTime",
+                "xsd:unsignedShort",
+                "rdf:langString",
+                "[ a rdfs:Datatype ; owl:onDatatype xsd:integer ]",
+                "[ a rdfs:Datatype ; owl:oneOf ( 1.5 2.5 ) ]",
+                "<https://example.org/elsewhere#Datatype>",
+                "xsd:gYear",
+                "xsd:integer, xsd:decimal",
+            )
+        )
+    )  # fmt: skip
+    schema, changes = take(turtle)
+    names = [p.range.rpartition("#")[2] for p in schema.properties]
+    assert names == [
+        "date", "nonNegativeInteger", "string", "integer", "decimal", "string", "gYear", "integer",
+    ]  # fmt: skip
+    assert list_kinds(changes)["datatype replaced"] == 7
+
+
+def test_older_kinds_of_classes_and_properties_are_declared_as_owl() -> None:
+    turtle = ONTOLOGY + (
+        ":A a rdfs:Class ; rdfs:subClassOf rdfs:Resource .\n"
+        ":p a rdf:Property ; rdfs:domain :A ; rdfs:range :A .\n"
+        ":q a rdf:Property ; rdfs:domain :A ; rdfs:range xsd:date .\n"
+        ":r a owl:FunctionalProperty ; rdfs:domain :A ; rdfs:range rdfs:Literal .\n"
+        ":s a owl:SymmetricProperty ; rdfs:domain :A ; rdfs:range :A .\n"
+        ":t a owl:ObjectProperty, owl:DatatypeProperty ; rdfs:domain :A ; rdfs:range xsd:date .\n"
+    )
+    schema, changes = take(turtle)
+    kinds = {p.iri.removeprefix(O): p.is_datatype for p in schema.properties}
+    assert kinds == {"p": False, "q": True, "r": True, "s": False, "t": True}
+    assert schema.property_by_iri[O + "r"].is_functional
+    kinds_of_change = list_kinds(changes)
+    assert kinds_of_change["property declared"] == 4
+    assert kinds_of_change["kind settled"] == 1
+    assert kinds_of_change["superclass dropped"] == 1
+
+
+def test_classes_known_only_from_an_import_are_stubs_and_nothing_is_fetched() -> None:
+    turtle = ONTOLOGY + (
+        "<https://example.org/o> owl:imports <http://192.0.2.1/x>, <file:///etc/passwd> .\n"
+        ":A a owl:Class ; rdfs:subClassOf <http://192.0.2.1/x#LegalEntity> .\n"
+        ":p a owl:ObjectProperty ; rdfs:domain :A ; rdfs:range <http://192.0.2.1/x#Place> .\n"
+    )
+    schema, changes = take(turtle)
+    assert schema.class_by_iri["http://192.0.2.1/x#LegalEntity"].label == "legal entity"
+    assert schema.property_by_iri[O + "p"].range == "http://192.0.2.1/x#Place"
+    left = [c.subject for c in changes if c.kind == "import not followed"]
+    assert left == ["<http://192.0.2.1/x>", "<file:///etc/passwd>"]
+    assert not [line for line in schema.axioms if n.IMPORTS in line]
+
+
+def test_a_missing_header_is_made_of_the_commonest_namespace() -> None:
+    schema, changes = take(HEAD + CLASSES)
+    assert schema.base == O
+    assert list_kinds(changes)["header added"] == 1
+
+
+def test_wrong_iris_are_mended_and_relative_ones_get_a_base() -> None:
+    schema, changes = take(
+        ONTOLOGY + "<https://example.org/o#a b|c> a owl:Class . <Local> a owl:Class .\n"
+    )
+    assert O + "a%20b%7Cc" in schema.class_by_iri
+    assert list_kinds(changes)["IRI mended"] == 1
+
+
+def test_python_that_an_annotation_names_is_taken_out_and_named() -> None:
+    code = f"<https://example.org/o> <{n.OWLREADY}python_module> 'shutil' .\n"
+    schema, changes = take(ONTOLOGY + CLASSES + code)
+    assert not [line for line in schema.axioms if n.OWLREADY in line]
+    assert '"shutil"' in next(c.detail for c in changes if c.kind == "code removed")
+
+
+def test_what_was_imported_needs_no_change_the_second_time() -> None:
+    first, _ = take(ONTOLOGY + CLASSES + ":p a owl:ObjectProperty ; rdfs:range :Place, :Person .")
+    assert take(write_schema(first)) == (first, ())
+
+
+def test_a_file_that_is_there_is_not_overwritten() -> None:
+    Path("out.ttl").write_text("reviewed")
+    done = run(ONTOLOGY + CLASSES)
+    assert done.exit_code == 3
+    assert "may have been reviewed" in done.stderr
+    assert Path("out.ttl").read_text() == "reviewed"
+
+
+def test_the_changes_for_people_names_each_kind_of_change_with_examples() -> None:
+    Path("in.ttl").write_text(ONTOLOGY + CLASSES)
+    done = CliRunner().invoke(app, ["ontology", "import", "in.ttl", "--output", "o.ttl"])
+    assert "o.ttl: 4 classes, 0 properties" in done.stdout
+    assert 'label added: 4\n  <https://example.org/o#Agent> "agent", from its name' in done.stdout
+    assert "and 1 more; --json lists all" in done.stdout
+
+
+# --- forms of files ----------------------------------------------------------------------
+
+
+def test_text2kgbench_json_packed_turtle_and_xml_in_other_encodings_are_read() -> None:
+    bench = {
+        "id": "ont_1",
+        "title": "t",
+        "concepts": [{"qid": "Q1", "label": "film"}, {"qid": "Q2", "label": "person"}],
+        "relations": [{"pid": "P1", "label": "director", "domain": "Q1", "range": "Q2"}],
+    }
+    done = run(json.dumps(bench), "ontology.json")
+    said = json.loads(done.stdout)
+    assert (said["form"], said["changes"], said["properties"]) == ("Text2KGBench's JSON", [], 1)
+    assert [p.label for p in take(json.dumps(bench))[0].properties] == ["director"]
+    for content in (
+        gzip.compress((ONTOLOGY + CLASSES).encode()),
+        b"\xef\xbb\xbf" + (ONTOLOGY + CLASSES).encode(),
+        ('<?xml version="1.0" encoding="ISO-8859-1"?>' + RDF_XML.format("Café")).encode("latin-1"),
+        ('<?xml version="1.0" encoding="UTF-16"?>' + RDF_XML.format("Café")).encode("utf-16"),
+    ):
+        schema, _ = take(content)
+        assert len(schema.classes) in (1, 4)
+    assert schema.classes[0].label == "Café"
+
+
+def test_entities_that_are_namespaces_are_expanded() -> None:
+    text = RDF_XML.format("&cap;&amp;<![CDATA[&cap;]]>").replace("https://example.org/o#", "&o;")
+    head = '<?xml version="1.0"?><!-- <!DOCTYPE x> --><!DOCTYPE rdf:RDF ['
+    head += '<!ENTITY base "https://example.org/"> <!ENTITY o "&base;o#"> <!ENTITY cap \'"C"\'>]>'
+    schema, _ = take(head + text)
+    assert [(c.iri, c.label) for c in schema.classes] == [(O + "A", '"C"&&cap;')]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("", "empty"),
+        ("Prefix(:=<urn:x>)\nOntology(<urn:o>)", "OWL functional syntax"),
+        ("format-version: 1.2\n", "OBO"),
+        ('{"@context": {}}', "JSON-LD"),
+        ('{"id": "x"}', "Text2KGBench"),
+        (b"PK\x03\x04", "zip"),
+        (b"\x1f\x8b\x08\x00broken", "broken gzip"),
+        (HEAD + ":A a owl:Class ;\n rdfs:label 'x .\n", "line 8: not valid Turtle"),
+        (HEAD.encode() + b"\xff", "line 7: byte"),
+        (b'<?xml version="1.0"?><rdf:RDF>\xff', "is no utf-8"),
+        ("<?xml version='1.0'?><a><b></a>", "not valid RDF/XML"),
+        ("<?xml version='1.0' encoding='ebcdic'?><a/>", "'ebcdic' is not read"),
+        (ONTOLOGY + ":a a :B . :b a :B .", "this is data; import the ontology"),
+        (ONTOLOGY + ":a rdfs:label 'x' .", "declares no class"),
+        (ONTOLOGY + CLASSES + ":Place a owl:ObjectProperty .", "a class and a property"),
+        (ONTOLOGY + CLASSES + "_:x :p _:y . _:y :p _:x .", "2 blank nodes refer to each other"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_with_the_reason(content: str | bytes, said: str) -> None:
+    refuse(content, said)
+
+
+def test_a_folder_and_a_missing_file_are_refused() -> None:
+    for name in (".", "absent.ttl"):
+        done = CliRunner().invoke(app, ["ontology", "import", name, "--output", "out.ttl"])
+        assert done.exit_code == 3
+        assert "name one" in done.stderr
+
+
+# --- contradictions ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("ranges", "said"),
+    [
+        ("xsd:date, xsd:integer", "share no value"),
+        ("xsd:date, :Person", "a class and a datatype, which share no value"),
+        (":Person, :Place", "are stated disjoint"),
+    ],
+)
+def test_contradictory_ranges_are_refused(ranges: str, said: str) -> None:
+    kind = "owl:DatatypeProperty" if "xsd" in ranges else "owl:ObjectProperty"
+    turtle = ONTOLOGY + CLASSES + ":Agent owl:disjointWith :Place .\n"
+    refuse(turtle + f":p a {kind} ; rdfs:range {ranges} .", "1 to correct by hand", said)
+
+
+def test_two_kinds_at_once_without_a_range_are_refused() -> None:
+    turtle = ONTOLOGY + CLASSES + ":p a owl:ObjectProperty, owl:DatatypeProperty ."
+    refuse(turtle, "no range tells which")
+
+
+@pytest.mark.slow
+def test_an_inconsistent_ontology_is_refused_and_the_axioms_are_named() -> None:
+    if find_java() is None:
+        assert "CI" not in os.environ, "HermiT needs Java"
+        pytest.skip("Java is not installed")
+    turtle = ONTOLOGY + CLASSES + (
+        ":Agent owl:disjointWith :Place . :Harbour a owl:Class ; rdfs:subClassOf :Firm, :Place .\n"
+        ":rotterdam a owl:NamedIndividual, :Harbour ."
+    )  # fmt: skip
+    refuse(turtle, "inconsistent", "every firm is an agent; no agent is a place", seconds=60)
+
+
+# --- attacks -----------------------------------------------------------------------------
+
+
+def test_entity_bombs_are_refused_in_no_time() -> None:
+    lol = "".join(f'<!ENTITY l{i} "{f"&l{i - 1};" * 10}">' for i in range(1, 15))
+    refuse(f'<!DOCTYPE rdf [<!ENTITY l0 "lol">{lol}]><rdf:RDF>&l14;</rdf:RDF>', "entity bomb")
+    flat = f'<!DOCTYPE r [<!ENTITY l "{"x" * 9000}">]><rdf:RDF>{"&l;" * 10_000}</rdf:RDF>'
+    refuse(flat, "expand to more than")
+    refuse('<!DOCTYPE r [<!ENTITY a "&b;"><!ENTITY b "&a;">]><r/>', "refers to itself")
+
+
+@pytest.mark.parametrize(
+    "doctype",
+    [
+        '[<!ENTITY x SYSTEM "file:///etc/passwd">]',
+        '[<!ENTITY x PUBLIC "-//X" "http://192.0.2.1/x">]',
+        '[<!ENTITY % x "y">]',
+        '[<!ATTLIST a b CDATA #FIXED "c">]',
+        'SYSTEM "http://192.0.2.1/x.dtd"',
+    ],
+)
+def test_external_entities_and_other_declarations_are_refused(doctype: str) -> None:
+    refuse(f'<?xml version="1.0"?><!DOCTYPE r {doctype}><r>&x;</r>', "<!DOCTYPE")
+
+
+def test_a_late_document_type_and_markup_in_an_entity_are_refused() -> None:
+    refuse('<?xml version="1.0"?><r><!DOCTYPE r [<!ENTITY a "b">]></r>', "belongs at its head")
+    refuse("<!DOCTYPE r [<!ENTITY a '<b/>'>]><r>&a;</r>", "holds markup")
+
+
+def test_what_never_closes_takes_no_time() -> None:
+    refuse("<?xml version='1.0'?>" + "<!--" * 500_000, "declares no class")
+    refuse("<?xml version='1.0'?><r>" + "<![CDATA[" * 200_000, "not valid RDF/XML")
+
+
+def test_a_gzip_bomb_is_refused() -> None:
+    refuse(gzip.compress(b" " * 100_000_000), "over 64 MiB, unpacked")
+
+
+@pytest.mark.slow
+def test_a_storm_and_a_deep_nest_of_blank_nodes_are_read() -> None:
+    storm = "[] :p [] .\n" * 10_000
+    deep = ":Agent rdfs:seeAlso " + "[ :p " * 2000 + ":Agent" + " ]" * 2000 + " .\n"
+    schema, _ = take(ONTOLOGY + CLASSES + storm + deep)
+    assert len(schema.classes) == 4
+    assert len(schema.axioms) == 2002  # all of the storm says one and the same
+
+
+@pytest.mark.slow
+def test_a_prefix_that_is_written_out_without_end_is_stopped() -> None:
+    head = f"@prefix a: <https://example.org/{'y' * 100_000}/> .\n"
+    refuse(head + "a:s a:p a:o .\n" * 10_000, "more than 512 MiB", seconds=120)
+
+
+@pytest.mark.slow
+def test_ten_thousand_classes_wide_are_imported() -> None:
+    classes = "".join(
+        f":C{i} a owl:Class ; rdfs:subClassOf :C{i // 10} .\n" for i in range(1, 10_000)
+    )
+    schema, _ = take(ONTOLOGY + ":C0 a owl:Class .\n" + classes)
+    assert len(schema.classes) == 10_000
+    assert schema.is_subclass(O + "C9999", O + "C9")
+
+
+@pytest.mark.slow
+def test_a_chain_of_ten_thousand_classes_is_read_and_asked() -> None:
+    chain = "".join(f":C{i} a owl:Class ; rdfs:subClassOf :C{i - 1} .\n" for i in range(1, 10_000))
+    Path("chain.ttl").write_text(ONTOLOGY + ":C0 a owl:Class .\n" + chain)
+    schema = import_ontology(read_outside(Path("chain.ttl")), name="chain", source="c").schema
+    assert schema.is_subclass(O + "C9999", O + "C0")
+    assert not schema.is_subclass(O + "C0", O + "C9999")
+    assert schema.class_for_type("PERSON") is None
+
+
+@pytest.mark.slow
+def test_fifty_megabytes_are_read_within_bounds() -> None:
+    from kpyramid.ontology.outside import read_outside
+
+    text = "x" * 200
+    Path("big.ttl").write_text(
+        HEAD + "".join(f':i{i} rdfs:comment "{i} {text}" .\n' for i in range(225_000))
+    )
+    assert Path("big.ttl").stat().st_size > 50_000_000
+    assert len(read_outside(Path("big.ttl")).triples) == 225_000
+
+
+# --- the real ones -----------------------------------------------------------------------
+
+
+def test_all_modules_of_fibo_import() -> None:
+    files = sorted(find_bench("onto_fibo").rglob("*.rdf"))
+    schemas = [take(file.read_bytes())[0] for file in files]
+    assert len(schemas) == 14
+    assert sum(len(schema.classes) for schema in schemas) > 500
+    debt = next(s for s in schemas if s.base.endswith("/Debt/"))
+    assert debt.class_by_iri[debt.base + "Borrower"].comment
+
+
+def test_symptoms_import_with_their_synonyms() -> None:
+    schema = take((find_bench("onto_symp") / "symp.owl").read_bytes())[0]
+    assert len(schema.classes) == 1020
+    assert sum(bool(c.alt_labels) for c in schema.classes) > 100
+
+
+@pytest.mark.slow
+def test_all_ontologies_of_text2kgbench_import() -> None:
+    folder = find_bench("text2kgbench_public")
+    files = sorted([*folder.rglob("*_ontology.json"), *folder.rglob("ontologies/owl/*.ttl")])
+    assert len(files) == 30
+    assert all(take(file.read_bytes())[0].classes for file in files)
+
+
+def test_the_data_of_vivo_is_refused_as_data() -> None:
+    content = (find_bench("vivo_sample") / "sample-data.n3").read_bytes()
+    refuse(content, "individuals of 54 classes", "this is data", name="sample-data.n3")
