@@ -13,6 +13,7 @@ import numpy as np
 
 from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.extraction.cascade.evidence import list_words
+from kpyramid.extraction.cascade.support import says_something
 from kpyramid.extraction.normal import lemmatise
 from kpyramid.extraction.text.sentences import split_sentences
 from kpyramid.induction.groups import Group
@@ -21,7 +22,7 @@ from kpyramid.ontology.schema import OntologyProperty, Schema
 CUT = 0.35
 """Standard deviations above unrelated prose from which a class is plausible.
 
-99 % of the train sentences of Text2KGBench's 15 ontologies come that near to a class of theirs; of
+99 % of the values in the train sentences of Text2KGBench's 15 ontologies are asked for then; of
 sentences written for the other 14 ontologies, 21 % come near to none.
 """
 _JOINT = re.compile(r"_|(?<=[^\W\d_A-Z])(?=[A-Z])")
@@ -71,14 +72,15 @@ class Router:
             for prop in group.properties:
                 for label, end in _word_property(prop, schema):
                     phrases[prop.domain].add(f"{label} {end}".strip())
-                    stated[_reduce(label)].add(prop.domain)
+                    if says_something(label):  # "is in" is said of all and everything
+                        stated[_reduce(label)].add(prop.domain)
         self.classes = tuple(sorted(phrases))
         for iri in self.classes:
             found = schema.class_by_iri.get(iri)
             labels = (found.label, *found.alt_labels) if found else ()
             phrases[iri].update(map(_spell_out, labels))
         self._embedder = embedder
-        self._stated = {words: sorted(iris) for words, iris in stated.items() if any(words)}
+        self._stated = {words: sorted(iris) for words, iris in stated.items()}
         self._longest = max(map(len, self._stated), default=0)
         self._starts = np.cumsum([0] + [len(phrases[iri]) for iri in self.classes[:-1]])
         self._phrases = [phrase for iri in self.classes for phrase in sorted(phrases[iri])]
