@@ -1,7 +1,7 @@
 """How much faster the ontology store loads and answers than rdflib, and how many values are bad.
 
-Both libraries read the same generated graph in the same run: people with names, occupations,
-places of birth and employers, over the general ontology. A lookup names a person and asks for the
+Both libraries read the same generated graph in the same run: people with names, occupations, and
+places and years of birth, over the general ontology. A lookup names a person and asks for the
 place of birth and its name; the aggregate counts people by place. Every query starts as text.
 `checked_ms` is the same lookup as a query from outside: parsed twice and run in the child process.
 

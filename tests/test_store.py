@@ -61,7 +61,10 @@ def test_individuals_are_derived_from_the_sentence_that_states_them_best() -> No
 
 
 def test_a_statement_is_derived_from_every_sentence_that_states_it() -> None:
-    graph = read(write_provenance([ROW, MEMBER]))
+    rows = [ROW, MEMBER]
+    assert FIRST.iri in write_provenance(rows)
+    assert f'"{FIRST.text[:4]}' not in write_provenance(rows)  # instances.nt has it already
+    graph = read(write_instances(rows) + write_provenance(rows))
     statement = rdflib.URIRef(entity_iri("instance-1"))
     assert graph.value(statement, RDF.type) == RDF.Statement
     assert str(graph.value(statement, RDF.subject)) == entity_iri("ada")

@@ -73,7 +73,6 @@ def describe_statement(
     yield ox.Triple(node, make_iri(n.RDF + "object"), stated.object)
     for place in places:
         yield ox.Triple(node, make_iri(n.DERIVED_FROM), make_iri(place.iri))
-        yield from describe_place(place)
 
 
 def write_sorted(triples: Iterable[ox.Triple]) -> str:

@@ -1,8 +1,9 @@
 """The ontology's instances: written as N-Triples, and queried together with the schema."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from types import TracebackType
 
 import pyoxigraph as ox
@@ -63,15 +64,19 @@ def write_instances(rows: Iterable[InstanceStatement]) -> str:
     return write_sorted(triple for row in rows for triple in _list_triples(row))
 
 
-def write_provenance(rows: Iterable[InstanceStatement]) -> str:
+def write_provenance(rows: Sequence[InstanceStatement]) -> str:
     """Sorted N-Triples that say of each statement where it was read, at all its places.
 
-    A statement is an `rdf:Statement` under the id of its row in the table `instances`.
+    A statement is an `rdf:Statement` under the id of its row in the table `instances`. What
+    stands at a place is said here only if `write_instances` does not say it.
 
     Raises:
         InputError: as above.
     """
-    return write_sorted(triple for row in rows for triple in _list_sources(row))
+    said = {place for row in rows for place in row.places[:1]}
+    more = {place for row in rows for place in row.places} - said
+    statements = (triple for row in rows for triple in _list_sources(row))
+    return write_sorted(chain(statements, *map(describe_place, more)))
 
 
 def _list_triples(row: InstanceStatement) -> Iterator[ox.Triple]:
