@@ -10,6 +10,7 @@ import re
 import resource
 import signal
 import sys
+from typing import IO, cast
 from urllib.parse import quote
 
 import pyoxigraph as ox
@@ -26,6 +27,7 @@ MOST_OUTPUT = 512 * 2**20
 """Bytes: prefixes are written out, and a long one may be used often."""
 
 _FORMATS = {"turtle": ox.RdfFormat.TURTLE, "rdfxml": ox.RdfFormat.RDF_XML}
+_N_TRIPLES = ox.RdfFormat.N_TRIPLES
 _IRI_SIGNS = ("IRI", "host", "Invalid character")
 _NOT_IN_AN_IRI = re.compile(r"[\x00-\x20<>\"{}|\\^`]|%(?![0-9A-Fa-f]{2})")
 
@@ -82,7 +84,7 @@ def _parse(data: bytes, kind: str, base: str, source: str, output: _Output) -> d
         for _ in ox.parse(data, format=_FORMATS[kind], base_iri=base):
             pass
         found = ox.parse(data, format=_FORMATS[kind], base_iri=base)
-        ox.serialize((quad.triple for quad in found), output, ox.RdfFormat.N_TRIPLES)
+        ox.serialize((quad.triple for quad in found), cast("IO[bytes]", output), _N_TRIPLES)
     except SyntaxError as e:
         if any(sign in str(e) for sign in _IRI_SIGNS):
             mended = _parse_leniently(data, kind, base, output)
