@@ -1,1 +1,1 @@
-"""Ontology induction, f_ins (PolyRAG Eq. 1): which values of a schema's properties a text states."""
+"""Ontology induction, f_ins (PolyRAG Eq. 1): the values of a schema's properties in a text."""

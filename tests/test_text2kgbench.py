@@ -1,0 +1,179 @@
+"""Text2KGBench: its scorer against published figures, its stemmer, ontologies and benchmark."""
+
+import importlib
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from kpyramid.errors import InputError
+from kpyramid.evaluation.porter import stem_word
+from kpyramid.evaluation.text2kgbench import GoldSentence, score_ontology
+from kpyramid.ontology.names import THING, XSD
+from kpyramid.ontology.schema import parse_schema
+from kpyramid.ontology.text2kgbench import convert_ontology
+from tests.corpora import find_bench
+
+ROOT = Path(__file__).parent.parent
+ONTOLOGY = {
+    "title": "Boats",
+    "id": "ont_3_boat",
+    "concepts": [
+        {"qid": "Q1", "label": "boat"},
+        {"qid": "Q2", "label": "person "},
+        {"qid": "Q1", "label": "boat"},
+    ],
+    "relations": [
+        {"pid": "P1", "label": "built by", "domain": "Q1", "range": "Q2"},
+        {"pid": "P2", "label": "launch date", "domain": "Q1", "range": "Date"},
+        {"pid": "P3", "label": "fate", "domain": "Q1", "range": ""},
+        {"pid": "P4", "label": "fleet", "domain": "Q99", "range": "Fleet"},
+    ],
+}
+GOLD = {
+    "1": GoldSentence("Nora built the Otter.", (("Otter", "built by", "Nora"),)),
+    "2": GoldSentence("Nothing is said.", (("Otter", "fate", "sunk"),)),
+}
+
+
+def load_benchmark() -> ModuleType:
+    sys.path.append(str(ROOT / "benchmarks"))  # as for a script that is run there
+    return importlib.import_module("text2kgbench")
+
+
+@pytest.mark.slow
+def test_recorded_responses_get_their_published_figures() -> None:
+    figures = load_benchmark().reproduce(find_bench("text2kgbench_public"))
+
+    assert figures["figures"] >= 200
+    # One object of one sentence is cut into other words by the tokenizer of the published run.
+    assert figures["differing"] == [
+        "Vicuna-13B 19_film object_hallucination: 0.1954, published 0.19"
+    ]
+
+
+def test_relations_that_the_gold_lacks_cost_only_unfiltered_precision() -> None:
+    stated = {
+        "1": [("the_Otter", "built_by", "Nora"), ("Otter", "built_by", "Nora"), ("a", "fate", "b")],
+        "2": [],
+    }
+
+    scores = score_ontology(GOLD, stated, ["built by", "fate"], ["boat"])
+
+    assert (scores.precision, scores.recall) == (0.25, 0.5)
+    assert scores.f1 == pytest.approx(1 / 3)
+    assert scores.precision_unfiltered == pytest.approx(1 / 3)
+    assert scores.conformance == 1.0
+
+
+def test_what_stands_neither_in_sentence_nor_ontology_is_hallucinated() -> None:
+    stated = {"1": [("Otters", "built_by", "boats"), ("Whale", "sunk_by", "Nora")], "2": []}
+
+    scores = score_ontology(GOLD, stated, ["built by"], ["boat"])
+
+    assert scores.subject_hallucination == pytest.approx(0.25)
+    assert scores.relation_hallucination == pytest.approx(0.25)
+    assert scores.object_hallucination == 0.0
+
+
+def test_a_sentence_without_an_answer_counts_zero() -> None:
+    scores = score_ontology(GOLD, {"1": [("Otter", "built_by", "Nora")]}, ["built by"], [])
+
+    assert (scores.f1, scores.conformance) == (0.5, 0.5)
+
+
+def test_no_gold_is_refused() -> None:
+    with pytest.raises(ValueError, match="no gold"):
+        score_ontology({}, {}, [], [])
+
+
+@pytest.mark.parametrize(
+    ("word", "stem"),
+    [
+        ("caresses", "caress"),
+        ("ponies", "poni"),
+        ("ties", "tie"),
+        ("agreed", "agre"),
+        ("plastered", "plaster"),
+        ("motoring", "motor"),
+        ("hopping", "hop"),
+        ("filing", "file"),
+        ("happy", "happi"),
+        ("relational", "relat"),
+        ("electriciti", "electr"),
+        ("replacement", "replac"),
+        ("adoption", "adopt"),
+        ("controlling", "control"),
+        ("sky", "sky"),
+        ("is", "is"),
+    ],
+)
+def test_words_lose_the_endings_that_porter_names(word: str, stem: str) -> None:
+    assert stem_word(word) == stem
+
+
+def test_the_ontologys_json_becomes_a_schema() -> None:
+    turtle = convert_ontology(json.dumps(ONTOLOGY), source="boats.json")
+    schema = parse_schema(turtle, source="boats.json")
+    by_label = {p.label: p for p in schema.properties}
+
+    assert turtle == convert_ontology(json.dumps(ONTOLOGY), source="boats.json")
+    assert sorted(c.label for c in schema.classes) == ["Fleet", "boat", "person"]
+    assert by_label["launch date"].range == XSD + "date"
+    assert by_label["launch date"].is_datatype
+    assert by_label["fate"].range == THING
+    assert by_label["fleet"].domain == THING
+    assert schema.class_by_iri[by_label["built by"].range].label == "person"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("{", "no valid JSON"),
+        ("[]", "no text under 'id'"),
+        ('{"id": "x", "concepts": [], "relations": []}', "no list 'concepts'"),
+        ("[" * 100_000, "nested too deeply"),
+        (json.dumps(ONTOLOGY | {"concepts": [{"qid": 7}]}), "concepts, entry 1"),
+        (
+            json.dumps(ONTOLOGY | {"relations": ONTOLOGY["relations"] * 2}),
+            "relation P1: stated twice",
+        ),  # type: ignore[operator]
+    ],
+)
+def test_other_json_is_refused_with_every_problem(text: str, reason: str) -> None:
+    with pytest.raises(InputError, match=r"boats\.json") as caught:
+        convert_ontology(text, source="boats.json")
+
+    assert reason in str(caught.value)
+
+
+def write_folder(folder: Path) -> None:
+    base = folder / "data" / "some_set"
+    triples = [{"sub": "Otter", "rel": "built by", "obj": "Nora Hale"}]
+    files = {
+        "ontologies/03_boat.json": [ONTOLOGY],
+        "ground_truth/boat_3_gold.jsonl": [
+            {"id": "t1", "sent": "Otter was built by Nora Hale.", "triples": triples}
+        ],
+        "train/ont_3_boat_train.jsonl": [
+            {"id": "a", "sent": "Heron was built by Tom Askew.", "sub_label": "Heron"}
+            | {"rel_label": "built by", "obj_label": "Tom Askew"}
+        ],
+    }
+    for name, rows in files.items():
+        path = base / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("\n".join(json.dumps(row) for row in rows), "utf-8")
+
+
+def test_the_benchmark_reads_any_folder_of_the_same_form(tmp_path: Path) -> None:
+    write_folder(tmp_path)
+    figures = load_benchmark().measure(tmp_path, None, False)
+
+    assert figures["f1_set"] > 0
+    assert figures["conformance"] == 1.0
+    assert "margin_set" not in figures
+    assert "3_boat" in figures["without_vicuna"]
+    assert load_benchmark().measure(tmp_path, None, True)["examples"] == "none"
