@@ -20,7 +20,7 @@ from kpyramid.ontology.limited import run_limited
 from kpyramid.ontology.theory import Axiom, ReasonerText, Theory
 
 _HEAP = 2048
-"""MiB; a million statements took 1.5 GiB (`benchmarks/ontology_store.py`)."""
+"""MiB; a million statements about 300,000 individuals took 1.6 GiB and 75 s of processor time."""
 _CONSISTENT = b"is satisfiable."
 _INCONSISTENT = b"InconsistentOntologyException"
 _OUT_OF_MEMORY = 3
