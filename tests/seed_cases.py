@@ -119,6 +119,15 @@ RUBBISH: Mapping[str, tuple[tuple[str, str, str], ...]] = {
         ("Place", "kpg:area", "0"),
         ("Place", "kpg:elevation", "200000"),
     ),
+    "medical": (
+        ("Condition", "rdfs:label", "A"),
+        ("ClinicalStudy", "kpm:startYear", "0079"),
+        ("Condition", "kpm:incidence", "-3"),
+        ("Drug", "kpm:dose", "a small dose"),
+        ("Chemical", "kpm:halfLife", "0"),
+        ("Gene", "kpm:chromosome", "the long arm"),
+        ("Disease", "kpm:abbreviation", "5"),
+    ),
 }
 """By seed: values that its own shapes must refuse, as class, property and value."""
 
@@ -151,6 +160,17 @@ HONEST: Mapping[str, tuple[tuple[str, str, str], ...]] = {
         ("PopulatedPlace", "kpg:population", "1957200"),
         ("Place", "kpg:elevation", "-430"),
     ),
+    "medical": (
+        ("Condition", "rdfs:label", "flu"),
+        ("ClinicalStudy", "kpm:startYear", "1999"),
+        ("Disease", "kpm:firstDescribedYear", "1817"),
+        ("Condition", "kpm:incidence", "2.5"),
+        ("Drug", "kpm:dose", "20 mg/kg"),
+        ("Gene", "kpm:chromosome", "17q21.31"),
+        ("Gene", "kpm:chromosome", "X"),
+        ("Chemical", "kpm:halfLife", "0.5"),
+        ("Disease", "kpm:abbreviation", "PD"),
+    ),
 }
 """By seed: values beside them that must pass."""
 
@@ -166,6 +186,14 @@ KNOWN: Mapping[str, tuple[tuple[str, set[str]], ...]] = {
         (
             "With which organisation did <Organisation> merge?",
             {"Corvane Bank", "Sterling Quay Bank"},
+        ),
+    ),
+    "medical": (
+        ("What causes which condition?", {"Nephrolithiasis", "acetazolamide"}),
+        ("Which condition occurred in <Population>?", {"Wistar rats", "muscle wastage"}),
+        (
+            "Of what is <Chemical> a metabolite?",
+            {"chloroacetaldehyde", "oxazaphosphorine cytostatics"},
         ),
     ),
 }
