@@ -82,8 +82,10 @@ def taught_reader() -> Reader:
     return teach(list_examples())
 
 
-def read(text: str, reader: Reader | None = None) -> dict[tuple[str, str, str], Value]:
-    values = (reader or taught_reader()).read(parse(text))
+def read(
+    text: str, reader: Reader | None = None, least: float = 0.3
+) -> dict[tuple[str, str, str], Value]:
+    values = (reader or taught_reader()).read(parse(text), least)
     return {(v.subject.text, v.property_iri.removeprefix(BASE), v.object.text): v for v in values}
 
 
@@ -114,7 +116,7 @@ def test_the_right_value_is_surer_than_any_wrong_one() -> None:
 
 def test_both_ends_and_the_evidence_stand_in_the_text_as_given() -> None:
     text = "It rained.\u00a0 The  Green Plover was put\ntogether by Maud Carver. Nobody saw it."
-    values = taught_reader().read(parse(text))
+    values = taught_reader().read(parse(text), 0.05)
 
     assert values
     for value in values:
@@ -142,7 +144,7 @@ def test_a_packed_parse_is_read_like_the_parse_itself() -> None:
 def test_without_examples_the_propertys_own_words_find_its_values() -> None:
     reader = Reader(make_schema())
 
-    found = read("Maud Carver was the builder of the Green Plover.", reader)
+    found = read("Maud Carver was the builder of the Green Plover.", reader, 0.05)
 
     best = max(found, key=lambda key: found[key].confidence, default=("", "", ""))
     assert best[1:] == ("builder", "Maud Carver")
@@ -156,7 +158,7 @@ def test_a_date_is_the_value_of_one_property_of_a_subject() -> None:
     schema = parse_schema(turtle, source="boats.ttl")
     text = "The Green Plover was launched on 2 May 1911."
 
-    values = Reader(schema).read(parse(text))
+    values = Reader(schema).read(parse(text), 0.0)
 
     dated = [(v.subject.text, v.object.text) for v in values]
     assert dated
@@ -213,9 +215,7 @@ def test_a_long_text_takes_time_in_proportion() -> None:
 
 
 def test_titles_dates_codes_and_parts_of_names_are_candidates() -> None:
-    text = (
-        '"Quiet Water" (1931), a doo-wop song by Ann Lee, bears X-12/B for 3.5 minutes.'
-    )
+    text = '"Quiet Water" (1931), a doo-wop song by Ann Lee, bears X-12/B for 3.5 minutes.'
     found = {(c.text, c.kind) for c in find_candidates(parse(text))}
     texts = {words for words, _ in found}
 

@@ -16,8 +16,10 @@ from kpyramid.induction.wording import WordMatcher, describe_properties
 from kpyramid.ontology.schema import Schema
 
 PRODUCER = "rules"
-FLOOR = 0.02
-THRESHOLD = 0.05
+LIKELY = 0.5
+"""The least confidence of what is taken for a fact: more likely right than wrong."""
+# Below this chance of being a value, a candidate's subject is not looked for.
+_FLOOR = 0.02
 _LOOK_BACK = 3
 _LOOK_AHEAD = 1
 
@@ -72,11 +74,11 @@ class Reader:
         )
         self._subjects = SubjectModel(self._wordings, pairs)
 
-    def read(self, tree: Tree) -> tuple[Value, ...]:
-        """The values that a text states, in text order, each above the reader's threshold."""
+    def read(self, tree: Tree, least: float = LIKELY) -> tuple[Value, ...]:
+        """The values that a text states with at least this confidence, in text order."""
         values = []
         for found in self.find_statements(tree):
-            if found.confidence < THRESHOLD:
+            if found.confidence < least:
                 continue
             s, o = found.subject, found.value
             start, end = _find_evidence(tree, s, o)
@@ -105,7 +107,7 @@ class Reader:
         for p in range(chances.shape[1]):
             taken: list[Candidate] = []
             for o in np.argsort(-chances[:, p], kind="stable"):
-                if chances[o, p] < FLOOR:
+                if chances[o, p] < _FLOOR:
                     break
                 value = candidates[o]
                 if any(_overlap(value, other) for other in taken):
@@ -114,7 +116,7 @@ class Reader:
                 best = self._subjects.choose(reading, p, value, self._list_subjects(reading, value))
                 if best is not None:
                     found.append(Statement(p, best[0], value, float(chances[o, p]), best[1]))
-        return [*_drop_double_uses(found)]
+        return _drop_contradicted(found)
 
     def _describe(self, tree: Tree) -> Reading:
         return describe_text(tree, find_candidates(tree))
@@ -148,17 +150,30 @@ def _group_subjects(
     return found
 
 
-def _drop_double_uses(found: Sequence[Statement]) -> Iterator[Statement]:
-    """Of several properties that one date or number would fill for a subject, the likeliest."""
-    best: dict[tuple[int, int, int, int], Statement] = {}
+def _drop_contradicted(found: Sequence[Statement]) -> list[Statement]:
+    """What no likelier statement speaks against.
+
+    A date or number says one thing of a subject; of one property between two stretches, one
+    direction holds; and nothing is its own value.
+    """
+    best: dict[object, float] = {}
     for statement in found:
-        key = (*_place(statement.subject), *_place(statement.value))
-        if key not in best or statement.confidence > best[key].confidence:
-            best[key] = statement
-    for statement in found:
-        key = (*_place(statement.subject), *_place(statement.value))
-        if statement.value.kind not in LITERALS or best[key] is statement:
-            yield statement
+        for use in _list_uses(statement):
+            best[use] = max(best.get(use, 0.0), statement.confidence)
+    return [
+        statement
+        for statement in found
+        if statement.subject.text.casefold() != statement.value.text.casefold()
+        and all(best[use] <= statement.confidence for use in _list_uses(statement))
+    ]
+
+
+def _list_uses(statement: Statement) -> Iterator[object]:
+    """The uses of words that only one statement can have."""
+    ends = (_place(statement.subject), _place(statement.value))
+    yield statement.place, frozenset(ends)
+    if statement.value.kind in LITERALS:
+        yield ends
 
 
 def _place(c: Candidate) -> tuple[int, int]:
