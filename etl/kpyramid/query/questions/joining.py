@@ -8,8 +8,10 @@ from kpyramid.query.questions.lexicon import Lexicon, Relation
 from kpyramid.query.questions.mentions import PARTIAL, Mention, Option
 from kpyramid.query.questions.trees import Link, Node, Tree
 
-_BEAM = 80
-"""Unfinished trees that are followed; questions of ten mentions need about thirty."""
+_BEAM = 40
+"""Unfinished trees that are followed; on ck25 twenty give the same readings."""
+_MANY = 5
+"""Equally short paths beyond which none is taken that the question does not say."""
 _FARTHEST = 3
 """Properties between two things that the question names one after the other."""
 SAID, NOUN, UNSAID, UNUSED, KIND, AGAINST = 0.2, 0.6, 1.0, 3.0, 0.5, 0.5
@@ -225,15 +227,20 @@ class Joiner:
         if key not in self._paths:
             self._paths[key] = list(self._walk(one, other))
         paths = self._paths[key]
-        shortest = min(map(len, paths), default=0)
+        least = min(map(len, paths), default=0)
+        nearest = [path for path in paths if len(path) == least]
+        if len(nearest) > _MANY:  # any of them would be chance
+            nearest = [path for path in nearest if self._is_named(path, one | other)]
         said = {option.iris[0] for _, options in tree.pending for option in options}
         saying = [path for path in paths if any(iri in said for iri, _ in path)]
-        nearest = min(map(len, saying), default=0)
-        return [
-            path
-            for path in paths
-            if len(path) == shortest or (path in saying and len(path) == nearest)
-        ]
+        shortest = min(map(len, saying), default=0)
+        return list(dict.fromkeys([*nearest, *(path for path in saying if len(path) == shortest)]))
+
+    def _is_named(self, path: tuple[Step, ...], classes: frozenset[str]) -> bool:
+        """Whether a property of a path is called as a class at one of its ends."""
+        known = self._lexicon.categories
+        phrases = {phrase for c in classes if c in known for phrase in known[c].phrases}
+        return any(phrases & self._lexicon.relations[iri].phrases for iri, _ in path)
 
     def _walk(self, one: frozenset[str], other: frozenset[str]) -> Iterator[tuple[Step, ...]]:
         meet = self._lexicon.meet
@@ -257,7 +264,7 @@ class Joiner:
                             yield (*path, step)
             level = onward
             # Beyond two properties a large schema joins everything with everything.
-            if (found and length >= 1) or len(level) > 5_000:
+            if (found and length >= 1) or len(level) > 2_000:
                 return
 
     def _place_relation(self, tree: Tree, at: int, option: Option) -> Iterator[Tree]:

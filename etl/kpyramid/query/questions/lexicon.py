@@ -127,6 +127,9 @@ class Lexicon:
     run: Run
     compare: Compare
     naming: frozenset[str] = frozenset({n.LABEL})
+    _meets: dict[tuple[frozenset[str], frozenset[str]], frozenset[str] | None] = field(
+        default_factory=dict
+    )
     _classes: dict[tuple[str, ...], frozenset[str]] = field(default_factory=dict)
 
     def find_ancestors(self, iri: str) -> frozenset[str]:
@@ -151,6 +154,11 @@ class Lexicon:
         """The classes that members of both can have; None when there is none; empty is any."""
         if not one or not other:
             return one or other
+        if (one, other) not in self._meets:
+            self._meets[one, other] = self._find_common(one, other)
+        return self._meets[one, other]
+
+    def _find_common(self, one: frozenset[str], other: frozenset[str]) -> frozenset[str] | None:
         found = {
             a if b in self.find_ancestors(a) else b
             for a in one

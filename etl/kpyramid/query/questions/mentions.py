@@ -282,7 +282,7 @@ class MentionFinder:
             for r in lexicon.relations.values()
             if any(is_typo(word, part) for phrase in r.phrases for part in phrase)
         ]
-        for name, iris in lexicon.names.items() if not found else ():
+        for name, iris in lexicon.names.items() if lexicon.kind_relations and not found else ():
             kinds = tuple(iri for iri in iris if is_typo(word, name) and self._are_kinds((iri,)))
             if kinds:
                 found += [Option(sort, kinds, cost=NEAR) for sort in ("individual", "kind")]

@@ -26,6 +26,8 @@ _WORST = 3.0
 """Cost from which too much had to be supposed."""
 _MANY = 5
 """Readings as good as the first beyond which what one of them finds is chance."""
+_MOST_LEFT, _MOST_MENTIONS = 2, 8
+"""Words that no mention explains, and mentions, beyond which no query is sought."""
 _KIN = 0.4
 """Cosine from which a word that is left over says what the query's properties say anyway."""
 
@@ -66,6 +68,12 @@ def read_question(question: str, lexicon: Lexicon) -> Written | Unwritten:
     if not mentions:
         return Unwritten("it names nothing that the ontology knows")
     left = [at for at in range(len(words)) if finder.is_content(at)]
+    early = [words[at].text for at in left if words[at].is_name] or (
+        [words[at].text for at in left] if len(left) > _MOST_LEFT else []
+    )
+    if early or len(mentions) > _MOST_MENTIONS:
+        also = f"{', '.join(early)!r} is not accounted for"
+        return Unwritten(also if early else "it names too many things for one query")
     readings = list(_read(words, mentions, form, lexicon, with_count))
     if not readings:
         strange = ", ".join(words[at].text for at in left)
