@@ -165,16 +165,6 @@ def test_a_contradiction_only_a_reasoner_sees_is_found_and_explained() -> None:
 
 
 @pytest.mark.slow
-def test_a_class_that_can_have_no_instance_is_named_with_the_axioms() -> None:
-    schema = SCHEMA + ":Ghost a owl:Class ; rdfs:label 'ghost' ; rdfs:subClassOf :Singer, :City .\n"
-    verdict = judge(schema, *GOOD)
-    assert verdict.startswith("fail: 1 classes can have no instance (ghost): ")
-    for words in ("every ghost is a singer", "every ghost is a city", "every city is a place"):
-        assert words in verdict
-    assert "“" not in verdict.replace("“born in”", "")
-
-
-@pytest.mark.slow
 def test_contradictory_ranges_make_a_property_useless_and_are_explained() -> None:
     schema = SCHEMA + ":bornIn rdfs:range :Work .\n"
     verdict = judge(schema, *GOOD)
@@ -202,24 +192,6 @@ def test_a_fact_of_the_explanation_shows_its_sentence() -> None:
     instances = write_instances(rows) + "".join(GOOD)
     verdict = judge_consistency(SCHEMA, instances, seconds=60, provenance_nt=write_provenance(rows))
     assert "“Ada” has born in “bergen” [doc%201#char=120,250]" in verdict
-
-
-@pytest.mark.slow
-def test_an_explanation_in_a_thousand_facts_asks_hermit_few_times(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    crowd = [fact(f"p{i}", "bornIn", f"c{i % 50}") for i in range(1000)]
-    calls: list[object] = []
-
-    def count(*arguments: object, **named: object) -> tuple[int, bytes]:
-        calls.append(arguments)
-        return run_limited(*arguments, **named)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(reasoner, "run_limited", count)
-    verdict = judge(SCHEMA, *crowd, fact("c7", "a", "Work"))
-    assert "“c7” is a work" in verdict
-    assert verdict.count(";") == 3
-    assert len(calls) < 10
 
 
 # --- limits --------------------------------------------------------------------------------
@@ -346,7 +318,10 @@ def test_ten_thousand_classes_are_judged() -> None:
     )
     schema = SCHEMA + ":C0 a owl:Class ; rdfs:label 'c 0' .\n" + tree
     broken = schema + ":C5 owl:disjointWith :C6 . :C9999 rdfs:subClassOf :C5, :C6 .\n"
-    assert judge(broken, seconds=120).startswith("fail: 1 classes can have no instance (c 9999)")
+    verdict = judge(broken, seconds=120)
+    assert verdict.startswith("fail: 1 classes can have no instance (c 9999): ")
+    for words in ("every c 9999 is a c 5", "every c 9999 is a c 6", "no c 5 is a c 6"):
+        assert words in verdict
 
 
 @pytest.mark.slow
