@@ -10,6 +10,7 @@ from kpyramid.build import build
 from kpyramid.errors import InputError
 from kpyramid.query import STRATEGIES, Snapshot, answer, open_snapshot
 from kpyramid.query.linking import link_question
+from kpyramid.query.sparql_rules import Outcome, ask_by_rules
 from kpyramid.settings import Settings
 from kpyramid.warehouse.layout import open_warehouse
 
@@ -72,6 +73,26 @@ def test_the_trace_says_why_the_upper_layers_were_not_enough(snapshot: Snapshot)
     found = answer("What is the elevation of Brent Tor?", snapshot)
     assert [step.partition(":")[0] for step in found.trace] == ["ontology", "graph"]
     assert "elevation" in found.trace[0]
+
+
+@pytest.mark.parametrize(
+    ("question", "outcome"),
+    [
+        ("Where was Ada Lovelace born?", "answered"),
+        ("What is the elevation of Brent Tor?", "empty"),
+        ("Which path did pilgrims take to the chapel?", "failed"),
+    ],
+)
+def test_the_trace_tells_apart_how_the_ontology_layer_ended(
+    snapshot: Snapshot, question: str, outcome: str
+) -> None:
+    assert answer(question, snapshot).trace[0].startswith(f"ontology: {outcome}: ")
+
+
+def test_more_values_than_an_answer_holds_are_too_broad(snapshot: Snapshot) -> None:
+    question = "Which company was founded by John Harlow?"
+    assert ask_by_rules(question, snapshot).outcome is Outcome.ANSWERED
+    assert ask_by_rules(question, snapshot, most=0).outcome is Outcome.TOO_BROAD
 
 
 def test_a_question_of_another_kind_is_not_answered_with_the_wrong_kind_of_value(

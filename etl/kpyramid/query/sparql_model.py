@@ -15,7 +15,7 @@ from kpyramid.llm.caller import Asker, Caller
 from kpyramid.llm.responses import parse_json
 from kpyramid.llm.types import Failure, FailureKind, Message, ReplyError, Request
 from kpyramid.ontology import names as n
-from kpyramid.ontology.schema import Schema
+from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema
 from kpyramid.ontology.sparql import LONGEST_QUERY
 from kpyramid.ontology.store import entity_iri
 from kpyramid.query.snapshot import Snapshot
@@ -31,7 +31,8 @@ MOST_CLASSES, MOST_PROPERTIES, MOST_ENTITIES = 120, 200, 20
 _SYSTEM = """\
 You write one SPARQL query over an ontology for a question.
 {{ guard }}
-- The base namespace is <{{ base }}>; `:` is its prefix; rdf:, rdfs:, xsd: and e: (entities) are known.
+- The base namespace is <{{ base }}>; `:` is its prefix. Known as well are rdf:, rdfs:, xsd:
+  and, for entities, e:.
 - Use only the classes, properties and entities that are listed; every entity has an rdfs:label.
 - SELECT or ASK only, over this one graph: no SERVICE, FROM or update.
 - Select what the question asks for and nothing else; use DISTINCT, and COUNT for "how many".
@@ -99,11 +100,9 @@ def describe_schema(schema: Schema, question: str) -> Iterator[str]:
     """A line per class and property: its name, its label where that differs, its ends."""
     said = set(re.findall(r"\w+", question.casefold()))
 
-    def rank(row: object) -> tuple[bool, str]:
-        words = {getattr(row, "label", ""), *getattr(row, "alt_labels", ())}
-        return not said & set(re.findall(r"\w+", " ".join(words).casefold())), getattr(
-            row, "iri", ""
-        )
+    def rank(row: OntologyClass | OntologyProperty) -> tuple[bool, str]:
+        words = " ".join((row.label, *row.alt_labels)).casefold()
+        return not said & set(re.findall(r"\w+", words)), row.iri
 
     yield "Classes:"
     for c in sorted(sorted(schema.classes, key=rank)[:MOST_CLASSES], key=lambda c: c.iri):

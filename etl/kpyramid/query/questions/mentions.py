@@ -177,6 +177,8 @@ class MentionFinder:
             if cost is not None:
                 costs[relation.iri] = cost
         best = min(costs.values(), default=0.0)
+        # "manage" is a stem of `manager` and of `product manager`: the path decides.
+        worst = best + PARTIAL if best else 0.0
         return [
             Option(
                 "relation",
@@ -185,7 +187,7 @@ class MentionFinder:
                 passive=self._lexicon.relations[iri].voices.get(lemmas) if not cost else None,
             )
             for iri, cost in costs.items()
-            if cost <= best
+            if cost <= worst
         ]
 
     def _rate(self, lemmas: Phrase, relation: Relation) -> float | None:
@@ -226,9 +228,21 @@ class MentionFinder:
         for at, word in enumerate(self._words):
             if at > 0 and word.is_name and self.is_content(at) and len(word.text) > 2:
                 found = self._lexicon.individuals_by_word.get(word.lower, frozenset())
-                found = frozenset(i for i in found if not self._are_kinds((i,)))
+                found = frozenset(i for i in found if self._can_be_part(i, at))
                 if found and len(found) <= _MANY:
                     self._keep_around(at, found)
+
+    def _can_be_part(self, iri: str, at: int) -> bool:
+        """Whether part of a name can stand for an individual: nothing is `in` a person."""
+        known = self._lexicon.categories
+        people = any(
+            known[a].person
+            for c in self._lexicon.find_classes((iri,))
+            for a in self._lexicon.find_ancestors(c)
+            if a in known
+        )
+        inside = self._words[at - 1].lower in {"in", "near"}
+        return not (people and inside) and not self._are_kinds((iri,))
 
     def _keep_around(self, at: int, found: frozenset[str]) -> None:
         start, end = at, at + 1
