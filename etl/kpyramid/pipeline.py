@@ -120,7 +120,7 @@ PIPELINE: tuple[Stage, ...] = (
         ),
         writes=("entities", "instances", "vectors", "rejects"),
         ports=("schema", "shapes", "embedder", "annotator", "reader", "inducer"),
-        libraries=("numpy", "pyoxigraph", "simplemma"),
+        libraries=("numpy", "pyoxigraph", "scikit-learn", "scipy", "simplemma"),
     ),
     Stage(
         "complete",
