@@ -27,7 +27,7 @@ from kpyramid.build import build
 from kpyramid.declared import locate_ontology
 from kpyramid.errors import GateError
 from kpyramid.ontology import names as n
-from kpyramid.ontology.lexical import is_well_formed
+from kpyramid.ontology.judging.lexical import is_well_formed
 from kpyramid.ontology.literals import parse_literal
 from kpyramid.ontology.store import OntologyStore, entity_iri
 from kpyramid.query.snapshot import Snapshot, open_snapshot

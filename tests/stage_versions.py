@@ -15,7 +15,16 @@ from kpyramid.pipeline import FUNCTIONS, PIPELINE
 
 ETL = Path(__file__).parent.parent / "etl"
 RECORD = Path(__file__).parent / "stage_versions.json"
-SHAPING = ("stages", "extraction", "resolution", "embeddings", "numerics", "ontology", "sources")
+SHAPING = (
+    "stages",
+    "extraction",
+    "resolution",
+    "embeddings",
+    "numerics",
+    "ontology",
+    "induction",
+    "sources",
+)
 """Packages whose code shapes what a stage makes; the others only carry it."""
 ENTRIES = {
     "splitter": "kpyramid.extraction.text.splitter",

@@ -11,12 +11,12 @@ from typer.testing import CliRunner
 from kpyramid.cli import app
 from kpyramid.errors import InputError
 from kpyramid.ontology import names as n
-from kpyramid.ontology.bootstrap import Concept, Cut, build_schema, cut_wordnet
-from kpyramid.ontology.conceptnet import merge_conceptnet
-from kpyramid.ontology.consistency import judge_consistency
-from kpyramid.ontology.reasoner import find_java
+from kpyramid.ontology.bootstrapping.bootstrap import Concept, Cut, build_schema, cut_wordnet
+from kpyramid.ontology.bootstrapping.conceptnet import merge_conceptnet
+from kpyramid.ontology.bootstrapping.wordnet import DEFAULT_FOLDER, WordNet
+from kpyramid.ontology.judging.consistency import judge_consistency
+from kpyramid.ontology.judging.reasoner import find_java
 from kpyramid.ontology.schema import Schema, parse_schema, write_schema
-from kpyramid.ontology.wordnet import DEFAULT_FOLDER, WordNet
 
 WORDNET = Path(__file__).parent / "wordnet"
 """A cut of WordNet 3.0 in its own format; see its README and LICENSE."""

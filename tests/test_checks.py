@@ -12,7 +12,7 @@ from kpyramid import publishing
 from kpyramid.cli import app
 from kpyramid.declared import OntologyFiles, locate_ontology
 from kpyramid.errors import GateError, InputError
-from kpyramid.ontology.checks import (
+from kpyramid.ontology.judging.checks import (
     Question,
     judge_checks,
     judge_questions,
@@ -21,8 +21,8 @@ from kpyramid.ontology.checks import (
     run_checks,
     run_questions,
 )
-from kpyramid.ontology.judging import Judgement, judge_ontology
-from kpyramid.ontology.reasoner import find_java
+from kpyramid.ontology.judging.gates import Judgement, judge_ontology
+from kpyramid.ontology.judging.reasoner import find_java
 from kpyramid.ontology.schema import parse_schema
 from kpyramid.ontology.store import OntologyStore, entity_iri
 from kpyramid.warehouse.layout import Warehouse

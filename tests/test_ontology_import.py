@@ -14,11 +14,11 @@ from typer.testing import CliRunner
 
 from kpyramid.cli import app
 from kpyramid.ontology import names as n
-from kpyramid.ontology.importing import Change, import_ontology
-from kpyramid.ontology.outside import read_outside
-from kpyramid.ontology.reasoner import find_java
+from kpyramid.ontology.foreign.files import read_outside
+from kpyramid.ontology.foreign.importing import Change, import_ontology
+from kpyramid.ontology.foreign.words import derive_label
+from kpyramid.ontology.judging.reasoner import find_java
 from kpyramid.ontology.schema import Schema, parse_schema, write_schema
-from kpyramid.ontology.words import derive_label
 from tests.corpora import find_bench
 
 O = "https://example.org/o#"  # noqa: E741
@@ -416,7 +416,7 @@ def test_a_chain_of_ten_thousand_classes_is_read_and_asked() -> None:
 
 @pytest.mark.slow
 def test_fifty_megabytes_are_read_within_bounds() -> None:
-    from kpyramid.ontology.outside import read_outside
+    from kpyramid.ontology.foreign.files import read_outside
 
     text = "x" * 200
     Path("big.ttl").write_text(

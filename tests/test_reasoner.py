@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from kpyramid.ontology import reasoner
-from kpyramid.ontology.consistency import judge_consistency
-from kpyramid.ontology.explaining import find_suspects, shrink
+from kpyramid.ontology.judging import reasoner
+from kpyramid.ontology.judging.consistency import judge_consistency
+from kpyramid.ontology.judging.explaining import find_suspects, shrink
+from kpyramid.ontology.judging.reasoner import NotJudgedError, Part, Reasoner
+from kpyramid.ontology.judging.theory import ReasonerText, read_theory
 from kpyramid.ontology.limited import run_limited
 from kpyramid.ontology.provenance import Place
-from kpyramid.ontology.reasoner import NotJudgedError, Part, Reasoner
 from kpyramid.ontology.store import InstanceStatement, write_instances, write_provenance
-from kpyramid.ontology.theory import ReasonerText, read_theory
 
 E = "https://example.org/o#"
 RDF_TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"

@@ -14,17 +14,17 @@ from kpyramid.build import build
 from kpyramid.declared import OntologyFiles, locate_declarations, locate_ontology
 from kpyramid.induction.examples import read_examples
 from kpyramid.ontology import names as n
-from kpyramid.ontology.checks import (
+from kpyramid.ontology.judging.checks import (
     complete_query,
     judge_questions,
     read_prefixes,
     read_questions,
     run_questions,
 )
-from kpyramid.ontology.consistency import judge_consistency
-from kpyramid.ontology.reasoner import find_java
+from kpyramid.ontology.judging.consistency import judge_consistency
+from kpyramid.ontology.judging.reasoner import find_java
+from kpyramid.ontology.judging.shapes import derive_shapes
 from kpyramid.ontology.schema import OntologyProperty, Schema, parse_schema
-from kpyramid.ontology.shapes import derive_shapes
 from kpyramid.ontology.sparql import check_query, list_iris
 from kpyramid.ontology.store import OntologyStore
 from kpyramid.warehouse.layout import Warehouse

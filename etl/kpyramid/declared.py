@@ -23,7 +23,7 @@ def locate_declarations(kind: str) -> dict[str, Path]:
     """
     place, pattern = _PLACES[kind]
     for folder in (_PACKAGE / "_declared" / kind, _CHECKOUT / place):
-        # What has a second ending, such as `general.shapes.ttl`, belongs to the file it is named by.
+        # What has a second ending, such as `general.shapes.ttl`, belongs to the file it names.
         files = [path for path in sorted(folder.glob(pattern)) if "." not in path.stem]
         if files:
             return {path.stem: path for path in files}
@@ -56,7 +56,7 @@ class OntologyFiles:
 
 
 def locate_ontology(ontology: str) -> OntologyFiles | None:
-    """The files of an ontology, by the name of a seed or by the path of its Turtle file, or None."""
+    """The files of an ontology, by a seed's name or by the path of its Turtle file, or None."""
     turtle = locate_declarations("ontology").get(ontology, Path(ontology))
     if not turtle.is_file():
         return None

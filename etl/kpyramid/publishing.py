@@ -14,7 +14,7 @@ from kpyramid.fingerprints import (
     identify_resource,
 )
 from kpyramid.keys import JsonValue
-from kpyramid.ontology.judging import judge_ontology
+from kpyramid.ontology.judging.gates import judge_ontology
 from kpyramid.pipeline import PIPELINE, find_stage
 from kpyramid.ports import load_schema, locate_files
 from kpyramid.runs import Run, StageMark

@@ -60,10 +60,10 @@ def bootstrap(
     """
 
     def act() -> None:
-        from kpyramid.ontology.bootstrap import build_schema, cut_wordnet
-        from kpyramid.ontology.conceptnet import merge_conceptnet
+        from kpyramid.ontology.bootstrapping.bootstrap import build_schema, cut_wordnet
+        from kpyramid.ontology.bootstrapping.conceptnet import merge_conceptnet
+        from kpyramid.ontology.bootstrapping.wordnet import WordNet
         from kpyramid.ontology.schema import write_schema
-        from kpyramid.ontology.wordnet import WordNet
 
         target = choose_target(output, "-".join(domain.lower().split()).replace("/", "-"))
         net = WordNet(wordnet)

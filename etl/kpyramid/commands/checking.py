@@ -64,7 +64,7 @@ def check(
 def _judge(
     ontology: str, ref: str | None, warehouse: str, *, seconds: float, strict: bool
 ) -> dict[str, Any]:
-    from kpyramid.ontology.judging import judge_ontology
+    from kpyramid.ontology.judging.gates import judge_ontology
     from kpyramid.ontology.schema import parse_schema, write_schema
 
     files = locate_ontology(ontology)

@@ -11,7 +11,7 @@ from kpyramid.commands.options import JsonOption, VerboseOption, print_json, run
 from kpyramid.errors import InputError
 
 if TYPE_CHECKING:
-    from kpyramid.ontology.importing import Change
+    from kpyramid.ontology.foreign.importing import Change
 
 _EXAMPLES = 3
 _SUBJECT_CHARACTERS = 300
@@ -52,9 +52,9 @@ def import_(
     """
 
     def act() -> None:
-        from kpyramid.ontology.consistency import judge_consistency
-        from kpyramid.ontology.importing import import_ontology
-        from kpyramid.ontology.outside import read_outside
+        from kpyramid.ontology.foreign.files import read_outside
+        from kpyramid.ontology.foreign.importing import import_ontology
+        from kpyramid.ontology.judging.consistency import judge_consistency
         from kpyramid.ontology.schema import write_schema
         from kpyramid.settings import PublishSettings
 
@@ -102,7 +102,7 @@ def import_(
 
 
 def _show_changes(changes: Sequence["Change"]) -> None:
-    from kpyramid.ontology.importing import group_changes
+    from kpyramid.ontology.foreign.importing import group_changes
 
     for kind, group in group_changes(changes).items():
         typer.echo(f"{kind}: {len(group)}")

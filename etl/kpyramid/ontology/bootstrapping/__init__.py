@@ -1,0 +1,1 @@
+"""A first ontology of a field, cut from word nets."""

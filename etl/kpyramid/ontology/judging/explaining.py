@@ -1,0 +1,280 @@
+"""Why an ontology contradicts itself: a smallest set of statements that already does, in words."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import Protocol
+
+import pyoxigraph as ox
+
+from kpyramid.ontology import names as n
+from kpyramid.ontology.judging.reasoner import Part, Reasoner
+from kpyramid.ontology.judging.theory import Axiom, Node, Theory
+
+_MOST_PARTS = 24
+"""Parts asked about in one call of HermiT: starting Java takes longer than judging small ones."""
+_MOST_STATEMENTS = 200_000
+"""Statements written for one call."""
+_EQUALS = {n.OWL + "equivalentClass", n.OWL + "equivalentProperty", n.OWL + "sameAs"}
+_MUTUAL = _EQUALS | {n.OWL + "disjointWith", n.OWL + "propertyDisjointWith", n.INVERSE_OF}
+
+Item = Axiom | ox.Triple
+
+
+class Judge(Protocol):
+    """What shrinking asks: `Reasoner`."""
+
+    def find_inconsistent(self, parts: Iterable[Part]) -> int | None:
+        """The index of the first part that contradicts itself, or None."""
+
+
+def explain_contradiction(theory: Theory, reasoner: Reasoner) -> list[Item]:
+    """A set of axioms and facts that contradict each other, none of which can be left out.
+
+    First the axioms are tried alone, then the individuals at which a plain clash shows (disjoint
+    classes, a second value, a value outside the range), each with the axioms about it; if none of
+    them is it, everything.
+
+    Raises:
+        NotJudgedError: the reasoner's time is over.
+    """
+    parts: list[Part] = [(theory.axioms, ())]
+    suspects = sorted(find_suspects(theory, theory.facts))[:_MOST_PARTS]
+    about: dict[str, list[ox.Triple]] = {suspect: [] for suspect in suspects}
+    for t in theory.facts:
+        for end in {_name(t.subject), _name(t.object)} & about.keys():
+            about[end].append(t)
+    parts += [(_select_axioms(theory, own), own) for own in about.values()]
+    found = reasoner.find_inconsistent(parts)
+    axioms, near = parts[found] if found is not None else (theory.axioms, theory.facts)
+    return shrink([*axioms, *near], reasoner)
+
+
+def explain_class(theory: Theory, iri: str, reasoner: Reasoner) -> list[Item]:
+    """A smallest set of axioms by which a class can have no instance.
+
+    Raises:
+        NotJudgedError: the reasoner's time is over.
+    """
+    instance = ox.Triple(ox.NamedNode("urn:an-instance"), _TYPE, ox.NamedNode(iri))
+    near = _select_axioms(theory, [instance])
+    found = reasoner.find_inconsistent([(near, [instance])])
+    axioms = near if found is not None else theory.axioms
+    return [item for item in shrink([*axioms, instance], reasoner) if item != instance]
+
+
+_TYPE = ox.NamedNode(n.RDF_TYPE)
+
+
+def shrink(items: Sequence[Item], reasoner: Judge) -> list[Item]:
+    """A smallest contradictory subset of contradictory items.
+
+    The last item of the shortest contradictory beginning is needed; with it put aside the same
+    is asked of what stands before it, until what was put aside contradicts itself.
+    """
+    kept: list[Item] = []
+    rest = list(items)
+    while True:
+        low, high = -1, len(rest)  # a beginning of `low` items is consistent, of `high` it is not
+        while high - low > 1:
+            most = max(2, min(_MOST_PARTS, _MOST_STATEMENTS // high))
+            cuts = sorted({low + 1 + (high - low - 1) * i // most for i in range(most)})
+            found = reasoner.find_inconsistent(_split([*kept, *rest[:cut]]) for cut in cuts)
+            if found is None:
+                low = cuts[-1]
+            else:
+                high = cuts[found]
+                low = cuts[found - 1] if found else low
+        if high == 0:
+            return sorted(kept, key=lambda item: (isinstance(item, Axiom), str(item)), reverse=True)
+        kept.append(rest[high - 1])
+        rest = rest[: high - 1]
+
+
+def _split(items: Iterable[Item]) -> Part:
+    listed = list(items)
+    axioms = [item for item in listed if isinstance(item, Axiom)]
+    return axioms, [item for item in listed if isinstance(item, ox.Triple)]
+
+
+def _name(node: Node) -> str:
+    return node.value if isinstance(node, ox.NamedNode) else ""
+
+
+def _select_axioms(theory: Theory, facts: Iterable[ox.Triple]) -> list[Axiom]:
+    """The axioms about what the facts name, and about what those name in turn."""
+    by_name: defaultdict[str, list[int]] = defaultdict(list)
+    for index, axiom in enumerate(theory.axioms):
+        head = axiom.head
+        named = {_name(head.subject)} - {""} or axiom.list_iris()
+        if head.predicate.value in _MUTUAL:
+            named |= axiom.list_iris()
+        for iri in named:
+            by_name[iri].append(index)
+    queue = [iri for t in facts for iri in Axiom((t,)).list_iris()]
+    seen: set[str] = set()
+    chosen: set[int] = set()
+    while queue:
+        iri = queue.pop()
+        if iri not in seen:
+            seen.add(iri)
+            for index in by_name[iri]:
+                if index not in chosen:
+                    chosen.add(index)
+                    queue += theory.axioms[index].list_iris()
+    return [theory.axioms[index] for index in sorted(chosen)]
+
+
+def find_suspects(theory: Theory, facts: Iterable[ox.Triple]) -> set[str]:
+    """Individuals at which named classes, domains, ranges and counts already clash.
+
+    What restrictions and chains entail is left to HermiT.
+    """
+    rules = _Rules(theory)
+    classes: defaultdict[str, set[str]] = defaultdict(set)
+    values: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    found: set[str] = set()
+    for t in facts:
+        subject, predicate, value = _name(t.subject), t.predicate.value, t.object
+        if predicate == n.RDF_TYPE:
+            classes[subject].add(_name(value))
+            continue
+        classes[subject] |= rules.ends[predicate, n.DOMAIN]
+        ranges = rules.ends[predicate, n.RANGE]
+        if isinstance(value, ox.Literal):
+            if ranges - {value.datatype.value, n.RDFS + "Literal"}:
+                found.add(subject)
+        else:
+            classes[_name(value)] |= ranges
+            if predicate in rules.inverse_functional:
+                values[_name(value), "^" + predicate].add(subject)
+        if predicate in rules.functional:
+            values[subject, predicate].add(str(value))
+    found |= {individual for (individual, _), several in values.items() if len(several) > 1}
+    clashing: dict[frozenset[str], bool] = {}
+    for individual, own in classes.items():
+        key = frozenset(own)
+        if key not in clashing:
+            clashing[key] = rules.clash(key)
+        if clashing[key]:
+            found.add(individual)
+    return found
+
+
+class _Rules:
+    """What a theory says in single statements about named classes and properties."""
+
+    def __init__(self, theory: Theory) -> None:
+        self.ends: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+        self.functional: set[str] = set()
+        self.inverse_functional: set[str] = set()
+        self._parents: defaultdict[str, set[str]] = defaultdict(set)
+        self._disjoint: set[frozenset[str]] = set()
+        for axiom in theory.axioms:
+            subject, predicate, value = _read_head(axiom)
+            if predicate in (n.DOMAIN, n.RANGE) and value:
+                self.ends[subject, predicate].add(value)
+            elif predicate in (n.SUBCLASS, n.OWL + "equivalentClass") and value:
+                self._parents[subject].add(value)
+                if predicate != n.SUBCLASS:
+                    self._parents[value].add(subject)
+            elif predicate == n.OWL + "disjointWith":
+                self._disjoint.add(frozenset((subject, value)))
+            elif value == n.FUNCTIONAL_PROPERTY:
+                self.functional.add(subject)
+            elif value == n.OWL + "InverseFunctionalProperty":
+                self.inverse_functional.add(subject)
+            elif any(_name(t.object) == n.OWL + "AllDisjointClasses" for t in axiom.triples):
+                pairs = combinations(sorted(axiom.list_iris()), 2)
+                self._disjoint |= {frozenset(pair) for pair in pairs}
+
+    def clash(self, classes: Iterable[str]) -> bool:
+        """Whether classes, or classes above them, are disjoint."""
+        above: set[str] = set()
+        queue = list(classes)
+        while queue:
+            if (iri := queue.pop()) not in above:
+                above.add(iri)
+                queue += self._parents[iri]
+        return any(pair <= above for pair in self._disjoint)
+
+
+def _read_head(axiom: Axiom) -> tuple[str, str, str]:
+    head = axiom.head
+    return _name(head.subject), head.predicate.value, _name(head.object)
+
+
+# --- in words ------------------------------------------------------------------------------
+
+_SENTENCES: dict[str, str] = {
+    n.SUBCLASS: "every {s} is {a} {o}",
+    n.DOMAIN: "what has “{s}” is {a} {o}",
+    n.RANGE: "a value of “{s}” is {a} {o}",
+    n.INVERSE_OF: "“{s}” is the inverse of “{o}”",
+    n.RDFS + "subPropertyOf": "“{s}” implies “{o}”",
+    n.OWL + "disjointWith": "no {s} is {a} {o}",
+    n.OWL + "equivalentClass": "{s} is the same class as {o}",
+}
+_CHARACTERISTICS = {
+    n.FUNCTIONAL_PROPERTY: "“{s}” has at most one value",
+    n.OWL + "InverseFunctionalProperty": "a value of “{s}” belongs to one subject only",
+    n.OWL + "AsymmetricProperty": "“{s}” never holds in both directions",
+    n.OWL + "IrreflexiveProperty": "nothing has itself as its “{s}”",
+}
+
+
+def state_item(
+    item: Item, labels: Mapping[str, str], find_place: Callable[[ox.Triple], str | None]
+) -> str:
+    """An axiom or a fact in words; a fact with the place in a text that states it."""
+    if isinstance(item, Axiom):
+        return _state_axiom(item, labels)
+    subject, value = _say(item.subject, labels), _say(item.object, labels)
+    if item.predicate.value == n.RDF_TYPE:
+        said = f"“{subject}” is {_choose_article(value)} {value}"
+    else:
+        said = f"“{subject}” has {_say(item.predicate, labels)} “{value}”"
+    place = find_place(item)
+    return f"{said} [{place}]" if place else said
+
+
+def _say(node: Node, labels: Mapping[str, str]) -> str:
+    if isinstance(node, ox.NamedNode):
+        return labels.get(node.value) or node.value.rpartition("#")[2].rpartition("/")[2]
+    return node.value if isinstance(node, ox.Literal) else "something"
+
+
+def _choose_article(word: str) -> str:
+    return "an" if word[:1].lower() in "aeiou" else "a"
+
+
+def _state_axiom(axiom: Axiom, labels: Mapping[str, str]) -> str:
+    head = axiom.head
+    predicate, kind = head.predicate.value, _name(head.object)
+    if any(_name(t.object) == n.OWL + "AllDisjointClasses" for t in axiom.triples):
+        members = sorted(labels.get(iri, iri) for iri in axiom.list_iris())
+        return f"no two of these share an instance: {', '.join(members)}"
+    subject, value = _say(head.subject, labels), _say(head.object, labels)
+    if len(axiom.triples) > 1:
+        value = f"thing with ({', '.join(_list_parts(axiom, labels))})"
+    form = _SENTENCES.get(predicate, "{s} " + _say(head.predicate, labels) + " {o}")
+    if predicate == n.RDF_TYPE:
+        form = _CHARACTERISTICS.get(kind, "“{s}” is {a} {o}")
+    return form.format(s=subject, o=value, a=_choose_article(value))
+
+
+def _list_parts(axiom: Axiom, labels: Mapping[str, str]) -> Iterator[str]:
+    """What the unnamed nodes of an axiom say, without the bones of lists."""
+    for t in axiom.triples[1:]:
+        if isinstance(t.object, ox.BlankNode) or _name(t.object) in (
+            n.RDF + "nil",
+            n.OWL + "Restriction",
+            n.CLASS,
+        ):
+            continue
+        predicate = _say(t.predicate, labels)
+        yield (
+            _say(t.object, labels)
+            if predicate == "first"
+            else (f"{predicate} {_say(t.object, labels)}")
+        )

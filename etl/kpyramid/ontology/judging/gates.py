@@ -1,0 +1,116 @@
+"""All judgements on an ontology, alone or with the instances of a snapshot, gate by gate."""
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from kpyramid.declared import OntologyFiles
+from kpyramid.ontology import names as n
+from kpyramid.ontology.judging.checks import (
+    Answered,
+    Question,
+    judge_checks,
+    judge_questions,
+    read_prefixes,
+    read_questions,
+    run_checks,
+    run_questions,
+)
+from kpyramid.ontology.judging.consistency import judge_consistency
+from kpyramid.ontology.judging.shapes import derive_shapes, judge_shapes
+from kpyramid.ontology.schema import Schema, parse_schema
+from kpyramid.ontology.store import OntologyStore
+
+
+@dataclass(slots=True)
+class Judgement:
+    """Verdicts by gate, `pass`, `fail: why` or `not run: why`; what the queries found."""
+
+    gates: dict[str, str] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    checks: Sequence[Answered] = ()
+    questions: Sequence[tuple[Question, Answered]] = ()
+
+    @property
+    def failed(self) -> bool:
+        """Whether a gate fails; one that was not run does not."""
+        return any(verdict.startswith("fail") for verdict in self.gates.values())
+
+
+def judge_ontology(
+    files: OntologyFiles,
+    schema_turtle: str,
+    instances_nt: str,
+    *,
+    provenance_nt: str = "",
+    seconds: float,
+    strict: bool = False,
+) -> Judgement:
+    """What HermiT, SHACL, the ontology's own checks and its competency questions say.
+
+    The files' Turtle is not judged but `schema_turtle`, which completion may have let grow;
+    `seconds` bound HermiT and pyshacl each. Competency questions have to run, and, if `strict`, to
+    give the rows that they must.
+
+    Raises:
+        InputError: the schema or a companion file cannot be read.
+    """
+    schema = parse_schema(schema_turtle, source="the schema")
+    shapes = {"the shapes of the schema": derive_shapes(schema)}
+    if files.shapes:
+        shapes[files.shapes.name] = files.shapes.read_text("utf-8")
+    questions = read_questions(files.questions) if files.questions else []
+    judged = Judgement()
+    started = time.monotonic()
+
+    def note(gate: str, verdict: str) -> None:
+        judged.gates[gate] = verdict
+        judged.seconds[gate] = round(time.monotonic() - started, 3)
+
+    with ThreadPoolExecutor(2) as pool:  # each waits for a process of its own
+        shaped = pool.submit(judge_shapes, schema_turtle, instances_nt, shapes, seconds=seconds)
+        queried = pool.submit(_query, files, schema, schema_turtle, instances_nt, questions)
+        verdict = judge_consistency(
+            schema_turtle, instances_nt, seconds=seconds, provenance_nt=provenance_nt
+        )
+        note("consistent", verdict)
+        note("shapes", shaped.result())
+        judged.checks, answered = queried.result()
+    judged.questions = list(zip(questions, answered, strict=True))
+    name = files.turtle.stem
+    note(
+        "checks",
+        judge_checks(judged.checks)
+        if files.checks
+        else f"not run: there is no {name}-*-violation.rq beside {files.turtle.name}",
+    )
+    note(
+        "questions",
+        judge_questions(questions, answered, strict=strict)
+        if questions
+        else f"not run: there is no {name}.questions.toml beside {files.turtle.name}",
+    )
+    return judged
+
+
+def _query(
+    files: OntologyFiles,
+    schema: Schema,
+    schema_turtle: str,
+    instances_nt: str,
+    questions: Sequence[Question],
+) -> tuple[list[Answered], list[Answered]]:
+    """What the checks and the questions find."""
+    prefixes = read_prefixes(files.turtle.read_text("utf-8"))
+    with OntologyStore(schema_turtle, instances_nt) as store:
+        checks = run_checks(files.checks, store, prefixes)
+        terms = _list_terms(schema)
+        return checks, run_questions(questions, store, prefixes, terms, schema.base)
+
+
+def _list_terms(schema: Schema) -> frozenset[str]:
+    """The classes and properties, and what else the schema's axioms name."""
+    named = {word for line in schema.axioms for word in line.split(" ") if word.startswith("<")}
+    terms = {iri.strip("<>") for iri in named}
+    return frozenset({*schema.class_by_iri, *schema.property_by_iri, *terms, n.THING})
