@@ -158,7 +158,7 @@ def _list_role_features(tree: Tree, c: Candidate) -> Iterator[str]:
     yield "dep=" + head.dep
     for node in nodes[c.first + 1 : c.last]:
         if node.pos in {"CCONJ", "ADP", "DET", "PUNCT", "PART"}:
-            yield "inner=" + node.word  # "Ann Lee and Tom Askew" is two values, "Rio de Janeiro" one
+            yield "inner=" + node.word  # "Ann Lee and Tom Askew" are two, "Rio de Janeiro" one
     yield "last=" + nodes[c.last].lemma.lower()
     if not c.is_name:
         yield "t=" + _fold(c.text)
