@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -9,10 +10,12 @@ import pytest
 from typer.testing import CliRunner
 
 from kpyramid import publishing
+from kpyramid.build import build
 from kpyramid.cli import app
 from kpyramid.declared import OntologyFiles, locate_ontology
 from kpyramid.errors import GateError, InputError
 from kpyramid.ontology.judging.checks import (
+    Answered,
     Question,
     judge_checks,
     judge_questions,
@@ -25,9 +28,15 @@ from kpyramid.ontology.judging.gates import Judgement, judge_ontology
 from kpyramid.ontology.judging.reasoner import find_java
 from kpyramid.ontology.schema import parse_schema
 from kpyramid.ontology.store import OntologyStore, entity_iri
-from kpyramid.warehouse.layout import Warehouse
+from kpyramid.warehouse.layout import Warehouse, open_warehouse
 from kpyramid.warehouse.refs import list_entries
-from tests.corpora import build_corpus, copy_shared_build, use_quick_models, write_corpus
+from tests.corpora import (
+    build_corpus,
+    copy_shared_build,
+    make_settings,
+    use_quick_models,
+    write_corpus,
+)
 
 KPG = "https://w3id.org/kpyramid/general#"
 RDF_TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
@@ -251,3 +260,42 @@ def test_the_command_judges_a_snapshot_and_ends_with_4_when_a_gate_fails(
     assert "Gate questions: pass." in seed.stdout
     absent = CliRunner().invoke(app, ["ontology", "check", "nowhere"])
     assert absent.exit_code == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("own.shapes.ttl", "this is no Turtle"),
+        ("own.examples.jsonl", "{"),
+        ("own.questions.toml", "[[questions]]\ntext = 'Who?'\nsparql = 'SELECT ?p WHERE'"),
+        (
+            "own-late-violation.rq",
+            "# Late\nSELECT * { SERVICE <http://localhost:1/> { ?s ?p ?o } }",
+        ),
+        ("own.ttl", "@prefix : <https://example.org/own#> ."),
+    ],
+)
+def test_what_is_wrong_beside_an_ontology_is_told_before_any_stage(
+    tmp_path: Path, name: str, text: str
+) -> None:
+    general = locate_ontology("general")
+    assert general is not None
+    own = tmp_path / "own.ttl"
+    own.write_text(general.turtle.read_text("utf-8"), "utf-8")
+    settings = make_settings(induce={"ontology": str(own)})
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    (corpus / "a.txt").write_text("Ada was born in London.", "utf-8")
+    (tmp_path / name).write_text(text, "utf-8")
+    warehouse = open_warehouse(tmp_path / "warehouse")
+    with pytest.raises(InputError, match=re.escape(name)):
+        build(corpus, warehouse, settings)
+    assert not list(warehouse.runs.glob("*"))
+
+
+def test_violations_up_to_the_allowed_number_pass_and_are_told() -> None:
+    found = [Answered("Born after death", ({"who": "Ada"},), 1)]
+    assert judge_checks(found).startswith("fail: Born after death (Ada)")
+    assert judge_checks(found, most=1).startswith("pass: 1 found")
+    broken = [*found, Answered("Broken", (), 0, "no SPARQL")]
+    assert judge_checks(broken, most=5).startswith("fail")

@@ -8,7 +8,7 @@ from kpyramid.errors import GateError, InputError
 from kpyramid.models import require_key
 from kpyramid.pipeline import PIPELINE
 from kpyramid.planning import plan_build
-from kpyramid.ports import Progress, Silence
+from kpyramid.ports import Progress, Silence, require_ontology
 from kpyramid.report import PLAN, write_report
 from kpyramid.runner import Shard, run_stage
 from kpyramid.runs import Run, StageMark, open_run, start_run
@@ -46,6 +46,7 @@ def build(
         PyramidError: any other expected failure; run again to go on where it stopped.
     """
     require_key(settings)
+    require_ontology(settings)
     run = start_run(warehouse, corpus, settings, ref=ref, order=order, allow_shrink=allow_shrink)
     _write_plan(run, workers)
     marks = tuple(
@@ -84,6 +85,7 @@ def call_stage(
             raise InputError(f"stage {name} starts a run: give it --corpus FOLDER")
         settings = load_settings(Path(settings_file) if settings_file else None)
         require_key(settings)
+        require_ontology(settings)
         current = start_run(
             place,
             Path(corpus),

@@ -113,7 +113,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "induce",
-        version=1,
+        version=2,
         reads=(
             *("documents", "chunks", "claims", "mentions", "raw_triples"),
             *("entities", "relations", "triples"),
@@ -124,7 +124,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "complete",
-        version=1,
+        version=2,
         reads=(
             *("documents", "chunks", "claims", "raw_triples"),
             *("entities", "relations", "triples", "instances"),
@@ -136,7 +136,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "condense",
-        version=1,
+        version=2,
         reads=("entities", "relations", "triples", "proposals"),
         writes=("condensed", "vectors"),
         ports=("settings", "schema", "embedder"),
@@ -145,7 +145,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "publish",
-        version=1,
+        version=2,
         reads=("documents", "chunks", "entities", "instances", "proposals"),
         writes=(),
         ports=("schema",),

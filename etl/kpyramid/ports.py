@@ -18,7 +18,7 @@ from pydantic import TypeAdapter
 from kpyramid.cached import CachedEmbedder, CachedFunction
 from kpyramid.cached import Progress as Progress
 from kpyramid.cached import Silence as Silence
-from kpyramid.declared import OntologyFiles, locate_ontology
+from kpyramid.declared import OntologyFiles, locate_declarations, locate_ontology
 from kpyramid.embeddings.port import Embedder
 from kpyramid.errors import PyramidError
 from kpyramid.extraction.cascade.reading import Cascade
@@ -38,6 +38,7 @@ from kpyramid.keys import JsonValue
 from kpyramid.llm.caller import Asker
 from kpyramid.models import Model, Opener
 from kpyramid.ontology.constraints import Constraint, read_constraints
+from kpyramid.ontology.judging.checks import check_queries
 from kpyramid.ontology.schema import Schema, parse_schema
 from kpyramid.pipeline import Stage
 from kpyramid.resolution.confirming import Disambiguator
@@ -270,6 +271,23 @@ def open_reader(
     if examples is None or settings.induce.mode != "rules":
         return None
     return ExampleReader(load_schema(settings), examples, annotate)
+
+
+def require_ontology(settings: Settings) -> None:
+    """Passes when the ontology and what lies beside it can be read: told before any work.
+
+    Raises:
+        SettingsError: there is none of that name.
+        InputError: one of its files is wrong; names it.
+    """
+    files = locate_files(settings)
+    if settings.induce.ontology in locate_declarations("ontology"):
+        return  # it comes with the package, tested; reading it would cost each build half a second
+    load_schema(settings)
+    load_constraints(settings)
+    if files.examples:
+        read_examples(files.examples)
+    check_queries(files)
 
 
 def load_constraints(settings: Settings) -> tuple[Constraint, ...]:

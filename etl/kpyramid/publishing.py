@@ -129,6 +129,7 @@ def _judge_ontology(settings: Settings, texts: Mapping[str, str]) -> dict[str, s
         texts["ontology/instances.nt"],
         provenance_nt=texts["ontology/provenance.nt"],
         seconds=settings.publish.reasoner_seconds,
+        most_violations=settings.publish.max_violations,
     ).gates
 
 

@@ -183,12 +183,14 @@ class PublishSettings:
 
     `min_document_share`, `min_triple_share`: it has fewer of the last one's documents or triples.
     `max_unanswered_share`: more of its chunks lack the language model's answer.
+    `max_violations`: its ontology's checks (`NAME-*-violation.rq`) find more.
     `reasoner_seconds`: after these the reasoner is stopped, and its gate says "not run".
     """
 
     min_document_share: Share = 0.5
     min_triple_share: Share = 0.5
     max_unanswered_share: Share = 0.02
+    max_violations: Annotated[int, Field(strict=True, ge=0)] = 0
     reasoner_seconds: Annotated[float, Field(gt=0, le=86_400)] = 120.0
 
 

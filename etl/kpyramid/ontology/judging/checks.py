@@ -9,9 +9,10 @@ import pyoxigraph as ox
 from pydantic import TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as checked
 
+from kpyramid.declared import OntologyFiles
 from kpyramid.errors import InputError
 from kpyramid.ontology import names as n
-from kpyramid.ontology.sparql import list_iris
+from kpyramid.ontology.sparql import check_query, list_iris
 from kpyramid.ontology.store import OntologyStore
 
 _MOST_NAMED = 3
@@ -141,9 +142,28 @@ def _label(row: Mapping[str, str], store: OntologyStore) -> dict[str, str]:
     return named
 
 
-def judge_checks(found: Sequence[Answered]) -> str:
-    """`pass` when no check found a violation, else what they found."""
+def check_queries(files: OntologyFiles) -> None:
+    """Passes when the questions and checks beside an ontology can be read and may be run.
+
+    Raises:
+        InputError: names the file and what is wrong with it.
+    """
+    prefixes = read_prefixes(files.turtle.read_text("utf-8"))
+    queries = {str(path): path.read_text("utf-8") for path in files.checks}
+    if files.questions:
+        questions = read_questions(files.questions)
+        queries |= {f"{files.questions}, “{q.text}”": q.sparql for q in questions}
+    for place, query in queries.items():
+        try:
+            check_query(complete_query(query, prefixes))
+        except InputError as e:
+            raise InputError(f"{place}: {e}") from e
+
+
+def judge_checks(found: Sequence[Answered], *, most: int = 0) -> str:
+    """`pass` when the checks found at most so many violations, else what they found."""
     told = []
+    total = sum(check.count for check in found)
     for check in found:
         if check.problem:
             told.append(f"{check.text}: {check.problem}")
@@ -155,7 +175,12 @@ def judge_checks(found: Sequence[Answered]) -> str:
                 else f" and {check.count - len(check.rows)} more"
             )
             told.append(f"{check.text} ({rows}{more})")
-    return f"fail: {'; '.join(told)}" if told else "pass"
+    if total and total <= most and not any(check.problem for check in found):
+        return f"pass: {total} found, publish.max_violations = {most}: {'; '.join(told)}"
+    advice = (
+        "; correct the text, or allow so many with publish.max_violations" if total > most else ""
+    )
+    return f"fail: {'; '.join(told)}{advice}" if told else "pass"
 
 
 def judge_questions(

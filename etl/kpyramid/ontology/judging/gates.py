@@ -46,12 +46,13 @@ def judge_ontology(
     provenance_nt: str = "",
     seconds: float,
     strict: bool = False,
+    most_violations: int = 0,
 ) -> Judgement:
     """What HermiT, SHACL, the ontology's own checks and its competency questions say.
 
     The files' Turtle is not judged but `schema_turtle`, which completion may have let grow;
-    `seconds` bound HermiT and pyshacl each. Competency questions have to run, and, if `strict`, to
-    give the rows that they must.
+    `seconds` bound HermiT and pyshacl each; the checks may find `most_violations`. Competency
+    questions have to run, and, if `strict`, to give the rows that they must.
 
     Raises:
         InputError: the schema or a companion file cannot be read.
@@ -81,7 +82,7 @@ def judge_ontology(
     name = files.turtle.stem
     note(
         "checks",
-        judge_checks(judged.checks)
+        judge_checks(judged.checks, most=most_violations)
         if files.checks
         else f"not run: there is no {name}-*-violation.rq beside {files.turtle.name}",
     )
