@@ -86,7 +86,7 @@ def test_a_check_that_finds_something_fails_with_its_comment_and_labels(
     ]
     found = run_checks(paths, store, read_prefixes(TURTLE))
     assert judge_checks(found[:1]) == "pass"
-    assert judge_checks(found) == "fail: Born before 1950. (Ada Holm, 1900)"
+    assert judge_checks(found).startswith("fail: Born before 1950. (Ada Holm, 1900);")
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,7 @@ def test_the_command_judges_a_snapshot_and_ends_with_4_when_a_gate_fails(
         ("own.questions.toml", "[[questions]]\ntext = 'Who?'\nsparql = 'SELECT ?p WHERE'"),
         (
             "own-late-violation.rq",
-            "# Late\nSELECT * { SERVICE <http://localhost:1/> { ?s ?p ?o } }",
+            "# Late\nSELECT * { SERVICE <http://a.b/> { ?s ?p ?o } }",
         ),
         ("own.ttl", "@prefix : <https://example.org/own#> ."),
     ],

@@ -207,8 +207,8 @@ def test_a_long_text_takes_time_in_proportion() -> None:
     sentence = "The Green Plover was put together by Maud Carver and sails out of Lowestoft. "
     few, many = parse(sentence * 8), parse(sentence * 32)
     subjects = [
-        sum(len(taught_reader()._list_subjects(reading, c)) for c in reading.candidates)
-        for reading in (taught_reader()._describe(tree) for tree in (few, many))
+        sum(len(taught_reader().list_subjects(reading, c)) for c in reading.candidates)
+        for reading in (taught_reader().describe(tree) for tree in (few, many))
     ]
 
     assert subjects[1] < 6 * subjects[0]

@@ -99,7 +99,7 @@ class SubjectModel:
         labels: list[float] = []
         for reading, p, value, subjects, right in values:
             for s in subjects:
-                plain, crossed = self._describe(reading, p, s, value)
+                plain, crossed = self.describe(reading, p, s, value)
                 rows.append([*plain, *(f"{p}|{name}" for name in crossed)])
                 labels.append(float(s in right))
         if len(set(labels)) == 2:
@@ -108,7 +108,7 @@ class SubjectModel:
             weights, self._bias = fit_weights(matrix, np.array(labels), np.ones(len(labels)))
             self._weights = dict(zip(vocabulary.columns, map(float, weights), strict=True))
 
-    def _describe(
+    def describe(
         self, reading: Reading, p: int, s: Candidate, value: Candidate
     ) -> tuple[list[str], list[str]]:
         """The features of a pair, and those of them that are crossed with the property."""
@@ -128,7 +128,7 @@ class SubjectModel:
         general = load_general()
         best: tuple[Candidate, float] | None = None
         for s in subjects:
-            plain, crossed = self._describe(reading, p, s, value)
+            plain, crossed = self.describe(reading, p, s, value)
             score = general.subject_bias + sum(general.subject.get(name, 0.0) for name in plain)
             if self._weights:
                 own = self._bias + sum(self._weights.get(name, 0.0) for name in plain)

@@ -62,13 +62,13 @@ class Reader:
         matcher = Matcher(schema)
         aligned = []
         for example, tree in zip(examples, trees, strict=True):
-            reading = self._describe(tree)
+            reading = self.describe(tree)
             triples = matcher.align(example, reading.candidates)
             aligned.append((reading, triples, example.is_complete))
         self.unaligned, self.unknown = matcher.unaligned, matcher.unknown
         self._roles = RoleModel(self._words, aligned)
         pairs = (
-            (reading, p, o, tuple(self._list_subjects(reading, o)), frozenset(golden))
+            (reading, p, o, tuple(self.list_subjects(reading, o)), frozenset(golden))
             for reading, triples, _ in aligned
             for (p, o), golden in _group_subjects(triples, reading).items()
         )
@@ -98,7 +98,7 @@ class Reader:
 
     def find_statements(self, tree: Tree) -> list[Statement]:
         """What a text may state, the unlikely included; a date or number is one value only."""
-        reading = self._describe(tree)
+        reading = self.describe(tree)
         candidates = reading.candidates
         if not candidates:
             return []
@@ -113,15 +113,16 @@ class Reader:
                 if any(_overlap(value, other) for other in taken):
                     continue
                 taken.append(value)
-                best = self._subjects.choose(reading, p, value, self._list_subjects(reading, value))
+                best = self._subjects.choose(reading, p, value, self.list_subjects(reading, value))
                 if best is not None:
                     found.append(Statement(p, best[0], value, float(chances[o, p]), best[1]))
         return _drop_contradicted(found)
 
-    def _describe(self, tree: Tree) -> Reading:
+    def describe(self, tree: Tree) -> Reading:
+        """A text's candidates with their features."""
         return describe_text(tree, find_candidates(tree))
 
-    def _list_subjects(self, reading: Reading, value: Candidate) -> list[Candidate]:
+    def list_subjects(self, reading: Reading, value: Candidate) -> list[Candidate]:
         """The candidates near enough to be a value's subject; the text's first sentence is near."""
         tree = reading.tree
         at = tree[value.head].sentence
