@@ -195,21 +195,23 @@ def _is_capital(node: Node, leads: bool) -> bool:
 
 
 def _find_openings(tree: Tree) -> Iterator[tuple[int, int]]:
-    """From the start of a sentence to its first verb or bracket, where titles of any form stand."""
+    """From the start of a sentence to a verb or bracket, where titles of any form stand.
+
+    A title may hold a verb or a bracket itself, so there are several: "Ah Pook Is Here was ...".
+    """
     for start, end in tree.sentences:
         if not (tree[start].text[:1].isupper() or tree[start].text[:1].isdigit()):
             continue
-        if tree[start].pos in {"PRON", "ADP", "SCONJ", "VERB", "AUX"}:
-            continue
         for i in range(start + 1, min(end, start + _MOST_WORDS)):
             node = tree[i]
-            if (
-                node.pos == "AUX"
-                or node.text == "("
-                or (node.pos == "VERB" and node.text.islower())
+            if node.text == ")":
+                yield start, i
+            elif node.text in {"(", ":"} or (
+                node.text.islower()
+                and (node.pos in {"AUX", "VERB"} or node.tag == "POS")
+                and tree[i - 1].text not in {",", "and"}
             ):
                 yield start, i - 1
-                break
 
 
 def _is_place_comma(tree: Tree, comma: int) -> bool:
@@ -245,6 +247,8 @@ def _find_nouns(tree: Tree) -> Iterator[tuple[int, int, str]]:
             prep = next((c for c in node.children if c.word == "of" and c.i == node.i + 1), None)
             if prep is not None and prep.children:
                 yield first, prep.children[-1].i, "NOUN"
+                if first < node.i:  # "the 14th president of the United States"
+                    yield node.i, prep.children[-1].i, "NOUN"
 
 
 def _is_modifier(node: Node, head: Node) -> bool:
