@@ -29,6 +29,7 @@ SHAPING = (
 ENTRIES = {
     "splitter": "kpyramid.extraction.text.splitter",
     "extractor": "kpyramid.extraction.openie",
+    "annotator": "kpyramid.extraction.syntax.packing",
     "embedder": "kpyramid.embeddings.onnx",
 }
 EMBEDDERS = {
@@ -59,7 +60,14 @@ def _hash_code(module: str) -> str:
             found.add(current)
             queue += _list_imports(current)
     parts = [f"{name} {ast.dump(_strip(name))}" for name in sorted(found)]
+    folders = {path.parent for name in found if (path := _find(name))}
+    parts += [path.read_text("utf-8") for folder in sorted(folders) for path in _list_data(folder)]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+def _list_data(folder: Path) -> list[Path]:
+    """Fitted weights and the like, which shape results as code does."""
+    return sorted(folder.glob("*.json"))
 
 
 def _list_imports(module: str) -> list[str]:

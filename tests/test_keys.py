@@ -61,7 +61,6 @@ def forget() -> None:
     for function in (
         identity.identify_parser,
         identity.identify_embedding,
-        identity.identify_ontology,
         contracts.hash_contract,
     ):
         function.cache_clear()

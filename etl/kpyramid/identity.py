@@ -133,7 +133,6 @@ def _identify_instructor(model: str) -> Identity:
     return _identify(_name_folder(model), files)
 
 
-@cache
 def identify_ontology(ontology: str) -> Identity:
     """The files of a seed ontology that shape what is induced, by name or by path.
 

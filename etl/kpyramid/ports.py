@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from functools import partial
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -98,20 +99,19 @@ def _share_out(
     workers: int,
     load: Callable[..., None],
     chosen: tuple[str, ...],
-    work: Callable[[Sequence[str]], Iterable[bytes]],
+    work: Callable[[Sequence[str]], Iterator[bytes]],
 ) -> Iterator[bytes]:
     """The results in order, of this process or of several, each of which loads its model once."""
     if not texts:
         return
     if workers == 1 or len(texts) < _FEW:
         load(*chosen)
-        for text in texts:
-            yield from work([text])
+        yield from work(texts)
         return
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(workers, context, load, chosen)
     try:
-        for payloads in pool.map(work, _make_batches(texts)):
+        for payloads in pool.map(partial(_collect, work), _make_batches(texts)):
             yield from payloads
     except BrokenProcessPool as e:
         raise PyramidError(
@@ -332,8 +332,12 @@ def _load_extractor(parser: str, language: str) -> None:
     _extractors[:] = [DependencyExtractor(parser, language)]
 
 
-def _extract_all(texts: Sequence[str]) -> list[bytes]:
-    return list(map(_EXTRACTION.dump_json, _extractors[0].extract_all(texts)))
+def _collect(work: Callable[[Sequence[str]], Iterator[bytes]], texts: Sequence[str]) -> list[bytes]:
+    return list(work(texts))
+
+
+def _extract_all(texts: Sequence[str]) -> Iterator[bytes]:
+    return map(_EXTRACTION.dump_json, _extractors[0].extract_all(texts))
 
 
 _parsers: list[Parser] = []
@@ -344,8 +348,8 @@ def _load_parser(package: str) -> None:
         _parsers[:] = [Parser(package)]
 
 
-def _parse_all(texts: Sequence[str]) -> list[bytes]:
-    return [pack_tree(tree).encode() for tree in _parsers[0].parse_all(texts)]
+def _parse_all(texts: Sequence[str]) -> Iterator[bytes]:
+    return (pack_tree(tree).encode() for tree in _parsers[0].parse_all(texts))
 
 
 def _make_batches(texts: Sequence[str]) -> Iterator[list[str]]:
