@@ -5,12 +5,11 @@ earlier crash can change it.
 """
 
 import multiprocessing
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from functools import partial
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
