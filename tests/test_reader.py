@@ -12,7 +12,7 @@ from kpyramid.extraction.syntax.parsing import Parser
 from kpyramid.extraction.syntax.tree import Tree
 from kpyramid.induction.candidates import find_candidates
 from kpyramid.induction.examples import Example, parse_examples, read_examples
-from kpyramid.induction.matching import list_forms
+from kpyramid.induction.matching import KnownValues, list_forms
 from kpyramid.induction.reading import Reader
 from kpyramid.induction.types import Value
 from kpyramid.ontology.schema import Schema, parse_schema
@@ -112,6 +112,29 @@ def test_the_right_value_is_surer_than_any_wrong_one() -> None:
     builders = {o: v.confidence for (_, name, o), v in values.items() if name == "builder"}
     assert max(builders, key=lambda o: builders[o]) == "Maud Carver"
     assert all(0 < v.confidence <= 1 for v in values.values())
+
+
+def test_what_is_less_than_half_as_likely_as_its_rival_is_not_stated() -> None:
+    tree = parse("The Green Plover was put together by Maud Carver and sails out of Lowestoft.")
+    found = taught_reader().find_statements(tree)
+    stated: dict[str, list[float]] = {}
+    for value in taught_reader().read(tree, 0.0):
+        stated.setdefault(value.property_iri, []).append(value.confidence)
+
+    assert len(found) > sum(map(len, stated.values())) > 0
+    assert all(min(chances) >= max(chances) / 2 - 1e-3 for chances in stated.values())
+
+
+def test_a_value_that_other_subjects_have_is_known_as_one_of_its_property() -> None:
+    known = KnownValues()
+    for boat in ("Sea Otter", "Blue Heron", "Red Kestrel"):
+        known.add(1, boat, "Port of Whitby")
+    tree = parse("The Green Plover never saw the port of Whitby.")
+    (port,) = (c for c in find_candidates(tree, known) if c.text == "port of Whitby")
+
+    assert set(known.list_features(port)) == {"listed=1", "often=1"}
+    assert set(known.list_features(port, frozenset({"seaotter"}))) == {"listed=1"}
+    assert not set(known.list_features(port, frozenset({"seaotter", "blueheron", "redkestrel"})))
 
 
 def test_both_ends_and_the_evidence_stand_in_the_text_as_given() -> None:
@@ -222,6 +245,21 @@ def test_titles_dates_codes_and_parts_of_names_are_candidates() -> None:
     assert {"Quiet Water", "1931", "Ann Lee", "3.5", "X-12/B"} <= texts
     assert "doo-wop" in texts
     assert ("1931", "YEAR") in found
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("Ah Pook Is Here was a collaboration.", "Ah Pook Is Here"),
+        ("Jillian (I Would Give My Heart) was sold.", "Jillian (I Would Give My Heart)"),
+        ("Jillian (I Would Give My Heart) was sold.", "Jillian"),
+        ("She became the first female president of South Korea.", "president of South Korea"),
+    ],
+)
+def test_names_that_hold_verbs_brackets_and_small_words_are_candidates(
+    text: str, name: str
+) -> None:
+    assert name in {c.text for c in find_candidates(parse(text))}
 
 
 def test_lines_of_all_three_forms_are_examples_and_one_text_is_one_example() -> None:

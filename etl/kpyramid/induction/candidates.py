@@ -1,7 +1,8 @@
 """The stretches of a text that may be subject or value: names, titles, nouns, dates, numbers."""
 
 import re
-from collections.abc import Iterator
+import unicodedata
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
 from kpyramid.extraction.syntax.tree import Node, Tree
@@ -53,8 +54,11 @@ class Candidate:
     is_name: bool
 
 
-def find_candidates(tree: Tree) -> list[Candidate]:
-    """The candidates of a text in text order, each stretch once, under its most telling kind."""
+def find_candidates(tree: Tree, known: Container[str] = frozenset()) -> list[Candidate]:
+    """The candidates of a text in text order, each stretch once, under its most telling kind.
+
+    `known`: names in the form of `normalise_name`, which are candidates wherever they stand.
+    """
     found: dict[tuple[int, int], Candidate] = {}
 
     def keep(first: int, last: int, kind: str) -> None:
@@ -89,7 +93,15 @@ def find_candidates(tree: Tree) -> list[Candidate]:
         keep(first, last, "NAME")
     for first, last, kind in _find_nouns(tree):
         keep(first, last, kind)
+    for first, last in _find_known(tree, known):
+        keep(first, last, "NAME" if tree[first].text[:1].isupper() else "NOUN")
     return [found[key] for key in sorted(found)]
+
+
+def normalise_name(text: str) -> str:
+    """A name without case, accents, blanks, underscores, marks and quotation marks."""
+    plain = unicodedata.normalize("NFKD", text.replace("_", " ")).casefold()
+    return "".join(c for c in plain if c.isalnum())
 
 
 def _trim(tree: Tree, first: int, last: int) -> tuple[int, int]:
@@ -101,6 +113,8 @@ def _trim(tree: Tree, first: int, last: int) -> tuple[int, int]:
     ):
         first += 1
     while last >= first and (tree[last].tag == "POS" or not _ends_name(tree[last])):
+        if tree[last].text == ")" and any(n.text == "(" for n in tree.nodes[first:last]):
+            break  # "Rosa (opera)"
         last -= 1
     return first, last
 
@@ -212,6 +226,16 @@ def _find_openings(tree: Tree) -> Iterator[tuple[int, int]]:
                 and tree[i - 1].text not in {",", "and"}
             ):
                 yield start, i - 1
+
+
+def _find_known(tree: Tree, known: Container[str]) -> Iterator[tuple[int, int]]:
+    words = [normalise_name(node.text) for node in tree.nodes]
+    for first in range(len(words)):
+        name = ""
+        for last in range(first, min(len(words), first + _MOST_WORDS) if words[first] else first):
+            name += words[last]
+            if words[last] and name in known:
+                yield first, last
 
 
 def _is_place_comma(tree: Tree, comma: int) -> bool:

@@ -1,11 +1,10 @@
 """Which candidates of a text are what an example's triples name."""
 
 import re
-import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence, Set
 from decimal import Decimal, InvalidOperation
 
-from kpyramid.induction.candidates import DATES, Candidate
+from kpyramid.induction.candidates import DATES, Candidate, normalise_name
 from kpyramid.induction.examples import Example
 from kpyramid.induction.wording import split_words
 from kpyramid.ontology.literals import parse_literal
@@ -30,6 +29,10 @@ class Matcher:
         self.unaligned = 0
         self.unknown = 0
 
+    def find_place(self, relation: str) -> int | None:
+        """The place in the schema of the property that goes by this name."""
+        return self._places.get(_fold(relation))
+
     def align(self, example: Example, candidates: Sequence[Candidate]) -> list[Alignment]:
         """The triples whose value is found."""
         known: dict[str, list[int]] = {}
@@ -38,7 +41,7 @@ class Matcher:
                 known.setdefault(key, []).append(at)
         found = []
         for subject, relation, value in example.triples:
-            place = self._places.get(_fold(relation))
+            place = self.find_place(relation)
             objects = _find(value, known)
             if place is None:
                 self.unknown += 1
@@ -49,18 +52,39 @@ class Matcher:
         return found
 
 
+class KnownValues:
+    """The values that examples give for each property, each with the subjects that have it.
+
+    In many fields a property has few values and they recur: genres, languages, parties.
+    """
+
+    def __init__(self) -> None:
+        self._subjects: dict[str, dict[int, set[str]]] = {}
+
+    def add(self, place: int, subject: str, value: str) -> None:
+        """Notes a value of a property."""
+        properties = self._subjects.setdefault(normalise_name(value), {})
+        properties.setdefault(place, set()).add(normalise_name(subject))
+
+    def __contains__(self, name: object) -> bool:
+        """Whether a normalised name is a value of some property."""
+        return name in self._subjects
+
+    def list_features(self, c: Candidate, but_of: Set[str] = frozenset()) -> Iterator[str]:
+        """Whose value a candidate is elsewhere; `but_of`: normalised subjects that do not count."""
+        for place, subjects in self._subjects.get(normalise_name(c.text), {}).items():
+            if others := len(subjects - but_of):
+                yield f"listed={place}"
+                if others > 2:
+                    yield f"often={place}"
+
+
 def _find(text: str, known: dict[str, list[int]]) -> list[int]:
     return next((known[form] for form in list_forms(text) if form in known), [])
 
 
 def _fold(name: str) -> str:
     return " ".join(split_words(name)) or name
-
-
-def normalise_name(text: str) -> str:
-    """A name without case, accents, blanks, underscores, marks and quotation marks."""
-    plain = unicodedata.normalize("NFKD", text.replace("_", " ")).casefold()
-    return "".join(c for c in plain if c.isalnum())
 
 
 def list_keys(c: Candidate) -> list[str]:

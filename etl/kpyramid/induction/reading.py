@@ -1,16 +1,16 @@
 """The reader: which values of a schema's properties a text states, by wording and by examples."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from kpyramid.extraction.syntax.tree import Tree
-from kpyramid.induction.candidates import LITERALS, Candidate, find_candidates
+from kpyramid.induction.candidates import LITERALS, Candidate, find_candidates, normalise_name
 from kpyramid.induction.examples import Example
 from kpyramid.induction.features import Reading, describe_text
 from kpyramid.induction.learning import RoleModel, SubjectModel
-from kpyramid.induction.matching import Matcher
+from kpyramid.induction.matching import KnownValues, Matcher
 from kpyramid.induction.types import Value, Words
 from kpyramid.induction.wording import WordMatcher, describe_properties
 from kpyramid.ontology.schema import Schema
@@ -20,6 +20,9 @@ LIKELY = 0.5
 """The least confidence of what is taken for a fact: more likely right than wrong."""
 # Below this chance of being a value, a candidate's subject is not looked for.
 _FLOOR = 0.02
+# Of one property, a value that is less than half as likely as the text's likeliest is not stated:
+# in cross-validation on train sentences of Text2KGBench .03 of F1 better than stating them all.
+_RIVAL = 0.5
 _LOOK_BACK = 3
 _LOOK_AHEAD = 1
 
@@ -60,9 +63,15 @@ class Reader:
         self._wordings = describe_properties(schema)
         self._words = WordMatcher(self._wordings, schema)
         matcher = Matcher(schema)
+        self._known = KnownValues()
+        for example in examples:
+            for subject, relation, value in example.triples:
+                if (place := matcher.find_place(relation)) is not None:
+                    self._known.add(place, subject, value)
         aligned = []
         for example, tree in zip(examples, trees, strict=True):
-            reading = self.describe(tree)
+            subjects = frozenset(normalise_name(subject) for subject, _, _ in example.triples)
+            reading = self.describe(tree, subjects)
             triples = matcher.align(example, reading.candidates)
             aligned.append((reading, triples, example.is_complete))
         self.unaligned, self.unknown = matcher.unaligned, matcher.unknown
@@ -77,8 +86,12 @@ class Reader:
     def read(self, tree: Tree, least: float = LIKELY) -> tuple[Value, ...]:
         """The values that a text states with at least this confidence, in text order."""
         values = []
-        for found in self.find_statements(tree):
-            if found.confidence < least:
+        statements = self.find_statements(tree)
+        best: dict[int, float] = {}
+        for found in statements:
+            best[found.place] = max(best.get(found.place, 0.0), found.confidence)
+        for found in statements:
+            if found.confidence < max(least, _RIVAL * best[found.place]):
                 continue
             s, o = found.subject, found.value
             start, end = _find_evidence(tree, s, o)
@@ -116,11 +129,16 @@ class Reader:
                 best = self._subjects.choose(reading, p, value, self.list_subjects(reading, value))
                 if best is not None:
                     found.append(Statement(p, best[0], value, float(chances[o, p]), best[1]))
-        return _drop_contradicted(found)
+        return _weigh_contradicted(found)
 
-    def describe(self, tree: Tree) -> Reading:
-        """A text's candidates with their features."""
-        return describe_text(tree, find_candidates(tree))
+    def describe(self, tree: Tree, but_of: Set[str] = frozenset()) -> Reading:
+        """A text's candidates with their features; see `KnownValues` for `but_of`."""
+        reading = describe_text(tree, find_candidates(tree, self._known))
+        roles = [
+            [*role, *self._known.list_features(c, but_of)]
+            for c, role in zip(reading.candidates, reading.roles, strict=True)
+        ]
+        return replace(reading, roles=roles)
 
     def list_subjects(self, reading: Reading, value: Candidate) -> list[Candidate]:
         """The candidates near enough to be a value's subject; the text's first sentence is near."""
@@ -151,22 +169,27 @@ def _group_subjects(
     return found
 
 
-def _drop_contradicted(found: Sequence[Statement]) -> list[Statement]:
-    """What no likelier statement speaks against.
+def _weigh_contradicted(found: Sequence[Statement]) -> list[Statement]:
+    """Statements believed as far as what is likelier and speaks against them is not.
 
     A date or number says one thing of a subject; of one property between two stretches, one
-    direction holds; and nothing is its own value.
+    direction holds; and nothing is its own value. What is left of the less likely of two is
+    never half.
     """
-    best: dict[object, float] = {}
+    uses: dict[object, list[float]] = {}
     for statement in found:
         for use in _list_uses(statement):
-            best[use] = max(best.get(use, 0.0), statement.confidence)
-    return [
-        statement
-        for statement in found
-        if statement.subject.text.casefold() != statement.value.text.casefold()
-        and all(best[use] <= statement.confidence for use in _list_uses(statement))
-    ]
+            uses.setdefault(use, []).append(statement.confidence)
+    best = {use: max(confidences) for use, confidences in uses.items()}
+    weighed = []
+    for statement in found:
+        if statement.subject.text.casefold() == statement.value.text.casefold():
+            continue
+        rival = max(best[use] for use in _list_uses(statement))
+        if rival > statement.confidence:
+            statement = replace(statement, value_chance=statement.value_chance * (1 - rival))
+        weighed.append(statement)
+    return weighed
 
 
 def _list_uses(statement: Statement) -> Iterator[object]:

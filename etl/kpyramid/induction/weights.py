@@ -20,8 +20,9 @@ _STRENGTH = 1.0
 class General:
     """Log-odds for any ontology: of a value by `WordMatcher.measure`, of a subject by its features.
 
-    Fitted on the train sentences of Text2KGBench's public ontologies, each weighing the same;
-    only features that most of them show are kept, so no field's words are among them.
+    Fitted by `benchmarks/reader_weights.py` on passages with recorded triples and on the examples
+    of the project's own ontologies; features that few of them show are left out, so that no
+    field's words are among them. `source` in the file says whose data they are.
     """
 
     role: Matrix
@@ -50,7 +51,7 @@ class Vocabulary:
 
     def encode(self, rows: Iterable[Iterable[str]]) -> Any:
         """A sparse matrix of ones, one row each."""
-        from scipy.sparse import csr_matrix  # type: ignore[import-untyped]
+        from scipy.sparse import csr_matrix
 
         columns = self.columns
         starts = [0]
