@@ -115,7 +115,10 @@ def test_the_right_value_is_surer_than_any_wrong_one() -> None:
 
 
 def test_what_is_less_than_half_as_likely_as_its_rival_is_not_stated() -> None:
-    tree = parse("The Green Plover was put together by Maud Carver and sails out of Lowestoft.")
+    tree = parse(
+        "The Green Plover was put together by Maud Carver. Tom Reed and Ann Lee saw it. "
+        "It sails out of Lowestoft. Nora Moor put together a boat of Falmouth."
+    )
     found = taught_reader().find_statements(tree)
     stated: dict[str, list[float]] = {}
     for value in taught_reader().read(tree, 0.0):
@@ -167,10 +170,12 @@ def test_a_packed_parse_is_read_like_the_parse_itself() -> None:
 def test_without_examples_the_propertys_own_words_find_its_values() -> None:
     reader = Reader(make_schema())
 
-    found = read("Maud Carver was the builder of the Green Plover.", reader, 0.05)
+    found = read("The home port of the Green Plover is Lowestoft.", reader, 0.1)
+    found |= read("The Sea Otter was launched on 2 May 1911.", reader, 0.1)
 
-    best = max(found, key=lambda key: found[key].confidence, default=("", "", ""))
-    assert best[1:] == ("builder", "Maud Carver")
+    assert ("Green Plover", "homePort", "Lowestoft") in found
+    assert ("Sea Otter", "launchDate", "2 May 1911") in found
+    assert "builder" not in {name for _, name, _ in found}
 
 
 def test_a_date_is_the_value_of_one_property_of_a_subject() -> None:
