@@ -3,6 +3,10 @@
 import json
 import os
 import re
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -19,6 +23,7 @@ from kpyramid.ontology.judging.checks import (
     Question,
     judge_checks,
     judge_questions,
+    label_rows,
     read_prefixes,
     read_questions,
     run_checks,
@@ -54,9 +59,12 @@ SCHEMA = parse_schema(TURTLE, source="general.ttl")
 KNOWN = frozenset({*SCHEMA.class_by_iri, *SCHEMA.property_by_iri})
 
 
+ENDLESS = "SELECT (COUNT(*) AS ?n) { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i . ?j ?k ?l }"
+
+
 @pytest.fixture(scope="module")
 def store():  # type: ignore[no-untyped-def]
-    with OntologyStore(TURTLE, INSTANCES, seconds=5.0) as opened:
+    with OntologyStore(TURTLE, INSTANCES, seconds=2.0) as opened:
         yield opened
 
 
@@ -95,13 +103,9 @@ def test_a_check_that_finds_something_fails_with_its_comment_and_labels(
         ("# S.\nSELECT * { SERVICE <http://127.0.0.1:9/> { ?s ?p ?o } }", "SERVICE reaches out"),
         ("# F.\nSELECT * FROM <file:///etc/passwd> { ?s ?p ?o }", "FROM names data outside"),
         ("# U.\nDELETE WHERE { ?s ?p ?o }", "only SELECT and ASK"),
-        (
-            "# X.\nSELECT (COUNT(*) AS ?n) { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i . ?j ?k ?l }",
-            "stopped after 5 seconds",
-        ),
     ],
 )
-def test_a_check_that_is_refused_or_stopped_fails_and_the_next_one_runs(
+def test_a_check_that_is_refused_fails_and_the_next_one_runs(
     store: OntologyStore, tmp_path: Path, query: str, said: str
 ) -> None:
     paths = [
@@ -112,6 +116,39 @@ def test_a_check_that_is_refused_or_stopped_fails_and_the_next_one_runs(
     assert said in first.problem
     assert judge_checks([first]).startswith(f"fail: {query[2]}.: SPARQL query")
     assert second.count == 1
+
+
+def test_a_check_that_is_stopped_is_not_run_unless_another_fails(
+    store: OntologyStore, tmp_path: Path
+) -> None:
+    paths = [
+        write_check(tmp_path, f"# Endless.\n{ENDLESS}", "a.rq"),
+        write_check(tmp_path, "# Nobody.\nSELECT ?p { ?p kpg:deathYear ?y }", "b.rq"),
+        write_check(tmp_path, "# Born.\nSELECT ?p { ?p kpg:birthYear ?y }", "c.rq"),
+    ]
+    found = run_checks(paths, store, read_prefixes(TURTLE))
+    assert judge_checks(found[:2]).startswith("not run: Endless.: SPARQL query stopped after 2 s")
+    assert judge_checks(found, most=1).startswith("not run: ")
+    assert judge_checks(found).startswith("fail: Endless.: SPARQL query stopped")
+
+
+def test_a_check_that_runs_out_of_memory_is_not_run(tmp_path: Path) -> None:
+    query = "# Greedy.\nSELECT * { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i } ORDER BY ?i ?f ?c"
+    with OntologyStore(TURTLE, INSTANCES, seconds=30, memory_bytes=50 * 2**20) as small:
+        found = run_checks([write_check(tmp_path, query)], small, read_prefixes(TURTLE))
+    assert judge_checks(found).startswith("not run: Greedy.: SPARQL query stopped")
+
+
+def test_violations_are_counted_beyond_what_is_allowed(
+    store: OntologyStore, tmp_path: Path
+) -> None:
+    pairs = "# Pairs.\nSELECT * { ?a ?b ?c . ?d ?e ?f }"
+    paths = [write_check(tmp_path, pairs + " LIMIT 1500")]
+    found = run_checks(paths, store, read_prefixes(TURTLE), most=1500)
+    assert judge_checks(found, most=1500).startswith("pass: 1500 found")
+    short = run_checks(paths, store, read_prefixes(TURTLE))
+    assert " and 997 or more others); correct" in judge_checks(short)
+    assert judge_checks(short, most=1000).startswith("fail")
 
 
 # --- questions -----------------------------------------------------------------------------
@@ -142,6 +179,26 @@ def test_a_question_with_an_unknown_term_or_a_wrong_query_fails(store: OntologyS
     verdict = ask(store, typo, wrong)
     assert f"“q1”: <{KPG}Persn> is not in the ontology" in verdict
     assert "“q2”: SPARQL query" in verdict
+
+
+def test_a_question_that_is_stopped_is_not_run_unless_another_fails(store: OntologyStore) -> None:
+    endless = Question("All?", ENDLESS)
+    died = Question("Died?", "SELECT ?p { ?p kpg:deathYear ?y }")
+    assert ask(store, endless, died).startswith("not run: “All?”: SPARQL query stopped")
+    assert ask(store, endless, died, strict=True).startswith("fail: “All?”: SPARQL query stopped")
+
+
+def test_labels_are_looked_up_only_for_what_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    born = "SELECT ?p { ?p kpg:birthYear ?y }"
+    with OntologyStore(TURTLE, INSTANCES) as own:
+        monkeypatch.setattr(own, "select_trusted", lambda *_, **__: pytest.fail("a label"))
+        prefixes = read_prefixes(TURTLE)
+        (found,) = run_questions([Question("q", born)], own, prefixes, KNOWN, SCHEMA.base)
+    assert found.rows == [{"p": entity_iri("ada")}]
+    with OntologyStore(TURTLE, INSTANCES) as other:
+        assert label_rows(found.rows, other) == [{"p": "Ada Holm"}]
 
 
 @pytest.mark.parametrize(
@@ -226,6 +283,58 @@ def test_a_gate_that_was_not_run_does_not_stop_a_publish(
     assert report["committed"] == "yes"
 
 
+def test_a_slow_query_has_the_seconds_of_the_gate(tmp_path: Path) -> None:
+    check = write_check(tmp_path, f"# Endless.\n{ENDLESS}")
+    gates = judge_ontology(
+        OntologyFiles(SEED, None, None, None, (check,)), TURTLE, INSTANCES, seconds=1.5
+    ).gates
+    assert gates["checks"].startswith("not run: Endless.: SPARQL query stopped after 1.5 seconds")
+
+
+def test_ctrl_c_ends_the_gates_and_their_processes_at_once(tmp_path: Path) -> None:
+    check = write_check(tmp_path, f"# Endless.\n{ENDLESS}")
+    script = tmp_path / "judge.py"  # its folder is on the path of the children it starts
+    script.write_text(
+        "import signal, sys\n"
+        "from pathlib import Path\n"
+        "from kpyramid.declared import OntologyFiles\n"
+        "from kpyramid.ontology.judging.gates import judge_ontology\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "turtle, check = map(Path, sys.argv[1:])\n"
+        "print('ready', flush=True)\n"
+        "files = OntologyFiles(turtle, None, None, None, (check,))\n"
+        "judge_ontology(files, turtle.read_text('utf-8'), '', seconds=60)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, str(script), str(SEED), str(check)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as judging:
+        assert judging.stdout is not None and judging.stderr is not None
+        try:
+            assert judging.stdout.readline() == b"ready\n"
+            time.sleep(1.5)
+            started = time.monotonic()
+            judging.send_signal(signal.SIGINT)
+            judging.wait(timeout=20)
+        finally:
+            judging.kill()
+        assert time.monotonic() - started < 3
+        assert b"KeyboardInterrupt" in judging.stderr.read()
+    assert not [
+        path
+        for path in Path("/proc").glob("[0-9]*/cmdline")
+        if str(tmp_path).encode() in _read_command(path)
+    ]
+
+
+def _read_command(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:  # it has ended
+        return b""
+
+
 # --- kpyramid ontology check ---------------------------------------------------------------
 
 
@@ -272,6 +381,16 @@ def test_the_command_judges_a_snapshot_and_ends_with_4_when_a_gate_fails(
             "own-late-violation.rq",
             "# Late\nSELECT * { SERVICE <http://a.b/> { ?s ?p ?o } }",
         ),
+        (
+            "own.examples.jsonl",
+            '{"text": "A b C", "triples": [{"sub": "A", "rel": "b", "obj": "C"}]}',
+        ),
+        (
+            "own.shapes.ttl",
+            "@prefix sh: <http://www.w3.org/ns/shacl#> .\n"
+            f"[] a sh:NodeShape ; sh:targetClass <{KPG}Persn> ; sh:property "
+            f"[ sh:path <{KPG}birthYear> ; sh:maxCount 1 ] .",
+        ),
         ("own.ttl", "@prefix : <https://example.org/own#> ."),
     ],
 )
@@ -299,3 +418,23 @@ def test_violations_up_to_the_allowed_number_pass_and_are_told() -> None:
     assert judge_checks(found, most=1).startswith("pass: 1 found")
     broken = [*found, Answered("Broken", (), 0, "no SPARQL")]
     assert judge_checks(broken, most=5).startswith("fail")
+
+
+def test_a_check_that_is_added_later_judges_a_pyramid_that_did_not_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    general = locate_ontology("general")
+    assert general is not None
+    own = tmp_path / "own.ttl"
+    own.write_text(general.turtle.read_text("utf-8"), "utf-8")
+    use_quick_models(monkeypatch)
+    settings = make_settings(induce={"ontology": str(own)})
+    corpus = write_corpus(tmp_path / "corpus", {"a.txt": "Ada Holm was born in Oslo in 1900."})
+    warehouse = open_warehouse(tmp_path / "warehouse")
+    assert build(corpus, warehouse, settings).marks[-1].details["committed"] == "yes"
+    unchanged = build(corpus, warehouse, settings).marks[-1]
+    assert (unchanged.details["committed"], dict(unchanged.gates)) == ("unchanged", {})
+    check = "# A person.\nSELECT ?p { ?p a kpg:Person }"
+    (tmp_path / "own-person-violation.rq").write_text(check, "utf-8")
+    with pytest.raises(GateError, match="A person"):
+        build(corpus, warehouse, settings)

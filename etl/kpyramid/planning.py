@@ -10,7 +10,7 @@ from kpyramid.forecast import Forecast, Outlook
 from kpyramid.keys import JsonValue
 from kpyramid.llm.estimates import Estimate, Range
 from kpyramid.pipeline import PIPELINE
-from kpyramid.ports import Silence, open_extractor, open_splitter
+from kpyramid.ports import Silence, open_extractor, open_splitter, require_ontology
 from kpyramid.settings import Settings
 from kpyramid.sources.corpus import list_corpus
 from kpyramid.warehouse.layout import Warehouse
@@ -44,8 +44,9 @@ def plan_build(
 
     Raises:
         InputError: there is no such corpus.
-        SettingsError: a model that the settings name is not there.
+        SettingsError: a model or an ontology that the settings name is not there.
     """
+    require_ontology(settings)
     listing = list_corpus(corpus, leave_out=warehouse.folders)
     made: dict[str, list[JsonValue]] = {}
     files: dict[str, TableFile] = {}

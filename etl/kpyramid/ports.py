@@ -20,7 +20,7 @@ from kpyramid.cached import Progress as Progress
 from kpyramid.cached import Silence as Silence
 from kpyramid.declared import OntologyFiles, locate_declarations, locate_ontology
 from kpyramid.embeddings.port import Embedder
-from kpyramid.errors import PyramidError
+from kpyramid.errors import InputError, PyramidError
 from kpyramid.extraction.cascade.reading import Cascade
 from kpyramid.extraction.syntax.packing import pack_tree, unpack_tree
 from kpyramid.extraction.syntax.parsing import Parser
@@ -31,6 +31,7 @@ from kpyramid.fingerprints import identify_resource
 from kpyramid.induction.asking import Inducer
 from kpyramid.induction.examples import read_examples
 from kpyramid.induction.groups import group_properties, list_pairs
+from kpyramid.induction.matching import Matcher
 from kpyramid.induction.reading import Reader
 from kpyramid.induction.routing import Router
 from kpyramid.induction.types import Value
@@ -39,7 +40,8 @@ from kpyramid.llm.caller import Asker
 from kpyramid.models import Model, Opener
 from kpyramid.ontology.constraints import Constraint, read_constraints
 from kpyramid.ontology.judging.checks import check_queries
-from kpyramid.ontology.schema import Schema, parse_schema
+from kpyramid.ontology.judging.consistency import judge_consistency
+from kpyramid.ontology.schema import Schema, parse_schema, write_schema
 from kpyramid.pipeline import Stage
 from kpyramid.resolution.confirming import Disambiguator
 from kpyramid.settings import Settings
@@ -282,11 +284,22 @@ def require_ontology(settings: Settings) -> None:
     files = locate_files(settings)
     if settings.induce.ontology in locate_declarations("ontology"):
         return  # it comes with the package, tested; reading it would cost each build half a second
-    load_schema(settings)
-    load_constraints(settings)
+    schema = load_schema(settings)
+    known = {*schema.class_by_iri, *schema.property_by_iri}
+    used = {iri for c in load_constraints(settings) for iri in (c.target, c.property_iri) if iri}
+    if strange := sorted(iri for iri in used - known if iri.startswith(schema.base)):
+        raise InputError(f"{files.shapes}: <{strange[0]}> is not in {files.turtle}; correct it")
     if files.examples:
-        read_examples(files.examples)
+        taught = {triple[1] for e in read_examples(files.examples) for triple in e.triples}
+        find_place = Matcher(schema).find_place
+        if unknown := sorted(name for name in taught if find_place(name) is None):
+            raise InputError(
+                f"{files.examples}: {unknown[0]!r} is no property of {files.turtle}; use its label"
+            )
     check_queries(files)
+    verdict = judge_consistency(write_schema(schema), "", seconds=settings.publish.reasoner_seconds)
+    if verdict.startswith("fail"):
+        raise InputError(f"{files.turtle}: {verdict.removeprefix('fail: ')}")
 
 
 def load_constraints(settings: Settings) -> tuple[Constraint, ...]:

@@ -7,17 +7,18 @@ from pathlib import Path
 import pyarrow as pa
 
 from kpyramid.contracts import load_contracts
+from kpyramid.errors import InputError
 from kpyramid.fingerprints import (
     describe_model_part,
     describe_settings,
     fingerprint_stage,
     identify_resource,
 )
-from kpyramid.keys import JsonValue
+from kpyramid.keys import JsonValue, hash_bytes, hash_value
 from kpyramid.ontology.judging.gates import judge_ontology
 from kpyramid.pipeline import PIPELINE, find_stage
 from kpyramid.ports import load_schema, locate_files
-from kpyramid.runs import Run, StageMark
+from kpyramid.runs import Run, StageMark, open_run, read_mark
 from kpyramid.settings import Settings
 from kpyramid.stages import publish as stage
 from kpyramid.warehouse.layout import Warehouse
@@ -49,9 +50,11 @@ def publish(run: Run, corpus: str, tables: Mapping[str, TableFile]) -> StageMark
     rows = {name: file.rows for name, file in sorted(tables.items())}
     head = read_head(run.warehouse, run.ref)
     snapshot = write_snapshot(run.warehouse, files, _describe(run, corpus, rows))
+    judges = _hash_judges(run.settings)
     if head and head.snapshot == snapshot:
-        details = {"snapshot": snapshot, "committed": "unchanged"}
-        return StageMark("publish", snapshot, rows, {}, 0, 0.0, details, {})
+        gates = {} if _was_judged(run, head.run, judges) else _judge_ontology(run.settings, texts)
+        details = {"snapshot": snapshot, "committed": "unchanged", "judges": judges}
+        return StageMark("publish", snapshot, rows, {}, 0, 0.0, details, gates)
     gates = {
         "traceable": _judge_traces(run.warehouse, snapshot),
         "size": _judge_size(run, rows, head.snapshot if head else None),
@@ -67,7 +70,7 @@ def publish(run: Run, corpus: str, tables: Mapping[str, TableFile]) -> StageMark
             run.warehouse, run.ref, snapshot=snapshot, order=run.order, run=run.name, at=at
         )
         committed = "yes" if entry else "unchanged"
-    details = {"snapshot": snapshot, "committed": committed}
+    details = {"snapshot": snapshot, "committed": committed, "judges": judges}
     return StageMark("publish", snapshot, rows, {}, 1, 0.0, details, gates)
 
 
@@ -131,6 +134,23 @@ def _judge_ontology(settings: Settings, texts: Mapping[str, str]) -> dict[str, s
         seconds=settings.publish.reasoner_seconds,
         most_violations=settings.publish.max_violations,
     ).gates
+
+
+def _hash_judges(settings: Settings) -> str:
+    """What judges a snapshot without shaping it: checks, questions, how many violations pass."""
+    files = locate_files(settings)
+    found = [*files.checks, *([files.questions] if files.questions else [])]
+    texts: list[JsonValue] = [[path.name, hash_bytes(path.read_bytes())] for path in found]
+    return hash_value([settings.publish.max_violations, texts])
+
+
+def _was_judged(run: Run, earlier: str, judges: str) -> bool:
+    """Whether the run that committed the snapshot had it judged by the same."""
+    try:
+        mark = read_mark(open_run(run.warehouse, earlier), "publish")
+    except InputError:  # the run was removed
+        return False
+    return mark is not None and mark.details.get("judges") == judges
 
 
 def _judge_answers(run: Run, rejects: pa.Table, chunks: int) -> str:
