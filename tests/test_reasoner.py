@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -194,6 +195,37 @@ def test_a_fact_of_the_explanation_shows_its_sentence() -> None:
     assert "“Ada” has born in “bergen” [doc%201#char=120,250]" in verdict
 
 
+def test_a_place_is_found_for_a_text_with_foreign_ends_of_lines() -> None:
+    """N-Triples leaves U+2028 and U+0085 as they are."""
+    value = "soon\u2028or\u0085late"
+    row = InstanceStatement(
+        E + "ada", E + "bornOn", E + "Person", None, value, XSD + "date", "Ada",
+        places=(Place("doc", 1, 9, value, "a.txt"),), instance_id="instance-1",
+    )  # fmt: skip
+    written = write_instances([row]), write_provenance([row])
+    verdict = judge_consistency(SCHEMA, written[0], seconds=60, provenance_nt=written[1])
+    assert "[doc#char=1,9] is no date" in verdict
+
+
+def test_a_file_that_hermit_cannot_read_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    """HermiT's command ends with 0 then; what it quotes of the file names no class."""
+    theory = read_theory(SCHEMA, "".join(GOOD))
+    good, bad = (theory.axioms, theory.facts), (theory.axioms, ())
+    write = ReasonerText.write
+
+    def spoil(text: ReasonerText, axioms: Any, facts: Any) -> str:
+        return write(text, axioms, facts) if facts else "<urn:x:1> <urn:x:2\n"
+
+    monkeypatch.setattr(ReasonerText, "write", spoil)
+    with Reasoner(theory, seconds=60) as hermit:
+        with pytest.raises(NotJudgedError, match=r"HermiT failed: .*Problem parsing"):
+            hermit.find_unsatisfiable(bad)
+        with pytest.raises(NotJudgedError, match=r"HermiT failed: .*Problem parsing"):
+            hermit.find_inconsistent([good, bad])
+    monkeypatch.setattr(ReasonerText, "write", lambda *_: "<urn:x:1> <urn:x:2\n")
+    assert judge(SCHEMA, *GOOD).startswith("not run: HermiT failed: ")
+
+
 # --- limits --------------------------------------------------------------------------------
 
 
@@ -243,6 +275,18 @@ def test_a_stopped_command_takes_what_it_started_along(tmp_path: Path) -> None:
     while _is_running(grandchild) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not _is_running(grandchild)
+
+
+def test_a_group_that_may_not_be_ended_does_not_hide_the_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*_: int) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "killpg", refuse)
+    assert run_limited([sys.executable, "-c", "print(7)"], seconds=20) == (0, b"7\n")
+    with pytest.raises(TimeoutError):
+        run_limited([sys.executable, "-c", "import time; time.sleep(60)"], seconds=0.5)
 
 
 def _is_running(process: int) -> bool:

@@ -13,6 +13,9 @@ import rdflib
 from rdflib import RDF, RDFS
 from rdflib.namespace import DCTERMS, PROV
 
+from kpyramid.ontology.foreign.files import read_outside
+from kpyramid.ontology.judging.shapes import judge_shapes
+from kpyramid.ontology.limited import run_limited
 from kpyramid.ontology.provenance import Place
 from kpyramid.ontology.store import (
     InstanceStatement,
@@ -128,6 +131,36 @@ def test_provenance_joins_with_the_table_and_is_covered_by_a_hash(tmp_path: Path
     assert named == {*rows}
     path.write_bytes(path.read_bytes()[:-1])
     assert any(problem.startswith("ontology/provenance.nt") for problem in check_bytes(folder))
+
+
+def test_no_child_process_sees_the_keys_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stand-in for the interpreter writes down its environment and starts the real one."""
+    seen = tmp_path / "seen"
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nenv >> "{seen}"\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(python))
+    monkeypatch.setenv("OPENAI_API_KEY", "a secret")
+    outside = tmp_path / "o.ttl"
+    outside.write_text("<urn:a> <urn:b> <urn:c> .")
+
+    def query() -> None:
+        with OntologyStore("", "") as store:
+            assert store.select("ASK {}") == [{"ask": "true"}]
+
+    for start in (
+        query,
+        lambda: read_outside(outside),
+        lambda: judge_shapes("", "", {}, seconds=60),
+        lambda: run_limited([str(python), "-c", ""], seconds=60),
+    ):
+        start()
+        environment = seen.read_text()
+        assert "PATH=" in environment
+        assert "a secret" not in environment
+        seen.unlink()
 
 
 @pytest.mark.slow

@@ -64,8 +64,10 @@ def check(
 def _judge(
     ontology: str, ref: str | None, warehouse: str, *, seconds: float, strict: bool
 ) -> dict[str, Any]:
+    from kpyramid.ontology.judging.checks import label_rows
     from kpyramid.ontology.judging.gates import judge_ontology
     from kpyramid.ontology.schema import parse_schema, write_schema
+    from kpyramid.ontology.store import OntologyStore
 
     files = locate_ontology(ontology)
     if files is None:
@@ -94,6 +96,7 @@ def _judge(
         seconds=seconds,
         strict=strict,
     )
+    store = OntologyStore(texts["schema.ttl"], texts["instances.nt"])
     return {
         "ontology": str(files.turtle),
         "snapshot": identifier,
@@ -108,7 +111,7 @@ def _judge(
                 "text": q.text,
                 "least": q.least,
                 "rows": a.count,
-                "first": list(a.rows),
+                "first": label_rows(a.rows, store),
                 "problem": a.problem,
             }
             for q, a in judged.questions

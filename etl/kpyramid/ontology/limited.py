@@ -7,8 +7,22 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
+_KEPT = (
+    *("PATH", "HOME", "LANG", "LC_ALL", "JAVA_HOME", "LD_LIBRARY_PATH"),
+    *("PYTHONHOME", "VIRTUAL_ENV"),
+)
+"""What Java and Python need to start."""
 _MARGIN = 10
 """Seconds after which the system ends a child whose parent is gone."""
+_running: set[subprocess.Popen[bytes]] = set()
+
+
+def list_environment() -> dict[str, str]:
+    """What a child process may know of the environment: no keys, no settings.
+
+    A Python child is given `sys.path` with its code.
+    """
+    return {name: os.environ[name] for name in _KEPT if name in os.environ}
 
 
 def run_limited(command: Sequence[str], *, seconds: float, given: bytes = b"") -> tuple[int, bytes]:
@@ -23,7 +37,9 @@ def run_limited(command: Sequence[str], *, seconds: float, given: bytes = b"") -
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         start_new_session=True,
+        env=list_environment(),
     )
+    _running.add(process)
     try:
         if sys.platform == "linux":
             processors = os.cpu_count() or 1
@@ -36,6 +52,7 @@ def run_limited(command: Sequence[str], *, seconds: float, given: bytes = b"") -
     except subprocess.TimeoutExpired as e:
         raise TimeoutError from e
     finally:
+        _running.discard(process)
         _end_group(process)
     return process.returncode, output
 
@@ -47,13 +64,23 @@ def run_function(name: str, *, seconds: float, given: bytes) -> tuple[int, bytes
     return run_limited([sys.executable, "-c", code], seconds=seconds, given=given)
 
 
+def end_running() -> None:
+    """Ends what other threads run by `run_limited`; there it is as if the command had failed."""
+    for process in _running.copy():
+        if process.poll() is None:
+            _kill_group(process)
+
+
 def _end_group(process: subprocess.Popen[bytes]) -> None:
+    _kill_group(process)
+    process.wait()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            pipe.close()
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
     try:
         os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return
-    finally:
-        process.wait()
-        for pipe in (process.stdin, process.stdout):
-            if pipe is not None:
-                pipe.close()
+    except (ProcessLookupError, PermissionError):  # no group left, or not ours any more
+        process.kill()

@@ -11,10 +11,15 @@ import weakref
 from threading import Lock
 
 from kpyramid.errors import InputError
+from kpyramid.ontology.limited import list_environment
 from kpyramid.ontology.sparql import Data, Reply, Request, Rows
 
 _LOAD_SECONDS = 300.0
 """Loading our own snapshot is not the query's fault: a million triples take a few seconds."""
+
+
+class QueryStoppedError(InputError):
+    """A query came to its time or memory limit; what it would have found is not known."""
 
 
 class QueryChild:
@@ -33,6 +38,7 @@ class QueryChild:
         }
         self._seconds = seconds
         self._lock = Lock()
+        self._is_over = False
         self._process: subprocess.Popen[bytes] | None = None
         self._stop: weakref.finalize[[subprocess.Popen[bytes]], QueryChild] | None = None
 
@@ -40,10 +46,13 @@ class QueryChild:
         """At most `limit` solutions.
 
         Raises:
-            InputError: the query is refused, wrong, or was stopped at its time or memory limit.
+            InputError: the query is refused or wrong.
+            QueryStoppedError: it was stopped at its time or memory limit, or by `stop`.
         """
         request: Request = {"query": query, "limit": limit, "seconds": self._seconds}
         with self._lock:
+            if self._is_over:
+                raise QueryStoppedError("SPARQL query stopped: so was what asked it; ask again")
             if self._process is None or self._process.poll() is not None:
                 self.close()
                 self._start()
@@ -54,6 +63,13 @@ class QueryChild:
         if self._stop is not None:
             self._stop()
         self._process = self._stop = None
+
+    def stop(self) -> None:
+        """Ends the query that another thread waits for; no other is begun."""
+        self._is_over = True
+        process = self._process
+        if process is not None:
+            process.kill()
 
     def _start(self) -> None:
         # Not multiprocessing: its spawn runs the caller's main module again, and it refuses to
@@ -67,8 +83,11 @@ class QueryChild:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
+            env=list_environment(),
         )
         self._stop = weakref.finalize(self, _end_process, self._process)
+        if self._is_over:
+            self._process.kill()
         self._ask(self._data, _LOAD_SECONDS)
 
     def _ask(self, message: Data | Request, seconds: float) -> Rows:
@@ -81,14 +100,14 @@ class QueryChild:
             reply: Reply = json.loads(_read_line(process.stdout.fileno(), deadline))
         except TimeoutError as e:
             self.close()
-            raise InputError(
+            raise QueryStoppedError(
                 f"SPARQL query stopped after {seconds:g} seconds; join its patterns through "
                 "shared variables, or ask for less"
             ) from e
         except (EOFError, BrokenPipeError) as e:
             code = process.wait()
             self.close()
-            raise InputError(
+            raise QueryStoppedError(
                 f"SPARQL query stopped: its process ended with {name_end(code)}, most likely at "
                 f"its memory limit of {self._data['memory_bytes'] >> 20} MiB; ask for less"
             ) from e
@@ -96,6 +115,8 @@ class QueryChild:
             # Interrupted between question and answer: the next answer would be the wrong one.
             self.close()
             raise
+        if "stopped" in reply:
+            raise QueryStoppedError(reply["stopped"])
         if "error" in reply:
             raise InputError(reply["error"])
         return reply["rows"]

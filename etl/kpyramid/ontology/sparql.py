@@ -48,10 +48,11 @@ class Request(TypedDict):
 
 
 class Reply(TypedDict, total=False):
-    """What the child answers to each line: one of the two."""
+    """What the child answers to each line: one of the three."""
 
     rows: Rows
     error: str
+    stopped: str
 
 
 def load_store(schema_turtle: str, instances_nt: str) -> ox.Store:
@@ -196,7 +197,7 @@ def serve() -> None:
         except InputError as e:
             _send({"error": str(e)})
         except MemoryError:
-            _send({"error": "SPARQL query: out of memory; ask for less"})
+            _send({"stopped": "SPARQL query stopped: out of memory; ask for less"})
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 

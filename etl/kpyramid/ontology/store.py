@@ -18,7 +18,7 @@ from kpyramid.ontology.provenance import (
     entity_iri,
     write_sorted,
 )
-from kpyramid.ontology.sandbox import QueryChild
+from kpyramid.ontology.sandbox import QueryChild, QueryStoppedError
 from kpyramid.ontology.sparql import load_store, run_query
 from kpyramid.ontology.turtle import make_iri
 
@@ -26,6 +26,7 @@ __all__ = [
     "InstanceStatement",
     "OntologyStore",
     "Place",
+    "QueryStoppedError",
     "entity_iri",
     "parse_literal",
     "write_instances",
@@ -157,7 +158,8 @@ class OntologyStore:
 
         Raises:
             InputError: the query is malformed, neither SELECT nor ASK, names other data
-                (SERVICE, FROM), or was stopped at its time or memory limit.
+                (SERVICE, FROM).
+            QueryStoppedError: it was stopped at its time or memory limit, or by `stop`.
         """
         return self._child.select(query, _check_limit(limit))
 
@@ -168,6 +170,10 @@ class OntologyStore:
             InputError: the query is malformed, or neither SELECT nor ASK.
         """
         return run_query(self._store, query, _check_limit(limit))
+
+    def stop(self) -> None:
+        """Ends what `select` runs in another thread; it answers no more."""
+        self._child.stop()
 
     def close(self) -> None:
         """Ends the child process, if there is one."""

@@ -15,6 +15,7 @@ import pyoxigraph as ox
 
 from kpyramid.errors import InputError
 from kpyramid.ontology.foreign.parsing import MOST_BYTES
+from kpyramid.ontology.limited import list_environment
 from kpyramid.ontology.sandbox import name_end
 from kpyramid.ontology.text2kgbench import convert_ontology
 
@@ -130,6 +131,7 @@ def _parse(data: bytes, kind: str, path: Path) -> tuple[list[ox.Triple], dict[st
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        env=list_environment(),
     )
     try:
         written, said = child.communicate(data, timeout=_SECONDS + 5)

@@ -1,8 +1,8 @@
 """The gates `checks` and `questions`: queries that must find nothing, and those that must run."""
 
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyoxigraph as ox
@@ -13,9 +13,10 @@ from kpyramid.declared import OntologyFiles
 from kpyramid.errors import InputError
 from kpyramid.ontology import names as n
 from kpyramid.ontology.sparql import check_query, list_iris
-from kpyramid.ontology.store import OntologyStore
+from kpyramid.ontology.store import OntologyStore, QueryStoppedError
 
 _MOST_NAMED = 3
+_MOST_COUNTED = 1000
 _PREFIXES = {
     "kp": n.KP, "owl": n.OWL, "prov": n.PROV, "rdf": n.RDF, "rdfs": n.RDFS, "skos": n.SKOS,
     "xsd": n.XSD,
@@ -36,12 +37,18 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What a question or a check found: its first rows with labels for IRIs, or why it failed."""
+    """What a question or a check found: its first rows, or why it failed.
+
+    `count` is of all rows, at least so many if `more`; `stopped` says that the problem was the
+    limit of time or memory.
+    """
 
     text: str
     rows: Sequence[Mapping[str, str]]
     count: int
     problem: str = ""
+    more: bool = False
+    stopped: bool = False
 
 
 def read_questions(path: Path) -> list[Question]:
@@ -78,15 +85,19 @@ def complete_query(query: str, prefixes: Mapping[str, str]) -> str:
 
 
 def run_checks(
-    paths: Sequence[Path], store: OntologyStore, prefixes: Mapping[str, str]
+    paths: Sequence[Path], store: OntologyStore, prefixes: Mapping[str, str], *, most: int = 0
 ) -> list[Answered]:
-    """What each violation query finds; its text is the file's first comment line."""
+    """What each violation query finds, with labels for IRIs, counted beyond `most`.
+
+    Its text is the file's first comment line.
+    """
     found = []
     for path in paths:
         query = path.read_text("utf-8")
         first = query.lstrip().partition("\n")[0]
         text = first.lstrip("# ").strip() if first.startswith("#") else path.name
-        found.append(_run(text, query, store, prefixes))
+        answered = _run(text, query, store, prefixes, limit=max(_MOST_COUNTED, most + 1))
+        found.append(replace(answered, rows=label_rows(answered.rows, store)))
     return found
 
 
@@ -108,7 +119,8 @@ def _ask(
     known: frozenset[str],
     base: str,
 ) -> Answered:
-    found = _run(question.text, question.sparql, store, prefixes)
+    limit = max(_MOST_COUNTED, question.least)
+    found = _run(question.text, question.sparql, store, prefixes, limit=limit)
     if found.problem:
         return found
     used = list_iris(complete_query(question.sparql, prefixes))
@@ -118,14 +130,21 @@ def _ask(
     return found
 
 
-def _run(text: str, query: str, store: OntologyStore, prefixes: Mapping[str, str]) -> Answered:
+def _run(
+    text: str, query: str, store: OntologyStore, prefixes: Mapping[str, str], *, limit: int
+) -> Answered:
     try:
-        rows = store.select(complete_query(query, prefixes))
+        rows = store.select(complete_query(query, prefixes), limit=limit)
     except InputError as e:
-        return Answered(text, (), 0, str(e))
+        return Answered(text, (), 0, str(e), stopped=isinstance(e, QueryStoppedError))
     if rows and "ask" in rows[0]:  # ASK: true is one row, false none
         rows = [row for row in rows if row["ask"] == "true"]
-    return Answered(text, [_label(row, store) for row in rows[:_MOST_NAMED]], len(rows))
+    return Answered(text, rows[:_MOST_NAMED], len(rows), more=len(rows) >= limit)
+
+
+def label_rows(rows: Iterable[Mapping[str, str]], store: OntologyStore) -> list[dict[str, str]]:
+    """The rows with labels for the IRIs that have one."""
+    return [_label(row, store) for row in rows]
 
 
 def _label(row: Mapping[str, str], store: OntologyStore) -> dict[str, str]:
@@ -161,7 +180,10 @@ def check_queries(files: OntologyFiles) -> None:
 
 
 def judge_checks(found: Sequence[Answered], *, most: int = 0) -> str:
-    """`pass` when the checks found at most so many violations, else what they found."""
+    """`pass` when the checks found at most so many violations, else what they found.
+
+    `not run: why` when one was stopped and the others do not fail.
+    """
     told = []
     total = sum(check.count for check in found)
     for check in found:
@@ -169,29 +191,38 @@ def judge_checks(found: Sequence[Answered], *, most: int = 0) -> str:
             told.append(f"{check.text}: {check.problem}")
         elif check.count:
             rows = "; ".join(", ".join(row.values()) for row in check.rows)
-            more = (
-                ""
-                if check.count <= len(check.rows)
-                else f" and {check.count - len(check.rows)} more"
-            )
-            told.append(f"{check.text} ({rows}{more})")
-    if total and total <= most and not any(check.problem for check in found):
-        return f"pass: {total} found, publish.max_violations = {most}: {'; '.join(told)}"
-    advice = (
-        "; correct the text, or allow so many with publish.max_violations" if total > most else ""
-    )
-    return f"fail: {'; '.join(told)}{advice}" if told else "pass"
+            left = check.count - len(check.rows)
+            rest = f" and {left} {'or more others' if check.more else 'more'}" if left else ""
+            told.append(f"{check.text} ({rows}{rest})")
+    said = "; ".join(told)
+    if total > most or any(check.more for check in found):
+        return f"fail: {said}; correct the text, or allow so many with publish.max_violations"
+    if any(check.problem for check in found):
+        return f"{_choose_verdict(found)}: {said}"
+    return f"pass: {total} found, publish.max_violations = {most}: {said}" if told else "pass"
+
+
+def _choose_verdict(found: Iterable[Answered]) -> str:
+    """For queries of which some have problems: to be stopped is not to fail."""
+    return "fail" if any(a.problem and not a.stopped for a in found) else "not run"
 
 
 def judge_questions(
     questions: Sequence[Question], found: Sequence[Answered], *, strict: bool
 ) -> str:
-    """`pass` when all questions run and, if `strict`, have the rows they must have."""
+    """`pass` when all questions run and, if `strict`, have the rows they must have.
+
+    `not run: why` when one was stopped and the others do not fail.
+    """
     told = [f"“{answered.text}”: {answered.problem}" for answered in found if answered.problem]
+    short = []
     if strict:
-        told += [
+        short = [
             f"“{question.text}” has {answered.count} rows, not {question.least}"
             for question, answered in zip(questions, found, strict=True)
             if not answered.problem and answered.count < question.least
         ]
-    return f"fail: {'; '.join(told)}" if told else "pass"
+    if not told and not short:
+        return "pass"
+    verdict = "fail" if short else _choose_verdict(found)
+    return f"{verdict}: {'; '.join([*told, *short])}"

@@ -93,7 +93,7 @@ def _find_place(fact: ox.Triple, provenance_nt: str) -> str | None:
     wanted = {f"<{n.RDF}{name}> {term} ." for name, term in parts}
     found: dict[str, int] = {}
     places: dict[str, str] = {}
-    for line in provenance_nt.splitlines():
+    for line in provenance_nt.split("\n"):  # literals may hold other ends of lines
         statement, _, said = line.partition(" ")
         if said in wanted:
             found[statement] = found.get(statement, 0) + 1

@@ -15,8 +15,8 @@ _MOST_PARTS = 24
 """Parts asked about in one call of HermiT: starting Java takes longer than judging small ones."""
 _MOST_STATEMENTS = 200_000
 """Statements written for one call."""
-_EQUALS = {n.OWL + "equivalentClass", n.OWL + "equivalentProperty", n.OWL + "sameAs"}
-_MUTUAL = _EQUALS | {n.OWL + "disjointWith", n.OWL + "propertyDisjointWith", n.INVERSE_OF}
+_EQUALS = {n.EQUIVALENT_CLASS, n.OWL + "equivalentProperty", n.OWL + "sameAs"}
+_MUTUAL = _EQUALS | {n.DISJOINT_WITH, n.OWL + "propertyDisjointWith", n.INVERSE_OF}
 
 Item = Axiom | ox.Triple
 
@@ -174,17 +174,17 @@ class _Rules:
             subject, predicate, value = _read_head(axiom)
             if predicate in (n.DOMAIN, n.RANGE) and value:
                 self.ends[subject, predicate].add(value)
-            elif predicate in (n.SUBCLASS, n.OWL + "equivalentClass") and value:
+            elif predicate in (n.SUBCLASS, n.EQUIVALENT_CLASS) and value:
                 self._parents[subject].add(value)
                 if predicate != n.SUBCLASS:
                     self._parents[value].add(subject)
-            elif predicate == n.OWL + "disjointWith":
+            elif predicate == n.DISJOINT_WITH:
                 self._disjoint.add(frozenset((subject, value)))
             elif value == n.FUNCTIONAL_PROPERTY:
                 self.functional.add(subject)
-            elif value == n.OWL + "InverseFunctionalProperty":
+            elif value == n.INVERSE_FUNCTIONAL_PROPERTY:
                 self.inverse_functional.add(subject)
-            elif any(_name(t.object) == n.OWL + "AllDisjointClasses" for t in axiom.triples):
+            elif any(_name(t.object) == n.ALL_DISJOINT_CLASSES for t in axiom.triples):
                 pairs = combinations(sorted(axiom.list_iris()), 2)
                 self._disjoint |= {frozenset(pair) for pair in pairs}
 
@@ -211,15 +211,15 @@ _SENTENCES: dict[str, str] = {
     n.DOMAIN: "what has “{s}” is {a} {o}",
     n.RANGE: "a value of “{s}” is {a} {o}",
     n.INVERSE_OF: "“{s}” is the inverse of “{o}”",
-    n.RDFS + "subPropertyOf": "“{s}” implies “{o}”",
-    n.OWL + "disjointWith": "no {s} is {a} {o}",
-    n.OWL + "equivalentClass": "{s} is the same class as {o}",
+    n.SUBPROPERTY: "“{s}” implies “{o}”",
+    n.DISJOINT_WITH: "no {s} is {a} {o}",
+    n.EQUIVALENT_CLASS: "{s} is the same class as {o}",
 }
 _CHARACTERISTICS = {
     n.FUNCTIONAL_PROPERTY: "“{s}” has at most one value",
-    n.OWL + "InverseFunctionalProperty": "a value of “{s}” belongs to one subject only",
-    n.OWL + "AsymmetricProperty": "“{s}” never holds in both directions",
-    n.OWL + "IrreflexiveProperty": "nothing has itself as its “{s}”",
+    n.INVERSE_FUNCTIONAL_PROPERTY: "a value of “{s}” belongs to one subject only",
+    n.ASYMMETRIC_PROPERTY: "“{s}” never holds in both directions",
+    n.IRREFLEXIVE_PROPERTY: "nothing has itself as its “{s}”",
 }
 
 
@@ -251,7 +251,7 @@ def _choose_article(word: str) -> str:
 def _state_axiom(axiom: Axiom, labels: Mapping[str, str]) -> str:
     head = axiom.head
     predicate, kind = head.predicate.value, _name(head.object)
-    if any(_name(t.object) == n.OWL + "AllDisjointClasses" for t in axiom.triples):
+    if any(_name(t.object) == n.ALL_DISJOINT_CLASSES for t in axiom.triples):
         members = sorted(labels.get(iri, iri) for iri in axiom.list_iris())
         return f"no two of these share an instance: {', '.join(members)}"
     subject, value = _say(head.subject, labels), _say(head.object, labels)
@@ -267,8 +267,8 @@ def _list_parts(axiom: Axiom, labels: Mapping[str, str]) -> Iterator[str]:
     """What the unnamed nodes of an axiom say, without the bones of lists."""
     for t in axiom.triples[1:]:
         if isinstance(t.object, ox.BlankNode) or _name(t.object) in (
-            n.RDF + "nil",
-            n.OWL + "Restriction",
+            n.RDF_NIL,
+            n.RESTRICTION,
             n.CLASS,
         ):
             continue

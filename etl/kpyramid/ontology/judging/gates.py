@@ -19,6 +19,7 @@ from kpyramid.ontology.judging.checks import (
 )
 from kpyramid.ontology.judging.consistency import judge_consistency
 from kpyramid.ontology.judging.shapes import derive_shapes, judge_shapes
+from kpyramid.ontology.limited import end_running
 from kpyramid.ontology.schema import Schema, parse_schema
 from kpyramid.ontology.store import OntologyStore
 
@@ -51,8 +52,8 @@ def judge_ontology(
     """What HermiT, SHACL, the ontology's own checks and its competency questions say.
 
     The files' Turtle is not judged but `schema_turtle`, which completion may have let grow;
-    `seconds` bound HermiT and pyshacl each; the checks may find `most_violations`. Competency
-    questions have to run, and, if `strict`, to give the rows that they must.
+    `seconds` bound HermiT, pyshacl and each query; the checks may find `most_violations`.
+    Competency questions have to run, and, if `strict`, to give the rows that they must.
 
     Raises:
         InputError: the schema or a companion file cannot be read.
@@ -69,15 +70,23 @@ def judge_ontology(
         judged.gates[gate] = verdict
         judged.seconds[gate] = round(time.monotonic() - started, 3)
 
+    store = OntologyStore(schema_turtle, instances_nt, seconds=seconds)
     with ThreadPoolExecutor(2) as pool:  # each waits for a process of its own
         shaped = pool.submit(judge_shapes, schema_turtle, instances_nt, shapes, seconds=seconds)
-        queried = pool.submit(_query, files, schema, schema_turtle, instances_nt, questions)
-        verdict = judge_consistency(
-            schema_turtle, instances_nt, seconds=seconds, provenance_nt=provenance_nt
-        )
-        note("consistent", verdict)
-        note("shapes", shaped.result())
-        judged.checks, answered = queried.result()
+        queried = pool.submit(_query, files, schema, store, questions, most_violations)
+        try:
+            verdict = judge_consistency(
+                schema_turtle, instances_nt, seconds=seconds, provenance_nt=provenance_nt
+            )
+            note("consistent", verdict)
+            note("shapes", shaped.result())
+            judged.checks, answered = queried.result()
+        except BaseException:  # Ctrl-C too: the pool ends only when its processes do
+            store.stop()
+            while not (shaped.done() and queried.done()):
+                end_running()  # again and again: one may be about to start
+                time.sleep(0.1)
+            raise
     judged.questions = list(zip(questions, answered, strict=True))
     name = files.turtle.stem
     note(
@@ -98,14 +107,14 @@ def judge_ontology(
 def _query(
     files: OntologyFiles,
     schema: Schema,
-    schema_turtle: str,
-    instances_nt: str,
+    store: OntologyStore,
     questions: Sequence[Question],
+    most: int,
 ) -> tuple[list[Answered], list[Answered]]:
     """What the checks and the questions find."""
     prefixes = read_prefixes(files.turtle.read_text("utf-8"))
-    with OntologyStore(schema_turtle, instances_nt) as store:
-        checks = run_checks(files.checks, store, prefixes)
+    with store:
+        checks = run_checks(files.checks, store, prefixes, most=most)
         terms = _list_terms(schema)
         return checks, run_questions(questions, store, prefixes, terms, schema.base)
 

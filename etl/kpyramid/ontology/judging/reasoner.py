@@ -23,6 +23,7 @@ _HEAP = 2048
 """MiB; a million statements about 300,000 individuals took 1.6 GiB and 75 s of processor time."""
 _CONSISTENT = b"is satisfiable."
 _INCONSISTENT = b"InconsistentOntologyException"
+_EMPTY_CLASSES = "Classes equivalent to 'owl:Nothing':\n"
 _OUT_OF_MEMORY = 3
 """Java's exit code with -XX:+ExitOnOutOfMemoryError."""
 
@@ -56,10 +57,11 @@ class Reasoner:
         Raises:
             NotJudgedError: time or memory ran out, or HermiT does not know what it was given.
         """
-        code, output = self._run(["-k"], parts)
+        listed = list(parts)
+        code, output = self._run(["-k"], listed)
         if _INCONSISTENT in output:
             return output.count(_CONSISTENT)
-        self._require_end(code, output)
+        self._require_end(code, output, len(listed))
         return None
 
     def find_unsatisfiable(self, part: Part) -> list[str] | None:
@@ -71,8 +73,11 @@ class Reasoner:
         code, output = self._run(["-k", "-U"], [part])
         if _INCONSISTENT in output:
             return None
-        self._require_end(code, output)
-        found = re.findall(r"<?(urn:x:[0-9]+)>?", output.decode("utf-8", "replace"))
+        self._require_end(code, output, 1)
+        _, said, listed = output.decode("utf-8", "replace").partition(_EMPTY_CLASSES)
+        if not said:
+            raise _describe_failure(output)
+        found = re.findall(r"^\t<?(urn:x:[0-9]+)>?$", listed, re.MULTILINE)
         return sorted({self._names[f"<{name}>"] for name in found})
 
     def _run(self, actions: list[str], parts: Iterable[Part]) -> tuple[int, bytes]:
@@ -93,18 +98,23 @@ class Reasoner:
                 "publish.reasoner_seconds to give it more"
             ) from e
 
-    def _require_end(self, code: int, output: bytes) -> None:
+    def _require_end(self, code: int, output: bytes, verdicts: int) -> None:
         if code == _OUT_OF_MEMORY:
             raise NotJudgedError(f"HermiT needs more than {self._command[1][4:-1]} MiB of memory")
-        if code:
-            said = output.decode("utf-8", "replace").replace(_CONSISTENT.decode(), " ")
-            raise NotJudgedError(f"HermiT failed: {' '.join(said.split())[:300]}")
+        # It ends with 0 even after a file that it could not read.
+        if code or output.count(_CONSISTENT) != verdicts:
+            raise _describe_failure(output)
 
     def __enter__(self) -> "Reasoner":
         return self
 
     def __exit__(self, *_: object) -> None:
         self._folder.cleanup()
+
+
+def _describe_failure(output: bytes) -> NotJudgedError:
+    said = output.decode("utf-8", "replace").replace(_CONSISTENT.decode(), " ")
+    return NotJudgedError(f"HermiT failed: {' '.join(said.split())[:300]}")
 
 
 def find_java() -> str | None:
