@@ -228,6 +228,7 @@ def test_bad_replies_are_counted_rejects_and_the_next_run_heals_what_can_heal(
     assert failed.items() <= mark.rejects.items()
     refused = [row for row in rows["rejects"] if row["reason"] in failed]
     assert all(row["chunk_id"] and row["detail"].startswith("agent, ") for row in refused)
+    assert all(row["document_id"] for row in refused)
     assert not list_values(rows)
 
     server.faults.clear()

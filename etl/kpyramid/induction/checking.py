@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from kpyramid.induction.evidence import Place
 from kpyramid.induction.kinds import Kinds, is_written_as_name, takes_nouns
 from kpyramid.ontology.literals import parse_literal
-from kpyramid.ontology.names import THING, XSD
+from kpyramid.ontology.names import SYMMETRIC_PROPERTY, THING, XSD
 from kpyramid.ontology.schema import OntologyProperty, Schema
 
 GUESSED = 0.7
@@ -93,8 +93,8 @@ def check_name(individual: Named, kinds: Kinds) -> Misfit | None:
 
 def fit_class(
     individual: Named, wanted: str, schema: Schema, *, read: bool = False, guess: bool = True
-) -> tuple[str, float] | None:
-    """The class of an individual under a property's domain or range, and how sure that is.
+) -> float | None:
+    """How sure it is that an individual is of the class that a property wants; None: it is not.
 
     One whose class is wider, or that the recogniser could not place, takes the class that the
     property asks for, as rdfs:domain and rdfs:range entail. Without a type it has to be written
@@ -102,23 +102,23 @@ def fit_class(
     found it as a value of this very property. Without `guess` nothing is suggested.
     """
     if wanted == THING or any(schema.is_subclass(kind, wanted) for kind in individual.kinds):
-        return wanted, 1.0
+        return 1.0
     known = schema.class_for_type(individual.type) if is_typed(individual) else None
     if known is not None and schema.is_subclass(known, wanted):
-        return wanted, 1.0
+        return 1.0
     if not guess:
         return None
     guessed = 1.0 if read else GUESSED
     if _QUANTITY.match(individual.name) and not is_written_as_name(individual.name):
-        return (wanted, guessed) if takes_nouns(wanted, schema) else None
+        return guessed if takes_nouns(wanted, schema) else None
     if not is_typed(individual):
         fits = read or is_written_as_name(individual.name) or takes_nouns(wanted, schema)
-        return (wanted, guessed) if fits else None
+        return guessed if fits else None
     if known is None:  # a label that the ontology has no class for
         above = (schema.class_by_iri.get(iri) for iri in schema.find_ancestors(wanted))
         typed = any(found.entity_types for found in above if found)
-        return None if typed else (wanted, guessed)
-    return (wanted, guessed) if schema.is_subclass(wanted, known) else None
+        return None if typed else guessed
+    return guessed if schema.is_subclass(wanted, known) else None
 
 
 def check_value(
@@ -136,16 +136,24 @@ def check_value(
 
     `value` is text where no entity stands. Without `guess` the subject's class is known. Of
     two inverse properties the one with the smaller IRI is kept, so that a fact is one instance
-    whichever of them words it.
+    whichever of them words it; its ends fit both, as each of the two entails the other.
     """
     fault = check_name(subject, kinds)
     if fault is not None:
         return fault
-    end = fit_class(subject, prop.domain, schema, read=read, guess=guess)
-    if end is None:
-        return _refuse("domain", subject, prop.domain, schema)
-    class_iri = end[0]
-    place = replace(place, confidence=place.confidence * end[1])
+    inverse = _find_inverse(prop, schema)
+    kept, other = (inverse, prop) if inverse and inverse.iri < prop.iri else (prop, inverse)
+    ends = [
+        (kept.domain, other.range if other else None),
+        (kept.range, other.domain if other else None),
+    ]
+    if kept is not prop:
+        ends.reverse()
+    end = _fit_end(subject, *ends[0], schema, read=read, guess=guess)
+    if isinstance(end, str):
+        return _refuse("domain", subject, end, schema)
+    class_iri, sure = end
+    place = replace(place, confidence=place.confidence * sure)
     if prop.is_datatype:
         text = value if isinstance(value, str) else value.name
         literal = parse_literal(text, prop.range)
@@ -157,18 +165,48 @@ def check_value(
     fault = check_name(value, kinds)
     if fault is not None:
         return fault
-    other = fit_class(value, prop.range, schema, read=read)
-    if other is None:
-        return _refuse("range", value, prop.range, schema)
+    end = _fit_end(value, *ends[1], schema, read=read)
+    if isinstance(end, str):
+        return _refuse("range", value, end, schema)
     if value.entity_id == subject.entity_id:
         return Misfit("same_subject_and_object", f"{subject.name} would be its own {prop.label}")
-    place = replace(place, confidence=place.confidence * other[1])
-    inverse = schema.property_by_iri.get(prop.inverse_of or "")
-    if inverse is not None and inverse.iri < prop.iri:
+    object_class, sure = end
+    place = replace(place, confidence=place.confidence * sure)
+    if kept is not prop:
         place = replace(place, subject=place.object, object=place.subject)
-        ends = other[0], value.entity_id, subject.entity_id, class_iri
-        return Candidate(inverse, *ends, None, place)
-    return Candidate(prop, class_iri, subject.entity_id, value.entity_id, other[0], None, place)
+        turned = object_class, value.entity_id, subject.entity_id, class_iri
+        return Candidate(kept, *turned, None, place)
+    return Candidate(prop, class_iri, subject.entity_id, value.entity_id, object_class, None, place)
+
+
+def _find_inverse(prop: OntologyProperty, schema: Schema) -> OntologyProperty | None:
+    """The property that holds the other way round whenever this one does."""
+    if prop.inverse_of:
+        return schema.property_by_iri.get(prop.inverse_of)
+    return prop if SYMMETRIC_PROPERTY in schema.find_characteristics(prop.iri) else None
+
+
+def _fit_end(
+    individual: Named,
+    wanted: str,
+    also: str | None,
+    schema: Schema,
+    *,
+    read: bool = False,
+    guess: bool = True,
+) -> tuple[str, float] | str:
+    """The class of an end and how sure it is, or the class that it is not of.
+
+    `wanted` is what the kept property asks for, `also` what its inverse does: the narrower one is
+    taken, the first if they are side by side.
+    """
+    sure = fit_class(individual, wanted, schema, read=read, guess=guess)
+    if sure is None or also is None or also == wanted:
+        return wanted if sure is None else (wanted, sure)
+    second = fit_class(individual, also, schema, read=read, guess=guess)
+    if second is None or schema.are_disjoint(wanted, also):
+        return also
+    return (also if schema.is_subclass(also, wanted) else wanted), min(sure, second)
 
 
 def _refuse(reason: str, individual: Named, wanted: str, schema: Schema) -> Misfit:

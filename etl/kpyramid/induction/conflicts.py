@@ -1,7 +1,7 @@
 """Which of several findings stay: what an ontology's axioms and shapes do not allow together."""
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -96,22 +96,29 @@ def _key(c: Candidate) -> str:
 
 @dataclass
 class _Kept:
-    """What stays so far: the chosen classes of individuals, values by property and end."""
+    """What stays so far: the chosen classes of individuals, and by property and one end the other.
+
+    `values` and `owners` hold what findings entail too, each with the finding that did so first.
+    """
 
     classes: Mapping[str, set[str]]
-    values: Counter[tuple[str, str]] = field(default_factory=Counter)
-    first: dict[tuple[str, str], Finding] = field(default_factory=dict)
-    owners: dict[tuple[str, str], Finding] = field(default_factory=dict)
-    pairs: set[tuple[str, str, str]] = field(default_factory=set)
+    values: dict[tuple[str, str], dict[str, Finding]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )
+    owners: dict[tuple[str, str], str] = field(default_factory=dict)
 
-    def add(self, finding: Finding) -> None:
-        if finding.prop is None:
-            return
-        iri, value = finding.prop.iri, str(finding.object_id or finding.literal)
-        self.values[iri, finding.subject_id] += 1
-        self.first.setdefault((iri, finding.subject_id), finding)
-        self.owners.setdefault((iri, value), finding)
-        self.pairs.add((iri, finding.subject_id, value))
+    def add(self, finding: Finding, rules: Rules) -> None:
+        for iri, subject, value in _list_entailed(finding, rules):
+            self.values[iri, subject].setdefault(value, finding)
+            self.owners.setdefault((iri, value), subject)
+
+
+def _list_entailed(finding: Finding, rules: Rules) -> Iterator[tuple[str, str, str]]:
+    """Property, subject and value of what a finding states, then of what follows from it."""
+    if finding.prop is not None:
+        ends = finding.subject_id, str(finding.object_id or finding.literal)
+        for iri, swapped in rules.schema.find_entailed(finding.prop.iri):
+            yield iri, *(ends[::-1] if swapped else ends)
 
 
 def settle(
@@ -145,7 +152,7 @@ def _settle_once(
     for finding in findings:
         fault = _find_fault(finding, kept, rules)
         if fault is None:
-            kept.add(finding)
+            kept.add(finding, rules)
             stay.append(finding)
         else:
             losses.append(Loss(finding, *fault))
@@ -215,26 +222,36 @@ def _find_fault(finding: Finding, kept: _Kept, rules: Rules) -> tuple[str, str] 
         if class_iri not in own:
             other = min(iri for iri in own if rules.schema.are_disjoint(class_iri, iri))
             return "disjoint_classes", f"it would be <{class_iri}> and is <{other}>"
-    prop = finding.prop
-    if prop is None:
-        return None
-    subject, value = finding.subject_id, str(finding.object_id or finding.literal)
-    most = rules.max_values(kept.classes[subject], prop.iri)
-    if most is not None and kept.values[prop.iri, subject] >= most:
-        best = kept.first[prop.iri, subject]
-        reason = "functional_conflict" if prop.is_functional else "too_many_values"
-        winner = best.object_id or best.literal
+    faults = (_find_limit(e, finding, kept, rules) for e in _list_entailed(finding, rules))
+    return next(filter(None, faults), None)
+
+
+def _find_limit(
+    entailed: tuple[str, str, str], finding: Finding, kept: _Kept, rules: Rules
+) -> tuple[str, str] | None:
+    """What an axiom or a shape's maximum says against one thing that a finding entails."""
+    iri, subject, value = entailed
+    own = kept.values.get((iri, subject), {})
+    inferred = finding.prop is None or iri not in (finding.prop.iri, finding.prop.inverse_of)
+    most = rules.max_values(kept.classes.get(subject, ()), iri, inferred=inferred)
+    if most is not None and value not in own and len(own) >= most:
+        found = rules.schema.property_by_iri.get(iri)
+        reason = "functional_conflict" if found and found.is_functional else "too_many_values"
+        if not own:
+            return reason, f"<{iri}> may have no value here, not even {value}"
+        winner, best = next(iter(own.items()))
         return reason, (
-            f"<{prop.iri}> has at most {most} value{'s' if most > 1 else ''}; kept {winner} "
+            f"<{iri}> has at most {most} value{'s' if most > 1 else ''}; kept {winner} "
             f"({best.confidence:.2f}), not {value} ({finding.confidence:.2f})"
         )
-    if (prop.iri, value) in kept.owners and rules.has(prop.iri, INVERSE_FUNCTIONAL_PROPERTY):
-        owner = kept.owners[prop.iri, value].subject_id
-        return "functional_conflict", f"<{prop.iri}> is inverse functional; {value} is {owner}'s"
-    if subject == value and rules.has(prop.iri, IRREFLEXIVE_PROPERTY):
-        return "irreflexive", f"<{prop.iri}> relates nothing to itself"
-    if (prop.iri, value, subject) in kept.pairs and rules.has(prop.iri, ASYMMETRIC_PROPERTY):
-        return "asymmetric", f"<{prop.iri}> holds in one direction; the other one is surer"
+    stated = rules.schema.find_characteristics(iri)
+    owner = kept.owners.get((iri, value), subject)
+    if owner != subject and INVERSE_FUNCTIONAL_PROPERTY in stated:
+        return "functional_conflict", f"<{iri}> is inverse functional; {value} is {owner}'s"
+    if subject == value and IRREFLEXIVE_PROPERTY in stated:
+        return "irreflexive", f"<{iri}> relates nothing to itself"
+    if subject in kept.values.get((iri, value), {}) and ASYMMETRIC_PROPERTY in stated:
+        return "asymmetric", f"<{iri}> holds in one direction; the other one is surer"
     return None
 
 

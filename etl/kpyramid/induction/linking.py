@@ -52,14 +52,14 @@ class Linker:
                 self._by_place[place] = entity
                 self._local[place[0], normalise_name(text)].add(entity)
 
-    def find(self, document_id: str, words: str, span: Span) -> Named | str:
-        """The individual that words at a place name, or why there is none.
+    def find(self, document_id: str, words: str, span: Span | None) -> Named | str:
+        """The individual that words name, at a place if it is known, or why there is none.
 
         The entity mentioned at that very place; else the one of that name in the document; else
         the only one of that name anywhere; else a new one, if the words are a name.
         """
-        place = document_id, span.start, span.end
-        known = self._by_place.get(place)
+        place = (document_id, span.start, span.end) if span else None
+        known = self._by_place.get(place) if place else None
         if known is not None:
             return self.named[known]
         key = normalise_name(words)
@@ -72,15 +72,16 @@ class Linker:
             return f"{words!r} is no name of an individual"
         return self._make(key, " ".join(words.split()), place)
 
-    def _make(self, key: str, name: str, place: tuple[str, int, int]) -> Named:
+    def _make(self, key: str, name: str, place: tuple[str, int, int] | None) -> Named:
         entity = content_id("entity", key)
         entity = content_id("entity", key, "induced") if entity in self.named else entity
-        kind = self._types.get(place, UNTYPED)
+        kind = self._types.get(place, UNTYPED) if place else UNTYPED
+        found = self._mentions.get(place, set()) if place else set()
         made, forms, mentions = self._made.get(entity, (Named(entity, name, kind), set(), set()))
         best = min(made.name, name, key=lambda n: (-len(n), n))
         kind = kind if made.type == UNTYPED else made.type
         made = Named(entity, best, kind, self._kinds(best, kind))
-        self._made[entity] = made, forms | {name}, mentions | self._mentions.get(place, set())
+        self._made[entity] = made, forms | {name}, mentions | found
         return made
 
     @property

@@ -124,21 +124,24 @@ def _sort_leaves_first(
 class Limits:
     """What axioms say of values: groups of classes that share no instance; at most how many values.
 
-    `most` is by class and property; `characteristics` are a property's further types.
+    `most` is by class and property; `characteristics` are a property's further types; `wider` are
+    the properties that hold wherever it does.
     """
 
     disjoint: tuple[frozenset[str], ...]
     most: Mapping[tuple[str, str], int]
     characteristics: Mapping[str, frozenset[str]]
+    wider: Mapping[str, frozenset[str]]
 
 
 def find_limits(axioms: Iterable[str]) -> Limits:
-    """Disjointness of named classes, and cardinalities that bound from above."""
+    """Disjointness of named classes, cardinalities from above, and what is said of properties."""
     graph: defaultdict[object, dict[str, list[object]]] = defaultdict(dict)
     for triple in read_axioms(axioms):
         graph[triple.subject].setdefault(triple.predicate.value, []).append(triple.object)
     disjoint: set[frozenset[str]] = set()
     most: dict[tuple[str, str], int] = {}
+    wider: defaultdict[str, frozenset[str]] = defaultdict(frozenset)
     for subject, said in graph.items():
         for other in said.get(n.DISJOINT_WITH, ()):
             disjoint.add(_keep_named((subject, other)))
@@ -147,9 +150,14 @@ def find_limits(axioms: Iterable[str]) -> Limits:
             members = said.get(n.MEMBERS, ())
         for head in members:
             disjoint.add(_keep_named(_walk_list(head, graph)))
+        if isinstance(subject, ox.NamedNode):
+            equal = _keep_named(said.get(n.OWL + "equivalentProperty", ()))
+            wider[subject.value] |= equal | _keep_named(said.get(n.SUBPROPERTY, ()))
+            for other in equal:
+                wider[other] |= {subject.value}
         for bound in (*said.get(n.SUBCLASS, ()), *said.get(n.EQUIVALENT_CLASS, ())):
             if isinstance(subject, ox.NamedNode) and isinstance(bound, ox.BlankNode):
-                for iri, count in _read_bound(graph[bound]):
+                for iri, count in _read_bound(graph.get(bound, {})):
                     key = subject.value, iri
                     most[key] = min(count, most.get(key, count))
     return Limits(
@@ -161,6 +169,7 @@ def find_limits(axioms: Iterable[str]) -> Limits:
             if isinstance(subject, ox.NamedNode)
             and (found := _keep_named(said.get(n.RDF_TYPE, ())) & _CHARACTERISTICS)
         },
+        dict(wider),
     )
 
 

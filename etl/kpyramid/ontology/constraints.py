@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import pyoxigraph as ox
 
@@ -26,6 +26,7 @@ _BOUNDS: Mapping[str, Callable[[Decimal | str, Decimal | str], bool]] = {
 }
 _NOT_PATTERN = "not pattern"
 """sh:not with one sh:pattern in it: XPath's expressions have no other way to exclude words."""
+_EMPTY = ox.Store()
 _READ = ("datatype", "class", "pattern", "minLength", "maxLength", "maxCount", "in", *_BOUNDS)
 
 
@@ -50,8 +51,7 @@ class Constraint:
         if self.kind == "datatype":
             return datatype == first
         if self.kind in ("pattern", _NOT_PATTERN):
-            found = re.search(first, literal, _read_flags(self.flags)) is not None
-            return found == (self.kind == "pattern")
+            return _search(first, self.flags, literal) == (self.kind == "pattern")
         if self.kind == "minLength":
             return len(literal) >= int(first)
         if self.kind == "maxLength":
@@ -69,19 +69,25 @@ class Constraint:
         return self.message or f"sh:{self.kind} {' '.join(self.values)}"
 
 
-def _read_flags(flags: str) -> re.RegexFlag:
-    known = {"i": re.IGNORECASE, "s": re.DOTALL, "m": re.MULTILINE, "x": re.VERBOSE}
-    found = re.RegexFlag(0)
-    for letter in flags:
-        found |= known.get(letter, re.RegexFlag(0))
-    return found
+@lru_cache(maxsize=2**16)
+def _search(pattern: str, flags: str, text: str) -> bool | None:
+    """Whether a text has a pattern in it, None if SPARQL's REGEX, as SHACL uses it, has no such.
+
+    This engine needs time by the text's length, whatever the pattern; Python's may need for ever.
+    """
+    known = "".join(letter for letter in "imsx" if letter in flags)
+    words = [ox.Literal(part) for part in (text, pattern, known)]
+    rows = _EMPTY.query("SELECT (REGEX({}, {}, {}) AS ?found) {{}}".format(*words))
+    assert isinstance(rows, ox.QuerySolutions)
+    found = next(rows)["found"]
+    return found.value == "true" if isinstance(found, ox.Literal) else None
 
 
 def read_constraints(turtle: str, *, source: str) -> tuple[Constraint, ...]:
     """The demands on single values that a text of SHACL shapes makes, sorted.
 
-    Shapes with other targets, paths of several steps, and what combines shapes are left to the
-    validator; so is what is only a warning.
+    Shapes with other targets, paths of several steps, what combines shapes, and patterns that look
+    ahead or behind are left to the validator; so is what is only a warning.
 
     Raises:
         InputError: not Turtle, or a pattern that is none.
@@ -97,13 +103,19 @@ def read_constraints(turtle: str, *, source: str) -> tuple[Constraint, ...]:
         said = graph.setdefault(triple.subject, {})
         said.setdefault(triple.predicate.value, []).append(triple.object)
     found = {c for shape in graph for c in _read_shape(shape, graph, source)}
-    return tuple(sorted(found, key=lambda c: (str(c.target), c.property_iri, c.kind, c.values)))
+    return tuple(sorted(found, key=_order))
+
+
+def _order(c: Constraint) -> tuple[object, ...]:
+    return str(c.target), c.property_iri, c.kind, c.values, c.flags, c.message
 
 
 def _read_shape(
     shape: object, graph: Mapping[object, Mapping[str, list[object]]], source: str
 ) -> Iterator[Constraint]:
     said = graph[shape]
+    if _is_off(said):
+        return
     targets: list[str | None] = [_iri(t) for t in said.get(SH + "targetClass", ())]
     if isinstance(shape, ox.NamedNode) and ox.NamedNode(n.CLASS) in said.get(n.RDF_TYPE, ()):
         targets.append(shape.value)
@@ -111,9 +123,8 @@ def _read_shape(
     for part in (shape, *said.get(SH + "property", ())):
         inner = graph.get(part, {})
         path = next((p.value for p in inner.get(SH + "path", ()) if _iri(p)), None)  # type: ignore[attr-defined]
-        severity = inner.get(SH + "severity", said.get(SH + "severity", [None]))[0]
-        off = any(str(_text(v)) in ("true", "1") for v in inner.get(SH + "deactivated", ()))
-        if path is None or off or severity not in (None, ox.NamedNode(SH + "Violation")):
+        severity = inner.get(SH + "severity", [None])[0]  # not the node shape's: each has its own
+        if path is None or _is_off(inner) or severity not in (None, ox.NamedNode(SH + "Violation")):
             continue
         messages = inner.get(_MESSAGE) or said.get(_MESSAGE, [])
         message = min((_text(m) for m in messages), default="")
@@ -122,7 +133,8 @@ def _read_shape(
         for kind in _READ:
             for value in inner.get(SH + kind, ()):
                 values = tuple(map(_text, _walk(value, graph))) if kind == "in" else (_text(value),)
-                _check(kind, values, source)
+                if not _check(kind, values, flags, source):
+                    continue
                 for target in whose:
                     yield Constraint(target, path, kind, values, flags, message)
         for denied in inner.get(SH + "not", ()):
@@ -131,19 +143,27 @@ def _read_shape(
                 continue
             values = (_text(words[SH + "pattern"][0]),)
             flags = "".join(_text(f) for f in words.get(SH + "flags", ()))
-            _check("pattern", values, source)
+            if not _check("pattern", values, flags, source):
+                continue
             for target in whose:
                 yield Constraint(target, path, _NOT_PATTERN, values, flags, message)
 
 
-def _check(kind: str, values: tuple[str, ...], source: str) -> None:
+def _is_off(said: Mapping[str, list[object]]) -> bool:
+    return any(_text(value) in ("true", "1") for value in said.get(SH + "deactivated", ()))
+
+
+def _check(kind: str, values: tuple[str, ...], flags: str, source: str) -> bool:
+    """Whether values can be held against it one by one."""
     try:
         if kind == "pattern":
             re.compile(values[0])
+            return _search(values[0], flags, "") is not None
         elif kind in ("minLength", "maxLength", "maxCount"):
             int(values[0])
     except (re.error, ValueError) as e:
         raise InputError(f"{source}: sh:{kind} {values[0]!r}: {e}; correct the shape") from e
+    return True
 
 
 def _iri(term: object) -> str | None:
@@ -183,12 +203,16 @@ class Rules:
             ):
                 yield constraint
 
-    def max_values(self, classes: Collection[str], property_iri: str) -> int | None:
-        """At most how many values an individual of these classes may have; None for any number."""
-        bounds = [self.schema.max_values(iri, property_iri) for iri in classes]
-        bounds += [
-            int(c.values[0]) for c in self._list(classes, property_iri) if c.kind == "maxCount"
-        ]
+    def max_values(
+        self, classes: Collection[str], property_iri: str, *, inferred: bool = False
+    ) -> int | None:
+        """At most how many values an individual of these classes may have; None for any number.
+
+        Shapes do not count what is only `inferred`.
+        """
+        bounds = [self.schema.max_values(iri, property_iri) for iri in classes or (n.THING,)]
+        demands = () if inferred else self._list(classes, property_iri)
+        bounds += [int(c.values[0]) for c in demands if c.kind == "maxCount"]
         return min((bound for bound in bounds if bound is not None), default=None)
 
     def find_broken(
@@ -211,11 +235,3 @@ class Rules:
             ):
                 return constraint
         return None
-
-    def has(self, property_iri: str, characteristic: str) -> bool:
-        """Whether the ontology says that of a property or of its inverse, which has it too."""
-        prop = self.schema.property_by_iri[property_iri]
-        stated = self.schema.find_characteristics(property_iri)
-        if prop.inverse_of and characteristic != n.INVERSE_FUNCTIONAL_PROPERTY:
-            stated |= self.schema.find_characteristics(prop.inverse_of)
-        return characteristic in stated

@@ -74,6 +74,8 @@ _INTEGER_BOUNDS: dict[str, tuple[int | None, int | None]] = {
     "long": (-(2**63), 2**63 - 1),
 }
 _BRACKETS = {")": "(", "]": "[", "}": "{"}
+_DEEPEST = 2
+"""Brackets of one kind within each other; the gate's pattern of a string counts no further."""
 
 
 def parse_literal(text: str, datatype: str) -> str | None:
@@ -102,6 +104,8 @@ def _is_balanced(text: str) -> bool:
     for c in text:
         if c in _BRACKETS.values():
             opened.append(c)
+            if opened.count(c) > _DEEPEST:
+                return False
         elif c in _BRACKETS and (not opened or opened.pop() != _BRACKETS[c]):
             return False
     return not opened

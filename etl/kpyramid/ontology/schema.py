@@ -114,14 +114,24 @@ class Schema:
 
     def are_disjoint(self, first: str, second: str) -> bool:
         """Whether nothing can be an instance of both: stated of them, or of classes above them."""
-        if not self._limits.disjoint:
+        by_class = self._disjoint_by_class
+        if not by_class:
             return False
         above, others = self.find_ancestors(first), self.find_ancestors(second)
-        for group in self._limits.disjoint:
-            left, right = above & group, others & group
-            if left and right and len(left | right) > 1:
+        groups = (by_class.get(iri, frozenset()) for iri in above)
+        for group in frozenset[frozenset[str]]().union(*groups):
+            right = others & group
+            if right and len((above & group) | right) > 1:
                 return True
         return False
+
+    @cached_property
+    def _disjoint_by_class(self) -> dict[str, frozenset[frozenset[str]]]:
+        found: dict[str, set[frozenset[str]]] = {}
+        for group in self._limits.disjoint:
+            for iri in group:
+                found.setdefault(iri, set()).add(group)
+        return {iri: frozenset(groups) for iri, groups in found.items()}
 
     def max_values(self, class_iri: str, property_iri: str) -> int | None:
         """At most how many values an instance may have; None for any number.
@@ -139,6 +149,50 @@ class Schema:
     def find_characteristics(self, property_iri: str) -> frozenset[str]:
         """What else a property is, such as `names.SYMMETRIC_PROPERTY`, as IRIs."""
         return self._limits.characteristics.get(property_iri, frozenset())
+
+    def find_entailed(self, property_iri: str) -> Sequence[tuple[str, bool]]:
+        """The properties that hold wherever one does, itself first, and whether ends are swapped.
+
+        By inverses, symmetry, and the properties above it.
+        """
+        found = self._entailed.get(property_iri)
+        if found is None:
+            found = list(self._walk_entailed(property_iri))
+            self._entailed[property_iri] = found
+        return found
+
+    @cached_property
+    def _entailed(self) -> dict[str, Sequence[tuple[str, bool]]]:
+        return {}
+
+    def _walk_entailed(self, property_iri: str) -> Iterator[tuple[str, bool]]:
+        seen: set[tuple[str, bool]] = set()
+        queue = [(property_iri, False)]
+        while queue:
+            if (current := queue.pop(0)) not in seen:
+                seen.add(current)
+                yield current
+                iri, swapped = current
+                queue += [(other, swapped != turned) for other, turned in self._list_wider(iri)]
+
+    def _list_wider(self, iri: str) -> list[tuple[str, bool]]:
+        turned = self._inverses.get(iri, set())
+        if n.SYMMETRIC_PROPERTY in self.find_characteristics(iri):
+            turned = turned | {iri}
+        straight = self._limits.wider.get(iri, frozenset())
+        return [
+            *((other, True) for other in sorted(turned)),
+            *((w, False) for w in sorted(straight)),
+        ]
+
+    @cached_property
+    def _inverses(self) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        for prop in self.properties:
+            if prop.inverse_of:
+                found.setdefault(prop.iri, set()).add(prop.inverse_of)
+                found.setdefault(prop.inverse_of, set()).add(prop.iri)
+        return found
 
     def extend(
         self, classes: Iterable[OntologyClass], properties: Iterable[OntologyProperty]

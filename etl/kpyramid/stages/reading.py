@@ -129,16 +129,17 @@ def ask_model(
         for dropped in reading.dropped:
             at = f"{dropped.span.start + stretch.start}-{dropped.span.end + stretch.start}"
             detail = f"characters {at}: {dropped.text}"
-            rejects.append(_refuse(dropped.reason, f"{chunk_id} {at}", detail, chunk_id))
+            rejects.append(_refuse(dropped.reason, f"{chunk_id} {at}", detail, row))
         for failed in reading.failures:
             reason, key = f"llm_{failed.failure.kind}", f"{chunk_id} {failed.asked}"
             detail = f"{failed.asked}: {failed.failure.detail}"
-            rejects.append(_refuse(reason, key, detail, chunk_id))
+            rejects.append(_refuse(reason, key, detail, row))
     return candidates, rejects
 
 
-def _refuse(reason: str, key: str, detail: str, chunk_id: str) -> Row:
-    return make_reject("induce", reason, key, detail, chunk_id=chunk_id)
+def _refuse(reason: str, key: str, detail: str, chunk: Row) -> Row:
+    ids = {name: str(chunk[name]) for name in ("document_id", "chunk_id")}
+    return make_reject("induce", reason, key, detail, **ids)
 
 
 def _shift(words: Words, stretch: Stretch) -> Span:

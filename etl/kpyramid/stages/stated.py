@@ -24,8 +24,8 @@ _FIRST_OF = re.compile(r"^(?P<noun>[^,(]{2,60}?\s(?:of|in|on|at))\s+(?P<rest>\S.
 
 _COPULAS = frozenset({"be a", "become", "be", "remain"})
 
-Find = Callable[[str, str, Span], Named | str]
-"""The individual that words at a place of a document name, or why there is none."""
+Find = Callable[[str, str, Span | None], Named | str]
+"""The individual that words of a document name, at a place if it is known, or why there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,10 +188,10 @@ def _read_phrase(
     return index.get(fact.relation, []), value, fact.places
 
 
-def _find_rest(place: Place, rest: str) -> Span:
-    at = place.text.find(rest)
-    start = place.start + max(at, 0)
-    return Span(start, start + len(rest))
+def _find_rest(place: Place, rest: str) -> Span | None:
+    """Where words stand in a sentence, however their spaces and lines are broken."""
+    found = re.search(r"\s+".join(map(re.escape, rest.split())), place.text)
+    return Span(place.start + found.start(), place.start + found.end()) if found else None
 
 
 def _reject(
