@@ -4,8 +4,9 @@
 read by a model that learned from the other four fifths. `f1_without_examples` is that of the
 ontology's wording with fixed weights. Both read `causes` of the medical ontology.
 
-`cooccurrence_f1` is the stricter baseline, every pair that one sentence names (by our parser's
-sentences); `document_cooccurrence_f1` every pair of the abstract. No hypernym is filtered, neither
+`document_cooccurrence_f1` is the baseline of every pair that the abstract names;
+`cooccurrence_f1` the better of it and of every pair that one sentence names (by our parser's
+sentences). No hypernym is filtered, neither
 from ours nor from the baselines: the MeSH tree does not come with the corpus.
 
 Signs and weights were chosen on one half of the 500 training abstracts (`tuned_half`, drawn by

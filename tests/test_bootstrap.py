@@ -221,6 +221,17 @@ def test_the_command_lists_the_senses_and_writes_the_chosen_one(
         assert said in done.stderr
 
 
+def test_an_output_that_cannot_be_written_is_one_error_object(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    target = tmp_path / "file" / "x.ttl"
+    command = ["ontology", "bootstrap", "--wordnet", str(WORDNET), "--domain", "lake"]
+    done = CliRunner().invoke(app, [*command, "--output", str(target), "--json"])
+    assert done.exit_code == 3
+    said = json.loads(done.stdout)
+    assert said["exit_code"] == 3
+    assert f"{target} cannot be written" in said["error"]
+
+
 @pytest.mark.slow
 def test_hermit_finds_a_bootstrapped_ontology_consistent() -> None:
     if find_java() is None:

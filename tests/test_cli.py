@@ -99,6 +99,15 @@ def test_a_model_that_is_not_there_ends_with_2(
     check_nothing_published(tmp_path / "w")
 
 
+def test_a_folder_that_cannot_be_made_is_one_error_object(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = run("build", shared_corpus(), "--warehouse", tmp_path / "file" / "w", "--json")
+    assert done.exit_code == 8
+    said = json.loads(done.stdout)
+    assert said["exit_code"] == 8 and "Not a directory" in said["error"]
+    assert said["error"] in done.stderr
+
+
 @pytest.mark.parametrize("command", [("verify",), ("ask", "Who?")])
 def test_an_unknown_ref_ends_with_3(tmp_path: Path, command: tuple[str, ...]) -> None:
     options = ("--warehouse", tmp_path / "w", "--ref", "nightly")

@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import Result
 from typer.testing import CliRunner
 
 from kpyramid.cli import app
 from kpyramid.errors import InputError
 from kpyramid.llm.types import ReplyError
 from kpyramid.models import Model, Opener
+from kpyramid.ontology.patterns import bind_patterns, list_patterns, select_all
 from kpyramid.ontology.store import OntologyStore, entity_iri
 from kpyramid.query import Answer, Snapshot, answer, open_snapshot
 from kpyramid.query.sparql_model import add_prefixes, parse, render
@@ -92,6 +94,64 @@ def test_a_good_query_is_answered_with_the_sentence_it_rests_on(
     assert found.trace[0].startswith("ontology: answered: 1 value(s)")
     assert any("Leon Batt was born in Oslo" in place.text for place in found.evidence)
     assert found.context == ("Leon Batt birth place Oslo",)
+
+
+@pytest.mark.parametrize(
+    "sparql",
+    [
+        "SELECT ?place WHERE { ?x rdfs:label 'Leon Batt' ; :birthPlace ?place }",
+        "SELECT (COUNT(?place) AS ?n) WHERE { e:BATT :birthPlace ?place }",
+        "ASK { e:BATT :birthPlace ?place # }\n }",
+        "SELECT ?place WHERE { ?place ^:birthPlace e:BATT OPTIONAL { e:BATT :deathPlace ?d } }",
+        "SELECT ?x WHERE { ?x :birthPlace ?y FILTER NOT EXISTS { ?x :deathPlace ?y } "
+        "?y rdfs:label 'Oslo' ; rdfs:label ?l FILTER (?l != '}') } ORDER BY ?x LIMIT 1",
+    ],
+)
+def test_whatever_a_query_selects_its_patterns_lead_to_the_sentence(
+    sparql: str, snapshot: Snapshot, warehouse: Warehouse, batt: str, tmp_path: Path
+) -> None:
+    found = ask(write_sparql(sparql.replace("BATT", batt)), snapshot, warehouse, tmp_path)
+
+    assert found.layer == "ontology", found.trace
+    assert found.context == ("Leon Batt birth place Oslo",)
+    assert ["Leon Batt was born in Oslo" in place.text for place in found.evidence] == [True]
+
+
+def test_an_answer_that_rests_on_no_sentence_says_so(
+    snapshot: Snapshot, warehouse: Warehouse, batt: str, tmp_path: Path
+) -> None:
+    reply = write_sparql(f"SELECT ?name WHERE {{ e:{batt} rdfs:label ?name }}")
+
+    found = ask(reply, snapshot, warehouse, tmp_path)
+
+    assert (found.text, found.evidence) == ("Leon Batt", ())
+    assert found.trace[0].endswith("; no evidence found for it")
+
+
+def test_all_is_selected_by_the_same_prefixes_and_patterns() -> None:
+    inner = '{ ?s :p "} ask {" . # }\n { SELECT ?s { ?s a :C } } FILTER (?s < ?t) }'
+    query = f"PREFIX : <http://select/> # ask {{\nselect distinct ?s {inner} GROUP BY ?s LIMIT 3"
+    everything = f"PREFIX : <http://select/> # ask {{\nSELECT * WHERE {inner}"
+    assert select_all(query) == everything
+    with pytest.raises(InputError, match="no patterns"):
+        select_all("ASK")
+
+
+def test_patterns_of_what_must_not_be_there_give_no_facts() -> None:
+    query = (
+        "PREFIX : <http://x/> SELECT ?s { ?s :p 'v' . ?o ^:q ?s MINUS { ?s :m ?o } "
+        "{ ?s :u :a } UNION { ?s :w [ :z ?o ] } FILTER NOT EXISTS { ?s :n ?o } ?s :q/:p ?o }"
+    )
+    patterns = list_patterns(query)
+    assert patterns == [
+        ("?s", "=http://x/p", "=v"),
+        ("?s", "=http://x/q", "?o"),
+        ("?s", "=http://x/u", "=http://x/a"),
+    ]
+    assert [*bind_patterns(patterns, {"s": "http://x/1"})] == [
+        ("http://x/1", "http://x/p", "v"),
+        ("http://x/1", "http://x/u", "http://x/a"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -184,11 +244,12 @@ def test_a_question_asked_again_is_not_paid_again(
 ) -> None:
     reply = write_sparql(f"SELECT ?place WHERE {{ e:{batt} :birthPlace ?place }}")
     with serve(reply) as server, open_model(server, warehouse, tmp_path) as model:
-        calls = [
-            answer(QUESTION, snapshot, sparql="llm", asker=model.caller).calls for _ in range(2)
-        ]
+        first, again = (
+            answer(QUESTION, snapshot, sparql="llm", asker=model.caller) for _ in range(2)
+        )
         assert server.calls(schema="reply") <= 2
-    assert calls == [1, 0]
+    assert (first.calls, again.calls) == (1, 0)
+    assert first.tokens > 0 == again.tokens
 
 
 def test_the_prompt_shows_the_schema_and_the_entities_and_fences_the_question(
@@ -234,6 +295,35 @@ def test_the_command_asks_the_model_of_the_settings_and_counts_its_tokens(
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
     assert (found["text"], found["calls"]) == ("Oslo", 1) and found["tokens"] > 0
+
+
+def test_a_budget_bounds_one_question_and_leaves_no_books(
+    warehouse: Warehouse, batt: str, tmp_path: Path
+) -> None:
+    def list_files() -> set[Path]:
+        return {path for path in warehouse.root.rglob("*") if path.name.startswith("ledger")}
+
+    before = list_files()
+    reply = write_sparql(f"SELECT ?place WHERE {{ e:{batt} :birthPlace ?place }}")
+    file = tmp_path / "settings.toml"
+    options = ["--warehouse", str(warehouse.root), "--settings", str(file), "--sparql", "llm"]
+
+    def run(question: str, budget: int) -> Result:
+        file.write_text(
+            f'[llm]\nprovider = "openai"\nmodel = "m"\nbase_url = "{server.base_url}"\n'
+            f"budget_tokens = {budget}\n"
+        )
+        return CliRunner().invoke(app, ["ask", question, *options, "--json"])
+
+    with serve(reply) as server:
+        refused = run("In which town was Leon Batt born?", 50)
+        # A question may take 4,600 tokens at its highest and takes 1,240: two leave too little.
+        done = [run(f"{QUESTION} {'Say it.' * count}", 6_500) for count in (1, 2, 3)]
+    assert refused.exit_code == 5, refused.output
+    assert [d.exit_code for d in done] == [0, 0, 0], done[-1].output
+    first, *others = (json.loads(d.stdout)["tokens"] for d in done)
+    assert first > 0 and all(tokens < 2 * first for tokens in others)
+    assert list_files() == before and not (warehouse.cache / "llm" / "asked").exists()
 
 
 def test_a_command_without_a_model_says_what_is_missing(warehouse: Warehouse) -> None:

@@ -196,8 +196,32 @@ def test_questions_are_read_from_yaml_as_the_challenge_writes_it(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        'questions:\n- query:\n    sparql: "ASK\\n{}"\n  question: {en: "Who?"}\n  id: q1\n',
+        '{"questions": [{"id": "q1", "question": {"en": "Who?"}, "query": {"sparql": "ASK {}"}}]}',
+        "-   id: q1 # the first\n    question: {de: 'Wer?', en: 'Who?'}\n    query:\n"
+        "        sparql: >-\n          ASK\n          {}\n",
+    ],
+)
+def test_other_ways_to_write_the_same_yaml_are_read_alike(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "questions.yml"
+    path.write_text(text)
+    (found,) = read_questions(path)
+    assert (found.id, found.text, found.sparql.split()) == ("q1", "Who?", ["ASK", "{}"])
+
+
+@pytest.mark.parametrize(
     ("text", "reason"),
-    [("", "no questions"), ("questions:\n  - id: 1\n    question:\n      en: Who?\n", "sparql")],
+    [
+        ("", "no questions"),
+        ("questions: none", "no questions"),
+        ("questions:\n  - id: 1\n    question:\n      en: Who?\n", "sparql"),
+        ("- id: 1\n  question: {en: yes}\n  query: {sparql: ASK}", "in quotes"),
+        ("- question: {en: 'Who?'}", "no id"),
+        ("questions: [", "as a YAML file"),
+        ("- !!python/object/apply:os.getcwd []", "as a YAML file"),
+    ],
 )
 def test_a_file_that_lacks_something_is_refused(text: str, reason: str, tmp_path: Path) -> None:
     path = tmp_path / "questions.yml"

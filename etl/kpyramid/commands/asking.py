@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from kpyramid.errors import SettingsError
 from kpyramid.llm.connection import read_key
@@ -11,14 +12,17 @@ from kpyramid.query import Answer, answer, open_snapshot
 from kpyramid.settings import Settings
 from kpyramid.warehouse.layout import open_warehouse
 
-_BOOKS = "asked"
-"""The folder beside the replies that holds the books of questions; they belong to no run."""
+_NO_REF = ""
+"""No run is of this ref, so no build's spending counts against a question's budget."""
 
 
 def ask_pyramid(
     question: str, warehouse: str | Path, ref: str, strategy: str, settings: Settings, sparql: str
 ) -> Answer:
     """The answer to a question; with `sparql` = `llm` the model of [llm] writes polyrag's query.
+
+    The budget of [llm] bounds this one question; `tokens` are all that were spent on it, those
+    of trying the endpoint out included.
 
     Raises:
         InputError: no such snapshot, or the strategy writes no query.
@@ -35,10 +39,9 @@ def ask_pyramid(
     if settings.llm.provider == "openai":
         read_key(settings.llm)
     place = open_warehouse(warehouse)
-    books = place.cache / "llm" / _BOOKS
-    books.mkdir(parents=True, exist_ok=True)
-    before = read_totals(books).run.tokens
-    with Opener(place, settings, books, ref) as opener:
-        asker = opener.open_model().caller
-        found = answer(question, snapshot, strategy, sparql="llm", asker=asker)
-    return replace(found, tokens=read_totals(books).run.tokens - before)
+    with TemporaryDirectory(prefix="kpyramid-ask-") as folder:
+        books = Path(folder)
+        with Opener(place, settings, books, _NO_REF) as opener:
+            asker = opener.open_model().caller
+            found = answer(question, snapshot, strategy, sparql="llm", asker=asker)
+        return replace(found, tokens=read_totals(books).run.tokens)

@@ -137,7 +137,19 @@ def choose_target(output: Path | None, name: str) -> Path:
 
 
 def write_new(target: Path, text: str) -> None:
-    """Writes a file that is not there yet, with its folder."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with target.open("x", encoding="utf-8", newline="\n") as file:
-        file.write(text)
+    """Writes a file that is not there yet, with its folder.
+
+    Raises:
+        InputError: it cannot be written; then it is not there.
+    """
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with target.open("x", encoding="utf-8", newline="\n") as file:
+            try:
+                file.write(text)
+                file.flush()
+            except OSError:
+                target.unlink()
+                raise
+    except OSError as e:
+        raise InputError(f"{target} cannot be written: {e}; choose another --output") from e

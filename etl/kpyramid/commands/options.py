@@ -4,7 +4,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -77,10 +77,7 @@ def run_command(act: Callable[[], None], *, verbose: bool, as_json: bool = False
     try:
         act()
     except PyramidError as e:
-        typer.secho("Error: ", fg="red", bold=True, nl=False, err=True)
-        typer.echo(str(e), err=True)
-        if as_json and not _said:
-            print_json({**getattr(e, "report", {}), "error": str(e), "exit_code": e.exit_code})
+        _tell(str(e), e.exit_code, as_json, getattr(e, "report", {}))
         raise typer.Exit(e.exit_code) from e
     except BrokenPipeError:
         # The reader, such as `head`, has what it wanted. Python would complain once more when it
@@ -88,12 +85,20 @@ def run_command(act: Callable[[], None], *, verbose: bool, as_json: bool = False
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(141) from None
     except OSError as e:
-        typer.secho("Error: ", fg="red", bold=True, nl=False, err=True)
-        typer.echo(f"{e}. What was finished is kept; mend it and run the command again.", err=True)
+        message = f"{e}. What was finished is kept; mend it and run the command again."
+        _tell(message, 8, as_json, {})
         raise typer.Exit(8) from e
     except KeyboardInterrupt:
         typer.echo("Stopped. What was finished is kept; run the command again to go on.", err=True)
         raise typer.Exit(130) from None
+
+
+def _tell(error: str, exit_code: int, as_json: bool, report: Mapping[str, object]) -> None:
+    """The message, and with `as_json` the object, unless the command's own stands there."""
+    typer.secho("Error: ", fg="red", bold=True, nl=False, err=True)
+    typer.echo(error, err=True)
+    if as_json and not _said:
+        print_json({**report, "error": error, "exit_code": exit_code})
 
 
 def print_json(value: object) -> None:

@@ -4,14 +4,11 @@ An answer is right when it has the same values as the gold query's, as sets over
 an F1 of 1 in the challenge's own measure (`text2sparql evaluate`, set_F of pytrec_eval).
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from kpyramid.errors import InputError
-
-_FIELD = re.compile(r"^(?P<indent> *)(?P<dash>- )?(?P<key>[\w-]+):(?: +(?P<value>.*?))? *$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,56 +21,40 @@ class GoldQuestion:
 
 
 def read_questions(path: Path) -> list[GoldQuestion]:
-    """The questions of a file: a list of `id`, `question.en` and `query.sparql`.
-
-    Only the YAML that such files use is read: one mapping per dash, one field per line, block
-    texts by `|`.
+    """The questions of a YAML file: a list of `id`, `question.en` and `query.sparql`.
 
     Raises:
-        InputError: it cannot be read, or a question lacks one of the three.
+        InputError: it cannot be read, PyYAML is missing, or a question lacks one of the three.
     """
     try:
-        lines = path.read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as e:
+        import yaml
+    except ImportError as e:
+        raise InputError(f"{path}: YAML needs PyYAML; run `pip install 'kpyramid[dev]'`") from e
+    try:
+        data: object = yaml.safe_load(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as e:
         raise InputError(f"{path}: {e}; give the questions as a YAML file") from e
-    rows: list[dict[str, str]] = []
-    at = 0
-    while at < len(lines):
-        match = _FIELD.match(lines[at])
-        at += 1
-        if not match or match["key"] not in {"id", "en", "sparql"}:
-            continue
-        if match["key"] == "id" and not match["dash"]:
-            continue  # the data set's own
-        value = (match["value"] or "").strip()
-        if value in {"|", "|-", ">", ">-"}:
-            block, at = _read_block(lines, at, len(match["indent"]))
-            value = block
-        elif len(value) > 1 and value[0] == value[-1] and value[0] in "'\"":
-            value = value[1:-1].replace("''", "'")
-        if match["key"] == "id":
-            rows.append({})
-        if rows:
-            rows[-1][match["key"]] = value
-    for number, row in enumerate(rows, 1):
-        missing = {"id", "en", "sparql"} - row.keys()
-        if missing:
-            raise InputError(
-                f"{path}, question {row.get('id', number)}: no {', '.join(sorted(missing))}"
-            )
-    if not rows:
+    rows = data.get("questions") if isinstance(data, Mapping) else data
+    if not isinstance(rows, list) or not rows:
         raise InputError(f"{path}: no questions; give a list of id, question.en and query.sparql")
-    return [GoldQuestion(row["id"], row["en"], row["sparql"]) for row in rows]
+    return [_read_question(row, f"{path}, question {n}") for n, row in enumerate(rows, 1)]
 
 
-def _read_block(lines: list[str], at: int, indent: int) -> tuple[str, int]:
-    block = []
-    while at < len(lines) and (
-        not lines[at].strip() or len(lines[at]) - len(lines[at].lstrip(" ")) > indent
-    ):
-        block.append(lines[at])
-        at += 1
-    return "\n".join(block) + "\n", at
+def _read_question(row: object, where: str) -> GoldQuestion:
+    identifier = _pick(row, "id")
+    if not isinstance(identifier, str | int):
+        raise InputError(f"{where}: no id")
+    texts = {name: _pick(row, *name.split(".")) for name in ("question.en", "query.sparql")}
+    for name, text in texts.items():
+        if not isinstance(text, str):
+            raise InputError(f"{where} (id {identifier}): no text as {name}; give one, in quotes")
+    return GoldQuestion(str(identifier), str(texts["question.en"]), str(texts["query.sparql"]))
+
+
+def _pick(value: object, *path: str) -> object:
+    for key in path:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
 
 
 def collect_values(rows: Iterable[Mapping[str, str]]) -> frozenset[str]:

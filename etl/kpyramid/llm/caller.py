@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 from kpyramid.keys import JsonValue
 from kpyramid.llm.cache import ReplyCache
 from kpyramid.llm.locks import KeyLocks
-from kpyramid.llm.responses import read_response
+from kpyramid.llm.responses import read_response, read_usage
 from kpyramid.llm.types import Failure, FailureKind, ReplyError, Request, key_request
 
 T = TypeVar("T")
@@ -56,6 +56,8 @@ class Counts:
 
     asked: int = 0
     hits: int = 0
+    tokens: int = 0
+    """Of the replies that were not stored before."""
     failures: Counter[str] = field(default_factory=Counter)
 
 
@@ -142,6 +144,9 @@ class Caller:
         try:
             if raw is None:
                 raw = self._cache.keep_reply(key, request, self._source.obtain(key, request))
+                usage = read_usage(raw, request)
+                with self._guard:
+                    self.counts.tokens += usage.prompt + usage.completion
             return parse(read_response(raw).content)
         except ReplyError as e:
             tried = e.kind not in _ALWAYS_DUE  # an endpoint that is down uses no attempt up

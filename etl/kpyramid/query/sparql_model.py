@@ -5,7 +5,8 @@ Prompt, reply and parser stand here. The query is parsed, restricted and run in 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from jinja2 import Environment
 
@@ -15,9 +16,9 @@ from kpyramid.llm.caller import Asker, Caller
 from kpyramid.llm.responses import parse_json
 from kpyramid.llm.types import Failure, FailureKind, Message, ReplyError, Request
 from kpyramid.ontology import names as n
+from kpyramid.ontology.patterns import bind_patterns, list_patterns, select_all
 from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema
 from kpyramid.ontology.sparql import LONGEST_QUERY
-from kpyramid.ontology.store import entity_iri
 from kpyramid.query.snapshot import Snapshot
 from kpyramid.query.sparql_rules import MOST_VALUES, Fact, Found, Outcome, judge_rows, shorten
 
@@ -25,6 +26,8 @@ TASK = "query_onto"
 VERSION = 1
 MAX_TOKENS = 400
 """Tokens of a reply; a query of three hops with its filters takes about 150."""
+_MOST_ROWS = 5_000
+"""Matches of a query's patterns that are looked through for what an answer rests on."""
 MOST_CLASSES, MOST_PROPERTIES, MOST_ENTITIES = 120, 200, 20
 """What of a schema is shown; those whose words the question shares come first."""
 
@@ -57,16 +60,16 @@ def ask_by_model(
         BudgetError, EndpointError: the model may not or cannot be asked.
     """
     request = render(question, snapshot)
-    before = _count_calls(asker)
+    before = _count(asker)
     reply = asker.ask(request, parse)
-    calls = _count_calls(asker) - before
+    calls, tokens = (now - then for now, then in zip(_count(asker), before, strict=True))
     if isinstance(reply, Failure):
         found = Found(Outcome.FAILED, f"no query: {reply.kind}: {reply.detail}")
     elif not reply:
         found = Found(Outcome.FAILED, "no query: the model sees none in the ontology")
     else:
         found = _run(reply, snapshot, most)
-    return Found(found.outcome, found.reason, found.values, found.facts, calls)
+    return replace(found, calls=calls, tokens=tokens)
 
 
 def render(question: str, snapshot: Snapshot) -> Request:
@@ -141,14 +144,16 @@ def _run(sparql: str, snapshot: Snapshot, most: int) -> Found:
     if not _names_something(sparql):
         return Found(Outcome.TOO_BROAD, f"it is about nothing in particular: {_flatten(sparql)}")
     try:
-        rows = snapshot.sparql(add_prefixes(sparql, snapshot.schema), limit=most + 1)
+        whole = add_prefixes(sparql, snapshot.schema)
+        rows = snapshot.sparql(whole, limit=most + 1)
     except InputError as e:
         return Found(Outcome.FAILED, str(e))
     found = judge_rows(rows, _flatten(sparql), most)
     if found.outcome is not Outcome.ANSWERED:
         return found
-    facts = _guess_facts(sparql, found.values, snapshot)
-    return Found(found.outcome, found.reason, found.values, facts)
+    facts = _bind_facts(whole, rows, snapshot)
+    reason = found.reason if facts else f"{found.reason}; no evidence found for it"
+    return replace(found, reason=reason, facts=facts)
 
 
 def _names_something(sparql: str) -> bool:
@@ -158,24 +163,39 @@ def _names_something(sparql: str) -> bool:
     return bool(held - {f"<{n.LABEL}>"})
 
 
-def _guess_facts(sparql: str, values: tuple[str, ...], snapshot: Snapshot) -> tuple[Fact, ...]:
-    """The statements of the query's properties that hold a value and an entity of the query."""
-    schema = snapshot.schema
-    used = {p.iri for p in schema.properties if _is_in(p.iri, sparql, schema)}
-    ends = {shorten(value) for value in values}
-    ends |= {e for e in re.findall(r"(?:\be:|" + re.escape(n.ENTITY) + r")([\w-]+)", sparql)}
-    found = []
-    for row in snapshot.table("instances").to_pylist():
-        subject, value = row["subject_id"], row["object_id"] or row["literal"]
-        if row["property_iri"] in used and subject in ends and value in ends:
-            value = entity_iri(value) if row["object_id"] else value
-            found.append((entity_iri(subject), row["property_iri"], value))
-    return tuple(dict.fromkeys(found))
+def _bind_facts(
+    sparql: str, answers: Sequence[Mapping[str, str]], snapshot: Snapshot
+) -> tuple[Fact, ...]:
+    """The stored statements that the query's patterns match where it gives these answers."""
+    try:
+        rows = snapshot.sparql(select_all(sparql), limit=_MOST_ROWS)
+    except InputError:  # all variables take longer than those that were asked for
+        return ()
+    patterns = list_patterns(sparql)
+    properties = snapshot.schema.property_by_iri
+    facts = dict.fromkeys(
+        fact
+        for row in rows
+        if any(_agree(row, answer) for answer in answers)
+        for fact in bind_patterns(patterns, row)
+        if fact[1] in properties
+    )
+    short = {(shorten(s), p, shorten(o)): (s, p, o) for s, p, o in facts}
+    stored = {
+        (row["subject_id"], row["property_iri"], row["object_id"] or row["literal"])
+        for row in snapshot.find_instances(short)
+    }
+    inverse = {p.iri: p.inverse_of for p in properties.values()}
+    return tuple(
+        fact
+        for (s, p, o), fact in short.items()
+        if (s, p, o) in stored or (o, inverse[p], s) in stored
+    )
 
 
-def _is_in(iri: str, sparql: str, schema: Schema) -> bool:
-    short = iri.removeprefix(schema.base)
-    return f"<{iri}>" in sparql or re.search(rf":{re.escape(short)}\b", sparql) is not None
+def _agree(row: Mapping[str, str], answer: Mapping[str, str]) -> bool:
+    """Whether a match of the patterns is one that an answer comes from: its variables' values."""
+    return all(row.get(name, value) == value for name, value in answer.items())
 
 
 def _shorten(iri: str, schema: Schema) -> str:
@@ -189,6 +209,8 @@ def _flatten(text: str) -> str:
     return " ".join(text.split())
 
 
-def _count_calls(asker: Asker) -> int:
-    """The requests that were not answered from the cache."""
-    return asker.counts.asked - asker.counts.hits if isinstance(asker, Caller) else 0
+def _count(asker: Asker) -> tuple[int, int]:
+    """The requests that were not answered from the cache, and the tokens of their replies."""
+    if not isinstance(asker, Caller):
+        return 0, 0
+    return asker.counts.asked - asker.counts.hits, asker.counts.tokens
