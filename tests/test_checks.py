@@ -285,10 +285,13 @@ def test_a_gate_that_was_not_run_does_not_stop_a_publish(
 
 def test_a_slow_query_has_the_seconds_of_the_gate(tmp_path: Path) -> None:
     check = write_check(tmp_path, f"# Endless.\n{ENDLESS}")
-    gates = judge_ontology(
+    judged = judge_ontology(
         OntologyFiles(SEED, None, None, None, (check,)), TURTLE, INSTANCES, seconds=1.5
-    ).gates
-    assert gates["checks"].startswith("not run: Endless.: SPARQL query stopped after 1.5 seconds")
+    )
+    said = judged.gates["checks"]
+    assert said.startswith("not run: Endless.: SPARQL query stopped after 1.5 seconds")
+    assert judged.seconds["checks"] >= 1.5
+    assert judged.seconds["questions"] < 0.5  # its own time, not since the start
 
 
 def test_ctrl_c_ends_the_gates_and_their_processes_at_once(tmp_path: Path) -> None:

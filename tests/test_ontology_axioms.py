@@ -148,6 +148,12 @@ def test_cardinalities_bound_the_number_of_values() -> None:
     assert SCHEMA.max_values(O + "D", O + "q") == 1  # functional
 
 
+def test_an_unnamed_class_that_says_nothing_bounds_nothing() -> None:
+    turtle = HEAD + ":A a owl:Class ; rdfs:label 'a' ; rdfs:subClassOf [] .\n"
+    schema = parse_schema(turtle, source="t")
+    assert schema.max_values(O + "A", O + "p") is None
+
+
 def test_disjointness_is_inherited() -> None:
     assert SCHEMA.are_disjoint(O + "A", O + "B")
     assert SCHEMA.are_disjoint(O + "C", O + "B")

@@ -1,9 +1,10 @@
 """All judgements on an ontology, alone or with the instances of a snapshot, gate by gate."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from kpyramid.declared import OntologyFiles
 from kpyramid.ontology import names as n
@@ -23,10 +24,15 @@ from kpyramid.ontology.limited import end_running
 from kpyramid.ontology.schema import Schema, parse_schema
 from kpyramid.ontology.store import OntologyStore
 
+_Found = TypeVar("_Found")
+
 
 @dataclass(slots=True)
 class Judgement:
-    """Verdicts by gate, `pass`, `fail: why` or `not run: why`; what the queries found."""
+    """Verdicts by gate, `pass`, `fail: why` or `not run: why`; what the queries found.
+
+    `seconds` are each gate's own: they run side by side.
+    """
 
     gates: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
@@ -64,42 +70,42 @@ def judge_ontology(
         shapes[files.shapes.name] = files.shapes.read_text("utf-8")
     questions = read_questions(files.questions) if files.questions else []
     judged = Judgement()
-    started = time.monotonic()
 
-    def note(gate: str, verdict: str) -> None:
-        judged.gates[gate] = verdict
-        judged.seconds[gate] = round(time.monotonic() - started, 3)
+    def ask_hermit() -> str:
+        return judge_consistency(
+            schema_turtle, instances_nt, seconds=seconds, provenance_nt=provenance_nt
+        )
+
+    def ask_pyshacl() -> str:
+        return judge_shapes(schema_turtle, instances_nt, shapes, seconds=seconds)
 
     store = OntologyStore(schema_turtle, instances_nt, seconds=seconds)
     with ThreadPoolExecutor(2) as pool:  # each waits for a process of its own
-        shaped = pool.submit(judge_shapes, schema_turtle, instances_nt, shapes, seconds=seconds)
+        shaped = pool.submit(_measure, ask_pyshacl)
         queried = pool.submit(_query, files, schema, store, questions, most_violations)
         try:
-            verdict = judge_consistency(
-                schema_turtle, instances_nt, seconds=seconds, provenance_nt=provenance_nt
-            )
-            note("consistent", verdict)
-            note("shapes", shaped.result())
-            judged.checks, answered = queried.result()
+            judged.gates["consistent"], judged.seconds["consistent"] = _measure(ask_hermit)
+            judged.gates["shapes"], judged.seconds["shapes"] = shaped.result()
+            checked, asked = queried.result()
         except BaseException:  # Ctrl-C too: the pool ends only when its processes do
             store.stop()
             while not (shaped.done() and queried.done()):
                 end_running()  # again and again: one may be about to start
                 time.sleep(0.1)
             raise
+    judged.checks, judged.seconds["checks"] = checked
+    answered, judged.seconds["questions"] = asked
     judged.questions = list(zip(questions, answered, strict=True))
     name = files.turtle.stem
-    note(
-        "checks",
+    judged.gates["checks"] = (
         judge_checks(judged.checks, most=most_violations)
         if files.checks
-        else f"not run: there is no {name}-*-violation.rq beside {files.turtle.name}",
+        else f"not run: there is no {name}-*-violation.rq beside {files.turtle.name}"
     )
-    note(
-        "questions",
+    judged.gates["questions"] = (
         judge_questions(questions, answered, strict=strict)
         if questions
-        else f"not run: there is no {name}.questions.toml beside {files.turtle.name}",
+        else f"not run: there is no {name}.questions.toml beside {files.turtle.name}"
     )
     return judged
 
@@ -110,13 +116,20 @@ def _query(
     store: OntologyStore,
     questions: Sequence[Question],
     most: int,
-) -> tuple[list[Answered], list[Answered]]:
-    """What the checks and the questions find."""
-    prefixes = read_prefixes(files.turtle.read_text("utf-8"))
+) -> tuple[tuple[list[Answered], float], tuple[list[Answered], float]]:
+    """What the checks and the questions find, each with its seconds."""
+    prefixes, terms = read_prefixes(files.turtle.read_text("utf-8")), _list_terms(schema)
     with store:
-        checks = run_checks(files.checks, store, prefixes, most=most)
-        terms = _list_terms(schema)
-        return checks, run_questions(questions, store, prefixes, terms, schema.base)
+        return (
+            _measure(lambda: run_checks(files.checks, store, prefixes, most=most)),
+            _measure(lambda: run_questions(questions, store, prefixes, terms, schema.base)),
+        )
+
+
+def _measure(ask: Callable[[], _Found]) -> tuple[_Found, float]:
+    started = time.monotonic()
+    found = ask()
+    return found, round(time.monotonic() - started, 3)
 
 
 def _list_terms(schema: Schema) -> frozenset[str]:
