@@ -1,10 +1,11 @@
 """How many questions over an RDF graph the rules turn into SPARQL with the right answer.
 
 The measure is that of the TEXT2SPARQL challenge (ESWC 2025): values of the written query against
-those of the gold query, as sets; right is an F1 of 1. A question that the rules leave alone, or
-whose query finds nothing, is unanswered, as the waterfall takes it; a wrong answer that they stand
-by is `wrong_confident`. Questions whose gold query does not run on pyoxigraph are left out and
-counted.
+those of the gold query, as sets; right is an F1 of 1. What ends the waterfall is judged as the
+waterfall judges it: a question that the rules leave alone, whose query finds nothing, counts none
+or is untrue, finds more than an answer holds, or names nothing in particular, is unanswered; a
+wrong answer that they stand by is `wrong_confident`. Questions whose gold query does not run on
+pyoxigraph are left out and counted.
 """
 
 import time
@@ -21,6 +22,7 @@ from kpyramid.ontology.store import OntologyStore
 from kpyramid.query.questions.comparing import PhraseComparer
 from kpyramid.query.questions.graphs import read_lexicon
 from kpyramid.query.questions.reading import Unwritten, read_question
+from kpyramid.query.sparql_rules import MOST_VALUES, Outcome, judge_reading
 from kpyramid.settings import Settings
 
 FOLDER = "ck25"
@@ -76,10 +78,11 @@ def measure(data: Path, limit: int | None) -> dict[str, Any]:
         if isinstance(read, Unwritten):
             verdict, why = "unanswered", read.reason
         else:
-            rows = store.select_trusted(read.sparql, limit=ALL)
-            values, why = collect_values(rows), read.sparql
-            verdict = "right" if values == gold[question.id] else "WRONG"
-            verdict = verdict if values else "unanswered"
+            rows = store.select_trusted(read.sparql, limit=MOST_VALUES + 1)
+            found = judge_reading(read, rows, MOST_VALUES)
+            why = found.reason
+            verdict = "right" if frozenset(found.values) == gold[question.id] else "WRONG"
+            verdict = verdict if found.outcome is Outcome.ANSWERED else "unanswered"
         verdicts[question.id] = {"verdict": verdict, "question": question.text, "why": why}
     seconds = time.perf_counter() - started
     store.close()

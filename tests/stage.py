@@ -88,6 +88,15 @@ ANSWERED: dict[str, set[str]] = {
     "In which city is The Glass Storm staged?": {"Arnoport"},
     "What is Otto's e-mail?": {"otto@example.org"},
     "What is the running time of Two Umbrellas?": {"110"},
+    "Who is Otto Brandt's mentor?": {"Ines Calder"},
+    "Is Otto Brandt's mentor Ines Calder?": {"true"},
+    "Is Ines Calder's mentor Otto Brandt?": {"false"},
+    "Does Nora Quill perform in Two Umbrellas?": {"true"},
+    "Does Nora Quill perform in The Glass Storm?": {"false"},
+    "What is the average running time of plays with Lia Moreno and Piet Vos?": {"150"},
+    "What is the total running time of plays at Opal Hall?": {"205"},
+    "What are the top 2 theatres with the most seats?": {"Opal Hall", "Lantern House"},
+    "Which theatres have more than 1 play and more than 200 seats?": {"Opal Hall"},
 }  # fmt: skip
 """Questions that have one reading, with the labels or literals of their answers."""
 
@@ -125,5 +134,27 @@ REFUSED = (
     "Which director and which actor worked together most often?",
     "When was Lia Moreno born?",
     "Who owns the Lantern House?",
+    # One query cannot say these: a yes to less than was asked would be another answer.
+    "Does Lia Moreno perform in more than five plays?",
+    "Does the Mill Stage have the most seats?",
+    "How many theatres have the most seats?",
+    "Which actor performs in more than 2 plays with the most seats?",
+    "Which actor performs in the most plays with the longest running time?",
+    # Who mentors whom: `mentor` may be a verb, or the person asked for.
+    "Did Otto Brandt mentor Ines Calder?",
+    "Did Ines Calder mentor Otto Brandt?",
+    "Who does Otto Brandt mentor?",
+    "Who mentored Lia Moreno?",
+    "Whose mentor is Otto Brandt?",
+    "Who is Otto Brandt the mentor of?",
+    "Who has Otto Brandt as mentor?",
+    # That they share a mentor is no yes.
+    "Is Piet Vos the mentor of Lia Moreno?",
+    # Neither a name nor an odd number is a class or a number of rows.
+    "What is the capital of France?",
+    "Which plays are staged in Paris?",
+    "What are the top nan plays?",
+    "What are the top 1e999 plays?",
+    "What are the top inf longest plays?",
 )
 """Questions that the graph cannot answer, or the rules cannot read."""

@@ -5,7 +5,8 @@ import os
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,9 +18,11 @@ from kpyramid.ontology.store import OntologyStore
 from kpyramid.query.questions.graphs import read_lexicon
 from kpyramid.query.questions.lexicon import Lexicon
 from kpyramid.query.questions.reading import Unwritten, Written, read_question
+from kpyramid.query.sparql_rules import Outcome, bind_facts, judge_reading
 from tests.corpora import ROOT, find_bench
 from tests.stage import ANSWERED, BEYOND, REFUSED, TURTLE
 
+STAGE = "http://example.org/stage/"
 CORPORATE = Path(__file__).parent / "corporate.toml"
 PREFIXES = (
     "PREFIX pv: <http://ld.company.org/prod-vocab/> "
@@ -134,12 +137,164 @@ def test_a_query_is_written_without_a_type_that_its_properties_imply(
 
 
 def test_names_with_quotes_and_backslashes_cannot_leave_their_string() -> None:
-    hostile = 'x\\" } INSERT'
-    turtle = TURTLE + f':piet :email {json.dumps(hostile)} .\n:A a :Actor ; :email "Qq\\"x" .\n'
+    hostile = 'Hoax\\" } INSERT'
+    turtle = (
+        TURTLE
+        + f":piet :nickname {json.dumps(hostile)} .\n"
+        + (':nickname a owl:DatatypeProperty ; rdfs:label "nickname" ; rdfs:range xsd:string .\n')
+    )
     store, lexicon = open_graph(turtle)
-    read = read_question('Which actor has the e-mail Qq"x?', lexicon)
-    if isinstance(read, Written):
-        store.select_trusted(read.sparql)  # it parses
+    read = read_question(f"What is the e-mail of {hostile}?", lexicon)
+    assert isinstance(read, Written), read
+    assert '"Hoax\\\\\\" } INSERT"' in read.sparql
+    assert collect_values(store.select_trusted(read.sparql)) == {"piet@example.org"}
+
+
+PARTS = """
+:hasPart a owl:ObjectProperty ; rdfs:label "has part" ; rdfs:domain :Play ; rdfs:range :Play .
+:storm :hasPart :clerk . :clerk :hasPart :salt .
+"""
+
+
+@pytest.mark.parametrize(
+    ("question", "parts"),
+    [
+        ("What are the parts of The Merry Clerk?", {"salt"}),
+        ("Which parts does The Glass Storm have?", {"clerk"}),
+        ("What is The Merry Clerk part of?", None),
+        ("Of which play is The Merry Clerk a part?", None),
+        ("Is The Glass Storm part of The Merry Clerk?", None),
+    ],
+)
+def test_what_a_thing_is_part_of_are_not_its_parts(question: str, parts: set[str] | None) -> None:
+    store, lexicon = open_graph(TURTLE + PARTS)
+    read = read_question(question, lexicon)
+    if parts is None:
+        assert isinstance(read, Unwritten)
+    else:
+        assert isinstance(read, Written)
+        assert collect_values(store.select_trusted(read.sparql)) == {STAGE + x for x in parts}
+
+
+def test_which_way_round_does_not_matter_when_both_ways_hold() -> None:
+    _, lexicon = open_graph(TURTLE + ":ines :mentor :otto .")
+    assert isinstance(read_question("Did Otto Brandt mentor Ines Calder?", lexicon), Written)
+
+
+def test_a_verb_of_a_doer_says_which_way_round_it_is_meant() -> None:
+    turtle = TURTLE.replace('"mentor"', '"supervisor"')
+    store, lexicon = open_graph(turtle)
+    for question, found in {
+        "Who supervises Otto Brandt?": {STAGE + "ines"},
+        "Did Ines Calder supervise Otto Brandt?": {"true"},
+        "Did Otto Brandt supervise Ines Calder?": {"false"},
+        "Was Otto Brandt supervised by Ines Calder?": {"true"},
+        "Was Ines Calder supervised by Otto Brandt?": {"false"},
+    }.items():
+        read = read_question(question, lexicon)
+        assert isinstance(read, Written), (question, read)
+        assert collect_values(store.select_trusted(read.sparql)) == found, question
+
+
+def test_a_city_with_nothing_but_a_population_is_still_a_city() -> None:
+    store, lexicon = open_graph(TURTLE + CENSUS)
+    read = read_question("What is the birth place of Lia Moreno?", lexicon)
+    assert isinstance(read, Written)
+    assert collect_values(store.select_trusted(read.sparql)) == {STAGE + "arno"}
+
+
+CENSUS = """
+:population a owl:DatatypeProperty ; rdfs:label "population" ; rdfs:domain :City ;
+    rdfs:range xsd:integer .
+:arno :population 90000 . :veld :population 120000 .
+:birthPlace a owl:ObjectProperty ; rdfs:label "birth place" ; rdfs:domain :Person ;
+    rdfs:range :City .
+:lia :birthPlace :arno .
+"""
+
+
+def test_a_full_name_that_two_people_share_is_no_answer() -> None:
+    _, lexicon = open_graph(TURTLE.replace('"Lia Moreno"', '"Piet Vos"'))
+    for question in (
+        "What is the e-mail of Piet Vos?",  # one of the two has none
+        "Which plays does Piet Vos perform in?",
+        "Does Piet Vos perform in Harbour of Salt?",
+    ):
+        found = read_question(question, lexicon)
+        assert isinstance(found, Unwritten) and "fits several" in found.reason, question
+
+
+def test_numbers_are_written_with_all_their_digits(stage: tuple[OntologyStore, Lexicon]) -> None:
+    for said, written in (("1234567", "1234567"), ("1234567.5", "1234567.5"), ("100", "100")):
+        read = read_question(f"Which theatres have more than {said} seats?", stage[1])
+        assert isinstance(read, Written) and f"> {written})" in read.sparql
+
+
+def test_things_that_share_a_number_are_each_summed_once() -> None:
+    store, lexicon = open_graph(TURTLE.replace(":runningTime 95", ":runningTime 110"))
+    for question, found in {
+        "What is the total running time of plays at Opal Hall?": {"220"},
+        "What is the total running time of plays of actors?": {"450"},
+    }.items():
+        read = read_question(question, lexicon)
+        if isinstance(read, Written):
+            assert collect_values(store.select_trusted(read.sparql)) == found, question
+        else:
+            assert "of actors" in question, read
+
+
+def test_all_members_of_a_class_are_nothing_in_particular(
+    stage: tuple[OntologyStore, Lexicon],
+) -> None:
+    store, lexicon = stage
+    outcomes = []
+    for question in ("List all theatres.", "List all theatres in Veldstadt."):
+        read = read_question(question, lexicon)
+        assert isinstance(read, Written)
+        outcomes.append(judge_reading(read, store.select_trusted(read.sparql), 50).outcome)
+    assert outcomes == [Outcome.TOO_BROAD, Outcome.ANSWERED]
+
+
+@pytest.mark.parametrize(
+    ("question", "facts"),
+    [
+        ("Which theatre has the most seats?", {("opal", "seats", "900")}),
+        ("What is the longest play?", {("storm", "runningTime", "150")}),
+        (
+            "Which plays cost more than 30 EUR?",
+            {("storm", "ticketPrice", "40"), ("salt", "ticketPrice", "32")},
+        ),
+        (
+            "Which actor performs in more than 2 plays?",
+            {("nora", "performsIn", play) for play in ("clerk", "harbour", "salt")},
+        ),
+        ("What is the e-mail of Piet Vos?", {("piet", "email", "piet@example.org")}),
+    ],
+)
+def test_the_facts_are_those_of_the_answers_and_their_measures(
+    question: str, facts: set[tuple[str, str, str]], stage: tuple[OntologyStore, Lexicon]
+) -> None:
+    store, lexicon = stage
+    read = read_question(question, lexicon)
+    assert isinstance(read, Written)
+    found = bind_facts(read.plan, store.select_trusted(read.sparql), lexicon)
+    assert {
+        (s.removeprefix(STAGE), p.removeprefix(STAGE), o.removeprefix(STAGE)) for s, p, o in found
+    } == facts
+
+
+def test_an_adjective_is_compared_with_few_of_many_places() -> None:
+    cities = "".join(f':c{n} a :City ; rdfs:label "Fra{n:03}" .\n' for n in range(200))
+    _, lexicon = open_graph(TURTLE + cities + ':fr a :City ; rdfs:label "Fresel" .\n')
+    sizes = []
+
+    def compare(text: str, known: Sequence[str]) -> Sequence[float]:
+        if text == "fresian":
+            sizes.append(len(known))
+        return lexicon.compare(text, known)
+
+    read_question("Which fresian theatres are there?", replace(lexicon, compare=compare))
+    assert sizes and max(sizes) <= 50
 
 
 def test_paraphrases_of_corporate_questions_are_answered_or_left_alone() -> None:

@@ -1,12 +1,19 @@
 """`Query_onto` by rules: the ontology's answer to a question, with the facts that give it."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from kpyramid.ontology.names import ENTITY
-from kpyramid.query.questions.reading import Unwritten, read_question
-from kpyramid.query.questions.writing import Plan, write_patterns
+from kpyramid.query.questions.lexicon import Lexicon
+from kpyramid.query.questions.reading import Unwritten, Written, read_question
+from kpyramid.query.questions.writing import (
+    Plan,
+    spell_out,
+    write_patterns,
+    write_query,
+    write_string,
+)
 from kpyramid.query.snapshot import Snapshot
 
 Fact = tuple[str, str, str]
@@ -53,10 +60,20 @@ def ask_by_rules(question: str, snapshot: Snapshot, *, most: int = MOST_VALUES) 
         guess = f"; the nearest query was {read.sparql}" if read.sparql else ""
         return Found(Outcome.FAILED, read.reason + guess)
     rows = snapshot.ontology.select_trusted(read.sparql, limit=most + 1)
-    found = judge_rows(rows, read.sparql, most)
+    found = judge_reading(read, rows, most)
     if found.outcome is not Outcome.ANSWERED:
         return found
-    return Found(found.outcome, found.reason, found.values, _bind_facts(read.plan, snapshot))
+    facts = bind_facts(read.plan, rows, snapshot.lexicon)
+    return Found(found.outcome, found.reason, found.values, facts)
+
+
+def judge_reading(read: Written, rows: list[dict[str, str]], most: int) -> Found:
+    """Whether rows answer what was read; all members of a class are nothing in particular."""
+    tree = read.plan.tree
+    measured = any(x.measure for x in (read.plan.rank, *read.plan.bounds) if x)
+    if not (tree.links or tree.values or measured or any(node.iris for node in tree.nodes)):
+        return Found(Outcome.TOO_BROAD, f"it is about nothing in particular: {read.sparql}")
+    return judge_rows(rows, read.sparql, most)
 
 
 def judge_rows(rows: list[dict[str, str]], sparql: str, most: int) -> Found:
@@ -69,23 +86,42 @@ def judge_rows(rows: list[dict[str, str]], sparql: str, most: int) -> Found:
     return Found(Outcome.ANSWERED, f"{len(values)} value(s) from {sparql}", values)
 
 
-def _bind_facts(plan: Plan, snapshot: Snapshot) -> tuple[Fact, ...]:
-    """The statements that the answer was read from, in the order of the query."""
-    tree = plan.tree
-    body = " ".join(write_patterns(plan, snapshot.lexicon))
-    rows = snapshot.ontology.select_trusted(f"SELECT * WHERE {{ {body} }}", limit=_MOST_FACTS)
+def bind_facts(plan: Plan, rows: list[dict[str, str]], lexicon: Lexicon) -> tuple[Fact, ...]:
+    """The statements that the answers in `rows` were read from, in the order of the query.
 
-    def list_facts() -> Iterator[Fact]:
-        for row in rows:
-            for link in tree.links:
-                ends = [
-                    tree.nodes[at].iris[0] if len(tree.nodes[at].iris) == 1 else row.get(f"x{at}")
-                    for at in (link.source, link.target)
-                ]
-                if ends[0] and ends[1]:
-                    yield ends[0], link.iri, ends[1]
+    Of an answer that is the first by a measure they are those of the best measure only.
+    """
+    if plan.act == "count" and any(not bound.measure for bound in plan.bounds):
+        plan = replace(plan, act="select")  # what is counted are the rows of this query
+        rows = lexicon.run(write_query(plan, lexicon))
+    plan = spell_out(plan)
+    body = write_patterns(plan, lexicon)
+    if plan.act == "select" and not plan.aggregate and plan.tree.focus is not None:
+        listed = ", ".join(write_string(row["result"]) for row in rows if "result" in row)
+        body.append(f"FILTER(STR(?x{plan.tree.focus}) IN ({listed}))")
+    rank = plan.rank if plan.rank and plan.rank.measure and not plan.rank.aggregate else None
+    order = f" ORDER BY {'DESC' if rank.descending else 'ASC'}(?rank)" if rank else ""
+    query = f"SELECT * WHERE {{ {' '.join(body)} }}{order} LIMIT {_MOST_FACTS}"
+    return tuple(dict.fromkeys(_list_facts(plan, lexicon.run(query), is_ranked=rank is not None)))
 
-    return tuple(dict.fromkeys(list_facts()))
+
+def _list_facts(plan: Plan, rows: list[dict[str, str]], *, is_ranked: bool) -> Iterator[Fact]:
+    tree, best = plan.tree, dict[str, str]()
+
+    def bind(row: dict[str, str], at: int) -> str | None:
+        iris = tree.nodes[at].iris
+        return iris[0] if len(iris) == 1 else row.get(f"x{at}")
+
+    for row in rows:
+        answer = bind(row, tree.focus or 0)
+        if is_ranked and answer and best.setdefault(answer, row["rank"]) != row["rank"]:
+            continue
+        facts = [(bind(row, x.source), x.iri, bind(row, x.target)) for x in tree.links]
+        facts += [
+            (bind(row, at), iri, row.get(f"v{number}"))
+            for number, (at, iri, _) in enumerate(tree.values)
+        ]
+        yield from ((s, p, o) for s, p, o in facts if s and o)
 
 
 def shorten(iri: str) -> str:

@@ -12,6 +12,7 @@ from kpyramid.query.questions.wording import (
     UPPER,
     Word,
     read_number,
+    read_top,
     share_stem,
 )
 
@@ -89,8 +90,8 @@ def read_form(words: Sequence[Word], lexicon: Lexicon) -> Form:
             unit = UNITS.get(words[found.end].lemma, words[found.end].lower)
             if unit in UNITS.values():
                 found = replace(found, unit=unit, end=found.end + 1)
-        if found and found.sort == "order" and at and (top := read_number(lowers[at - 1])):
-            found = replace(found, top=int(top), start=at - 1)
+        if found and found.sort == "order" and at and (top := read_top(lowers[at - 1])):
+            found = replace(found, top=top, start=at - 1)
         if found:
             degrees.append(found)
             taken.update(range(found.start, found.end))
@@ -124,8 +125,8 @@ def _read_degree(words: Sequence[Word], at: int, lexicon: Lexicon) -> Degree | N
         return _read_comparison(words, at, lowers.index("than", at), lexicon)
     top = 1
     start = at
-    if word.lower == "top" and after and (number := read_number(after.lower)):
-        return Degree("order", at, at + 2, "1", top=int(number), superlative_of_noun=True)
+    if word.lower == "top" and after and (rows := read_top(after.lower)):
+        return Degree("order", at, at + 2, "1", top=rows, superlative_of_noun=True)
     if after and word.lower in {"most", "least"}:
         sign = "1" if word.lower == "most" else "-1"
         measures = _measure_adjective(after.lemma, lexicon)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from kpyramid.query.questions.lexicon import Lexicon, Relation
-from kpyramid.query.questions.mentions import PARTIAL, Mention, Option
+from kpyramid.query.questions.meanings import PARTIAL, Mention, Option
 from kpyramid.query.questions.trees import Link, Node, Tree
 
 _BEAM = 40

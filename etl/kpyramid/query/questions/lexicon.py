@@ -216,6 +216,31 @@ class Lexicon:
             c for r in self.relations.values() if len(self.extend_measure(r)) > 1 for c in r.targets
         )
 
+    @cached_property
+    def _named(self) -> frozenset[str]:
+        """The classes with a member that has a name: such a thing is more than its number.
+
+        A label that begins with a digit is none: `3.50 EUR` says the number again.
+        """
+        listed = " ".join(f"<{iri}>" for iri in sorted(self.naming))
+        rows = self.run(
+            f"SELECT DISTINCT ?c WHERE {{ VALUES ?p {{ {listed} }} ?s ?p ?o ; <{n.RDF_TYPE}> ?c "
+            'FILTER(!REGEX(STR(?o), "^[-+]?[0-9]")) }'
+        )
+        return frozenset().union(*(self.find_ancestors(row["c"]) for row in rows))
+
+    @cached_property
+    def places(self) -> Mapping[str, tuple[str, ...]]:
+        """The individuals that are places, by name."""
+        classes = {c.iri for c in self.categories.values() if c.place}
+        ends = [r.iri for r in self.relations.values() if r.targets & classes]
+        kinds, listed = (" ".join(f"<{iri}>" for iri in sorted(x)) for x in (classes, ends))
+        typed = f"VALUES ?c {{ {kinds} }} ?s <{n.RDF_TYPE}> ?c"
+        untyped = f"VALUES ?p {{ {listed} }} ?x ?p ?s FILTER NOT EXISTS {{ ?s <{n.RDF_TYPE}> ?t }}"
+        rows = self.run(f"SELECT DISTINCT ?s WHERE {{ {{ {typed} }} UNION {{ {untyped} }} }}")
+        found = {row["s"] for row in rows}
+        return {name: iris for name, iris in self.names.items() if not found.isdisjoint(iris)}
+
     def extend_measure(self, relation: Relation) -> tuple[str, ...]:
         """The path to a property's number: itself, or through a thing that only holds a number.
 
@@ -223,7 +248,7 @@ class Lexicon:
         """
         if relation.is_numeric:
             return (relation.iri,)
-        if relation.is_literal or not relation.targets:
+        if relation.is_literal or not relation.targets or relation.targets & self._named:
             return ()
         onward = [r for r in self.relations.values() if relation.targets & r.sources and r.sources]
         numbers = [r for r in onward if r.is_numeric]

@@ -1,9 +1,19 @@
 """What the words of a question can stand for: individuals, values, classes, properties."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kpyramid.query.questions.lexicon import Category, Lexicon, Phrase, Relation, fold, strip_phrase
+from kpyramid.query.questions.meanings import (
+    BESIDE,
+    NEAR,
+    PARTIAL,
+    STEM,
+    Mention,
+    Option,
+    drop_echoes,
+    join_alternatives,
+)
 from kpyramid.query.questions.wording import (
     ADJECTIVES,
     FUNCTION,
@@ -24,45 +34,12 @@ _NEAR = 0.6
 cost and price .73, worker and employee .83; unrelated nouns of one field reach .56."""
 _LEAD = 0.08
 """By how much the nearest label must lead the next."""
+_MOST_PLACES = 50
+"""Names beyond which the letters that begin an adjective do not tell which place it is of."""
 _PEOPLES = ("an", "ish", "ese", "ch", "ss", "i", "ek")
 """How adjectives of countries end."""
 
 _ASKING = frozenset("which what many all every".split())
-
-PARTIAL, STEM, NEAR, BESIDE = 0.2, 0.3, 0.4, 0.18
-"""Costs of a match by part of a label, by its stem, by the embedding, and of a property whose
-label is a class as well; a whole label costs none."""
-
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """One meaning: `individual`, `kind`, `value` (of property `iris[0]`), `class`, `relation`.
-
-    `passive`: the voice of a property's wording that runs from source to target, None for a noun.
-    `kind` is an individual in the place of a noun: what it stands for are the things of that kind.
-    """
-
-    sort: str
-    iris: tuple[str, ...]
-    literals: tuple[str, ...] = ()
-    cost: float = 0.0
-    passive: bool | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Mention:
-    """Words `start` to `end` and what they can mean.
-
-    `partial`: by part of a name that several have. `asked`: `which` or `how many` stands before.
-    `joined`: `and` stands between it and a mention of the same sort.
-    """
-
-    start: int
-    end: int
-    options: tuple[Option, ...]
-    partial: bool = False
-    asked: bool = False
-    joined: bool = False
 
 
 class MentionFinder:
@@ -82,19 +59,24 @@ class MentionFinder:
         self._find_codes()
         for length in range(min(_LONGEST, len(self._words)), 0, -1):
             for start in range(len(self._words) - length + 1):
-                self._keep(start, start + length, self._list_options(start, start + length))
+                options = self._list_options(start, start + length)
+                self._keep(start, start + length, options, self._are_namesakes(options))
         self._find_parts()
         for at in range(len(self._words)):
-            self._keep(at, at + 1, self._list_peoples(at))
+            options = self._list_peoples(at)
+            self._keep(at, at + 1, options, self._are_namesakes(options))
         for at in range(len(self._words)):
             if self.is_content(at):
                 self._keep(at, at + 1, self._list_typos(at))
         for length in (2, 1):
             for start in range(len(self._words) - length + 1):
+                span = range(start, start + length)
+                # A name that the graph does not hold is no class: France is not every country.
+                if any(self._words[at].is_name for at in span):
+                    continue
                 if self.is_content(start) and self.is_content(start + length - 1):
                     self._keep(start, start + length, self._list_near(start, start + length))
-        self._drop_echoes()
-        self._join_alternatives()
+        self.mentions = join_alternatives(drop_echoes(self.mentions), self._words)
         return self.mentions
 
     def is_content(self, at: int) -> bool:
@@ -148,6 +130,13 @@ class MentionFinder:
             found += relations
         return found
 
+    def _are_namesakes(self, options: Sequence[Option]) -> bool:
+        """Whether one name is that of several individuals, which are no kinds of things."""
+        return any(
+            o.sort == "individual" and len(o.iris) > 1 and not self._are_kinds(o.iris)
+            for o in options
+        )
+
     def _name_individuals(self, text: str, words: Sequence[Word]) -> list[Option]:
         found = []
         iris = self._lexicon.names.get(text, ())
@@ -184,11 +173,19 @@ class MentionFinder:
                 "relation",
                 (iri,),
                 cost=cost,
-                passive=self._lexicon.relations[iri].voices.get(lemmas) if not cost else None,
+                passive=self._find_voice(lemmas, self._lexicon.relations[iri], cost),
             )
             for iri, cost in costs.items()
             if cost <= worst
         ]
+
+    def _find_voice(self, lemmas: Phrase, relation: Relation, cost: float) -> bool | None:
+        """The voice that runs from source to target: X is managed by the manager of X."""
+        if not cost:
+            return relation.voices.get(lemmas)
+        doers = {p[0] for p in relation.phrases if len(p) == 1 and p[0].endswith(("er", "or"))}
+        is_doing = any(share_stem(lemmas[0], d) and len(lemmas[0]) < len(d) for d in doers)
+        return True if is_doing and relation.names_target else None
 
     def _rate(self, lemmas: Phrase, relation: Relation) -> float | None:
         if lemmas in relation.phrases:
@@ -265,11 +262,10 @@ class MentionFinder:
         word = self._words[at]
         if not self.is_content(at) or len(word.lower) < 4 or not word.lower.endswith(_PEOPLES):
             return []
-        places = {c.iri for c in self._lexicon.categories.values() if c.place}
         named = {
             name: [Option("individual", iris)]
-            for name, iris in self._lexicon.names.items()
-            if name[:2] == word.lower[:2] and self._lexicon.find_classes(iris) & places
+            for name, iris in self._lexicon.places.items()
+            if name[:2] == word.lower[:2]
         }
         for name, pairs in self._lexicon.values.items():
             if name[:2] == word.lower[:2]:
@@ -280,6 +276,12 @@ class MentionFinder:
                 ]
                 if options:
                     named[name] = [*named.get(name, []), *options]
+        for shared in (3, 4):
+            if len(named) > _MOST_PLACES:
+                start = word.lower[:shared]
+                named = {name: options for name, options in named.items() if name[:shared] == start}
+        if len(named) > _MOST_PLACES:
+            return []
         best = self._pick_nearest(word.lower, list(named))
         return named[best] if best else []
 
@@ -340,53 +342,3 @@ class MentionFinder:
         if ranked[0][0] < _NEAR or ranked[0][0] - second < _LEAD:
             return None
         return ranked[0][1]
-
-    def _drop_echoes(self) -> None:
-        """`e-mail address`: part of another label, right beside a whole one, says nothing new."""
-        whole = {
-            at
-            for m in self.mentions
-            if any(o.sort == "relation" and o.cost < PARTIAL for o in m.options)
-            for at in (m.start - 1, m.end)
-        }
-        self.mentions = [
-            m
-            for m in self.mentions
-            if not (
-                {m.start, m.end - 1} & whole
-                and all(o.sort == "relation" and o.cost >= PARTIAL for o in m.options)
-            )
-        ]
-
-    def _join_alternatives(self) -> None:
-        """`french or german`: two mentions of one sort with `or` between them become one."""
-        joined: list[Mention] = []
-        for mention in self.mentions:
-            before = joined[-1] if joined else None
-            if before and mention.start - before.end == 1 and self._words[before.end].lower == "or":
-                options = [
-                    Option(a.sort, _unite(a, b), tuple(dict.fromkeys(a.literals + b.literals)))
-                    for a in before.options
-                    for b in mention.options
-                    if a.sort == b.sort
-                    and (a.sort == "individual" or a.iris == b.iris)
-                    and a.sort in {"individual", "value"}
-                ]
-                if options:
-                    joined[-1] = Mention(before.start, mention.end, tuple(options))
-                    continue
-            if (
-                before
-                and mention.start - before.end == 1
-                and (
-                    self._words[before.end].lower == "and"
-                    and {before.options[0].sort, mention.options[0].sort} == {"individual"}
-                )
-            ):
-                mention = replace(mention, joined=True)
-            joined.append(mention)
-        self.mentions = joined
-
-
-def _unite(one: Option, other: Option) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(one.iris + other.iris))

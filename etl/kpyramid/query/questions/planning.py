@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from kpyramid.query.questions.degrees import Degree, Form, Measure
 from kpyramid.query.questions.lexicon import Lexicon
-from kpyramid.query.questions.mentions import Mention
+from kpyramid.query.questions.meanings import Mention
 from kpyramid.query.questions.trees import Tree
 from kpyramid.query.questions.writing import Bound, Plan, Rank
 
@@ -49,6 +49,8 @@ def _apply(
     degree: Degree, plan: Plan, mentions: Sequence[Mention], lexicon: Lexicon
 ) -> Iterator[tuple[Plan, float]]:
     tree = plan.tree
+    if degree.sort == "order" and plan.rank:
+        return
     following = next((at for at, m in enumerate(mentions) if m.start >= degree.end), None)
     spot = tree.find_spot(following) if following is not None else None
     if degree.measures:
@@ -82,6 +84,8 @@ def _apply_to_noun(
         if measure and _has_unit(degree, measure, lexicon):
             if tree.focus in {spot, len(tree.nodes) - 1} and tree.nodes[tree.focus].literal:
                 if degree.sort == "order" and degree.top == 1:
+                    if plan.aggregate:
+                        return
                     name = "MAX" if degree.sign == "1" else "MIN"
                     yield replace(plan, aggregate=name), 0.0
                 return

@@ -4,17 +4,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from kpyramid.query.questions.degrees import Form, read_form
+from kpyramid.query.questions.facing import Facing, face, turn
 from kpyramid.query.questions.joining import UNUSED, Joiner
 from kpyramid.query.questions.lexicon import DATES, Lexicon
-from kpyramid.query.questions.mentions import Mention, MentionFinder
+from kpyramid.query.questions.meanings import Mention
+from kpyramid.query.questions.mentions import MentionFinder
 from kpyramid.query.questions.planning import make_plans
+from kpyramid.query.questions.trees import Tree
 from kpyramid.query.questions.wording import (
     NEGATIONS,
     PLACE_WORDS,
     Word,
     read_words,
 )
-from kpyramid.query.questions.writing import Plan, write_patterns, write_query
+from kpyramid.query.questions.writing import Plan, can_write, write_patterns, write_query
 
 _MOST_WORDS = 60
 """Longer questions are several; the longest of a benchmark that one query answers has 32."""
@@ -26,6 +29,8 @@ _WORST = 3.0
 """Cost from which too much had to be supposed."""
 _MANY = 5
 """Readings as good as the first beyond which what one of them finds is chance."""
+_FARTHER = 1.5
+"""Cost by which a reading may lie behind one that turns a property round."""
 _MOST_LEFT, _MOST_MENTIONS = 2, 8
 """Words that no mention explains, and mentions, beyond which no query is sought."""
 _KIN = 0.4
@@ -34,13 +39,20 @@ _KIN = 0.4
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A query whose answers are `?result` (or the truth of an ASK), and what it cost to read."""
+    """A query whose answers are `?result` (or the truth of an ASK), and what it cost to read.
+
+    `facing` is the worst of its links, `turned` the queries with each unclear one the other way
+    round, `is_whole` whether the query says all of its plan.
+    """
 
     sparql: str
     plan: Plan
     cost: float
     fits: bool = True
     coarse: int = 0
+    facing: Facing = Facing.RIGHT
+    turned: tuple[str, ...] = ()
+    is_whole: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,14 +119,36 @@ def _read(
     written: dict[str, Written] = {}
     for tree in Joiner(lexicon, mentions, passive=form.passive).join():
         for plan, cost in make_plans(tree, mentions, form, lexicon):
+            plan = replace(plan, with_count=with_count)
+            if plan.act == "ask" and _shares_something(tree):
+                continue
             judged = _judge_focus(plan, form, lexicon)
             cost += judged + _judge_leaves(plan) + _judge_turn(plan, form, judged, lexicon)
-            sparql = write_query(replace(plan, with_count=with_count), lexicon)
+            sparql = write_query(plan, lexicon)
             total = round(tree.cost + cost, 3)
             if sparql not in written or written[sparql].cost > total:
                 coarse = _rate_date(plan, form, lexicon)
-                written[sparql] = Written(sparql, plan, total, not judged, coarse)
+                facing = {
+                    link: face(tree, link, mentions, words, lexicon, passive=form.passive)
+                    for link in tree.links
+                }
+                turned = tuple(
+                    write_query(replace(plan, tree=turn(plan.tree, link)), lexicon)
+                    for link, way in facing.items()
+                    if way is Facing.UNCLEAR
+                )
+                worst = max(facing.values(), key=list(Facing).index, default=Facing.RIGHT)
+                worst = Facing.WRONG if Facing.WRONG in facing.values() else worst
+                written[sparql] = Written(
+                    sparql, plan, total, not judged, coarse, worst, turned, can_write(plan)
+                )
     yield from sorted(written.values(), key=lambda w: (w.cost, w.sparql))[:12]
+
+
+def _shares_something(tree: Tree) -> bool:
+    """Whether two that are named have something in common that is not: no question of yes or no."""
+    named = sum(bool(node.iris) for node in tree.nodes)
+    return named > 1 and any(not node.iris and not node.literal for node in tree.nodes)
 
 
 def _judge_focus(plan: Plan, form: Form, lexicon: Lexicon) -> float:
@@ -192,7 +226,10 @@ def _judge_leaves(plan: Plan) -> float:
 def _decide(
     readings: Sequence[Written], left: Sequence[Word], lexicon: Lexicon
 ) -> Written | Unwritten:
-    best = readings[0]
+    best = next((r for r in readings if r.facing is not Facing.WRONG), None)
+    if best is None or best.cost - readings[0].cost > _FARTHER:
+        return Unwritten("it can be read the wrong way round only", readings[0].sparql)
+    readings = [r for r in readings if r.facing is not Facing.WRONG]
     if best.cost >= _WORST:
         return Unwritten("too little of it is accounted for by properties", best.sparql)
     if not best.fits:
@@ -206,16 +243,24 @@ def _decide(
     close = [r for r in readings if r.cost - best.cost < _CLOSE]
     if len(close) > _MANY:
         return Unwritten("it can be read in many ways", best.sparql)
+    if not all(reading.is_whole for reading in close):
+        return Unwritten("it orders, bounds or counts more than one query can say")
     if len(close) > 1:
         # A reading that finds nothing where another finds something was not meant.
         answers = [(_run(reading.sparql, lexicon), reading) for reading in close]
-        telling = [(rows, reading) for rows, reading in answers if rows] or answers
+        # But of two that are asked for yes or no, one is no as it is meant.
+        telling = answers if best.plan.act == "ask" else []
+        telling = telling or [pair for pair in answers if pair[0]] or answers
         # A day and its year agree; the finer says more.
         finest = min(reading.coarse for _, reading in telling)
         telling = [(rows, reading) for rows, reading in telling if reading.coarse == finest]
         if any(rows != telling[0][0] for rows, _ in telling):
             return Unwritten("it can be read in two ways that differ", best.sparql)
         best = telling[0][1]
+    if best.turned and any(
+        _run(query, lexicon) != _run(best.sparql, lexicon) for query in best.turned
+    ):
+        return Unwritten("it does not say which way round it is meant", best.sparql)
     if best.plan.rank and _is_tied(best, lexicon):
         return Unwritten("several share the place that it asks for", best.sparql)
     return best
@@ -243,6 +288,12 @@ def _list_strange(best: Written, left: Sequence[Word], lexicon: Lexicon) -> list
 
 
 def _count_meant(plan: Plan, node: int, lexicon: Lexicon) -> int:
+    """How many a name fits without what is asked about it: who has no e-mail may be meant too."""
+    tree = plan.tree
+    if plan.act == "ask":
+        return len(tree.nodes[node].iris)
+    links = tuple(x for x in tree.links if tree.focus not in (x.source, x.target))
+    plan = Plan(replace(tree, links=links), plan.act)
     body = " ".join(write_patterns(plan, lexicon))
     return len(lexicon.run(f"SELECT DISTINCT ?x{node} WHERE {{ {body} }}"))
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from kpyramid.query.questions.mentions import Option
+from kpyramid.query.questions.meanings import Option
 
 
 @dataclass(frozen=True, slots=True)

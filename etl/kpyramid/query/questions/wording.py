@@ -9,6 +9,8 @@ from kpyramid.extraction.normal import lemmatise
 
 _WORD = re.compile(r"[^\W_]+(?:[-.@&+:/]?[^\W_]+)*")
 _POSSESSIVE = re.compile(r"['’]s\b|(?<=s)['’](?=\s)")
+_NUMBER = re.compile(r"[0-9][0-9,]{0,19}(?:\.[0-9]{1,9})?")
+_MOST_ROWS = 10_000
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[_\W]+")
 _BRACKETS = re.compile(r"\(([^)]*)\)")
 
@@ -173,7 +175,13 @@ def read_number(word: str) -> float | None:
     """The number that a word states."""
     if word in NUMBERS:
         return float(NUMBERS[word])
-    try:
-        return float(word.replace(",", ""))
-    except ValueError:
-        return None
+    return float(word.replace(",", "")) if _NUMBER.fullmatch(word) else None
+
+
+def read_top(word: str) -> int | None:
+    """The number of rows that a word asks for: whole, one or more, and no more than anybody reads.
+
+    A larger one is no number of rows but part of a name.
+    """
+    number = read_number(word)
+    return int(number) if number and number in range(1, _MOST_ROWS + 1) else None

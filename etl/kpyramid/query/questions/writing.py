@@ -1,11 +1,12 @@
 """A tree and the degrees of a question as SPARQL."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import Decimal
 
 from kpyramid.ontology.names import RDF_TYPE, SUBCLASS
 from kpyramid.query.questions.degrees import Measure
 from kpyramid.query.questions.lexicon import Lexicon
-from kpyramid.query.questions.trees import Tree
+from kpyramid.query.questions.trees import Link, Node, Tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +42,24 @@ class Plan:
     with_count: bool = False
 
 
+def can_write(plan: Plan) -> bool:
+    """Whether `write_query` says all of a plan: what it would leave out makes another question."""
+    counted = {b.node for b in plan.bounds if not b.measure}
+    if plan.rank and not plan.rank.measure:
+        counted.add(plan.rank.node)
+    if plan.act == "ask":
+        return not (counted or plan.rank or plan.aggregate or plan.with_count)
+    if plan.act == "count" and (plan.rank or plan.aggregate or plan.with_count):
+        return False
+    if plan.aggregate:
+        return not (counted or plan.rank or plan.with_count)
+    if counted:
+        return len(counted) == 1 and not (plan.rank and plan.rank.measure)
+    return not plan.with_count
+
+
 def write_query(plan: Plan, lexicon: Lexicon) -> str:
-    """The query of a plan; its answer is `?result`."""
+    """The query of a plan that `can_write` lets pass; its answer is `?result`."""
     body = " ".join(write_patterns(plan, lexicon))
     if plan.act == "ask":
         return f"ASK WHERE {{ {body} }}"
@@ -52,7 +69,9 @@ def write_query(plan: Plan, lexicon: Lexicon) -> str:
     if plan.act == "count" and not (counted or counted_rank):
         return f"SELECT (COUNT(DISTINCT {focus}) AS ?result) WHERE {{ {body} }}"
     if plan.aggregate:
-        return f"SELECT ({plan.aggregate}({focus}) AS ?result) WHERE {{ {body} }}"
+        kept = " ".join(dict.fromkeys([*_list_owners(plan, lexicon), focus]))
+        once = f"SELECT DISTINCT {kept} WHERE {{ {body} }}"
+        return f"SELECT ({plan.aggregate}({focus}) AS ?result) WHERE {{ {{ {once} }} }}"
     if counted or counted_rank:
         node = counted[0].node if counted else counted_rank.node if counted_rank else 0
         count = f"COUNT(DISTINCT {_name(plan.tree, node)})"
@@ -71,10 +90,11 @@ def write_query(plan: Plan, lexicon: Lexicon) -> str:
         return grouped
     if plan.rank and plan.rank.aggregate:
         way = "DESC" if plan.rank.descending else "ASC"
+        kept = " ".join(dict.fromkeys([focus, _name(plan.tree, plan.rank.node), "?rank"]))
         return (
             f"SELECT ({focus} AS ?result) ({plan.rank.aggregate}(?rank) AS ?value) "
-            f"WHERE {{ {body} }} GROUP BY {focus} ORDER BY {way}(?value) {focus} "
-            f"LIMIT {plan.rank.top}"
+            f"WHERE {{ {{ SELECT DISTINCT {kept} WHERE {{ {body} }} }} }} "
+            f"GROUP BY {focus} ORDER BY {way}(?value) {focus} LIMIT {plan.rank.top}"
         )
     if plan.rank:
         way = "DESC" if plan.rank.descending else "ASC"
@@ -83,6 +103,38 @@ def write_query(plan: Plan, lexicon: Lexicon) -> str:
             f"ORDER BY {way}(?rank) LIMIT {plan.rank.top}"
         )
     return f"SELECT DISTINCT ({focus} AS ?result) WHERE {{ {body} }}"
+
+
+def _list_owners(plan: Plan, lexicon: Lexicon) -> list[str]:
+    """The variables of what has the focus: two things with the same number are two numbers."""
+    tree, owners, ends = plan.tree, [], [plan.tree.focus or 0]
+    while ends:
+        end = ends.pop()
+        for link in tree.links:
+            if link.target == end:
+                if not tree.nodes[link.source].iris or len(tree.nodes[link.source].iris) > 1:
+                    owners.append(_name(tree, link.source))
+                if tree.nodes[link.source].classes & lexicon.holders:
+                    ends.append(link.source)
+    return owners
+
+
+def spell_out(plan: Plan) -> Plan:
+    """The plan with the properties that are measured as links of its tree."""
+    tree = plan.tree
+    for part in (plan.rank, *plan.bounds):
+        if part is None:
+            continue
+        at = part.node
+        for number, iri in enumerate(part.measure, 1):
+            ends = [x.target for x in tree.links if x.source == at and x.iri == iri]
+            if not ends:
+                ends = [len(tree.nodes)]
+                links = (*tree.links, Link(at, iri, ends[0]))
+                node = Node(literal=number == len(part.measure))
+                tree = replace(tree.add(node), links=links)
+            at = ends[0]
+    return replace(plan, tree=tree)
 
 
 def write_patterns(plan: Plan, lexicon: Lexicon) -> list[str]:
@@ -165,4 +217,4 @@ def write_string(text: str) -> str:
 
 
 def _write_number(number: float) -> str:
-    return f"{number:g}"
+    return format(Decimal(str(number)).normalize(), "f")
