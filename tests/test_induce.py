@@ -8,7 +8,7 @@ import pytest
 
 from kpyramid.extraction.types import Span
 from kpyramid.induction.evidence import Place, combine_confidence
-from kpyramid.induction.kinds import Kinds
+from kpyramid.induction.kinds import Kinds, is_count
 from kpyramid.ontology.constraints import read_constraints
 from kpyramid.ontology.schema import Schema, parse_schema
 from kpyramid.stages import induce
@@ -123,7 +123,8 @@ REFUSED: list[tuple[str, list[Statement], str]] = [
     ("range", [("Ada Byron", "PERSON", "was born in", "great poverty", "NOUN")], "no place"),
     ("bad_name", [("Bergen", "GPE", "is led by", "Taiwan)", "NOUN")], "'Taiwan)'"),
     ("bad_name", [("Ada Byron", "PERSON", "was taught by", "Ph", "NOUN")], "'Ph'"),
-    ("domain", [("About 9 students", "NOUN", "studied at", "Bergen University", "ORG")], "9"),
+    ("bad_name", [("About 9 students", "NOUN", "studied at", "Bergen University", "ORG")], "9"),
+    ("bad_name", [("1,800 students", "NOUN", "studied at", "Oslo University", "ORG")], "many"),
     ("bad_name", [("20 mg s-1", "NOUN", "treats", "Ada Byron", "PERSON")], "a measure"),
     ("names_a_kind", [("City", "NOUN", "is led by", "Ada Byron", "PERSON")], "class's label"),
     ("shape", [("Ada Byron", "PERSON", "was born in", "1215", "DATE")], "years since 1500"),
@@ -354,6 +355,20 @@ def test_the_order_of_statements_changes_nothing() -> None:
     )  # fmt: skip
     assert mine == theirs
     assert list_values(forward) == list_values(backward)
+
+
+@pytest.mark.parametrize("count", ["About 9,000 people", "23,400 people", "Several students"])
+def test_how_many_there_are_is_no_individual_whatever_its_type(count: str) -> None:
+    tables = run_induce([(count, "PERSON", "was born in", "Oslo", "GPE")])
+    assert count not in {name for name, _ in list_members(tables)}
+    assert set(count_reasons(tables)) == {"bad_name"}
+
+
+@pytest.mark.parametrize(
+    "name", ["100 Mile House", "6 mercaptopurine", "Ten Years After", "3 Doors"]
+)
+def test_a_name_may_begin_with_a_number(name: str) -> None:
+    assert not is_count(name)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, replace
 
 from kpyramid.induction.evidence import Place
-from kpyramid.induction.kinds import Kinds, is_written_as_name, takes_nouns
+from kpyramid.induction.kinds import Kinds, is_count, is_written_as_name, takes_nouns
 from kpyramid.ontology.literals import parse_literal
 from kpyramid.ontology.names import SYMMETRIC_PROPERTY, THING, XSD
 from kpyramid.ontology.schema import OntologyProperty, Schema
@@ -84,6 +84,8 @@ def check_name(individual: Named, kinds: Kinds) -> Misfit | None:
     name = individual.name
     if not is_name(name):
         return Misfit("bad_name", f"{name!r} is no name of an individual")
+    if is_count(name):
+        return Misfit("bad_name", f"{name!r} says how many, it is no individual")
     if not is_typed(individual) and _MEASURE.match(name):
         return Misfit("bad_name", f"{name!r} is a measure, no individual")
     if not is_typed(individual) and kinds.is_kind(name):

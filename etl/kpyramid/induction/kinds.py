@@ -6,9 +6,15 @@ from kpyramid.extraction.normal import lemmatise
 from kpyramid.ontology.schema import Schema
 
 _COMPLEMENT = re.compile(
-    r"\s(?:of|in|for|from|at|on|by|with|to|who|which|that|and|or|near)\s|[,(:;/]", re.IGNORECASE
+    r"\s(?:of|in|for|from|at|on|by|with|to|who|which|that|and|or|near)\s|[(:;/]|,(?!\d)",
+    re.IGNORECASE,
 )
 _ARTICLE = re.compile(r"^(?:the|a|an|this|these|his|her|its|their)\s+", re.IGNORECASE)
+_COUNT = re.compile(
+    r"(?:(?:about|almost|around|at least|more than|nearly|over|some|up to)\s+)*"
+    r"(?:\d[\d.,]*|two|three|four|five|six|seven|eight|nine|ten|many|several|some|few)\s",
+    re.IGNORECASE,
+)
 _TITLES = frozenset({"WORK_OF_ART", "LAW"})
 
 
@@ -71,6 +77,17 @@ def is_written_as_name(words: str) -> bool:
     """Whether the first word and the head are capitals: `Several buildings` is no name."""
     core = _COMPLEMENT.split(words, maxsplit=1)[0].split()
     return bool(core) and not core[-1][0].islower() and not words[0].islower()
+
+
+def is_count(words: str) -> bool:
+    """Whether words say how many there are of something: `about 9,000 students`.
+
+    The head is a plural in small letters: `100 Mile House` and `6 mercaptopurine` are names.
+    """
+    if not _COUNT.match(words):
+        return False
+    head = _COMPLEMENT.split(words, maxsplit=1)[0].split()[-1]
+    return head[0].islower() and (head == "people" or lemmatise(head) != head)
 
 
 def takes_nouns(class_iri: str, schema: Schema) -> bool:
