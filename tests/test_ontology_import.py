@@ -241,6 +241,17 @@ def test_the_changes_for_people_names_each_kind_of_change_with_examples() -> Non
     assert "and 1 more; --json lists all" in done.stdout
 
 
+def test_properties_that_no_phrase_finds_are_counted() -> None:
+    born = ":born a owl:DatatypeProperty ."
+    died = ':died a owl:DatatypeProperty ; skos:altLabel "passed away in" .'
+    skos = "@prefix skos: <http://www.w3.org/2004/02/skos/core#> .\n"
+    done = run(f"{skos}{ONTOLOGY}{CLASSES}\n{born}\n{died}\n", "in.ttl")
+    assert json.loads(done.stdout)["properties_without_phrase"] == 1
+    done = CliRunner().invoke(app, ["ontology", "import", "in.ttl", "--output", "o.ttl"])
+    assert "1 of 2 properties have no phrase (skos:altLabel)" in done.stdout
+    assert "in o.examples.jsonl" in done.stdout
+
+
 # --- forms of files ----------------------------------------------------------------------
 
 

@@ -71,6 +71,7 @@ def import_(
             )
         write_new(target, turtle)
         schema = imported.schema
+        bare = sum(not prop.alt_labels for prop in schema.properties)
         if as_json:
             print_json(
                 {
@@ -78,6 +79,7 @@ def import_(
                     "form": imported.form,
                     "classes": len(schema.classes),
                     "properties": len(schema.properties),
+                    "properties_without_phrase": bare,
                     "axioms": len(schema.axioms),
                     "individuals": imported.individuals,
                     "consistent": verdict,
@@ -96,6 +98,12 @@ def import_(
             )
         typer.echo(f"consistent: {verdict}")
         _show_changes(imported.changes)
+        if bare:
+            typer.echo(
+                f"{bare} of {len(schema.properties)} properties have no phrase (skos:altLabel): by "
+                "rules they are found by their label only; add phrases, or sentences with their "
+                f"values in {target.stem}.examples.jsonl"
+            )
         typer.echo(f"Review {target}, then set induce.ontology to its path.")
 
     run_command(act, verbose=verbose, as_json=as_json)

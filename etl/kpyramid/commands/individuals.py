@@ -8,7 +8,6 @@ import typer
 from kpyramid.commands.options import (
     DEFAULT_WAREHOUSE,
     JsonOption,
-    RefOption,
     VerboseOption,
     WarehouseOption,
     print_json,
@@ -40,7 +39,7 @@ def register(app: typer.Typer) -> None:
 def show(
     name: NameArgument,
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
-    ref: RefOption = "main",
+    ref: Annotated[str, typer.Option(help="The ref or the id of a snapshot.")] = "main",
     as_json: JsonOption = False,
     verbose: VerboseOption = False,
 ) -> None:
@@ -99,7 +98,8 @@ def _tell(statement: "Statement") -> list[str]:
     elif statement.of is None:
         said = f"{statement.label}: {statement.value}"
     else:
-        said = f"{statement.of} has {statement.label}: {statement.value}"
+        verb = "" if statement.label.startswith("has ") else "has "
+        said = f"{statement.of} {verb}{statement.label}: {statement.value}"
     by = "" if statement.producer == "rules" else f", found by {statement.producer}"
     lines = [f"  {said}  ({statement.confidence:.2f}{by})"]
     for sentence in statement.sentences[:_SENTENCES]:

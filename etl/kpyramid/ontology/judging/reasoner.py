@@ -95,7 +95,7 @@ class Reasoner:
         except TimeoutError as e:
             raise NotJudgedError(
                 f"HermiT was stopped after {self._seconds:g} seconds; raise "
-                "publish.reasoner_seconds to give it more"
+                "publish.reasoner_seconds (of `ontology check`: --seconds) to give it more"
             ) from e
 
     def _require_end(self, code: int, output: bytes, verdicts: int) -> None:

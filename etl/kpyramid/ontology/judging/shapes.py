@@ -121,7 +121,7 @@ def judge_shapes(
     except TimeoutError:
         return (
             f"not run: pyshacl was stopped after {seconds:g} seconds; raise "
-            "publish.reasoner_seconds to give it more"
+            "publish.reasoner_seconds (of `ontology check`: --seconds) to give it more"
         )
     lines = output.decode("utf-8", "replace").splitlines()
     try:
