@@ -184,7 +184,8 @@ class PublishSettings:
     `min_document_share`, `min_triple_share`: it has fewer of the last one's documents or triples.
     `max_unanswered_share`: more of its chunks lack the language model's answer.
     `max_violations`: its ontology's checks (`NAME-*-violation.rq`) find more.
-    `reasoner_seconds`: after these the reasoner is stopped, and its gate says "not run".
+    `reasoner_seconds`: after these the reasoner, SHACL or a check's query is stopped, and its gate
+    says "not run".
     """
 
     min_document_share: Share = 0.5
