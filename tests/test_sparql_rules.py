@@ -196,6 +196,26 @@ def test_a_verb_of_a_doer_says_which_way_round_it_is_meant() -> None:
         assert collect_values(store.select_trusted(read.sparql)) == found, question
 
 
+def test_both_named_ends_of_a_verb_are_told_apart_by_word_order(
+    stage: tuple[OntologyStore, Lexicon],
+) -> None:
+    store, lexicon = stage
+    mentor = STAGE + "mentor"
+    guide = replace(lexicon.relations[mentor], names=("adviser",), spoken=("was guided by",))
+    lexicon = replace(lexicon, relations={**lexicon.relations, mentor: guide})
+    for question, found in {
+        "Did Ines Calder guide Otto Brandt?": {"true"},
+        "Did Otto Brandt guide Ines Calder?": {"false"},
+        "Was Otto Brandt guided by Ines Calder?": {"true"},
+        "Was Ines Calder guided by Otto Brandt?": {"false"},
+        "Who guided Otto Brandt?": {STAGE + "ines"},
+        "Whom did Ines Calder guide?": {STAGE + "otto"},
+    }.items():
+        read = read_question(question, lexicon)
+        assert isinstance(read, Written), (question, read)
+        assert collect_values(store.select_trusted(read.sparql)) == found, question
+
+
 def test_a_city_with_nothing_but_a_population_is_still_a_city() -> None:
     store, lexicon = open_graph(TURTLE + CENSUS)
     read = read_question("What is the birth place of Lia Moreno?", lexicon)

@@ -186,7 +186,8 @@ class Joiner:
             if said:
                 pending.remove(said[0])
                 against = forward == self._lexicon.relations[iri].names_target
-                cost += SAID + said[1].cost + AGAINST * (against and said[1].cost < PARTIAL)
+                against = against and said[1].cost < PARTIAL and said[1].passive is None
+                cost += SAID + said[1].cost + AGAINST * against
             else:
                 cost += self._rate_unsaid(tree, current if not number else None, iri, forward, node)
             relation = self._lexicon.relations[iri]
@@ -282,7 +283,9 @@ class Joiner:
                     tree, pending=(*tree.pending, (at, relations)), cost=tree.cost - option.cost
                 )
         measure = self._lexicon.extend_measure(relation)
-        noun = relation.names_target and option.cost < PARTIAL
+        # A verb names neither end: whom Ines guided is no guide.
+        is_verb = option.passive is not None
+        noun = relation.names_target and option.cost < PARTIAL and not is_verb
         end = Node(relation.targets, literal=relation.is_literal, noun=noun)
         if not tree.nodes:
             owner = Node(relation.sources)
@@ -334,7 +337,7 @@ class Joiner:
             targets = self._lexicon.meet(known.classes, relation.targets)
             if not relation.is_literal and targets is not None:
                 yield replace(
-                    tree.narrow(spot, targets).add(Node(relation.sources, noun=True)),
+                    tree.narrow(spot, targets).add(Node(relation.sources, noun=not is_verb)),
                     links=(*tree.links, Link(new, iri, spot)),
                     cost=tree.cost + SAID + far + 0.1,
                     focus=new if tree.focus is None else tree.focus,
