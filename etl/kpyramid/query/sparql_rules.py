@@ -68,10 +68,12 @@ def ask_by_rules(question: str, snapshot: Snapshot, *, most: int = MOST_VALUES) 
 
 
 def judge_reading(read: Written, rows: list[dict[str, str]], most: int) -> Found:
-    """Whether rows answer what was read; all members of a class are nothing in particular."""
+    """Whether rows answer what was read; all members of a class, unless counted, are too broad."""
     tree = read.plan.tree
     measured = any(x.measure for x in (read.plan.rank, *read.plan.bounds) if x)
-    if not (tree.links or tree.values or measured or any(node.iris for node in tree.nodes)):
+    if read.plan.act != "count" and not (
+        tree.links or tree.values or measured or any(node.iris for node in tree.nodes)
+    ):
         return Found(Outcome.TOO_BROAD, f"it is about nothing in particular: {read.sparql}")
     return judge_rows(rows, read.sparql, most)
 
