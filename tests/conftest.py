@@ -18,6 +18,11 @@ def _ignore_settings_of_the_shell(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delenv(variable)
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _verdicts_of_this_run(tmp_path_factory: pytest.TempPathFactory) -> None:
+    os.environ["PYTEST_KPYRAMID_VERDICTS"] = str(tmp_path_factory.mktemp("verdicts"))
+
+
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Ends as pytest does for an empty selection when every selected test was skipped."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")

@@ -2,12 +2,14 @@
 
 import atexit
 import hashlib
+import json
 import os
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,8 +18,11 @@ import pytest
 from kpyramid import cached, ports, publishing
 from kpyramid.build import BuildOutcome, build
 from kpyramid.contracts import load_contracts
+from kpyramid.declared import OntologyFiles
 from kpyramid.embeddings.port import Matrix
 from kpyramid.extraction.openie import DependencyExtractor
+from kpyramid.keys import hash_value
+from kpyramid.ontology.judging.gates import Judgement, judge_ontology
 from kpyramid.runs import StageMark
 from kpyramid.settings import Settings, check_settings
 from kpyramid.warehouse.layout import Warehouse
@@ -73,8 +78,27 @@ def _load_extractor_once(parser: str, language: str) -> None:
     ports._extractors[:] = [_open_extractor(parser, language)]
 
 
-_judge_once = cache(publishing.judge_ontology)
-"""The real gates, asked once per process about equal ontologies: Java takes a second to start."""
+VERDICTS = "PYTEST_KPYRAMID_VERDICTS"
+"""Variable with the folder where verdicts of equal ontologies are kept for one test run."""
+
+
+def _judge_once(
+    files: OntologyFiles, schema_turtle: str, instances_nt: str, **options: Any
+) -> Judgement:
+    """The real gates, asked once per test run about equal ontologies: Java takes a second to start.
+
+    Processes that tests start share the verdicts through a folder that `conftest.py` names.
+    """
+    beside = (files.turtle, files.shapes, files.questions, *files.checks)
+    texts = [path.read_text("utf-8") for path in beside if path is not None]
+    key = hash_value([schema_turtle, instances_nt, texts, options])
+    path = Path(os.environ[VERDICTS]) / key
+    if not path.exists():
+        judged = judge_ontology(files, schema_turtle, instances_nt, **options)
+        part = path.with_suffix(f".{os.getpid()}")
+        part.write_text(json.dumps(judged.gates), "utf-8")
+        part.replace(path)
+    return Judgement(json.loads(path.read_text("utf-8")))
 
 
 def use_quick_models(monkeypatch: pytest.MonkeyPatch) -> None:
