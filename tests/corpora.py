@@ -23,6 +23,7 @@ from kpyramid.embeddings.port import Matrix
 from kpyramid.extraction.openie import DependencyExtractor
 from kpyramid.keys import hash_value
 from kpyramid.ontology.judging.gates import Judgement, judge_ontology
+from kpyramid.ontology.judging.reasoner import find_java
 from kpyramid.runs import StageMark
 from kpyramid.settings import Settings, check_settings
 from kpyramid.warehouse.layout import Warehouse
@@ -117,6 +118,13 @@ def find_bench(name: str) -> Path:
         assert "CI" not in os.environ, "KPYRAMID_BENCH must name the benchmark data"
         pytest.skip(f"KPYRAMID_BENCH names no folder with {name}")
     return folder
+
+
+def require_java() -> None:
+    """Without Java for HermiT the test is a named skip, in CI a failure."""
+    if find_java() is None:
+        assert "CI" not in os.environ, "HermiT needs Java"
+        pytest.skip("no Java for HermiT")
 
 
 def write_corpus(folder: Path, texts: Mapping[str, str] = TEXTS) -> Path:

@@ -15,8 +15,8 @@ from kpyramid.ontology.bootstrapping.bootstrap import Concept, Cut, build_schema
 from kpyramid.ontology.bootstrapping.conceptnet import merge_conceptnet
 from kpyramid.ontology.bootstrapping.wordnet import DEFAULT_FOLDER, WordNet
 from kpyramid.ontology.judging.consistency import judge_consistency
-from kpyramid.ontology.judging.reasoner import find_java
 from kpyramid.ontology.schema import Schema, parse_schema, write_schema
+from tests.corpora import require_java
 
 WORDNET = Path(__file__).parent / "wordnet"
 """A cut of WordNet 3.0 in its own format; see its README and LICENSE."""
@@ -234,7 +234,5 @@ def test_an_output_that_cannot_be_written_is_one_error_object(tmp_path: Path) ->
 
 @pytest.mark.slow
 def test_hermit_finds_a_bootstrapped_ontology_consistent() -> None:
-    if find_java() is None:
-        assert "CI" not in os.environ, "HermiT needs Java"
-        pytest.skip("Java is not installed")
+    require_java()
     assert judge_consistency(write_schema(build()), "", seconds=120) == "pass"

@@ -1,7 +1,6 @@
 """Checks, competency questions, and a publish that a gate of the ontology refuses."""
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -30,7 +29,6 @@ from kpyramid.ontology.judging.checks import (
     run_questions,
 )
 from kpyramid.ontology.judging.gates import Judgement, judge_ontology
-from kpyramid.ontology.judging.reasoner import find_java
 from kpyramid.ontology.schema import parse_schema
 from kpyramid.ontology.store import OntologyStore, entity_iri
 from kpyramid.warehouse.layout import Warehouse, open_warehouse
@@ -39,6 +37,7 @@ from tests.corpora import (
     build_corpus,
     copy_shared_build,
     make_settings,
+    require_java,
     use_quick_models,
     write_corpus,
 )
@@ -71,9 +70,7 @@ def store():  # type: ignore[no-untyped-def]
 @pytest.fixture
 def java() -> None:
     """Without Java the test is a named skip, in CI a failure."""
-    if find_java() is None:
-        assert "CI" not in os.environ, "the gates' tests need Java"
-        pytest.skip("no Java on PATH")
+    require_java()
 
 
 def write_check(folder: Path, query: str, name: str = "general-x-violation.rq") -> Path:

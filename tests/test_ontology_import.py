@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import os
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -17,9 +16,8 @@ from kpyramid.ontology import names as n
 from kpyramid.ontology.foreign.files import read_outside
 from kpyramid.ontology.foreign.importing import Change, import_ontology
 from kpyramid.ontology.foreign.words import derive_label
-from kpyramid.ontology.judging.reasoner import find_java
 from kpyramid.ontology.schema import Schema, parse_schema, write_schema
-from tests.corpora import find_bench
+from tests.corpora import find_bench, require_java
 
 O = "https://example.org/o#"  # noqa: E741
 HEAD = """@prefix : <https://example.org/o#> .
@@ -341,9 +339,7 @@ def test_two_kinds_at_once_without_a_range_are_refused() -> None:
 
 @pytest.mark.slow
 def test_an_inconsistent_ontology_is_refused_and_the_axioms_are_named() -> None:
-    if find_java() is None:
-        assert "CI" not in os.environ, "HermiT needs Java"
-        pytest.skip("Java is not installed")
+    require_java()
     turtle = ONTOLOGY + CLASSES + (
         ":Agent owl:disjointWith :Place . :Harbour a owl:Class ; rdfs:subClassOf :Firm, :Place .\n"
         ":rotterdam a owl:NamedIndividual, :Harbour ."

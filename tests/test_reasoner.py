@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from kpyramid.ontology.judging import reasoner
 from kpyramid.ontology.judging.consistency import judge_consistency
 from kpyramid.ontology.judging.explaining import find_suspects, shrink
 from kpyramid.ontology.judging.reasoner import NotJudgedError, Part, Reasoner
@@ -18,6 +17,7 @@ from kpyramid.ontology.judging.theory import ReasonerText, read_theory
 from kpyramid.ontology.limited import run_limited
 from kpyramid.ontology.provenance import Place
 from kpyramid.ontology.store import InstanceStatement, write_instances, write_provenance
+from tests.corpora import require_java
 
 E = "https://example.org/o#"
 RDF_TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
@@ -45,9 +45,7 @@ SCHEMA = """@prefix : <https://example.org/o#> .
 @pytest.fixture(autouse=True)
 def _java() -> None:
     """Without Java the test is a named skip, in CI a failure."""
-    if reasoner.find_java() is None:
-        assert "CI" not in os.environ, "the reasoner's tests need Java"
-        pytest.skip("no Java on PATH")
+    require_java()
 
 
 def fact(subject: str, name: str, value: str) -> str:

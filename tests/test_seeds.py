@@ -1,6 +1,5 @@
 """The seed ontologies keep the rules of ontology/README.md, and hold in their fields."""
 
-import os
 import re
 import shutil
 from functools import cache
@@ -9,7 +8,15 @@ from pathlib import Path
 import pyoxigraph as ox
 import pytest
 
-from corpora import DEMO, ROOT, find_bench, make_settings, read_snapshot, use_quick_models
+from corpora import (
+    DEMO,
+    ROOT,
+    find_bench,
+    make_settings,
+    read_snapshot,
+    require_java,
+    use_quick_models,
+)
 from kpyramid.build import build
 from kpyramid.declared import OntologyFiles, locate_declarations, locate_ontology
 from kpyramid.induction.examples import read_examples
@@ -324,9 +331,7 @@ def test_real_data_of_vivo_answers_the_academic_questions() -> None:
 def test_a_pyramid_of_its_field_passes_the_gates_and_answers_the_questions_of_a_seed(
     seed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if not find_java():
-        assert "CI" not in os.environ, "HermiT needs Java"
-        pytest.skip("no Java for HermiT")
+    require_java()
     use_quick_models(monkeypatch)
     corpus = tmp_path / "corpus" / "texts.jsonl"
     corpus.parent.mkdir()

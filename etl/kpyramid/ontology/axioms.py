@@ -149,7 +149,7 @@ def find_limits(axioms: Iterable[str]) -> Limits:
         if ox.NamedNode(n.ALL_DISJOINT_CLASSES) in said.get(n.RDF_TYPE, ()):
             members = said.get(n.MEMBERS, ())
         for head in members:
-            disjoint.add(_keep_named(_walk_list(head, graph)))
+            disjoint.add(_keep_named(walk_list(head, graph)))
         if isinstance(subject, ox.NamedNode):
             equal = _keep_named(said.get(n.OWL + "equivalentProperty", ()))
             wider[subject.value] |= equal | _keep_named(said.get(n.SUBPROPERTY, ()))
@@ -177,9 +177,8 @@ def _keep_named(terms: Iterable[object]) -> frozenset[str]:
     return frozenset(term.value for term in terms if isinstance(term, ox.NamedNode))
 
 
-def _walk_list(
-    head: object, graph: Mapping[object, Mapping[str, list[object]]]
-) -> Iterator[object]:
+def walk_list(head: object, graph: Mapping[object, Mapping[str, list[object]]]) -> Iterator[object]:
+    """The members of an RDF list, each once round where it bites its own tail."""
     seen: set[object] = set()
     while head not in seen and n.RDF_FIRST in (node := graph.get(head, {})):
         seen.add(head)

@@ -14,6 +14,7 @@ import pyoxigraph as ox
 
 from kpyramid.errors import InputError
 from kpyramid.ontology import names as n
+from kpyramid.ontology.axioms import walk_list
 from kpyramid.ontology.schema import Schema
 
 SH = "http://www.w3.org/ns/shacl#"
@@ -132,7 +133,9 @@ def _read_shape(
         whose = [*targets, *([None] if path in users else [])]
         for kind in _READ:
             for value in inner.get(SH + kind, ()):
-                values = tuple(map(_text, _walk(value, graph))) if kind == "in" else (_text(value),)
+                values = (
+                    tuple(map(_text, walk_list(value, graph))) if kind == "in" else (_text(value),)
+                )
                 if not _check(kind, values, flags, source):
                     continue
                 for target in whose:
@@ -172,14 +175,6 @@ def _iri(term: object) -> str | None:
 
 def _text(term: object) -> str:
     return term.value if isinstance(term, ox.NamedNode | ox.Literal) else str(term)
-
-
-def _walk(head: object, graph: Mapping[object, Mapping[str, list[object]]]) -> Iterator[object]:
-    seen: set[object] = set()
-    while head not in seen and n.RDF_FIRST in (said := graph.get(head, {})):
-        seen.add(head)
-        yield said[n.RDF_FIRST][0]
-        head = said.get(n.RDF_REST, [None])[0]
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -86,18 +87,7 @@ def _list_members(
 ) -> Iterator[Candidate]:
     for place in finding.places:
         span = place.object if at_object else place.subject
-        shown = Place(
-            place.document_id,
-            place.chunk_id,
-            place.start,
-            place.end,
-            place.text,
-            span,
-            None,
-            place.confidence,
-            place.producer,
-            place.source,
-        )
+        shown = replace(place, subject=span, object=None)
         yield Candidate(None, class_iri, individual, None, None, None, shown)
 
 
