@@ -34,16 +34,24 @@ LAYERS: dict[str, str] = {
     "ontology": "declared errors keys",
     "induction": "embeddings errors extraction keys llm model_settings numerics ontology settings",
     "evaluation": "embeddings errors extraction induction keys numerics ontology resolution",
+    "paraphrase": "declared embeddings errors extraction keys",
+    "completion": (
+        "embeddings errors extraction induction keys llm model_settings numerics ontology paraphrase "
+        "settings"
+    ),
+    "condensation": (
+        "embeddings errors extraction keys llm model_settings numerics ontology paraphrase settings"
+    ),
     "sources": "errors keys settings",
     "identity": "declared errors keys settings",
     "fingerprints": (
-        "contracts declared extraction identity induction keys llm model_settings ontology "
-        "pipeline settings"
+        "completion condensation contracts declared extraction identity induction keys llm "
+        "model_settings ontology pipeline settings"
     ),
     "extractions": "errors extraction identity settings",
     "stages": (
-        "contracts embeddings extraction induction keys llm numerics ontology resolution settings "
-        "sources"
+        "completion condensation contracts embeddings errors extraction induction keys llm numerics "
+        "ontology paraphrase resolution settings sources"
     ),
     "query": (
         "contracts embeddings errors extraction identity keys llm model_settings ontology settings "
@@ -52,8 +60,8 @@ LAYERS: dict[str, str] = {
     "models": "errors extraction keys llm settings warehouse",
     "cached": "embeddings errors fingerprints llm pipeline settings warehouse",
     "ports": (
-        "cached declared embeddings errors extraction fingerprints induction keys llm models "
-        "ontology pipeline resolution settings warehouse"
+        "cached completion condensation declared embeddings errors extraction fingerprints induction "
+        "keys llm models ontology pipeline resolution settings warehouse"
     ),
     "runs": "errors keys settings warehouse",
     "publishing": (
@@ -66,8 +74,8 @@ LAYERS: dict[str, str] = {
     ),
     "batching": "keys llm models runs settings warehouse",
     "forecast": (
-        "cached contracts embeddings extraction induction keys llm models ports settings sources "
-        "stages warehouse"
+        "cached completion condensation contracts embeddings extraction induction keys llm models "
+        "ports settings sources stages warehouse"
     ),
     "planning": (
         "extraction fingerprints forecast keys llm pipeline ports settings sources warehouse"
@@ -76,7 +84,7 @@ LAYERS: dict[str, str] = {
     "build": "errors keys models planning pipeline ports report runner runs settings warehouse",
     "console": "pipeline ports query runs",
     "commands": (
-        "batching build console declared errors keys llm model_settings models ontology pipeline "
+        "batching build completion console declared errors keys llm model_settings models ontology pipeline "
         "planning query report runner runs settings warehouse"
     ),
     "cli": (

@@ -124,7 +124,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "complete",
-        version=2,
+        version=3,
         reads=(
             *("documents", "chunks", "claims", "raw_triples"),
             *("entities", "relations", "triples", "instances"),
@@ -136,7 +136,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "condense",
-        version=2,
+        version=3,
         reads=("entities", "relations", "triples", "proposals"),
         writes=("condensed", "vectors"),
         ports=("settings", "schema", "embedder"),

@@ -1,0 +1,1 @@
+"""What the graph says often and the ontology lacks, as proposals (PolyRAG §III-B)."""

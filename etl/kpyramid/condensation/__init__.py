@@ -1,0 +1,1 @@
+"""Facts that say the same become one, around the ontology's anchors (PolyRAG §III-C)."""

@@ -1,0 +1,1 @@
+"""What relation wordings mean of each other: the same, less, more, the contrary, something else."""
