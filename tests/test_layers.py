@@ -36,8 +36,8 @@ LAYERS: dict[str, str] = {
     "evaluation": "embeddings errors extraction induction keys numerics ontology resolution",
     "paraphrase": "declared embeddings errors extraction keys",
     "completion": (
-        "embeddings errors extraction induction keys llm model_settings numerics ontology paraphrase "
-        "settings"
+        "embeddings errors extraction induction keys llm model_settings numerics ontology "
+        "paraphrase settings"
     ),
     "condensation": (
         "embeddings errors extraction keys llm model_settings numerics ontology paraphrase settings"
@@ -50,8 +50,8 @@ LAYERS: dict[str, str] = {
     ),
     "extractions": "errors extraction identity settings",
     "stages": (
-        "completion condensation contracts embeddings errors extraction induction keys llm numerics "
-        "ontology paraphrase resolution settings sources"
+        "completion condensation contracts embeddings errors extraction induction keys llm "
+        "numerics ontology paraphrase resolution settings sources"
     ),
     "query": (
         "contracts embeddings errors extraction identity keys llm model_settings ontology settings "
@@ -60,8 +60,8 @@ LAYERS: dict[str, str] = {
     "models": "errors extraction keys llm settings warehouse",
     "cached": "embeddings errors fingerprints llm pipeline settings warehouse",
     "ports": (
-        "cached completion condensation declared embeddings errors extraction fingerprints induction "
-        "keys llm models ontology pipeline resolution settings warehouse"
+        "cached completion condensation declared embeddings errors extraction fingerprints "
+        "induction keys llm models ontology pipeline resolution settings warehouse"
     ),
     "runs": "errors keys settings warehouse",
     "publishing": (

@@ -37,9 +37,9 @@ class OntologyLayer:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A class or property that the ontology lacks, with the facts (their places in the graph's
-    columns) that support it.
+    """A class or property that the ontology lacks.
 
+    `facts`: places in the graph's columns of the facts that support it.
     `existing`: IRI of what it is only another name for; its phrases become alternative labels.
     `splits`: IRI of the property of which it states a part (`department`: `past`, `current`).
     `inverse`: IRI of the existing property, or label of the proposal, that it turns round.

@@ -11,8 +11,10 @@ in`); something else."""
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How two wordings relate. `turned`: the second reads from tail to head (`founded`, `was
-    founded by`). `reason`: what decided, for a person to read.
+    """How two wordings relate.
+
+    `turned`: the second reads from tail to head (`founded`, `was founded by`).
+    `reason`: what decided, for a person to read.
     """
 
     likeness: Likeness
