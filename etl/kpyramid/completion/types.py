@@ -4,6 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+import numpy as np
+import numpy.typing as npt
+
+from kpyramid.numerics.gaussian import Array, Moments
 from kpyramid.ontology.schema import Schema
 
 Pair = tuple[str, str]
@@ -59,3 +63,40 @@ class Proposal:
     splits: str | None = None
     inverse: str | None = None
     notes: tuple[str, ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Phrases:
+    """The phrases of one layer, as columns of equal length p, and the layer's moments.
+
+    `facts`: how many facts or values say each. `points`: its place on the first two axes of the
+    shared space, shape (p, 2); a space of one axis has 0 on the second. `log_graph`,
+    `log_ontology`: log densities of both layers there, in nats. `moments`: in the shared space.
+    """
+
+    texts: Sequence[str]
+    facts: npt.NDArray[np.int64]
+    points: Array
+    log_graph: Array
+    log_ontology: Array
+    moments: Moments
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Completion:
+    """What the ontology lacks: both layers in one space, and proposals, the best first.
+
+    `explained`: share of both layers' variance on each axis, shape (d,). `phrase_of`: the place in
+    `graph` of each fact's phrase, shape (n,). `sign`, `log_magnitude`, `region`: the priority of
+    each phrase of `graph`, as -1, 0 or 1 times exp of the log (0.0 where the sign is 0), and
+    whether it is in the priority region.
+    """
+
+    graph: Phrases
+    ontology: Phrases
+    explained: Array
+    phrase_of: npt.NDArray[np.int64]
+    sign: npt.NDArray[np.int64]
+    log_magnitude: Array
+    region: npt.NDArray[np.bool_]
+    proposals: tuple[Proposal, ...]
