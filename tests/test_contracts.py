@@ -27,6 +27,8 @@ TABLES = {
     "relations",
     "triples",
     "instances",
+    "phrases",
+    "layers",
     "priorities",
     "proposals",
     "condensed",

@@ -28,6 +28,7 @@ _TYPES = {
     "float64": pa.float64(),
     "bool": pa.bool_(),
     "list<string>": pa.list_(pa.string()),
+    "list<float64>": pa.list_(pa.float64()),
     "map<string,string>": pa.map_(pa.string(), pa.string()),
     "span": SPAN,
     "list<span>": pa.list_(SPAN),

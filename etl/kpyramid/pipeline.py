@@ -129,8 +129,11 @@ PIPELINE: tuple[Stage, ...] = (
             *("documents", "chunks", "claims", "raw_triples"),
             *("entities", "relations", "triples", "instances"),
         ),
-        writes=("priorities", "proposals", "instances", "vectors", "rejects"),
-        ports=("settings", "schema", "embedder"),
+        writes=(
+            *("phrases", "priorities", "layers", "proposals"),
+            *("instances", "vectors", "rejects"),
+        ),
+        ports=("settings", "schema", "shapes", "decisions", "embedder"),
         libraries=("numpy", "scikit-learn", "kmedoids", "pyoxigraph", "simplemma"),
         accounts=("triples.triple_id", "priorities.triple_id"),
     ),

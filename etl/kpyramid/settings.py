@@ -148,23 +148,33 @@ class InduceSettings:
 class CompleteSettings:
     """Completion; `DECISIONS.md` argues the defaults.
 
-    `region_share`: share of the facts, highest priority first, that is clustered.
-    `phrases_per_medoid`: bounds the number of medoids; the silhouette chooses below it.
+    `dimensions`: axes of the space that both layers share. `priority`: how a phrase's lack in the
+    ontology is measured (`docs/priority.md`).
+    `region_share`: share of the phrases, highest priority first, that is clustered.
     `max_points`: wordings, the most frequent first, that choose the medoids.
     `member_similarity`: cosine to the medoid from which a phrase belongs to a proposal.
     `min_support`: facts that a proposal needs.
     `accept_score`: share of a proposal's support that agrees on domain and range.
     `alias_similarity`: cosine from which a proposal is another name for what exists.
+    `rounds`: at most so often is the grown ontology compared with the graph again.
+    `naming`: who words labels and definitions, rules or the model of [llm].
+    `decisions`: TOML file with the proposals that a person accepted or rejected, which
+    `kpyramid proposals accept` and `reject` write; a relative path is one below the working folder.
     """
 
     dimensions: Count = 16
+    priority: Literal["cross_entropy", "kl_difference", "pointwise_kl", "log_ratio"] = (
+        "pointwise_kl"
+    )
     region_share: Share = 0.4
-    phrases_per_medoid: Count = 4
     max_points: Annotated[int, Field(strict=True, ge=10)] = 1000
     member_similarity: Share = 0.6
     min_support: Count = 5
     accept_score: Share = 0.6
     alias_similarity: Share = 0.85
+    rounds: Count = 3
+    naming: Literal["rules", "llm"] = "rules"
+    decisions: str | None = None
     seed: Seed = 0
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from kpyramid.numerics.gaussian import Array, Moments
+from kpyramid.numerics.moments import Array, Moments
 from kpyramid.ontology.schema import Schema
 
 Pair = tuple[str, str]
