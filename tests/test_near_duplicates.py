@@ -18,7 +18,7 @@ from kpyramid.extraction.cascade.duplicates import (
 )
 from kpyramid.llm.types import Failure, FailureKind, ReplyError, Request
 from kpyramid.resolution.confirming import Disambiguator
-from kpyramid.resolution.duplicates import Candidate, cut_batches, find_groups, unite_pairs
+from kpyramid.resolution.duplicates import Candidate, cut_groups, find_groups, unite_pairs
 from tests.corpora import HashEmbedder
 
 T = TypeVar("T")
@@ -159,8 +159,8 @@ def test_a_new_group_changes_few_batches() -> None:
     groups = [(Wording(f"k{n}", f"n{n}", ""), Wording(f"l{n}", f"m{n}", "")) for n in range(600)]
     new = (Wording("new", "new", ""), Wording("newer", "newer", ""))
 
-    before = set(cut_batches(groups))
-    after = set(cut_batches([*groups, new]))
+    before = set(cut_groups(groups))
+    after = set(cut_groups([*groups, new]))
 
     assert len(before) > 15
     assert len(after - before) <= 4

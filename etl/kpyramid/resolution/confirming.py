@@ -1,7 +1,6 @@
 """Asking a model which near duplicates are the same, batch by batch."""
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
@@ -12,8 +11,9 @@ from kpyramid.extraction.cascade.duplicates import (
     parse_duplicates,
 )
 from kpyramid.llm.caller import Asker
-from kpyramid.llm.types import Failure
-from kpyramid.resolution.duplicates import cut_batches
+from kpyramid.llm.questions import ask_all
+from kpyramid.llm.types import Failure, Request
+from kpyramid.resolution.duplicates import cut_groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +40,11 @@ class Disambiguator:
         Raises:
             BudgetError, EndpointError: the answers so far are kept.
         """
-        batches = list(cut_batches(groups))
-        pool = ThreadPoolExecutor(self.concurrency)
-        try:
-            answers = list(pool.map(partial(self._ask, kind), batches))
-        finally:
-            pool.shutdown(cancel_futures=True)
+        batches = list(cut_groups(groups))
+        questions = [
+            (self._write(kind, batch), partial(parse_duplicates, groups=batch)) for batch in batches
+        ]
+        answers = ask_all(self.asker, questions, self.concurrency)
         pairs: list[KeyPair] = []
         failures = []
         for batch, answer in zip(batches, answers, strict=True):
@@ -55,12 +54,11 @@ class Disambiguator:
                 pairs.extend(answer)
         return Confirmed(tuple(sorted(pairs)), tuple(failures))
 
-    def _ask(self, kind: str, batch: tuple[Group, ...]) -> tuple[KeyPair, ...] | Failure:
-        request = ask_for_duplicates(
+    def _write(self, kind: str, batch: tuple[Group, ...]) -> Request:
+        return ask_for_duplicates(
             kind,
             batch,
             domain=self.domain,
             language=self.language,
             max_tokens=self.max_tokens,
         )
-        return self.asker.ask(request, lambda content: parse_duplicates(content, batch))

@@ -4,7 +4,6 @@ Names meet through a word that few names share, relations through a lemma, and s
 when their vectors are near; so time grows with the number of names, not with its square.
 """
 
-import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import numpy as np
 
 from kpyramid.embeddings.port import Embedder
 from kpyramid.extraction.cascade.duplicates import Group, KeyPair, Wording
+from kpyramid.llm.questions import cut_batches
 
 _SIMILARITY = {"entities": 0.75, "relations": 0.75}
 """Cosine from which two wordings are worth a question; `husband of` and `wife of` have .87."""
@@ -23,8 +23,6 @@ _MOST = 8
 """Wordings in a group; more would be a topic, not a thing."""
 _BATCH = 40
 """Wordings in a batch, about: with their facts some 1,200 tokens."""
-_CUT = 8
-"""One group in so many ends a batch by its hash, so that a new group changes one batch only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,18 +60,9 @@ def find_groups(kind: str, candidates: Sequence[Candidate], embedder: Embedder) 
     ]
 
 
-def cut_batches(groups: Iterable[Group]) -> Iterator[tuple[Group, ...]]:
-    """The groups in runs for one request each; where a run ends depends on its groups alone."""
-    batch: list[Group] = []
-    for group in sorted(groups, key=_hash_group):
-        batch.append(group)
-        size = sum(len(g) for g in batch)
-        ends = int(_hash_group(group)[:8], 16) % _CUT == 0
-        if size >= _BATCH or (ends and size >= _BATCH // 2):
-            yield tuple(batch)
-            batch = []
-    if batch:
-        yield tuple(batch)
+def cut_groups(groups: Iterable[Group]) -> Iterator[tuple[Group, ...]]:
+    """The groups in runs for one request each; a new group changes few of them."""
+    return cut_batches(groups, name=_name_group, weigh=len, size=_BATCH)
 
 
 def unite_pairs(pairs: Iterable[KeyPair], rank: Mapping[str, tuple[int, str]]) -> dict[str, str]:
@@ -109,6 +98,5 @@ def _list_pairs(candidates: Iterable[Candidate]) -> set[KeyPair]:
     }
 
 
-def _hash_group(group: Group) -> str:
-    text = "\n".join(wording.key for wording in group)
-    return hashlib.sha256(text.encode()).hexdigest()
+def _name_group(group: Group) -> str:
+    return "\n".join(wording.key for wording in group)
