@@ -1,77 +1,72 @@
-"""Gaussians of embedding clouds from mergeable statistics, in log space throughout."""
+"""Gaussians of layers, in log space throughout."""
 
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
+from scipy.linalg import solve_triangular
 
-Array = npt.NDArray[np.float64]
-
-DIGITS = 6
-"""Significant digits of a priority."""
+from kpyramid.numerics.moments import Array, Moments, Points, read_blocks
 
 
-@dataclass(frozen=True, slots=True)
-class Moments:
-    """Count, sum and sum of outer products of n points in d dimensions; shards add up."""
-
-    count: int
-    total: Array
-    outer: Array
-
-    @classmethod
-    def of(cls, points: Array) -> "Moments":
-        """The moments of points, shape (n, d)."""
-        return cls(len(points), points.sum(axis=0), points.T @ points)
-
-    def __add__(self, other: "Moments") -> "Moments":
-        """The moments of both sets of points together."""
-        return Moments(self.count + other.count, self.total + other.total, self.outer + other.outer)
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Gaussian:
-    """A normal density (PolyRAG Eq. 4): its mean, the Cholesky factor of its covariance."""
+    """A normal density (PolyRAG Eq. 4): mean (d,), Cholesky factor (d, d) of its covariance.
+
+    `shrinkage`: the weight that OAS gave to the ball, 0 to 1.
+    """
 
     mean: Array
     cholesky: Array
+    shrinkage: float
 
-    def log_density(self, points: Array) -> Array:
-        """The log of the density at points of shape (n, d), shape (n,)."""
-        whitened = np.linalg.solve(self.cholesky, (points - self.mean).T)
-        log_determinant = 2.0 * np.log(np.diag(self.cholesky)).sum()
-        constant = len(self.mean) * np.log(2.0 * np.pi) + log_determinant
-        return np.asarray(-0.5 * ((whitened**2).sum(axis=0) + constant))
+    def log_density(self, points: Points) -> Array:
+        """The log of the density in nats at points (n, d), shape (n,).
+
+        Raises ValueError on a number that is not finite, with its row.
+        """
+        log_determinant = 2.0 * float(np.log(np.diag(self.cholesky)).sum())
+        constant = len(self.mean) * float(np.log(2.0 * np.pi)) + log_determinant
+        found = np.empty(len(points))
+        for place, block in read_blocks(points):
+            whitened = solve_triangular(
+                self.cholesky, (block - self.mean).T, lower=True, check_finite=False
+            )
+            found[place] = -0.5 * ((whitened**2).sum(axis=0) + constant)
+        return found
 
 
-def fit_gaussian(moments: Moments, floor: float = 1e-6) -> Gaussian:
+def fit_gaussian(moments: Moments, floor: float) -> Gaussian:
     """The Gaussian of these moments, its covariance shrunk towards a ball by OAS.
 
-    Shrinkage after Chen, Wiesel, Eldar and Hero (2010), Eq. 23: it needs nothing but count and
-    covariance, keeps n < d and duplicates invertible, and merges across shards. A single point
-    or equal points have no variance; `floor` then stands for it, so that densities stay finite.
+    Along no axis is its variance below `floor` (see `Space.floor`), so that a single point, equal
+    points and points on a line have finite densities. Raises ValueError without points, or when
+    there is neither variance nor floor.
     """
-    n, size = moments.count, len(moments.total)
-    mean = moments.total / n
-    covariance = moments.outer / n - np.outer(mean, mean)
-    covariance = (covariance + covariance.T) / 2.0
-    alpha = float((covariance**2).mean())
-    mu = float(np.trace(covariance)) / size
-    denominator = (n + 1.0) * (alpha - mu**2 / size)
-    shrinkage = 1.0 if denominator <= 0.0 else min((alpha + mu**2) / denominator, 1.0)
-    shrunk = (1.0 - shrinkage) * covariance + (shrinkage * mu + floor) * np.eye(size)
-    return Gaussian(mean, np.asarray(np.linalg.cholesky(shrunk), dtype=np.float64))
+    mean, covariance = moments.covariance()
+    size = len(mean)
+    shrinkage = find_shrinkage(covariance, moments.count)
+    ball = float(np.trace(covariance)) / max(size, 1) * np.eye(size)
+    shrunk = (1.0 - shrinkage) * covariance + shrinkage * ball
+    lift = floor - float(np.min(np.linalg.eigvalsh(shrunk), initial=floor))
+    try:
+        cholesky = np.linalg.cholesky(shrunk + lift * np.eye(size))
+    except np.linalg.LinAlgError as e:
+        raise ValueError(
+            f"{moments.count} points without variance, and a floor of {floor:g}"
+        ) from e
+    return Gaussian(mean, np.asarray(cholesky, dtype=np.float64), shrinkage)
 
 
-def score_priority(log_graph: Array, log_ontology: Array) -> Array:
-    """How much each point is dense in the graph and thin in the ontology, shape (n,).
+def find_shrinkage(covariance: Array, count: int) -> float:
+    """The weight of the ball by oracle approximating shrinkage, 0 to 1.
 
-    The integrand of KL(K‖O), `F_K · (log F_K − log F_O)`, divided by the largest F_K: in that
-    form it is finite, and its order does not depend on the unit of the space, as that of
-    PolyRAG's Eq. 7 does. Rounded to six digits: processors of different make differ in the
-    last ones, and ranks and bytes should not.
+    Chen, Wiesel, Eldar and Hero (2010), Eq. 23, to the letter; scikit-learn leaves out the 2/p. It
+    needs nothing but the covariance and the number of points. 1 for a covariance that is a ball.
     """
-    if log_graph.size == 0:
-        return log_graph
-    priority = np.exp(log_graph - log_graph.max()) * (log_graph - log_ontology)
-    return np.array([float(f"{value:.{DIGITS - 1}e}") for value in priority.tolist()])
+    size = len(covariance)
+    square, trace = float((covariance**2).sum()), float(np.trace(covariance))
+    if size < 2:
+        return 1.0
+    above = (1.0 - 2.0 / size) * square + trace**2
+    below = (count + 1.0 - 2.0 / size) * (square - trace**2 / size)
+    return 1.0 if below <= above else above / below

@@ -9,14 +9,16 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
-from sklearn.decomposition import PCA
 
 from kpyramid.contracts import map_column
 from kpyramid.embeddings.port import Embedder
 from kpyramid.induction.checking import Candidate, Named, check_name
 from kpyramid.induction.kinds import Kinds
-from kpyramid.numerics.gaussian import Array, Moments, fit_gaussian, score_priority
+from kpyramid.numerics.gaussian import fit_gaussian
 from kpyramid.numerics.medoids import find_clusters
+from kpyramid.numerics.moments import Array, Moments
+from kpyramid.numerics.priority import score_priority
+from kpyramid.numerics.space import fit_space
 from kpyramid.ontology.constraints import Rules
 from kpyramid.ontology.proposals import adopt_proposals
 from kpyramid.ontology.schema import Schema
@@ -108,13 +110,16 @@ def _score_facts(
     if not facts or not ontology:
         return np.zeros(len(facts))
     graph_points = embedder.embed([f"{fact.head} {fact.phrase}" for fact in facts])
-    both = np.concatenate([graph_points, embedder.embed(ontology)]).astype(np.float64)
-    size = min(settings.dimensions, *both.shape)
-    space = PCA(n_components=size, svd_solver="full").fit_transform(both)
-    graph, other = space[: len(facts)], space[len(facts) :]
-    log_graph = fit_gaussian(Moments.of(graph)).log_density(graph)
-    log_ontology = fit_gaussian(Moments.of(other)).log_density(graph)
-    return score_priority(log_graph, log_ontology)
+    ontology_points = embedder.embed(ontology)
+    layers = Moments.of(graph_points), Moments.of(ontology_points)
+    space = fit_space(layers[0] + layers[1], settings.dimensions)
+    coordinates = space.transform(graph_points)
+    log_graph, log_ontology = (
+        fit_gaussian(space.project(layer), space.floor).log_density(coordinates) for layer in layers
+    )
+    scores = score_priority("pointwise_kl", log_graph, log_ontology)
+    magnitude = scores.log_magnitude - scores.log_magnitude.max()
+    return np.asarray(scores.sign * np.exp(magnitude))
 
 
 def _choose_region(priority: Array, share: float) -> list[bool]:
@@ -140,7 +145,7 @@ def _propose_properties(
     vectors = embedder.embed(phrases)
     clusters = find_clusters(
         vectors,
-        [len(groups[phrase]) for phrase in phrases],
+        np.array([len(groups[phrase]) for phrase in phrases], dtype=np.float64),
         most=min(len(phrases), settings.max_points) // settings.phrases_per_medoid,
         sample=settings.max_points,
         seed=settings.seed,

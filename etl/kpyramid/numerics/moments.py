@@ -1,0 +1,80 @@
+"""Sums of points from which means and covariances follow; those of shards add up."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Array: TypeAlias = npt.NDArray[np.float64]
+Points: TypeAlias = npt.NDArray[np.float32] | npt.NDArray[np.float64]
+"""Points by row, shape (n, d)."""
+
+LARGEST = 1e100
+"""Numbers beyond it are refused: sums of their squares come near the end of float64."""
+_BLOCK = 4_000_000
+"""Numbers of a block: 32 MB in float64, however many dimensions."""
+
+
+def read_blocks(points: Points) -> Iterator[tuple[slice, Array]]:
+    """Blocks of rows in float64 with their place, so that no whole copy is made.
+
+    Raises ValueError on a number that is not finite or beyond `LARGEST`, with its row.
+    """
+    rows = max(1, _BLOCK // max(1, points.shape[1]))
+    for start in range(0, len(points), rows):
+        block = points[start : start + rows].astype(np.float64)
+        fine = (np.abs(block) <= LARGEST).all(axis=1)
+        if not fine.all():
+            row = start + int(np.argmin(fine))
+            raise ValueError(f"point {row} of {len(points)} holds nan or a number over {LARGEST:g}")
+        yield slice(start, start + len(block)), block
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Moments:
+    """Count, sum (d,) and sum of outer products (d, d) of n points; those of shards add up."""
+
+    count: int
+    total: Array
+    outer: Array
+
+    @classmethod
+    def of(cls, points: Points, weights: npt.NDArray[np.int64] | None = None) -> "Moments":
+        """The moments of points, shape (n, d); one of weight w counts w times.
+
+        Raises ValueError as `read_blocks` does, and on a negative weight.
+        """
+        size = points.shape[1]
+        total, outer = np.zeros(size), np.zeros((size, size))
+        if weights is not None and (len(weights) != len(points) or (weights < 0).any()):
+            raise ValueError(f"{len(points)} points need as many weights, none below 0")
+        for place, block in read_blocks(points):
+            if weights is not None:
+                block *= np.sqrt(weights[place])[:, None]
+            outer += block.T @ block
+            total += block.sum(axis=0) if weights is None else np.sqrt(weights[place]) @ block
+        return cls(len(points) if weights is None else int(weights.sum()), total, outer)
+
+    def __add__(self, other: "Moments") -> "Moments":
+        """The moments of both sets of points together."""
+        return Moments(self.count + other.count, self.total + other.total, self.outer + other.outer)
+
+    def shift(self, origin: Array) -> "Moments":
+        """The moments of the same points with `origin` (d,) subtracted from each."""
+        cross = np.outer(self.total, origin)
+        outer = self.outer - cross - cross.T + self.count * np.outer(origin, origin)
+        return Moments(self.count, self.total - self.count * origin, outer)
+
+    def rotate(self, axes: Array) -> "Moments":
+        """The moments of the same points multiplied by `axes` (k, d), in k dimensions."""
+        return Moments(self.count, axes @ self.total, axes @ self.outer @ axes.T)
+
+    def covariance(self) -> tuple[Array, Array]:
+        """Mean (d,) and covariance (d, d) with divisor n; raises ValueError without points."""
+        if self.count < 1:
+            raise ValueError("no points: they have neither mean nor covariance")
+        mean = self.total / self.count
+        covariance = self.shift(mean).outer / self.count
+        return mean, (covariance + covariance.T) / 2.0
