@@ -195,6 +195,17 @@ def test_what_a_bracket_lists_is_no_subject_of_what_follows(extractor: Dependenc
     assert "PhD" not in {fact.head for fact in extractor.extract(text).facts}
 
 
+def test_a_bracket_after_a_name_that_hangs_on_its_words_ends(
+    extractor: DependencyExtractor,
+) -> None:
+    text = (  # the parser hangs Toledo on Spain, the repair Spain on Toledo
+        "Corso's travels take him to Madrid (Spain), Sintra (Portugal), Paris (France) and "
+        "Toledo (Spain)."
+    )
+    tails = {tail for _, _, tail in triples(extractor.extract(text))}
+    assert {"Madrid", "Sintra", "Paris", "Toledo"} <= tails
+
+
 def test_a_list_after_a_dash_is_no_apposition_of_a_named_place(
     extractor: DependencyExtractor,
 ) -> None:

@@ -211,9 +211,18 @@ def _part_bracket(bracket: Node) -> None:
         if node.dep == "conj" and node.pos in {"NOUN", "PROPN"} and node.head.i < bracket.i:
             if nodes[bracket.i + 1].pos == "CCONJ":
                 continue  # "diplomas (and degrees)"
+            if _is_below(noun, node):  # "and Toledo (Spain)": the name before takes its place
+                noun.dep = node.dep
+                move(noun, node.head)
             node.dep = "appos"
             move(node, noun)
             noun.right_edge = max(noun.right_edge, node.right_edge, key=lambda n: n.i)
+
+
+def _is_below(node: Node, other: Node) -> bool:
+    while node.head is not node and node is not other:
+        node = node.head
+    return node is other
 
 
 def _free_year(year: Node) -> None:
