@@ -11,8 +11,9 @@ from kpyramid.induction.groups import Group
 from kpyramid.keys import JsonValue, hash_value
 from kpyramid.llm.responses import parse_json
 from kpyramid.llm.types import Message, Request
-from kpyramid.ontology.names import RDFS, THING, XSD
+from kpyramid.ontology.names import THING
 from kpyramid.ontology.schema import OntologyProperty, Schema
+from kpyramid.ontology.wording import FORMS, name_class, name_range
 
 NAMES = {"llm": "values", "exhaustive": "value"}
 """The tasks by mode; apart, because their prompts and replies differ in length."""
@@ -33,19 +34,6 @@ is what stands behind the arrow.
 Reply with JSON only: \
 {{"values": [{{"evidence": "...", "subject": "...", "property": "...", "value": "..."}}]}}, \
 {{"values": []}} where there is none."""
-_FORMS = {
-    XSD + "date": "a date with day, month and year",
-    XSD + "gYearMonth": "a month and its year",
-    XSD + "gYear": "a year",
-    XSD + "boolean": "yes or no",
-    XSD + "decimal": "a number",
-    XSD + "double": "a number",
-    XSD + "float": "a number",
-    XSD + "anyURI": "a web address",
-    XSD + "string": "words of the text",
-    RDFS + "Literal": "words of the text",
-}
-"""How values of a datatype are to be written; the others are whole numbers."""
 
 
 class Noted(Strict):
@@ -74,7 +62,7 @@ class Question:
     @cached_property
     def name(self) -> str:
         """What it asks for, in words: the property if it is one, else the classes."""
-        classes = ", ".join(_name_class(iri, self.schema) for iri in self.group.domains)
+        classes = ", ".join(name_class(iri, self.schema) for iri in self.group.domains)
         only = self.group.properties[0] if len(self.group.properties) == 1 else None
         return f"{classes}: {only.label}" if only else classes
 
@@ -85,7 +73,7 @@ class Question:
         for prop in self.group.properties:
             name = " ".join(prop.label.split())
             if name in named:
-                name = f"{name} of {_name_class(prop.domain, self.schema)}"
+                name = f"{name} of {name_class(prop.domain, self.schema)}"
             if name in named:
                 name = prop.iri
             named[name] = prop
@@ -102,7 +90,7 @@ class Question:
                 last = prop.domain
             said = _end(prop.comment) or ", ".join(prop.alt_labels[:3])
             words = f": {said}" if said else ""
-            lines.append(f"- {name}{words} → {_show_range(prop, self.schema)}")
+            lines.append(f"- {name}{words} → {name_range(prop.range, self.schema)}")
         for text, reply in self._list_shown():
             lines += ["", "Example", f"Text: {text}", f"Reply: {reply}"]
         return "\n".join(lines)
@@ -175,31 +163,18 @@ def parse(content: str) -> tuple[Noted, ...]:
 
 def describe_task(mode: str) -> JsonValue:
     """What shapes the questions besides the ontology and its examples."""
-    shaping: Sequence[JsonValue] = [_INSTRUCTIONS, _FORMS, _EXAMPLES]
+    shaping: Sequence[JsonValue] = [_INSTRUCTIONS, FORMS, _EXAMPLES]
     return {"name": NAMES[mode], "version": VERSION, "prompt": hash_value(shaping)}
-
-
-def _name_class(iri: str, schema: Schema) -> str:
-    if iri == THING:
-        return "anything"
-    found = schema.class_by_iri.get(iri)
-    return found.label if found else iri
 
 
 def _show_class(iri: str, schema: Schema) -> str:
     found = schema.class_by_iri.get(iri)
     if found is None:
-        return f"Class {_name_class(iri, schema)}"
-    parents = [_name_class(parent, schema) for parent in found.parents if parent != THING]
+        return f"Class {name_class(iri, schema)}"
+    parents = [name_class(parent, schema) for parent in found.parents if parent != THING]
     kind = f" (a kind of {' and '.join(parents)})" if parents else ""
     said = _end(found.comment) or ", ".join(found.alt_labels[:3])
     return f"Class {found.label}{kind}" + (f": {said}" if said else "")
-
-
-def _show_range(prop: OntologyProperty, schema: Schema) -> str:
-    if prop.is_datatype:
-        return _FORMS.get(prop.range, "a whole number")
-    return _name_class(prop.range, schema)
 
 
 def _end(comment: str) -> str:

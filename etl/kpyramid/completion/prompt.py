@@ -1,0 +1,220 @@
+"""What a model is asked about proposals: their names, and whether the ontology has them."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from kpyramid.extraction.cascade.prompts import GUARD, Strict, fence, strict_schema, write_json
+from kpyramid.keys import JsonValue, hash_value
+from kpyramid.llm.responses import parse_json
+from kpyramid.llm.types import FailureKind, Message, ReplyError, Request
+
+TASK = "naming"
+VERSION = 1
+
+_PHRASES = 5
+_CHARACTERS = 160
+"""Of a wording, a definition or a fact that a prompt shows."""
+_LONGEST_NAME = 48
+_MOST_WORDS = 6
+_DEFINITION = (12, 300)
+"""Characters of a definition."""
+_NAME = re.compile(r"[^\W\d_][\w'’/-]*(?: [\w'’/-]+)*")
+
+_INSTRUCTIONS = """\
+You complete the ontology of a knowledge base about {domain} matters. Its texts are in {language}.
+{guard}
+It lists what the ontology has already, and proposals: groups of wordings that the texts use and \
+the ontology may lack. Each proposal stands with its ends, its wordings and facts (subject | \
+wording | object).
+For each proposal:
+- thought: what its wordings have in common, and which listed entry is nearest, in 25 words or less.
+- verdict: "same" if a listed entry says exactly what most of its wordings say, in the same \
+direction; "part" if it says only a part of what a listed property says, as `former employer` is a \
+part of `employed by`; else "new". Alike is not the same: `birth place` and `death place`, \
+`bought` and `sold` are different. In doubt it is "new".
+- existing: the number of that listed entry; null with "new".
+- name: a standard name in {language}. A property is a short noun or verb phrase in small letters \
+that reads from subject to object and says the time or state that its wordings say: `birth place`, \
+`member of`, `former employer`. A class is a noun in the singular: `conference`. Never the name of \
+one individual, never a name that is listed, never two proposals alike.
+- definition: one sentence that is true of all its facts and names none of their individuals.
+Reply with JSON only, one entry per proposal, in order. Example of a reply:
+{example}"""
+_EXAMPLE: JsonValue = {
+    "proposals": [
+        {
+            "proposal": 1,
+            "thought": "All say where a person worked before; `employer` does not say that it is "
+            "over.",
+            "verdict": "part",
+            "existing": 3,
+            "name": "former employer",
+            "definition": "Organisation that a person worked for in the past.",
+        },
+        {
+            "proposal": 2,
+            "thought": "All say which prize somebody got; `award` says the same.",
+            "verdict": "same",
+            "existing": 1,
+            "name": "award",
+            "definition": "Prize that a person or an organisation was given.",
+        },
+    ]
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A class or property of the ontology, in words; `ends` are empty for a class."""
+
+    iri: str
+    label: str
+    ends: str
+    comment: str
+
+
+@dataclass(frozen=True, slots=True)
+class Nameless:
+    """A proposal in words; `nearest` are the IRIs of what it may be another name for."""
+
+    kind: Literal["class", "property"]
+    label: str
+    ends: str
+    phrases: tuple[str, ...]
+    facts: tuple[str, ...]
+    nearest: tuple[str, ...]
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What it is in every round, whatever the ontology then has."""
+        return (self.kind, self.label, self.ends)
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What a model says of a proposal; `existing` is an IRI, None of what is new."""
+
+    name: str
+    definition: str
+    verdict: Literal["new", "same", "part"]
+    existing: str | None
+
+
+class _Named(Strict):
+    proposal: int
+    thought: str
+    verdict: Literal["new", "same", "part"]
+    existing: int | None
+    name: str
+    definition: str
+
+
+class _Reply(Strict):
+    proposals: list[_Named]
+
+
+def describe_naming() -> JsonValue:
+    """What shapes the questions besides what they are about."""
+    shaping: Sequence[JsonValue] = [
+        *(_INSTRUCTIONS, GUARD, _EXAMPLE, _PHRASES, _CHARACTERS),
+        strict_schema(_Reply),
+    ]
+    return {"name": TASK, "version": VERSION, "prompt": hash_value(shaping)}
+
+
+def ask_for_names(
+    batch: Sequence[Nameless],
+    known: Mapping[str, Known],
+    *,
+    domain: str,
+    language: str,
+    max_tokens: int,
+) -> Request:
+    """The request for a batch of proposals; `known` has what each may be another name for."""
+    system = _INSTRUCTIONS.format(
+        domain=domain, language=language, guard=GUARD, example=write_json(_EXAMPLE)
+    )
+    listed = _list_known(batch)
+    lines = ["The ontology has"]
+    for number, iri in enumerate(listed, 1):
+        entry = known[iri]
+        said = f": {_flatten(entry.comment)}" if entry.comment else ""
+        lines.append(f"{number}. {_flatten(entry.label)}{_show_ends(entry.ends)}{said}")
+    for number, proposal in enumerate(batch, 1):
+        near = [listed.index(iri) + 1 for iri in proposal.nearest]
+        lines += [
+            "",
+            f"Proposal {number}: a {proposal.kind}{_show_ends(proposal.ends)}",
+            "Wordings: " + "; ".join(_flatten(text) for text in proposal.phrases[:_PHRASES]),
+            *(f"- {_flatten(fact)}" for fact in proposal.facts),
+            f"Compare with: {', '.join(map(str, near)) or 'nothing'}",
+        ]
+    content = fence("\n".join(lines))
+    return Request(
+        task=TASK,
+        version=VERSION,
+        messages=(Message("system", system), Message("user", content)),
+        schema=strict_schema(_Reply),
+        max_tokens=max_tokens,
+        stage="complete",
+        subject=content,
+    )
+
+
+def parse_names(content: str, batch: Sequence[Nameless]) -> dict[int, Named]:
+    """What the reply says, by a proposal's place in the batch; some may be missing.
+
+    Raises:
+        ReplyError: it is no JSON of the schema, or speaks of what was not listed.
+    """
+    listed = _list_known(batch)
+    found: dict[int, Named] = {}
+    for entry in parse_json(content, _Reply).proposals:
+        if not 0 < entry.proposal <= len(batch):
+            raise ReplyError(FailureKind.INVALID, f"there is no proposal {entry.proposal}")
+        existing = None
+        if entry.verdict != "new":
+            if entry.existing is None or not 0 < entry.existing <= len(listed):
+                raise ReplyError(FailureKind.INVALID, f"there is no entry {entry.existing}")
+            existing = listed[entry.existing - 1]
+        found.setdefault(
+            entry.proposal - 1,
+            Named(
+                tidy_name(entry.name), " ".join(entry.definition.split()), entry.verdict, existing
+            ),
+        )
+    return found
+
+
+def tidy_name(name: str) -> str:
+    """A name with single spaces, without a stop at its end or a capital at its beginning."""
+    name = " ".join(name.split()).rstrip(".")
+    return name[:1].lower() + name[1:] if name[1:2].islower() else name
+
+
+def find_fault(named: Named) -> str | None:
+    """What is wrong with a name or its definition by itself; None if nothing is."""
+    if not _NAME.fullmatch(named.name):
+        return f"{named.name!r} is no name"
+    if len(named.name) > _LONGEST_NAME or len(named.name.split()) > _MOST_WORDS:
+        return f"{named.name!r} is too long for a name"
+    least, most = _DEFINITION
+    if not least <= len(named.definition) <= most:
+        return f"the definition of {named.name!r} has {len(named.definition)} characters"
+    return None
+
+
+def _list_known(batch: Sequence[Nameless]) -> list[str]:
+    """IRIs in the order of their numbers."""
+    return sorted({iri for proposal in batch for iri in proposal.nearest})
+
+
+def _show_ends(ends: str) -> str:
+    return f" ({_flatten(ends)})" if ends else ""
+
+
+def _flatten(text: str) -> str:
+    """One line, and no longer than a reader needs."""
+    return " ".join(text.split())[:_CHARACTERS]
