@@ -7,6 +7,8 @@ import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
+from kpyramid.completion.prompt import describe_naming
+from kpyramid.condensation.prompt import describe_condensation
 from kpyramid.contracts import hash_contract
 from kpyramid.extraction.cascade import describe_tasks
 from kpyramid.extraction.cascade.duplicates import describe_confirmation
@@ -75,17 +77,21 @@ def fingerprint_function(function: Function, settings: Settings) -> str:
 def describe_model_part(stage: str, settings: Settings) -> dict[str, JsonValue] | None:
     """What shapes a language model's part in a stage; None where rules do all of it."""
     cascade, llm = settings.cascade, settings.llm
+    told: dict[str, JsonValue] = {"domain": cascade.domain, "language": cascade.language}
     if stage == "extract" and cascade.reads_chunks:
         shaping = asdict(cascade)
         if cascade.mode == "merged":
             del shaping["disambiguation"]  # it is asked for in stage resolve
         return {**_describe_llm(llm), "cascade": shaping, "tasks": describe_tasks(cascade)}
     if stage == "resolve" and cascade.confirms_duplicates:
-        told: dict[str, JsonValue] = {"domain": cascade.domain, "language": cascade.language}
         return {**_describe_llm(llm), "cascade": told, "tasks": describe_confirmation()}
     if stage == "induce" and settings.induce.mode != "rules":
         task = describe_task(settings.induce.mode)
         return {**_describe_llm(llm), "tasks": [task]}
+    if stage == "complete" and settings.complete.naming == "llm":
+        return {**_describe_llm(llm), "cascade": told, "tasks": [describe_naming()]}
+    if stage == "condense" and settings.condense.mode == "llm":
+        return {**_describe_llm(llm), "cascade": told, "tasks": [describe_condensation()]}
     return None
 
 

@@ -48,7 +48,8 @@ class Stage:
     `ports`: what else `run` is given: `corpus`, `settings` (the stage's section), `schema` (the
         seed ontology), `shapes` (what its shapes demand of single values), `reader` (of what its
         examples taught, None without any), one of `FUNCTIONS`, or a language model's part, None
-        where rules do it: `cascade` (f_par, f_ent, f_rel), `disambiguator` (f_dis), `inducer`.
+        where rules do it: `cascade` (f_par, f_ent, f_rel), `disambiguator` (f_dis), `inducer`
+        (f_ins), `namer`, `condenser` (f_con).
     `libraries`: distributions that shape the output, besides those of its functions.
     `shards`: tables that may be cut by hash to warm the functions' caches on several machines.
     `accounts`: two columns; each value of the first is in the second or the key of a reject.
@@ -133,7 +134,7 @@ PIPELINE: tuple[Stage, ...] = (
             *("phrases", "priorities", "layers", "proposals"),
             *("instances", "vectors", "rejects"),
         ),
-        ports=("settings", "schema", "shapes", "decisions", "embedder"),
+        ports=("settings", "schema", "shapes", "decisions", "embedder", "namer"),
         libraries=("numpy", "scikit-learn", "kmedoids", "pyoxigraph", "simplemma"),
         accounts=("triples.triple_id", "priorities.triple_id"),
     ),
@@ -141,8 +142,8 @@ PIPELINE: tuple[Stage, ...] = (
         "condense",
         version=3,
         reads=("entities", "relations", "triples", "proposals"),
-        writes=("condensed", "vectors"),
-        ports=("settings", "schema", "embedder"),
+        writes=("condensed", "vectors", "rejects"),
+        ports=("settings", "schema", "embedder", "condenser"),
         libraries=("numpy", "pyoxigraph", "simplemma"),
         accounts=("triples.triple_id", "condensed.derived_from"),
     ),

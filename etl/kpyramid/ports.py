@@ -18,6 +18,8 @@ from pydantic import TypeAdapter
 from kpyramid.cached import CachedEmbedder, CachedFunction
 from kpyramid.cached import Progress as Progress
 from kpyramid.cached import Silence as Silence
+from kpyramid.completion.asking import Namer
+from kpyramid.condensation.asking import Condenser
 from kpyramid.declared import OntologyFiles, locate_declarations, locate_ontology
 from kpyramid.embeddings.port import Embedder
 from kpyramid.errors import InputError, PyramidError
@@ -194,6 +196,12 @@ def open_ports(
     if "disambiguator" in stage.ports:
         model = opener.open_model() if settings.cascade.confirms_duplicates else None
         calls["disambiguator"] = model and open_disambiguator(settings, model.caller)
+    if "namer" in stage.ports:
+        model = opener.open_model() if settings.complete.naming == "llm" else None
+        calls["namer"] = model and open_namer(settings, model.caller)
+    if "condenser" in stage.ports:
+        model = opener.open_model() if settings.condense.mode == "llm" else None
+        calls["condenser"] = model and open_condenser(settings, model.caller)
     return Ports(calls, tuple(functions), model, inducer)
 
 
@@ -214,6 +222,25 @@ def open_disambiguator(settings: Settings, asker: Asker) -> Disambiguator:
     """f_dis by a language model, batch by batch of near duplicates."""
     llm, cascade = settings.llm, settings.cascade
     return Disambiguator(asker, cascade.domain, cascade.language, llm.max_tokens, llm.concurrency)
+
+
+def open_namer(settings: Settings, asker: Asker) -> Namer:
+    """Names of proposals by a language model, batch by batch."""
+    llm, cascade = settings.llm, settings.cascade
+    return Namer(
+        asker,
+        model=llm.model or llm.provider,
+        domain=cascade.domain,
+        language=cascade.language,
+        max_tokens=llm.max_tokens,
+        concurrency=llm.concurrency,
+    )
+
+
+def open_condenser(settings: Settings, asker: Asker) -> Condenser:
+    """f_con by a language model, batch by batch of wordings that the rules left apart."""
+    llm, cascade = settings.llm, settings.cascade
+    return Condenser(asker, cascade.domain, cascade.language, llm.max_tokens, llm.concurrency)
 
 
 def open_inducer(

@@ -13,7 +13,7 @@ from pydantic.dataclasses import dataclass
 
 from kpyramid.errors import SettingsError
 from kpyramid.keys import JsonValue
-from kpyramid.model_settings import STRICT, CascadeSettings, LLMSettings, Seed, Share
+from kpyramid.model_settings import STRICT, CascadeSettings, LLMSettings, Maker, Seed, Share
 
 _PREFIX = "KPYRAMID_"
 _SEPARATOR = "__"
@@ -173,15 +173,19 @@ class CompleteSettings:
     accept_score: Share = 0.6
     alias_similarity: Share = 0.85
     rounds: Count = 3
-    naming: Literal["rules", "llm"] = "rules"
+    naming: Maker = "rules"
     decisions: str | None = None
     seed: Seed = 0
 
 
 @dataclass(frozen=True, config=STRICT)
 class CondenseSettings:
-    """Condensation: facts per anchor, how near they lie, how alike two relations must be."""
+    """Condensation: facts per anchor, how near they lie, how alike two relations must be.
 
+    `mode`: `llm` asks the model of [llm] about facts that the rules left apart (f_con).
+    """
+
+    mode: Maker = "rules"
     neighbours: Count = 200
     anchor_similarity: Share = 0.45
     merge_similarity: Share = 0.85
@@ -224,8 +228,9 @@ class Settings:
     def _model_is_there_when_asked(self) -> "Settings":
         if self.asks_model and self.llm.provider == "none":
             raise ValueError(
-                '[cascade] or [induce] asks a model but llm.provider is "none": set it to '
-                '"openai" with llm.model and, for a server of your own, llm.base_url'
+                '[cascade], [induce], [complete] or [condense] asks a model but llm.provider is '
+                '"none": set it to "openai" with llm.model and, for a server of your own, '
+                "llm.base_url"
             )
         return self
 
@@ -243,8 +248,13 @@ class Settings:
     @property
     def asks_model(self) -> bool:
         """Whether any stage asks a language model."""
-        induces = self.induce.mode != "rules"
-        return self.cascade.reads_chunks or self.cascade.confirms_duplicates or induces
+        return (
+            self.cascade.reads_chunks
+            or self.cascade.confirms_duplicates
+            or self.induce.mode != "rules"
+            or self.complete.naming == "llm"
+            or self.condense.mode == "llm"
+        )
 
     def with_operations(self, other: "Settings") -> "Settings":
         """These settings with the other's endpoint, limits, prices and budget.
