@@ -1,0 +1,138 @@
+"""Cuts from WordNet 3.0 what the comparison of relation wordings needs.
+
+    python etl/cut_wordnet.py [/usr/share/wordnet]
+
+writes `etl/kpyramid/paraphrase/wordnet/extract.txt.gz`; the same WordNet gives the same bytes. One
+tab-separated line each; senses in WordNet's order, the most frequent first, synsets as their
+offsets:
+
+    v  LEMMA  SYNSETS  TIMES   a verb's senses, and how often WordNet's texts use it as a verb
+    n  LEMMA  SYNSETS  TIMES   the same of a noun that a verb is derived from, or a person's
+    a  LEMMA  SYNSETS  TIMES   the same of an adjective that WordNet's texts use
+    x  FORM   LEMMA            an irregular form of a verb
+    h  SYNSET SYNSETS          a verb's more general meanings
+    o  LEMMA  LEMMAS           antonyms, verbs and adjectives
+    d  NOUN   VERB KIND RANKS  the noun is derived from the verb; KIND is WordNet's file of the noun
+                               (person, act, ...), RANKS are the senses' places, the first is 0
+"""
+
+import gzip
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+TARGET = Path(__file__).parent / "kpyramid" / "paraphrase" / "wordnet" / "extract.txt.gz"
+KINDS = {"04": "act", "18": "person", "11": "event", "10": "communication", "14": "group"}
+"""WordNet's lexicographer files of nouns that matter to relations; `lexnames(5WN)`."""
+SENSES = 6
+"""Rarer senses of a word are left out."""
+
+
+@dataclass
+class Synset:
+    """A line of `data.*`: its words, its file, its pointers (symbol, target, part, from, to)."""
+
+    words: list[str]
+    file: str
+    pointers: list[tuple[str, str, str, int, int]]
+
+
+def read_synsets(path: Path) -> dict[str, Synset]:
+    """The synsets of a part of speech, by offset."""
+    found = {}
+    for line in path.read_text("latin-1").splitlines():
+        if line.startswith("  "):
+            continue
+        fields = line.split(" | ")[0].split()
+        count = int(fields[3], 16)
+        words = [w.split("(")[0].lower() for w in fields[4 : 4 + 2 * count : 2]]
+        at = 4 + 2 * count
+        pointers = []
+        for i in range(int(fields[at])):
+            symbol, target, part, ends = fields[at + 1 + 4 * i : at + 5 + 4 * i]
+            pointers.append((symbol, target, part, int(ends[:2], 16), int(ends[2:], 16)))
+        found[fields[0]] = Synset(words, fields[1], pointers)
+    return found
+
+
+def read_senses(path: Path) -> dict[str, list[str]]:
+    """The synsets of each lemma in WordNet's order."""
+    senses = {}
+    for line in path.read_text("latin-1").splitlines():
+        if line.startswith("  "):
+            continue
+        fields = line.split()
+        count = int(fields[2])
+        senses[fields[0].lower()] = fields[-count:]
+    return senses
+
+
+def count_uses(folder: Path) -> dict[tuple[str, str], int]:
+    """How often the tagged texts use a lemma, by part of speech (1 noun, 2 verb, 3 adjective)."""
+    uses: dict[tuple[str, str], int] = defaultdict(int)
+    for line in (folder / "cntlist.rev").read_text("latin-1").splitlines():
+        key, _, times = line.split()
+        lemma, _, rest = key.partition("%")
+        uses[lemma, rest[0].replace("5", "3")] += int(times)
+    return uses
+
+
+def cut(folder: Path) -> Iterator[tuple[str, ...]]:
+    """The lines of the extract, unsorted."""
+    names = ("verb", "noun", "adj")
+    verbs, nouns, adjectives = (read_synsets(folder / f"data.{name}") for name in names)
+    verb_senses, noun_senses, adjective_senses = (read_senses(folder / f"index.{n}") for n in names)
+    uses = count_uses(folder)
+
+    def list_synsets(senses: dict[str, list[str]], lemma: str) -> str:
+        return " ".join(o.lstrip("0") or "0" for o in senses[lemma][:SENSES])
+
+    for lemma in verb_senses:
+        yield ("v", lemma, list_synsets(verb_senses, lemma), str(uses[lemma, "2"]))
+    for lemma in adjective_senses:
+        if uses[lemma, "3"] and "_" not in lemma:
+            line = ("a", lemma, list_synsets(adjective_senses, lemma), str(uses[lemma, "3"]))
+            yield line
+    for line in (folder / "verb.exc").read_text("latin-1").splitlines():
+        form, lemma, *_ = line.split()
+        yield ("x", form, lemma)
+    kept: set[str] = {"relative", "spouse"}
+    for offset, synset in verbs.items():
+        above = [p[1].lstrip("0") for p in synset.pointers if p[0] == "@"]
+        if above:
+            yield ("h", offset.lstrip("0"), " ".join(above))
+        for symbol, target, part, source, to in synset.pointers:
+            if symbol != "+" or part != "n" or not source:
+                continue
+            verb, noun = synset.words[source - 1], nouns[target].words[to - 1]
+            ranks = (noun_senses[noun].index(target), verb_senses[verb].index(offset))
+            if max(ranks) < SENSES and "_" not in noun:
+                kind = KINDS.get(nouns[target].file, "other")
+                yield ("d", noun, verb, kind, f"{ranks[0]} {ranks[1]}")
+                kept.add(noun)
+    for lemma, offsets in noun_senses.items():
+        person = nouns[offsets[0]].file == "18" and uses[lemma, "1"]
+        if "_" not in lemma and (lemma in kept or person):
+            yield ("n", lemma, list_synsets(noun_senses, lemma), str(uses[lemma, "1"]))
+    opposites: dict[str, set[str]] = defaultdict(set)
+    for synsets in (verbs, adjectives):
+        for synset in synsets.values():
+            for symbol, target, part, source, to in synset.pointers:
+                if symbol == "!" and part in "vas":
+                    other = (verbs if part == "v" else adjectives)[target]
+                    opposites[synset.words[source - 1]].add(other.words[to - 1])
+    for lemma, others in opposites.items():
+        yield ("o", lemma, " ".join(sorted(others)))
+
+
+def main() -> None:
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "/usr/share/wordnet")
+    lines = sorted({"\t".join(line) for line in cut(folder)})
+    text = "\n".join(lines) + "\n"
+    TARGET.write_bytes(gzip.compress(text.encode("utf-8"), compresslevel=9, mtime=0))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,213 @@
+"""What two relation wordings mean of each other.
+
+Three sources, in this order: our lexicon of meanings (`lexicon/`), the wordings' structure (the
+same words in the same frame), and WordNet for wordings that differ in one word, there with the
+likeness of their vectors as a second witness. Where nothing speaks for sameness they are different.
+
+`Comparer.read` tells the meaning of one wording: wordings with equal `meaning`, `negated` and
+`qualities` are names of one relation, read from the other end where `turned` differs.
+"""
+
+from dataclasses import dataclass
+
+from kpyramid.embeddings.port import Embedder
+from kpyramid.paraphrase.lexicon import Lexicon, Sense, load_lexicon
+from kpyramid.paraphrase.likeness import compare_frames
+from kpyramid.paraphrase.reading import Frame, read_frame
+from kpyramid.paraphrase.types import Likeness, Verdict
+
+_MODALS = frozenset({"possible", "duty", "future", "intended"})
+_LIMITING = frozenset({"joint", "appointed", "elected", "helped"})
+"""Qualities with which a wording says more than without."""
+_WEAKENING = frozenset({"nearly", "partly"})
+_OPPOSITE: dict[Likeness, Likeness] = {"narrower": "broader", "broader": "narrower"}
+Ends = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The meaning of one wording.
+
+    `meaning`: the name of the lexicon's meaning, None where it has none. `turned`: it reads from
+    the meaning's tail to its head (never of symmetric meanings). `key`: its words in base form.
+    """
+
+    meaning: str | None
+    turned: bool
+    negated: bool
+    qualities: frozenset[str]
+    key: str
+
+    @property
+    def modal(self) -> bool:
+        """Whether it states a possibility, a duty, a plan or the future, no fact."""
+        return not _MODALS.isdisjoint(self.qualities)
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """A wording in one of its senses."""
+
+    sense: Sense
+    turned: bool
+    negated: bool
+    qualities: frozenset[str]
+
+
+class Comparer:
+    """Compares wordings; pure, keeps what it has read."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self._claims: dict[tuple[str, Ends | None], tuple[_Claim, ...]] = {}
+        self._verdicts: dict[tuple[str, str, Ends], Verdict] = {}
+
+    def read(self, wording: str, ends: Ends = ("", "")) -> Reading:
+        """The meaning of a wording between a head and a tail of these types."""
+        frame = read_frame(wording)
+        claims = self._list_claims(wording, ends)
+        if not claims:
+            return Reading(None, frame.turned, frame.negated, frame.qualities, frame.key)
+        claim = claims[0]
+        name = claim.sense.meaning.name
+        return Reading(name, claim.turned, claim.negated, claim.qualities, frame.key)
+
+    def compare(self, one: str, other: str, ends: Ends = ("", "")) -> Verdict:
+        """How the first wording relates to the second; `ends` are the types of the first's ends."""
+        key = (one, other, ends)
+        if key not in self._verdicts:
+            self._verdicts[key] = self._judge(one, other, ends)
+        return self._verdicts[key]
+
+    def _list_claims(self, wording: str, ends: Ends | None) -> tuple[_Claim, ...]:
+        """The senses that a wording can have between such ends; None asks for all."""
+        key = (wording, ends)
+        if key not in self._claims:
+            frame = read_frame(wording)
+            self._claims[key] = tuple(
+                _Claim(
+                    sense,
+                    turned and not sense.meaning.symmetric,
+                    frame.negated != sense.negated,
+                    frame.qualities - sense.qualities,
+                )
+                for sense, turned in load_lexicon().find_senses(frame)
+                if ends is None or _fit(sense, turned, ends)
+            )
+        return self._claims[key]
+
+    def _judge(self, one: str, other: str, ends: Ends) -> Verdict:
+        first, second = read_frame(one), read_frame(other)
+        claims, others = self._list_claims(one, ends), self._list_claims(other, None)
+        if claims and others:
+            found = _compare_claims(claims, others, load_lexicon(), known=any(ends))
+            if found is not None:
+                return found
+            return Verdict("different", False, _name_meanings(claims[0], others[0]))
+        return self._judge_words(one, other, first, second)
+
+    def _judge_words(self, one: str, other: str, first: Frame, second: Frame) -> Verdict:
+        found = compare_frames(first, second)
+        if found is None:
+            return Verdict("different", False, "no word or meaning in common")
+        if found.least and self._measure_cosine(one, other) < found.least:
+            return Verdict("different", False, f"{found.reason}, but the vectors are unlike")
+        if found.likeness != "equivalent":
+            return Verdict(found.likeness, found.turned, found.reason)
+        return _weigh(
+            (first.negated, first.qualities),
+            (second.negated, second.qualities),
+            Verdict("equivalent", found.turned, found.reason),
+        )
+
+    def _measure_cosine(self, one: str, other: str) -> float:
+        rows = self._embedder.embed([one, other])
+        return float(rows[0] @ rows[1])
+
+
+def _fit(sense: Sense, turned: bool, ends: Ends) -> bool:
+    return sense.fits((ends[1], ends[0]) if turned != sense.turned else ends)
+
+
+def _compare_claims(
+    claims: tuple[_Claim, ...], others: tuple[_Claim, ...], lexicon: Lexicon, *, known: bool
+) -> Verdict | None:
+    """The verdict of the first senses that have one; without known ends one is a main sense."""
+    pairs = [
+        (one, other)
+        for i, one in enumerate(claims)
+        for j, other in enumerate(others)
+        if known or not (i and j)
+    ]
+    for one, other in pairs:
+        if one.sense.meaning.name == other.sense.meaning.name:
+            turned = one.turned != other.turned
+            reason = f"both mean {one.sense.meaning.name}"
+            found = Verdict("equivalent", turned, reason)
+            return _weigh((one.negated, one.qualities), (other.negated, other.qualities), found)
+    for one, other in pairs:
+        found_above = _compare_levels(one, other, lexicon)
+        if found_above is not None:
+            return found_above
+    return None
+
+
+def _compare_levels(one: _Claim, other: _Claim, lexicon: Lexicon) -> Verdict | None:
+    """Whether one meaning is a special case or the contrary of the other."""
+    first, second = one.sense.meaning, other.sense.meaning
+    plain = one.negated == other.negated and one.qualities == other.qualities
+    above, beyond = lexicon.find_above(first.name), lexicon.find_above(second.name)
+    turned = one.turned != other.turned
+    if plain and (second.name in above or first.name in beyond):
+        likeness: Likeness = "narrower" if second.name in above else "broader"
+        crossed = above.get(second.name, beyond.get(first.name, False))
+        symmetric = second.symmetric if likeness == "narrower" else first.symmetric
+        if one.negated:
+            likeness = _OPPOSITE[likeness]
+        said = f"{first.name} is a case of {second.name}"
+        if second.name not in above:
+            said = f"{second.name} is a case of {first.name}"
+        return Verdict(likeness, (turned != crossed) and not symmetric, said)
+    names, others = {first.name, *above}, {second.name, *beyond}
+    for name in sorted(names):
+        against = lexicon.meanings[name].contraries & others
+        against |= {n for n in others if name in lexicon.meanings[n].contraries}
+        if against and plain and not one.negated:
+            return Verdict("contrary", turned, f"{name} is against {min(against)}")
+    return None
+
+
+def _weigh(
+    one: tuple[bool, frozenset[str]], other: tuple[bool, frozenset[str]], found: Verdict
+) -> Verdict:
+    """The verdict of two wordings of one meaning, from their negations and qualities."""
+    (negated, qualities), (other_negated, other_qualities) = one, other
+    if negated != other_negated:
+        if qualities == other_qualities:
+            return Verdict("contrary", found.turned, f"{found.reason}, one denies it")
+        return Verdict("different", found.turned, f"{found.reason}, one denies it")
+    if qualities == other_qualities:
+        return found
+    more, fewer = qualities - other_qualities, other_qualities - qualities
+    said = f"{found.reason}, one with: {', '.join(sorted(more | fewer))}"
+    if more and fewer:
+        return Verdict("different", found.turned, said)
+    extra = more or fewer
+    likeness: Likeness = "different"
+    if extra == {"possible"}:
+        likeness = "broader" if more else "narrower"
+    elif all(_limits(quality) for quality in extra):
+        likeness = "narrower" if more else "broader"
+    if negated and likeness in _WEAKENING = frozenset({"nearly", "partly"})
+_OPPOSITE:
+        likeness = _OPPOSITE[likeness]
+    return Verdict(likeness, found.turned, said)
+
+
+def _limits(quality: str) -> bool:
+    """Whether a wording with the quality still says what it says without it, and more."""
+    return quality in _LIMITING or (quality.endswith("ly") and quality not in _WEAKENING)
+
+
+def _name_meanings(one: _Claim, other: _Claim) -> str:
+    return f"{one.sense.meaning.name} is not {other.sense.meaning.name}"

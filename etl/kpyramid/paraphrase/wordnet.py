@@ -1,0 +1,122 @@
+"""Verbs, the nouns derived from them and adjectives, from an extract of WordNet 3.0.
+
+`wordnet/README.md` says what it holds; senses are in WordNet's order, the most frequent first.
+"""
+
+import gzip
+from collections import defaultdict
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from kpyramid.paraphrase.words import INVARIANT, IRREGULAR
+
+_FILE = Path(__file__).parent / "wordnet" / "extract.txt.gz"
+_SUFFIXES = (
+    *(("ies", "y"), ("es", "e"), ("es", ""), ("s", "")),
+    *(("ied", "y"), ("ed", "e"), ("ed", ""), ("ing", "e"), ("ing", "")),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Derivation:
+    """A verb that a noun is derived from; the places of both senses, the first is 0."""
+
+    verb: str
+    kind: str
+    noun_rank: int
+    verb_rank: int
+
+
+@dataclass(slots=True)
+class WordNet:
+    """What the extract says, by lemma and by part of speech (`v`, `n`, `a`)."""
+
+    senses: dict[str, dict[str, tuple[str, ...]]] = field(
+        default_factory=lambda: {"v": {}, "n": {}, "a": {}}
+    )
+    uses: dict[str, dict[str, int]] = field(default_factory=lambda: {"v": {}, "n": {}, "a": {}})
+    irregular: dict[str, str] = field(default_factory=dict)
+    above: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    opposites: dict[str, frozenset[str]] = field(default_factory=dict)
+    derived: dict[str, list[Derivation]] = field(default_factory=lambda: defaultdict(list))
+
+    def is_verb(self, lemma: str) -> bool:
+        return lemma in self.senses["v"]
+
+    def is_mostly_noun(self, word: str) -> bool:
+        """Whether the word as it stands is used more often as a noun than as a verb."""
+        return self.uses["n"].get(word, -1) > self.uses["v"].get(word, 0)
+
+    def find_rank(self, one: str, other: str, part: str) -> int | None:
+        """The sum of the senses' places in the most frequent meaning that both words share."""
+        senses = self.senses[part]
+        others = senses.get(other, ())
+        ranks = [i + others.index(s) for i, s in enumerate(senses.get(one, ())) if s in others]
+        return min(ranks, default=None)
+
+    def is_kind_of(self, one: str, other: str) -> bool:
+        """Whether the first verb's first meaning is a special case of the other's first two."""
+        first = self.senses["v"].get(one, ())[:1]
+        above = {synset for sense in first for synset in self.above.get(sense, ())}
+        return not above.isdisjoint(self.senses["v"].get(other, ())[:2])
+
+
+@cache
+def load_wordnet() -> WordNet:
+    """The extract that the package carries."""
+    net = WordNet()
+    for line in gzip.decompress(_FILE.read_bytes()).decode("utf-8").splitlines():
+        mark, word, *rest = line.split("\t")
+        word = word.replace("_", " ")
+        if mark in "vna":
+            net.senses[mark][word] = tuple(rest[0].split())
+            net.uses[mark][word] = int(rest[1])
+        elif mark == "x":
+            net.irregular.setdefault(word, rest[0])
+        elif mark == "h":
+            net.above[word] = tuple(rest[0].split())
+        elif mark == "o":
+            net.opposites[word] = frozenset(rest[0].split())
+        else:
+            ranks = rest[2].split()
+            verb = rest[0].replace("_", " ")
+            net.derived[word].append(Derivation(verb, rest[1], int(ranks[0]), int(ranks[1])))
+    net.derived = dict(net.derived)
+    return net
+
+
+@cache
+def find_verb(form: str) -> str | None:
+    """The verb that a word may be a form of, or None."""
+    net = load_wordnet()
+    if form in IRREGULAR:
+        return IRREGULAR[form]
+    if form in net.irregular:
+        return _spell(net.irregular[form])
+    for suffix, ending in _SUFFIXES:
+        if form.endswith(suffix) and len(form) > len(suffix) + 1:
+            stem = form.removesuffix(suffix)
+            doubled = not ending and suffix in {"ed", "ing"} and stem[-1] == stem[-2]
+            if doubled and not net.is_verb(stem) and net.is_verb(stem[:-1]):
+                return _spell(stem[:-1])
+            if suffix == "s" and stem.endswith("s"):
+                continue
+            if net.is_verb(stem + ending):
+                return _spell(stem + ending)
+    return _spell(form) if net.is_verb(form) else None
+
+
+def is_past(form: str) -> bool:
+    """Whether a word may be a past participle."""
+    verb = find_verb(form)
+    if verb is None:
+        return False
+    return form in INVARIANT or (form != verb and not form.endswith(("s", "ing"))) or form == "led"
+
+
+def _spell(verb: str) -> str:
+    """The spelling with `z` where there are two."""
+    if verb.endswith("ise") and load_wordnet().is_verb(verb[:-3] + "ize"):
+        return verb[:-3] + "ize"
+    return verb

@@ -1,0 +1,145 @@
+"""The small words of English that change what a relation wording says, or do not."""
+
+BE = frozenset("be am is are was were been being 's 're".split())
+HAVE = frozenset("have has had having".split())
+DO = frozenset("do does did".split())
+MODALS = {
+    **dict.fromkeys("can could may might".split(), "possible"),
+    **dict.fromkeys("must ought should shall".split(), "duty"),
+    **dict.fromkeys("will would".split(), "future"),
+}
+NEGATIONS = frozenset("not never n't neither nor no cannot none hardly scarcely".split())
+DETERMINERS = frozenset(
+    "a an the its his her their this that these those our my your some any every each".split()
+)
+PRONOUNS = frozenset("it he she they him them himself herself itself themselves".split())
+PREPOSITIONS = frozenset(
+    "of in at on to for with from by as into onto under over about against among between through "
+    "during after before since until near off out up down across along around behind beside "
+    "beyond upon within without toward towards like than per via inside outside above below "
+    "throughout alongside amongst amid opposite and".split()
+)
+ALIKE = {
+    "upon": "on",
+    "within": "in",
+    "inside": "in",
+    "amongst": "among",
+    "towards": "toward",
+    "onto": "on",
+    "whilst": "while",
+    "alongside": "with",
+    "mum": "mother",
+    "mom": "mother",
+    "dad": "father",
+    "kid": "child",
+    "kids": "child",
+    "wives": "wife",
+    "centre": "center",
+    "headquarter": "headquarters",
+    "programme": "program",
+    "labour": "labor",
+    "colour": "color",
+    "honour": "honor",
+    "neighbour": "neighbor",
+    "neighbouring": "neighboring",
+    "theatre": "theater",
+    "defence": "defense",
+    "offence": "offense",
+    "licence": "license",
+    "tumour": "tumor",
+    "behaviour": "behavior",
+    "catalogue": "catalog",
+    "organisation": "organization",
+    "organiser": "organizer",
+    "organisers": "organizer",
+    "favour": "favor",
+}
+"""Words of which one spelling or use stands for both."""
+
+IRREGULAR = {"born": "bear", "lay": "lie", "founded": "found", "cofounded": "found", "dying": "die"}
+"""Forms that a dictionary reads otherwise than relation wordings mean them."""
+INVARIANT = frozenset(
+    "set put cut hit run read spread split shut cast cost hurt let beat bet quit broadcast become "
+    "overcome come burst rid shed forecast reset thrust upset".split()
+)
+"""Verbs whose past participle is the base form."""
+
+HARMLESS = frozenset(
+    "also then now later still currently presently today officially famously eventually "
+    "subsequently finally ultimately formally initially actually really simply commonly generally "
+    "usually typically often frequently widely well best better himself herself itself themselves "
+    "there here however moreover thus hence therefore together thereby again even just indeed "
+    "first soon afterwards afterward thereafter recently historically traditionally notably "
+    "primarily mainly mostly chiefly principally largely predominantly basically essentially "
+    "popularly publicly personally proudly successfully briefly long ever always originally "
+    "legally regularly normally clearly explicitly directly independently geographically "
+    "politically administratively respectively specifically particularly especially quickly "
+    "gradually greatly strongly significantly substantially markedly considerably effectively both "
+    "permanently physically locally internationally nationally very quite highly more most all "
+    "already once-again collectively ably actively dutifully duly certainly definitely "
+    "undoubtedly evidently continuously continually constantly consistently repeatedly "
+    "professionally currently-also tragically sadly peacefully".split()
+)
+"""Adverbs that leave the relation what it is."""
+FORMER = frozenset("formerly previously once erstwhile".split())
+FORMER_ADJECTIVES = frozenset("former ex erstwhile onetime one-time previous past late".split())
+NEARLY = frozenset("almost nearly virtually practically roughly approximately".split())
+PARTLY = frozenset("partly partially half barely rarely seldom sometimes occasionally".split())
+POSSIBLY = frozenset(
+    "possibly probably allegedly reportedly supposedly apparently perhaps maybe presumably "
+    "purportedly ostensibly potentially likely seemingly arguably conceivably hypothetically "
+    "alleged possible potential suspected reputed purported presumed probable supposed "
+    "putative would-be aspiring".split()
+)
+JOINTLY = frozenset("jointly co".split())
+EVALUATIVE = frozenset(
+    "important significant prominent notable famous renowned influential crucial "
+    "eminent distinguished celebrated noted current present incumbent well-known leading key "
+    "major proud sitting vital pivotal dedicated acclaimed own very".split()
+)
+"""Adjectives before a noun that leave the relation what it is."""
+
+RAISING = {
+    **dict.fromkeys("continue proceed manage come go serve happen tend".split(), ""),
+    **dict.fromkeys("seem appear".split(), "possible"),
+    **dict.fromkeys(
+        "plan intend want hope aim seek try attempt wish refuse-not promise agree offer threaten "
+        "propose prepare need".split(),
+        "intended",
+    ),
+    **dict.fromkeys("help".split(), "helped"),
+    **dict.fromkeys("fail refuse decline neglect".split(), "not"),
+    **dict.fromkeys("cease stop".split(), "former"),
+}
+"""What a verb before `to` and a verb adds: `seems to cause`."""
+RAISING_PASSIVE = {
+    **dict.fromkeys(
+        "say believe think suppose allege report rumour rumor consider assume suspect presume "
+        "claim estimate".split(),
+        "possible",
+    ),
+    **dict.fromkeys("know find show see prove demonstrate".split(), ""),
+    **dict.fromkeys("expect schedule plan set project predict anticipate".split(), "future"),
+}
+"""The same of a passive or an adjective: `is believed to cause`."""
+RAISING_ADJECTIVES = {
+    **dict.fromkeys("likely thought".split(), "possible"),
+    **dict.fromkeys("able".split(), "possible"),
+    **dict.fromkeys("due about going".split(), "future"),
+    **dict.fromkeys("unable unlikely".split(), "not"),
+    **dict.fromkeys("obliged required".split(), "duty"),
+}
+COPULAS = frozenset("become remain".split())
+ROLE_VERBS = frozenset("serve act function work double officiate".split())
+"""`serves as chair of` says `is the chair of`."""
+APPOINT = frozenset(
+    "appoint name elect choose select make crown install designate hire ordain".split()
+)
+"""`was appointed chair of` says that one became it."""
+LIGHT = frozenset(
+    "make do take give have pay conduct carry perform provide undertake hold offer reach launch "
+    "exert mount wage deliver bring lend express show render".split()
+)
+"""Verbs whose noun carries the meaning: `made a visit to`."""
+JOINED = ("re", "pre", "un", "non", "anti", "sub", "over", "under", "inter", "multi", "out")
+"""Prefixes that are written with the word: `re-elected`."""
