@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from kpyramid import cached, ports, publishing
+from kpyramid import cached, ports, publishing, workers
 from kpyramid.build import BuildOutcome, build
 from kpyramid.contracts import load_contracts
 from kpyramid.declared import OntologyFiles
@@ -76,7 +76,7 @@ def _open_extractor(parser: str, language: str) -> DependencyExtractor:
 
 
 def _load_extractor_once(parser: str, language: str) -> None:
-    ports._extractors[:] = [_open_extractor(parser, language)]
+    workers._extractors[:] = [_open_extractor(parser, language)]
 
 
 VERDICTS = "PYTEST_KPYRAMID_VERDICTS"
@@ -107,7 +107,7 @@ def use_quick_models(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         cached, "open_embedder", lambda settings, name, files: HashEmbedder(name, Path(), Path())
     )
-    monkeypatch.setattr(ports, "_load_extractor", _load_extractor_once)
+    monkeypatch.setattr(ports, "load_extractor", _load_extractor_once)
     monkeypatch.setattr(publishing, "judge_ontology", _judge_once)
 
 

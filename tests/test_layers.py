@@ -58,10 +58,11 @@ LAYERS: dict[str, str] = {
         "warehouse"
     ),
     "models": "errors extraction keys llm settings warehouse",
+    "workers": "errors extraction",
     "cached": "embeddings errors fingerprints llm pipeline settings warehouse",
     "ports": (
         "cached completion condensation declared embeddings errors extraction fingerprints "
-        "induction keys llm models ontology pipeline resolution settings warehouse"
+        "induction keys llm models ontology pipeline resolution settings warehouse workers"
     ),
     "runs": "errors keys settings warehouse",
     "publishing": (

@@ -4,12 +4,9 @@ A result is a pure function of one text, so neither the number of workers nor th
 earlier crash can change it.
 """
 
-import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +19,12 @@ from kpyramid.completion.asking import Namer
 from kpyramid.condensation.asking import Condenser
 from kpyramid.declared import OntologyFiles, locate_declarations, locate_ontology
 from kpyramid.embeddings.port import Embedder
-from kpyramid.errors import InputError, PyramidError
+from kpyramid.errors import InputError
 from kpyramid.extraction.cascade.reading import Cascade
-from kpyramid.extraction.syntax.packing import pack_tree, unpack_tree
-from kpyramid.extraction.syntax.parsing import Parser
+from kpyramid.extraction.syntax.packing import unpack_tree
 from kpyramid.extraction.syntax.tree import Tree
 from kpyramid.extraction.text.splitter import Piece, split_text
-from kpyramid.extraction.types import Extraction, Extractor
+from kpyramid.extraction.types import Extraction
 from kpyramid.fingerprints import identify_resource
 from kpyramid.induction.asking import Inducer
 from kpyramid.induction.examples import read_examples
@@ -48,12 +44,7 @@ from kpyramid.pipeline import Stage
 from kpyramid.resolution.confirming import Disambiguator
 from kpyramid.settings import Settings
 from kpyramid.warehouse.layout import Warehouse
-
-_FEW = 24
-"""Texts below which starting worker processes costs more than it saves."""
-
-_BATCH_CHARACTERS = 20_000
-"""Characters that a worker process extracts at a time: a few seconds of work."""
+from kpyramid.workers import extract_all, load_extractor, load_parser, parse_all, share_out
 
 _EXTRACTION = TypeAdapter(Extraction)
 _PIECES = TypeAdapter(tuple[Piece, ...])
@@ -78,7 +69,7 @@ def open_extractor(
     chosen = (settings.extract.parser, settings.extract.language)
 
     def compute(texts: Sequence[str]) -> Iterator[bytes]:
-        return _share_out(texts, workers, _load_extractor, chosen, _extract_all)
+        return share_out(texts, workers, load_extractor, chosen, extract_all)
 
     return CachedFunction(
         "extractor", warehouse, settings, compute, _EXTRACTION.validate_json, progress
@@ -92,37 +83,9 @@ def open_annotator(
     chosen = (settings.extract.parser,)
 
     def compute(texts: Sequence[str]) -> Iterator[bytes]:
-        return _share_out(texts, workers, _load_parser, chosen, _parse_all)
+        return share_out(texts, workers, load_parser, chosen, parse_all)
 
     return CachedFunction("annotator", warehouse, settings, compute, bytes.decode, progress)
-
-
-def _share_out(
-    texts: Sequence[str],
-    workers: int,
-    load: Callable[..., None],
-    chosen: tuple[str, ...],
-    work: Callable[[Sequence[str]], Iterator[bytes]],
-) -> Iterator[bytes]:
-    """The results in order, of this process or of several, each of which loads its model once."""
-    if not texts:
-        return
-    if workers == 1 or len(texts) < _FEW:
-        load(*chosen)
-        yield from work(texts)
-        return
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, context, load, chosen)
-    try:
-        for payloads in pool.map(partial(_collect, work), _make_batches(texts)):
-            yield from payloads
-    except BrokenProcessPool as e:
-        raise PyramidError(
-            "a worker process died while extracting, killed or out of memory. What was "
-            "finished is kept: run the command again, with fewer --workers if memory is short"
-        ) from e
-    finally:
-        pool.shutdown(cancel_futures=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,46 +323,3 @@ def locate_files(settings: Settings) -> OntologyFiles:
     files = locate_ontology(settings.induce.ontology)
     assert files is not None  # it was identified
     return files
-
-
-_extractors: list[Extractor] = []
-
-
-def _load_extractor(parser: str, language: str) -> None:
-    from kpyramid.extraction.openie import DependencyExtractor
-
-    _extractors[:] = [DependencyExtractor(parser, language)]
-
-
-def _collect(work: Callable[[Sequence[str]], Iterator[bytes]], texts: Sequence[str]) -> list[bytes]:
-    return list(work(texts))
-
-
-def _extract_all(texts: Sequence[str]) -> Iterator[bytes]:
-    return map(_EXTRACTION.dump_json, _extractors[0].extract_all(texts))
-
-
-_parsers: list[Parser] = []
-
-
-def _load_parser(package: str) -> None:
-    if not _parsers or _parsers[0].package != package:
-        _parsers[:] = [Parser(package)]
-
-
-def _parse_all(texts: Sequence[str]) -> Iterator[bytes]:
-    return (pack_tree(tree).encode() for tree in _parsers[0].parse_all(texts))
-
-
-def _make_batches(texts: Sequence[str]) -> Iterator[list[str]]:
-    """Lists of texts of about equal length, so that no worker waits long for another."""
-    batch: list[str] = []
-    size = 0
-    for text in texts:
-        batch.append(text)
-        size += len(text)
-        if size >= _BATCH_CHARACTERS:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
