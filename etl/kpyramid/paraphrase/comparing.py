@@ -198,8 +198,7 @@ def _weigh(
         likeness = "broader" if more else "narrower"
     elif all(_limits(quality) for quality in extra):
         likeness = "narrower" if more else "broader"
-    if negated and likeness in _WEAKENING = frozenset({"nearly", "partly"})
-_OPPOSITE:
+    if negated and likeness in _OPPOSITE:
         likeness = _OPPOSITE[likeness]
     return Verdict(likeness, found.turned, said)
 
