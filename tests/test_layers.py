@@ -81,7 +81,8 @@ LAYERS: dict[str, str] = {
     "planning": (
         "extraction fingerprints forecast keys llm pipeline ports settings sources warehouse"
     ),
-    "report": "contracts errors keys llm pipeline runs warehouse",
+    "reporting": "errors extraction induction keys ontology",
+    "report": "contracts errors keys llm pipeline reporting runs warehouse",
     "build": "errors keys models planning pipeline ports report runner runs settings warehouse",
     "console": "pipeline ports query runs",
     "commands": (
@@ -99,7 +100,8 @@ LAYERS: dict[str, str] = {
 HEAVY = ("spacy", "sklearn", "owlready2", "pyarrow", "duckdb", "openai", "numpy", "pydantic")
 RDF_LIBRARIES = {"owlready2", "rdflib", "pyoxigraph", "pyshacl"}
 SHARED_BY_STAGES = {
-    *("__init__", "duplicates", "facts", "instances", "proposing", "reading", "stated", "tables"),
+    *("__init__", "duplicates", "facts", "graph", "growth", "instances", "reading", "stated"),
+    "tables",
 }
 """Modules in `stages/` that are no stage."""
 
@@ -198,9 +200,13 @@ def test_every_port_is_known() -> None:
         "schema",
         "cascade",
         "disambiguator",
+        "decisions",
         "inducer",
+        "namer",
+        "condenser",
         "reader",
         "shapes",
+        "decisions",
         *(function.name for function in FUNCTIONS),
     }
     assert {port for stage in PIPELINE for port in stage.ports} <= known

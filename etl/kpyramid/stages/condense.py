@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
+from kpyramid.condensation.asking import Condenser
 from kpyramid.contracts import map_column
 from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.extraction.normal import normalise_relation
@@ -18,7 +19,7 @@ from kpyramid.ontology.proposals import adopt_proposals
 from kpyramid.ontology.schema import Schema
 from kpyramid.settings import CondenseSettings
 from kpyramid.stages.stated import index_phrases
-from kpyramid.stages.tables import Row, build_table, build_vectors, state_facts
+from kpyramid.stages.tables import Row, build_rejects, build_table, build_vectors, state_facts
 
 _Key = tuple[str, str, str, str]
 
@@ -32,6 +33,7 @@ def run(
     settings: CondenseSettings,
     schema: Schema,
     embedder: Embedder,
+    condenser: Condenser | None,
 ) -> dict[str, pa.Table]:
     """`condensed` with `derived_from`, and its `vectors`."""
     schema = adopt_proposals(schema, proposals.to_pylist())
@@ -59,7 +61,11 @@ def run(
     table = build_table("condensed", condensed)
     texts = state_facts(entities, relations, table)
     ids = table["condensed_id"].to_pylist()
-    return {"condensed": table, "vectors": build_vectors("condensed", ids, texts, embedder)}
+    return {
+        "condensed": table,
+        "vectors": build_vectors("condensed", ids, texts, embedder),
+        "rejects": build_rejects(()),
+    }
 
 
 def _turn_passives(rows: Sequence[Row], relations: pa.Table) -> list[Row]:
