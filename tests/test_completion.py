@@ -5,6 +5,7 @@ from collections import Counter
 import pyarrow as pa
 import pytest
 
+from kpyramid.completion.decisions import Decisions
 from kpyramid.settings import CompleteSettings, CondenseSettings
 from kpyramid.stages import complete, condense, induce
 from tests.planted import MemoEmbedder, Statement, general_schema, pick, plant
@@ -52,7 +53,13 @@ def _complete(statements: list[Statement], **options: float) -> tuple[dict, dict
     tables["instances"] = induced["instances"]
     settings = CompleteSettings(**{"region_share": 0.8, **options})  # type: ignore[arg-type]
     made = complete.run(
-        *pick(tables, *COMPLETE), settings=settings, schema=schema, embedder=embedder
+        *pick(tables, *COMPLETE),
+        settings=settings,
+        schema=schema,
+        shapes=(),
+        decisions=Decisions((), "no file"),
+        embedder=embedder,
+        namer=None,
     )
     return tables, made
 

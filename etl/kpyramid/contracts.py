@@ -66,12 +66,26 @@ class Contract:
         Raises:
             IntegrityError: a row breaks the contract.
         """
-        fields = [pa.field(c.name, _TYPES[c.type], c.nullable) for c in self.columns]
         try:
-            table = pa.Table.from_pylist(list(rows), schema=pa.schema(fields))
+            table = pa.Table.from_pylist(list(rows), schema=self._make_schema())
         except (pa.ArrowInvalid, pa.ArrowTypeError) as e:
             raise IntegrityError(f"table {self.table}: a value does not fit its column: {e}") from e
         return self.finish(table)
+
+    def fill(self, columns: Mapping[str, Any]) -> pa.Table:
+        """A checked table of these columns, lists or arrays of equal length, sorted by key.
+
+        Raises:
+            IntegrityError: a column breaks the contract.
+        """
+        try:
+            table = pa.Table.from_pydict(dict(columns), schema=self._make_schema())
+        except (pa.ArrowInvalid, pa.ArrowTypeError, KeyError) as e:
+            raise IntegrityError(f"table {self.table}: a column does not fit: {e}") from e
+        return self.finish(table)
+
+    def _make_schema(self) -> pa.Schema:
+        return pa.schema([pa.field(c.name, _TYPES[c.type], c.nullable) for c in self.columns])
 
     def finish(self, table: pa.Table) -> pa.Table:
         """The table sorted by its key and checked.

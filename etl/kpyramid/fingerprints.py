@@ -7,6 +7,7 @@ import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
+from kpyramid.completion.decisions import load_decisions
 from kpyramid.completion.prompt import describe_naming
 from kpyramid.condensation.prompt import describe_condensation
 from kpyramid.contracts import hash_contract
@@ -26,7 +27,11 @@ from kpyramid.model_settings import LLMSettings
 from kpyramid.pipeline import FUNCTIONS, Function, Stage
 from kpyramid.settings import Settings
 
-_PORTABLE: Mapping[str, str] = {"extract": "parser", "induce": "ontology"}
+_PORTABLE: Mapping[str, str] = {
+    "extract": "parser",
+    "induce": "ontology",
+    "complete": "decisions",
+}
 """Settings that may hold a path: the identity of the files stands in for them."""
 
 
@@ -100,7 +105,7 @@ def _describe_llm(llm: LLMSettings) -> dict[str, JsonValue]:
 
 
 def fingerprint_stage(stage: Stage, settings: Settings) -> str:
-    """The hash of a stage's version, settings, functions, ontology, contracts and libraries."""
+    """The hash of all that shapes a stage: version, settings, models, files, libraries."""
     functions = {
         function.name: fingerprint_function(function, settings)
         for function in FUNCTIONS
@@ -119,8 +124,16 @@ def fingerprint_stage(stage: Stage, settings: Settings) -> str:
             ),
             "contracts": {name: hash_contract(name) for name in {*stage.reads, *stage.writes}},
             "libraries": _list_versions(("pyarrow", *stage.libraries)),
+            **_describe_decisions(stage, settings),
         }
     )
+
+
+def _describe_decisions(stage: Stage, settings: Settings) -> dict[str, JsonValue]:
+    """What a person decided, for the stage that reads it."""
+    if "decisions" not in stage.ports:
+        return {}
+    return {"decisions": load_decisions(settings.complete).describe()}
 
 
 def _list_versions(libraries: Sequence[str]) -> dict[str, JsonValue]:

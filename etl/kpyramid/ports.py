@@ -16,6 +16,7 @@ from kpyramid.cached import CachedEmbedder, CachedFunction
 from kpyramid.cached import Progress as Progress
 from kpyramid.cached import Silence as Silence
 from kpyramid.completion.asking import Namer
+from kpyramid.completion.decisions import load_decisions
 from kpyramid.condensation.asking import Condenser
 from kpyramid.declared import OntologyFiles, locate_declarations, locate_ontology
 from kpyramid.embeddings.port import Embedder
@@ -130,6 +131,8 @@ def open_ports(
         calls["settings"] = getattr(settings, stage.name)
     if "schema" in stage.ports:
         calls["schema"] = load_schema(settings)
+    if "decisions" in stage.ports:
+        calls["decisions"] = load_decisions(settings.complete)
     if "splitter" in stage.ports:
         functions.append(open_splitter(warehouse, settings, progress))
         calls["splitter"] = functions[-1]
@@ -265,13 +268,18 @@ def open_reader(
 
 
 def require_ontology(settings: Settings) -> None:
-    """Passes when the ontology and what lies beside it can be read: told before any work.
+    """Passes when the ontology, what lies beside it and the decisions file can be read.
+
+    All that is wrong with them is told before any work.
 
     Raises:
         SettingsError: there is none of that name.
-        InputError: one of its files is wrong; names it.
+        InputError: one of the files is wrong; names it.
     """
     files = locate_files(settings)
+    decisions = load_decisions(settings.complete)
+    if decisions.entries:
+        decisions.list_accepted(load_schema(settings))
     if settings.induce.ontology in locate_declarations("ontology"):
         return  # it comes with the package, tested; reading it would cost each build half a second
     schema = load_schema(settings)

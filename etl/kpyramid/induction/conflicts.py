@@ -125,16 +125,19 @@ def settle(
     findings: Iterable[Finding],
     rules: Rules,
     known: Mapping[str, Iterable[str]] = MappingProxyType({}),
+    settled: Iterable[Finding] = (),
 ) -> tuple[list[Finding], list[Loss]]:
     """The findings that may stand together, best first, and the others with what speaks against.
 
     Each in turn, by rank, stays if it agrees with all that stayed before it. What a shape refuses
-    then makes room for what had lost to it. `known`: classes of individuals settled already.
+    then makes room for what had lost to it. `known`: classes of individuals, and
+    `settled`: values, that stay whatever comes; they are not among the findings returned.
     """
+    firm = list(settled)
     left = sorted(findings, key=lambda f: f.rank)
     refused: list[Loss] = []
     while True:
-        stay, losses = _settle_once(left, rules, known)
+        stay, losses = _settle_once(left, rules, known, firm)
         broken = _find_broken(stay, rules, known)
         if not broken:
             return stay, refused + losses
@@ -144,9 +147,14 @@ def settle(
 
 
 def _settle_once(
-    findings: Sequence[Finding], rules: Rules, known: Mapping[str, Iterable[str]]
+    findings: Sequence[Finding],
+    rules: Rules,
+    known: Mapping[str, Iterable[str]],
+    settled: Sequence[Finding],
 ) -> tuple[list[Finding], list[Loss]]:
     kept = _Kept(_choose_classes(findings, rules, known))
+    for finding in settled:
+        kept.add(finding, rules)
     stay: list[Finding] = []
     losses: list[Loss] = []
     for finding in findings:

@@ -1,40 +1,106 @@
 """Accepted proposals become part of the schema."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import cast
+from urllib.parse import quote
 
-from kpyramid.ontology.names import XSD
+import pyoxigraph as ox
+
+from kpyramid.ontology import names as n
+from kpyramid.ontology.axioms import write_axioms
 from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema
+from kpyramid.ontology.turtle import make_iri
+
+Row = Mapping[str, object]
+"""A row of the table `proposals`; only what the schema takes from it need be there."""
 
 
-def adopt_proposals(schema: Schema, proposals: Iterable[Mapping[str, object]]) -> Schema:
-    """The schema with the accepted rows of the table `proposals` added.
+def adopt_proposals(schema: Schema, proposals: Iterable[Row]) -> Schema:
+    """The schema with the accepted rows of the table `proposals`, and the words of its aliases.
+
+    What splits a property is stated as its sub-property. An inverse that is not in the schema, as
+    it was not accepted itself, is left out.
 
     Raises:
-        InputError: a proposal's domain or range is not in the schema.
+        InputError: a domain or range is not in the schema.
     """
-    classes: list[OntologyClass] = []
-    properties: list[OntologyProperty] = []
-    for row in proposals:
-        if row["state"] != "accepted":
+    rows = list(proposals)
+    accepted = [row for row in rows if row["state"] == "accepted"]
+    known = {*schema.property_by_iri}
+    known |= {str(row["iri"]) for row in accepted if row["kind"] == "property"}
+    classes = [_make_class(row) for row in accepted if row["kind"] == "class"]
+    properties = [_make_property(row, known) for row in accepted if row["kind"] == "property"]
+    narrower = [
+        ox.Triple(make_iri(str(row["iri"])), make_iri(n.SUBPROPERTY), make_iri(str(row["splits"])))
+        for row in accepted
+        if row["splits"] in known
+    ]
+    grown = schema.extend(classes, properties)
+    axioms = tuple(sorted({*grown.axioms, *write_axioms(narrower)}))
+    return _add_words(replace(grown, axioms=axioms), rows)
+
+
+def coin_iri(kind: str, label: str, base: str, taken: Collection[str]) -> str:
+    """An IRI under a base, of the percent-encoded label: `Village`, `is_king_of`.
+
+    One that is taken, for something else, gets a suffix.
+    """
+    words = label.casefold().split()
+    name = "".join(w.capitalize() for w in words) if kind == "class" else "_".join(words)
+    iri = base + quote(name, safe="")
+    if iri not in taken:
+        return iri
+    number = 2
+    while f"{iri}_{number}" in taken:
+        number += 1
+    return f"{iri}_{number}"
+
+
+def _make_class(row: Row) -> OntologyClass:
+    return OntologyClass(
+        str(row["iri"]),
+        str(row["label"]),
+        _list_words(row),
+        str(row["definition"]),
+        (str(row["domain"]),),
+    )
+
+
+def _make_property(row: Row, known: Collection[str]) -> OntologyProperty:
+    range_iri, inverse = str(row["range"]), row["inverse_of"]
+    is_datatype = range_iri.startswith(n.XSD)
+    return OntologyProperty(
+        iri=str(row["iri"]),
+        label=str(row["label"]),
+        alt_labels=_list_words(row),
+        comment=str(row["definition"]),
+        domain=str(row["domain"]),
+        range=range_iri,
+        is_datatype=is_datatype,
+        inverse_of=str(inverse) if inverse in known and not is_datatype else None,
+    )
+
+
+def _list_words(row: Row) -> tuple[str, ...]:
+    words = cast("list[str]", row["phrases"])
+    return tuple(word for word in words if word != row["label"])
+
+
+def _add_words(schema: Schema, rows: Iterable[Row]) -> Schema:
+    """With the phrases of each alias as alternative labels of what it names."""
+    classes, properties = dict(schema.class_by_iri), dict(schema.property_by_iri)
+    for row in rows:
+        if row["state"] != "alias":
             continue
-        iri, label, domain = str(row["iri"]), str(row["label"]), str(row["domain"])
-        phrases = tuple(cast("list[str]", row["phrases"]))
-        support = len(cast("list[str]", row["triple_ids"]))
-        comment = f"Proposed by completion from {support} facts of the graph."
-        if row["kind"] == "class":
-            classes.append(OntologyClass(iri, label, phrases, comment, (domain,)))
-        else:
-            range_iri = str(row["range"])
-            properties.append(
-                OntologyProperty(
-                    iri=iri,
-                    label=label,
-                    alt_labels=phrases,
-                    comment=comment,
-                    domain=domain,
-                    range=range_iri,
-                    is_datatype=range_iri.startswith(XSD),
-                )
-            )
-    return schema.extend(classes, properties)
+        iri = str(row["iri"])
+        if iri in classes:
+            classes[iri] = replace(classes[iri], alt_labels=_merge(classes[iri], row))
+        elif iri in properties:
+            properties[iri] = replace(properties[iri], alt_labels=_merge(properties[iri], row))
+    return schema.extend(classes.values(), properties.values())
+
+
+def _merge(known: OntologyClass | OntologyProperty, row: Row) -> tuple[str, ...]:
+    words = {*known.alt_labels, str(row["label"]), *cast("list[str]", row["phrases"])}
+    return tuple(words - {known.label})

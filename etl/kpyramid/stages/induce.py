@@ -6,7 +6,7 @@ fitted to domain and range, settled against axioms and shapes; what falls out is
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -16,13 +16,13 @@ from kpyramid.extraction.types import Span
 from kpyramid.induction.asking import Inducer
 from kpyramid.induction.checking import Candidate, Named, check_name, is_typed
 from kpyramid.induction.evidence import Place
-from kpyramid.induction.kinds import Kinds, is_written_as_name, takes_nouns
+from kpyramid.induction.kinds import Kinds
 from kpyramid.induction.linking import Linker
 from kpyramid.ontology.constraints import Constraint, Rules
 from kpyramid.ontology.schema import Schema
-from kpyramid.stages.instances import Places, make_instances, state_values
+from kpyramid.stages.instances import Places, make_instances, make_rejects, state_values
 from kpyramid.stages.reading import Checker, Reader, ask_model, read_passages
-from kpyramid.stages.stated import NamedTriple, list_copulas, list_facts, read_facts
+from kpyramid.stages.stated import index_phrases, list_copulas, list_facts, read_facts
 from kpyramid.stages.tables import Row, build_rejects, build_table, build_vectors, make_reject
 
 _RECOGNISED = 0.84
@@ -59,14 +59,21 @@ def run(
     entity_rows = entities.to_pylist()
     linker = Linker(entity_rows, mention_rows, places.document_of, kinds.find_by_name)
     facts = list_facts(places, claims, raw_triples, entities, relations, triples)
-    copulas = list(_list_copulas(facts, linker.named, kinds, schema))
+    copulas = list(list_copulas(facts, linker.named, kinds, schema))
     for candidate in copulas:
         named = linker.named[candidate.subject_id]
         linker.named[named.entity_id] = replace(named, kinds=named.kinds | {candidate.class_iri})
     members, rejects = _list_members(entity_rows, mention_rows, linker, schema, kinds, places)
     kind_of = {candidate.place.source: candidate.class_iri for candidate in copulas}
     candidates, refused = read_facts(
-        "induce", facts, linker.named, schema.properties, schema, kinds, linker.find, kind_of
+        "induce",
+        facts,
+        linker.named,
+        index_phrases(schema.properties),
+        schema,
+        kinds,
+        linker.find,
+        kind_of,
     )
     rejects += refused
     checker = Checker(linker, schema, kinds, places)
@@ -79,7 +86,8 @@ def run(
         candidates += read
         rejects += refused
     names = {key: named.name for key, named in {**linker.named, **linker.made}.items()}
-    rows, refused = make_instances("induce", [*members, *copulas, *candidates], rules, names, {})
+    rows, losses = make_instances([*members, *copulas, *candidates], rules)
+    refused = make_rejects("induce", losses, names)
     stated = {str(row[key]) for row in rows for key in ("subject_id", "object_id") if row[key]}
     made = [row for row in linker.list_made() if row["entity_id"] in stated]
     return {
@@ -88,19 +96,6 @@ def run(
         "vectors": build_vectors("instances", *state_values(rows, schema, names), embedder),
         "rejects": build_rejects(rejects + refused),
     }
-
-
-def _list_copulas(
-    facts: Iterable[NamedTriple], named: Mapping[str, Named], kinds: Kinds, schema: Schema
-) -> Iterator[Candidate]:
-    """Memberships that sentences such as `X is a city` state."""
-    for fact, class_iri in list_copulas(facts, kinds):
-        individual = named[fact.head_id]
-        if check_name(individual, kinds) is not None:
-            continue
-        if is_written_as_name(individual.name) or takes_nouns(class_iri, schema):
-            for place in fact.places:
-                yield Candidate(None, class_iri, fact.head_id, None, None, None, place)
 
 
 def _list_members(

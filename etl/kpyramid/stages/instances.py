@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 import pyarrow as pa
 
@@ -45,19 +46,18 @@ class Places:
 
 
 def make_instances(
-    stage: str,
     candidates: Iterable[Candidate],
     rules: Rules,
-    names: Mapping[str, str],
-    known: Mapping[str, set[str]],
-) -> tuple[list[Row], list[Row]]:
-    """Rows of `instances` of the candidates that may stand together, and rejects of the others.
+    known: Mapping[str, set[str]] = MappingProxyType({}),
+    settled: Iterable[Finding] = (),
+) -> tuple[list[Row], list[Loss]]:
+    """Rows of `instances` of the candidates that may stand together, and the others' losses.
 
     Both ends of every value are members of the classes that the property gives them: where no
-    other row says so, one is made with the value's evidence.
+    other row says so, one is made with the value's evidence. `known`: classes of individuals, and
+    `settled`: values, that stand already.
     """
-    stay, losses = settle(merge(candidates), rules, known)
-    rejects = [_reject(stage, loss, names) for loss in losses]
+    stay, losses = settle(merge(candidates), rules, known, settled)
     stated: dict[str, set[str]] = defaultdict(set)
     for individual, classes in known.items():
         stated[individual] |= classes
@@ -75,7 +75,7 @@ def make_instances(
                 continue
             entailed += _list_members(finding, individual, class_iri, at_object=bool(at_object))
     members = _drop_wider(merge(entailed), rules.schema)
-    return [_make_row(finding) for finding in [*stay, *members]], rejects
+    return [_make_row(finding) for finding in [*stay, *members]], losses
 
 
 def _is_said(class_iri: str, stated: Iterable[str], schema: Schema) -> bool:
@@ -109,6 +109,11 @@ def _drop_wider(members: Sequence[Finding], schema: Schema) -> list[Finding]:
             schema,
         )
     ]
+
+
+def make_rejects(stage: str, losses: Iterable[Loss], names: Mapping[str, str]) -> list[Row]:
+    """A reject for each finding that does not stay."""
+    return [_reject(stage, loss, names) for loss in losses]
 
 
 def _reject(stage: str, loss: Loss, names: Mapping[str, str]) -> Row:
@@ -169,6 +174,25 @@ def list_known(instances: pa.Table) -> dict[str, set[str]]:
     ):
         known[subject].add(class_iri)
     return known
+
+
+def read_findings(instances: Iterable[Row], schema: Schema) -> list[Finding]:
+    """The values that rows of `instances` state, without their places."""
+    return [
+        Finding(
+            str(row["instance_id"]),
+            schema.property_by_iri[str(row["property_iri"])],
+            str(row["class_iri"]),
+            str(row["subject_id"]),
+            None if row["object_id"] is None else str(row["object_id"]),
+            None,
+            None if row["literal"] is None else str(row["literal"]),
+            float(str(row["confidence"])),
+            (),
+        )
+        for row in instances
+        if row["property_iri"] is not None
+    ]
 
 
 def state_values(

@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -11,9 +11,9 @@ import pyarrow as pa
 from kpyramid.contracts import map_column
 from kpyramid.extraction.normal import normalise_relation
 from kpyramid.extraction.types import Span
-from kpyramid.induction.checking import Candidate, Misfit, Named, check_value
+from kpyramid.induction.checking import Candidate, Misfit, Named, check_name, check_value
 from kpyramid.induction.evidence import Place, order_places
-from kpyramid.induction.kinds import Kinds
+from kpyramid.induction.kinds import Kinds, is_written_as_name, takes_nouns
 from kpyramid.ontology.schema import OntologyProperty, Schema
 from kpyramid.stages.instances import Places
 from kpyramid.stages.tables import Row, make_reject
@@ -22,7 +22,9 @@ _ARTICLES = re.compile(r"\b(?:a|an)\s+")
 _FIRST_OF = re.compile(r"^(?P<noun>[^,(]{2,60}?\s(?:of|in|on|at))\s+(?P<rest>\S.*)$", re.DOTALL)
 """`revenue of 4.2 billion euros`: what a light verb such as `reported` leaves to its object."""
 
-_COPULAS = frozenset({"be a", "become", "be", "remain"})
+IS_A = "be a"
+"""The normal form of what files a thing under a kind."""
+_COPULAS = frozenset({IS_A, "become", "be", "remain"})
 
 Find = Callable[[str, str, Span | None], Named | str]
 """The individual that words of a document name, at a place if it is known, or why there is none."""
@@ -57,7 +59,8 @@ def list_facts(
     triples: pa.Table,
 ) -> list[NamedTriple]:
     """The triples in words, each with its evidence, in the order of the table."""
-    entity = {row["entity_id"]: row for row in entities.to_pylist()}
+    wanted = ["entity_id", "name", "type"]
+    entity = {row["entity_id"]: row for row in entities.select(wanted).to_pylist()}
     phrase = map_column(relations, "relation_id", "name")
     spans = map_column(claims, "claim_id", "spans")
     raw = {row["raw_triple_id"]: row for row in raw_triples.to_pylist()}
@@ -126,7 +129,7 @@ def read_facts(
     stage: str,
     facts: Iterable[NamedTriple],
     named: Mapping[str, Named],
-    properties: Iterable[OntologyProperty],
+    index: Mapping[str, Sequence[OntologyProperty]],
     schema: Schema,
     kinds: Kinds,
     find: Find | None = None,
@@ -134,13 +137,12 @@ def read_facts(
 ) -> tuple[list[Candidate], list[Row]]:
     """The values that facts state, place by place, and a reject for each fact that fits nowhere.
 
-    A fact whose phrase names no property is no reject: the graph is its place; nor is one that
-    says a class: `kind_of` has these, by triple. With `find` the first noun of a tail may be a
-    part of the phrase, as in `reported | revenue of 4 million`. That something is a thing does not
-    say that it is a person, though the property tells it of persons only: a copula suggests no
-    class.
+    `index`: the properties that a relation's normal form may state, as of `index_phrases`. A fact
+    whose phrase names none is no reject: the graph is its place; nor is one that says a class:
+    `kind_of` has these, by triple. With `find` the first noun of a tail may be a part of the
+    phrase, as in `reported | revenue of 4 million`. That something is a thing does not say that it
+    is a person, though the property tells it of persons only: a copula suggests no class.
     """
-    index = index_phrases(properties)
     candidates: list[Candidate] = []
     rejects: list[Row] = []
     for fact in facts:
@@ -168,10 +170,10 @@ def read_facts(
 
 def _read_phrase(
     fact: NamedTriple,
-    index: Mapping[str, list[OntologyProperty]],
+    index: Mapping[str, Sequence[OntologyProperty]],
     named: Mapping[str, Named],
     find: Find | None,
-) -> tuple[list[OntologyProperty], Named | str, tuple[Place, ...]]:
+) -> tuple[Sequence[OntologyProperty], Named | str, tuple[Place, ...]]:
     match = _FIRST_OF.match(fact.tail) if find else None
     if match and find:
         phrase = _drop_articles(f"{fact.phrase} {match['noun']}")
@@ -216,10 +218,14 @@ def _reject(
     )
 
 
-def list_copulas(facts: Iterable[NamedTriple], kinds: Kinds) -> Iterator[tuple[NamedTriple, str]]:
-    """The facts `X is a …` whose noun is a class's label, with that class."""
+def list_copulas(
+    facts: Iterable[NamedTriple], named: Mapping[str, Named], kinds: Kinds, schema: Schema
+) -> Iterator[Candidate]:
+    """Memberships that sentences such as `X is a city` state, by the classes' labels."""
     for fact in facts:
-        if fact.relation == "be a":
-            found = kinds.find(fact.tail)
-            if found is not None:
-                yield fact, found
+        class_iri = kinds.find(fact.tail) if fact.relation == IS_A else None
+        if class_iri is None or check_name(named[fact.head_id], kinds) is not None:
+            continue
+        if is_written_as_name(fact.head) or takes_nouns(class_iri, schema):
+            for place in fact.places:
+                yield Candidate(None, class_iri, fact.head_id, None, None, None, place)

@@ -1,0 +1,319 @@
+"""What a person decided on proposals: a TOML file to review, edit and keep under version control.
+
+Each `[[proposal]]` has `decision` ("accept" or "reject"), `kind` and `label`; an accepted one also
+`domain` (of a class: its parent), of a property `range`. `phrases`, `definition`, `note`, `iri`,
+`inverse_of` and `splits` may be given.
+"""
+
+import json
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter, ValidationError, model_validator
+from pydantic.dataclasses import dataclass
+
+from kpyramid.errors import InputError, PyramidError, SettingsError
+from kpyramid.extraction.normal import lemmatise, normalise_relation
+from kpyramid.keys import JsonValue
+from kpyramid.model_settings import STRICT
+from kpyramid.ontology.literals import DATATYPES
+from kpyramid.ontology.names import THING
+from kpyramid.ontology.proposals import coin_iri
+from kpyramid.ontology.schema import Schema
+from kpyramid.ontology.turtle import make_iri
+from kpyramid.settings import CompleteSettings
+
+Text = Annotated[str, Field(strict=True, min_length=1, pattern=r"\S")]
+
+HEADER = """\
+# Decisions on what completion proposed. Each entry is read by every build: what is accepted
+# becomes part of the ontology, what is rejected is not proposed again. Labels, definitions and
+# phrases may be edited; an entry that is removed is undecided again.
+"""
+_ENTRY = re.compile(r"^[ \t]*\[\[[ \t]*proposal[ \t]*\]\]", re.MULTILINE)
+_DECISION = re.compile(r"""^([ \t]*decision[ \t]*=[ \t]*)(?:"[a-z]*"|'[a-z]*')""", re.MULTILINE)
+_SHARED = 0.5
+"""Share of the fewer phrases that two proposals have in common if they are one: a cluster that
+grows or shrinks by some wordings with the next corpus is still the same suggestion."""
+
+
+@dataclass(frozen=True, slots=True, config=STRICT)
+class Decision:
+    """One entry of the file."""
+
+    decision: Literal["accept", "reject"]
+    kind: Literal["class", "property"]
+    label: Text
+    domain: Text | None = None
+    range: Text | None = None
+    phrases: tuple[Text, ...] = ()
+    definition: str = ""
+    iri: Text | None = None
+    inverse_of: Text | None = None
+    splits: Text | None = None
+    note: str = ""
+
+    @model_validator(mode="after")
+    def _has_what_its_kind_needs(self) -> "Decision":
+        needed = ("domain", "range") if self.kind == "property" else ("domain",)
+        missing = [name for name in needed if getattr(self, name) is None]
+        if self.decision == "accept" and missing:
+            raise ValueError(f"an accepted {self.kind} needs {' and '.join(missing)}")
+        unfit = [n for n in ("range", "inverse_of", "splits") if getattr(self, n) is not None]
+        if self.kind == "class" and unfit:
+            raise ValueError(f"a class has no {' and no '.join(unfit)}")
+        return self
+
+    def covers(self, kind: str, label: str, phrases: Iterable[str]) -> bool:
+        """Whether a proposal is the one that was decided on, whatever it is called now."""
+        return is_same((self.kind, self.label, self.phrases), (kind, label, phrases))
+
+
+class Decisions:
+    """The entries of a file in order; `place` says where one stands."""
+
+    def __init__(self, entries: Sequence[Decision], source: str) -> None:
+        self.entries = tuple(entries)
+        self.source = source
+
+    def name_place(self, entry: Decision) -> str:
+        """Where an entry stands, for messages."""
+        number = self.entries.index(entry) + 1
+        return f"{self.source}, entry {number} ({entry.kind} {entry.label!r})"
+
+    def find(self, kind: str, label: str, phrases: Iterable[str]) -> Decision | None:
+        """The entry that decides on a proposal, one of its own label first."""
+        words = tuple(phrases)
+        fitting = [entry for entry in self.entries if entry.covers(kind, label, words)]
+        own = (e for e in fitting if _reduce(kind, e.label) == _reduce(kind, label))
+        return next(own, fitting[0] if fitting else None)
+
+    def list_accepted(self, schema: Schema) -> list[dict[str, object]]:
+        """What is accepted, with an IRI each, as `adopt_proposals` takes it.
+
+        Raises:
+            InputError: an entry does not fit the ontology; names it.
+        """
+        accepted = [entry for entry in self.entries if entry.decision == "accept"]
+        taken = {THING, *schema.class_by_iri, *schema.property_by_iri}
+        known: dict[tuple[str, str, str | None, str | None], str] = {}
+        known |= {("class", _reduce("class", c.label), None, None): c.iri for c in schema.classes}
+        for p in schema.properties:
+            known["property", _reduce("property", p.label), p.domain, p.range] = p.iri
+        rows: list[dict[str, object]] = []
+        for entry in accepted:
+            ends = (entry.domain, entry.range) if entry.kind == "property" else (None, None)
+            there = known.get((entry.kind, _reduce(entry.kind, entry.label), *ends))
+            iri = entry.iri or coin_iri(entry.kind, entry.label, schema.base, taken)
+            if there or iri in taken:
+                raise InputError(
+                    f"{self.name_place(entry)}: the ontology has <{there or iri}> already; remove "
+                    "the entry, or give it another label"
+                )
+            taken.add(iri)
+            rows.append(
+                {
+                    "kind": entry.kind,
+                    "iri": iri,
+                    "label": entry.label,
+                    "definition": entry.definition,
+                    "domain": entry.domain,
+                    "range": entry.range,
+                    "inverse_of": entry.inverse_of,
+                    "splits": entry.splits,
+                    "phrases": list(entry.phrases or (entry.label,)),
+                    "state": "accepted",
+                    "note": entry.note,
+                }
+            )
+        self._check(accepted, rows, schema)
+        return rows
+
+    def _check(
+        self, accepted: Sequence[Decision], rows: Sequence[Mapping[str, object]], schema: Schema
+    ) -> None:
+        """Raises an InputError for the first entry that points to nothing."""
+        iris: dict[str, set[str]] = {
+            "class": {THING, *schema.class_by_iri},
+            "property": {*schema.property_by_iri},
+        }
+        for row in rows:
+            iris[str(row["kind"])].add(str(row["iri"]))
+        known = {
+            "domain": iris["class"],
+            "range": iris["class"] | DATATYPES,
+            "inverse_of": iris["property"],
+            "splits": iris["property"],
+        }
+        for entry, row in zip(accepted, rows, strict=True):
+            if entry.iri is not None:
+                self._check_iri(entry)
+            for name, choice in known.items():
+                value = row[name]
+                if value is not None and value not in choice:
+                    kind = "class" if name in ("domain", "range") else "property"
+                    raise InputError(
+                        f"{self.name_place(entry)}: {name} <{value}> is no {kind} of the ontology, "
+                        "nor accepted in this file; correct the IRI"
+                    )
+            if entry.inverse_of is not None and entry.range in DATATYPES:
+                raise InputError(
+                    f"{self.name_place(entry)}: its values are literals, which have no inverse_of; "
+                    "remove that line"
+                )
+
+    def _check_iri(self, entry: Decision) -> None:
+        try:
+            make_iri(str(entry.iri))
+        except InputError as e:
+            raise InputError(f"{self.name_place(entry)}: iri: {e}") from e
+
+    def describe(self) -> list[dict[str, JsonValue]]:
+        """What keys say of it: every entry in order, but neither comments nor the place."""
+        return [_list_values(entry) for entry in self.entries]
+
+
+def load_decisions(settings: CompleteSettings) -> Decisions:
+    """The decisions file that the settings name; without one there are no entries.
+
+    Raises:
+        SettingsError: it is not there.
+        InputError: it cannot be read, or contradicts itself; names the entry.
+    """
+    if settings.decisions is None:
+        return Decisions((), "no decisions file")
+    path = Path(settings.decisions)
+    if not path.is_file():
+        raise SettingsError(
+            f"complete.decisions: there is no file {path.absolute()}; correct the setting, or "
+            "create it empty: `kpyramid proposals accept` and `reject` write into it"
+        )
+    return read_decisions(path)
+
+
+def read_decisions(path: Path) -> Decisions:
+    """The entries of a file.
+
+    Raises:
+        InputError: it cannot be read, or contradicts itself; names the entry.
+    """
+    try:
+        return parse_decisions(path.read_bytes().decode(), str(path))
+    except (OSError, UnicodeDecodeError) as e:
+        raise InputError(f"decisions file {path} cannot be read: {e}; it is TOML in UTF-8") from e
+
+
+def parse_decisions(text: str, source: str) -> Decisions:
+    """The entries of a file's text.
+
+    Raises:
+        InputError: it is not TOML, has an unknown name or a wrong value, or two entries that
+            decide on the same kind and label; names the entry.
+    """
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as e:
+        raise InputError(f"{source}: not valid TOML: {e}; correct that line") from e
+    given = values.pop("proposal", [])
+    if values or not isinstance(given, list):
+        strange = min(values, default="proposal")
+        raise InputError(f"{source}: {strange!r} is not read; each decision is a [[proposal]]")
+    entries: list[Decision] = []
+    seen: dict[tuple[str, str], int] = {}
+    for number, value in enumerate(given, 1):
+        try:
+            entry = TypeAdapter(Decision).validate_python(value)
+        except ValidationError as e:
+            first = e.errors()[0]
+            name = ".".join(str(part) for part in first["loc"])
+            said = first["msg"].removeprefix("Value error, ")
+            raise InputError(
+                f"{source}, entry {number}: {name + ': ' if name else ''}{said}; correct it"
+            ) from e
+        key = entry.kind, _reduce(entry.kind, entry.label)
+        if key in seen:
+            raise InputError(
+                f"{source}, entry {number}: {entry.kind} {entry.label!r} is decided on by entry "
+                f"{seen[key]} already; remove one of them"
+            )
+        seen[key] = number
+        entries.append(entry)
+    return Decisions(entries, source)
+
+
+def add_decision(text: str, entry: Decision) -> str:
+    """The file's text with one more entry at its end; all else stays as it is."""
+    end = "\r\n" if "\r\n" in text else "\n"
+    before = text if text.strip() else HEADER
+    gap = "" if before.endswith("\n") else end
+    return before + gap + end + end.join(_write_entry(entry)) + end
+
+
+def turn_decision(text: str, decisions: Decisions, entry: Decision) -> str:
+    """The file's text with the decision of one of its entries turned to the other; else as it is.
+
+    Raises:
+        InputError: the entry is written in a way that is not changed safely.
+    """
+    number = decisions.entries.index(entry)
+    turned: Literal["accept", "reject"] = "reject" if entry.decision == "accept" else "accept"
+    starts = [match.start() for match in _ENTRY.finditer(text)] + [len(text)]
+    wanted = list(decisions.entries)
+    wanted[number] = replace(entry, decision=turned)
+    try:
+        part = text[starts[number] : starts[number + 1]]
+        changed = _DECISION.sub(rf'\g<1>"{turned}"', part, count=1)
+        made = text[: starts[number]] + changed + text[starts[number + 1] :]
+        if parse_decisions(made, decisions.source).entries == tuple(wanted):
+            return made
+    except (IndexError, PyramidError):
+        pass
+    raise InputError(f'{decisions.name_place(entry)}: write decision = "{turned}" there by hand')
+
+
+def is_same(one: tuple[str, str, Iterable[str]], other: tuple[str, str, Iterable[str]]) -> bool:
+    """Whether two proposals, as kind, label and phrases, suggest the same thing.
+
+    They are of one kind, and have one label, or at least half of the fewer phrases in common.
+    """
+    kind = one[0]
+    if kind != other[0]:
+        return False
+    first, second = ({_reduce(kind, word) for word in (p[1], *p[2])} for p in (one, other))
+    return _reduce(kind, one[1]) == _reduce(kind, other[1]) or len(first & second) >= (
+        _SHARED * min(len(first), len(second))
+    )
+
+
+@lru_cache(maxsize=2**16)
+def _reduce(kind: str, words: str) -> str:
+    """A wording without case and inflection."""
+    if kind == "property":
+        return normalise_relation(words).key
+    return " ".join(lemmatise(word) for word in words.casefold().split())
+
+
+def _list_values(entry: Decision) -> dict[str, JsonValue]:
+    """What is set, in the order of the fields."""
+    values = {name: getattr(entry, name) for name in Decision.__dataclass_fields__}
+    return {name: value for name, value in values.items() if value not in (None, "", ())}
+
+
+def _write_entry(entry: Decision) -> list[str]:
+    lines = ["[[proposal]]"]
+    for name, value in _list_values(entry).items():
+        if isinstance(value, str):
+            lines.append(f"{name} = {_quote(value)}")
+        elif isinstance(value, tuple):
+            lines += [f"{name} = [", *(f"    {_quote(str(v))}," for v in value), "]"]
+    return lines
+
+
+def _quote(text: str) -> str:
+    """A TOML string on one line."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

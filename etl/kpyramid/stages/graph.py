@@ -1,0 +1,143 @@
+"""The knowledge graph as columns, and in words with its evidence where a stage asks for it."""
+
+from collections.abc import Collection, Iterable, Mapping
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kpyramid.completion.types import GraphLayer, Pair
+from kpyramid.contracts import map_column
+from kpyramid.extraction.normal import normalise_relation
+from kpyramid.induction.checking import Named
+from kpyramid.induction.kinds import Kinds
+from kpyramid.stages.instances import Places
+from kpyramid.stages.stated import IS_A, NamedTriple, list_facts
+
+LITERAL = "LITERAL"
+Index = npt.NDArray[np.int64]
+
+
+class Graph:
+    """The facts of the tables, in the order of `triples`.
+
+    A million of them fit in memory as columns that share their strings; as objects, with all
+    places where they are stated, they would not.
+    """
+
+    def __init__(
+        self,
+        documents: pa.Table,
+        chunks: pa.Table,
+        claims: pa.Table,
+        raw_triples: pa.Table,
+        entities: pa.Table,
+        relations: pa.Table,
+        triples: pa.Table,
+    ) -> None:
+        self._documents, self._chunks = documents, chunks
+        self._claims, self._raw_triples = claims, raw_triples
+        self._entities, self._relations, self._triples = entities, relations, triples
+        self._heads = _find_rows(triples["head_id"], entities["entity_id"])
+        self._tails = _find_rows(triples["tail_id"], entities["entity_id"])
+        self._said = _find_rows(triples["relation_id"], relations["relation_id"])
+
+    @cached_property
+    def ids(self) -> list[str]:
+        """The triples' ids."""
+        return list(self._triples["triple_id"].to_pylist())
+
+    @cached_property
+    def names(self) -> dict[str, str]:
+        """The entities' names by id."""
+        return map_column(self._entities, "entity_id", "name")
+
+    @cached_property
+    def layer(self) -> GraphLayer:
+        """The facts as completion reads them."""
+        keys, names, types = (
+            self._entities[column].to_pylist() for column in ("entity_id", "name", "type")
+        )
+        wordings = self._relations["name"].to_pylist()
+        heads, tails = self._heads.tolist(), self._tails.tolist()
+        literals = self._triples["literal"].to_pylist()
+        ends = list(zip(tails, literals, strict=True))
+        pairs: list[Pair] = [
+            (keys[head], keys[tail] if tail >= 0 else literal)
+            for head, (tail, literal) in zip(heads, ends, strict=True)
+        ]
+        return GraphLayer(
+            heads=[names[head] for head in heads],
+            head_types=[types[head] for head in heads],
+            wordings=[wordings[said] for said in self._said.tolist()],
+            tails=[names[tail] if tail >= 0 else literal for tail, literal in ends],
+            tail_types=[types[tail] if tail >= 0 else LITERAL for tail in tails],
+            pairs=pairs,
+        )
+
+    @cached_property
+    def _forms(self) -> list[str]:
+        """The normal form of each relation."""
+        return [normalise_relation(name).key for name in self._relations["name"].to_pylist()]
+
+    def find_stated(self, forms: Collection[str]) -> Index:
+        """The places of the facts whose relation has one of these normal forms."""
+        chosen = np.array([form in forms for form in self._forms], dtype=bool)
+        return np.flatnonzero(chosen[self._said])
+
+    def find_filed(self, kinds: Kinds, classes: Collection[str]) -> Index:
+        """The places of the facts `X is a …` whose noun names one of these classes."""
+        places = self.find_stated({IS_A})
+        names = self._entities["name"].to_pylist()
+        literals = self._triples["literal"].take(pa.array(places)).to_pylist()
+        found: dict[str, bool] = {}
+        kept = []
+        for place, tail, literal in zip(
+            places.tolist(), self._tails[places].tolist(), literals, strict=True
+        ):
+            words = names[tail] if tail >= 0 else literal
+            if words not in found:
+                found[words] = kinds.find(words) in classes
+            if found[words]:
+                kept.append(place)
+        return np.array(kept, dtype=np.int64)
+
+    def list_facts(self, places: Iterable[int]) -> list[NamedTriple]:
+        """Some facts in words, with all places where they are stated."""
+        triples = self._triples.take(pa.array(sorted(set(places)), pa.int64()))
+        if triples.num_rows == 0:
+            return []
+        raw = _keep(self._raw_triples, "raw_triple_id", pc.list_flatten(triples["raw_triple_ids"]))
+        claims = _keep(self._claims, "claim_id", raw["claim_id"])
+        ends = pa.chunked_array([*triples["head_id"].chunks, *triples["tail_id"].chunks])
+        entities = _keep(self._entities, "entity_id", ends)
+        relations = _keep(self._relations, "relation_id", triples["relation_id"])
+        return list_facts(self._places, claims, raw, entities, relations, triples)
+
+    def name_ends(
+        self, facts: Iterable[NamedTriple], known: Mapping[str, Collection[str]]
+    ) -> dict[str, Named]:
+        """The individuals at the ends of facts by id, with the classes that are known of them."""
+        ends: dict[str, tuple[str, str]] = {}
+        for fact in facts:
+            ends[fact.head_id] = fact.head, fact.head_type
+            if fact.tail_id is not None:
+                ends[fact.tail_id] = fact.tail, fact.tail_type
+        return {key: Named(key, *end, frozenset(known.get(key, ()))) for key, end in ends.items()}
+
+    @cached_property
+    def _places(self) -> Places:
+        return Places(self._documents, self._chunks)
+
+
+def _find_rows(values: pa.ChunkedArray, keys: pa.ChunkedArray) -> Index:
+    """The row of each value among the keys, -1 for null."""
+    found = pc.fill_null(pc.index_in(values, value_set=keys.combine_chunks()), -1)
+    return np.asarray(found.to_numpy(), dtype=np.int64)
+
+
+def _keep(table: pa.Table, column: str, values: pa.ChunkedArray) -> pa.Table:
+    """The rows whose key is among the values."""
+    return table.filter(pc.is_in(table[column], value_set=values.combine_chunks()))

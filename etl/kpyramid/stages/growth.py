@@ -1,0 +1,376 @@
+"""The ontology while completion lets it grow: who decides, what is adopted, what follows of it."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kpyramid.completion.decisions import Decisions, is_same
+from kpyramid.completion.types import OntologyLayer, Pair, Proposal
+from kpyramid.induction.checking import Candidate
+from kpyramid.induction.conflicts import Finding, Loss
+from kpyramid.induction.kinds import Kinds
+from kpyramid.keys import content_id
+from kpyramid.ontology.constraints import Constraint, Rules
+from kpyramid.ontology.literals import DATATYPES
+from kpyramid.ontology.names import THING
+from kpyramid.ontology.proposals import adopt_proposals, coin_iri
+from kpyramid.ontology.schema import OntologyProperty, Schema
+from kpyramid.settings import CompleteSettings
+from kpyramid.stages.graph import Graph
+from kpyramid.stages.instances import (
+    list_known,
+    make_instances,
+    make_rejects,
+    read_findings,
+)
+from kpyramid.stages.stated import index_phrases, list_copulas, read_facts
+from kpyramid.stages.tables import Row
+
+_ADOPTED = ("accepted", "alias")
+_DIGITS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class _Yield:
+    """What facts give to adopted rows: instances, and the ids of the facts that fit or clash.
+
+    `fitting`, `clashing`: by the IRI of a class or property. `reasons`: of the clashes.
+    """
+
+    made: list[Row]
+    rejects: list[Row]
+    fitting: Mapping[str, set[str]]
+    clashing: Mapping[str, set[str]]
+    reasons: Mapping[str, set[str]]
+
+
+@dataclass
+class Growth:
+    """An ontology with its instances, and the proposals of all rounds with their states."""
+
+    graph: Graph
+    instances: pa.Table
+    schema: Schema
+    shapes: Sequence[Constraint]
+    decisions: Decisions
+    settings: CompleteSettings
+    rows: list[dict[str, object]] = field(default_factory=list)
+    made: list[Row] = field(default_factory=list)
+    rejects: list[Row] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._known = list_known(self.instances)
+        self._there = set(self.instances["instance_id"].to_pylist())
+
+    @property
+    def layer(self) -> OntologyLayer:
+        """The schema and the values that all instances so far state."""
+        table = self.instances.filter(pc.is_valid(self.instances["property_iri"]))
+        columns = ("subject_id", "property_iri", "object_id", "literal")
+        rows = list(zip(*(table[name].to_pylist() for name in columns), strict=True))
+        rows += [
+            cast("tuple[str, str, str, str]", tuple(row[name] for name in columns))
+            for row in self.made
+            if row["property_iri"] is not None
+        ]
+        pairs: list[Pair] = [(subject, item or literal) for subject, _, item, literal in rows]
+        return OntologyLayer(
+            self.schema,
+            [self.graph.names[subject] for subject, _, _, _ in rows],
+            [iri for _, iri, _, _ in rows],
+            pairs,
+        )
+
+    def adopt_decided(self) -> None:
+        """Takes in what the decisions file accepts, whether or not the graph still says it.
+
+        Raises:
+            InputError: an entry does not fit the ontology; names it.
+        """
+        rows = self.decisions.list_accepted(self.schema)
+        grown = adopt_proposals(self.schema, rows)
+        for row in rows:
+            row |= {"round": 0, "score": 0.0, "decided_by": "file"}
+            row["triple_ids"] = ids = self._find_support(row, grown)
+            row["support"] = len(ids)
+        found = self._induce(rows, grown)
+        for row in rows:
+            row["agreement"] = _share(_about(row, found.fitting, grown), row)
+        self._keep(rows, grown, found)
+
+    def adopt(self, proposals: Sequence[Proposal], number: int, judges: Mapping[int, str]) -> bool:
+        """Takes in the proposals of a round; says whether the ontology grew.
+
+        `judges`: the model that said what a proposal is, by place, where it was not the rules.
+        """
+        rows = []
+        taken = {THING, *self.schema.class_by_iri, *self.schema.property_by_iri}
+        taken |= {str(row["iri"]) for row in self.rows}
+        for place, proposal in enumerate(proposals):
+            row = self._judge(proposal, number, judges.get(place, "rules"), taken)
+            taken.add(str(row["iri"]))
+            rows.append(row)
+        _name_inverses(rows, proposals, self.schema)
+        rows = self._leave_out_old(rows)
+        while True:
+            grown = adopt_proposals(self.schema, rows)
+            found = self._induce([row for row in rows if row["state"] in _ADOPTED], grown)
+            doubtful = [row for row in rows if self._doubt(row, found, grown, taken)]
+            if not doubtful:
+                break
+        self._keep(rows, grown, found)
+        return any(row["state"] in _ADOPTED for row in rows)
+
+    def _judge(
+        self, proposal: Proposal, number: int, judge: str, taken: Collection[str]
+    ) -> dict[str, object]:
+        """A row with the state that the proposal itself and the decisions file give it."""
+        p = proposal
+        iri = p.existing or coin_iri(p.kind, p.label, self.schema.base, taken)
+        notes, state, by = list(p.notes), "open", judge
+        entry = self.decisions.find(p.kind, p.label, p.phrases)
+        if entry is not None and entry.decision == "reject":
+            state, by, notes = "rejected", "file", [*notes, *filter(None, [entry.note])]
+        elif entry is not None:
+            accepted = (r for r in self.rows if (r["kind"], r["label"]) == (p.kind, entry.label))
+            iri, state, by = str(next(accepted)["iri"]), "alias", "file"
+        elif p.existing is not None:
+            state = "alias"
+        elif p.domain == p.range == THING:
+            notes.append("from anything to anything says nothing of its ends")
+        elif p.agreement < self.settings.accept_score:
+            notes.append(f"{p.agreement:.0%} of the facts fit its domain and range")
+        else:
+            state = "accepted"
+        ids = [self.graph.ids[place] for place in sorted(set(p.facts))]
+        return {
+            "round": number,
+            "kind": p.kind,
+            "iri": iri,
+            "label": p.label,
+            "definition": p.definition,
+            "domain": p.domain,
+            "range": p.range,
+            "inverse_of": None,
+            "splits": p.splits,
+            "phrases": list(p.phrases),
+            "support": len(ids),
+            "score": round(p.score, _DIGITS),
+            "agreement": round(p.agreement, _DIGITS),
+            "triple_ids": sorted(ids),
+            "state": state,
+            "decided_by": by,
+            "note": "; ".join(notes),
+        }
+
+    def _leave_out_old(self, rows: Iterable[dict[str, object]]) -> list[dict[str, object]]:
+        """The rows that say more than an earlier round: what was open then and is adopted now."""
+        kept = []
+        for row in rows:
+            same = [old for old in self.rows if _is_again(row, old)]
+            passed = {"open", "accepted"} if row["state"] == "alias" else {"open"}
+            if not same or (
+                row["state"] in _ADOPTED and all(old["state"] in passed for old in same)
+            ):
+                self.rows = [old for old in self.rows if old not in same or old["state"] != "open"]
+                kept.append(row)
+        return kept
+
+    def _doubt(
+        self, row: dict[str, object], found: _Yield, grown: Schema, taken: Collection[str]
+    ) -> bool:
+        """Whether a row that would be adopted must not be: then it is open, and says why.
+
+        Most of an alias' facts have to fit what it names, and no accepted one may bring more
+        contradictions than facts that fit may be missing. A person's word stands.
+        """
+        if row["state"] not in _ADOPTED or (row["state"], row["decided_by"]) == (
+            "accepted",
+            "file",
+        ):
+            return False
+        least = self.settings.accept_score
+        fitting = _share(_about(row, found.fitting, grown), row)
+        clashing = _share(_about(row, found.clashing, grown), row)
+        why = _find_contradiction(row, grown)
+        if why is None and row["state"] == "alias" and fitting < least:
+            why = f"like <{row['iri']}>, but {fitting:.0%} of the facts fit its domain and range"
+        if why is None and clashing > 1.0 - least:
+            reasons = ", ".join(sorted(_about(row, found.reasons, grown)))
+            why = f"{clashing:.0%} of the facts contradict the ontology: {reasons}"
+        if why is None:
+            return False
+        if row["state"] == "alias":
+            row["iri"] = coin_iri(
+                str(row["kind"]), str(row["label"]), self.schema.base, [*taken, *self._list_iris()]
+            )
+        row["state"] = "open"
+        row["note"] = "; ".join(filter(None, [str(row["note"]), why]))
+        return True
+
+    def _list_iris(self) -> list[str]:
+        return [str(row["iri"]) for row in self.rows]
+
+    def _find_support(self, row: Row, grown: Schema) -> list[str]:
+        """The ids of the facts that say what a row is about."""
+        iri = str(row["iri"])
+        if row["kind"] == "class":
+            places = self.graph.find_filed(Kinds(grown), {iri})
+        else:
+            places = self.graph.find_stated(index_phrases([grown.property_by_iri[iri]]).keys())
+        return sorted(self.graph.ids[place] for place in places.tolist())
+
+    def _induce(self, rows: Sequence[Row], grown: Schema) -> _Yield:
+        """The instances of adopted rows, from all facts of the graph."""
+        kinds = Kinds(grown)
+        classes = {str(row["iri"]) for row in rows if row["kind"] == "class"}
+        index = _index_rows([row for row in rows if row["kind"] == "property"], grown)
+        filed = self.graph.list_facts(self.graph.find_filed(kinds, classes)) if classes else []
+        facts = self.graph.list_facts(self.graph.find_stated(index.keys())) if index else []
+        named = self.graph.name_ends([*filed, *facts], self._known)
+        members = [
+            candidate
+            for candidate in list_copulas(filed, named, kinds, grown)
+            if candidate.class_iri in classes
+        ]
+        for member in members:
+            own = named[member.subject_id]
+            named[own.entity_id] = replace(own, kinds=own.kinds | {member.class_iri})
+        values, rejects = read_facts("complete", facts, named, index, grown, kinds)
+        candidates = [*members, *values]
+        touched = {c.subject_id for c in candidates} | {c.object_id for c in candidates}
+        known = {key: self._known[key] for key in named if key in self._known}
+        made, losses = make_instances(
+            candidates, Rules(grown, tuple(self.shapes)), known, self._read_settled(touched, grown)
+        )
+        return _Yield(
+            made,
+            [*rejects, *make_rejects("complete", losses, self.graph.names)],
+            _group_fitting(candidates),
+            *_group_clashing(losses),
+        )
+
+    def _read_settled(self, touched: Collection[str | None], schema: Schema) -> list[Finding]:
+        """The values that stand already of the individuals at the ends of candidates."""
+        wanted = pa.array(sorted(filter(None, touched)), pa.string())
+        table = self.instances
+        near = pc.or_(
+            pc.is_in(table["subject_id"], value_set=wanted),
+            pc.is_in(table["object_id"], value_set=wanted),
+        )
+        made = [r for r in self.made if r["subject_id"] in touched or r["object_id"] in touched]
+        return read_findings([*table.filter(near).to_pylist(), *made], schema)
+
+    def _keep(self, rows: Iterable[dict[str, object]], grown: Schema, found: _Yield) -> None:
+        self.schema = grown
+        self.rejects += found.rejects
+        for row in rows:
+            row["proposal_id"] = content_id(
+                "proposal",
+                *(cast("str", row[name]) for name in ("kind", "domain", "label", "range")),
+            )
+            self.rows.append(row)
+        for made in found.made:
+            self._known[str(made["subject_id"])].add(str(made["class_iri"]))
+            if made["instance_id"] not in self._there:
+                self._there.add(made["instance_id"])
+                self.made.append(made)
+
+
+def _index_rows(rows: Iterable[Row], grown: Schema) -> dict[str, list[OntologyProperty]]:
+    """The properties that the rows' own wordings state, by normal form."""
+    worded = [
+        replace(
+            grown.property_by_iri[str(row["iri"])],
+            label=str(row["label"]),
+            alt_labels=tuple(cast("list[str]", row["phrases"])),
+        )
+        for row in rows
+    ]
+    found: dict[str, dict[str, OntologyProperty]] = defaultdict(dict)
+    for prop in worded:  # two rows may name one property
+        for form in index_phrases([prop]):
+            found[form][prop.iri] = grown.property_by_iri[prop.iri]
+    return {form: [props[iri] for iri in sorted(props)] for form, props in found.items()}
+
+
+def _group_fitting(candidates: Iterable[Candidate]) -> dict[str, set[str]]:
+    fitting: dict[str, set[str]] = defaultdict(set)
+    for candidate in candidates:
+        iri = candidate.prop.iri if candidate.prop else candidate.class_iri
+        fitting[iri].add(candidate.place.source)
+    return fitting
+
+
+def _group_clashing(
+    losses: Iterable[Loss],
+) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
+    clashing: dict[str, set[str]] = defaultdict(set)
+    reasons: dict[str, set[str]] = defaultdict(set)
+    for loss in losses:
+        iri = loss.finding.prop.iri if loss.finding.prop else loss.finding.class_iri
+        clashing[iri] |= {place.source for place in loss.finding.places}
+        reasons[iri].add(loss.reason.replace("_", " "))
+    return clashing, reasons
+
+
+def _about(row: Row, found: Mapping[str, set[str]], grown: Schema) -> set[str]:
+    """What is found of a row's class or property, or of its inverse, which may be kept for it."""
+    iri = str(row["iri"])
+    prop = grown.property_by_iri.get(iri)
+    inverse = prop.inverse_of if prop else None
+    return found.get(iri, set()) | (found.get(inverse, set()) if inverse else set())
+
+
+def _share(ids: Collection[str], row: Row) -> float:
+    """The share of a row's support that is among these facts."""
+    support = cast("list[str]", row["triple_ids"])
+    return round(sum(key in ids for key in support) / len(support), _DIGITS) if support else 0.0
+
+
+def _is_again(row: Row, old: Row) -> bool:
+    one, other = (
+        (str(r["kind"]), str(r["label"]), cast("list[str]", r["phrases"])) for r in (row, old)
+    )
+    return is_same(one, other)
+
+
+def _name_inverses(
+    rows: Sequence[dict[str, object]], proposals: Sequence[Proposal], schema: Schema
+) -> None:
+    """Writes into each row the IRI of the property that its proposal turns round."""
+    by_label = {p.label: row["iri"] for row, p in zip(rows, proposals, strict=True)}
+    for row, proposal in zip(rows, proposals, strict=True):
+        if proposal.inverse in schema.property_by_iri:
+            row["inverse_of"] = proposal.inverse
+        elif proposal.inverse is not None:
+            row["inverse_of"] = by_label.get(proposal.inverse)
+
+
+def _find_contradiction(row: Row, grown: Schema) -> str | None:
+    """Why no value could be stated with an accepted property as it is, or None.
+
+    A part of a property has values of that property, and an inverse turns them round: classes
+    that exclude each other, or a literal for an individual, would contradict.
+    """
+    if row["state"] != "accepted" or row["kind"] != "property":
+        return None
+    prop = grown.property_by_iri[str(row["iri"])]
+    wider = grown.property_by_iri.get(str(row["splits"]))
+    inverse = grown.property_by_iri.get(str(row["inverse_of"]))
+    if wider is not None and not _agree(prop, wider.domain, wider.range, grown):
+        return f"its ends exclude those of <{wider.iri}>, which it splits"
+    if inverse is not None and not _agree(prop, inverse.range, inverse.domain, grown):
+        return f"its ends exclude those of <{inverse.iri}>, turned round"
+    return None
+
+
+def _agree(prop: OntologyProperty, domain: str, range_iri: str, schema: Schema) -> bool:
+    if DATATYPES & {prop.range, domain, range_iri}:
+        return prop.range == range_iri and not schema.are_disjoint(prop.domain, domain)
+    ends = ((prop.domain, domain), (prop.range, range_iri))
+    return not any(schema.are_disjoint(one, other) for one, other in ends)
