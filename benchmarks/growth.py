@@ -1,0 +1,200 @@
+"""How time and memory of a stage grow with the graph: two cores, made-up facts, vectors given.
+
+For every size a graph is made (`synthetic.py`), and each stage runs on it in a process of its own,
+with the tables read from Parquet as in a build, and by rules. `seconds` are those of the stage
+without the time in which vectors are made up, which is `vectors_seconds`; `peak_mb` is the largest
+resident size of the process, tables, libraries and vectors included (`getrusage`).
+
+The exponent is the slope of log seconds over log size between the two largest sizes; n log n has
+`nlogn_exponent` there. `limits` says whether memory and growth keep to 8 GB and n log n and, from
+a million facts on, the seconds to 15 minutes for completion and 30 for condensation.
+"""
+
+import argparse
+import json
+import math
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from options import name_count, print_figures, refuse, report
+
+STAGES = {"complete": 15 * 60.0, "condense": 30 * 60.0}
+"""Stages with the seconds that they may take for a million facts."""
+
+MILLION = 1_000_000
+MOST_MB = 8 * 1024.0
+SLACK = 0.02
+"""By how much a measured exponent may exceed that of n log n; runs differ by as much."""
+
+
+class Timed:
+    """An embedder that counts the seconds spent in it."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+        self.name = inner.name
+        self.seconds = 0.0
+
+    def embed(self, texts: Sequence[str]) -> Any:
+        started = time.perf_counter()
+        vectors = self._inner.embed(texts)
+        self.seconds += time.perf_counter() - started
+        return vectors
+
+
+def run_stage(name: str, folder: Path) -> dict[str, Any]:
+    """Runs one stage on the tables of a folder and adds there what it made."""
+    from importlib import import_module
+
+    import pyarrow as pa
+    from synthetic import WordVectors, write_table
+
+    from kpyramid.contracts import load_contracts
+    from kpyramid.pipeline import find_stage
+    from kpyramid.ports import load_schema
+    from kpyramid.settings import Settings
+    from kpyramid.warehouse.tables import read_table
+
+    stage, settings, embedder = find_stage(name), Settings(), Timed(WordVectors())
+    contracts = load_contracts()
+    tables = {t: read_table(folder / f"{t}.parquet", contracts[t]) for t in stage.reads}
+    given = {
+        "settings": getattr(settings, name, None),
+        "schema": load_schema(settings),
+        "embedder": embedder,
+        "shapes": (),
+    }
+    ports = {port: given.get(port) for port in stage.ports}  # a model's part is None: rules
+    run = import_module(f"kpyramid.stages.{name}").run
+    started = time.perf_counter()
+    made = run(*tables.values(), **ports)
+    seconds = time.perf_counter() - started
+    figures = {
+        "seconds": round(seconds - embedder.seconds, 2),
+        "vectors_seconds": round(embedder.seconds, 2),
+        "peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
+        "made": {table: made[table].num_rows for table in stage.writes},
+    }
+    for table, rows in made.items():
+        if table not in ("rejects", "vectors"):
+            known = [tables[table].cast(rows.schema)] if table in tables else []
+            write_table(folder, table, pa.concat_tables([*known, rows]))
+    return figures
+
+
+def measure(size: int, stages: Sequence[str], seed: int) -> dict[str, Any]:
+    """The figures of each stage for one size."""
+    with tempfile.TemporaryDirectory() as folder:
+        report(f"making a graph of {size} facts")
+        _call("make", folder, str(size), str(seed))
+        found: dict[str, Any] = {}
+        for stage in stages:
+            report(f"{stage} of {size} facts")
+            found[stage] = json.loads(_call("run", folder, stage))
+            report(f"  {found[stage]['seconds']} s, {found[stage]['peak_mb']} MB")
+        return found
+
+
+def _call(*arguments: str) -> str:
+    """What this script prints when it runs as a process of its own, for the sake of its peak."""
+    done = subprocess.run(
+        [sys.executable, __file__, "--child", *arguments],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        refuse(f"{' '.join(arguments)} ended with status {done.returncode}, see above")
+    return done.stdout
+
+
+def _be_child(task: str, folder: str, *arguments: str) -> None:
+    if task == "make":
+        from synthetic import write_graph
+
+        size, seed = arguments
+        write_graph(Path(folder), int(size), int(seed))
+    else:
+        print(json.dumps(run_stage(arguments[0], Path(folder))))
+
+
+def fit_exponent(sizes: Sequence[int], values: Sequence[float]) -> float | None:
+    """The slope between the two largest sizes in logarithms; None for a single size."""
+    if len(sizes) < 2:
+        return None
+    (n1, n2), (t1, t2) = sizes[-2:], values[-2:]
+    return round(math.log(max(t2, 1e-9) / max(t1, 1e-9)) / math.log(n2 / n1), 3)
+
+
+def summarise(found: dict[int, dict[str, Any]], stages: Sequence[str]) -> dict[str, Any]:
+    """The figures of the benchmark from those of each size."""
+    sizes = sorted(found)
+    largest = sizes[-1]
+    allowed = fit_exponent(sizes, [size * math.log(size) for size in sizes])
+    per_stage: dict[str, Any] = {}
+    limits: dict[str, Any] = {}
+    for stage in stages:
+        rows = [found[size][stage] for size in sizes]
+        exponent = fit_exponent(sizes, [row["seconds"] for row in rows])
+        peak = max(row["peak_mb"] for row in rows)
+        per_stage[stage] = {"exponent": exponent, "peak_mb": peak, "seconds": rows[-1]["seconds"]}
+        if largest >= MILLION:
+            limits[f"{stage} seconds"] = _judge(rows[-1]["seconds"], STAGES[stage])
+        limits[f"{stage} peak_mb"] = _judge(peak, MOST_MB)
+        if exponent is not None and allowed is not None:
+            limits[f"{stage} exponent"] = _judge(exponent, round(allowed + SLACK, 3))
+    exponents = [row["exponent"] for row in per_stage.values() if row["exponent"] is not None]
+    return {
+        "worst_exponent": max(exponents, default=None),
+        "worst_peak_mb": max(row["peak_mb"] for row in per_stage.values()),
+        "nlogn_exponent": allowed,
+        "stages": per_stage,
+        "limits": limits,
+        "sizes": [
+            {"facts": size, "stage": stage, **found[size][stage]}
+            for size in sizes
+            for stage in stages
+        ],
+    }
+
+
+def _judge(value: float, most: float) -> dict[str, Any]:
+    return {"value": value, "most": most, "holds": value <= most}
+
+
+def read_sizes(text: str) -> list[int]:
+    """Whole numbers from a hundred on, ascending."""
+    return sorted({name_count(100)(part.strip()) for part in text.split(",")})
+
+
+def main() -> None:
+    if sys.argv[1:2] == ["--child"]:
+        _be_child(*sys.argv[2:])
+        return
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--sizes",
+        type=read_sizes,
+        default=[10_000, 31_623, 100_000],
+        help="facts, separated by commas",
+    )
+    parser.add_argument(
+        "--stages", nargs="+", choices=STAGES, default=list(STAGES), help="in the pipeline's order"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="draws heads and tails")
+    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    options = parser.parse_args()
+    found = {size: measure(size, options.stages, options.seed) for size in options.sizes}
+    print_figures(summarise(found, options.stages), options.json)
+
+
+if __name__ == "__main__":
+    main()

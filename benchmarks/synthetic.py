@@ -1,0 +1,315 @@
+"""Graphs of any size for measurements of growth: tables of made facts, and vectors for them.
+
+Not a measurement itself: `make bench` leaves it out. Everything is made by columns, so that a
+million facts take a minute. Each fact has a phrase (type of its head, wording) of its own, the
+worst case for completion. Two facts in five share head and tail with others, one in a thousand
+all share one pair, and heads are drawn unevenly, as hubs are in real graphs. One fact in ten
+ends in a literal. A fifth of the facts with two entities are values of the ontology layer.
+"""
+
+import zlib
+from collections.abc import Sequence
+from itertools import accumulate
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kpyramid.contracts import ARGUMENT, PLACE, SPAN, load_contracts
+from kpyramid.embeddings.port import Matrix
+from kpyramid.warehouse.tables import encode_table
+
+Numbers = npt.NDArray[np.int64]
+
+PREFIX = "https://w3id.org/kpyramid/general#"
+TYPES = ("PERSON", "ORG", "GPE", "WORK_OF_ART")
+CLASSES = ("Person", "Organisation", "PopulatedPlace", "Work")
+PROPERTIES = (
+    *(("birthPlace", 0, 2), ("residence", 0, 2), ("employer", 0, 1), ("educatedAt", 0, 1)),
+    *(("spouse", 0, 0), ("wrote", 0, 3), ("headquarters", 1, 2), ("founder", 1, 0)),
+    *(("owns", 1, 1), ("published", 1, 3), ("sharesBorderWith", 2, 2), ("leader", 2, 0)),
+    *(("author", 3, 0), ("publisher", 3, 1), ("performer", 3, 0), ("basedOn", 3, 3)),
+)
+"""Properties of the general ontology with the places in `TYPES` of their ends."""
+VERBS = """abandoned accepted acquired addressed adopted advertised analysed announced approved
+arranged assembled awarded backed borrowed briefed built bought called cancelled carried changed
+charted claimed collected commissioned compiled composed copied covered criticised defended
+delivered described designed discussed drafted edited endorsed examined exhibited exported filmed
+financed finished followed guarded guided handled hosted ignored illustrated imported improved
+inherited inspected installed introduced invented leased licensed listed managed mapped mentioned
+modelled moved named noted observed offered opened ordered painted planned praised predicted
+presented printed promoted proposed purchased recorded refused rejected released renamed repaired
+replaced requested restored reviewed sold shipped signed sponsored staged studied supplied tested
+translated visited watched withdrew""".split()
+NOUNS = """account agenda album archive article asset ballet barrel battery bill boat bond book
+border branch brand bridge budget building bulletin camera campaign canal cargo carpet catalogue
+ceremony chapel charter church claim clinic coin collection colony column comedy concert contract
+copy course court crew crop dataset debt defence degree delegation design diary dinner district
+document drama drawing election engine essay estate exhibit expedition factory farm festival film
+fleet forest fund gallery garden gift grant guide harbour hospital hotel hymn island journal
+laboratory lecture lens letter library licence loan manual map market medal meeting memoir mill
+mine mission motion museum novel office opera orchard order paper parade park patent petition plan
+play poem policy portrait price prize project proposal protocol quarry race recipe record reform
+report review ritual route school sculpture season series service ship shop show song station
+statue stock story study survey system tale tax temple theatre title tour tower trade tunnel
+vaccine village voyage warehouse winery""".split()
+LINKS = "of for with against in from under near without beyond".split()
+SHADES = ["", *"first last annual famous former joint large late minor private rare".split()]
+
+DIMENSIONS = 384
+_WORD_ROWS = 1 << 13
+_FACTS_PER_DOCUMENT = 20
+_BLOCK = 8192
+
+
+class WordVectors:
+    """A text's vector is the mean of its words' made-up vectors, at unit length.
+
+    Texts are alike when they share words, so that wordings of one verb and noun lie together.
+    """
+
+    name = f"made-up words, {DIMENSIONS} dimensions"
+
+    def __init__(self) -> None:
+        chance = np.random.default_rng(0)
+        self._rows = chance.standard_normal((_WORD_ROWS, DIMENSIONS)).astype(np.float32)
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        vectors = np.empty((len(texts), DIMENSIONS), dtype=np.float32)
+        for start in range(0, len(texts), _BLOCK):
+            words = [text.split() or [""] for text in texts[start : start + _BLOCK]]
+            places = np.array([zlib.crc32(w.encode()) % _WORD_ROWS for ws in words for w in ws])
+            starts = [0, *accumulate(len(ws) for ws in words)][:-1]
+            block = np.add.reduceat(self._rows[places], starts, axis=0)
+            block /= np.linalg.norm(block, axis=1, keepdims=True)
+            vectors[start : start + len(words)] = block
+        return vectors
+
+
+def write_graph(folder: Path, facts: int, seed: int) -> None:
+    """Writes a Parquet file for each table up to `instances`, with so many facts."""
+    chance = np.random.default_rng(seed)
+    kinds, heads, tails, wordings = _draw_facts(facts, chance)
+    names = [f"{'Aria Brook Cliff Delta'.split()[k]} {i}" for i, k in enumerate(kinds.tolist())]
+    phrases = _word_relations(int(wordings.max()) + 1)
+    literal = np.arange(facts) % 10 == 9
+    said = [
+        (names[h], phrases[w], str(1500 + number) if plain else names[t])
+        for number, (h, w, t, plain) in enumerate(
+            zip(heads.tolist(), wordings.tolist(), tails.tolist(), literal.tolist(), strict=True)
+        )
+    ]
+    ids = _Ids(facts, len(names), len(phrases))
+    tables = {
+        "entities": {
+            "entity_id": ids.entities,
+            "name": names,
+            "type": [TYPES[k] for k in kinds.tolist()],
+            "surface_forms": _list_each(names),
+            "mentions": _empty_lists(len(names)),
+        },
+        "relations": {
+            "relation_id": ids.relations,
+            "name": phrases,
+            "inverse_of": pa.nulls(len(phrases), pa.string()),
+            "surface_forms": _list_each(phrases),
+            "support": np.bincount(wordings, minlength=len(phrases)),
+        },
+        "triples": {
+            "triple_id": ids.triples,
+            "head_id": ids.entities.take(heads),
+            "relation_id": ids.relations.take(wordings),
+            "tail_id": _blank(ids.entities.take(tails), literal),
+            "literal": _blank(pa.array([tail for _, _, tail in said]), ~literal),
+            "confidence": np.full(facts, 0.9),
+            "raw_triple_ids": _list_each(ids.raws),
+        },
+        **_state_texts(said, ids),
+        "instances": _state_values(kinds, heads, tails, literal, ids),
+    }
+    for name, columns in tables.items():
+        write_table(folder, name, pa.table(columns))
+
+
+def write_table(folder: Path, name: str, table: pa.Table) -> None:
+    """Writes one table of a contract, its columns cast and its rows sorted as that demands."""
+    contract = load_contracts()[name]
+    (folder / f"{name}.parquet").write_bytes(encode_table(contract.finish(table)))
+
+
+class _Ids:
+    """Keys of all rows, as arrays."""
+
+    def __init__(self, facts: int, entities: int, relations: int) -> None:
+        self.entities = _number("entity", entities)
+        self.relations = _number("relation", relations)
+        self.triples = _number("triple", facts)
+        self.raws = _number("raw", facts)
+        self.claims = _number("claim", facts)
+        self.documents = _number("doc", -(-facts // _FACTS_PER_DOCUMENT))
+        self.chunks = _number("chunk", len(self.documents))
+
+
+def _draw_facts(
+    facts: int, chance: np.random.Generator
+) -> tuple[Numbers, Numbers, Numbers, Numbers]:
+    """Type of each entity, and head, tail and wording of each fact; no two with one phrase."""
+    kinds = np.arange(facts // 2) % len(TYPES)
+    each = len(kinds) // len(TYPES)
+    used = -(-facts // len(TYPES))
+    numbers = np.arange(facts)
+    wordings, head_kinds = numbers % used, numbers // used
+    uneven = (each * chance.random(facts) ** 2).astype(np.int64)
+    heads = uneven * len(TYPES) + head_kinds
+    tails = chance.integers(0, len(kinds), facts)
+    shared = numbers % 5 < 2  # each run of four such facts states one pair
+    runs = (numbers // 10) * 10
+    same = shared & (head_kinds[runs] == head_kinds)
+    heads[same], tails[same] = heads[runs][same], tails[runs][same]
+    crowd = (numbers % 1000 == 2) & (head_kinds == 0)
+    heads[crowd], tails[crowd] = 0, 1
+    return kinds, heads, tails, wordings
+
+
+def _word_relations(count: int) -> list[str]:
+    """So many wordings, all different, each second one the perfect tense of the one before it."""
+    total = len(VERBS) * len(NOUNS) * len(LINKS) * len(SHADES)
+    stride = 1_000_003  # prime and no divisor of the total, so every wording comes once
+    wordings = []
+    for number in range(count):
+        rest, verb = divmod(number // 2 * stride % total, len(VERBS))
+        rest, noun = divmod(rest, len(NOUNS))
+        shade, link = divmod(rest, len(LINKS))
+        words = ("has" * (number % 2), VERBS[verb], SHADES[shade], NOUNS[noun], LINKS[link])
+        wordings.append(" ".join(filter(None, words)))
+    return wordings
+
+
+def _state_texts(said: Sequence[tuple[str, str, str]], ids: _Ids) -> dict[str, dict[str, object]]:
+    """Documents of some sentences each, in one chunk, with a claim and a raw triple a sentence."""
+    sentences = [f"{head} {relation} {tail}." for head, relation, tail in said]
+    groups = range(0, len(said), _FACTS_PER_DOCUMENT)
+    texts = [" ".join(sentences[at : at + _FACTS_PER_DOCUMENT]) for at in groups]
+    lengths = np.array([len(sentence) + 1 for sentence in sentences])
+    starts = np.cumsum(lengths) - lengths
+    numbers = np.arange(len(said)) // _FACTS_PER_DOCUMENT
+    starts -= starts[numbers * _FACTS_PER_DOCUMENT]
+    head_ends = starts + np.array([len(head) for head, _, _ in said])
+    tail_ends = starts + lengths - 2
+    tail_starts = tail_ends - np.array([len(tail) for _, _, tail in said])
+    chunk_of = ids.chunks.take(numbers)
+    count, size = len(said), len(texts)
+    rules = pa.array(["rules"]).take(np.zeros(count, dtype=np.int64))
+    return {
+        "documents": {
+            "document_id": ids.documents,
+            "source": [f"{number}.txt" for number in range(size)],
+            "title": pa.nulls(size, pa.string()),
+            "text": texts,
+            "language": ["en"] * size,
+            "metadata": pa.array([[]] * size, pa.map_(pa.string(), pa.string())),
+            "access": _empty_lists(size),
+            "licence": pa.nulls(size, pa.string()),
+            "sha256": ["0" * 64] * size,
+        },
+        "chunks": {
+            "chunk_id": ids.chunks,
+            "document_id": ids.documents,
+            "start": np.zeros(size, dtype=np.int64),
+            "end": np.array([len(text) for text in texts]),
+            "text": texts,
+            "tokens": np.array([text.count(" ") + 1 for text in texts]),
+        },
+        "claims": {
+            "claim_id": ids.claims,
+            "chunk_id": chunk_of,
+            "text": sentences,
+            "spans": _list_each(_span(starts, tail_ends + 1)),
+            "predicate": pa.nulls(count, pa.string()),
+            "arguments": _empty_lists(count, ARGUMENT),
+            "producer": rules,
+        },
+        "raw_triples": {
+            "raw_triple_id": ids.raws,
+            "claim_id": ids.claims,
+            "chunk_id": chunk_of,
+            "head": [head for head, _, _ in said],
+            "relation": [relation for _, relation, _ in said],
+            "tail": [tail for _, _, tail in said],
+            "head_span": _span(starts, head_ends),
+            "relation_span": _span(head_ends + 1, tail_starts - 1),
+            "tail_span": _span(tail_starts, tail_ends),
+            "negated": np.zeros(count, dtype=bool),
+            "modality": pa.nulls(count, pa.string()),
+            "attribution": pa.nulls(count, pa.string()),
+            "qualifiers": pa.array([[]] * count, pa.map_(pa.string(), pa.string())),
+            "confidence": np.full(count, 0.9),
+            "producer": rules,
+        },
+    }
+
+
+def _state_values(
+    kinds: Numbers, heads: Numbers, tails: Numbers, literal: npt.NDArray[np.bool_], ids: _Ids
+) -> dict[str, object]:
+    """A fifth of the facts as values of the property whose ends they fit, each statement once."""
+    fitting = {(head, tail): number for number, (_, head, tail) in enumerate(PROPERTIES)}
+    table = np.full((len(TYPES), len(TYPES)), -1)
+    for (head, tail), number in fitting.items():
+        table[head, tail] = number
+    properties = table[kinds[heads], kinds[tails]]
+    properties[literal | (np.arange(len(heads)) % 5 != 0)] = -1
+    places = np.flatnonzero(properties >= 0)
+    stated = np.stack([properties[places], heads[places], tails[places]])
+    places = places[np.sort(np.unique(stated, axis=1, return_index=True)[1])]
+    count = len(places)
+    chosen = properties[places]
+    iris = pa.array([PREFIX + label for label, *_ in PROPERTIES])
+    classes = pa.array([PREFIX + CLASSES[head] for _, head, _ in PROPERTIES])
+    chunks = ids.chunks.take(places // _FACTS_PER_DOCUMENT)
+    zeros, ones = np.zeros(count, dtype=np.int64), np.ones(count, dtype=np.int64)
+    place = pa.StructArray.from_arrays([chunks, zeros, ones], fields=list(PLACE))
+    return {
+        "instance_id": _number("instance", count),
+        "class_iri": classes.take(chosen),
+        "property_iri": iris.take(chosen),
+        "subject_id": ids.entities.take(heads[places]),
+        "object_id": ids.entities.take(tails[places]),
+        "literal": pa.nulls(count, pa.string()),
+        "datatype": pa.nulls(count, pa.string()),
+        "confidence": np.full(count, 0.9),
+        "chunk_id": chunks,
+        "start": zeros,
+        "end": ones,
+        "subject_span": pa.nulls(count, SPAN),
+        "object_span": pa.nulls(count, SPAN),
+        "places": _list_each(place),
+        "triple_ids": _list_each(ids.triples.take(places)),
+        "producer": pa.array(["rules"]).take(zeros),
+    }
+
+
+def _number(kind: str, count: int) -> pa.Array:
+    return pa.array([f"{kind}-{number:010}" for number in range(count)], pa.string())
+
+
+def _list_each(values: pa.Array | Sequence[str]) -> pa.Array:
+    """A list of one for each value."""
+    items = values if isinstance(values, pa.Array) else pa.array(values, pa.string())
+    return pa.ListArray.from_arrays(np.arange(len(items) + 1, dtype=np.int32), items)
+
+
+def _empty_lists(count: int, kind: pa.DataType | None = None) -> pa.Array:
+    offsets = np.zeros(count + 1, dtype=np.int32)
+    return pa.ListArray.from_arrays(offsets, pa.array([], kind or pa.string()))
+
+
+def _blank(values: pa.Array, where: npt.NDArray[np.bool_]) -> pa.Array:
+    """The values, null where it says so."""
+    return pc.if_else(pa.array(where), pa.scalar(None, pa.string()), values)
+
+
+def _span(starts: Numbers, ends: Numbers) -> pa.Array:
+    return pa.StructArray.from_arrays([pa.array(starts), pa.array(ends)], fields=list(SPAN))

@@ -1,0 +1,124 @@
+"""Points of Figure 4 from a snapshot: both layers, the priority region, the condensed graph."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kpyramid.reporting.tables import Row, SnapshotTables, to_numpy
+
+MOST_POINTS = 1500
+"""Points of a layer that are drawn; of more, those whose hashes come first."""
+
+Points = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cloud:
+    """Points of one kind, shape (n, 3): x, y, and how many facts lie there.
+
+    `total`: how many there are, drawn or not.
+    """
+
+    name: str
+    points: Points
+    total: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ellipse:
+    """Where a layer's Gaussian has two standard deviations, on the first two axes."""
+
+    name: str
+    mean: Points
+    covariance: Points
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Figure:
+    """What the three panels show, in one space."""
+
+    graph: Cloud
+    ontology: Cloud
+    region: Cloud
+    linked: Cloud
+    free: Cloud
+    ellipses: tuple[Ellipse, ...]
+    explained: tuple[float, ...]
+
+
+def read_figure(tables: SnapshotTables) -> Figure | None:
+    """The points of the figure; None of a graph without facts."""
+    columns = ("phrase_id", "layer", "facts", "x", "y", "region")
+    phrases = tables.read("phrases", columns)
+    graph = phrases.filter(pc.equal(phrases["layer"], "graph"))
+    if not graph.num_rows:
+        return None
+    layers = tables.read("layers", ("layer", "phrases", "total", "outer", "explained")).to_pylist()
+    linked, free = _count_condensed(tables, graph)
+    return Figure(
+        graph=_sample("graph", graph, graph["facts"]),
+        ontology=_sample(
+            "ontology",
+            (other := phrases.filter(pc.equal(phrases["layer"], "ontology"))),
+            other["facts"],
+        ),
+        region=_sample("region", (inside := graph.filter(graph["region"])), inside["facts"]),
+        linked=_sample("linked", graph, linked),
+        free=_sample("free", graph, free),
+        ellipses=tuple(_fit(row) for row in layers if row["phrases"]),
+        explained=tuple(layers[0]["explained"][:2]) if layers else (),
+    )
+
+
+def _sample(name: str, phrases: pa.Table, facts: pa.ChunkedArray | Points) -> Cloud:
+    """The phrases that some facts say, the first by key of too many: keys are hashes."""
+    counts = np.asarray(facts, dtype=np.float64)
+    said = np.flatnonzero(counts > 0)
+    points = np.stack([np.asarray(phrases["x"]), np.asarray(phrases["y"]), counts], axis=1)[said]
+    return Cloud(name, points[:MOST_POINTS], len(said))
+
+
+def _count_condensed(tables: SnapshotTables, graph: pa.Table) -> tuple[Points, Points]:
+    """Per phrase of the graph the condensed facts that keep its words: near an anchor, and not."""
+    condensed = tables.read("condensed", ("anchor", "derived_from", "how"))
+    derived = condensed["derived_from"].combine_chunks()
+    if not len(derived):
+        return np.zeros(graph.num_rows), np.zeros(graph.num_rows)
+    owners = to_numpy(pc.list_parent_indices(derived))
+    kept = pc.equal(pc.list_flatten(condensed["how"].combine_chunks()), "kept")
+    # The first of each row, those that kept their words before the others.
+    order = np.lexsort((~np.asarray(kept, dtype=bool), owners))
+    first = order[np.unique(owners[order], return_index=True)[1]]
+    triples = pc.list_flatten(derived).take(pa.array(first))
+    scored = tables.read("priorities", ("triple_id", "phrase_id"))
+    at = pc.index_in(triples, scored["triple_id"].combine_chunks())
+    phrase = pc.index_in(
+        scored["phrase_id"].combine_chunks().take(at), graph["phrase_id"].combine_chunks()
+    )
+    places = to_numpy(pc.fill_null(phrase, -1))
+    near = np.asarray(pc.is_valid(condensed["anchor"]), dtype=bool)
+    linked, free = (
+        np.bincount(places[(places >= 0) & mask], minlength=graph.num_rows).astype(np.float64)
+        for mask in (near, ~near)
+    )
+    return linked, free
+
+
+def _fit(layer: Row) -> Ellipse:
+    """The Gaussian of a layer on the first two axes, from its moments."""
+    count = layer["phrases"]
+    size = len(layer["total"])
+    mean = np.array(layer["total"]) / count
+    outer = np.zeros((size, size))
+    outer[np.tril_indices(size)] = layer["outer"]
+    shown = min(size, 2)
+    covariance = outer[:shown, :shown] / count
+    covariance = (
+        np.tril(covariance) + np.tril(covariance, -1).T - np.outer(mean, mean)[:shown, :shown]
+    )
+    flat = np.zeros((2, 2))
+    flat[:shown, :shown] = covariance
+    return Ellipse(layer["layer"], np.resize(np.append(mean[:shown], 0.0), 2), flat)

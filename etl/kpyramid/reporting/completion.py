@@ -1,0 +1,153 @@
+"""Completion as a reader sees it: what the ontology lacked, and what was proposed for it."""
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kpyramid.keys import JsonValue
+from kpyramid.reporting.tables import Evidence, Row, SnapshotTables, find_evidence
+from kpyramid.reporting.words import Words
+
+_MOST_LACKING = 12
+_MOST_PROPOSALS = 40
+_EXAMPLES = 3
+_CANDIDATES = 12
+"""Facts of a proposal among which its examples are chosen."""
+
+_STATES = ("accepted", "open", "alias", "rejected")
+
+
+def describe_completion(tables: SnapshotTables, words: Words) -> dict[str, JsonValue]:
+    """Both layers in figures, the region in phrases, the proposals by state with examples."""
+    lacking = _find_lacking(tables)
+    proposals = _read_proposals(tables)
+    shown = {
+        state: [row for row in proposals if row["state"] == state][:_MOST_PROPOSALS]
+        for state in _STATES
+    }
+    picked = {
+        row["proposal_id"]: row["triple_ids"][:_CANDIDATES]
+        for rows in shown.values()
+        for row in rows
+    }
+    wanted = {key for keys in picked.values() for key in keys} | {
+        row["triple_id"] for row in lacking
+    }
+    evidence = find_evidence(tables, wanted)
+    return {
+        **_describe_layers(tables),
+        "lacking": [_describe_lacking(row, evidence) for row in lacking],
+        "rounds": max((row["round"] for row in proposals), default=0),
+        "counts": dict(Counter(row["state"] for row in proposals)),
+        "proposals": {
+            state: [
+                _describe_proposal(row, picked[row["proposal_id"]], evidence, words) for row in rows
+            ]
+            for state, rows in shown.items()
+        },
+    }
+
+
+def _describe_layers(tables: SnapshotTables) -> dict[str, JsonValue]:
+    """Phrases and facts of both layers and of the region, and what the shared space explains."""
+    phrases = tables.read("phrases", ("layer", "facts", "region"))
+    inside = phrases.filter(phrases["region"])
+    explained = [
+        row["explained"] for row in tables.read("layers", ("layer", "explained")).to_pylist()
+    ]
+    shares = [round(share, 4) for share in explained[0]] if explained else []
+    layers: dict[str, JsonValue] = {}
+    for layer in ("graph", "ontology"):
+        rows = phrases.filter(pc.equal(phrases["layer"], layer))
+        layers[layer] = _count(rows)
+    return {
+        "layers": layers,
+        "dimensions": len(shares),
+        "axes": shares[:2],
+        "explained": round(sum(shares), 4),
+        "region": _count(inside),
+    }
+
+
+def _count(phrases: pa.Table) -> dict[str, JsonValue]:
+    return {"phrases": phrases.num_rows, "facts": pc.sum(phrases["facts"], min_count=0).as_py()}
+
+
+def _find_lacking(tables: SnapshotTables) -> list[Row]:
+    """The phrases of the region that most facts say; of equally many those of highest priority."""
+    columns = ("phrase_id", "text", "facts", "log_graph", "log_ontology", "region")
+    phrases = tables.read("phrases", columns)
+    inside = phrases.filter(phrases["region"])
+    most = inside.sort_by([("facts", "descending")]).slice(0, _MOST_LACKING)["facts"]
+    if not len(most):
+        return []
+    known = inside.filter(pc.greater_equal(inside["facts"], most[-1]))
+    scored = tables.read("priorities", ("triple_id", "phrase_id", "sign", "log_magnitude"))
+    scored = scored.filter(pc.is_in(scored["phrase_id"], known["phrase_id"].combine_chunks()))
+    first = {row["phrase_id"]: row for row in reversed(scored.to_pylist())}
+    rows = [row | first[row["phrase_id"]] for row in known.to_pylist() if row["phrase_id"] in first]
+    rows.sort(
+        key=lambda r: (-r["facts"], -r["sign"], -r["sign"] * r["log_magnitude"], r["phrase_id"])
+    )
+    return rows[:_MOST_LACKING]
+
+
+def _describe_lacking(row: Row, evidence: Mapping[str, Evidence]) -> dict[str, JsonValue]:
+    plain = ("facts", "log_graph", "log_ontology", "sign", "log_magnitude")
+    return {
+        "phrase": row["text"],
+        **{name: row[name] for name in plain},
+        "example": evidence[row["triple_id"]].describe(),
+    }
+
+
+def _read_proposals(tables: SnapshotTables) -> list[Row]:
+    """All proposals, the best first."""
+    columns = (
+        *("proposal_id", "round", "kind", "iri", "label", "definition", "domain", "range"),
+        *("inverse_of", "splits", "phrases", "support", "score", "agreement", "triple_ids"),
+        *("state", "decided_by", "note"),
+    )
+    rows: list[Row] = tables.read("proposals", columns).to_pylist()
+    rows.sort(key=lambda r: (r["round"], -r["score"], r["proposal_id"]))
+    return rows
+
+
+def _describe_proposal(
+    row: Row, examples: Collection[str], evidence: Mapping[str, Evidence], words: Words
+) -> dict[str, JsonValue]:
+    plain = ("proposal_id", "round", "kind", "iri", "label", "definition", "support", "score")
+    phrases: Sequence[str] = row["phrases"]
+    return {
+        **{name: row[name] for name in plain},
+        "agreement": row["agreement"],
+        "state": row["state"],
+        "decided_by": row["decided_by"],
+        "note": row["note"],
+        "domain": words.name(row["domain"]),
+        "range": words.name(row["range"]) if row["range"] else None,
+        "inverse_of": words.name(row["inverse_of"]) if row["inverse_of"] else None,
+        "splits": words.name(row["splits"]) if row["splits"] else None,
+        "existing": words.name(row["iri"]) if row["state"] == "alias" else None,
+        "phrases": list(phrases),
+        "examples": [found.describe() for found in _choose_examples(examples, evidence)],
+    }
+
+
+def _choose_examples(
+    candidates: Collection[str], evidence: Mapping[str, Evidence]
+) -> list[Evidence]:
+    """Facts of different words and heads first, those stated in more places before others."""
+    rest = sorted(
+        (evidence[key] for key in candidates), key=lambda e: (-e.places, len(e.sentence), e.head)
+    )
+    chosen: list[Evidence] = []
+    while rest and len(chosen) < _EXAMPLES:
+        said = {e.relation for e in chosen}
+        heads = {e.head for e in chosen}
+        best = min(rest, key=lambda e: (e.head in heads, e.relation in said))
+        chosen.append(best)
+        rest.remove(best)
+    return chosen
