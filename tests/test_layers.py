@@ -76,7 +76,7 @@ LAYERS: dict[str, str] = {
     "batching": "keys llm models runs settings warehouse",
     "forecast": (
         "cached completion condensation contracts embeddings extraction induction keys llm models "
-        "ports settings sources stages warehouse"
+        "pipeline ports settings sources stages warehouse"
     ),
     "planning": (
         "extraction fingerprints forecast keys llm pipeline ports settings sources warehouse"

@@ -1,7 +1,7 @@
 """Table contracts: what `schemas/*.toml` promises, as Arrow schemas and as checks."""
 
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, reduce
 from pathlib import Path
 from typing import Any
@@ -95,6 +95,15 @@ class Contract:
         """
         self.check(table)
         return table.sort_by([(name, "ascending") for name in self.key]).combine_chunks()
+
+    def unite(self, parts: Sequence[pa.Table]) -> pa.Table:
+        """One table of at least one part, sorted by its key.
+
+        Raises:
+            IntegrityError: a row stands in two parts.
+        """
+        filled = [part for part in parts if part.num_rows] or parts[:1]
+        return self.finish(pa.concat_tables(filled))
 
     def check(self, table: pa.Table) -> None:
         """Passes when columns, types, nulls, keys, alternatives and spans are as promised.

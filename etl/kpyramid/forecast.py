@@ -3,19 +3,22 @@
 A stage is run on what is stored, with a model that asks nobody and notes what it would be asked.
 """
 
+import importlib
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NoReturn
+from typing import TypedDict
 
 import pyarrow as pa
+from threadpoolctl import threadpool_limits
 
 from kpyramid.cached import CachedEmbedder
+from kpyramid.completion.prompt import ask_for_names
+from kpyramid.condensation.prompt import ask_what_is_same
 from kpyramid.contracts import load_contracts, map_column
 from kpyramid.embeddings.port import Matrix
 from kpyramid.embeddings.served import MOST_TEXTS
-from kpyramid.extraction.cascade.duplicates import TASK as DUPLICATES
 from kpyramid.extraction.cascade.duplicates import ask_for_duplicates
 from kpyramid.extraction.cascade.tasks import list_tasks, open_tasks
 from kpyramid.extraction.text.splitter import Piece, split_text
@@ -25,27 +28,31 @@ from kpyramid.keys import canonical_json
 from kpyramid.llm.batches import list_open_keys
 from kpyramid.llm.calibration import Estimator, calibrate
 from kpyramid.llm.estimates import Estimate
-from kpyramid.models import Model, open_collector, open_replies
+from kpyramid.llm.types import Request
+from kpyramid.models import Looker, Model, UnknownError, open_collector, open_replies
+from kpyramid.pipeline import find_stage
 from kpyramid.ports import (
     Silence,
     open_cascade,
-    open_disambiguator,
     open_extractor,
     open_inducer,
+    open_ports,
     open_splitter,
 )
 from kpyramid.settings import Settings
 from kpyramid.sources.corpus import Corpus
-from kpyramid.stages import chunk, extract, ingest, resolve
+from kpyramid.stages import chunk, extract, ingest
 from kpyramid.warehouse.layout import Warehouse
 from kpyramid.warehouse.results import TableFile, read_result
 
-_BATCHES_PER_CHUNK = 0.06
-"""Batches of near duplicates per chunk. On 1,985 chunks of MuSiQue: 0.03 of what GPT-3.5 read,
-0.10 of what the rules read."""
-_BATCH_CHARACTERS = 2_550
-_BATCH_SPREAD = (0.2, 3.0)
+_BATCHES_PER_CHUNK = {"duplicates": 0.06, "naming": 0.02, "condensation": 0.02}
+"""Batches per chunk, before any experience. Of near duplicates on 1,985 chunks of MuSiQue: 0.03 of
+what GPT-3.5 read, 0.10 of what the rules read."""
+_BATCH_CHARACTERS = {"duplicates": 2_550, "naming": 4_500, "condensation": 2_500}
+_BATCH_SPREAD = {"duplicates": (0.2, 3.0), "naming": (0.0, 4.0), "condensation": (0.0, 4.0)}
 """How far their number may be off before any experience, as factors."""
+_LATER_ROUNDS = 2.0
+"""Of the calls that name proposals of the first round: at most so many with the later rounds'."""
 _EMBEDDED_CHARACTERS = {
     "resolve": 0.2,
     "embed": 2.3,
@@ -78,8 +85,16 @@ class Outlook:
     in_batches: bool = True
 
 
+class _Told(TypedDict):
+    """What every prompt of batches says."""
+
+    domain: str
+    language: str
+    max_tokens: int
+
+
 class Forecast:
-    """Looks ahead of one build; `files` are the tables that are made already, by name.
+    """Looks ahead of one build; `files` are the parts of tables that are made already, by name.
 
     With `keep` what the rules find, and vectors, are stored for the build that follows; else
     nothing is.
@@ -90,7 +105,7 @@ class Forecast:
         warehouse: Warehouse,
         settings: Settings,
         corpus: Corpus,
-        files: dict[str, TableFile],
+        files: Mapping[str, Sequence[TableFile]],
         *,
         keep: bool = False,
         workers: int = 1,
@@ -101,6 +116,8 @@ class Forecast:
         self._files = files
         self._keep = keep
         self._workers = workers
+        self._foreseen: dict[str, pa.Table] = {}
+        """What stages would make as far as it is known, without what a model would say."""
         self._share_new = 1.0
         """Of the chunks, those that the model has yet to read: the others' duplicates are known."""
 
@@ -126,12 +143,18 @@ class Forecast:
         return calibrate(self._warehouse.runs, self._settings.llm.model)
 
     def look_ahead(self, stage: str) -> Outlook:
-        """What `extract`, `resolve` or `induce` would ask and pay."""
+        """What a stage would ask a language model, and pay."""
         open_keys = list_open_keys(open_replies(self._warehouse, self._settings, read_only=True))
         model = open_collector(
             self._warehouse, self._settings, read_only=True, in_batches=open_keys
         )
-        look = {"extract": self._extract, "resolve": self._resolve, "induce": self._induce}
+        look = {
+            "extract": self._extract,
+            "resolve": self._resolve,
+            "induce": self._induce,
+            "complete": self._complete,
+            "condense": self._condense,
+        }
         estimate = look[stage](model)
         counts = model.caller.counts
         pending = counts.failures["pending"]
@@ -196,19 +219,56 @@ class Forecast:
 
     def _resolve(self, model: Model) -> Estimate:
         """All that is asked when the stored vectors suffice to find it; else by experience."""
-        disambiguator = open_disambiguator(self._settings, model.caller)
-        known = {"mentions", "raw_triples", "chunks"} <= self._files.keys()
-        complete = False
-        if known:
-            tables = [self._read(name) for name in ("mentions", "raw_triples", "chunks")]
-            embedder = _StoredVectors(self._warehouse, self._settings)
-            try:
-                resolve.run(*tables, embedder=embedder, disambiguator=disambiguator)
-                complete = True
-            except _UnknownError:
-                pass
+        # Vectors of names are not made for a plan: they would take as long as the stage.
+        complete = self._run("resolve", model, stored=True)
         found = self.estimator.estimate(model.pending.values())
-        return found if complete else found.at_least(self._foresee_batches())
+        request = ask_for_duplicates("entities", (), **self._told)
+        return found if complete else found.at_least(self._foresee_batches(request))
+
+    def _complete(self, model: Model) -> Estimate:
+        """The first round exactly where the graph is there; later ones follow from its answers."""
+        known = self._run("complete", model)
+        found = self.estimator.estimate(model.pending.values())
+        if known:
+            return found.scale(1.0, 1.0, _LATER_ROUNDS)
+        return self._foresee_batches(ask_for_names((), {}, **self._told))
+
+    def _condense(self, model: Model) -> Estimate:
+        """All that is asked where the graph is there, with the names that rules give proposals."""
+        if "proposals" not in self._known:
+            self._run("complete", model)
+        known = self._run("condense", model)
+        found = self.estimator.estimate(model.pending.values())
+        return found if known else self._foresee_batches(ask_what_is_same((), **self._told))
+
+    def _run(self, name: str, model: Model, *, stored: bool = False) -> bool:
+        """Runs a stage with a model that asks nobody; whether all it needs is there.
+
+        With `stored`, or where vectors have a price, none is made.
+        """
+        stage = find_stage(name)
+        if not self._known >= set(stage.reads):
+            return False
+        ports = open_ports(
+            self._warehouse,
+            self._settings,
+            stage,
+            self._workers,
+            Silence(),
+            Looker(model),
+            read_only=not self._keep,
+        )
+        calls = dict(ports.calls)
+        if stored or self._settings.embed.provider == "openai":
+            calls["embedder"] = _StoredVectors(self._warehouse, self._settings)
+        run = importlib.import_module(f"kpyramid.stages.{name}").run
+        tables = [self._read(table) for table in stage.reads]
+        try:
+            with threadpool_limits(1):
+                self._foreseen |= run(*tables, **calls)
+        except UnknownError:
+            return False
+        return True
 
     def _induce(self, model: Model) -> Estimate:
         """Exact, as it follows from the chunks; all is routed where vectors have a price."""
@@ -219,32 +279,40 @@ class Forecast:
         ]
         embedder = None
         if self._settings.embed.provider != "openai":
-            place = (self._warehouse, self._settings, self._workers, Silence(), _refuse)
+            place = (self._warehouse, self._settings, self._workers, Silence(), Looker.connect)
             embedder = CachedEmbedder(*place, read_only=not self._keep)
         open_inducer(self._settings, model.caller, embedder, Silence()).induce(passages)
         return self.estimator.estimate(model.pending.values())
 
-    def _foresee_batches(self) -> Estimate:
+    @property
+    def _known(self) -> set[str]:
+        """The tables that are stored or foreseen."""
+        return {*self._files, *self._foreseen}
+
+    @property
+    def _told(self) -> _Told:
         cascade = self._settings.cascade
-        learned = self.estimator.compare_tasks(DUPLICATES, list_tasks(cascade)[:1])
-        share, seen = learned or (_BATCHES_PER_CHUNK, 0)
+        return {
+            "domain": cascade.domain,
+            "language": cascade.language,
+            "max_tokens": self._settings.llm.max_tokens,
+        }
+
+    def _foresee_batches(self, empty: Request) -> Estimate:
+        """What requests of many small questions will take, by a request without any."""
+        task = empty.task
+        learned = self.estimator.compare_tasks(task, list_tasks(self._settings.cascade)[:1])
+        share, seen = learned or (_BATCHES_PER_CHUNK[task], 0)
         count = math.ceil(share * self._share_new * self.chunks.num_rows)
-        request = ask_for_duplicates(
-            "entities",
-            (),
-            domain=cascade.domain,
-            language=cascade.language,
-            max_tokens=self._settings.llm.max_tokens,
-        )
-        size = self.estimator.mean_subject(DUPLICATES) or _BATCH_CHARACTERS
+        size = self.estimator.mean_subject(task) or _BATCH_CHARACTERS[task]
         estimate = self.estimator.foresee(
-            DUPLICATES,
-            request.messages[0].content,
-            len(canonical_json(request.schema)),
+            task,
+            empty.messages[0].content,
+            len(canonical_json(empty.schema)),
             [round(size)] * count,
-            self._settings.llm.max_tokens,
+            empty.max_tokens,
         )
-        low, high = _BATCH_SPREAD
+        low, high = _BATCH_SPREAD[task]
         if seen:  # a count of n scatters by its root, and duplicates grow as the corpus does
             low = max(low, 0.7 - 2 / math.sqrt(seen))
             high = min(high, 1.5 + 2 / math.sqrt(seen))
@@ -283,18 +351,18 @@ class Forecast:
         return cascade.hybrid or (cascade.mode == "paper" and cascade.paraphrase == "rules")
 
     def _read(self, table: str) -> pa.Table:
-        return read_result(self._files[table], load_contracts()[table])
-
-
-class _UnknownError(Exception):
-    """A vector was needed that is not stored."""
+        """A table as it is stored, or as it is foreseen."""
+        if table not in self._files:
+            return self._foreseen[table]
+        contract = load_contracts()[table]
+        return contract.unite([read_result(file, contract) for file in self._files[table]])
 
 
 class _StoredVectors:
     """An `Embedder` that computes nothing."""
 
     def __init__(self, warehouse: Warehouse, settings: Settings) -> None:
-        self._embedder = CachedEmbedder(warehouse, settings, 1, Silence(), _refuse)
+        self._embedder = CachedEmbedder(warehouse, settings, 1, Silence(), Looker.connect)
         self.name = self._embedder.name
 
     def list_missing(self, texts: Sequence[str]) -> list[str]:
@@ -304,9 +372,5 @@ class _StoredVectors:
     def embed(self, texts: Sequence[str]) -> Matrix:
         """See `Embedder.embed`."""
         if self.list_missing(texts):
-            raise _UnknownError
+            raise UnknownError
         return self._embedder.embed(texts)
-
-
-def _refuse(*_: object) -> NoReturn:
-    raise _UnknownError

@@ -5,6 +5,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import NoReturn
 
 from kpyramid.errors import ConflictError
 from kpyramid.extraction.cascade.recorded import open_recording
@@ -162,6 +163,30 @@ class Opener:
         return Endpoint(
             open_transport, self._ledger, limiter, max_wait=llm.max_wait, describe=describe
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Looker:
+    """What opens models for a plan: the language model given, and no embedding model."""
+
+    model: Model
+
+    def open_model(self) -> Model:
+        """The language model, which asks nobody."""
+        return self.model
+
+    @staticmethod
+    def connect(*_: object) -> NoReturn:
+        """Never an endpoint.
+
+        Raises:
+            UnknownError: always; a vector was needed that is not stored.
+        """
+        raise UnknownError
+
+
+class UnknownError(Exception):
+    """A plan needs a vector that is not stored."""
 
 
 def open_collector(

@@ -49,7 +49,7 @@ def plan_build(
     require_ontology(settings)
     listing = list_corpus(corpus, leave_out=warehouse.folders)
     made: dict[str, list[JsonValue]] = {}
-    files: dict[str, TableFile] = {}
+    files: dict[str, list[TableFile]] = {}
     rows: dict[str, int] = {}
     plan: list[Row] = []
     known = True
@@ -63,7 +63,7 @@ def plan_build(
         if result is not None:
             for name, file in result.tables.items():
                 made.setdefault(name, []).append(file.sha256)
-                files[name] = file
+                files.setdefault(name, []).append(file)
             count = sum(f.rows for name, f in result.tables.items() if name != "rejects")
             plan.append({"stage": stage.name, "rows": count, "cached": count, **_FREE})
             continue

@@ -36,7 +36,7 @@ from kpyramid.induction.routing import Router
 from kpyramid.induction.types import Value
 from kpyramid.keys import JsonValue
 from kpyramid.llm.caller import Asker
-from kpyramid.models import Model, Opener
+from kpyramid.models import Looker, Model, Opener
 from kpyramid.ontology.constraints import Constraint, read_constraints
 from kpyramid.ontology.judging.checks import check_queries
 from kpyramid.ontology.judging.consistency import judge_consistency
@@ -114,11 +114,14 @@ def open_ports(
     stage: Stage,
     workers: int,
     progress: Progress,
-    opener: Opener,
+    opener: Opener | Looker,
+    *,
+    read_only: bool = False,
 ) -> Ports:
     """The ports that a stage declares, except the corpus, which is the runner's to read.
 
-    `opener` opens the models that are asked over a network, where the settings name one.
+    `opener` opens the models that are asked over a network, where the settings name one. With
+    `read_only` no vector is stored.
 
     Raises:
         SettingsError: a model or an ontology that the settings name is not there.
@@ -140,9 +143,8 @@ def open_ports(
         functions.append(open_extractor(warehouse, settings, workers, progress))
         calls["extractor"] = functions[-1]
     if "embedder" in stage.ports:
-        embedder = CachedEmbedder(
-            warehouse, settings, workers, progress, opener.connect, stage.name
-        )
+        place = (warehouse, settings, workers, progress, opener.connect, stage.name)
+        embedder = CachedEmbedder(*place, read_only=read_only)
         functions.append(embedder.function)
         calls["embedder"] = embedder
     if "annotator" in stage.ports:

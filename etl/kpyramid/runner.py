@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from threadpoolctl import threadpool_limits
 
-from kpyramid.contracts import Contract, load_contracts
+from kpyramid.contracts import load_contracts
 from kpyramid.errors import InputError, IntegrityError
 from kpyramid.fingerprints import describe_model_part, fingerprint_stage, key_result
 from kpyramid.keys import JsonValue, hash_value
@@ -241,7 +241,7 @@ def _require_mark(run: Run, stage: Stage) -> StageMark:
 
 def _read_parts(run: Run, stage: Stage, table: str) -> pa.Table:
     contract = load_contracts()[table]
-    return _unite([read_result(f, contract) for f in _list_parts(run, stage, table)], contract)
+    return contract.unite([read_result(f, contract) for f in _list_parts(run, stage, table)])
 
 
 def _merge_parts(run: Run, table: str) -> TableFile:
@@ -253,14 +253,9 @@ def _merge_parts(run: Run, table: str) -> TableFile:
     merged = find_result(run.warehouse, "merge", key)
     if merged is None:
         contract = load_contracts()[table]
-        united = _unite([read_result(part, contract) for part in parts], contract)
+        united = contract.unite([read_result(part, contract) for part in parts])
         merged = store_result(run.warehouse, "merge", key, {table: united})
     return merged.tables[table]
-
-
-def _unite(parts: list[pa.Table], contract: Contract) -> pa.Table:
-    filled = [part for part in parts if part.num_rows] or parts[:1]
-    return contract.finish(pa.concat_tables(filled))
 
 
 def _check_output(
