@@ -206,7 +206,6 @@ def test_every_port_is_known() -> None:
         "condenser",
         "reader",
         "shapes",
-        "decisions",
         *(function.name for function in FUNCTIONS),
     }
     assert {port for stage in PIPELINE for port in stage.ports} <= known
