@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kpyramid.commands import batch, cache, ontology, rejects
+from kpyramid.commands import batch, cache, ontology, proposals, rejects
 from kpyramid.commands.local import serve_model
 from kpyramid.commands.options import (
     DEFAULT_WAREHOUSE,
@@ -45,6 +45,7 @@ app = typer.Typer(
 app.add_typer(batch.app)
 app.add_typer(cache.app)
 app.add_typer(ontology.app)
+app.add_typer(proposals.app)
 app.add_typer(rejects.app)
 
 StageName = StrEnum("StageName", {stage.name: stage.name for stage in PIPELINE})  # type: ignore[misc]

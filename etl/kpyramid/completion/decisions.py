@@ -193,17 +193,17 @@ def load_decisions(settings: CompleteSettings) -> Decisions:
             f"complete.decisions: there is no file {path.absolute()}; correct the setting, or "
             "create it empty: `kpyramid proposals accept` and `reject` write into it"
         )
-    return read_decisions(path)
+    return parse_decisions(read_text(path), str(path))
 
 
-def read_decisions(path: Path) -> Decisions:
-    """The entries of a file.
+def read_text(path: Path) -> str:
+    """The text of a decisions file.
 
     Raises:
-        InputError: it cannot be read, or contradicts itself; names the entry.
+        InputError: it cannot be read.
     """
     try:
-        return parse_decisions(path.read_bytes().decode(), str(path))
+        return path.read_bytes().decode()
     except (OSError, UnicodeDecodeError) as e:
         raise InputError(f"decisions file {path} cannot be read: {e}; it is TOML in UTF-8") from e
 

@@ -1,0 +1,254 @@
+"""`kpyramid proposals`: what completion suggests for the ontology, and a person's word on it."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from kpyramid.commands.options import (
+    DEFAULT_WAREHOUSE,
+    JsonOption,
+    SettingsOption,
+    VerboseOption,
+    WarehouseOption,
+    print_json,
+    run_command,
+)
+
+if TYPE_CHECKING:
+    from kpyramid.completion.deciding import Decided
+    from kpyramid.query.proposals import Listed
+    from kpyramid.query.snapshot import Snapshot
+
+app = typer.Typer(
+    name="proposals",
+    no_args_is_help=True,
+    help="See what completion proposes for the ontology; accept or reject it.",
+    epilog="A build proposes classes and properties that the graph states often and the ontology "
+    "lacks. Clear ones it accepts by itself, the others are open: list them, decide, build again. "
+    "Decisions are kept in a TOML file, for review and version control; the settings name it: "
+    "[complete] decisions = 'proposals.toml'. What is accepted there is part of every build's "
+    "ontology, what is rejected is not proposed again; edit or remove entries to change your mind.",
+)
+
+_SENTENCES = 3
+
+Ref = Annotated[str, typer.Option(help="The ref or the id of a snapshot.")]
+IdsArgument = Annotated[
+    list[str],
+    typer.Argument(help="Ids of proposals as `list` shows them; so many digits as are unique."),
+]
+FileOption = Annotated[
+    Path | None,
+    typer.Option(help="The decisions file; by default complete.decisions of the settings."),
+]
+NoteOption = Annotated[str, typer.Option(help="Why; it is kept in the file.")]
+StateOption = Annotated[
+    str | None, typer.Option(help="Only these: open, accepted, alias or rejected.")
+]
+
+
+@app.command("list")
+def list_(
+    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
+    ref: Ref = "main",
+    state: StateOption = None,
+    settings: SettingsOption = None,
+    decisions: FileOption = None,
+    as_json: JsonOption = False,
+    verbose: Annotated[
+        bool, typer.Option("-v", "--verbose", help="Show definitions, wordings and sentences too.")
+    ] = False,
+) -> None:
+    """List the proposals of a snapshot: id, state, what it is, its support, examples.
+
+    A class is shown below its parent, a property between the classes of its ends. What the
+    decisions file says and no build has read yet is shown beside the state.
+
+    Example: kpyramid proposals list --state open -v
+    """
+
+    def act() -> None:
+        from kpyramid.completion.deciding import find_file, read_file
+        from kpyramid.errors import SettingsError
+        from kpyramid.query import open_snapshot
+        from kpyramid.query.proposals import list_proposals
+        from kpyramid.settings import load_settings
+
+        states = ("open", "accepted", "alias", "rejected")
+        if state is not None and state not in states:
+            raise SettingsError(f"--state {state!r}: it is one of {', '.join(states)}")
+        snapshot = open_snapshot(ref, warehouse)
+        path = find_file(decisions, load_settings(settings).complete)
+        _, decided = read_file(path)
+        rows = []
+        for p in list_proposals(snapshot):
+            if state is None or p.state == state:
+                entry = decided.find(p.kind, p.label, p.phrases)
+                said = entry.decision if entry else None
+                rows.append((p, said))
+        if as_json:
+            listed = [{**asdict(p), "decision": said} for p, said in rows]
+            print_json({"snapshot": snapshot.id, "proposals": listed})
+            return
+        if not rows:
+            kind = f"{state} " if state else ""
+            typer.echo(f"Snapshot {snapshot.id} has no {kind}proposals.")
+        for p, said in rows:
+            typer.echo(_describe(p, said))
+            if verbose:
+                typer.echo(_explain(p, snapshot))
+
+    run_command(act, verbose=False, as_json=as_json)
+
+
+@app.command()
+def accept(
+    ids: IdsArgument,
+    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
+    ref: Ref = "main",
+    label: Annotated[
+        str | None, typer.Option(help="Another name for it; its wordings stay as they are.")
+    ] = None,
+    note: NoteOption = "",
+    settings: SettingsOption = None,
+    decisions: FileOption = None,
+    as_json: JsonOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Accept proposals: the next build adds them to the ontology, with their instances.
+
+    Writes an entry for each into the decisions file, and for what they stand on, such as a
+    proposed class that is a property's domain. The rest of the file stays as it is.
+
+    Example: kpyramid proposals accept 3f9c --label 'reigned in' --decisions proposals.toml
+    """
+    run_command(
+        lambda: _decide(
+            "accept", ids, warehouse, ref, settings, decisions, as_json, label=label, note=note
+        ),
+        verbose=verbose,
+        as_json=as_json,
+    )
+
+
+@app.command()
+def reject(
+    ids: IdsArgument,
+    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
+    ref: Ref = "main",
+    note: NoteOption = "",
+    settings: SettingsOption = None,
+    decisions: FileOption = None,
+    as_json: JsonOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Reject proposals, those accepted by rules too: from the next build on they are out.
+
+    Writes an entry for each into the decisions file. What has the same label, or half of its
+    wordings, is not proposed again.
+
+    Example: kpyramid proposals reject 3f9c 77ab --note 'says nothing'
+    """
+    run_command(
+        lambda: _decide("reject", ids, warehouse, ref, settings, decisions, as_json, note=note),
+        verbose=verbose,
+        as_json=as_json,
+    )
+
+
+def _decide(
+    decision: Literal["accept", "reject"],
+    ids: list[str],
+    warehouse: str,
+    ref: str,
+    settings: Path | None,
+    file: Path | None,
+    as_json: bool,
+    *,
+    label: str | None = None,
+    note: str = "",
+) -> None:
+    from kpyramid.completion.deciding import decide, find_file, read_file
+    from kpyramid.errors import SettingsError
+    from kpyramid.query import open_snapshot
+    from kpyramid.query.proposals import find_proposal, list_proposals
+    from kpyramid.settings import load_settings
+    from kpyramid.warehouse.layout import write_durably
+
+    loaded = load_settings(settings).complete
+    path = find_file(file, loaded)
+    if path is None:
+        raise SettingsError(
+            "no decisions file: put\n\n[complete]\ndecisions = 'proposals.toml'\n\ninto the "
+            "settings and give them with --settings, or name the file with --decisions"
+        )
+    if label is not None and len(ids) > 1:
+        raise SettingsError("--label names one proposal; accept the others by themselves")
+    snapshot = open_snapshot(ref, warehouse)
+    listed = list_proposals(snapshot)
+    chosen = [find_proposal(words, listed) for words in ids]
+    text, known = read_file(path)
+    rows: list[Mapping[str, object]] = [asdict(p) for p in listed]
+    wanted = [asdict(p) for p in dict.fromkeys(chosen)]
+    decided = decide(decision, wanted, rows, snapshot.schema, text, known, label=label, note=note)
+    if decided.text != text:
+        write_durably(path.resolve(), decided.text.encode())
+    if as_json:
+        print_json({"file": str(path), "decided": decided.done, "unchanged": decided.unchanged})
+        return
+    typer.echo(_say_done(decided, path, decision))
+    if decided.text == text:
+        return
+    named = loaded.decisions is not None and Path(loaded.decisions).resolve() == path.resolve()
+    given = f" --settings {settings}" if settings else ""
+    if not named:
+        typer.echo(f'Name the file in the settings: [complete] decisions = "{path}"')
+        given = f" --settings {settings or 'SETTINGS'}"
+    where = "" if warehouse == DEFAULT_WAREHOUSE else f" --warehouse {warehouse}"
+    typer.echo(f"Then run `kpyramid build CORPUS{where}{given}`; only what follows is computed.")
+
+
+def _say_done(decided: "Decided", path: Path, decision: str) -> str:
+    lines = [f"{entry['label']} ({entry['kind']}): {entry['how']}" for entry in decided.done]
+    lines += [f"{entry['label']} ({entry['kind']}): {entry['how']}" for entry in decided.unchanged]
+    if decided.done:
+        lines.append(f"{len(decided.done)} entry(s) to {decision} in {path}.")
+    else:
+        lines.append(f"{path} stays as it is.")
+    return "\n".join(lines)
+
+
+def _describe(p: "Listed", said: str | None) -> str:
+    ends = f"below {p.ends[0]}" if p.kind == "class" else " -> ".join(p.ends)
+    waits = {("accept", "open"), ("accept", "rejected"), ("reject", "open"), ("reject", "accepted")}
+    state = p.state
+    if said is not None and (said, p.state) in waits | {("reject", "alias")}:
+        state += f", to {said} by the next build"
+    elif p.decided_by != "rules":
+        state += f" by {p.decided_by}"
+    lines = [
+        f"{p.short}  {p.label}  ({p.kind}, {ends})",
+        f"    {state}; {p.support} facts, {p.agreement:.0%} fit, score {p.score:.4g}",
+    ]
+    if p.state == "alias":
+        lines.append(f"    another name for {p.iri}")
+    if p.note:
+        lines.append(f"    {p.note}")
+    lines += [f"      {example}" for example in p.examples]
+    return "\n".join(lines)
+
+
+def _explain(p: "Listed", snapshot: "Snapshot") -> str:
+    lines = [f"    {p.definition}"] if p.definition else []
+    if p.splits:
+        lines.append(f"    a part of {p.splits}")
+    if p.inverse_of:
+        lines.append(f"    the inverse of {p.inverse_of}")
+    lines.append(f"    wordings: {', '.join(p.phrases)}")
+    for evidence in snapshot.evidence(p.proposal_id)[:_SENTENCES]:
+        lines.append(f"    {evidence.source}, characters {evidence.start}-{evidence.end}:")
+        lines.append(f"      {' '.join(evidence.text.split())}")
+    return "\n".join(lines)

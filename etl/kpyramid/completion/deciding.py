@@ -1,0 +1,190 @@
+"""A person's word on proposals, written into the decisions file."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, cast
+
+from kpyramid.completion.decisions import (
+    Decision,
+    Decisions,
+    add_decision,
+    parse_decisions,
+    read_text,
+    turn_decision,
+)
+from kpyramid.errors import InputError
+from kpyramid.ontology.proposals import coin_iri
+from kpyramid.ontology.schema import Schema
+from kpyramid.settings import CompleteSettings
+
+Row = Mapping[str, object]
+"""A row of the table `proposals`."""
+
+
+@dataclass
+class Decided:
+    """The file's new text, and what became of each proposal: kind, label, iri and how."""
+
+    text: str
+    done: list[dict[str, str]] = field(default_factory=list)
+    unchanged: list[dict[str, str]] = field(default_factory=list)
+
+
+def find_file(given: Path | None, settings: CompleteSettings) -> Path | None:
+    """The decisions file: the one given, else that of the settings, if they name one."""
+    if given is not None:
+        return given
+    return None if settings.decisions is None else Path(settings.decisions)
+
+
+def read_file(path: Path | None) -> tuple[str, Decisions]:
+    """A file's text and entries; none where it is not there yet.
+
+    Raises:
+        InputError: it cannot be read, or contradicts itself.
+    """
+    text = read_text(path) if path is not None and path.exists() else ""
+    return text, parse_decisions(text, str(path or "no decisions file"))
+
+
+def decide(
+    decision: Literal["accept", "reject"],
+    chosen: Sequence[Row],
+    rows: Iterable[Row],
+    schema: Schema,
+    text: str,
+    decisions: Decisions,
+    *,
+    label: str | None = None,
+    note: str = "",
+) -> Decided:
+    """The file's text with a decision on each of the chosen rows, all else as it was.
+
+    With what is accepted the proposals come that it stands on: classes that are its ends, a
+    property that it splits or turns round. `rows` are all of the snapshot, whose schema it is; `label`:
+    a new name.
+
+    Raises:
+        InputError: an entry of the file decides on it in a way that has to be changed by hand.
+    """
+    by_iri = {str(row["iri"]): row for row in rows if row["state"] != "alias"}
+    writer = _Writer(Decided(text), decisions, by_iri, schema)
+    for row in chosen:
+        writer.decide(decision, row, label, note)
+    return writer.decided
+
+
+@dataclass
+class _Writer:
+    decided: Decided
+    decisions: Decisions
+    by_iri: Mapping[str, Row]
+    schema: Schema
+    _open: set[str] = field(default_factory=set)
+
+    def decide(
+        self, decision: Literal["accept", "reject"], row: Row, label: str | None, note: str
+    ) -> None:
+        entry = self._find(row)
+        if entry is not None:
+            self._change(entry, decision, row, label)
+        elif decision == "accept" and row["state"] == "alias":
+            self._note(row, f"another name for <{row['iri']}>, which has its wordings already")
+        elif decision == "accept":
+            self._accept(row, label, note)
+        else:
+            self._add(_make_entry("reject", row, {}, note=note), row, "rejected")
+
+    def _find(self, row: Row) -> Decision | None:
+        phrases = cast("Sequence[str]", row["phrases"])
+        return self.decisions.find(str(row["kind"]), str(row["label"]), phrases)
+
+    def _change(self, entry: Decision, decision: str, row: Row, label: str | None) -> None:
+        place = self.decisions.name_place(entry)
+        if label is not None and label != entry.label:
+            raise InputError(f"{place} decides on it already; write label = {label!r} there")
+        if entry.decision == decision:
+            self._note(row, f"decided so already: {place}")
+            return
+        if decision == "accept" and entry.domain is None:
+            raise InputError(f"{place} says too little to accept it; remove it and run this again")
+        if decision == "accept":
+            self._accept_grounds(row)
+        self._replace(turn_decision(self.decided.text, self.decisions, entry))
+        self._tell(row, entry.iri, f"turned from {entry.decision} to {decision}")
+
+    def _accept(self, row: Row, label: str | None, note: str) -> None:
+        values: dict[str, str] = {"iri": str(row["iri"])}
+        if label is not None and label != row["label"]:
+            taken = {*self.by_iri, *self.schema.class_by_iri, *self.schema.property_by_iri}
+            iri = coin_iri(str(row["kind"]), label, self.schema.base, taken)
+            values |= {"label": label, "iri": iri}
+        values |= self._accept_grounds(row)
+        self._add(_make_entry("accept", row, values, note=note), row, "accepted")
+
+    def _accept_grounds(self, row: Row) -> dict[str, str]:
+        """Accepts what a proposal stands on, and says what it is called now."""
+        self._open.add(str(row["iri"]))
+        values: dict[str, str] = {}
+        for name in ("domain", "range", "splits", "inverse_of"):
+            ground = self.by_iri.get(str(row[name]))
+            if ground is None:
+                continue
+            entry = self._find(ground)
+            if entry is not None and entry.decision == "accept":
+                values[name] = entry.iri or str(ground["iri"])
+            elif name == "inverse_of" and (
+                ground["state"] != "accepted" or entry or ground["iri"] in self._open
+            ):
+                values[name] = ""  # it is stated once, by the one that is accepted last
+            elif entry is not None:
+                raise InputError(
+                    f"{row['label']} stands on {ground['label']}, which "
+                    f"{self.decisions.name_place(entry)} rejects; remove that entry first"
+                )
+            else:
+                self._accept(ground, None, "")
+        return values
+
+    def _add(self, entry: Decision, row: Row, how: str) -> None:
+        self._replace(add_decision(self.decided.text, entry))
+        self._tell(
+            row, entry.iri, f"{how}, called {entry.label!r}" if entry.label != row["label"] else how
+        )
+
+    def _replace(self, text: str) -> None:
+        self.decisions = parse_decisions(text, self.decisions.source)
+        self.decided.text = text
+
+    def _note(self, row: Row, how: str) -> None:
+        self.decided.unchanged.append(_say(row, None, how))
+
+    def _tell(self, row: Row, iri: str | None, how: str) -> None:
+        self.decided.done.append(_say(row, iri, how))
+
+
+def _make_entry(
+    decision: Literal["accept", "reject"], row: Row, values: Mapping[str, str], *, note: str
+) -> Decision:
+    names = ("label", "domain", "range", "definition", "inverse_of", "splits")
+    known = {name: cast("str", row[name]) for name in names if row[name]}
+    said = {**known, **values}
+    given = {name: value for name, value in said.items() if value}
+    return Decision(
+        decision=decision,
+        kind=cast("Literal['class', 'property']", row["kind"]),
+        phrases=tuple(cast("Sequence[str]", row["phrases"])),
+        note=note,
+        **given,
+    )
+
+
+def _say(row: Row, iri: str | None, how: str) -> dict[str, str]:
+    return {
+        "proposal_id": str(row["proposal_id"]),
+        "kind": str(row["kind"]),
+        "label": str(row["label"]),
+        "iri": iri or str(row["iri"]),
+        "how": how,
+    }
