@@ -1,0 +1,156 @@
+"""Both layers as phrases in one space, and what the ontology lacks of the graph."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from kpyramid.completion.columns import Places, encode, group_rows
+from kpyramid.completion.types import Completion, GraphLayer, OntologyLayer, Phrases
+from kpyramid.embeddings.port import Embedder, Matrix
+from kpyramid.errors import InputError
+from kpyramid.numerics.gaussian import fit_gaussian
+from kpyramid.numerics.moments import Array, Moments
+from kpyramid.numerics.priority import Signed, score_priority
+from kpyramid.numerics.rounding import round_digits
+from kpyramid.numerics.space import Space, fit_space
+from kpyramid.settings import CompleteSettings
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Said:
+    """A layer's distinct phrases, how many rows say each, and the phrase of each row."""
+
+    texts: list[str]
+    counts: Places
+    phrase_of: Places
+
+
+def compare_layers(
+    graph: GraphLayer, ontology: OntologyLayer, *, settings: CompleteSettings, embedder: Embedder
+) -> Completion:
+    """Where both layers lie and what the ontology lacks; no proposals yet.
+
+    PolyRAG §III-B: "subject relation" phrases, their principal components, a Gaussian per layer
+    (Eq. 4), a priority per phrase. An ontology that says nothing lacks everything: all phrases have
+    the same positive priority.
+
+    Raises:
+        InputError: the embedding of a phrase is not finite; names the phrase.
+    """
+    said = [say_graph(graph), say_ontology(ontology)]
+    vectors = [embed_texts(embedder, layer.texts) for layer in said]
+    size = max(found.shape[1] for found in vectors)  # a model may give no columns for no texts
+    vectors = [found if len(found) else found.reshape(0, size) for found in vectors]
+    moments = [Moments.of(points) for points in vectors]
+    space = _fit(moments, settings.dimensions)
+    points = [space.transform(layer) for layer in vectors]
+    placed = [space.project(layer) for layer in moments]
+    phrases = [
+        Phrases(
+            layer.texts,
+            layer.counts,
+            _plane(where),
+            _measure_density(placed[0], space, where),
+            _measure_density(placed[1], space, where),
+            own,
+        )
+        for layer, where, own in zip(said, points, placed, strict=True)
+    ]
+    priority = _score(phrases[0], bool(moments[1].count), settings)
+    return Completion(
+        graph=phrases[0],
+        ontology=phrases[1],
+        explained=space.explained,
+        phrase_of=said[0].phrase_of,
+        sign=priority.sign.astype(np.int64),
+        log_magnitude=priority.log_magnitude,
+        region=choose_region(priority, said[0].counts, settings.region_share),
+        proposals=(),
+    )
+
+
+def say_graph(graph: GraphLayer) -> _Said:
+    """The phrases "<head> <wording>" of the facts."""
+    return _say(graph.heads, graph.wordings)
+
+
+def say_ontology(ontology: OntologyLayer) -> _Said:
+    """The phrases "<subject> <property>" of the values.
+
+    A property without any value stands with its class's name, so that nothing that the schema has
+    counts as missing.
+    """
+    schema = ontology.schema
+    labels = {prop.iri: prop.label for prop in schema.properties}
+    bare = sorted(labels.keys() - set(ontology.properties))
+    domains = (schema.class_by_iri.get(schema.property_by_iri[iri].domain) for iri in bare)
+    subjects = [*ontology.subjects, *(found.label if found else "thing" for found in domains)]
+    return _say(subjects, [labels[iri] for iri in (*ontology.properties, *bare)])
+
+
+def _say(subjects: Sequence[str], relations: Sequence[str]) -> _Said:
+    first, second = encode(subjects), encode(relations)
+    (left, right), phrase_of, counts = group_rows(first.codes, second.codes)
+    texts = [
+        f"{first.words[a]} {second.words[b]}"
+        for a, b in zip(left.tolist(), right.tolist(), strict=True)
+    ]
+    return _Said(texts, counts, phrase_of)
+
+
+def embed_texts(embedder: Embedder, texts: Sequence[str]) -> Matrix:
+    """The texts' vectors, shape (n, d).
+
+    Raises:
+        InputError: one is not finite; names its text.
+    """
+    vectors = embedder.embed(texts)
+    wrong = np.flatnonzero(~np.isfinite(vectors.sum(axis=1)))
+    if len(wrong):
+        raise InputError(
+            f"model {embedder.name}: the vectors of {len(wrong)} of {len(texts)} phrases are no "
+            f"numbers, such as that of {texts[int(wrong[0])]!r}; check the model in [embed]"
+        )
+    return vectors
+
+
+def _fit(moments: Sequence[Moments], dimensions: int) -> Space:
+    both = moments[0] + moments[1]
+    if not both.count:
+        size = len(both.total)
+        return Space(both.total, np.zeros((0, size)), np.zeros(0), np.zeros(0))
+    return fit_space(both, dimensions)
+
+
+def _plane(points: Array) -> Array:
+    """The first two coordinates of points (n, k), 0 where the space has fewer axes."""
+    plane = np.zeros((len(points), 2))
+    plane[:, : min(2, points.shape[1])] = points[:, :2]
+    return round_digits(plane)
+
+
+def _measure_density(layer: Moments, space: Space, points: Array) -> Array:
+    """Log densities of a layer at points, in nats; 0.0 where the layer or the space is empty."""
+    if not layer.count or not len(space.components):
+        return np.zeros(len(points))
+    return round_digits(fit_gaussian(layer, space.floor).log_density(points))
+
+
+def _score(graph: Phrases, compared: bool, settings: CompleteSettings) -> Signed:
+    if not compared:
+        count = len(graph.texts)
+        return Signed(np.ones(count, dtype=np.int8), np.zeros(count))
+    return score_priority(settings.priority, graph.log_graph, graph.log_ontology)
+
+
+def choose_region(priority: Signed, facts: Places, share: float) -> npt.NDArray[np.bool_]:
+    """The phrases of highest priority that together say at least `share` of the facts."""
+    region = np.zeros(len(priority), dtype=bool)
+    order = priority.order()
+    said = np.cumsum(facts[order])
+    if len(order):
+        last = int(np.searchsorted(said, share * said[-1]))
+        region[order[: last + 1]] = True
+    return region
