@@ -62,8 +62,8 @@ def decide(
     """The file's text with a decision on each of the chosen rows, all else as it was.
 
     With what is accepted the proposals come that it stands on: classes that are its ends, a
-    property that it splits or turns round. `rows` are all of the snapshot, whose schema it is; `label`:
-    a new name.
+    property that it splits or turns round. `rows` are all of the snapshot and `schema` is its;
+    `label`: a new name.
 
     Raises:
         InputError: an entry of the file decides on it in a way that has to be changed by hand.

@@ -1,0 +1,158 @@
+"""Adopted proposals: what of them stands in the schema, and survives Turtle."""
+
+import pytest
+
+from kpyramid.errors import InputError
+from kpyramid.ontology.judging.consistency import judge_consistency
+from kpyramid.ontology.names import THING, XSD
+from kpyramid.ontology.proposals import adopt_proposals, coin_iri
+from kpyramid.ontology.schema import parse_schema, write_schema
+from tests.completing import GENERAL, PERSON, PLACE
+from tests.corpora import require_java
+from tests.planted import general_schema
+
+BASE = general_schema()
+
+
+def make_row(**changes: object) -> dict[str, object]:
+    row: dict[str, object] = {
+        "kind": "property",
+        "iri": GENERAL + "is_king_of",
+        "label": "is king of",
+        "definition": "A person reigns over a place.",
+        "domain": PERSON,
+        "range": PLACE,
+        "inverse_of": None,
+        "splits": None,
+        "phrases": ["is king of", "reigned over"],
+        "state": "accepted",
+    }
+    return row | changes
+
+
+def test_an_accepted_property_has_its_words_its_definition_and_its_ends() -> None:
+    grown = adopt_proposals(BASE, [make_row()])
+    prop = grown.property_by_iri[GENERAL + "is_king_of"]
+    assert (prop.label, prop.alt_labels) == ("is king of", ("reigned over",))
+    assert prop.comment == "A person reigns over a place."
+    assert (prop.domain, prop.range, prop.is_datatype) == (PERSON, PLACE, False)
+    assert len(grown.properties) == len(BASE.properties) + 1
+
+
+def test_a_literal_range_makes_a_datatype_property_without_an_inverse() -> None:
+    row = make_row(range=XSD + "gYear", inverse_of=GENERAL + "birthPlace")
+    prop = adopt_proposals(BASE, [row]).property_by_iri[GENERAL + "is_king_of"]
+    assert prop.is_datatype
+    assert prop.inverse_of is None
+
+
+def test_an_accepted_class_lies_below_its_parent() -> None:
+    row = make_row(kind="class", iri=GENERAL + "Village", label="village", domain=PLACE, range=None)
+    grown = adopt_proposals(BASE, [row | {"phrases": ["village"]}])
+    assert grown.is_subclass(GENERAL + "Village", GENERAL + "Place")
+
+
+@pytest.mark.parametrize("state", ["open", "rejected"])
+def test_what_is_not_accepted_leaves_the_schema_as_it_is(state: str) -> None:
+    assert adopt_proposals(BASE, [make_row(state=state)]) == BASE
+
+
+def test_an_alias_adds_its_wordings_to_what_it_names_and_nothing_else() -> None:
+    row = make_row(
+        iri=GENERAL + "birthPlace", label="saw the light in", phrases=["saw the light in"]
+    )
+    grown = adopt_proposals(BASE, [row | {"state": "alias"}])
+    old, new = (s.property_by_iri[GENERAL + "birthPlace"] for s in (BASE, grown))
+    assert {*new.alt_labels} - {*old.alt_labels} == {"saw the light in"}
+    assert (new.label, new.comment, new.domain, new.range) == (
+        old.label, old.comment, old.domain, old.range,
+    )  # fmt: skip
+    assert len(grown.properties) == len(BASE.properties)
+
+
+def test_an_alias_of_a_class_accepted_with_it_gets_its_nouns() -> None:
+    village = make_row(
+        kind="class", iri=GENERAL + "Village", label="village", domain=PLACE, range=None,
+        phrases=["village"],
+    )  # fmt: skip
+    alias = village | {"state": "alias", "label": "hamlet", "phrases": ["hamlet"]}
+    grown = adopt_proposals(BASE, [alias, village])
+    assert grown.class_by_iri[GENERAL + "Village"].alt_labels == ("hamlet",)
+
+
+def test_a_split_is_a_sub_property_whose_values_are_values_of_the_whole() -> None:
+    whole = GENERAL + "employer"
+    row = make_row(splits=whole, range=GENERAL + "Organisation")
+    grown = adopt_proposals(BASE, [row])
+    assert (whole, False) in grown.find_entailed(GENERAL + "is_king_of")
+    assert (whole, False) not in BASE.find_entailed(GENERAL + "is_king_of")
+
+
+def test_an_inverse_holds_in_both_directions() -> None:
+    row = make_row(
+        iri=GENERAL + "is_employer_of", label="is employer of", domain=GENERAL + "Organisation",
+        range=PERSON, inverse_of=GENERAL + "employer",
+    )  # fmt: skip
+    grown = adopt_proposals(BASE, [row])
+    assert (GENERAL + "employer", True) in grown.find_entailed(GENERAL + "is_employer_of")
+
+
+def test_two_proposals_may_be_each_others_inverses() -> None:
+    rows = [
+        make_row(iri=GENERAL + "beats", inverse_of=GENERAL + "loses_to", label="beats"),
+        make_row(
+            iri=GENERAL + "loses_to", inverse_of=None, label="loses to", domain=PLACE, range=PERSON
+        ),
+    ]
+    grown = adopt_proposals(BASE, rows)
+    assert grown.property_by_iri[GENERAL + "loses_to"].inverse_of == GENERAL + "beats"
+
+
+@pytest.mark.parametrize("name", ["inverse_of", "splits"])
+def test_what_was_not_accepted_itself_is_not_pointed_to(name: str) -> None:
+    grown = adopt_proposals(BASE, [make_row(**{name: GENERAL + "not_there"})])
+    assert "not_there" not in write_schema(grown)
+
+
+def test_a_domain_that_is_no_class_is_refused() -> None:
+    with pytest.raises(InputError, match="Kingdom"):
+        adopt_proposals(BASE, [make_row(domain=GENERAL + "Kingdom")])
+
+
+def grow_fully() -> list[dict[str, object]]:
+    return [
+        make_row(splits=GENERAL + "employer", range=GENERAL + "Organisation"),
+        make_row(
+            kind="class", iri=GENERAL + "Village", label="village", domain=PLACE, range=None,
+            phrases=["village"], definition='A "small" place.',
+        ),
+        make_row(
+            iri=GENERAL + "employs_now", label="employs now", domain=GENERAL + "Organisation",
+            range=PERSON, inverse_of=GENERAL + "employer",
+        ),
+        make_row(iri=GENERAL + "reigned_until", label="reigned until", range=XSD + "gYear"),
+        make_row(iri=GENERAL + "birthPlace", label="saw the light in", state="alias"),
+        make_row(iri=GENERAL + "of_all", label="of all", domain=THING, range=GENERAL + "Village"),
+    ]  # fmt: skip
+
+
+def test_the_grown_schema_comes_back_from_its_turtle() -> None:
+    grown = adopt_proposals(BASE, grow_fully())
+    assert parse_schema(write_schema(grown), source="t") == grown
+    assert set(BASE.axioms) < set(grown.axioms)
+
+
+def test_the_grown_schema_passes_the_reasoner() -> None:
+    require_java()
+    grown = adopt_proposals(BASE, grow_fully())
+    assert judge_consistency(write_schema(grown), "", seconds=60).startswith("pass")
+
+
+def test_iris_are_coined_of_labels_and_never_twice() -> None:
+    assert coin_iri("class", "small village", "http://x#", ()) == "http://x#SmallVillage"
+    assert coin_iri("property", "is king of", "http://x#", ()) == "http://x#is_king_of"
+    assert coin_iri("property", "ist König <von>", "http://x#", ()) == (
+        "http://x#ist_k%C3%B6nig_%3Cvon%3E"
+    )
+    taken = {"http://x#is_king_of", "http://x#is_king_of_2"}
+    assert coin_iri("property", "is king of", "http://x#", taken) == "http://x#is_king_of_3"

@@ -1,0 +1,367 @@
+"""Stage complete around `propose`: who decides, what is adopted, what follows, round by round."""
+
+from typing import Any
+
+import pytest
+
+from kpyramid.errors import InputError
+from kpyramid.ontology.names import THING, XSD
+from kpyramid.ontology.schema import OntologyProperty, parse_schema, write_schema
+from tests.completing import (
+    GENERAL,
+    KNOWN,
+    MISSING,
+    PEOPLE,
+    PERSON,
+    PLACE,
+    TOWNS,
+    VILLAGES,
+    run_complete,
+    suggest,
+    use_script,
+)
+from tests.planted import Statement, general_schema
+
+CHESS = "lost the chess match against"
+LOST = {(loser, winner) for loser, _, _, winner, _ in MISSING}
+VILLAGE: dict[str, Any] = {
+    "kind": "class",
+    "domain": PLACE,
+    "range": None,
+    "phrases": ("village",),
+}
+
+
+def village(**changes: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
+    values, _ = suggest("village", **VILLAGE | changes)
+    return values, ("is a small village",)
+
+
+def test_a_proposal_is_accepted_with_the_instances_of_all_its_facts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    use_script(monkeypatch, [suggest(CHESS)])
+    done = run_complete(KNOWN + MISSING)
+    row = done.find(CHESS)
+    assert (row["state"], row["decided_by"], row["round"]) == ("accepted", "rules", 1)
+    assert row["support"] == len(row["triple_ids"]) == len(MISSING)
+    assert done.list_values(row["iri"]) == LOST
+    assert done.grown.property_by_iri[row["iri"]].comment == f"That {CHESS}."
+    vectors = done.made["vectors"].to_pylist()
+    assert {v["text"] for v in vectors} == {f"{a} {CHESS} {b}" for a, b in LOST}
+
+
+@pytest.mark.parametrize(
+    ("changes", "note"),
+    [
+        ({"agreement": 0.5}, "50% of the facts fit"),
+        ({"domain": THING, "range": THING}, "from anything to anything"),
+    ],
+)
+def test_what_is_not_clear_is_open_and_says_why(
+    changes: dict[str, Any], note: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_script(monkeypatch, [suggest(CHESS, **changes)])
+    done = run_complete(KNOWN + MISSING)
+    assert done.find(CHESS)["state"] == "open"
+    assert note in done.find(CHESS)["note"]
+    assert done.made["instances"].num_rows == 0
+    assert done.grown == done.schema
+
+
+def test_an_accepted_class_has_its_members_and_the_next_round_sees_the_grown_ontology(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    twin: list[Statement] = [
+        (town, "GPE", "is twinned with", other, "GPE")
+        for town, other in zip(TOWNS, TOWNS[1:] + TOWNS[:1], strict=True)
+    ]
+    script = use_script(
+        monkeypatch,
+        [village()],
+        [suggest("is twinned with", domain=GENERAL + "Village", range=GENERAL + "Village")],
+    )
+    done = run_complete(KNOWN + VILLAGES + twin)
+    assert done.find("village")["round"] == 1
+    assert done.list_members(GENERAL + "Village") == set(TOWNS)
+    assert len(done.list_values(done.find("is twinned with")["iri"])) == len(TOWNS)
+    assert done.find("is twinned with")["round"] == 2
+    first, second, third = script.seen
+    assert GENERAL + "Village" not in first.schema.class_by_iri
+    assert GENERAL + "Village" in second.schema.class_by_iri
+    assert len(third.pairs) == len(first.pairs) + len(TOWNS)
+    assert set(third.properties) - set(first.properties) == {done.find("is twinned with")["iri"]}
+
+
+def test_rounds_end_when_one_adds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = use_script(monkeypatch, [suggest(CHESS, agreement=0.1)], [suggest("was born in")])
+    run_complete(KNOWN + MISSING)
+    assert len(script.seen) == 1
+
+
+def test_rounds_end_after_as_many_as_are_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = use_script(monkeypatch, [suggest(CHESS)], [village()], [])
+    run_complete(KNOWN + MISSING + VILLAGES, rounds=1)
+    assert len(script.seen) == 1
+
+
+def test_what_was_open_is_not_listed_twice_and_gives_way_when_it_is_accepted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    use_script(
+        monkeypatch,
+        [village(), suggest(CHESS, agreement=0.1)],
+        [suggest(CHESS), suggest("village again", **VILLAGE | {"phrases": ("Village",)})],
+    )
+    done = run_complete(KNOWN + MISSING + VILLAGES)
+    assert [(r["label"], r["round"]) for r in done.proposals if r["kind"] == "class"] == [
+        ("village", 1)
+    ]
+    assert (done.find(CHESS)["state"], done.find(CHESS)["round"]) == ("accepted", 2)
+
+
+def test_an_alias_gives_its_wordings_and_their_facts_to_what_it_names(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first: list[Statement] = [
+        ("Hal Otto", "PERSON", "first saw light in", "Ghent", "GPE"),
+        ("Ida Penn", "PERSON", "first saw light in", "Durham", "GPE"),
+    ]
+    born = GENERAL + "birthPlace"
+    use_script(monkeypatch, [suggest("first saw light in", existing=born, range=PLACE)])
+    done = run_complete(KNOWN + first)
+    row = done.find("first saw light in")
+    assert (row["state"], row["iri"]) == ("alias", born)
+    assert done.list_values(born) == {("Hal Otto", "Ghent"), ("Ida Penn", "Durham")}
+    assert "first saw light in" in done.grown.property_by_iri[born].alt_labels
+
+
+def test_an_alias_whose_facts_do_not_fit_what_it_names_is_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    use_script(monkeypatch, [suggest(CHESS, existing=GENERAL + "birthPlace")])
+    done = run_complete(KNOWN + MISSING)
+    row = done.find(CHESS)
+    assert (row["state"], row["iri"]) == ("open", GENERAL + CHESS.replace(" ", "_"))
+    assert "0% of the facts fit" in row["note"]
+    assert done.made["instances"].num_rows == 0
+    assert done.grown == done.schema
+
+
+def test_an_alias_adds_no_second_value_to_what_has_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    other: list[Statement] = [(PEOPLE[0], "PERSON", "first saw light in", "Ghent", "GPE")]
+    more: list[Statement] = [
+        (name, "PERSON", "first saw light in", "Ghent", "GPE") for name in ("Hal Otto", "Ida Penn")
+    ]
+    born = GENERAL + "birthPlace"
+    use_script(monkeypatch, [suggest("first saw light in", existing=born, range=PLACE)])
+    done = run_complete(KNOWN + other + more)
+    assert {subject for subject, _ in done.list_values(born)} == {"Hal Otto", "Ida Penn"}
+    reasons = [r["reason"] for r in done.made["rejects"].to_pylist()]
+    assert reasons == ["functional_conflict"]
+
+
+def test_a_split_states_the_whole_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    known: list[Statement] = [(PEOPLE[0], "PERSON", "knows", PEOPLE[1], "PERSON")]
+    whole = OntologyProperty(GENERAL + "opponent", "opponent", (), "", PERSON, PERSON)
+    schema = general_schema().extend([], [whole])
+    use_script(monkeypatch, [suggest(CHESS, splits=whole.iri)])
+    done = run_complete(KNOWN + MISSING + known, schema=schema)
+    row = done.find(CHESS)
+    assert (row["state"], row["splits"]) == ("accepted", whole.iri)
+    assert (whole.iri, False) in done.grown.find_entailed(row["iri"])
+
+
+def test_a_split_that_would_exceed_the_whole_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The whole may have one value; two parts of it with different values cannot both hold."""
+    born = GENERAL + "birthPlace"
+    moved: list[Statement] = [
+        (person, "PERSON", "moved to", town, "GPE")
+        for person, town in zip(PEOPLE, TOWNS[1:] + TOWNS[:1], strict=True)
+    ]
+    use_script(monkeypatch, [suggest("moved to", range=PLACE, splits=born)])
+    done = run_complete(KNOWN + moved)
+    row = done.find("moved to")
+    assert row["state"] == "open"
+    assert "100% of the facts contradict the ontology: functional conflict" in row["note"]
+    assert done.made["instances"].num_rows == 0
+
+
+def test_a_part_whose_ends_exclude_those_of_the_whole_is_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    use_script(monkeypatch, [suggest(CHESS, splits=GENERAL + "birthPlace")])
+    row = run_complete(KNOWN + MISSING).find(CHESS)
+    assert row["state"] == "open"
+    assert f"exclude those of <{GENERAL}birthPlace>" in row["note"]
+
+
+def test_a_class_whose_members_are_of_one_that_excludes_it_is_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    use_script(monkeypatch, [village(domain=PERSON)])
+    done = run_complete(KNOWN + VILLAGES)
+    row = done.find("village")
+    assert row["state"] == "open"
+    assert "contradict the ontology: disjoint classes" in row["note"]
+    assert done.list_members(row["iri"]) == set()
+
+
+def test_an_inverse_of_the_same_round_is_found_by_its_label(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    won: list[Statement] = [
+        (winner, "PERSON", "won the chess match against", loser, "PERSON")
+        for loser, _, _, winner, _ in MISSING
+    ]
+    use_script(monkeypatch, [suggest(CHESS), suggest("won the chess match against", inverse=CHESS)])
+    done = run_complete(KNOWN + MISSING + won)
+    lost, beat = done.find(CHESS), done.find("won the chess match against")
+    assert beat["inverse_of"] == lost["iri"]
+    assert done.grown.property_by_iri[lost["iri"]].inverse_of == beat["iri"]
+    assert done.list_values(lost["iri"]) == LOST  # both directions state one fact each
+    assert done.list_values(beat["iri"]) == set()
+
+
+def test_the_name_of_an_open_inverse_is_kept_but_not_stated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    use_script(
+        monkeypatch,
+        [suggest(CHESS, inverse="was born in"), suggest("was born in", agreement=0.0)],
+    )
+    done = run_complete(KNOWN + MISSING)
+    row = done.find(CHESS)
+    assert row["inverse_of"] == done.find("was born in")["iri"]
+    assert done.grown.property_by_iri[row["iri"]].inverse_of is None
+
+
+def test_values_that_do_not_fit_are_rejects_that_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    odd: list[Statement] = [(PEOPLE[0], "PERSON", CHESS, "great poverty", "NOUN")]
+    use_script(monkeypatch, [suggest(CHESS)])
+    done = run_complete(KNOWN + MISSING + odd)
+    (reject,) = done.made["rejects"].to_pylist()
+    assert (reject["stage"], reject["reason"]) == ("complete", "range")
+    assert "great poverty" in reject["detail"]
+    assert done.list_values(done.find(CHESS)["iri"]) == LOST
+
+
+def test_literals_become_values_of_their_datatype(monkeypatch: pytest.MonkeyPatch) -> None:
+    dated: list[Statement] = [
+        (person, "PERSON", "retired in", str(1990 + n), "DATE") for n, person in enumerate(PEOPLE)
+    ]
+    use_script(monkeypatch, [suggest("retired in", range=XSD + "gYear")])
+    done = run_complete(KNOWN + dated)
+    assert done.list_values(done.find("retired in")["iri"]) == {
+        (person, str(1990 + n)) for n, person in enumerate(PEOPLE)
+    }
+
+
+def test_what_completion_made_is_in_the_published_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    use_script(monkeypatch, [suggest(CHESS), village()])
+    done = run_complete(KNOWN + MISSING + VILLAGES)
+    turtle = write_schema(done.grown)
+    assert parse_schema(turtle, source="t") == done.grown
+
+
+def test_the_same_input_gives_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    for _ in range(2):
+        use_script(monkeypatch, [suggest(CHESS, score=1 / 3), village()])
+        made.append(run_complete(KNOWN + MISSING + VILLAGES).made)
+    assert all(made[0][name].equals(made[1][name]) for name in made[0])
+    assert made[0]["proposals"]["score"].to_pylist().count(0.333333) == 1
+
+
+# Decisions of a person.
+
+ACCEPT = f"""
+[[proposal]]
+decision = "accept"
+kind = "property"
+label = "was beaten by"
+domain = "{PERSON}"
+range = "{PERSON}"
+phrases = ["{CHESS}"]
+definition = "A player lost to another."
+"""
+REJECT = f"""
+[[proposal]]
+decision = "reject"
+kind = "property"
+label = "{CHESS}"
+note = "too narrow"
+"""
+
+
+def test_what_the_file_accepts_is_adopted_though_nothing_proposes_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    script = use_script(monkeypatch)
+    done = run_complete(KNOWN + MISSING, decisions=ACCEPT)
+    row = done.find("was beaten by")
+    assert (row["state"], row["decided_by"], row["round"]) == ("accepted", "file", 0)
+    assert (row["support"], row["agreement"]) == (len(MISSING), 1.0)
+    assert done.list_values(row["iri"]) == LOST
+    assert row["iri"] in script.seen[0].schema.property_by_iri
+    assert row["iri"] in script.seen[0].properties  # its values are part of the ontology
+
+
+def test_what_the_file_accepts_stays_when_the_graph_says_it_no_longer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    use_script(monkeypatch)
+    done = run_complete(KNOWN, decisions=ACCEPT)
+    row = done.find("was beaten by")
+    assert (row["state"], row["support"], row["triple_ids"]) == ("accepted", 0, [])
+    assert row["iri"] in done.grown.property_by_iri
+
+
+def test_what_the_file_rejects_is_not_adopted_under_any_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    use_script(monkeypatch, [suggest("was beaten by", CHESS)])
+    done = run_complete(KNOWN + MISSING, decisions=REJECT)
+    row = done.find("was beaten by")
+    assert (row["state"], row["decided_by"], row["note"]) == ("rejected", "file", "too narrow")
+    assert done.made["instances"].num_rows == 0
+    assert done.grown == done.schema
+
+
+def test_a_proposal_that_the_file_accepted_in_part_is_another_name_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    more: list[Statement] = [(PEOPLE[0], "PERSON", "lost at chess to", PEOPLE[2], "PERSON")]
+    use_script(monkeypatch, [suggest(CHESS, CHESS, "lost at chess to")])
+    done = run_complete(KNOWN + MISSING + more, decisions=ACCEPT)
+    accepted, alias = done.find("was beaten by"), done.find(CHESS)
+    assert (alias["state"], alias["decided_by"]) == ("alias", "file")
+    assert alias["iri"] == accepted["iri"]
+    assert (PEOPLE[0], PEOPLE[2]) in done.list_values(accepted["iri"])
+
+
+def test_a_class_that_the_file_accepts_may_be_the_end_of_a_property_there() -> None:
+    decisions = f"""
+[[proposal]]
+decision = "accept"
+kind = "property"
+label = "hailed from"
+domain = "{PERSON}"
+range = "{GENERAL}Village"
+
+[[proposal]]
+decision = "accept"
+kind = "class"
+label = "village"
+domain = "{PLACE}"
+"""
+    hailed: list[Statement] = [(PEOPLE[0], "PERSON", "hailed from", TOWNS[0], "GPE")]
+    done = run_complete(KNOWN + VILLAGES + hailed, decisions=decisions)
+    assert done.list_members(GENERAL + "Village") == set(TOWNS)
+    assert done.list_values(GENERAL + "hailed_from") == {(PEOPLE[0], TOWNS[0])}
+
+
+def test_an_entry_that_does_not_fit_the_ontology_is_refused_by_name() -> None:
+    decisions = ACCEPT.replace(f'range = "{PERSON}"', f'range = "{GENERAL}Kingdom"')
+    with pytest.raises(InputError, match=r"proposals.toml, entry 1 .*range <.*Kingdom> is no cl"):
+        run_complete(KNOWN, decisions=decisions)
