@@ -107,8 +107,6 @@ class _Writer:
         if entry.decision == decision:
             self._note(row, f"decided so already: {place}")
             return
-        if decision == "accept" and entry.domain is None:
-            raise InputError(f"{place} says too little to accept it; remove it and run this again")
         if decision == "accept":
             self._accept_grounds(row)
         self._replace(turn_decision(self.decided.text, self.decisions, entry))

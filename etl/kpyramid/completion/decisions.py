@@ -258,13 +258,18 @@ def turn_decision(text: str, decisions: Decisions, entry: Decision) -> str:
     """The file's text with the decision of one of its entries turned to the other; else as it is.
 
     Raises:
-        InputError: the entry is written in a way that is not changed safely.
+        InputError: it says too little to be accepted, or is written in a way that is not changed
+            safely.
     """
     number = decisions.entries.index(entry)
     turned: Literal["accept", "reject"] = "reject" if entry.decision == "accept" else "accept"
     starts = [match.start() for match in _ENTRY.finditer(text)] + [len(text)]
     wanted = list(decisions.entries)
-    wanted[number] = replace(entry, decision=turned)
+    try:
+        wanted[number] = replace(entry, decision=turned)
+    except ValidationError as e:
+        said = e.errors()[0]["msg"].removeprefix("Value error, ")
+        raise InputError(f"{decisions.name_place(entry)}: {said}; add that there") from e
     try:
         part = text[starts[number] : starts[number + 1]]
         changed = _DECISION.sub(rf'\g<1>"{turned}"', part, count=1)

@@ -1,0 +1,333 @@
+"""The decisions file: read, refused by entry, written into without touching the rest."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kpyramid.completion.deciding import decide, read_file
+from kpyramid.completion.decisions import (
+    HEADER,
+    Decision,
+    add_decision,
+    is_same,
+    load_decisions,
+    parse_decisions,
+    turn_decision,
+)
+from kpyramid.errors import InputError, SettingsError
+from kpyramid.fingerprints import describe_settings, fingerprint_stage
+from kpyramid.pipeline import PIPELINE, find_stage
+from kpyramid.ports import require_ontology
+from kpyramid.settings import CompleteSettings
+from tests.completing import GENERAL, PERSON, PLACE
+from tests.corpora import make_settings
+from tests.planted import general_schema
+
+KING = f"""
+# Agreed on in May.
+[[proposal]]
+decision = "accept"   # was open for long
+kind = "property"
+label = "is king of"
+domain = "{PERSON}"
+range = "{PLACE}"
+phrases = ["is king of", "reigned over"]
+"""
+BEATEN = """
+[[proposal]]
+decision = "reject"
+kind = "property"
+label = "beat"
+"""
+VILLAGE = f"""
+[[proposal]]
+decision = "accept"
+kind = "class"
+label = "village"
+domain = "{PLACE}"
+"""
+
+
+def accept(text: str) -> list[dict[str, object]]:
+    return parse_decisions(text, "d.toml").list_accepted(general_schema())
+
+
+def test_entries_are_read_in_order_with_their_iris() -> None:
+    rows = accept(KING + BEATEN + VILLAGE)
+    assert [(r["kind"], r["iri"], r["phrases"]) for r in rows] == [
+        ("property", GENERAL + "is_king_of", ["is king of", "reigned over"]),
+        ("class", GENERAL + "Village", ["village"]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("[[proposal]\n", "not valid TOML.*line 1"),
+        ("proposals = 1\n", "'proposals' is not read"),
+        ("proposal = 1\n", "'proposal' is not read"),
+        (KING.replace('"accept"', '"maybe"'), "entry 1: decision"),
+        (BEATEN + KING.replace("label", "labels"), "entry 2: label"),
+        (KING.replace("is king of", " ", 1), "entry 1: label"),
+        (KING.replace("[[proposal]]", "[[proposal]]\ncolour = 'red'"), "entry 1: colour"),
+        (KING.replace("domain", "note"), "entry 1: an accepted property needs domain"),
+        (VILLAGE.replace("domain", "range"), "entry 1: an accepted class needs domain"),
+        (VILLAGE + f'range = "{PERSON}"\n', "entry 1: a class has no range"),
+        (KING + KING, "entry 2: property 'is king of' is decided on by entry 1 already"),
+        (KING + BEATEN.replace("beat", "was king of"), "entry 2.*decided on by entry 1"),
+    ],
+)
+def test_a_wrong_file_is_refused_by_name_and_entry(text: str, problem: str) -> None:
+    with pytest.raises(InputError, match=rf"d\.toml.*{problem}"):
+        parse_decisions(text, "d.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (KING.replace("PopulatedPlace", "Realm"), r"range <.*Realm> is no class"),
+        (KING + f'splits = "{GENERAL}rules"\n', r"splits <.*rules> is no property"),
+        (KING + f'inverse_of = "{PERSON}"\n', r"inverse_of <.*Person> is no property"),
+        (
+            KING.replace(PLACE, "http://www.w3.org/2001/XMLSchema#gYear")
+            + f'inverse_of = "{GENERAL}birthPlace"\n',
+            "literals, which have no inverse_of",
+        ),
+        (KING + 'iri = "king"\n', "not an absolute IRI"),
+        (KING + f'iri = "{GENERAL}birthPlace"\n', "has <.*birthPlace> already"),
+        (VILLAGE.replace("village", "towns"), None),
+        (VILLAGE.replace("village", "Person"), "has <.*Person> already"),
+        (
+            KING.replace("is king of", "birth place", 1).replace("PopulatedPlace", "Place"),
+            "has <.*birthPlace> already",
+        ),
+    ],
+)
+def test_an_entry_that_does_not_fit_the_ontology_is_refused(text: str, problem: str | None) -> None:
+    if problem is None:
+        assert accept(text)
+        return
+    with pytest.raises(InputError, match=rf"d\.toml, entry 1 .*{problem}"):
+        accept(text)
+
+
+def test_a_build_is_refused_before_any_work(tmp_path: Path) -> None:
+    path = tmp_path / "decided.toml"
+    settings = make_settings(complete={"decisions": str(path)})
+    with pytest.raises(SettingsError, match=r"complete\.decisions: there is no file .*decided"):
+        require_ontology(settings)
+    path.write_bytes(b"\xff")
+    with pytest.raises(InputError, match="cannot be read"):
+        require_ontology(settings)
+    path.write_text(KING.replace("PopulatedPlace", "Realm"), "utf-8")
+    with pytest.raises(InputError, match="entry 1"):
+        require_ontology(settings)
+    path.write_text(KING, "utf-8")
+    require_ontology(settings)
+
+
+def test_without_a_file_there_are_no_decisions() -> None:
+    assert load_decisions(CompleteSettings()).entries == ()
+
+
+def test_the_files_content_is_part_of_the_stages_key_but_not_its_place(tmp_path: Path) -> None:
+    stage = find_stage("complete")
+
+    def fingerprint(name: str, text: str) -> str:
+        (tmp_path / name).write_text(text, "utf-8")
+        settings = make_settings(complete={"decisions": str(tmp_path / name)})
+        assert "decisions" not in describe_settings("complete", settings)
+        return fingerprint_stage(stage, settings)
+
+    plain = fingerprint("one.toml", KING + BEATEN)
+    assert fingerprint("two.toml", "# a remark\n" + KING + BEATEN) == plain
+    assert fingerprint("one.toml", KING) != plain
+    assert fingerprint("one.toml", KING + BEATEN.replace("reject", "reject") + "note='x'") != plain
+
+
+def test_other_stages_do_not_depend_on_the_file(tmp_path: Path) -> None:
+    (tmp_path / "d.toml").write_text(KING, "utf-8")
+    settings = make_settings(complete={"decisions": str(tmp_path / "d.toml")})
+    for stage in PIPELINE:
+        same = fingerprint_stage(stage, settings) == fingerprint_stage(stage, make_settings())
+        assert same == (stage.name != "complete"), stage.name
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (("property", "is king of", []), ("property", "was King of", []), True),
+        (("property", "rules", ["is king of"]), ("property", "reigns", ["was king of"]), True),
+        (("property", "a", ["b", "c", "d"]), ("property", "e", ["b", "c", "f"]), True),
+        (("property", "a", ["b", "c", "d"]), ("property", "e", ["b", "f", "g"]), False),
+        (("property", "village", []), ("class", "village", []), False),
+        (("class", "village", []), ("class", "Villages", []), True),
+        (("class", "village", ["village"]), ("class", "town", ["town"]), False),
+    ],
+)
+def test_the_same_suggestion_is_known_again(
+    one: tuple[str, str, list[str]], other: tuple[str, str, list[str]], same: bool
+) -> None:
+    assert is_same(one, other) == is_same(other, one) == same
+
+
+WORDS = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), min_size=1).filter(
+    lambda text: text.strip()
+)
+
+
+@given(st.lists(st.tuples(WORDS, WORDS, st.lists(WORDS, max_size=3)), max_size=3))
+def test_what_is_written_is_read_back_whatever_the_words(
+    given_entries: list[tuple[str, str, list[str]]],
+) -> None:
+    entries = [
+        Decision("reject", "class", label, phrases=tuple(phrases), note=note)
+        for label, note, phrases in given_entries
+    ]
+    text = ""
+    for entry in entries:
+        text = add_decision(text, entry)
+    found = [dict(row) for row in tomllib.loads(text).get("proposal", [])]
+    assert [(r["label"], r["note"], r.get("phrases", [])) for r in found] == given_entries
+
+
+def test_a_new_file_says_what_it_is() -> None:
+    text = add_decision("", Decision("reject", "class", "village"))
+    assert text.startswith(HEADER)
+    assert parse_decisions(text, "d").entries == (Decision("reject", "class", "village"),)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_the_rest_of_the_file_stays_as_it_is(end: str) -> None:
+    before = (KING + BEATEN).replace("\n", end).rstrip()
+    after = add_decision(before, Decision("reject", "class", "village"))
+    assert after.startswith(before)
+    assert len(parse_decisions(after, "d").entries) == 3
+    assert end == "\n" or "\n" not in after.replace("\r\n", "")
+
+
+def test_a_decision_is_turned_in_place() -> None:
+    text = KING + BEATEN
+    known = parse_decisions(text, "d")
+    turned = turn_decision(text, known, known.entries[0])
+    assert turned == text.replace('decision = "accept"', 'decision = "reject"')
+    assert "# was open for long" in turned
+
+
+def test_what_is_not_turned_safely_is_left_to_a_person() -> None:
+    entry = f'{{decision = "reject", kind = "class", label = "village", domain = "{PLACE}"}}'
+    text = f"proposal = [{entry}]\n"
+    known = parse_decisions(text, "d.toml")
+    with pytest.raises(InputError, match=r'd\.toml, entry 1 .*write decision = "accept" there'):
+        turn_decision(text, known, known.entries[0])
+
+
+def test_what_says_too_little_is_not_turned_to_be_accepted() -> None:
+    known = parse_decisions(BEATEN, "d.toml")
+    with pytest.raises(InputError, match=r"d\.toml, entry 1 .*needs domain and range"):
+        turn_decision(BEATEN, known, known.entries[0])
+
+
+def make_row(words: str, **changes: object) -> dict[str, object]:
+    return {
+        "proposal_id": f"proposal-{words}",
+        "kind": "property",
+        "iri": GENERAL + words.replace(" ", "_"),
+        "label": words,
+        "definition": f"That {words}.",
+        "domain": PERSON,
+        "range": PLACE,
+        "inverse_of": None,
+        "splits": None,
+        "phrases": (words,),
+        "state": "open",
+    } | changes
+
+
+def decide_on(text: str, *rows: dict[str, object], decision: str = "accept", **options: str) -> str:
+    known = parse_decisions(text, "d.toml")
+    chosen, schema = rows[:1], general_schema()
+    return decide(decision, chosen, rows, schema, text, known, **options).text  # type: ignore[arg-type]
+
+
+def test_an_accepted_proposal_is_written_whole() -> None:
+    text = decide_on("", make_row("is king of"), note="of old")
+    (row,) = accept(text)
+    assert (row["iri"], row["domain"], row["range"]) == (GENERAL + "is_king_of", PERSON, PLACE)
+    assert (row["definition"], row["note"]) == ("That is king of.", "of old")
+
+
+def test_another_label_gives_another_iri_and_keeps_the_wordings() -> None:
+    (row,) = accept(decide_on("", make_row("is king of"), label="rules over"))
+    assert (row["iri"], row["label"]) == (GENERAL + "rules_over", "rules over")
+    assert row["phrases"] == ["is king of"]
+
+
+def test_what_a_proposal_stands_on_is_accepted_with_it() -> None:
+    village = make_row(
+        "Village", kind="class", label="village", domain=PLACE, range=None, state="accepted"
+    )
+    text = decide_on("", make_row("hails from", range=village["iri"]), village)
+    assert [r["label"] for r in accept(text)] == ["village", "hails from"]
+
+
+def test_a_class_that_was_accepted_under_another_name_is_pointed_to_by_its_own_iri() -> None:
+    village = make_row(
+        "Village", kind="class", label="village", domain=PLACE, range=None, state="accepted"
+    )
+    text = decide_on("", village, label="hamlet")
+    text = decide_on(text, make_row("hails from", range=village["iri"]), village)
+    assert accept(text)[1]["range"] == GENERAL + "Hamlet"
+
+
+def test_what_stands_on_a_rejected_class_is_not_accepted() -> None:
+    village = make_row(
+        "Village", kind="class", label="village", domain=PLACE, range=None, state="accepted"
+    )
+    text = decide_on("", village, decision="reject")
+    with pytest.raises(InputError, match=r"hails from stands on village, which d\.toml, entry 1"):
+        decide_on(text, make_row("hails from", range=village["iri"]), village)
+
+
+def test_two_inverses_are_accepted_together_and_stated_once() -> None:
+    one = make_row("beats", inverse_of=GENERAL + "loses_to", state="accepted")
+    other = make_row("loses to", inverse_of=GENERAL + "beats", state="accepted")
+    rows = accept(decide_on("", one, other))
+    assert [(r["label"], r["inverse_of"]) for r in rows] == [
+        ("loses to", None),
+        ("beats", GENERAL + "loses_to"),
+    ]
+
+
+def test_an_open_inverse_is_left_out() -> None:
+    one = make_row("beats", inverse_of=GENERAL + "loses_to")
+    (row,) = accept(decide_on("", one, make_row("loses to")))
+    assert row["inverse_of"] is None
+
+
+def test_deciding_twice_changes_nothing_and_the_other_way_turns_it() -> None:
+    text = decide_on("", make_row("is king of"))
+    assert decide_on(text, make_row("is king of")) == text
+    turned = decide_on(text, make_row("is king of"), decision="reject")
+    assert parse_decisions(turned, "d").entries[0].decision == "reject"
+    assert decide_on(turned, make_row("is king of")) == text
+
+
+def test_a_label_for_what_is_decided_already_is_told_where_it_stands() -> None:
+    text = decide_on("", make_row("is king of"))
+    with pytest.raises(InputError, match=r"entry 1 .*write label = 'rules' there"):
+        decide_on(text, make_row("is king of"), label="rules")
+
+
+def test_an_alias_needs_no_acceptance_but_can_be_rejected() -> None:
+    row = make_row("was born at", iri=GENERAL + "birthPlace", state="alias")
+    assert decide_on("", row) == ""
+    assert parse_decisions(decide_on("", row, decision="reject"), "d").entries
+
+
+def test_a_file_that_is_not_there_yet_is_empty(tmp_path: Path) -> None:
+    text, known = read_file(tmp_path / "new.toml")
+    assert (text, known.entries) == ("", ())
