@@ -66,9 +66,15 @@ GRAPH = GraphLayer(
 )
 
 
-def open_namer(asker: Answers) -> Namer:
+def open_namer(asker: Answers, *, foresees: bool = False) -> Namer:
     return Namer(
-        asker, model="m", domain="general", language="English", max_tokens=900, concurrency=2
+        asker,
+        model="m",
+        domain="general",
+        language="English",
+        max_tokens=900,
+        concurrency=2,
+        foresees=foresees,
     )
 
 
@@ -210,13 +216,16 @@ def test_a_proposal_that_the_reply_leaves_out_costs_the_others_nothing() -> None
     assert [loss.reason for loss in naming.losses] == ["llm_invalid"]
 
 
-def test_later_rounds_wait_for_the_answers_of_the_first() -> None:
+@pytest.mark.parametrize(("foresees", "asked"), [(False, 1), (True, 2)])
+def test_later_rounds_wait_for_the_answers_of_the_first_except_in_a_plan(
+    foresees: bool, asked: int
+) -> None:
     asker = Answers(lambda _: Failure("k", FailureKind.PENDING, "not asked"))
-    namer = open_namer(asker)
+    namer = open_namer(asker, foresees=foresees)
     for label in ("advised", "backed"):
         namer.name([propose(label)], GRAPH, general_schema(), MemoEmbedder())
 
-    assert len(asker.requests) == 1
+    assert len(asker.requests) == asked
 
 
 def ask(batch: Sequence[Nameless]) -> str:

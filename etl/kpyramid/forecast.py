@@ -51,8 +51,8 @@ what GPT-3.5 read, 0.10 of what the rules read."""
 _BATCH_CHARACTERS = {"duplicates": 2_550, "naming": 4_500, "condensation": 2_500}
 _BATCH_SPREAD = {"duplicates": (0.2, 3.0), "naming": (0.0, 4.0), "condensation": (0.0, 4.0)}
 """How far their number may be off before any experience, as factors."""
-_LATER_ROUNDS = 2.0
-"""Of the calls that name proposals of the first round: at most so many with the later rounds'."""
+_LATER_ROUNDS = 1.5
+"""How many more calls the names of a model may lead to in later rounds than those of the rules."""
 _EMBEDDED_CHARACTERS = {
     "resolve": 0.2,
     "embed": 2.3,
@@ -226,11 +226,11 @@ class Forecast:
         return found if complete else found.at_least(self._foresee_batches(request))
 
     def _complete(self, model: Model) -> Estimate:
-        """The first round exactly where the graph is there; later ones follow from its answers."""
+        """Where the graph is there the first round exactly, later ones by the rules' names."""
         known = self._run("complete", model)
         found = self.estimator.estimate(model.pending.values())
         if known:
-            return found.scale(1.0, 1.0, _LATER_ROUNDS)
+            return found.scale(1 / self._settings.complete.rounds, 1.0, _LATER_ROUNDS)
         return self._foresee_batches(ask_for_names((), {}, **self._told))
 
     def _condense(self, model: Model) -> Estimate:

@@ -166,7 +166,8 @@ def open_ports(
         calls["disambiguator"] = model and open_disambiguator(settings, model.caller)
     if "namer" in stage.ports:
         model = opener.open_model() if settings.complete.naming == "llm" else None
-        calls["namer"] = model and open_namer(settings, model.caller)
+        foresees = isinstance(opener, Looker)
+        calls["namer"] = model and open_namer(settings, model.caller, foresees)
     if "condenser" in stage.ports:
         model = opener.open_model() if settings.condense.mode == "llm" else None
         calls["condenser"] = model and open_condenser(settings, model.caller)
@@ -192,8 +193,8 @@ def open_disambiguator(settings: Settings, asker: Asker) -> Disambiguator:
     return Disambiguator(asker, cascade.domain, cascade.language, llm.max_tokens, llm.concurrency)
 
 
-def open_namer(settings: Settings, asker: Asker) -> Namer:
-    """Names of proposals by a language model, batch by batch."""
+def open_namer(settings: Settings, asker: Asker, foresees: bool = False) -> Namer:
+    """Names of proposals by a language model, batch by batch; `foresees`: for a plan."""
     llm, cascade = settings.llm, settings.cascade
     return Namer(
         asker,
@@ -202,6 +203,7 @@ def open_namer(settings: Settings, asker: Asker) -> Namer:
         language=cascade.language,
         max_tokens=llm.max_tokens,
         concurrency=llm.concurrency,
+        foresees=foresees,
     )
 
 

@@ -47,7 +47,8 @@ class Naming:
 class Namer:
     """Names the proposals of one run; what was named in one round is not asked about again.
 
-    `model`: who judged what is in `Naming.judged`.
+    `model`: who judged what is in `Naming.judged`. `foresees`: later rounds go on with the rules'
+    names where a model's are still to come, for plans.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class Namer:
         language: str,
         max_tokens: int,
         concurrency: int,
+        foresees: bool = False,
     ) -> None:
         self.model = model
         self._asker = asker
@@ -67,6 +69,7 @@ class Namer:
         self._max_tokens = max_tokens
         self._concurrency = concurrency
         self._answers: dict[tuple[str, str, str], Named | None] = {}
+        self._foresees = foresees
         self._waits = False
 
     def name(
@@ -124,7 +127,7 @@ class Namer:
             found = {} if isinstance(answer, Failure) else answer
             self._answers.update((item.key, found.get(at)) for at, item in enumerate(batch))
             if isinstance(answer, Failure):
-                self._waits |= answer.kind in _WAITING
+                self._waits |= answer.kind in _WAITING and not self._foresees
                 left = "; ".join(item.label for item in batch)
                 detail = f"{answer.detail}; named by the rules: {left}"
                 losses.append(Loss(f"llm_{answer.kind}", answer.key, detail))
