@@ -55,6 +55,7 @@ def run_stage(name: str, folder: Path) -> dict[str, Any]:
     import pyarrow as pa
     from synthetic import WordVectors, write_table
 
+    from kpyramid.completion.decisions import Decisions
     from kpyramid.contracts import load_contracts
     from kpyramid.pipeline import find_stage
     from kpyramid.ports import load_schema
@@ -69,6 +70,7 @@ def run_stage(name: str, folder: Path) -> dict[str, Any]:
         "schema": load_schema(settings),
         "embedder": embedder,
         "shapes": (),
+        "decisions": Decisions((), "none"),
     }
     ports = {port: given.get(port) for port in stage.ports}  # a model's part is None: rules
     run = import_module(f"kpyramid.stages.{name}").run

@@ -1,5 +1,6 @@
 """Points of Figure 4 from a snapshot: both layers, the priority region, the condensed graph."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,8 @@ from kpyramid.reporting.tables import Row, SnapshotTables, to_numpy
 
 MOST_POINTS = 1500
 """Points of a layer that are drawn; of more, those whose hashes come first."""
+
+_MOST_MARKS = 12
 
 Points = npt.NDArray[np.float64]
 
@@ -36,6 +39,15 @@ class Ellipse:
     covariance: Points
 
 
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The label of a proposal at the median place of the facts that support it."""
+
+    label: str
+    x: float
+    y: float
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Figure:
     """What the three panels show, in one space."""
@@ -46,6 +58,7 @@ class Figure:
     linked: Cloud
     free: Cloud
     ellipses: tuple[Ellipse, ...]
+    marks: tuple[Mark, ...]
     explained: tuple[float, ...]
 
 
@@ -69,6 +82,7 @@ def read_figure(tables: SnapshotTables) -> Figure | None:
         linked=_sample("linked", graph, linked),
         free=_sample("free", graph, free),
         ellipses=tuple(_fit(row) for row in layers if row["phrases"]),
+        marks=tuple(_place_proposals(tables, graph)),
         explained=tuple(layers[0]["explained"][:2]) if layers else (),
     )
 
@@ -105,6 +119,30 @@ def _count_condensed(tables: SnapshotTables, graph: pa.Table) -> tuple[Points, P
         for mask in (near, ~near)
     )
     return linked, free
+
+
+def _place_proposals(tables: SnapshotTables, graph: pa.Table) -> Iterator[Mark]:
+    """The proposals that are accepted, then the open ones, the best first."""
+    columns = ("proposal_id", "label", "state", "score", "triple_ids")
+    rows = [
+        row
+        for row in tables.read("proposals", columns).to_pylist()
+        if row["state"] in ("accepted", "open") and row["triple_ids"]
+    ]
+    rows.sort(key=lambda r: (r["state"], -r["score"], r["proposal_id"]))
+    chosen = rows[:_MOST_MARKS]
+    wanted = {key for row in chosen for key in row["triple_ids"]}
+    phrase_of = {
+        row["triple_id"]: row["phrase_id"]
+        for row in tables.pick("priorities", "triple_id", wanted, ["phrase_id"])
+    }
+    used = pa.array(sorted(set(phrase_of.values())), pa.string())
+    near = graph.filter(pc.is_in(graph["phrase_id"], used)).to_pylist()
+    place = {row["phrase_id"]: (row["x"], row["y"]) for row in near}
+    for row in chosen:
+        points = np.array([place[phrase_of[key]] for key in row["triple_ids"]])
+        x, y = np.median(points, axis=0).tolist()
+        yield Mark(row["label"], x, y)
 
 
 def _fit(layer: Row) -> Ellipse:

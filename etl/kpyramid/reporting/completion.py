@@ -7,10 +7,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kpyramid.keys import JsonValue
+from kpyramid.reporting.lacking import list_lacking
 from kpyramid.reporting.tables import Evidence, Row, SnapshotTables, find_evidence
 from kpyramid.reporting.words import Words
 
-_MOST_LACKING = 12
 _MOST_PROPOSALS = 40
 _EXAMPLES = 3
 _CANDIDATES = 12
@@ -21,8 +21,8 @@ _STATES = ("accepted", "open", "alias", "rejected")
 
 def describe_completion(tables: SnapshotTables, words: Words) -> dict[str, JsonValue]:
     """Both layers in figures, the region in phrases, the proposals by state with examples."""
-    lacking = _find_lacking(tables)
     proposals = _read_proposals(tables)
+    lacking = list_lacking(tables, words, proposals)
     shown = {
         state: [row for row in proposals if row["state"] == state][:_MOST_PROPOSALS]
         for state in _STATES
@@ -32,13 +32,13 @@ def describe_completion(tables: SnapshotTables, words: Words) -> dict[str, JsonV
         for rows in shown.values()
         for row in rows
     }
-    wanted = {key for keys in picked.values() for key in keys} | {
-        row["triple_id"] for row in lacking
-    }
+    wanted = {key for keys in picked.values() for key in keys} | {row.example for row in lacking}
     evidence = find_evidence(tables, wanted)
     return {
         **_describe_layers(tables),
-        "lacking": [_describe_lacking(row, evidence) for row in lacking],
+        "lacking": [
+            row.describe() | {"example": evidence[row.example].describe()} for row in lacking
+        ],
         "rounds": max((row["round"] for row in proposals), default=0),
         "counts": dict(Counter(row["state"] for row in proposals)),
         "proposals": {
@@ -73,34 +73,6 @@ def _describe_layers(tables: SnapshotTables) -> dict[str, JsonValue]:
 
 def _count(phrases: pa.Table) -> dict[str, JsonValue]:
     return {"phrases": phrases.num_rows, "facts": pc.sum(phrases["facts"], min_count=0).as_py()}
-
-
-def _find_lacking(tables: SnapshotTables) -> list[Row]:
-    """The phrases of the region that most facts say; of equally many those of highest priority."""
-    columns = ("phrase_id", "text", "facts", "log_graph", "log_ontology", "region")
-    phrases = tables.read("phrases", columns)
-    inside = phrases.filter(phrases["region"])
-    most = inside.sort_by([("facts", "descending")]).slice(0, _MOST_LACKING)["facts"]
-    if not len(most):
-        return []
-    known = inside.filter(pc.greater_equal(inside["facts"], most[-1]))
-    scored = tables.read("priorities", ("triple_id", "phrase_id", "sign", "log_magnitude"))
-    scored = scored.filter(pc.is_in(scored["phrase_id"], known["phrase_id"].combine_chunks()))
-    first = {row["phrase_id"]: row for row in reversed(scored.to_pylist())}
-    rows = [row | first[row["phrase_id"]] for row in known.to_pylist() if row["phrase_id"] in first]
-    rows.sort(
-        key=lambda r: (-r["facts"], -r["sign"], -r["sign"] * r["log_magnitude"], r["phrase_id"])
-    )
-    return rows[:_MOST_LACKING]
-
-
-def _describe_lacking(row: Row, evidence: Mapping[str, Evidence]) -> dict[str, JsonValue]:
-    plain = ("facts", "log_graph", "log_ontology", "sign", "log_magnitude")
-    return {
-        "phrase": row["text"],
-        **{name: row[name] for name in plain},
-        "example": evidence[row["triple_id"]].describe(),
-    }
 
 
 def _read_proposals(tables: SnapshotTables) -> list[Row]:

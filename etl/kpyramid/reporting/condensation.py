@@ -80,7 +80,7 @@ def _read_graph(tables: SnapshotTables) -> _Graph:
 
 def _describe_merges(tables: SnapshotTables, graph: _Graph, words: Words) -> list[JsonValue]:
     """The merges of most different wordings; of merges of the same wordings one."""
-    rows = graph.condensed.take(_choose_merges(graph)).to_pylist()
+    rows = graph.condensed.take(pa.array(_choose_merges(graph), pa.int64())).to_pylist()
     parts = {row["condensed_id"]: _choose_parts(row) for row in rows}
     evidence = find_evidence(tables, {key for pairs in parts.values() for key, _ in pairs})
     described: list[JsonValue] = []

@@ -6,7 +6,7 @@ from xml.sax.saxutils import escape
 
 import numpy as np
 
-from kpyramid.reporting.clouds import Cloud, Ellipse, Figure, Points
+from kpyramid.reporting.clouds import Cloud, Ellipse, Figure, Mark, Points
 
 # Colours of Paul Tol's bright scheme, which differ for every kind of colour vision.
 _BLUE, _PALE, _RED, _GREEN, _YELLOW = "#4477aa", "#bbccdd", "#cc3344", "#228833", "#b08000"
@@ -15,6 +15,8 @@ _WIDTH = 3 * (_MARGIN + _PANEL) + 8
 _HEIGHT = _TOP + _PANEL + _FOOT
 _DIAMETERS = ((1, 3.0), (2, 4.4), (5, 6.2), (20, 8.6))
 """Facts from which on a point has a diameter, in pixels."""
+
+_MOST_LABELS = 8
 
 _TITLE = "Both layers in one space, before and after"
 
@@ -67,10 +69,11 @@ def draw_figure(figure: Figure) -> str:
                 _draw_cloud(figure.graph, scale, _PALE, 0.8),
                 _draw_cloud(figure.region, scale, _RED, 0.7),
                 own,
+                _draw_marks(figure.marks, scale),
             ],
             [
                 _key(figure.region, _RED, "phrases of the priority region"),
-                _key(figure.graph, _PALE, "of all phrases of the graph"),
+                _key(figure.graph, _PALE, "phrases of the graph in all"),
             ],
         ),
         (
@@ -105,9 +108,10 @@ def describe_figure(figure: Figure) -> str:
         f"{_say_explained(figure.explained)}. Left: {figure.graph.total} phrases of the graph and "
         f"{figure.ontology.total} of the ontology, each layer's Gaussian as an ellipse at two "
         f"standard deviations. Middle: {figure.region.total} phrases of the graph lie in the "
-        f"priority region. Right: the phrases that condensed facts keep, {figure.linked.total} "
-        f"with facts linked to an anchor of the ontology and {figure.free.total} with facts near "
-        f"none. A larger point stands for more facts."
+        f"priority region, with the labels of proposals where their facts lie. Right: the phrases "
+        f"that condensed facts keep, {figure.linked.total} with facts linked to an anchor of the "
+        f"ontology and {figure.free.total} with facts near none. A larger point stands for "
+        f"more facts."
     )
 
 
@@ -176,6 +180,24 @@ def _draw_ellipse(ellipse: Ellipse, scale: _Scale) -> str:
     return (
         f'<ellipse rx="{long:.1f}" ry="{short:.1f}" fill="none" stroke="{colour}" '
         f'stroke-width="1.6" transform="translate({x:.1f} {y:.1f}) rotate({angle:.1f})"/>'
+    )
+
+
+def _draw_marks(marks: Sequence[Mark], scale: _Scale) -> str:
+    """The labels that fit beside those before them, with a halo that keeps them readable."""
+    taken: list[tuple[float, float, float]] = []
+    drawn = []
+    for mark in marks:
+        ((x, y),) = scale.place(np.array([[mark.x, mark.y]])).tolist()
+        half = 3.1 * len(mark.label)
+        x, y = min(max(x, half + 2), _PANEL - half - 2), min(max(y, 12.0), _PANEL - 6.0)
+        if any(abs(x - a) < half + b + 4 and abs(y - c) < 14 for a, b, c in taken):
+            continue
+        taken.append((x, half, y))
+        drawn.append(f'<text x="{x:.1f}" y="{y:.1f}">{escape(mark.label)}</text>')
+    return (
+        '<g font-size="11" font-weight="600" text-anchor="middle" fill="#222" stroke="#fff" '
+        f'stroke-width="3" paint-order="stroke">{"".join(drawn[:_MOST_LABELS])}</g>'
     )
 
 
