@@ -175,6 +175,14 @@ def test_of_two_proposals_of_one_name_the_better_has_it() -> None:
     assert [loss.key for loss in naming.losses] == ["backed"]
 
 
+def test_two_proposals_that_the_rules_call_the_same_get_two_names() -> None:
+    both = propose("advised"), propose("advised", range=PERSON)
+    naming = name(Answers(), *both)
+
+    assert [made.label for made in naming.proposals] == ["known advised", "advised"]
+    assert len(naming.losses) == 1
+
+
 def test_a_verdict_on_what_was_not_compared_is_not_taken() -> None:
     dated = propose("was hired on", range="http://www.w3.org/2001/XMLSchema#date")
     plain = propose("laboured for")

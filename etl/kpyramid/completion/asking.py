@@ -1,7 +1,7 @@
 """Having a model name proposals and say which of them the ontology has already."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -19,7 +19,7 @@ from kpyramid.llm.caller import Asker
 from kpyramid.llm.questions import Loss, ask_all, cut_batches
 from kpyramid.llm.types import Failure, FailureKind
 from kpyramid.ontology.names import THING
-from kpyramid.ontology.schema import OntologyProperty, Schema
+from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema
 from kpyramid.ontology.wording import name_class, name_range, show_ends
 
 MOST = 60
@@ -30,6 +30,9 @@ _NEAREST = 5
 """Classes or properties that a proposal is compared with."""
 _FACTS = 3
 _WAITING = frozenset({FailureKind.PENDING, FailureKind.DEFERRED})
+
+_Place = tuple[str, str]
+"""A kind, and a name of it in small letters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,7 @@ class Namer:
         self._max_tokens = max_tokens
         self._concurrency = concurrency
         self._answers: dict[tuple[str, str, str], Named | None] = {}
+        self._given: dict[_Place, object] = {}
         self._foresees = foresees
         self._waits = False
 
@@ -88,18 +92,28 @@ class Namer:
         fresh = [item for item in described if item.key not in self._answers]
         losses = [] if self._waits else self._ask(fresh, schema)
         made, judged = list(proposals), set()
-        taken = _list_taken(proposals, schema)
+        owners: dict[_Place, object] = {**_list_names(schema), **self._given}
+        for item in described:
+            owners.setdefault((item.kind, item.label.casefold()), item.key)
         for at, item in zip(chosen, described, strict=True):
             named = self._answers.get(item.key)
             if named is None:
                 continue
-            proposal, fault = _apply(named, proposals[at], item, taken, schema, self.model)
-            made[at] = proposal
-            if fault:
+            renamed = named.verdict != "same"
+            place = (item.kind, named.name.casefold())
+            known = {iri: _show_known(iri, schema).label for iri in item.nearest}
+            fault = find_fault(named, known)
+            if not fault and renamed and owners.get(place, item.key) != item.key:
+                fault = f"{named.name!r} is the name of something else"
+            if fault is None:
+                made[at] = proposal = _apply(named, proposals[at], known, self.model)
+                if renamed:
+                    self._given[place] = owners[place] = item.key
+                if proposal.existing or proposal.splits:
+                    judged.add(at)
+            else:
                 losses.append(Loss("llm_invalid", item.label, f"{fault}; the rules' name stays"))
                 self._answers[item.key] = None
-            elif proposal.existing or proposal.splits:
-                judged.add(at)
         return Naming(tuple(made), frozenset(judged), tuple(losses))
 
     def _ask(self, fresh: Sequence[Nameless], schema: Schema) -> list[Loss]:
@@ -222,50 +236,30 @@ def _show_known(iri: str, schema: Schema) -> Known:
     return Known(iri, prop.label, show_ends(prop, schema), prop.comment)
 
 
-def _list_taken(proposals: Sequence[Proposal], schema: Schema) -> dict[tuple[str, str], str]:
-    """Whose each name is, by kind and name: an IRI's, or the proposal's that the rules named so."""
-    taken: dict[tuple[str, str], str] = {}
-    for c in schema.classes:
-        taken.update({("class", text.casefold()): c.iri for text in (c.label, *c.alt_labels)})
-    for p in schema.properties:
-        taken.update({("property", text.casefold()): p.iri for text in (p.label, *p.alt_labels)})
-    for proposal in proposals:
-        taken.setdefault((proposal.kind, proposal.label.casefold()), proposal.label)
-    return taken
+def _list_names(schema: Schema) -> dict[_Place, object]:
+    """Whose each name is."""
+    terms: list[tuple[str, OntologyClass | OntologyProperty]] = [
+        *(("class", each) for each in schema.classes),
+        *(("property", each) for each in schema.properties),
+    ]
+    return {
+        (kind, text.casefold()): term.iri
+        for kind, term in terms
+        for text in (term.label, *term.alt_labels)
+    }
 
 
-def _apply(
-    named: Named,
-    proposal: Proposal,
-    item: Nameless,
-    taken: dict[tuple[str, str], str],
-    schema: Schema,
-    model: str,
-) -> tuple[Proposal, str | None]:
-    """The proposal as the model words it, or as it is and what is wrong with that."""
-    known = {iri: _show_known(iri, schema).label for iri in item.nearest}
-    if named.existing is not None and named.existing not in known:
-        return proposal, "it was compared with what it does not fit"
-    if named.verdict == "same" and named.existing:
-        note = f"{model}: another name for {known[named.existing]!r}"
-        return replace(proposal, existing=named.existing, notes=(*proposal.notes, note)), None
-    place = (proposal.kind, named.name.casefold())
-    fault = find_fault(named)
-    if taken.get(place, proposal.label) != proposal.label:
-        fault = f"{named.name!r} is the name of something else"
-    if fault:
-        return proposal, fault
-    taken[place] = proposal.label
-    notes = proposal.notes
+def _apply(named: Named, proposal: Proposal, known: Mapping[str, str], model: str) -> Proposal:
+    """The proposal as the model words and judges it; `known` has labels by IRI."""
+    existing = named.existing or ""
+    if named.verdict == "same":
+        note = f"{model}: another name for {known[existing]!r}"
+        return replace(proposal, existing=existing, notes=(*proposal.notes, note))
+    splits, notes = proposal.splits, proposal.notes
     if named.name != proposal.label:
         notes = (*notes, f"{model} named it; by the rules {proposal.label!r}")
-    splits = proposal.splits
-    if named.verdict == "part" and named.existing and proposal.kind == "property":
-        splits = named.existing
-        notes = (*notes, f"{model}: a part of {known[splits]!r}")
-    return (
-        replace(
-            proposal, label=named.name, definition=named.definition, splits=splits, notes=notes
-        ),
-        None,
+    if named.verdict == "part" and proposal.kind == "property":
+        splits, notes = existing, (*notes, f"{model}: a part of {known[existing]!r}")
+    return replace(
+        proposal, label=named.name, definition=named.definition, splits=splits, notes=notes
     )

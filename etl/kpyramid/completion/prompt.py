@@ -1,7 +1,7 @@
 """What a model is asked about proposals: their names, and whether the ontology has them."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -194,8 +194,12 @@ def tidy_name(name: str) -> str:
     return name[:1].lower() + name[1:] if name[1:2].islower() else name
 
 
-def find_fault(named: Named) -> str | None:
-    """What is wrong with a name or its definition by itself; None if nothing is."""
+def find_fault(named: Named, known: Collection[str]) -> str | None:
+    """Why an answer cannot be used; None if it can. `known`: the IRIs that it may speak of."""
+    if named.existing is not None and named.existing not in known:
+        return "it was compared with what it does not fit"
+    if named.verdict == "same":
+        return None
     if not _NAME.fullmatch(named.name):
         return f"{named.name!r} is no name"
     if len(named.name) > _LONGEST_NAME or len(named.name.split()) > _MOST_WORDS:
