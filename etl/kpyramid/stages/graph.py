@@ -40,9 +40,9 @@ class Graph:
         self._documents, self._chunks = documents, chunks
         self._claims, self._raw_triples = claims, raw_triples
         self._entities, self._relations, self._triples = entities, relations, triples
-        self._heads = _find_rows(triples["head_id"], entities["entity_id"])
-        self._tails = _find_rows(triples["tail_id"], entities["entity_id"])
-        self._said = _find_rows(triples["relation_id"], relations["relation_id"])
+        self._heads = find_rows(triples["head_id"], entities["entity_id"])
+        self._tails = find_rows(triples["tail_id"], entities["entity_id"])
+        self._said = find_rows(triples["relation_id"], relations["relation_id"])
 
     @cached_property
     def ids(self) -> list[str]:
@@ -132,7 +132,7 @@ class Graph:
         return Places(self._documents, self._chunks)
 
 
-def _find_rows(values: pa.ChunkedArray, keys: pa.ChunkedArray) -> Index:
+def find_rows(values: pa.ChunkedArray, keys: pa.ChunkedArray) -> Index:
     """The row of each value among the keys, -1 for null."""
     found = pc.fill_null(pc.index_in(values, value_set=keys.combine_chunks()), -1)
     return np.asarray(found.to_numpy(), dtype=np.int64)
