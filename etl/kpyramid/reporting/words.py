@@ -4,6 +4,7 @@ import re
 from functools import cached_property
 
 from kpyramid.extraction.normal import normalise_relation
+from kpyramid.ontology.names import THING
 from kpyramid.ontology.schema import Schema
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -19,7 +20,12 @@ class Words:
         }
 
     def name(self, iri: str) -> str:
-        """The label, else the words that the IRI ends with: `birthPlace` is `birth place`."""
+        """The label, else the words that the IRI ends with: `birthPlace` is `birth place`.
+
+        The class of all things is `anything`.
+        """
+        if iri == THING:
+            return "anything"
         local = re.split(r"[#/]", iri)[-1]
         return self._labels.get(iri) or _CAMEL.sub(" ", local)
 
