@@ -32,6 +32,7 @@ TABLES = {
     "priorities",
     "proposals",
     "condensed",
+    "contradictions",
     "vectors",
     "rejects",
 }

@@ -142,9 +142,9 @@ PIPELINE: tuple[Stage, ...] = (
         "condense",
         version=3,
         reads=("entities", "relations", "triples", "proposals"),
-        writes=("condensed", "vectors", "rejects"),
+        writes=("condensed", "contradictions", "vectors", "rejects"),
         ports=("settings", "schema", "embedder", "condenser"),
-        libraries=("numpy", "pyoxigraph", "simplemma"),
+        libraries=("faiss-cpu", "numpy", "pyoxigraph", "simplemma"),
         accounts=("triples.triple_id", "condensed.derived_from"),
     ),
     Stage(

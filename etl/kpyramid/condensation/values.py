@@ -12,7 +12,7 @@ _LEAD = re.compile(
 _VAGUE = re.compile(r"\b(?:from|since|during|early|mid|late)\b|\bmid-", re.IGNORECASE)
 """Words that `parse_literal` passes over, and that say when, not which date."""
 _GROUPED = re.compile(r"(?<![\d,.])\d{1,3}(?:,\d{3})+(?![\d,])")
-_ZEROS = re.compile(r"(?<=\d)(\.\d*?)0+(?!\d)")
+_ZEROS = re.compile(r"(?<![\d.])(\d+\.\d*?)0+(?![\d.])")
 _DATES = ("date", "gYearMonth", "gYear")
 
 

@@ -1,27 +1,32 @@
-"""Condense: facts around the ontology's anchors that say the same become one (PolyRAG §III-C).
+"""Condense: facts that say the same become one, around the ontology's anchors (PolyRAG §III-C).
 
-The rule-made form of `f_con`. Nothing is dropped: every triple stands in the `derived_from` of
-exactly one condensed triple, merged, linked to an anchor, or as it was.
+Nothing is dropped: every triple stands in the `derived_from` of exactly one condensed fact, merged,
+linked to an anchor, or as it was. What contradicts is reported, and stays.
 """
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Set
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
 from kpyramid.condensation.asking import Condenser
-from kpyramid.contracts import map_column
-from kpyramid.embeddings.port import Embedder, Matrix
+from kpyramid.condensation.condensing import Condensation, Linked, condense_graph, link_facts
+from kpyramid.condensation.contradicting import Contradiction, find_contradictions
+from kpyramid.condensation.graph import Graph
+from kpyramid.condensation.neighbourhoods import list_neighbourhoods, merge_agreed
+from kpyramid.condensation.types import Statement
+from kpyramid.contracts import load_contracts
+from kpyramid.embeddings.port import Embedder
 from kpyramid.extraction.normal import normalise_relation
 from kpyramid.keys import content_id
 from kpyramid.ontology.proposals import adopt_proposals
 from kpyramid.ontology.schema import Schema
+from kpyramid.paraphrase.comparing import Comparer
 from kpyramid.settings import CondenseSettings
+from kpyramid.stages.graph import find_rows
 from kpyramid.stages.stated import index_phrases
-from kpyramid.stages.tables import Row, build_rejects, build_table, build_vectors, state_facts
-
-_Key = tuple[str, str, str, str]
+from kpyramid.stages.tables import Row, build_rejects, build_vectors, make_reject, state_facts
 
 
 def run(
@@ -35,153 +40,114 @@ def run(
     embedder: Embedder,
     condenser: Condenser | None,
 ) -> dict[str, pa.Table]:
-    """`condensed` with `derived_from`, and its `vectors`."""
+    """`condensed` with its `vectors`, `contradictions`, and `rejects` of what a model left open.
+
+    Raises:
+        InputError: the embedding of a wording is not finite.
+    """
     schema = adopt_proposals(schema, proposals.to_pylist())
-    rows = _turn_passives(triples.to_pylist(), relations)
-    phrase = map_column(relations, "relation_id", "name")
-    wordings = sorted(set(phrase.values()))
-    vectors = embedder.embed(wordings)
-    vector = {text: vectors[index] for index, text in enumerate(wordings)}
-    anchor_of = _assign_anchors(rows, phrase, vector, entities, settings, schema, embedder)
-    stated = index_phrases(schema.properties)
-    forms = {key: normalise_relation(text) for key, text in phrase.items()}
-    meaning = {key: tuple(p.iri for p in stated.get(form.key, ())) for key, form in forms.items()}
-    groups: dict[tuple[object, ...], list[Row]] = defaultdict(list)
-    for row in rows:
-        anchor = anchor_of.get(_key(row))
-        # What may be is never merged with what is.
-        apart = forms[str(row["relation_id"])].modal if anchor else row["relation_id"]
-        groups[row["head_id"], row["tail_id"], row["literal"], anchor, apart].append(row)
-    support = map_column(relations, "relation_id", "support")
-    condensed: list[Row] = []
-    for place, group in groups.items():
-        anchor = str(place[3]) if place[3] else None
-        for same in _split_by_meaning(group, phrase, vector, meaning, settings.merge_similarity):
-            condensed.append(_merge(same, anchor, support))
-    table = build_table("condensed", condensed)
-    texts = state_facts(entities, relations, table)
-    ids = table["condensed_id"].to_pylist()
+    graph = read_graph(entities, relations, triples)
+    linked = link_facts(graph, schema, settings, embedder)
+    comparer = Comparer(embedder)
+    stated = _find_stated(graph, schema)
+    made = condense_graph(graph, linked, stated, schema, comparer.compare)
+    rejects: list[Row] = []
+    if condenser is not None:
+        ids = triples["triple_id"].to_pylist()
+        asked = list_neighbourhoods(graph, made, ids, schema)
+        answer = condenser.condense(asked, partial(_bars, comparer))
+        merge_agreed(made, ids, answer.merged)
+        rejects = [
+            make_reject("condense", loss.reason, loss.key, loss.detail) for loss in answer.losses
+        ]
+    found = find_contradictions(graph, made, stated, schema)
+    keys, condensed = _build_condensed(triples, made, linked)
+    texts = state_facts(entities, relations, condensed)
+    contradictions = _build_contradictions(found, keys)
+    del graph, linked, made
     return {
-        "condensed": table,
-        "vectors": build_vectors("condensed", ids, texts, embedder),
-        "rejects": build_rejects(()),
+        "condensed": condensed,
+        "contradictions": contradictions,
+        "vectors": build_vectors(
+            "condensed", condensed["condensed_id"].to_pylist(), texts, embedder
+        ),
+        "rejects": build_rejects(rejects),
     }
 
 
-def _turn_passives(rows: Sequence[Row], relations: pa.Table) -> list[Row]:
-    """The triples, those in the passive turned round when the graph has the active relation."""
-    active = map_column(relations, "relation_id", "inverse_of")
-    return [
-        {
-            **row,
-            "head_id": row["tail_id"],
-            "tail_id": row["head_id"],
-            "relation_id": active[str(row["relation_id"])],
-        }
-        if active[str(row["relation_id"])] and row["tail_id"]
-        else row
-        for row in rows
-    ]
-
-
-def _assign_anchors(
-    rows: Sequence[Row],
-    phrase: Mapping[str, str],
-    vector: Mapping[str, Matrix],
-    entities: pa.Table,
-    settings: CondenseSettings,
-    schema: Schema,
-    embedder: Embedder,
-) -> dict[_Key, str]:
-    """The nearest anchor of each triple that is among that anchor's nearest and near enough.
-
-    A triple is near an anchor as its relation's wording is near the property's, and only where
-    the class of its subject can have the property.
-    """
-    wordings = [(p.iri, text) for p in schema.properties for text in (p.label, *p.alt_labels)]
-    used = sorted({phrase[str(row["relation_id"])] for row in rows})
-    if not wordings or not used:
-        return {}
-    types = map_column(entities, "entity_id", "type")
-    anchors = embedder.embed([text for _, text in wordings])
-    cosines = np.stack([vector[text] for text in used]) @ anchors.T
-    close: dict[str, dict[str, float]] = {text: {} for text in used}
-    for row_index, column in np.argwhere(cosines >= settings.anchor_similarity).tolist():
-        found, iri = close[used[row_index]], wordings[column][0]
-        found[iri] = max(found.get(iri, -1.0), float(cosines[row_index, column]))
-    near: dict[str, set[tuple[float, _Key]]] = defaultdict(set)
-    for row in rows:
-        class_iri = schema.class_for_type(types[row["head_id"]])
-        for iri, cosine in close[phrase[str(row["relation_id"])]].items():
-            domain = schema.property_by_iri[iri].domain
-            if class_iri is None or schema.is_subclass(class_iri, domain):
-                near[iri].add((-cosine, _key(row)))
-    chosen: dict[_Key, tuple[float, str]] = {}
-    for iri in sorted(near):
-        for distance, key in sorted(near[iri])[: settings.neighbours]:
-            if key not in chosen or distance < chosen[key][0]:
-                chosen[key] = (distance, iri)
-    return {key: iri for key, (_, iri) in chosen.items()}
-
-
-def _key(row: Row) -> _Key:
-    """What a fact says; an active triple and the passive one turned round share it."""
-    return (
-        str(row["head_id"]),
-        str(row["relation_id"]),
-        str(row["tail_id"] or ""),
-        str(row["literal"] or ""),
+def read_graph(entities: pa.Table, relations: pa.Table, triples: pa.Table) -> Graph:
+    """The tables as columns."""
+    literals = triples["literal"].combine_chunks().dictionary_encode()
+    codes = literals.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    return Graph(
+        heads=find_rows(triples["head_id"], entities["entity_id"]),
+        relations=find_rows(triples["relation_id"], relations["relation_id"]),
+        tails=find_rows(triples["tail_id"], entities["entity_id"]),
+        literals=codes.astype(np.int64),
+        texts=literals.dictionary.to_pylist(),
+        names=entities["name"].to_pylist(),
+        types=entities["type"].to_pylist(),
+        wordings=relations["name"].to_pylist(),
+        support=relations["support"].to_pylist(),
     )
 
 
-def _split_by_meaning(
-    group: Sequence[Row],
-    phrase: Mapping[str, str],
-    vector: Mapping[str, Matrix],
-    meaning: Mapping[str, tuple[str, ...]],
-    similarity: float,
-) -> list[list[Row]]:
-    """Triples of one head, tail and anchor, apart unless their relations say the same.
-
-    Two relations say the same when they state the same property of the ontology, or when
-    neither states one and their wordings are near. Two that state different properties never
-    do, however near they look: `was born in` and `died in`.
-    """
-    parts: list[list[Row]] = []
-    for row in sorted(group, key=lambda r: str(r["triple_id"])):
-        relation = str(row["relation_id"])
-        for part in parts:
-            other = str(part[0]["relation_id"])
-            if relation == other or _is_same(
-                meaning[relation],
-                meaning[other],
-                float(vector[phrase[relation]] @ vector[phrase[other]]),
-                similarity,
-            ):
-                part.append(row)
-                break
-        else:
-            parts.append([row])
-    return parts
-
-
-def _is_same(
-    one: tuple[str, ...], other: tuple[str, ...], cosine: float, similarity: float
-) -> bool:
-    if one and other:
-        return bool(set(one) & set(other))
-    return cosine >= similarity
-
-
-def _merge(group: Sequence[Row], anchor: str | None, support: Mapping[str, int]) -> Row:
-    """One condensed triple for the group; its relation is the one with most support."""
-    chosen = min(group, key=lambda r: (-support[str(r["relation_id"])], str(r["relation_id"])))
+def _find_stated(graph: Graph, schema: Schema) -> Mapping[str, Set[str]]:
+    """The properties that each wording states in words of the ontology, where it does."""
+    index = index_phrases(schema.properties)
+    keys = ((wording, normalise_relation(wording).key) for wording in graph.wordings)
     return {
-        "condensed_id": content_id("condensed", *_key(chosen)),
-        "head_id": chosen["head_id"],
-        "relation_id": chosen["relation_id"],
-        "tail_id": chosen["tail_id"],
-        "literal": chosen["literal"],
-        "anchor": anchor,
-        "derived_from": sorted(str(row["triple_id"]) for row in group),
+        wording: frozenset(prop.iri for prop in index[key]) for wording, key in keys if key in index
     }
+
+
+def _bars(comparer: Comparer, one: Statement, other: Statement) -> bool:
+    """Whether two facts cannot say the same, whatever a model holds of them."""
+    first, second = comparer.read(one.relation), comparer.read(other.relation)
+    verdict = comparer.compare(one.relation, other.relation)
+    return (first.modal, first.negated) != (
+        second.modal,
+        second.negated,
+    ) or verdict.likeness == "contrary"
+
+
+def _build_condensed(
+    triples: pa.Table, made: Condensation, linked: Linked
+) -> tuple[dict[int, str], pa.Table]:
+    """The table, and the key of each row of `triples` that stands for itself and others."""
+    order = np.lexsort((np.arange(len(made.stands)), made.stands))
+    rows, starts = np.unique(made.stands[order], return_index=True)
+    picked = triples.take(pa.array(rows)).select(["head_id", "relation_id", "tail_id", "literal"])
+    columns = {name: picked[name].combine_chunks() for name in picked.column_names}
+    keys = [
+        content_id("condensed", *(part or "" for part in said))
+        for said in zip(*(column.to_pylist() for column in columns.values()), strict=True)
+    ]
+    nearest = [anchors[0] if (anchors := linked.of(row)) else None for row in rows.tolist()]
+    offsets = pa.array(np.append(starts, len(order)).astype(np.int32))
+    ids = triples["triple_id"].combine_chunks().take(pa.array(order))
+    columns |= {
+        "condensed_id": pa.array(keys, pa.string()),
+        "anchor": pa.array([a and a.property_iri for a in nearest], pa.string()),
+        "anchor_class": pa.array([a and a.class_iri for a in nearest], pa.string()),
+        "derived_from": pa.ListArray.from_arrays(offsets, ids),
+        "how": pa.ListArray.from_arrays(offsets, pa.array(made.how[order], pa.string())),
+    }
+    table = load_contracts()["condensed"].fill(columns)
+    return dict(zip(rows.tolist(), keys, strict=True)), table
+
+
+def _build_contradictions(found: list[Contradiction], keys: Mapping[int, str]) -> pa.Table:
+    ids = [sorted(keys[row] for row in one.rows) for one in found]
+    return load_contracts()["contradictions"].fill(
+        {
+            "contradiction_id": [
+                content_id("contradiction", one.kind, one.anchor, *facts)
+                for one, facts in zip(found, ids, strict=True)
+            ],
+            "kind": [one.kind for one in found],
+            "anchor": [one.anchor for one in found],
+            "condensed_ids": ids,
+            "detail": [one.detail for one in found],
+        }
+    )
