@@ -89,6 +89,15 @@ def test_rules_alone_ask_no_model_whatever_the_endpoint_says() -> None:
     assert not Settings().asks_model
 
 
+@pytest.mark.parametrize(
+    "part", [{"complete": {"naming": "llm"}}, {"condense": {"mode": "llm"}}], ids=str
+)
+def test_naming_and_condensation_may_be_a_models_alone(part: dict[str, object]) -> None:
+    assert make_settings(llm=ENDPOINT, **part).asks_model
+    with pytest.raises(SettingsError, match=r'llm\.provider is "none"'):
+        make_settings(**part)
+
+
 def test_prices_are_read_from_the_file_by_model(tmp_path: Path) -> None:
     path = tmp_path / "s.toml"
     path.write_text(
