@@ -226,12 +226,13 @@ def _load_settings(path: Path | None) -> "Settings":
     if loaded.llm.provider != "openai":
         raise SettingsError(
             f'batches need llm.provider = "openai", not "{loaded.llm.provider}": set it with '
-            "llm.model, and say in [cascade] and [induce] what a model does"
+            "llm.model, and say in [cascade], [induce], [complete] and [condense] what a model does"
         )
     if not loaded.asks_model:
         raise SettingsError(
             'no step of [cascade] says "llm", so there is nothing to ask: set paraphrase, '
-            "entities, relations or disambiguation, or induce.mode, or just run `kpyramid build`"
+            "entities, relations or disambiguation, or induce.mode, complete.naming or "
+            "condense.mode, or just run `kpyramid build`"
         )
     return loaded
 
