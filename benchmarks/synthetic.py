@@ -4,7 +4,8 @@ Not a measurement itself: `make bench` leaves it out. Everything is made by colu
 million facts take a minute. Each fact has a phrase (type of its head, wording) of its own, the
 worst case for completion. Two facts in five share head and tail with others, one in a thousand
 all share one pair, and heads are drawn unevenly, as hubs are in real graphs. One fact in ten
-ends in a literal. A fifth of the facts with two entities are values of the ontology layer.
+ends in a literal. A fifth of the facts with two entities are values of the ontology layer. A fifth
+of the wordings belong to twenty planted relations, which the ontology lacks.
 """
 
 import zlib
@@ -60,6 +61,7 @@ SHADES = ["", *"first last annual famous former joint large late minor private r
 
 DIMENSIONS = 384
 _WORD_ROWS = 1 << 13
+_PLANTED = 20
 _FACTS_PER_DOCUMENT = 20
 _BLOCK = 8192
 
@@ -174,17 +176,32 @@ def _draw_facts(
 
 
 def _word_relations(count: int) -> list[str]:
-    """So many wordings, all different, each second one the perfect tense of the one before it."""
-    total = len(VERBS) * len(NOUNS) * len(LINKS) * len(SHADES)
-    stride = 1_000_003  # prime and no divisor of the total, so every wording comes once
+    """So many wordings, all different: a fifth planted, of the others half in the perfect tense."""
     wordings = []
     for number in range(count):
-        rest, verb = divmod(number // 2 * stride % total, len(VERBS))
-        rest, noun = divmod(rest, len(NOUNS))
-        shade, link = divmod(rest, len(LINKS))
-        words = ("has" * (number % 2), VERBS[verb], SHADES[shade], NOUNS[noun], LINKS[link])
+        if number % 5 == 4:
+            words = _word_planted(*divmod(number // 5, _PLANTED))
+        else:
+            words = ["has" * (number % 2), *_word_one(number // 2)]
         wordings.append(" ".join(filter(None, words)))
     return wordings
+
+
+def _word_one(number: int) -> tuple[str, str, str, str]:
+    total = len(VERBS) * len(NOUNS) * len(LINKS) * len(SHADES)
+    # A prime that is no divisor of the total, so that every wording comes once.
+    rest, verb = divmod(number * 1_000_003 % total, len(VERBS))
+    rest, noun = divmod(rest, len(NOUNS))
+    shade, link = divmod(rest, len(LINKS))
+    return VERBS[verb], SHADES[shade], NOUNS[noun], LINKS[link]
+
+
+def _word_planted(variant: int, relation: int) -> Sequence[str]:
+    """Five words of the relation and two of the variant, so that the cosine of two is .7."""
+    rest, noun = divmod(variant, len(NOUNS))
+    rest, shade = divmod(rest, len(SHADES))
+    both = (VERBS[relation], NOUNS[relation], LINKS[relation % 10], VERBS[-1 - relation], "their")
+    return (*both, SHADES[shade], NOUNS[-1 - noun], *([VERBS[rest]] if rest else []))
 
 
 def _state_texts(said: Sequence[tuple[str, str, str]], ids: _Ids) -> dict[str, dict[str, object]]:

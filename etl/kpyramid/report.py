@@ -1,17 +1,17 @@
-"""The report of a run: what each stage made, what it refused and why, what the gates said."""
+"""The report of a run: what was made, refused, proposed and merged, what the gates said."""
 
 import json
 import logging
 from collections.abc import Mapping
-from importlib.resources import files
 
-from jinja2 import Environment
+from jinja2 import Environment, PackageLoader
 
 from kpyramid.contracts import load_contracts
 from kpyramid.errors import InputError
 from kpyramid.keys import JsonValue
 from kpyramid.llm.totals import Sum, Totals, read_totals
 from kpyramid.pipeline import PIPELINE
+from kpyramid.reporting import describe_snapshot
 from kpyramid.runs import Run, StageMark, read_mark
 from kpyramid.warehouse.layout import write_durably
 from kpyramid.warehouse.refs import read_head
@@ -36,11 +36,17 @@ def write_report(run: Run, marks: tuple[StageMark, ...] | None = None) -> StageM
     if [mark.stage for mark in done] != [stage.name for stage in PIPELINE]:
         raise InputError(f"run {run.name}: not all stages are done, there is nothing to report")
     publish = done[-1]
-    report = describe_run(run, done)
+    account = describe_snapshot(run.warehouse.snapshots / publish.details["snapshot"])
+    report = {
+        **describe_run(run, done),
+        "completion": account.completion,
+        "condensation": account.condensation,
+    }
     write_durably(run.folder / "report.json", json.dumps(report, indent=1).encode())
-    template = files("kpyramid").joinpath("templates/report.html.jinja").read_text("utf-8")
-    page = Environment(autoescape=True).from_string(template).render(report=report)
-    write_durably(run.folder / "report.html", page.encode())
+    page = Environment(loader=PackageLoader("kpyramid"), autoescape=True, trim_blocks=True)
+    template = page.get_template("report.html.jinja")
+    text = template.render(report=report, figure=account.figure, figure_words=account.figure_words)
+    write_durably(run.folder / "report.html", text.encode())
     return publish
 
 

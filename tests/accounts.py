@@ -1,0 +1,167 @@
+"""A small snapshot made by hand, for what reports say of completion and condensation."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from kpyramid.ontology.schema import write_schema
+from kpyramid.stages.tables import build_table
+from kpyramid.warehouse.tables import encode_table
+from tests.planted import Statement, general_schema, plant
+
+GENERAL = "https://w3id.org/kpyramid/general#"
+STATEMENTS: tuple[Statement, ...] = (
+    ("Ada Byron", "PERSON", "works for", "Lind Institute", "ORG"),
+    ("Ada Byron", "PERSON", "is employed by", "Lind Institute", "ORG"),
+    ("Bela Kiss", "PERSON", "lost the match against", "Ada Byron", "PERSON"),
+    ("Carl Orme", "PERSON", "lost the match against", "Bela Kiss", "PERSON"),
+    ("Dora Lind", "PERSON", "lost to", "Carl Orme", "PERSON"),
+    ("Dora Lind", "PERSON", "was born in", "Ghent", "GPE"),
+    ("Dora Lind", "PERSON", "was born in", "Evora", "GPE"),
+)
+"""The first two are one fact, the next three are missing from the ontology, the last two clash."""
+
+Row = Mapping[str, object]
+
+
+def make_account(
+    folder: Path, statements: Iterable[Statement] = STATEMENTS, *, region: str = "lost"
+) -> None:
+    """Writes tables and schema of a snapshot below `folder`.
+
+    Wordings that begin with `region` are missing from the ontology.
+    """
+    tables = plant(statements)
+    relation = {r["relation_id"]: r["name"] for r in tables["relations"].to_pylist()}
+    triples = tables["triples"].to_pylist()
+    said = {row["triple_id"]: relation[row["relation_id"]] for row in triples}
+    tables |= _complete(said, region)
+    tables |= _condense(triples, said)
+    (folder / "tables").mkdir(parents=True)
+    (folder / "ontology").mkdir()
+    for name, table in tables.items():
+        (folder / "tables" / f"{name}.parquet").write_bytes(encode_table(table))
+    (folder / "ontology" / "schema.ttl").write_text(write_schema(general_schema()))
+
+
+def _complete(said: Mapping[str, str], region: str) -> dict[str, pa.Table]:
+    missing = {key for key, wording in said.items() if wording.startswith(region)}
+    wordings = sorted(set(said.values()))
+    phrases = [
+        {
+            "phrase_id": f"phrase-{wording}",
+            "layer": "graph",
+            "text": f"person {wording}",
+            "facts": list(said.values()).count(wording),
+            "x": float(at),
+            "y": float(at % 2),
+            "log_graph": -1.0,
+            "log_ontology": -4.0 if wording.startswith(region) else -1.0,
+            "region": wording.startswith(region),
+        }
+        for at, wording in enumerate(wordings)
+    ]
+    ontology = [
+        dict(
+            row,
+            phrase_id="phrase-o",
+            layer="ontology",
+            text="person birth place",
+            facts=2,
+            region=False,
+        )
+        for row in phrases[:1]
+    ]
+    points = np.array([[row["x"], row["y"]] for row in phrases], dtype=np.float64).reshape(-1, 2)
+    outer = points.T @ points
+    proposal = {
+        "proposal_id": "proposal-1",
+        "round": 1,
+        "kind": "property",
+        "iri": GENERAL + "lostTo",
+        "label": "lost to",
+        "definition": "A person lost to <another> person.",
+        "domain": GENERAL + "Person",
+        "range": GENERAL + "Person",
+        "inverse_of": None,
+        "splits": None,
+        "phrases": ["lost the match against", "lost to"],
+        "support": len(missing),
+        "score": 0.75,
+        "agreement": 1.0,
+        "triple_ids": sorted(missing),
+        "state": "open",
+        "decided_by": "rules",
+        "note": "three facts",
+    }
+    return {
+        "phrases": build_table("phrases", [*phrases, *ontology]),
+        "layers": build_table(
+            "layers",
+            [
+                {
+                    "layer": layer,
+                    "phrases": len(points),
+                    "total": points.sum(axis=0).tolist(),
+                    "outer": outer[np.tril_indices(2)].tolist(),
+                    "explained": [0.5, 0.25],
+                }
+                for layer in ("graph", "ontology")
+                if phrases
+            ],
+        ),
+        "priorities": build_table(
+            "priorities",
+            [
+                {
+                    "triple_id": key,
+                    "phrase_id": f"phrase-{wording}",
+                    "sign": 1 if key in missing else -1,
+                    "log_magnitude": -2.0,
+                    "region": key in missing,
+                }
+                for key, wording in said.items()
+            ],
+        ),
+        "proposals": build_table("proposals", [proposal] if region == "lost" and missing else []),
+    }
+
+
+def _condense(triples: list[dict[str, object]], said: Mapping[str, str]) -> dict[str, pa.Table]:
+    """Two wordings of working for an institute become one; two birth places clash."""
+    rows = []
+    merged = [
+        row for row in triples if said[str(row["triple_id"])] in ("works for", "is employed by")
+    ]
+    for row in triples:
+        group = merged if row in merged else [row]
+        if row["triple_id"] != min(str(r["triple_id"]) for r in group):
+            continue
+        keys = sorted(str(r["triple_id"]) for r in group)
+        kept = next(r for r in group if r is row)
+        rows.append(
+            {
+                "condensed_id": f"condensed-{row['triple_id']}",
+                **{name: kept[name] for name in ("head_id", "relation_id", "tail_id", "literal")},
+                "anchor": GENERAL + "employer" if len(group) > 1 else None,
+                "anchor_class": GENERAL + "Person" if len(group) > 1 else None,
+                "derived_from": keys,
+                "how": ["kept" if key == row["triple_id"] else "equivalent" for key in keys],
+            }
+        )
+    born = [
+        str(r["condensed_id"]) for r in rows if said[str(r["derived_from"][0])] == "was born in"
+    ]
+    clash = {
+        "contradiction_id": "contradiction-1",
+        "kind": "functional",
+        "anchor": GENERAL + "birthPlace",
+        "condensed_ids": sorted(born),
+        "detail": "a person has one birth place",
+    }
+    return {
+        "condensed": build_table("condensed", rows),
+        "contradictions": build_table("contradictions", [clash] if len(born) > 1 else []),
+    }

@@ -1,0 +1,113 @@
+"""Both layers in one space, drawn from a snapshot's tables: right points, equal bytes."""
+
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from kpyramid.reporting.clouds import MOST_POINTS, Figure, read_figure
+from kpyramid.reporting.drawing import draw_figure
+from kpyramid.reporting.tables import SnapshotTables
+from tests.accounts import make_account
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def make_figure(folder: Path) -> Figure:
+    figure = read_figure(SnapshotTables(folder))
+    assert figure is not None
+    return figure
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("figure") / "snapshot"
+    make_account(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def figure(folder: Path) -> Figure:
+    return make_figure(folder)
+
+
+def count_points(svg: str) -> int:
+    return len(re.findall(r"M[\d.]+ [\d.]+h0", svg))
+
+
+def test_clouds_hold_the_phrases_of_each_kind(figure: Figure) -> None:
+    clouds = (figure.graph, figure.ontology, figure.region)
+    assert [cloud.total for cloud in clouds] == [5, 1, 2]
+    assert figure.graph.points[:, 2].sum() == 7
+    assert figure.region.points[:, 2].sum() == 3
+
+
+def test_condensed_graph_keeps_the_wording_that_stands_for_the_merged_ones(figure: Figure) -> None:
+    """Five wordings before; `works for` and `is employed by` are one afterwards, at an anchor."""
+    assert figure.linked.total == 1
+    assert figure.linked.points[:, 2].sum() == 1
+    assert figure.free.total == 3
+    assert figure.free.points[:, 2].sum() == 5
+
+
+def test_ellipses_are_the_gaussians_of_the_layers(figure: Figure) -> None:
+    graph = next(e for e in figure.ellipses if e.name == "graph")
+    points = np.array([[x, x % 2] for x in range(5)], dtype=float)
+    np.testing.assert_allclose(graph.mean, points.mean(axis=0))
+    np.testing.assert_allclose(graph.covariance, np.cov(points.T, bias=True))
+
+
+def test_svg_has_three_panels_a_title_a_description_and_all_points(figure: Figure) -> None:
+    svg = draw_figure(figure)
+    root = ElementTree.fromstring(svg)
+    assert root.get("role") == "img"
+    named = {e.get("id") for e in root.iter() if e.tag in (SVG + "title", SVG + "desc")}
+    assert set((root.get("aria-labelledby") or "").split()) == named - {None}
+    titles = [e.text for e in root.iter(SVG + "text") if e.get("font-size") == "14"]
+    assert titles == ["Before: graph and ontology", "What the ontology lacks", "After condensation"]
+    assert count_points(svg) == (5 + 1) + (5 + 2) + (3 + 1)
+    axes = [e.text for e in root.iter(SVG + "text") if (e.text or "").startswith("axis")]
+    assert set(axes) == {"axis 1: 50.0% of variance", "axis 2: 25.0% of variance"}
+
+
+def test_equal_tables_give_equal_bytes(folder: Path, figure: Figure) -> None:
+    assert draw_figure(make_figure(folder)) == draw_figure(figure)
+
+
+def test_points_lie_within_their_panel(figure: Figure) -> None:
+    places = re.findall(r"M([\d.-]+) ([\d.-]+)h0", draw_figure(figure))
+    assert all(-5 <= float(value) <= 300 for pair in places for value in pair)
+
+
+def test_of_many_phrases_the_same_are_drawn_and_all_are_counted(tmp_path: Path) -> None:
+    people = [f"Person {number}" for number in range(3)]
+    make_account(tmp_path / "s", [(p, "PERSON", "met", "Ada Byron", "PERSON") for p in people])
+    path = tmp_path / "s" / "tables" / "phrases.parquet"
+    table = pq.read_table(path)
+    row = table.slice(0, 1).to_pylist()[0]
+    chance = np.random.default_rng(0)
+    many = [
+        dict(row, phrase_id=f"phrase-{number:05}", x=float(x), y=float(y))
+        for number, (x, y) in enumerate(chance.standard_normal((MOST_POINTS + 500, 2)))
+    ]
+    pq.write_table(type(table).from_pylist(many, schema=table.schema), path)
+    figure = make_figure(tmp_path / "s")
+    assert (figure.graph.total, len(figure.graph.points)) == (MOST_POINTS + 500, MOST_POINTS)
+    assert f"{MOST_POINTS + 500:,} phrases of the graph, {MOST_POINTS:,} drawn" in draw_figure(
+        figure
+    )
+
+
+def test_a_space_of_one_point_can_be_drawn(tmp_path: Path) -> None:
+    make_account(tmp_path / "s", [("Ada Byron", "PERSON", "met", "Bela Kiss", "PERSON")])
+    svg = draw_figure(make_figure(tmp_path / "s"))
+    assert "nan" not in svg
+    ElementTree.fromstring(svg)
+
+
+def test_a_graph_without_facts_has_no_figure(tmp_path: Path) -> None:
+    make_account(tmp_path / "s", [])
+    assert read_figure(SnapshotTables(tmp_path / "s")) is None

@@ -1,0 +1,192 @@
+"""The report says what the ontology lacked, what was proposed and what was merged from what."""
+
+import json
+import re
+from collections import Counter
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from jinja2 import Environment, PackageLoader
+
+from kpyramid.errors import IntegrityError
+from kpyramid.reporting import Account, describe_snapshot
+from tests.accounts import make_account
+
+PLAIN = {
+    "run": "r",
+    "snapshot": "s",
+    "ref": "main",
+    "committed": "yes",
+    "corpus": "c",
+    "rows": {},
+    "rejects": {},
+    "stages": [],
+    "model": None,
+    "gates": {},
+    "before": None,
+}
+VOID = {"meta", "br", "link", "img", "input", "hr", "path", "rect", "ellipse"}
+
+
+class Page(HTMLParser):
+    """The words, tags, attributes and ids of a page; every tag must be closed in turn."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.words: list[str] = []
+        self.tags: Counter[str] = Counter()
+        self.attributes: list[tuple[str, str]] = []
+        self.open: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags[tag] += 1
+        self.attributes += [(name, value or "") for name, value in attrs]
+        if tag not in VOID | {"tr", "td", "th", "li", "p", "html"}:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if self.open and tag == self.open[-1]:
+            self.open.pop()
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(" ".join(data.split()))
+
+    @property
+    def text(self) -> str:
+        return re.sub(r"\s+", " ", " ".join(self.words))
+
+
+@pytest.fixture(scope="module")
+def account(tmp_path_factory: pytest.TempPathFactory) -> Account:
+    folder = tmp_path_factory.mktemp("account") / "snapshot"
+    make_account(folder)
+    return describe_snapshot(folder)
+
+
+def render(account: Account) -> str:
+    page = Environment(loader=PackageLoader("kpyramid"), autoescape=True, trim_blocks=True)
+    report = PLAIN | {"completion": account.completion, "condensation": account.condensation}
+    return page.get_template("report.html.jinja").render(
+        report=report, figure=account.figure, figure_words=account.figure_words
+    )
+
+
+def test_what_the_ontology_lacked_is_said_in_wordings_with_counts(account: Account) -> None:
+    found = [
+        (row["kind"], row["wording"], row["facts"], row["proposal"][2])
+        for row in account.completion["lacking"]  # type: ignore[union-attr]
+    ]
+    assert found == [
+        ("person", "lost the match against", 2, "open"),
+        ("person", "lost to", 1, "open"),
+    ]
+
+
+def test_wordings_of_the_region_that_a_property_has_are_not_lacking(tmp_path: Path) -> None:
+    born = ("Dora Lind", "PERSON", "was born in", "Ghent", "GPE")
+    make_account(tmp_path / "s", [born], region="was born in")
+    completion = describe_snapshot(tmp_path / "s").completion
+    assert completion["region"] == {"phrases": 1, "facts": 1}
+    assert completion["lacking"] == []
+
+
+def test_layers_and_space_are_in_figures(account: Account) -> None:
+    completion = account.completion
+    assert completion["layers"] == {
+        "graph": {"phrases": 5, "facts": 7},
+        "ontology": {"phrases": 1, "facts": 2},
+    }
+    assert completion["region"] == {"phrases": 2, "facts": 3}
+    assert (completion["dimensions"], completion["explained"]) == (2, 0.75)
+
+
+def test_a_proposal_stands_with_ends_examples_and_who_decided(account: Account) -> None:
+    ((row,),) = [account.completion["proposals"]["open"]]  # type: ignore[index,call-overload]
+    assert (row["label"], row["domain"], row["range"]) == ("lost to", "person", "person")
+    assert (row["support"], row["decided_by"], row["proposal_id"]) == (3, "rules", "proposal-1")
+    facts = [tuple(example["fact"]) for example in row["examples"]]
+    assert set(facts) == {
+        ("Bela Kiss", "lost the match against", "Ada Byron"),
+        ("Carl Orme", "lost the match against", "Bela Kiss"),
+        ("Dora Lind", "lost to", "Carl Orme"),
+    }
+    for example in row["examples"]:
+        assert example["sentence"] == " ".join(example["fact"])
+
+
+def test_a_merge_names_its_triples_and_how_each_came_in(account: Account) -> None:
+    (merge,) = account.condensation["merges"]  # type: ignore[misc]
+    assert merge["anchor"] == "employer"
+    parts = {part["fact"][1]: part["how"] for part in merge["from"]}
+    assert sorted(parts) == ["is employed by", "works for"]
+    assert Counter(parts.values()) == {"kept": 1, "equivalent": 1}
+    assert parts[merge["fact"][1]] == "kept"
+
+
+def test_condensation_accounts_for_every_triple(account: Account) -> None:
+    found = account.condensation
+    assert (found["triples"], found["condensed"], found["merged_into"]) == (7, 6, 1)
+    assert found["how"] == {"equivalent": 1, "kept": 6}
+    assert found["anchored"] == 1
+    (anchor,) = found["anchors"]  # type: ignore[misc]
+    assert (anchor["anchor"], anchor["facts"], anchor["triples"]) == ("employer", 1, 2)
+    assert anchor["most"] == [["is employed by", 1], ["works for", 1]]
+
+
+def test_a_contradiction_shows_the_sentences_of_both_sides(account: Account) -> None:
+    assert account.condensation["contradictions"] == 1
+    (clash,) = account.condensation["contradicting"]  # type: ignore[misc]
+    assert clash["anchor"] == "birth place"
+    assert {side["sentence"] for side in clash["sides"]} == {
+        "Dora Lind was born in Ghent",
+        "Dora Lind was born in Evora",
+    }
+
+
+def test_page_needs_nothing_from_outside_and_is_well_formed(account: Account) -> None:
+    text = render(account)
+    page = Page(text)
+    assert page.open == []
+    assert not {"script", "link", "img", "iframe"} & page.tags.keys()
+    assert not re.search(r"url\((?!#)|@import", text)
+    ids = [value for name, value in page.attributes if name == "id"]
+    assert len(ids) == len(set(ids))
+    links = [value for name, value in page.attributes if name in ("href", "src")]
+    assert links
+    assert {link.removeprefix("#") for link in links} <= set(ids)
+
+
+def test_page_says_what_the_values_say(account: Account) -> None:
+    text = Page(render(account)).text
+    for words in (
+        "The graph says 7 facts in 5 phrases, the ontology 2 values in 1 phrase",
+        "2 axes , which hold 75 % of their variance",
+        "A person lost to <another> person.",
+        "kpyramid proposals accept proposal-1",
+        "7 triples became 6 facts, 14.3 % fewer",
+        "“Ada Byron is employed by Lind Institute”",
+        "1 contradiction: reported",
+        "a person has one birth place",
+    ):
+        assert words.replace(" ,", ",") in text.replace(" ,", ","), words
+
+
+def test_report_of_an_empty_snapshot_says_so(tmp_path: Path) -> None:
+    make_account(tmp_path / "s", [])
+    account = describe_snapshot(tmp_path / "s")
+    assert account.figure is None
+    text = Page(render(account)).text
+    for words in ("Nothing was proposed", "No two triples say the same", "No two facts contradict"):
+        assert words in text
+    json.dumps([account.completion, account.condensation], allow_nan=False)
+
+
+def test_a_damaged_table_is_named(tmp_path: Path) -> None:
+    make_account(tmp_path / "s")
+    path = tmp_path / "s" / "tables" / "phrases.parquet"
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(IntegrityError, match=re.escape("phrases.parquet")):
+        describe_snapshot(tmp_path / "s")
