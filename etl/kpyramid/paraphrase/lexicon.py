@@ -92,6 +92,8 @@ class Lexicon:
             known = self.senses.get(key)
             if known:
                 fitting = [s for s in known if s.qualities <= frame.qualities]
+                agreeing = [s for s in fitting if s.negated == frame.negated]
+                fitting = sorted(agreeing or fitting, key=lambda s: s.sure_ends_only)
                 most = max((len(s.qualities) for s in fitting), default=0)
                 return [(s, s.turned != turned) for s in fitting if len(s.qualities) == most]
         return []
@@ -161,12 +163,12 @@ def _list_wordings(table: Mapping[str, str | bool]) -> Iterator[tuple[str, bool]
     """Each wording of a declaration, and whether it reads from tail to head."""
     for field, turned in (("say", False), ("back", True)):
         for pattern in _split(table, field):
-            yield from ((wording, turned) for wording in expand(pattern))
+            mark = "!" if pattern.endswith("!") else ""
+            yield from ((wording + mark, turned) for wording in expand(pattern.rstrip("!")))
     for field, turned in (("role", False), ("attr", True)):
         for pattern in _split(table, field):
-            for noun in expand(pattern):
-                mark = "!" if noun.endswith("!") else ""
-                noun = noun.rstrip("!")
+            mark = "!" if pattern.endswith("!") else ""
+            for noun in expand(pattern.rstrip("!")):
                 with_preposition = noun.split()[-1] in PREPOSITIONS
                 yield f"is the {noun}" + ("" if with_preposition else " of") + mark, turned
                 if not with_preposition or noun.endswith(" of"):
