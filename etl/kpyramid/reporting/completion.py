@@ -13,7 +13,7 @@ from kpyramid.reporting.words import Words
 
 _MOST_PROPOSALS = 40
 _EXAMPLES = 3
-_CANDIDATES = 12
+_CANDIDATES = 24
 """Facts of a proposal among which its examples are chosen."""
 
 _STATES = ("accepted", "open", "alias", "rejected")
@@ -111,15 +111,25 @@ def _describe_proposal(
 def _choose_examples(
     candidates: Collection[str], evidence: Mapping[str, Evidence]
 ) -> list[Evidence]:
-    """Facts of different words and heads first, those stated in more places before others."""
-    rest = sorted(
-        (evidence[key] for key in candidates), key=lambda e: (-e.places, len(e.sentence), e.head)
-    )
+    """Facts of different heads and wordings, the wording of most candidates first."""
+    rest = [evidence[key] for key in candidates]
+    uses = Counter(found.relation for found in rest)
     chosen: list[Evidence] = []
     while rest and len(chosen) < _EXAMPLES:
-        said = {e.relation for e in chosen}
-        heads = {e.head for e in chosen}
-        best = min(rest, key=lambda e: (e.head in heads, e.relation in said))
+        said = {found.relation for found in chosen}
+        heads = {found.head for found in chosen}
+        best = min(
+            rest,
+            key=lambda e: (
+                e.head in heads,
+                e.relation in said,
+                -uses[e.relation],
+                -e.places,
+                len(e.sentence),
+                e.head,
+                e.tail,
+            ),
+        )
         chosen.append(best)
         rest.remove(best)
     return chosen

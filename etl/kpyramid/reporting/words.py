@@ -4,7 +4,7 @@ import re
 from functools import cached_property
 
 from kpyramid.extraction.normal import normalise_relation
-from kpyramid.ontology.names import THING
+from kpyramid.ontology.names import THING, XSD
 from kpyramid.ontology.schema import Schema
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -22,10 +22,12 @@ class Words:
     def name(self, iri: str) -> str:
         """The label, else the words that the IRI ends with: `birthPlace` is `birth place`.
 
-        The class of all things is `anything`.
+        The class of all things is `anything`, a datatype `xsd:gYear`.
         """
         if iri == THING:
             return "anything"
+        if iri.startswith(XSD):
+            return f"xsd:{iri.removeprefix(XSD)}"
         local = re.split(r"[#/]", iri)[-1]
         return self._labels.get(iri) or _CAMEL.sub(" ", local)
 
