@@ -1,6 +1,6 @@
 """The knowledge graph as columns, and in words with its evidence where a stage asks for it."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterator
 from functools import cached_property
 
 import numpy as np
@@ -11,12 +11,13 @@ import pyarrow.compute as pc
 from kpyramid.completion.types import GraphLayer, Pair
 from kpyramid.contracts import map_column
 from kpyramid.extraction.normal import normalise_relation
-from kpyramid.induction.checking import Named
 from kpyramid.induction.kinds import Kinds
 from kpyramid.stages.instances import Places
 from kpyramid.stages.stated import IS_A, NamedTriple, list_facts
 
 LITERAL = "LITERAL"
+_BLOCK = 20_000
+"""Facts in words at a time: with what their tables say of them some 8 kB each."""
 Index = npt.NDArray[np.int64]
 
 
@@ -89,7 +90,7 @@ class Graph:
 
     def find_filed(self, kinds: Kinds, classes: Collection[str]) -> Index:
         """The places of the facts `X is a …` whose noun names one of these classes."""
-        places = self.find_stated({IS_A})
+        places = self.find_stated({IS_A}) if classes else np.zeros(0, dtype=np.int64)
         names = self._entities["name"].to_pylist()
         literals = self._triples["literal"].take(pa.array(places)).to_pylist()
         found: dict[str, bool] = {}
@@ -104,28 +105,17 @@ class Graph:
                 kept.append(place)
         return np.array(kept, dtype=np.int64)
 
-    def list_facts(self, places: Iterable[int]) -> list[NamedTriple]:
-        """Some facts in words, with all places where they are stated."""
-        triples = self._triples.take(pa.array(sorted(set(places)), pa.int64()))
-        if triples.num_rows == 0:
-            return []
-        raw = _keep(self._raw_triples, "raw_triple_id", pc.list_flatten(triples["raw_triple_ids"]))
-        claims = _keep(self._claims, "claim_id", raw["claim_id"])
-        ends = pa.chunked_array([*triples["head_id"].chunks, *triples["tail_id"].chunks])
-        entities = _keep(self._entities, "entity_id", ends)
-        relations = _keep(self._relations, "relation_id", triples["relation_id"])
-        return list_facts(self._places, claims, raw, entities, relations, triples)
-
-    def name_ends(
-        self, facts: Iterable[NamedTriple], known: Mapping[str, Collection[str]]
-    ) -> dict[str, Named]:
-        """The individuals at the ends of facts by id, with the classes that are known of them."""
-        ends: dict[str, tuple[str, str]] = {}
-        for fact in facts:
-            ends[fact.head_id] = fact.head, fact.head_type
-            if fact.tail_id is not None:
-                ends[fact.tail_id] = fact.tail, fact.tail_type
-        return {key: Named(key, *end, frozenset(known.get(key, ()))) for key, end in ends.items()}
+    def walk_facts(self, places: Index) -> Iterator[list[NamedTriple]]:
+        """Some facts in words, with all places where they are stated, block by block."""
+        for start in range(0, len(places), _BLOCK):
+            triples = self._triples.take(pa.array(places[start : start + _BLOCK]))
+            stated = pc.list_flatten(triples["raw_triple_ids"])
+            raw = _keep(self._raw_triples, "raw_triple_id", stated)
+            claims = _keep(self._claims, "claim_id", raw["claim_id"])
+            ends = pa.chunked_array([*triples["head_id"].chunks, *triples["tail_id"].chunks])
+            entities = _keep(self._entities, "entity_id", ends)
+            relations = _keep(self._relations, "relation_id", triples["relation_id"])
+            yield list_facts(self._places, claims, raw, entities, relations, triples)
 
     @cached_property
     def _places(self) -> Places:

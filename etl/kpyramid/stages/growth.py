@@ -1,8 +1,7 @@
 """The ontology while completion lets it grow: who decides, what is adopted, what follows of it."""
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import cast
 
 import pyarrow as pa
@@ -10,8 +9,7 @@ import pyarrow.compute as pc
 
 from kpyramid.completion.decisions import Decisions, is_same
 from kpyramid.completion.types import OntologyLayer, Pair, Proposal
-from kpyramid.induction.checking import Candidate
-from kpyramid.induction.conflicts import Finding, Loss
+from kpyramid.induction.conflicts import Finding
 from kpyramid.induction.kinds import Kinds
 from kpyramid.keys import content_id
 from kpyramid.ontology.constraints import Constraint, Rules
@@ -20,32 +18,17 @@ from kpyramid.ontology.names import THING
 from kpyramid.ontology.proposals import adopt_proposals, coin_iri
 from kpyramid.ontology.schema import OntologyProperty, Schema
 from kpyramid.settings import CompleteSettings
+from kpyramid.stages.gain import Gain, find_gain
 from kpyramid.stages.graph import Graph
 from kpyramid.stages.instances import (
     list_known,
-    make_instances,
-    make_rejects,
     read_findings,
 )
-from kpyramid.stages.stated import index_phrases, list_copulas, read_facts
+from kpyramid.stages.stated import index_phrases
 from kpyramid.stages.tables import Row
 
 _ADOPTED = ("accepted", "alias")
 _DIGITS = 6
-
-
-@dataclass(frozen=True, slots=True)
-class _Yield:
-    """What facts give to adopted rows: instances, and the ids of the facts that fit or clash.
-
-    `fitting`, `clashing`: by the IRI of a class or property. `reasons`: of the clashes.
-    """
-
-    made: list[Row]
-    rejects: list[Row]
-    fitting: Mapping[str, set[str]]
-    clashing: Mapping[str, set[str]]
-    reasons: Mapping[str, set[str]]
 
 
 @dataclass
@@ -97,7 +80,7 @@ class Growth:
             row |= {"round": 0, "score": 0.0, "decided_by": "file"}
             row["triple_ids"] = ids = self._find_support(row, grown)
             row["support"] = len(ids)
-        found = self._induce(rows, grown)
+        found = self._find_gain(rows, grown)
         for row in rows:
             row["agreement"] = _share(_about(row, found.fitting, grown), row)
         self._keep(rows, grown, found)
@@ -118,7 +101,7 @@ class Growth:
         rows = self._leave_out_old(rows)
         while True:
             grown = adopt_proposals(self.schema, rows)
-            found = self._induce([row for row in rows if row["state"] in _ADOPTED], grown)
+            found = self._find_gain(rows, grown)
             doubtful = [row for row in rows if self._doubt(row, found, grown, taken)]
             if not doubtful:
                 break
@@ -181,7 +164,7 @@ class Growth:
         return kept
 
     def _doubt(
-        self, row: dict[str, object], found: _Yield, grown: Schema, taken: Collection[str]
+        self, row: dict[str, object], found: Gain, grown: Schema, taken: Collection[str]
     ) -> bool:
         """Whether a row that would be adopted must not be: then it is open, and says why.
 
@@ -224,39 +207,16 @@ class Growth:
             places = self.graph.find_stated(index_phrases([grown.property_by_iri[iri]]).keys())
         return sorted(self.graph.ids[place] for place in places.tolist())
 
-    def _induce(self, rows: Sequence[Row], grown: Schema) -> _Yield:
-        """The instances of adopted rows, from all facts of the graph."""
-        kinds = Kinds(grown)
-        classes = {str(row["iri"]) for row in rows if row["kind"] == "class"}
-        index = _index_rows([row for row in rows if row["kind"] == "property"], grown)
-        filed = self.graph.list_facts(self.graph.find_filed(kinds, classes)) if classes else []
-        facts = self.graph.list_facts(self.graph.find_stated(index.keys())) if index else []
-        named = self.graph.name_ends([*filed, *facts], self._known)
-        members = [
-            candidate
-            for candidate in list_copulas(filed, named, kinds, grown)
-            if candidate.class_iri in classes
-        ]
-        for member in members:
-            own = named[member.subject_id]
-            named[own.entity_id] = replace(own, kinds=own.kinds | {member.class_iri})
-        values, rejects = read_facts("complete", facts, named, index, grown, kinds)
-        candidates = [*members, *values]
-        touched = {c.subject_id for c in candidates} | {c.object_id for c in candidates}
-        known = {key: self._known[key] for key in named if key in self._known}
-        made, losses = make_instances(
-            candidates, Rules(grown, tuple(self.shapes)), known, self._read_settled(touched, grown)
-        )
-        return _Yield(
-            made,
-            [*rejects, *make_rejects("complete", losses, self.graph.names)],
-            _group_fitting(candidates),
-            *_group_clashing(losses),
+    def _find_gain(self, rows: Iterable[Row], grown: Schema) -> Gain:
+        adopted = [row for row in rows if row["state"] in _ADOPTED]
+        rules = Rules(grown, tuple(self.shapes))
+        return find_gain(
+            adopted, self.graph, rules, self._known, lambda ends: self._read_settled(ends, grown)
         )
 
-    def _read_settled(self, touched: Collection[str | None], schema: Schema) -> list[Finding]:
+    def _read_settled(self, touched: Collection[str], schema: Schema) -> list[Finding]:
         """The values that stand already of the individuals at the ends of candidates."""
-        wanted = pa.array(sorted(filter(None, touched)), pa.string())
+        wanted = pa.array(sorted(touched), pa.string())
         table = self.instances
         near = pc.or_(
             pc.is_in(table["subject_id"], value_set=wanted),
@@ -265,7 +225,7 @@ class Growth:
         made = [r for r in self.made if r["subject_id"] in touched or r["object_id"] in touched]
         return read_findings([*table.filter(near).to_pylist(), *made], schema)
 
-    def _keep(self, rows: Iterable[dict[str, object]], grown: Schema, found: _Yield) -> None:
+    def _keep(self, rows: Iterable[dict[str, object]], grown: Schema, found: Gain) -> None:
         self.schema = grown
         self.rejects += found.rejects
         for row in rows:
@@ -279,43 +239,6 @@ class Growth:
             if made["instance_id"] not in self._there:
                 self._there.add(made["instance_id"])
                 self.made.append(made)
-
-
-def _index_rows(rows: Iterable[Row], grown: Schema) -> dict[str, list[OntologyProperty]]:
-    """The properties that the rows' own wordings state, by normal form."""
-    worded = [
-        replace(
-            grown.property_by_iri[str(row["iri"])],
-            label=str(row["label"]),
-            alt_labels=tuple(cast("list[str]", row["phrases"])),
-        )
-        for row in rows
-    ]
-    found: dict[str, dict[str, OntologyProperty]] = defaultdict(dict)
-    for prop in worded:  # two rows may name one property
-        for form in index_phrases([prop]):
-            found[form][prop.iri] = grown.property_by_iri[prop.iri]
-    return {form: [props[iri] for iri in sorted(props)] for form, props in found.items()}
-
-
-def _group_fitting(candidates: Iterable[Candidate]) -> dict[str, set[str]]:
-    fitting: dict[str, set[str]] = defaultdict(set)
-    for candidate in candidates:
-        iri = candidate.prop.iri if candidate.prop else candidate.class_iri
-        fitting[iri].add(candidate.place.source)
-    return fitting
-
-
-def _group_clashing(
-    losses: Iterable[Loss],
-) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
-    clashing: dict[str, set[str]] = defaultdict(set)
-    reasons: dict[str, set[str]] = defaultdict(set)
-    for loss in losses:
-        iri = loss.finding.prop.iri if loss.finding.prop else loss.finding.class_iri
-        clashing[iri] |= {place.source for place in loss.finding.places}
-        reasons[iri].add(loss.reason.replace("_", " "))
-    return clashing, reasons
 
 
 def _about(row: Row, found: Mapping[str, set[str]], grown: Schema) -> set[str]:
