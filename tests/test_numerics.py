@@ -1,116 +1,301 @@
-"""Gaussians against closed forms and other implementations, clusters against planted ones."""
+"""Moments, shared space and Gaussians against closed forms and other implementations."""
+
+import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 from sklearn.covariance import oas
+from sklearn.decomposition import PCA
 
-from kpyramid.numerics.gaussian import Moments, fit_gaussian, score_priority
-from kpyramid.numerics.medoids import find_clusters
+from kpyramid.numerics import moments as moments_module
+from kpyramid.numerics.gaussian import find_shrinkage, fit_gaussian
+from kpyramid.numerics.moments import Moments
+from kpyramid.numerics.rounding import round_digits
+from kpyramid.numerics.space import FLOOR, fit_space
+
+CLOSE = {"rtol": 1e-6, "atol": 1e-6}
 
 
-def _points(count: int, size: int, seed: int = 0) -> np.ndarray:
+def draw_points(count: int, size: int, seed: int = 0) -> np.ndarray:
     draw = np.random.default_rng(seed)
     return draw.normal(size=(count, size)) @ draw.normal(size=(size, size)) + draw.normal(size=size)
 
 
-@pytest.mark.parametrize(("count", "size"), [(50, 3), (400, 16), (10, 40)])
-def test_log_density_equals_scipy_with_the_oas_covariance_of_sklearn(count: int, size: int) -> None:
-    points = _points(count, size)
-    covariance, _ = oas(points)
-    expected = multivariate_normal(points.mean(axis=0), covariance).logpdf(points)
-    found = fit_gaussian(Moments.of(points), floor=0.0).log_density(points)
-    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
-
-
-def test_moments_of_shards_add_up_to_those_of_the_whole() -> None:
-    points = _points(90, 5)
-    whole = fit_gaussian(Moments.of(points))
-    merged = fit_gaussian(
-        Moments.of(points[:20]) + Moments.of(points[20:21]) + Moments.of(points[21:])
-    )
-    np.testing.assert_allclose(merged.mean, whole.mean, rtol=1e-9)
-    np.testing.assert_allclose(merged.cholesky, whole.cholesky, rtol=1e-7)
-
-
-@pytest.mark.parametrize("size", [2, 384, 768])
-@pytest.mark.parametrize("count", [1, 2, 5])
-def test_few_or_equal_points_in_many_dimensions_give_finite_densities(
-    count: int, size: int
-) -> None:
-    equal = np.ones((count, size))
-    different = np.random.default_rng(1).normal(size=(count, size))
-    for points in (equal, different):
-        density = fit_gaussian(Moments.of(points)).log_density(points)
-        assert np.isfinite(density).all()
-
-
-def test_priority_is_highest_where_the_graph_is_dense_and_the_ontology_is_not() -> None:
-    draw = np.random.default_rng(2)
-    shared, missing = draw.normal(size=(300, 4)), draw.normal(size=(200, 4)) + 6.0
-    graph = np.concatenate([shared, missing])
-    ontology = draw.normal(size=(300, 4))
-    log_graph = fit_gaussian(Moments.of(graph)).log_density(graph)
-    log_ontology = fit_gaussian(Moments.of(ontology)).log_density(graph)
-    priority = score_priority(log_graph, log_ontology)
-    assert priority[300:].min() > np.median(priority[:300])
-    assert (priority[300:] > 0).all()
-
-
-def test_priority_does_not_depend_on_the_unit_of_the_space() -> None:
-    draw = np.random.default_rng(3)
-    log_graph, log_ontology = draw.normal(size=50), draw.normal(size=50)
-    same = score_priority(log_graph + 700.0, log_ontology + 700.0)
-    np.testing.assert_allclose(same, score_priority(log_graph, log_ontology), rtol=1e-9)
-
-
-def _planted(clusters: int, each: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    draw = np.random.default_rng(seed)
-    centres = np.linalg.qr(draw.normal(size=(32, clusters)))[0].T
-    truth = np.repeat(np.arange(clusters), each)
-    points = centres[truth] + draw.normal(size=(clusters * each, 32)) * 0.05
+def draw_units(count: int, size: int, seed: int = 0) -> np.ndarray:
+    points = np.random.default_rng(seed).normal(size=(count, size)) + 0.5
     unit = points / np.linalg.norm(points, axis=1, keepdims=True)
-    return unit.astype(np.float32), truth
+    return unit.astype(np.float32)
 
 
-def _equal(points: np.ndarray) -> list[float]:
-    return [1.0] * len(points)
+def assert_equal_moments(one: Moments, other: Moments) -> None:
+    assert one.count == other.count
+    np.testing.assert_allclose(one.total, other.total, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(one.outer, other.outer, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("clusters", [2, 3, 7, 12])
-@pytest.mark.parametrize("sample", [150, 10_000])
-def test_planted_clusters_are_found_with_their_number(clusters: int, sample: int) -> None:
-    points, truth = _planted(clusters, 20, clusters)
-    order = np.random.default_rng(clusters).permutation(len(points))
-    points, truth = points[order], truth[order]
-    found = find_clusters(points, _equal(points), most=20, sample=sample, seed=0)
-    pairs = set(zip(truth.tolist(), found.labels.tolist(), strict=True))
-    assert len(found.medoids) == clusters
-    assert len(pairs) == clusters
-    assert (found.labels[found.medoids] == np.arange(clusters)).all()
+# Moments
 
 
-def test_medoids_are_chosen_among_the_heaviest_points() -> None:
-    points, _ = _planted(4, 30, 5)
-    weights = [float(number % 3 == 0) for number in range(len(points))]
-    found = find_clusters(points, weights, most=10, sample=40, seed=0)
-    assert len(found.medoids) == 4
-    assert {weights[medoid] for medoid in found.medoids} == {1.0}
+@given(cuts=st.lists(st.integers(0, 90), max_size=4))
+def test_moments_of_shards_add_up_to_those_of_the_whole(cuts: list[int]) -> None:
+    points = draw_points(90, 5)
+    shards = [Moments.of(shard) for shard in np.split(points, sorted(cuts))]
+    assert_equal_moments(sum(shards[1:], shards[0]), Moments.of(points))
 
 
-@pytest.mark.parametrize("count", [0, 1, 2])
-def test_too_few_points_are_at_most_one_cluster(count: int) -> None:
-    found = find_clusters(
-        np.eye(4, dtype=np.float32)[:count], [1.0] * count, most=5, sample=10, seed=0
+def test_mean_and_covariance_are_those_of_numpy() -> None:
+    points = draw_points(200, 7)
+    mean, covariance = Moments.of(points).covariance()
+    np.testing.assert_allclose(mean, points.mean(axis=0), **CLOSE)
+    np.testing.assert_allclose(covariance, np.cov(points.T, bias=True), **CLOSE)
+
+
+def test_point_of_weight_three_counts_as_three_points() -> None:
+    points = draw_points(6, 4)
+    weights = np.array([3, 1, 0, 2, 1, 5])
+    assert_equal_moments(Moments.of(points, weights), Moments.of(points.repeat(weights, axis=0)))
+
+
+@pytest.mark.parametrize("weights", [[1, 1], [1, -1, 1]])
+def test_weights_of_another_number_or_below_nought_are_refused(weights: list[int]) -> None:
+    with pytest.raises(ValueError, match="3 points need as many weights"):
+        Moments.of(np.eye(3), np.array(weights))
+
+
+def test_float32_points_are_summed_in_float64() -> None:
+    points = draw_units(5000, 32)
+    assert_equal_moments(Moments.of(points), Moments.of(points.astype(np.float64)))
+
+
+def test_blocks_give_what_one_block_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+    points, weights = draw_points(101, 6), np.arange(101)
+    whole = Moments.of(points, weights)
+    space = fit_space(whole, 3)
+    gaussian = fit_gaussian(whole, 0.0)
+    found = space.transform(points), gaussian.log_density(points)
+    monkeypatch.setattr(moments_module, "_BLOCK", 60)
+    assert_equal_moments(Moments.of(points, weights), whole)
+    np.testing.assert_allclose(space.transform(points), found[0], rtol=1e-12)
+    np.testing.assert_allclose(gaussian.log_density(points), found[1], rtol=1e-12)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf, 1e200])
+def test_number_that_is_not_finite_is_refused_with_its_row(wrong: float) -> None:
+    points = draw_points(90, 5)
+    space = fit_space(Moments.of(points), 3)
+    gaussian = fit_gaussian(Moments.of(points), 0.0)
+    points[7, 2] = wrong
+    for use in (Moments.of, space.transform, gaussian.log_density):
+        with pytest.raises(ValueError, match="point 7 of 90 "):
+            use(points)
+
+
+def test_no_points_have_no_mean_and_say_so() -> None:
+    empty = Moments.of(np.zeros((0, 4)))
+    for use in (lambda: fit_space(empty, 2), lambda: fit_gaussian(empty, 1.0)):
+        with pytest.raises(ValueError, match="no points"):
+            use()
+
+
+# Space
+
+
+@pytest.mark.parametrize(("count", "size", "dimensions"), [(300, 12, 5), (40, 60, 16), (9, 768, 8)])
+def test_space_is_that_of_sklearns_pca(count: int, size: int, dimensions: int) -> None:
+    points = draw_points(count, size)
+    space = fit_space(Moments.of(points), dimensions)
+    pca = PCA(dimensions, svd_solver="full").fit(points)
+    np.testing.assert_allclose(space.explained, pca.explained_variance_ratio_, **CLOSE)
+    turned = np.sign((space.components * pca.components_).sum(axis=1))
+    np.testing.assert_allclose(space.components, pca.components_ * turned[:, None], **CLOSE)
+    np.testing.assert_allclose(space.transform(points), pca.transform(points) * turned, **CLOSE)
+
+
+def test_largest_number_of_every_axis_is_positive() -> None:
+    space = fit_space(Moments.of(draw_points(50, 9)), 9)
+    assert (space.components.max(axis=1) == np.abs(space.components).max(axis=1)).all()
+
+
+def test_merged_shards_give_the_space_of_the_whole() -> None:
+    points = draw_units(400, 24)
+    whole = fit_space(Moments.of(points), 6)
+    merged = fit_space(Moments.of(points[:150]) + Moments.of(points[150:]), 6)
+    np.testing.assert_allclose(merged.components, whole.components, **CLOSE)
+    np.testing.assert_allclose(merged.explained, whole.explained, **CLOSE)
+
+
+@pytest.mark.parametrize("size", [16, 384])
+def test_projected_moments_are_those_of_the_coordinates(size: int) -> None:
+    points, weights = draw_units(300, size), np.arange(300)
+    layer = Moments.of(points, weights)
+    space = fit_space(layer + Moments.of(draw_units(80, size, seed=1)), 8)
+    expected = Moments.of(space.transform(points), weights)
+    found = space.project(layer)
+    assert found.count == expected.count
+    np.testing.assert_allclose(found.total, expected.total, **CLOSE)
+    np.testing.assert_allclose(found.outer, expected.outer, **CLOSE)
+
+
+def test_axes_are_no_more_than_the_points_span() -> None:
+    plane = draw_points(60, 2) @ np.random.default_rng(4).normal(size=(2, 30)) + 3.0
+    space = fit_space(Moments.of(plane), 10)
+    assert space.components.shape == (2, 30)
+    assert space.explained.sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("points", [np.ones((5, 384)), np.full((1, 3), 0.1), np.zeros((4, 3))])
+def test_equal_points_span_no_axis_and_have_log_density_nought(points: np.ndarray) -> None:
+    moments = Moments.of(points)
+    space = fit_space(moments, 16)
+    assert space.transform(points).shape == (len(points), 0)
+    assert space.explained.shape == (0,)
+    density = fit_gaussian(space.project(moments), space.floor).log_density(space.transform(points))
+    assert density.tolist() == [0.0] * len(points)
+
+
+# Gaussian
+
+
+@pytest.mark.parametrize(("count", "size"), [(50, 3), (400, 16), (10, 40), (2, 5)])
+def test_log_density_is_scipys_with_the_shrunk_covariance(count: int, size: int) -> None:
+    points = draw_points(count, size)
+    found = fit_gaussian(Moments.of(points), 0.0)
+    covariance = np.cov(points.T, bias=True)
+    ball = np.trace(covariance) / size * np.eye(size)
+    shrunk = (1 - found.shrinkage) * covariance + found.shrinkage * ball
+    expected = multivariate_normal(points.mean(axis=0), shrunk).logpdf(points)
+    np.testing.assert_allclose(found.log_density(points), expected, **CLOSE)
+
+
+def test_log_density_of_one_dimension_is_the_formula() -> None:
+    points = np.array([[1.0], [2.0], [6.0]])
+    variance = 14.0 / 3.0
+    expected = -0.5 * ((points[:, 0] - 3.0) ** 2 / variance + np.log(2 * np.pi * variance))
+    found = fit_gaussian(Moments.of(points), 0.0).log_density(points)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("count", "size"), [(12, 3), (30, 16), (10, 40), (500, 8)])
+def test_shrinkage_is_where_the_oracle_iteration_ends(count: int, size: int) -> None:
+    # Chen, Wiesel, Eldar and Hero (2010), Eqs. 18-19: the estimate in place of the truth, repeated.
+    covariance = np.cov(draw_points(count, size).T, bias=True)
+    ball = np.trace(covariance) / size * np.eye(size)
+    weight = 0.5
+    for _ in range(20_000):
+        estimate = (1 - weight) * covariance + weight * ball
+        product, square = np.trace(estimate @ covariance), np.trace(estimate) ** 2
+        above = (1 - 2 / size) * product + square
+        weight = min(above / ((count + 1 - 2 / size) * product + (1 - count / size) * square), 1.0)
+    assert find_shrinkage(covariance, count) == pytest.approx(weight, rel=1e-6)
+
+
+def test_shrinkage_is_sklearns_up_to_the_terms_that_it_leaves_out() -> None:
+    size, count = 768, 300
+    points = draw_points(count, size)
+    covariance = np.cov(points.T, bias=True)
+    _, without = oas(points)
+    square, trace = (covariance**2).sum(), np.trace(covariance)
+    missing = 1 - 2 / size * square / (square + trace**2)
+    widened = (count + 1) / (count + 1 - 2 / size)
+    assert find_shrinkage(covariance, count) == pytest.approx(without * missing * widened, rel=1e-9)
+
+
+@pytest.mark.parametrize("size", [1, 16, 384, 768])
+@pytest.mark.parametrize("count", [1, 2, 40])
+@pytest.mark.parametrize("kind", ["different", "equal", "duplicates", "line"])
+def test_few_equal_or_duplicate_points_give_finite_densities(
+    kind: str, count: int, size: int
+) -> None:
+    different = np.random.default_rng(1).normal(size=(count, size))
+    points = {
+        "different": different,
+        "equal": np.ones((count, size)),
+        "duplicates": different[np.arange(count) // 2],
+        "line": np.outer(np.arange(count), np.ones(size)),
+    }[kind]
+    gaussian = fit_gaussian(Moments.of(points), 1e-3)
+    far = points + 1e3
+    assert np.isfinite(gaussian.log_density(points)).all()
+    assert (gaussian.log_density(far) < gaussian.log_density(points)).all()
+
+
+def test_no_axis_is_narrower_than_the_floor_and_wide_ones_are_left_alone() -> None:
+    wide = Moments.of(draw_points(500, 4))
+    np.testing.assert_array_equal(
+        fit_gaussian(wide, 1e-9).cholesky, fit_gaussian(wide, 0.0).cholesky
     )
-    assert len(found.medoids) == min(count, 1)
-    assert found.labels.tolist() == [0] * count
+    line = np.outer(np.linspace(-1, 1, 5001), [1.0, 0.0])
+    cholesky = fit_gaussian(Moments.of(line), 0.25).cholesky
+    assert np.linalg.eigvalsh(cholesky @ cholesky.T)[0] == pytest.approx(0.25)
 
 
-def test_clusters_are_the_same_for_the_same_seed() -> None:
-    points, _ = _planted(5, 30, 9)
+def test_equal_points_without_a_floor_are_refused() -> None:
+    with pytest.raises(ValueError, match="3 points without variance"):
+        fit_gaussian(Moments.of(np.ones((3, 2))), 0.0)
+
+
+def fit_layers(unit: float) -> tuple[np.ndarray, np.ndarray, int]:
+    """Log densities of the graph's points in both layers, in a space of another unit."""
+    graph, ontology = draw_units(300, 48) * unit, draw_units(1, 48, seed=9) * unit
+    layers = Moments.of(graph), Moments.of(ontology)
+    space = fit_space(layers[0] + layers[1], 12)
+    places = space.transform(graph)
     one, other = (
-        find_clusters(points, _equal(points), most=30, sample=100, seed=4) for _ in range(2)
+        fit_gaussian(space.project(layer), space.floor).log_density(places) for layer in layers
     )
-    assert one.medoids.tolist() == other.medoids.tolist()
-    assert one.labels.tolist() == other.labels.tolist()
+    return one, other, len(space.components)
+
+
+def test_another_unit_of_the_space_adds_one_number_to_all_log_densities() -> None:
+    one, other, size = fit_layers(1.0)
+    for scaled, plain in zip(fit_layers(1024.0)[:2], (one, other), strict=True):
+        np.testing.assert_allclose(scaled, plain - size * np.log(1024.0), rtol=1e-9)
+
+
+def test_layer_of_one_phrase_is_as_wide_as_the_floor() -> None:
+    space = fit_space(Moments.of(draw_units(200, 48)), 12)
+    gaussian = fit_gaussian(space.project(Moments.of(draw_units(1, 48))), space.floor)
+    expected = np.sqrt(FLOOR * space.variances.mean()) * np.eye(12)
+    np.testing.assert_allclose(gaussian.cholesky, expected, atol=1e-12)
+
+
+# Rounding
+
+
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [
+        (0.1234567, 0.123457),
+        (123456.7, 123457.0),
+        (-9876543.0, -9876540.0),
+        (1e-9, 0.0),
+        (0.0, 0.0),
+        (2 / 3, 0.666667),
+    ],
+)
+def test_six_digits_and_six_decimals_are_kept(value: float, kept: float) -> None:
+    assert round_digits(np.array([value])).tolist() == [kept]
+
+
+@given(st.floats(-1e12, 1e12))
+def test_rounded_numbers_stay_as_they_are_and_near(value: float) -> None:
+    once = round_digits(np.array([value]))
+    assert round_digits(once).tolist() == once.tolist()
+    assert abs(once[0] - value) <= max(5.1e-7, 5.1e-6 * abs(value))
+    assert str(once[0]) != "-0.0"
+
+
+def test_large_input_is_never_copied_whole(tmp_path: Path) -> None:
+    points = np.lib.format.open_memmap(
+        tmp_path / "points.npy", mode="w+", dtype=np.float32, shape=(120_000, 256)
+    )
+    points[:] = np.linspace(0, 1, 256, dtype=np.float32)
+    tracemalloc.start()
+    fit_space(Moments.of(points), 2).transform(points)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < points.nbytes

@@ -50,25 +50,29 @@ def find_clusters(
     sample: int,
     seed: int,
 ) -> Clusters:
-    """Clusters of unit vectors (n, d) by cosine distance: 2 to `most`, one of points all equal.
+    """Clusters of unit vectors (n, d) by cosine distance: 2 to `most`, one if all are equal.
 
     FasterPAM (Schubert and Rousseeuw 2021) at falling k. The k kept is the largest at which all but
     `STRAY` of the points lie in clusters that stand apart: members other than the medoid have a
     mean medoid silhouette (Lenssen and Schubert 2024) of `APART`. Without such a k, that of the
     highest mean. Above `sample` points that many are drawn, a heavier one with more likelihood,
-    since the search needs n² distances; the others go to the nearest medoid. Weights else move the
-    medoid within its cluster, not k: many say the same wording, and clusters are of wordings.
-    Fewer than three points are one cluster. Raises ValueError on a number that is not finite.
+    since the search needs n² distances; the others go to the nearest medoid. Else weights move the
+    medoid within its cluster, and not k, nor do equal points: clusters are of wordings, however
+    often one is said. Two different points are two clusters. Raises ValueError on a number that is
+    not finite, with its row.
     """
-    count = len(vectors)
-    mass = np.ones(count) if weights is None else np.asarray(weights, dtype=np.float64)
+    if not len(vectors):
+        none = np.zeros(0, dtype=np.int64)
+        return Clusters(none, none, 0.0, 0.0, 0.0)
+    mass = np.ones(len(vectors)) if weights is None else np.asarray(weights, dtype=np.float64)
     chosen = _draw_sample(mass, sample, seed)
     distances = _measure(vectors[chosen])
-    if count < 3 or not distances.any():
-        medoids = np.arange(min(count, 1))
-    else:
-        found = _choose_medoids(distances, max(2, min(most, len(chosen) - 1)), seed)
-        medoids = np.sort(chosen[_weigh_medoids(distances, found, mass[chosen])])
+    apart = np.flatnonzero(np.argmax(distances == 0.0, axis=1) == np.arange(len(chosen)))
+    found = apart
+    if len(apart) > 2:
+        limit = max(2, min(most, len(apart) - 1))
+        found = apart[_choose_medoids(distances[np.ix_(apart, apart)], limit, seed)]
+    medoids = np.sort(chosen[_weigh_medoids(distances, found, mass[chosen])])
     return _assign(vectors, mass, medoids, chosen)
 
 
@@ -92,8 +96,8 @@ def _measure(points: Points) -> Array:
 
 
 def _subtract_cosines(points: Array, others: Points) -> Array:
-    # Rounded, so that ties are ties on every processor.
-    cosines = np.round(points @ others.astype(np.float64).T, 9)
+    # Rounded, so that ties are ties on every processor; float32 unit vectors are so long to 1e-7.
+    cosines = np.round(points @ others.astype(np.float64).T, 6)
     return np.clip(1.0 - cosines, 0.0, 2.0)
 
 
@@ -192,7 +196,7 @@ def _assign(vectors: Points, weights: Array, medoids: Indexes, chosen: Indexes) 
         labels,
         _average(loss, weights),
         _average(loss[chosen], weights[chosen]),
-        float(apart.mean()) if count else 0.0,
+        float(apart.mean()),
     )
 
 
