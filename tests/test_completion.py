@@ -1,72 +1,35 @@
-"""Induction, completion and condensation recover what was planted, and lose nothing."""
+"""Induction and completion recover what was planted, and state what they do with bad input."""
 
 from collections import Counter
+from collections.abc import Sequence
 
-import pyarrow as pa
+import numpy as np
 import pytest
 
-from kpyramid.completion.decisions import Decisions
-from kpyramid.settings import CompleteSettings, CondenseSettings
-from kpyramid.stages import complete, condense, induce
-from tests.planted import MemoEmbedder, Statement, general_schema, pick, plant
-
-INDUCE = (
-    *("documents", "chunks", "claims", "mentions", "raw_triples"),
-    *("entities", "relations", "triples"),
+from kpyramid.embeddings.port import Matrix
+from kpyramid.errors import InputError
+from kpyramid.ontology.schema import Schema
+from tests.completing import (
+    GENERAL,
+    KNOWN,
+    MISSING,
+    PEOPLE,
+    PERSON,
+    PLACE,
+    TOWNS,
+    VILLAGES,
+    Completed,
+    run_complete,
+    run_induce,
 )
-COMPLETE = (
-    *("documents", "chunks", "claims", "raw_triples"),
-    *("entities", "relations", "triples", "instances"),
-)
-GENERAL = "https://w3id.org/kpyramid/general#"
-PEOPLE = ["Ada Byron", "Bela Kiss", "Carl Orme", "Dora Lind", "Egon Ray", "Fay Moss", "Gus Hale"]
-TOWNS = ["Arnstadt", "Bergen", "Coimbra", "Durham", "Evora", "Ferrara", "Ghent"]
+from tests.planted import MemoEmbedder, Statement, general_schema, plant
 
-KNOWN: list[Statement] = [
-    (person, "PERSON", "was born in", town, "GPE")
-    for person, town in zip(PEOPLE, TOWNS, strict=True)
-]
-MISSING: list[Statement] = [
-    (loser, "PERSON", wording, winner, "PERSON")
-    for loser, winner in zip(PEOPLE, PEOPLE[1:] + PEOPLE[:1], strict=True)
-    for wording in ("lost the chess match against",)
-]
-VILLAGES: list[Statement] = [(town, "GPE", "is a", "small village", "NOUN") for town in TOWNS]
-
-
-def _induce(tables: dict[str, pa.Table]) -> dict[str, pa.Table]:
-    return induce.run(
-        *pick(tables, *INDUCE),
-        schema=general_schema(),
-        shapes=(),
-        embedder=MemoEmbedder(),
-        annotator=lambda texts: ["" for _ in texts],
-        reader=None,
-        inducer=None,
-    )
-
-
-def _complete(statements: list[Statement], **options: float) -> tuple[dict, dict]:
-    tables = plant(statements)
-    schema, embedder = general_schema(), MemoEmbedder()
-    induced = _induce(tables)
-    tables["instances"] = induced["instances"]
-    settings = CompleteSettings(**{"region_share": 0.8, **options})  # type: ignore[arg-type]
-    made = complete.run(
-        *pick(tables, *COMPLETE),
-        settings=settings,
-        schema=schema,
-        shapes=(),
-        decisions=Decisions((), "no file"),
-        embedder=embedder,
-        namer=None,
-    )
-    return tables, made
+CHESS = MISSING[0][2]
 
 
 def test_induction_finds_every_planted_value_and_traces_it() -> None:
     tables = plant(KNOWN)
-    made = _induce(tables)
+    made = run_induce(tables)
     entity = {r["entity_id"]: r["name"] for r in tables["entities"].to_pylist()}
     text = {r["chunk_id"]: r["text"] for r in tables["chunks"].to_pylist()}
     born = [r for r in made["instances"].to_pylist() if r["property_iri"] == GENERAL + "birthPlace"]
@@ -83,7 +46,7 @@ def test_induction_finds_every_planted_value_and_traces_it() -> None:
 
 def test_a_value_outside_the_range_is_a_reject_that_says_so() -> None:
     tables = plant([("Ada Byron", "PERSON", "was born in", "great poverty", "NOUN")])
-    made = _induce(tables)
+    made = run_induce(tables)
     assert not [r for r in made["instances"].to_pylist() if r["property_iri"]]
     (reject,) = made["rejects"].to_pylist()
     assert reject["reason"] == "range"
@@ -93,7 +56,7 @@ def test_a_value_outside_the_range_is_a_reject_that_says_so() -> None:
 def test_a_second_value_of_a_functional_property_is_a_reject() -> None:
     twice = [*KNOWN[:1], ("Ada Byron", "PERSON", "was born in", "Bergen", "GPE")]
     tables = plant([*twice, twice[0]])
-    made = _induce(tables)
+    made = run_induce(tables)
     entity = {r["entity_id"]: r["name"] for r in tables["entities"].to_pylist()}
     values = [entity[r["object_id"]] for r in made["instances"].to_pylist() if r["object_id"]]
     assert values == ["Arnstadt"]  # stated twice, so surer than Bergen
@@ -101,120 +64,135 @@ def test_a_second_value_of_a_functional_property_is_a_reject() -> None:
 
 
 def test_completion_proposes_the_missing_property_and_nothing_that_exists() -> None:
-    tables, made = _complete(KNOWN + MISSING)
-    proposals = made["proposals"].to_pylist()
-    (found,) = [p for p in proposals if p["kind"] == "property"]
-    assert found["label"] == "lost the chess match against"
-    assert (found["domain"], found["range"]) == (GENERAL + "Person", GENERAL + "Person")
-    assert found["state"] == "accepted"
-    assert len(found["triple_ids"]) == len(MISSING)
-    entity = {r["entity_id"]: r["name"] for r in tables["entities"].to_pylist()}
-    values = {
-        (entity[r["subject_id"]], entity[r["object_id"]])
-        for r in made["instances"].to_pylist()
-        if r["property_iri"] == found["iri"]
-    }
-    assert values == {(head, tail) for head, _, _, tail, _ in MISSING}
+    done = run_complete(KNOWN + MISSING)
+    (found,) = [row for row in done.proposals if row["kind"] == "property"]
+    assert found["phrases"] == [CHESS]
+    assert (found["domain"], found["range"], found["state"]) == (PERSON, PERSON, "accepted")
+    assert done.list_values(found["iri"]) == {(loser, winner) for loser, _, _, winner, _ in MISSING}
 
 
 def test_completion_proposes_the_missing_class_with_its_members() -> None:
-    tables, made = _complete(KNOWN + VILLAGES)
-    (found,) = [p for p in made["proposals"].to_pylist() if p["kind"] == "class"]
-    assert (found["label"], found["domain"]) == ("village", GENERAL + "PopulatedPlace")
-    entity = {r["entity_id"]: r["name"] for r in tables["entities"].to_pylist()}
-    rows = made["instances"].to_pylist()
-    assert {entity[r["subject_id"]] for r in rows if r["class_iri"] == found["iri"]} == set(TOWNS)
+    done = run_complete(KNOWN + VILLAGES)
+    (found,) = [row for row in done.proposals if row["kind"] == "class"]
+    assert (found["label"], found["domain"], found["state"]) == ("village", PLACE, "accepted")
+    assert done.list_members(found["iri"]) == set(TOWNS)
 
 
-def test_a_proposed_class_does_not_take_the_iri_of_a_property() -> None:
-    capitals: list[Statement] = [(town, "GPE", "is a", "capital", "NOUN") for town in TOWNS]
-    _, made = _complete(KNOWN + capitals)
-    (found,) = [p for p in made["proposals"].to_pylist() if p["kind"] == "class"]
-    assert (found["label"], found["iri"]) == ("capital", GENERAL + "Capital")
+def test_every_fact_has_a_phrase_and_a_priority_and_the_missing_ones_come_first() -> None:
+    done = run_complete(KNOWN + MISSING)
+    phrase = {r["phrase_id"]: r for r in done.made["phrases"].to_pylist()}
+    rows = done.made["priorities"].to_pylist()
+    assert [r["triple_id"] for r in rows] == done.tables["triples"]["triple_id"].to_pylist()
+    said = Counter(r["phrase_id"] for r in rows)
+    assert {key: r["facts"] for key, r in phrase.items() if r["layer"] == "graph"} == said
+    ordered = sorted(rows, key=lambda r: -r["sign"] * np.exp(r["sign"] * r["log_magnitude"]))
+    first = [phrase[r["phrase_id"]]["text"] for r in ordered[: len(MISSING)]]
+    assert sum(CHESS in text for text in first) > len(MISSING) / 2
 
 
-def test_every_fact_has_a_priority_and_the_missing_ones_come_first() -> None:
-    tables, made = _complete(KNOWN + MISSING)
-    relation = {r["relation_id"]: r["name"] for r in tables["relations"].to_pylist()}
-    said = {r["triple_id"]: relation[r["relation_id"]] for r in tables["triples"].to_pylist()}
-    ordered = sorted(made["priorities"].to_pylist(), key=lambda r: -r["priority"])
-    assert {r["triple_id"] for r in ordered} == set(said)
-    first = [said[r["triple_id"]] for r in ordered[: len(MISSING)]]
-    assert first.count(MISSING[0][2]) > len(MISSING) / 2
+def test_the_layers_moments_are_those_of_their_phrases() -> None:
+    """Mean and variance on the first two axes, of the points in `phrases`, weighted by facts."""
+    done = run_complete(KNOWN + MISSING)
+    phrases = done.made["phrases"].to_pylist()
+    for row in done.made["layers"].to_pylist():
+        own = [r for r in phrases if r["layer"] == row["layer"]]
+        size = len(row["total"])
+        assert len(row["outer"]) == size * (size + 1) // 2
+        assert len(row["explained"]) == size and 0 < sum(row["explained"]) <= 1 + 1e-6
+        weights = np.array([r["facts"] for r in own], dtype=float)
+        if row["phrases"] == len(own):
+            weights[:] = 1.0
+        assert row["phrases"] == weights.sum()
+        x, y = (np.array([r[axis] for r in own]) for axis in ("x", "y"))
+        assert row["total"][:2] == pytest.approx([weights @ x, weights @ y], abs=1e-4)
+        assert row["outer"][:3] == pytest.approx(
+            [weights @ x**2, weights @ (x * y), weights @ y**2], abs=1e-4
+        )
 
 
-def test_completion_of_an_empty_graph_proposes_nothing() -> None:
-    _, made = _complete([])
-    assert made["proposals"].num_rows == made["priorities"].num_rows == 0
+# Bad input.
 
 
-def _condense(statements: list[Statement], **options: float) -> tuple[dict, list[dict]]:
-    tables = plant(statements)
-    tables["proposals"] = _complete([])[1]["proposals"]
-    settings = CondenseSettings(**options)  # type: ignore[arg-type]
-    names = ("entities", "relations", "triples", "proposals")
-    made = condense.run(
-        *pick(tables, *names), settings=settings, schema=general_schema(), embedder=MemoEmbedder()
-    )
-    return tables, made["condensed"].to_pylist()
+def check_emptiness(done: Completed) -> None:
+    assert done.made["proposals"].num_rows == done.made["instances"].num_rows == 0
+    for name in ("x", "y", "log_graph", "log_ontology"):
+        assert np.isfinite(done.made["phrases"][name].to_numpy()).all()
+    assert np.isfinite(done.made["priorities"]["log_magnitude"].to_numpy()).all()
 
 
-def _relations(tables: dict) -> dict[str, str]:
-    return {r["relation_id"]: r["name"] for r in tables["relations"].to_pylist()}
+def test_an_empty_graph_has_nothing_to_propose() -> None:
+    done = run_complete([])
+    check_emptiness(done)
+    assert done.made["priorities"].num_rows == 0
+    assert set(done.made["phrases"]["layer"].to_pylist()) <= {"ontology"}
 
 
-def test_two_wordings_of_one_property_are_merged() -> None:
-    tables, rows = _condense(
-        [
-            ("Ada Byron", "PERSON", "works for", "Lind Institute", "ORG"),
-            ("Ada Byron", "PERSON", "is employed by", "Lind Institute", "ORG"),
-        ]
-    )
-    (row,) = rows
-    assert row["anchor"] == GENERAL + "employer"
-    assert set(row["derived_from"]) == set(tables["triples"]["triple_id"].to_pylist())
+def test_one_phrase_is_measured_and_proposes_nothing() -> None:
+    done = run_complete(MISSING[:1])
+    check_emptiness(done)
+    assert done.made["priorities"].num_rows == 1
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("was born in", "died in"),
-        ("wrote", "directed"),
-        ("is north of", "is south of"),
-        ("was born in", "may have been born in"),
-        ("visited", "could have visited"),
-    ],
-)
-def test_wordings_that_differ_in_meaning_stay_apart(one: str, other: str) -> None:
-    _, rows = _condense(
-        [("Ada Byron", "PERSON", wording, "Ghent", "GPE") for wording in (one, other)]
-    )
-    assert len(rows) == 2
+def test_an_ontology_without_instances_stands_with_its_names() -> None:
+    done = run_complete(MISSING)
+    assert done.find(CHESS)["state"] == "accepted"
+    texts = [r["text"] for r in done.made["phrases"].to_pylist() if r["layer"] == "ontology"]
+    assert len(texts) >= len(general_schema().properties) / 2
 
 
-def test_a_passive_is_merged_with_its_active_form() -> None:
-    tables, rows = _condense(
-        [
-            ("Ada Byron", "PERSON", "founded", "Lind Institute", "ORG"),
-            ("Lind Institute", "ORG", "was founded by", "Ada Byron", "PERSON"),
-        ]
-    )
-    (row,) = rows
-    assert _relations(tables)[row["relation_id"]] == "founded"
-    assert len(row["derived_from"]) == 2
+def test_an_ontology_without_properties_lacks_everything() -> None:
+    general = general_schema()
+    done = run_complete(MISSING, schema=Schema(general.base, general.classes, (), general.axioms))
+    assert done.find(CHESS)["domain"] == PERSON
 
 
-def test_facts_with_another_head_or_tail_are_never_merged() -> None:
-    _, rows = _condense(KNOWN)
-    assert len(rows) == len(KNOWN)
+def test_a_thousand_equal_relations_are_one_proposal() -> None:
+    names = [f"{first} {last}" for first in "Ada Bela Carl Dora".split() for last in
+             (f"{a}{b}o" for a in "BDFGKLMNPR" for b in "aeiou")]  # fmt: skip
+    facts: list[Statement] = [
+        (loser, "PERSON", CHESS, winner, "PERSON")
+        for loser, winner in zip(names, names[1:] + names[:1], strict=True)
+    ]
+    done = run_complete(facts * 5)
+    (row,) = [r for r in done.proposals if r["kind"] == "property"]
+    assert row["support"] == len(names)
 
 
-def test_every_fact_is_in_exactly_one_condensed_fact() -> None:
-    tables, rows = _condense(KNOWN + MISSING + VILLAGES)
-    derived = Counter(key for row in rows for key in row["derived_from"])
-    assert derived == Counter(tables["triples"]["triple_id"].to_pylist())
+@pytest.mark.parametrize("broken", [np.nan, np.inf])
+def test_a_vector_that_is_none_is_refused_with_its_text(broken: float) -> None:
+    with pytest.raises(InputError, match=CHESS):
+        run_complete(KNOWN + MISSING, embedder=Broken(broken))
 
 
-def test_a_fact_near_no_anchor_stays_as_it_is() -> None:
-    _, rows = _condense(MISSING, anchor_similarity=0.99)
-    assert [row["anchor"] for row in rows] == [None] * len(MISSING)
+class Broken:
+    """Vectors of the model, but none for what is said of chess."""
+
+    name = "broken"
+
+    def __init__(self, value: float) -> None:
+        self._value = value
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        vectors = MemoEmbedder().embed(texts).copy()
+        for row, text in enumerate(texts):
+            if CHESS in text:
+                vectors[row, 0] = self._value
+        return vectors
+
+
+def test_equal_vectors_propose_nothing_wrong() -> None:
+    done = run_complete(KNOWN + MISSING, embedder=Equal())
+    for name in ("log_graph", "log_ontology"):
+        assert np.isfinite(done.made["phrases"][name].to_numpy()).all()
+    assert not [r for r in done.proposals if r["phrases"] == ["was born in"]]
+
+
+class Equal:
+    """The same vector for every text."""
+
+    name = "equal"
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        vectors = np.zeros((len(texts), 8), dtype=np.float32)
+        vectors[:, 0] = 1.0
+        return vectors
