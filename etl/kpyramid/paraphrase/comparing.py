@@ -19,6 +19,8 @@ from kpyramid.paraphrase.types import Likeness, Verdict
 _MODALS = frozenset({"possible", "duty", "future", "intended"})
 _LIMITING = frozenset({"joint", "appointed", "elected", "helped"})
 """Qualities with which a wording says more than without."""
+_PASSING = frozenset({"become", "remain"})
+"""`became chair of` says `is the chair of`; a wording that the lexicon tells apart has no rest."""
 _WEAKENING = frozenset({"nearly", "partly"})
 _OPPOSITE: dict[Likeness, Likeness] = {"narrower": "broader", "broader": "narrower"}
 Ends = tuple[str, str]
@@ -98,9 +100,10 @@ class Comparer:
 
     def _judge(self, one: str, other: str, ends: Ends) -> Verdict:
         first, second = read_frame(one), read_frame(other)
-        claims, others = self._list_claims(one, ends), self._list_claims(other, None)
+        claims = self._list_claims(one, ends)
+        others = self._list_claims(other, None if any(ends) else ends)
         if claims and others:
-            found = _compare_claims(claims, others, load_lexicon(), known=any(ends))
+            found = _compare_claims(claims, others, load_lexicon())
             if found is not None:
                 return found
             return Verdict("different", False, _name_meanings(claims[0], others[0]))
@@ -130,15 +133,10 @@ def _fit(sense: Sense, turned: bool, ends: Ends) -> bool:
 
 
 def _compare_claims(
-    claims: tuple[_Claim, ...], others: tuple[_Claim, ...], lexicon: Lexicon, *, known: bool
+    claims: tuple[_Claim, ...], others: tuple[_Claim, ...], lexicon: Lexicon
 ) -> Verdict | None:
-    """The verdict of the first senses that have one; without known ends one is a main sense."""
-    pairs = [
-        (one, other)
-        for i, one in enumerate(claims)
-        for j, other in enumerate(others)
-        if known or not (i and j)
-    ]
+    """The verdict of the first senses of both that have one."""
+    pairs = [(one, other) for one in claims for other in others]
     for one, other in pairs:
         if one.sense.meaning.name == other.sense.meaning.name:
             turned = one.turned != other.turned
@@ -182,6 +180,7 @@ def _weigh(
 ) -> Verdict:
     """The verdict of two wordings of one meaning, from their negations and qualities."""
     (negated, qualities), (other_negated, other_qualities) = one, other
+    qualities, other_qualities = qualities - _PASSING, other_qualities - _PASSING
     if negated != other_negated:
         if qualities == other_qualities:
             return Verdict("contrary", found.turned, f"{found.reason}, one denies it")

@@ -136,7 +136,9 @@ def load_lexicon() -> Lexicon:
                 frame.negated,
                 wording.endswith("!"),
             )
-            senses[frame.key].setdefault((name, sense.negated, sense.qualities), sense)
+            known, place = senses[frame.key], (name, sense.negated, sense.qualities)
+            if place not in known or known[place].sure_ends_only:
+                known[place] = sense
     return Lexicon(meanings, {key: tuple(found.values()) for key, found in senses.items()})
 
 

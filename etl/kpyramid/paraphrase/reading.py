@@ -252,6 +252,8 @@ def _spell(draft: _Draft, passive: bool | None, at: int) -> _Spelt:
     first, rest = tokens[0], tokens[1:]
     if passive:
         return _spell_passive(draft, first, rest)
+    if find_verb(first) in w.COPULAS:
+        draft.qualities.add(find_verb(first) or "")
     if first in w.BE or find_verb(first) in w.COPULAS:
         return _spell_copula(draft, rest, draft.indefinite)
     if first in w.HAVE:

@@ -73,7 +73,7 @@ HARMLESS = frozenset(
     "primarily mainly mostly chiefly principally largely predominantly basically essentially "
     "popularly publicly personally proudly successfully briefly long ever always originally "
     "legally regularly normally clearly explicitly directly independently geographically "
-    "politically administratively respectively specifically particularly especially quickly "
+    "politically respectively specifically particularly especially quickly "
     "gradually greatly strongly significantly substantially markedly considerably effectively both "
     "permanently physically locally internationally nationally very quite highly more most all "
     "already once-again collectively ably actively dutifully duly certainly definitely "
@@ -100,7 +100,7 @@ EVALUATIVE = frozenset(
 """Adjectives before a noun that leave the relation what it is."""
 
 RAISING = {
-    **dict.fromkeys("continue proceed manage come go serve happen tend".split(), ""),
+    **dict.fromkeys("continue proceed manage serve happen tend".split(), ""),
     **dict.fromkeys("seem appear".split(), "possible"),
     **dict.fromkeys(
         "plan intend want hope aim seek try attempt wish refuse-not promise agree offer threaten "
