@@ -183,7 +183,7 @@ class CondenseSettings:
     """Condensation; `DECISIONS.md` argues the defaults.
 
     `mode`: `llm` asks the model of [llm] about facts that the rules left apart (f_con).
-    `neighbours`: wordings of a class's facts that are linked to an anchor, at most.
+    `neighbours`: wordings that are linked to an anchor, at most.
     `anchor_similarity`: cosine from which a wording is near an anchor.
     `exact_up_to`: pairs of an anchor's and a fact's wording up to which all are compared; beyond,
     an index is searched.
@@ -191,7 +191,7 @@ class CondenseSettings:
 
     mode: Maker = "rules"
     neighbours: Count = 200
-    anchor_similarity: Share = 0.45
+    anchor_similarity: Share = 0.65
     exact_up_to: Count = 2_000_000_000
 
 

@@ -1,28 +1,36 @@
 """Anchors: which facts lie near a property of the ontology (PolyRAG §III-C).
 
 An anchor is a class with one of its properties. It is compared with what the graph says of such
-subjects: each distinct wording once per class, however many facts use it.
+subjects: each distinct wording once, however many facts use it.
 """
 
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from kpyramid.condensation.searching import find_nearest
 from kpyramid.embeddings.checked import embed_finite
-from kpyramid.embeddings.port import Embedder
+from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.ontology.names import XSD
 from kpyramid.ontology.schema import OntologyProperty, Schema
 from kpyramid.settings import CondenseSettings
 
+LITERAL = "LITERAL"
+"""The type of a literal tail."""
+
+_Class = str | None
+"""Of a head or tail; None where it is not known."""
+
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """A wording, the type of its subjects, and whether its objects are literals."""
+    """A wording and the types of what it joins."""
 
     wording: str
     head_type: str
-    literal: bool
+    tail_type: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,74 +41,89 @@ class Anchor:
     class_iri: str | None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Wordings:
+    """Those of the ontology, each with its property, and those of the graph, with their vectors."""
+
+    named: Sequence[tuple[OntologyProperty, str]]
+    queries: Matrix
+    said: Sequence[str]
+    points: Matrix
+
+
 def find_anchors(
     phrases: Sequence[Phrase], schema: Schema, settings: CondenseSettings, embedder: Embedder
 ) -> list[tuple[Anchor, ...]]:
     """For each phrase the anchors it is near to, the nearest first.
 
-    It is near when it is among the k nearest of the anchor, and near enough. Both are compared as
-    "class wording"; where the class is not known by the wordings alone.
+    It is near when it is among the k nearest of the anchor, near enough, and joins what the
+    property can join. Wordings are compared, and the subject's class decides with which: with its
+    name before them all wordings are alike.
 
     Raises:
         InputError: the embedding of a wording is not finite.
     """
-    near: list[list[tuple[float, Anchor]]] = [[] for _ in phrases]
-    groups: dict[tuple[str | None, bool], list[int]] = defaultdict(list)
-    for place, phrase in enumerate(phrases):
-        groups[schema.class_for_type(phrase.head_type), phrase.literal].append(place)
-    for (class_iri, literal), places in sorted(
-        groups.items(), key=lambda item: (item[0][0] or "", item[0][1])
-    ):
-        properties = [p for p in schema.properties if _can_have(class_iri, literal, p, schema)]
-        wordings = sorted({phrases[place].wording for place in places})
-        subject = f"{schema.class_by_iri[class_iri].label} " if class_iri else ""
-        found = _search(wordings, properties, subject, settings, embedder)
-        for place in places:
-            near[place] = [
-                (-cosine, Anchor(iri, class_iri))
-                for iri, cosine in found.get(phrases[place].wording, {}).items()
-            ]
-    return [
-        tuple(anchor for _, anchor in sorted(found, key=lambda f: (f[0], f[1].property_iri)))
-        for found in near
+    said = sorted({phrase.wording for phrase in phrases})
+    named = [(p, text) for p in schema.properties for text in (p.label, *p.alt_labels)]
+    if not said or not named:
+        return [() for _ in phrases]
+    queries = embed_finite(embedder, [text for _, text in named])
+    wordings = _Wordings(named, queries, said, embed_finite(embedder, said))
+    place = {wording: at for at, wording in enumerate(said)}
+    keys = [
+        (place[p.wording], _class_of(p.head_type, schema), _class_of(p.tail_type, schema))
+        for p in phrases
     ]
-
-
-def _can_have(class_iri: str | None, literal: bool, prop: OntologyProperty, schema: Schema) -> bool:
-    """Whether a subject of the class can have the property with such a value."""
-    if class_iri is not None and not schema.is_subclass(class_iri, prop.domain):
-        return False
-    return prop.is_datatype if literal else not prop.is_datatype or prop.range == XSD + "string"
+    used: dict[_Class, dict[_Class, set[int]]] = defaultdict(lambda: defaultdict(set))
+    for at, head, tail in keys:
+        used[head][tail].add(at)
+    near: dict[tuple[int, _Class, _Class], list[tuple[float, str]]] = defaultdict(list)
+    for head, by_tail in used.items():
+        ranked: dict[str, list[tuple[float, int, _Class]]] = defaultdict(list)
+        for tail, places in by_tail.items():
+            fitting = [at for at, (p, _) in enumerate(named) if _can_join(head, tail, p, schema)]
+            for (iri, at), cosine in _search(wordings, fitting, sorted(places), settings).items():
+                ranked[iri].append((-cosine, at, tail))
+        for iri, neighbours in ranked.items():
+            order = sorted(neighbours, key=lambda n: (n[0], n[1], n[2] or ""))
+            for distance, at, tail in order[: settings.neighbours]:
+                near[at, head, tail].append((distance, iri))
+    return [tuple(Anchor(iri, key[1]) for _, iri in sorted(near.get(key, ()))) for key in keys]
 
 
 def _search(
-    wordings: Sequence[str],
-    properties: Sequence[OntologyProperty],
-    subject: str,
-    settings: CondenseSettings,
-    embedder: Embedder,
-) -> dict[str, dict[str, float]]:
-    """For each wording the properties it is near to, and how near."""
-    named = [(p.iri, text) for p in properties for text in (p.label, *p.alt_labels)]
-    if not named:
-        return {}
-    queries = embed_finite(embedder, [f"{subject}{text}" for _, text in named])
-    points = embed_finite(embedder, [f"{subject}{wording}" for wording in wordings])
-    nearest: dict[str, dict[int, float]] = defaultdict(dict)
+    wordings: _Wordings, fitting: Sequence[int], places: Sequence[int], settings: CondenseSettings
+) -> dict[tuple[str, int], float]:
+    """How near wordings of the graph are to properties: the cosine by property and place."""
+    rows = np.array(places)
     found = find_nearest(
-        queries,
-        points,
+        wordings.queries[fitting],
+        wordings.points[rows],
         settings.neighbours,
         settings.anchor_similarity,
         exact_up_to=settings.exact_up_to,
     )
-    for (iri, _), (places, cosines) in zip(named, found, strict=True):
-        known = nearest[iri]
-        for place, cosine in zip(places.tolist(), cosines.tolist(), strict=True):
-            known[place] = max(known.get(place, cosine), cosine)
-    near: dict[str, dict[str, float]] = defaultdict(dict)
-    for iri, known in nearest.items():
-        ranked = sorted(known.items(), key=lambda item: (-item[1], item[0]))
-        for place, cosine in ranked[: settings.neighbours]:
-            near[wordings[place]][iri] = cosine
-    return near
+    best: dict[tuple[str, int], float] = {}
+    for at, (near, cosines) in zip(fitting, found, strict=True):
+        for row, cosine in zip(rows[near].tolist(), cosines.tolist(), strict=True):
+            key = wordings.named[at][0].iri, row
+            best[key] = max(best.get(key, cosine), cosine)
+    return best
+
+
+def _class_of(entity_type: str, schema: Schema) -> _Class:
+    return LITERAL if entity_type == LITERAL else schema.class_for_type(entity_type)
+
+
+def _can_join(head: _Class, tail: _Class, prop: OntologyProperty, schema: Schema) -> bool:
+    """Whether a property can join things of these classes; what is not known may fit."""
+    if prop.is_datatype:
+        fits = tail == LITERAL or prop.range == XSD + "string"
+    else:
+        fits = tail != LITERAL and _is_near(tail, prop.range, schema)
+    return fits and _is_near(head, prop.domain, schema)
+
+
+def _is_near(found: _Class, wanted: str, schema: Schema) -> bool:
+    """Whether a thing of one class can be one of the other: an organisation may be a school."""
+    return found is None or schema.is_subclass(found, wanted) or schema.is_subclass(wanted, found)

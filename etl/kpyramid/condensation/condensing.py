@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from kpyramid.condensation.anchors import Anchor, Phrase, find_anchors
+from kpyramid.condensation.anchors import LITERAL, Anchor, Phrase, find_anchors
 from kpyramid.condensation.graph import Column, Graph, find_shared_ends, read_values
 from kpyramid.condensation.merging import (
     Compare,
@@ -21,9 +21,6 @@ from kpyramid.embeddings.port import Embedder
 from kpyramid.ontology.names import SYMMETRIC_PROPERTY
 from kpyramid.ontology.schema import Schema
 from kpyramid.settings import CondenseSettings
-
-LITERAL = "LITERAL"
-"""The type of a literal tail."""
 
 Stated = Mapping[str, Set[str]]
 """The properties that a wording states in words of the ontology."""
@@ -64,14 +61,17 @@ def link_facts(
     Raises:
         InputError: the embedding of a wording is not finite.
     """
-    kinds, kind_of = np.unique(np.asarray(graph.types, dtype=str), return_inverse=True)
-    is_literal = (graph.tails < 0).astype(np.int64)
-    codes = (kind_of[graph.heads] * 2 + is_literal) * len(graph.wordings) + graph.relations
+    kinds, kind_of = np.unique(np.array([*graph.types, LITERAL], dtype=str), return_inverse=True)
+    codes = graph.relations * len(kinds) ** 2  # a literal's place is -1: the last of the kinds
+    codes += kind_of[graph.heads] * len(kinds) + kind_of[graph.tails]
     found, phrase_of = np.unique(codes, return_inverse=True)
-    kind, relation = np.divmod(found, max(1, len(graph.wordings)))
     phrases = [
-        Phrase(graph.wordings[r], str(kinds[k // 2]), bool(k % 2))
-        for k, r in zip(kind.tolist(), relation.tolist(), strict=True)
+        Phrase(
+            graph.wordings[code // len(kinds) ** 2],
+            str(kinds[code // len(kinds) % len(kinds)]),
+            str(kinds[code % len(kinds)]),
+        )
+        for code in found.tolist()
     ]
     return Linked(find_anchors(phrases, schema, settings, embedder), phrase_of)
 

@@ -40,7 +40,7 @@ def list_neighbourhoods(
 
 
 def merge_agreed(made: Condensation, ids: Sequence[str], agreed: Iterable[tuple[str, str]]) -> None:
-    """Merges what a model holds for the same: keys of the fact that goes, and the one that stays."""
+    """Merges what a model agreed to: keys of a fact that goes and of the one that stays."""
     row = {key: at for at, key in enumerate(ids)}
     goes = {row[one]: row[other] for one, other in agreed}
     by_place = {merger.fact.place: merger for mergers in made.apart for merger in mergers}

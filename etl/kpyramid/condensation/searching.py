@@ -76,4 +76,4 @@ def _order(
     rounded = np.round(cosines.astype(np.float64), _DECIMALS)
     order = np.lexsort((places, -rounded))[:k]
     order = order[rounded[order] >= least]
-    return places[order].astype(np.int64), rounded[order]
+    return places[order].astype(np.int64), np.asarray(rounded[order], dtype=np.float64)
