@@ -1,11 +1,12 @@
 """Graphs of any size for measurements of growth: tables of made facts, and vectors for them.
 
 Not a measurement itself: `make bench` leaves it out. Everything is made by columns, so that a
-million facts take a minute. Each fact has a phrase (type of its head, wording) of its own, the
-worst case for completion. Two facts in five share head and tail with others, one in a thousand
-all share one pair, and heads are drawn unevenly, as hubs are in real graphs. One fact in ten
-ends in a literal. A fifth of the facts with two entities are values of the ontology layer. A fifth
-of the wordings belong to twenty planted relations, which the ontology lacks.
+million facts take a minute. Nearly every fact has a phrase (head and wording) of its own, the worst
+case for completion, and there is a wording for every four facts. Two facts in five share head and
+tail with others, one in a thousand all share one pair, and heads are drawn unevenly, as hubs are in
+real graphs. One fact in ten ends in a literal. A fifth of the facts with two entities are values of
+the ontology layer. A fifth of the wordings belong to twenty planted relations, each from one type
+to one type or to literals, which the ontology lacks.
 """
 
 import zlib
@@ -157,7 +158,7 @@ class _Ids:
 def _draw_facts(
     facts: int, chance: np.random.Generator
 ) -> tuple[Numbers, Numbers, Numbers, Numbers]:
-    """Type of each entity, and head, tail and wording of each fact; no two with one phrase."""
+    """Type of each entity, and head, tail and wording of each fact."""
     kinds = np.arange(facts // 2) % len(TYPES)
     each = len(kinds) // len(TYPES)
     used = -(-facts // len(TYPES))
@@ -172,6 +173,10 @@ def _draw_facts(
     heads[same], tails[same] = heads[runs][same], tails[runs][same]
     crowd = (numbers % 1000 == 2) & (head_kinds == 0)
     heads[crowd], tails[crowd] = 0, 1
+    planted = wordings % 5 == 4
+    relation = wordings[planted] // 5 % _PLANTED
+    heads[planted] += relation % len(TYPES) - heads[planted] % len(TYPES)
+    tails[planted] += relation // len(TYPES) % len(TYPES) - tails[planted] % len(TYPES)
     return kinds, heads, tails, wordings
 
 

@@ -62,10 +62,9 @@ def list_lacking(tables: SnapshotTables, words: Words, proposals: Iterable[Row])
         for row in batch.to_pylist():
             if len(found) == _MOST:
                 return found
-            form = normalise_relation(row["wording"]).key
-            if not says_something(row["wording"]) or (
-                form not in proposed and words.states_property(form)
-            ):
+            form = normalise_relation(row["wording"])
+            known = form.key not in proposed and words.states_property(form.key)
+            if known or not says_something(form):
                 continue
             found.append(
                 Lacking(
@@ -74,7 +73,7 @@ def list_lacking(tables: SnapshotTables, words: Words, proposals: Iterable[Row])
                     row["count_all"],
                     row["nats_mean"],
                     row["triple_id_min"],
-                    proposed.get(form),
+                    proposed.get(form.key),
                 )
             )
     return found
