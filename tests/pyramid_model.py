@@ -16,6 +16,11 @@ MEANINGS = {
     "joined": "member",
     "became member of": "member",
     "was a keen member of": "member",
+    "mentored": "care",
+    "praised": "care",
+    "taught": "care",
+    "hired": "work",
+    "visited": "work",
     "sued": "suit",
     "was sued by": "suit",
 }

@@ -1,0 +1,310 @@
+"""Naming and condensation by a model behind a real server, from the stored graph on."""
+
+import shutil
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kpyramid.completion import asking as naming
+from kpyramid.condensation import asking as condensing
+from kpyramid.contracts import load_contracts
+from kpyramid.errors import BudgetError
+from kpyramid.pipeline import PIPELINE
+from kpyramid.planning import plan_build
+from kpyramid.ports import Silence
+from kpyramid.runner import collect_pending, run_stage
+from kpyramid.runs import StageMark, start_run
+from kpyramid.settings import Settings
+from kpyramid.warehouse.layout import Warehouse
+from kpyramid.warehouse.results import find_result, read_result
+from tests import pyramid_model
+from tests.corpora import ROOT, make_settings, use_quick_models, write_corpus
+from tests.loopback import Loopback, serve, spawn
+
+TASKS = ("naming", "condensation")
+STAGES = [stage.name for stage in PIPELINE[:-1]]
+BEFORE = STAGES[: STAGES.index("complete")]
+VERBS = (
+    *("mentored", "praised", "photographed", "hired", "visited", "taught"),
+    *("filmed", "blamed", "thanked", "followed", "painted", "rescued"),
+)
+NAMES = [
+    f"{first} {last}"
+    for first in ("Anna", "Per", "Clara", "Leon", "Ida", "Ben", "Olaf", "Hedda", "Mira", "Tobias")
+    for last in ("Holm", "Lund", "Zorn", "Batt", "Kemp")
+]
+Rows = list[dict[str, Any]]
+
+
+def write_texts() -> dict[str, str]:
+    """Three facts each of two pairs of people per text."""
+    texts = {}
+    for n in range(12):
+        told = [VERBS[(n + step) % 12] for step in (0, 1, 5)]
+        pairs = [[NAMES[(4 * n + k) % 50] for k in ends] for ends in ((0, 1), (2, 3))]
+        said = [f"{one} {verb} {other}." for one, other in pairs for verb in told]
+        texts[f"{n}.txt"] = " ".join(said)
+    return texts
+
+
+def open_settings(url: str | None, *, rounds: int = 2, **llm: object) -> Settings:
+    """A model's for both stages, or nobody's; small batches, wherever facts lie."""
+    part = "rules" if url is None else "llm"
+    endpoint = {"provider": "openai", "model": "m", "base_url": url or "http://127.0.0.1:9/v1"}
+    return make_settings(
+        complete={"min_support": 2, "region_share": 1.0, "rounds": rounds, "naming": part},
+        condense={"anchor_similarity": 0.0, "mode": part},
+        llm=endpoint | {"max_tokens": 500} | llm,
+    )
+
+
+def quicken(monkeypatch: pytest.MonkeyPatch) -> None:
+    use_quick_models(monkeypatch)
+    monkeypatch.setattr(naming, "_BATCH", 2)
+    monkeypatch.setattr(condensing, "_FACTS", 4)
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    quicken(monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a corpus and a warehouse that has all up to stage induce."""
+    folder = tmp_path_factory.mktemp("graph")
+    with pytest.MonkeyPatch.context() as patch:
+        quicken(patch)
+        write_corpus(folder / "corpus", write_texts())
+        run_stages(folder, open_settings(None), BEFORE)
+    return folder
+
+
+@pytest.fixture
+def place(graph: Path, tmp_path: Path) -> Path:
+    """A copy of it."""
+    shutil.copytree(graph, tmp_path / "place")
+    return tmp_path / "place"
+
+
+@pytest.fixture
+def server() -> Iterator[Loopback]:
+    with serve(pyramid_model.answer) as running:
+        yield running
+
+
+def run_stages(place: Path, settings: Settings, names: list[str] = STAGES) -> dict[str, StageMark]:
+    run = start_run(Warehouse(place / "w"), place / "corpus", settings, ref="main")
+    return {name: run_stage(run, name, workers=1, progress=Silence()) for name in names}
+
+
+def read_rows(place: Path, mark: StageMark, table: str) -> Rows:
+    result = find_result(Warehouse(place / "w"), mark.stage, mark.key)
+    assert result is not None
+    rows: Rows = read_result(result.tables[table], load_contracts()[table]).to_pylist()
+    return rows
+
+
+def count_asked(server: Loopback) -> int:
+    return sum(server.calls(schema=task) for task in TASKS)
+
+
+def count_tokens(server: Loopback) -> int:
+    log = [e for e in server.log if e["schema"] in TASKS]
+    return sum(e["prompt_tokens"] + e["completion_tokens"] for e in log)
+
+
+def check_paid_once(server: Loopback) -> None:
+    paid = Counter(e["sha256"] for e in server.log if e["done"] and e["schema"] in TASKS)
+    assert set(paid.values()) == {1}
+
+
+def plan(place: Path, settings: Settings) -> dict[str, Mapping[str, Any]]:
+    """The model's part of both stages."""
+    rows = plan_build(place / "corpus", Warehouse(place / "w"), settings)
+    return {
+        str(row["stage"]): row["model"]  # type: ignore[misc]
+        for row in rows
+        if row["stage"] in ("complete", "condense") and "model" in row
+    }
+
+
+def test_both_stages_ask_take_the_answers_and_ask_nothing_again(
+    server: Loopback, place: Path
+) -> None:
+    settings = open_settings(server.base_url)
+    marks = run_stages(place, settings)
+
+    labels = {row["label"] for row in read_rows(place, marks["complete"], "proposals")}
+    assert len({label for label in labels if label.startswith("known ")}) > 5
+    how = [row["how"] for row in read_rows(place, marks["condense"], "condensed")]
+    assert Counter(word for words in how for word in words)["llm"] >= 4
+    assert server.calls(schema="naming") == marks["complete"].model["calls"] - 1, "one probe"
+    assert server.calls(schema="condensation") == marks["condense"].model["calls"] > 2
+    asked = server.calls()
+
+    again = run_stages(place, settings)
+
+    assert server.calls() == asked
+    assert [mark.key for mark in again.values()] == [mark.key for mark in marks.values()]
+
+
+def test_another_domain_asks_both_again_and_rules_ask_nobody(server: Loopback, place: Path) -> None:
+    run_stages(place, open_settings(None))
+    assert not server.calls()
+    settings = open_settings(server.base_url)
+    run_stages(place, settings)
+    first = count_asked(server)
+    other = make_settings(
+        complete=settings.section("complete"),
+        condense=settings.section("condense"),
+        llm={"provider": "openai", "model": "m", "base_url": server.base_url, "max_tokens": 500},
+        cascade={"domain": "academic"},
+    )
+    run_stages(place, other)
+
+    assert count_asked(server) == 2 * first
+    assert "academic" in server.log[-1]["body"]["messages"][0]["content"]
+
+
+def test_bad_replies_are_counted_leave_what_rules_made_and_heal(
+    server: Loopback, place: Path
+) -> None:
+    server.faults.add("refusal", contains="Wordings: praised")
+    server.faults.add("malformed", contains="Wordings: hired")
+    server.faults.add("truncated", contains="| praised |")
+    settings = open_settings(server.base_url, rounds=1)
+    marks = run_stages(place, settings)
+
+    assert {"llm_refused": 1, "llm_invalid": 1}.items() <= marks["complete"].rejects.items()
+    assert marks["condense"].rejects["llm_truncated"] >= 1
+    labels = {row["label"] for row in read_rows(place, marks["complete"], "proposals")}
+    assert {"praised", "hired"} <= labels
+    reject = next(
+        row
+        for row in read_rows(place, marks["complete"], "rejects")
+        if row["reason"] == "llm_refused"
+    )
+    assert "named by the rules: " in reject["detail"] and "praised" in reject["detail"]
+
+    server.faults.clear()
+    marks = run_stages(place, settings)
+
+    assert {r for r in marks["complete"].rejects if r.startswith("llm_")} == {"llm_refused"}
+    assert not marks["condense"].rejects
+    labels = {row["label"] for row in read_rows(place, marks["complete"], "proposals")}
+    assert {"praised", "known hired"} <= labels
+    asked = server.calls()
+    assert run_stages(place, settings)["condense"].key == marks["condense"].key
+    assert server.calls() == asked
+
+
+@pytest.mark.parametrize("most", [6_500, 12_000])
+def test_a_budget_reached_on_the_way_keeps_what_was_paid(
+    server: Loopback, place: Path, most: int
+) -> None:
+    tight = open_settings(server.base_url, budget_tokens=most, concurrency=1)
+    with pytest.raises(BudgetError):
+        run_stages(place, tight)
+    paid = count_asked(server)
+    assert 0 < count_tokens(server) <= most
+
+    marks = run_stages(place, open_settings(server.base_url))
+
+    assert count_asked(server) > paid
+    check_paid_once(server)
+    assert not [r for mark in marks.values() for r in mark.rejects if "unreached" in r]
+
+
+def test_the_plan_foresees_the_calls_from_the_graph_and_their_tokens_from_experience(
+    server: Loopback, place: Path
+) -> None:
+    settings = open_settings(server.base_url, rounds=1)
+    before = plan(place, settings)
+    assert not server.calls()
+    marks = run_stages(place, settings)
+
+    assert before["complete"]["calls"]["expected"] == server.calls(schema="naming")
+    low, high = (
+        sum(part["tokens"][bound] for part in before.values()) for bound in ("low", "high")
+    )
+    assert low <= count_tokens(server) <= high
+    asked = before["condense"]["calls"]
+    assert asked["low"] <= int(str(marks["condense"].model["calls"])) <= asked["high"]
+    assert plan(place, settings) == {}, "all of it is there"
+
+    renewed = open_settings(server.base_url, rounds=1, seed=7)  # another key, the same questions
+    server.log.clear()
+    learned = plan(place, renewed)
+    run_stages(place, renewed)
+
+    expected = {bound: sum(p[bound]["expected"] for p in learned.values()) for bound in
+                ("calls", "tokens")}  # fmt: skip
+    assert expected["calls"] == count_asked(server)
+    assert expected["tokens"] == pytest.approx(count_tokens(server), rel=0.2)
+    assert learned["condense"]["learned_from"] > 0
+
+
+def test_later_rounds_lie_in_the_planned_range(server: Loopback, place: Path) -> None:
+    settings = open_settings(server.base_url, rounds=3)
+    planned = plan(place, settings)["complete"]["calls"]
+    run_stages(place, settings)
+
+    assert planned["low"] <= server.calls(schema="naming") <= planned["high"]
+
+
+def test_without_the_graph_a_plan_goes_by_the_chunks(server: Loopback, tmp_path: Path) -> None:
+    write_corpus(tmp_path / "corpus", write_texts())
+    planned = plan(tmp_path, open_settings(server.base_url))
+
+    for part in planned.values():
+        assert part["calls"]["low"] == 0 < part["calls"]["expected"] < part["calls"]["high"]
+    assert not server.calls()
+
+
+def test_a_batch_holds_the_first_round_alone(server: Loopback, place: Path) -> None:
+    settings = open_settings(server.base_url, rounds=3)
+    run = start_run(Warehouse(place / "w"), place / "corpus", settings, ref="main")
+    pending = collect_pending(run, workers=1, progress=Silence())
+    run_stages(place, open_settings(server.base_url, rounds=1), STAGES[:-1])
+
+    assert {request.task for request in pending.values()} == {"naming"}
+    assert len(pending) == server.calls(schema="naming")
+
+
+def run_apart(url: str, place: str) -> None:
+    """All stages, for a process of its own that is killed."""
+    quicken(pytest.MonkeyPatch())
+    run_stages(Path(place), open_settings(url, concurrency=2))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("after", [3, 11])
+def test_killed_on_the_way_no_finished_call_is_made_again(
+    place: Path, tmp_path: Path, after: int
+) -> None:
+    with spawn(tmp_path / "s", answer="tests.pyramid_model:answer", latency=0.3) as server:
+        call = "import sys; from tests.test_pyramid_model import *; run_apart(*sys.argv[1:])"
+        child = subprocess.Popen(
+            [sys.executable, "-c", call, server.base_url, str(place)], cwd=ROOT
+        )
+        while server.calls() < after:
+            assert child.poll() is None
+            time.sleep(0.01)
+        child.kill()
+        assert child.wait() == -9
+        time.sleep(0.8)  # what was under way ends
+
+        run_stages(place, open_settings(server.base_url, concurrency=2))
+
+        asked = Counter(e["sha256"] for e in server.read_log() if e["schema"] in TASKS)
+        assert asked.total() - len(asked) <= 2, "only what was under way when it died"
+        before = server.calls()
+        run_stages(place, open_settings(server.base_url, concurrency=2))
+        assert server.calls() == before
