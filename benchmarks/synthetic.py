@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from scipy.sparse import csr_matrix
 
 from kpyramid.contracts import ARGUMENT, PLACE, SPAN, load_contracts
 from kpyramid.embeddings.port import Matrix
@@ -83,12 +84,17 @@ class WordVectors:
         vectors = np.empty((len(texts), DIMENSIONS), dtype=np.float32)
         for start in range(0, len(texts), _BLOCK):
             words = [text.split() or [""] for text in texts[start : start + _BLOCK]]
-            places = np.array([zlib.crc32(w.encode()) % _WORD_ROWS for ws in words for w in ws])
-            starts = [0, *accumulate(len(ws) for ws in words)][:-1]
-            block = np.add.reduceat(self._rows[places], starts, axis=0)
+            places = np.array([self._place(w) for ws in words for w in ws])
+            starts = np.array([0, *accumulate(len(ws) for ws in words)])
+            shape = (len(words), _WORD_ROWS)
+            counts = csr_matrix((np.ones(len(places), np.float32), places, starts), shape)
+            block = counts @ self._rows
             block /= np.linalg.norm(block, axis=1, keepdims=True)
             vectors[start : start + len(words)] = block
         return vectors
+
+    def _place(self, word: str) -> int:
+        return zlib.crc32(word.encode()) % _WORD_ROWS
 
 
 def write_graph(folder: Path, facts: int, seed: int) -> None:
