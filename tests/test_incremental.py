@@ -146,7 +146,7 @@ ORDER = [stage.name for stage in PIPELINE]
     [
         (vary("complete", seed=7), "complete", set()),
         (vary("complete", min_support=3), "complete", set()),
-        (vary("condense", merge_similarity=0.99), "condense", set()),
+        (vary("condense", anchor_similarity=0.99), "condense", set()),
         (
             vary("ingest", max_document_bytes=10**6),
             "ingest",
@@ -154,7 +154,7 @@ ORDER = [stage.name for stage in PIPELINE]
         ),
         (vary("chunk", max_tokens=12), "chunk", set()),
     ],
-    ids=["seed", "min_support", "merge_similarity", "max_document_bytes", "max_tokens"],
+    ids=["seed", "min_support", "anchor_similarity", "max_document_bytes", "max_tokens"],
 )
 def test_changed_settings_rerun_only_what_depends_on_them(
     tmp_path: Path, settings: Settings, first: str, silent: set[str]

@@ -134,7 +134,8 @@ def test_a_statement_about_a_statement_is_refused() -> None:
 def test_axioms_survive_growth() -> None:
     proposal = {
         "state": "accepted", "iri": O + "N", "label": "n", "domain": O + "A", "range": "",
-        "phrases": [], "triple_ids": ["t"], "kind": "class",
+        "phrases": [], "kind": "class", "definition": "",
+        "inverse_of": None, "splits": None,
     }  # fmt: skip
     grown = adopt_proposals(SCHEMA, [proposal])
     assert grown.axioms == SCHEMA.axioms
