@@ -1,4 +1,4 @@
-"""Generate the reference pages: `tables.md` from the contracts, `cli.md` from the command line.
+"""Generate `tables.md` from the contracts, `cli.md` from the command line, and `priority.svg`.
 
 `python docs/generate.py` writes them, `python docs/generate.py --check` only compares.
 """
@@ -9,6 +9,8 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+from draw_priority import draw_priority
 
 from kpyramid.contracts import Column, Contract, load_contracts
 
@@ -121,6 +123,7 @@ def _join_cells(cells: list[str]) -> str:
 PAGES: Mapping[str, Callable[[], str]] = {
     "tables.md": describe_tables,
     "cli.md": describe_commands,
+    "priority.svg": draw_priority,
 }
 
 

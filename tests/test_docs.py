@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 CHECKOUT = Path(__file__).parent.parent
 
 
@@ -17,7 +19,7 @@ def run_generator(*arguments: str, docs: Path) -> subprocess.CompletedProcess[st
 
 
 def copy_docs(folder: Path) -> Path:
-    for name in ("generate.py", "tables.md", "cli.md"):
+    for name in ("generate.py", "draw_priority.py", "tables.md", "cli.md", "priority.svg"):
         (folder / name).write_bytes((CHECKOUT / "docs" / name).read_bytes())
     return folder
 
@@ -39,9 +41,10 @@ def test_stale_page_is_named_with_the_command_that_mends_it(tmp_path: Path) -> N
     assert run_generator("--check", docs=docs).returncode == 0
 
 
-def test_missing_page_is_written(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["cli.md", "priority.svg"])
+def test_missing_page_is_written(name: str, tmp_path: Path) -> None:
     docs = copy_docs(tmp_path)
-    (docs / "cli.md").unlink()
+    (docs / name).unlink()
     assert run_generator("--check", docs=docs).returncode == 1
     assert run_generator(docs=docs).returncode == 0
-    assert (docs / "cli.md").read_bytes() == (CHECKOUT / "docs" / "cli.md").read_bytes()
+    assert (docs / name).read_bytes() == (CHECKOUT / "docs" / name).read_bytes()
