@@ -49,11 +49,11 @@ class Decision:
     decision: Literal["accept", "reject"]
     kind: Literal["class", "property"]
     label: Text
+    iri: Text | None = None
     domain: Text | None = None
     range: Text | None = None
     phrases: tuple[Text, ...] = ()
     definition: str = ""
-    iri: Text | None = None
     inverse_of: Text | None = None
     splits: Text | None = None
     note: str = ""
