@@ -45,8 +45,8 @@ FIELDS = {
 SAME = frozenset("same equivalent equal paraphrase synonym 1 1.0 true yes y t merge".split())
 OTHER = frozenset(
     "different narrower broader contrary turned inverse not_same notsame unrelated distinct "
-    "related equivalent_turned turned_equivalent equivalent-turned same_turned opposite antonym hypernym "
-    "hyponym entails entailed sibling 0 0.0 false no n f keep not_equivalent".split()
+    "related equivalent_turned turned_equivalent equivalent-turned same_turned opposite antonym "
+    "hypernym hyponym entails entailed sibling 0 0.0 false no n f keep not_equivalent".split()
 )
 TURNED = frozenset(
     "turned inverse inverted reversed reverse flipped 1 true yes y t opposite -1".split()

@@ -21,6 +21,7 @@ _NOT_ADVERBS = frozenset(
     "yearly quarterly costly friendly deadly lovely elderly holy hourly apply supply rely multiply "
     "comply imply rally tally bully butterfly duopoly oligopoly likely unlikely".split()
 )
+_TAKING_OF = frozenset("consist dispose think dream speak hear know die approve tell".split())
 _CONDITIONAL = frozenset("first best most more long all both well together like".split())
 """Adverbs only where a verb follows: `was first described by`, but `is the first king of`."""
 
@@ -112,6 +113,11 @@ def _sift(tokens: list[str]) -> _Draft:
             continue
         if word == "to" and at and tokens[at - 1] == "used" and not draft.tokens:
             continue
+        if word == "would" and not w.LATER.isdisjoint(tokens):
+            draft.bare = True
+            continue
+        if word in w.HELD and marked and after == "of":
+            word = f"the {word}"
         if word in w.NEGATIONS:
             draft.negated = not draft.negated
             continue
@@ -156,6 +162,8 @@ def _find_quality(word: str, after: str, marked: bool, draft: _Draft) -> str | N
     named = bool(after) and after not in w.PREPOSITIONS
     if word in w.FORMER_ADJECTIVES and named:
         return "former"
+    if word in w.GRADING and named and (marked or draft.tokens):
+        return "major" if find_verb(word) is None or marked else None
     if word in w.EVALUATIVE and named and (marked or draft.tokens):
         return "" if find_verb(word) is None or marked else None
     if _is_adverb(word):
@@ -187,6 +195,8 @@ def _follow_auxiliaries(draft: _Draft) -> tuple[bool | None, int]:
             and (after in {"been", "had"} or (is_past(after) and not seen))
         ):
             pass
+        elif word == "be" and at == 0 and _reads_lemmas(tokens):
+            return True, 1
         elif word in w.BE and not draft.marked[at + 1]:
             if infinitive and find_verb(tokens[at + 2]):
                 draft.qualities.add("future")
@@ -216,6 +226,14 @@ def _follow_auxiliaries(draft: _Draft) -> tuple[bool | None, int]:
         seen = True
         at += 1
     return passive, at
+
+
+def _reads_lemmas(tokens: list[str]) -> bool:
+    """Whether a wording in base forms is a passive: `be bear in`, `be found by`."""
+    net, verb = load_wordnet(), tokens[1]
+    if not net.is_verb(verb) or verb in net.senses["a"] or len(tokens) < 3 or tokens[-1] == "of":
+        return False
+    return tokens[-1] == "by" or not net.is_mostly_noun(verb)
 
 
 def _reads_verb(word: str) -> bool:
@@ -271,7 +289,7 @@ def _spell(draft: _Draft, passive: bool | None, at: int) -> _Spelt:
         key, turned, others = _spell_noun(draft, tokens)
         return key, turned, [*others, (_join(verb, rest), False)]
     key, turned, others = _spell_verb(draft, first, verb, rest)
-    if first == verb and first in load_wordnet().senses["n"]:
+    if first == verb or first.endswith("ing"):
         noun, back, _ = _spell_noun(draft, tokens)
         others = [*others, (noun, back)]
     return key, turned, others
@@ -279,6 +297,8 @@ def _spell(draft: _Draft, passive: bool | None, at: int) -> _Spelt:
 
 def _leans_to_noun(form: str, verb: str, rest: list[str]) -> bool:
     nouns = load_wordnet().senses["n"]
+    if form == verb and rest == ["of"] and form not in _TAKING_OF:
+        return True
     if form == verb:
         return form in nouns and (rest[-1:] == ["of"] or load_wordnet().is_mostly_noun(form))
     return form.endswith("s") and rest[:1] == ["of"] and load_wordnet().is_mostly_noun(verb)
@@ -307,6 +327,13 @@ def _spell_verb(draft: _Draft, form: str, verb: str, rest: list[str]) -> _Spelt:
         others.append(("~" + _join(verb, rest), False))
     if verb in w.LIGHT:
         others += _list_carried(rest)
+    if verb in w.LIGHT_PASSIVE:
+        others += [
+            (key, True) if rest[-1] in {"by", "from"} else (f"~{key}", False)
+            for key, _ in _list_carried(rest)
+        ]
+    if verb in w.SHOWING:
+        others += _list_shown(rest)
     return _join(verb, rest), False, others
 
 
@@ -330,11 +357,21 @@ def _list_carried(rest: list[str]) -> list[tuple[str, bool]]:
     ]
 
 
+def _list_shown(rest: list[str]) -> list[tuple[str, bool]]:
+    """What a noun of quality says of the head: `shows resistance to`, `is resistant to`."""
+    for noun, adjective in w.QUALITIES:
+        if rest and rest[0].endswith(noun):
+            return [(_join("be", [rest[0].removesuffix(noun) + adjective, *rest[1:]]), False)]
+    return []
+
+
 def _spell_copula(draft: _Draft, rest: list[str], indefinite: bool) -> _Spelt:
     if not rest:
         return ("be a" if indefinite else "be"), False, []
     if rest[:2] == ["one", "of"]:
         rest = rest[2:]
+        if rest and lemmatise(rest[0]) in w.SHARED_ROLES:
+            draft.qualities.add("joint")
     elif rest[0] == "among" and rest[-1] == "of":
         rest = rest[1:]
     if not rest:
@@ -346,7 +383,9 @@ def _spell_copula(draft: _Draft, rest: list[str], indefinite: bool) -> _Spelt:
     if len(rest) == 2 and rest[1] in w.PREPOSITIONS:
         noun = lemmatise(rest[0])
         for verb in _find_acting(noun):
-            others += [(verb, False)] if rest[1] == "of" else [(_join(verb, rest[1:]), False)]
+            with_preposition = [] if rest[1] == "of" else [(_join(verb, rest[1:]), False)]
+            plain = [(verb, False)] if rest[1] in {"of", "for", "to"} else []
+            others += with_preposition + plain
     return key, False, others
 
 
@@ -362,8 +401,10 @@ def _find_acting(noun: str) -> list[str]:
 def _spell_having(rest: list[str]) -> _Spelt:
     if not rest:
         return "have", False, []
+    if rest[-1] == "of" and w.PREPOSITIONS.isdisjoint(rest[:-1]) and len(rest) > 1:
+        return _join("have", rest), False, [(_join("have", rest[:-1]), False)]
     if not w.PREPOSITIONS.isdisjoint(rest):
-        return _join("have", rest), False, []
+        return _join("have", rest), False, _list_shown(rest) + _list_carried(rest)
     others = [(_join("be", [*rest, "of"]), True)]
     if len(rest) == 1:
         others += [(verb, True) for verb in _find_acting(lemmatise(rest[0]))]

@@ -92,12 +92,25 @@ POSSIBLY = frozenset(
     "putative would-be aspiring".split()
 )
 JOINTLY = frozenset("jointly co".split())
+GRADING = frozenset(
+    "important significant prominent notable influential crucial eminent distinguished leading key "
+    "major main primary principal chief central vital pivotal essential critical considerable "
+    "substantial big large serious severe".split()
+)
+"""Adjectives that make a role greater: `a major cause of` says more than `a cause of`."""
 EVALUATIVE = frozenset(
-    "important significant prominent notable famous renowned influential crucial "
-    "eminent distinguished celebrated noted current present incumbent well-known leading key "
-    "major proud sitting vital pivotal dedicated acclaimed own very".split()
+    "famous renowned celebrated noted current present incumbent well-known proud sitting dedicated "
+    "acclaimed own very".split()
 )
 """Adjectives before a noun that leave the relation what it is."""
+SHARED_ROLES = frozenset(
+    "founder creator author writer inventor developer designer owner organizer discoverer producer "
+    "director composer builder architect editor".split()
+)
+"""Roles that several have together: `one of the founders of` says `a co-founder of`."""
+HELD = frozenset("possession control charge care".split())
+"""Nouns whose article turns the relation: `in possession of`, `in the possession of`."""
+LATER = frozenset("later eventually subsequently ultimately".split())
 
 RAISING = {
     **dict.fromkeys("continue proceed manage serve happen tend".split(), ""),
@@ -141,5 +154,11 @@ LIGHT = frozenset(
     "exert mount wage deliver bring lend express show render".split()
 )
 """Verbs whose noun carries the meaning: `made a visit to`."""
+LIGHT_PASSIVE = frozenset("undergo receive get obtain".split())
+"""Verbs whose noun says what is done to the head: `underwent restoration`, `was restored`."""
+SHOWING = frozenset("show exhibit display have demonstrate possess bear".split())
+"""Verbs whose noun names a quality: `shows resistance to`, `is resistant to`."""
+QUALITIES = (("ance", "ant"), ("ence", "ent"), ("ancy", "ant"), ("ency", "ent"), ("bility", "ble"))
+"""Endings of such nouns and of their adjectives."""
 JOINED = ("re", "pre", "un", "non", "anti", "sub", "over", "under", "inter", "multi", "out")
 """Prefixes that are written with the word: `re-elected`."""
