@@ -1,4 +1,4 @@
-"""Units of the priority region that say the same, by k-medoids."""
+"""Units of the priority region that say the same of the same, by k-medoids."""
 
 from collections.abc import Iterator
 
@@ -6,36 +6,56 @@ import numpy as np
 
 from kpyramid.completion.columns import Places
 from kpyramid.completion.layers import embed_texts
-from kpyramid.completion.units import Units, says_something, word_type
-from kpyramid.embeddings.port import Embedder
+from kpyramid.completion.types import GraphLayer
+from kpyramid.completion.units import Units, profile_pairs, profile_types, scale_rows
+from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.numerics.medoids import find_clusters
-from kpyramid.ontology.schema import Schema
 from kpyramid.settings import CompleteSettings
 
-_MEMBERS = 4
-"""Units that a medoid has at least on average."""
+_PAIRS = 1.0
+_TYPES = 0.5
+"""Weights of the pairs that two units join and of the types of their ends, of their words 1."""
+
+
+def place_units(
+    graph: GraphLayer,
+    units: Units,
+    chosen: Places,
+    *,
+    settings: CompleteSettings,
+    embedder: Embedder,
+) -> Matrix:
+    """Unit vectors of words, of the types of both ends, and of the pairs that are joined."""
+    words = embed_texts(embedder, [units.texts[at] for at in chosen.tolist()])
+    parts = [
+        words,
+        profile_types(graph, units, chosen) * np.float32(np.sqrt(_TYPES)),
+        profile_pairs(graph, units, chosen, settings.seed) * np.float32(np.sqrt(_PAIRS)),
+    ]
+    return scale_rows(np.concatenate(parts, axis=1))
 
 
 def cluster_units(
-    units: Units, schema: Schema, *, settings: CompleteSettings, embedder: Embedder
+    points: Matrix, weights: Places, *, settings: CompleteSettings
 ) -> Iterator[Places]:
-    """The units of each cluster, its medoid first."""
-    usable = [
-        at
-        for at in np.flatnonzero(units.region & (units.new > 0)).tolist()
-        if says_something(units.wordings[at])
-    ]
-    texts = [f"{word_type(units.heads[at], schema)} {units.wordings[at]}".strip() for at in usable]
-    vectors = embed_texts(embedder, texts)
-    places = np.array(usable, dtype=np.int64)
+    """The places of each cluster's points, its medoid first.
+
+    What is too far from its medoid is a cluster of its own if it is heavy enough alone.
+    """
     found = find_clusters(
-        vectors,
-        units.new[places].astype(np.float64),
-        most=min(len(usable), settings.max_points) // _MEMBERS,
+        points,
+        weights.astype(np.float64),
+        most=max(2, min(len(points), settings.max_points) // 2),
         sample=settings.max_points,
         seed=settings.seed,
     )
+    near = np.zeros(len(points), dtype=bool)
     for number, medoid in enumerate(found.medoids.tolist()):
         members = np.flatnonzero(found.labels == number)
-        near = members[vectors[members] @ vectors[medoid] >= settings.member_similarity]
-        yield np.concatenate([places[[medoid]], places[near[near != medoid]]])
+        members = members[points[members] @ points[medoid] >= settings.member_similarity]
+        near[members] = True
+        near[medoid] = True
+        yield np.concatenate([[medoid], members[members != medoid]])
+    alone = np.flatnonzero(~near & (weights >= settings.min_support))
+    heaviest = alone[np.argsort(-weights[alone], kind="stable")][: settings.max_points]
+    yield from heaviest[:, None]

@@ -1,47 +1,106 @@
-"""From a cluster of facts to a proposal."""
+"""From facts to a proposal."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from kpyramid.completion.columns import Places
 from kpyramid.completion.types import GraphLayer, Proposal
+from kpyramid.completion.units import Mask
 from kpyramid.induction.checking import Named, fit_class
 from kpyramid.ontology.literals import parse_literal
 from kpyramid.ontology.names import THING, XSD
 from kpyramid.ontology.schema import Schema
+from kpyramid.ontology.wording import name_class, name_range
 
 LITERAL = "LITERAL"
+LEAST = 0.5
+"""Share of a proposal's facts that fit its domain and range: else those that fit are all it has."""
 _SAMPLE = 1000
-"""Facts of a proposal, evenly spread, that tell its domain, range and agreement."""
+"""Facts of a proposal, evenly spread, that tell its domain and range."""
 _NUMBERS = ("gYear", "date", "integer", "decimal")
 """Datatypes tried on the literals of a cluster, the narrowest first."""
 _MOST = 0.8
 """Share of a cluster's literals that must parse as a datatype."""
+_EXAMPLES = 3
+
+End = tuple[str, str]
+"""Name and type."""
+
+
+class Facts:
+    """Facts of a graph, each read in the direction of its proposal."""
+
+    def __init__(self, graph: GraphLayer, turned: Mask) -> None:
+        self._graph = graph
+        self._turned = turned
+
+    def read(self, at: int) -> tuple[End, End]:
+        """Subject and value of a fact."""
+        graph = self._graph
+        head = graph.heads[at], graph.head_types[at]
+        tail = graph.tails[at], graph.tail_types[at]
+        return (tail, head) if self._turned[at] else (head, tail)
+
+    def is_turned(self, at: int) -> bool:
+        """Whether its words read the other way."""
+        return bool(self._turned[at])
+
+    def quote(self, at: int) -> str:
+        """The fact as it is worded."""
+        graph = self._graph
+        return f"“{graph.heads[at]} {graph.wordings[at]} {graph.tails[at]}”"
+
+    def word(self, at: int) -> str:
+        """Its wording."""
+        return self._graph.wordings[at]
 
 
 def draft_property(
-    graph: GraphLayer, facts: Places, wordings: Sequence[str], score: float, schema: Schema
-) -> Proposal:
-    """The property that facts state, named by the first of its wordings."""
-    sample = facts[:: max(1, len(facts) // _SAMPLE)].tolist()
-    domain = find_class((graph.head_types[at] for at in sample), schema)
-    range_iri = _find_range(graph, sample, schema)
-    agreeing = sum(
-        _fits(graph.heads[at], graph.head_types[at], domain, schema)
-        and _fits(graph.tails[at], graph.tail_types[at], range_iri, schema)
-        for at in sample
-    )
+    facts: Facts, places: Places, score: float, schema: Schema, least: int
+) -> Proposal | None:
+    """The property that facts state, named by their most frequent wording.
+
+    Where fewer than half fit domain and range, only those are its support. None where they are
+    fewer than `least`.
+    """
+    sample = places[:: max(1, len(places) // _SAMPLE)].tolist()
+    ends = [facts.read(at) for at in sample]
+    domain = find_class((head[1] for head, _ in ends), schema)
+    range_iri = _find_range([tail for _, tail in ends], schema)
+    fits = [_fits(h, domain, schema) and _fits(t, range_iri, schema) for h, t in ends]
+    agreement = sum(fits) / len(fits)
+    if agreement < LEAST:
+        kept = [
+            at for at in places.tolist() if _fit_both(facts.read(at), domain, range_iri, schema)
+        ]
+        places, agreement = np.array(kept, dtype=np.int64), 1.0
+    straight = [at for at in places.tolist() if not facts.is_turned(at)]
+    if len(places) < least or not straight:
+        return None
+    words = Counter(facts.word(at) for at in straight)
+    label = min(words, key=lambda word: (-words[word], word))
     return Proposal(
         kind="property",
-        label=wordings[0],
-        definition=define(graph, facts),
+        label=label,
+        definition=_define(label, domain, range_iri, schema, facts, straight),
         domain=domain,
         range=range_iri,
-        phrases=tuple(sorted(set(wordings))),
-        facts=tuple(facts.tolist()),
+        phrases=tuple(sorted(words)),
+        facts=tuple(places.tolist()),
         score=score,
-        agreement=agreeing / len(sample),
+        agreement=agreement,
     )
+
+
+def _define(
+    label: str, domain: str, range_iri: str, schema: Schema, facts: Facts, places: Sequence[int]
+) -> str:
+    chosen = [at for at in places if facts.word(at) == label][:_EXAMPLES]
+    quoted = ", ".join(dict.fromkeys(facts.quote(at) for at in chosen))
+    ends = f"{name_class(domain, schema)} → {name_range(range_iri, schema)}"
+    return f"“{label}” ({ends}), as in {quoted}."
 
 
 def find_class(types: Iterable[str], schema: Schema) -> str:
@@ -50,10 +109,10 @@ def find_class(types: Iterable[str], schema: Schema) -> str:
     return min(found, key=lambda iri: (-found[iri], iri)) if found else THING
 
 
-def _find_range(graph: GraphLayer, sample: Sequence[int], schema: Schema) -> str:
-    literals = [graph.tails[at] for at in sample if graph.tail_types[at] == LITERAL]
-    if len(literals) * 2 <= len(sample):
-        return find_class((graph.tail_types[at] for at in sample), schema)
+def _find_range(ends: Sequence[End], schema: Schema) -> str:
+    literals = [name for name, entity_type in ends if entity_type == LITERAL]
+    if len(literals) * 2 <= len(ends):
+        return find_class((entity_type for _, entity_type in ends), schema)
     for name in _NUMBERS:
         parsed = sum(parse_literal(text, XSD + name) is not None for text in literals)
         if parsed >= _MOST * len(literals):
@@ -61,17 +120,14 @@ def _find_range(graph: GraphLayer, sample: Sequence[int], schema: Schema) -> str
     return XSD + "string"
 
 
-def _fits(name: str, entity_type: str, wanted: str, schema: Schema) -> bool:
+def _fit_both(ends: tuple[End, End], domain: str, range_iri: str, schema: Schema) -> bool:
+    return _fits(ends[0], domain, schema) and _fits(ends[1], range_iri, schema)
+
+
+def _fits(end: End, wanted: str, schema: Schema) -> bool:
+    name, entity_type = end
     if wanted.startswith(XSD):
         return parse_literal(name, wanted) is not None
     if entity_type == LITERAL:
         return False
     return fit_class(Named("", name, entity_type), wanted, schema) is not None
-
-
-def define(graph: GraphLayer, facts: Places) -> str:
-    """A sentence with up to three of the facts."""
-    said = dict.fromkeys(
-        f"“{graph.heads[at]} {graph.wordings[at]} {graph.tails[at]}”" for at in facts[:20].tolist()
-    )
-    return f"As in {', '.join(list(said)[:3])}."

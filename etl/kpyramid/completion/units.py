@@ -1,82 +1,170 @@
-"""Facts of the graph by what they say of which types: `person was educated at organisation`."""
+"""Facts of the graph by what their words say, whichever end they begin at."""
 
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array
 
-from kpyramid.completion.columns import Places, encode, group_rows, sum_by
+from kpyramid.completion.columns import Coded, Places, encode, group_rows, sum_by
 from kpyramid.completion.types import Completion, GraphLayer, OntologyLayer, Pair
-from kpyramid.extraction.normal import MODALS, normalise_relation
+from kpyramid.embeddings.port import Matrix
+from kpyramid.extraction.normal import RelationForm, normalise_relation
 from kpyramid.numerics.moments import Array
-from kpyramid.ontology.schema import Schema
+
+Mask = npt.NDArray[np.bool_]
 
 _EMPTY = frozenset({"be", "be a", "have", "do", "include", "make", "become"})
+_AXES = 64
+"""Random axes that stand for all pairs: the cosine of two units errs by about 1/8."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Units:
-    """Distinct (type of head, wording, type of tail) of the graph, as columns of equal length u.
+    """The relations of the graph by their words' base form, as columns of equal length u.
 
-    `unit_of`: the unit of each fact, shape (n,). `facts`, `new`: how many facts say it, and how
-    many of these state no value that the ontology has already. `missing`: mean priority rank of
-    its facts, 0 for the lowest to 1 for the highest.
+    A passive with its agent and its active are one unit, read in the direction that more facts
+    have. `texts`: its most frequent wording in that direction. `support`: its new facts, those
+    that state no value of the ontology; `missing`: the mean rank of their priority, 0 to 1;
+    `region`: whether one of them is in the priority region.
+    `unit_of`, `turned`, `new`: of each fact the unit, -1 where its words say nothing, whether it
+    reads the other way, and whether it counts, shape (n,).
     """
 
-    heads: list[str]
-    wordings: list[str]
-    tails: list[str]
-    unit_of: Places
-    facts: Places
-    new: Places
+    keys: list[str]
+    texts: list[str]
+    support: Places
     missing: Array
-    region: npt.NDArray[np.bool_]
+    region: Mask
+    unit_of: Places
+    turned: Mask
+    new: Mask
 
     def __len__(self) -> int:
-        return len(self.wordings)
+        return len(self.keys)
 
 
 def list_units(graph: GraphLayer, ontology: OntologyLayer, compared: Completion) -> Units:
-    """The units of the facts."""
-    heads, wordings, tails = map(encode, (graph.head_types, graph.wordings, graph.tail_types))
-    (head, wording, tail), unit_of, facts = group_rows(heads.codes, wordings.codes, tails.codes)
-    count = len(facts)
-    stated = find_stated(graph, ontology)
-    rank = np.empty(len(compared.sign))
-    signed = compared.sign * compared.log_magnitude
-    order = np.lexsort((signed, compared.sign))
-    rank[order] = (np.arange(len(order)) + 0.5) / max(len(order), 1)
+    """The units of the facts.
+
+    A wording that is a phrase of a property is none of what is missing: where it states no value,
+    its ends did not fit.
+    """
+    wordings = encode(graph.wordings)
+    forms = [normalise_relation(wording) for wording in wordings.words]
+    keys = encode([_name(form) for form in forms])
+    known = _list_known(ontology)
+    says = np.array([says_something(f) and _name(f) not in known for f in forms], dtype=bool)
+    backwards = np.array([form.passive_by for form in forms], dtype=bool)
+    unit_of, turned = keys.codes[wordings.codes], backwards[wordings.codes]
+    new = ~find_stated(graph, ontology) & says[wordings.codes]
+    count = len(keys.words)
+    back = np.bincount(unit_of[new & turned], minlength=count)
+    support = np.bincount(unit_of[new], minlength=count)
+    turned = turned != (back * 2 > support)[unit_of]
+    priority = rank_phrases(compared)[compared.phrase_of]
+    inside = compared.region[compared.phrase_of]
     return Units(
-        [heads.words[i] for i in head.tolist()],
-        [wordings.words[i] for i in wording.tolist()],
-        [tails.words[i] for i in tail.tolist()],
+        keys.words,
+        _choose_texts(wordings, unit_of, new & ~turned, count),
+        support,
+        sum_by(unit_of[new], priority[new], count) / np.maximum(support, 1),
+        np.bincount(unit_of[new & inside], minlength=count) > 0,
         unit_of,
-        facts,
-        np.bincount(unit_of[~stated], minlength=count),
-        sum_by(unit_of, rank[compared.phrase_of], count) / np.maximum(facts, 1),
-        np.bincount(unit_of[compared.region[compared.phrase_of]], minlength=count) > 0,
+        turned,
+        new,
     )
 
 
-def find_stated(graph: GraphLayer, ontology: OntologyLayer) -> npt.NDArray[np.bool_]:
+def _list_known(ontology: OntologyLayer) -> set[str]:
+    return {
+        _name(normalise_relation(phrase))
+        for prop in ontology.schema.properties
+        for phrase in (prop.label, *prop.alt_labels)
+    }
+
+
+def _name(form: RelationForm) -> str:
+    return form.inverse_key or form.key
+
+
+def says_something(form: RelationForm) -> bool:
+    """Whether a wording carries a meaning of its own, and states it as a fact."""
+    return (
+        form.key not in _EMPTY
+        and form.modal is None
+        and any(word.isalpha() and len(word) > 2 for word in form.lemmas)
+    )
+
+
+def find_stated(graph: GraphLayer, ontology: OntologyLayer) -> Mask:
     """Which facts join two ends that are subject and value already, in either direction."""
     known: set[Pair] = set(ontology.pairs)
     known |= {(b, a) for a, b in known}
     return np.fromiter((pair in known for pair in graph.pairs), dtype=bool, count=len(graph))
 
 
-def says_something(wording: str) -> bool:
-    """Whether a wording carries a meaning of its own, and states it as a fact."""
-    form = normalise_relation(wording)
-    return (
-        form.key not in _EMPTY
-        and form.lemmas[0] not in MODALS
-        and any(word.isalpha() and len(word) > 2 for word in form.lemmas)
-    )
+def rank_phrases(compared: Completion) -> Array:
+    """The place of each phrase by priority, 0 for the lowest to 1 for the highest."""
+    order = np.lexsort((compared.sign * compared.log_magnitude, compared.sign))
+    rank = np.empty(len(order))
+    rank[order] = (np.arange(len(order)) + 0.5) / max(len(order), 1)
+    return rank
 
 
-def word_type(entity_type: str, schema: Schema) -> str:
-    """The label of the class whose instances carry a type; empty where none does."""
-    iri = schema.class_for_type(entity_type)
-    found = schema.class_by_iri.get(iri) if iri else None
-    return found.label if found else ""
+def _choose_texts(wordings: Coded, unit_of: Places, counted: Mask, count: int) -> list[str]:
+    """The most frequent wording of each unit, the first of equal ones; empty without a fact."""
+    (unit, wording), _, facts = group_rows(unit_of[counted], wordings.codes[counted])
+    order = np.lexsort((wording, -facts, unit))
+    first = order[np.unique(unit[order], return_index=True)[1]]
+    texts = [""] * count
+    for u, w in zip(unit[first].tolist(), wording[first].tolist(), strict=True):
+        texts[u] = wordings.words[w]
+    return texts
+
+
+def profile_types(graph: GraphLayer, units: Units, chosen: Places) -> Matrix:
+    """How often the chosen units' heads and tails have which type, rows of length 1."""
+    heads, tails = encode(graph.head_types), encode(graph.tail_types)
+    width = len(heads.words) + len(tails.words)
+    types = encode([*heads.words, *tails.words])
+    size = len(types.words)
+    head = types.codes[: len(heads.words)][heads.codes]
+    tail = types.codes[len(heads.words) : width][tails.codes]
+    first = np.where(units.turned, tail, head)
+    second = np.where(units.turned, head, tail) + size
+    unit = units.unit_of[units.new]
+    counts = np.zeros((len(units), 2 * size), dtype=np.float32)
+    for column in (first[units.new], second[units.new]):
+        flat = np.bincount(unit * 2 * size + column, minlength=counts.size)
+        counts += flat.reshape(counts.shape).astype(np.float32)
+    return scale_rows(counts[chosen])
+
+
+def profile_pairs(graph: GraphLayer, units: Units, chosen: Places, seed: int) -> Matrix:
+    """Which pairs of ends the chosen units join, whichever way, on random axes.
+
+    The cosine of two rows is about the number of pairs that both join over the root of the
+    product of their numbers. A pair that one unit alone joins only lengthens the others' rows.
+    """
+    facts = np.flatnonzero(units.new)
+    ends = encode([end for at in facts.tolist() for end in graph.pairs[at]])
+    couples = np.sort(ends.codes.reshape(-1, 2), axis=1)
+    (unit, one, other), _, _ = group_rows(units.unit_of[facts], couples[:, 0], couples[:, 1])
+    _, pair, said = group_rows(one, other)
+    shared = said[pair] > 1
+    _, number, _ = group_rows(pair[shared])
+    draw = np.random.default_rng(seed).standard_normal((int(number.max(initial=-1)) + 1, _AXES))
+    ones = np.ones(len(number), dtype=np.float64)
+    joins = csr_array((ones, (unit[shared], number)), shape=(len(units), len(draw)))
+    sums = (joins @ (draw / np.sqrt(_AXES)))[chosen]
+    sizes = np.bincount(unit, minlength=len(units))[chosen]
+    scaled: Matrix = (sums / np.sqrt(np.maximum(sizes, 1))[:, None]).astype(np.float32)
+    return scaled
+
+
+def scale_rows(rows: Matrix) -> Matrix:
+    """The rows at length 1; rows of noughts stay."""
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    scaled: Matrix = (rows / np.where(lengths > 0.0, lengths, 1.0)).astype(np.float32)
+    return scaled

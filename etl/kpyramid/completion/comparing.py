@@ -1,0 +1,93 @@
+"""Proposals beside what exists: other names, parts, and inverses."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from kpyramid.completion.layers import embed_texts
+from kpyramid.completion.types import Proposal
+from kpyramid.embeddings.port import Embedder
+from kpyramid.ontology.names import THING
+from kpyramid.ontology.schema import OntologyProperty, Schema
+from kpyramid.paraphrase.comparing import Comparer
+
+_NEAREST = 5
+"""Phrases of the ontology with which a proposal is compared, by cosine."""
+_COMPARED = 60
+"""Proposals, the best first, among which inverses are looked for."""
+
+
+def place_beside(
+    proposals: Sequence[Proposal], schema: Schema, *, similarity: float, embedder: Embedder
+) -> list[Proposal]:
+    """The properties with `existing`, `splits` or `inverse` where the ontology has the like.
+
+    Another name: a wording that means the same of ends that fit, or one as near as `similarity`
+    that means nothing else. A part: one that says more, or the same of other values.
+    """
+    pairs = [(p, phrase) for p in schema.properties for phrase in (p.label, *p.alt_labels)]
+    comparer = Comparer(embedder)
+    if not pairs or not proposals:
+        return list(proposals)
+    known = embed_texts(embedder, [phrase for _, phrase in pairs])
+    own = embed_texts(embedder, [proposal.label for proposal in proposals])
+    placed = []
+    for proposal, vector in zip(proposals, own, strict=True):
+        cosines = np.round(known @ vector, 6)
+        nearest = np.argsort(-cosines, kind="stable")[:_NEAREST].tolist()
+        near = [(*pairs[at], float(cosines[at])) for at in nearest]
+        placed.append(_place(proposal, near, schema, similarity, comparer))
+    return placed
+
+
+def _place(
+    proposal: Proposal,
+    near: Sequence[tuple[OntologyProperty, str, float]],
+    schema: Schema,
+    similarity: float,
+    comparer: Comparer,
+) -> Proposal:
+    if proposal.kind == "class":
+        return proposal
+    for prop, phrase, cosine in near:
+        verdict = comparer.compare(proposal.label, phrase)
+        same = verdict.likeness == "equivalent"
+        alike = verdict.likeness == "different" and cosine >= similarity
+        if same and verdict.turned:
+            return replace(proposal, inverse=prop.iri, notes=(verdict.reason,))
+        if same or alike:
+            why = verdict.reason if same else f"cosine {cosine:.2f} to “{phrase}”"
+            if _fits_ends(proposal, prop, schema):
+                return replace(proposal, existing=prop.iri, notes=(why,))
+            return replace(proposal, splits=prop.iri, notes=(f"{why}, of other ends",))
+        if verdict.likeness == "narrower" and not verdict.turned:
+            return replace(proposal, splits=prop.iri, notes=(verdict.reason,))
+    return proposal
+
+
+def _fits_ends(proposal: Proposal, prop: OntologyProperty, schema: Schema) -> bool:
+    """Whether each end is of the property's class, above or below it."""
+    ends = (proposal.domain, prop.domain), (proposal.range or THING, prop.range)
+    return all(
+        one == THING or schema.is_subclass(one, other) or schema.is_subclass(other, one)
+        for one, other in ends
+    )
+
+
+def pair_inverses(proposals: Sequence[Proposal], embedder: Embedder) -> list[Proposal]:
+    """The proposals, the later of two that read the other way with the label of the earlier."""
+    comparer = Comparer(embedder)
+    found = list(proposals)
+    for at, later in enumerate(found[:_COMPARED]):
+        if later.kind == "class" or later.existing or later.inverse:
+            continue
+        for earlier in found[:at]:
+            if earlier.kind == "class" or earlier.existing:
+                continue
+            if (earlier.range, earlier.domain) == (later.domain, later.range):
+                verdict = comparer.compare(later.label, earlier.label)
+                if verdict.likeness == "equivalent" and verdict.turned:
+                    found[at] = replace(later, inverse=earlier.label, notes=(verdict.reason,))
+                    break
+    return found
