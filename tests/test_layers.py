@@ -66,8 +66,8 @@ LAYERS: dict[str, str] = {
     ),
     "runs": "errors keys settings warehouse",
     "publishing": (
-        "contracts declared errors fingerprints keys ontology pipeline ports runs settings stages "
-        "warehouse"
+        "cached condensation contracts declared errors fingerprints keys models ontology "
+        "paraphrase pipeline ports runs settings stages warehouse"
     ),
     "runner": (
         "contracts errors fingerprints keys llm models pipeline ports publishing runs sources "

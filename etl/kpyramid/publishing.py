@@ -4,8 +4,13 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from kpyramid.cached import CachedEmbedder, Silence
+from kpyramid.condensation.graph import Column
+from kpyramid.condensation.keeping import list_lost
 from kpyramid.contracts import load_contracts
 from kpyramid.errors import InputError
 from kpyramid.fingerprints import (
@@ -15,12 +20,16 @@ from kpyramid.fingerprints import (
     identify_resource,
 )
 from kpyramid.keys import JsonValue, hash_bytes, hash_value
+from kpyramid.models import Opener
 from kpyramid.ontology.judging.gates import judge_ontology
+from kpyramid.paraphrase.comparing import Comparer
 from kpyramid.pipeline import PIPELINE, find_stage
 from kpyramid.ports import load_schema, locate_files
 from kpyramid.runs import Run, StageMark, open_run, read_mark
 from kpyramid.settings import Settings
 from kpyramid.stages import publish as stage
+from kpyramid.stages.condense import read_graph
+from kpyramid.stages.graph import find_rows
 from kpyramid.warehouse.layout import Warehouse
 from kpyramid.warehouse.refs import commit, read_head
 from kpyramid.warehouse.results import TableFile, read_result
@@ -59,6 +68,7 @@ def publish(run: Run, corpus: str, tables: Mapping[str, TableFile]) -> StageMark
         "traceable": _judge_traces(run.warehouse, snapshot),
         "size": _judge_size(run, rows, head.snapshot if head else None),
     }
+    gates["kept"] = _judge_kept(run, tables)
     gates |= _judge_ontology(run.settings, texts)
     if run.settings.cascade.reads_chunks or run.settings.induce.mode != "rules":
         rejects = read_result(tables["rejects"], contracts["rejects"])
@@ -122,6 +132,45 @@ def _judge_size(run: Run, rows: Mapping[str, int], head: str | None) -> str:
                 f"publish.{setting} = {share} of them. {_MEANT}"
             )
     return "pass"
+
+
+def _judge_kept(run: Run, tables: Mapping[str, TableFile]) -> str:
+    """What the graph says the condensed graph says too; found out anew from both tables."""
+    names = ("entities", "relations", "triples", "condensed")
+    entities, relations, triples, condensed = (
+        read_result(tables[name], load_contracts()[name]) for name in names
+    )
+    said, standing = (read_graph(entities, relations, table) for table in (triples, condensed))
+    stands, how = _read_derivations(triples, condensed)
+    with Opener(run.warehouse, run.settings, run.folder, run.ref) as opener:
+        embedder = CachedEmbedder(
+            run.warehouse, run.settings, 1, Silence(), opener.connect, "publish"
+        )
+        lost = list(list_lost(said, standing, stands, how, Comparer(embedder).compare))
+    least = run.settings.publish.min_kept_share
+    if len(said) - len(lost) >= least * len(said):
+        return "pass"
+    row, reason = lost[0]
+    return (
+        f"fail: {len(lost)} of {len(said)} triples are not said by the condensed fact they stand "
+        f"in, more than publish.min_kept_share = {least} allows; the first is "
+        f"{triples['triple_id'][row]} ({how[row]}): {reason}. HEAD stays as it was. "
+        "The snapshot's view `derivations` shows what was merged and why; if these merges are "
+        "right, lower the setting and build again, else report the two wordings"
+    )
+
+
+def _read_derivations(triples: pa.Table, condensed: pa.Table) -> tuple[Column, list[str]]:
+    """For each triple the row of its condensed fact, -1 unless there is exactly one, and why."""
+    place = find_rows(pc.list_flatten(condensed["derived_from"]), triples["triple_id"])
+    rows = pc.list_parent_indices(condensed["derived_from"]).to_numpy()
+    stands = np.full(triples.num_rows, -1, dtype=np.int64)
+    stands[place] = rows
+    stands[np.bincount(place, minlength=triples.num_rows) != 1] = -1
+    how = ["none"] * triples.num_rows
+    for at, why in zip(place.tolist(), pc.list_flatten(condensed["how"]).to_pylist(), strict=True):
+        how[at] = why
+    return stands, how
 
 
 def _judge_ontology(settings: Settings, texts: Mapping[str, str]) -> dict[str, str]:

@@ -200,6 +200,7 @@ class PublishSettings:
     """What keeps a snapshot from becoming HEAD.
 
     `min_document_share`, `min_triple_share`: it has fewer of the last one's documents or triples.
+    `min_kept_share`: less of its triples are said by the condensed fact they stand in.
     `max_unanswered_share`: more of its chunks lack the language model's answer.
     `max_violations`: its ontology's checks (`NAME-*-violation.rq`) find more.
     `reasoner_seconds`: after these the reasoner, SHACL or a check's query is stopped, and its gate
@@ -208,6 +209,7 @@ class PublishSettings:
 
     min_document_share: Share = 0.5
     min_triple_share: Share = 0.5
+    min_kept_share: Share = 1.0
     max_unanswered_share: Share = 0.02
     max_violations: Annotated[int, Field(strict=True, ge=0)] = 0
     reasoner_seconds: Annotated[float, Field(gt=0, le=86_400)] = 120.0

@@ -10,15 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kpyramid.condensation.merging import LITERAL
 from kpyramid.condensation.searching import find_nearest
 from kpyramid.embeddings.checked import embed_finite
 from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.ontology.names import XSD
 from kpyramid.ontology.schema import OntologyProperty, Schema
 from kpyramid.settings import CondenseSettings
-
-LITERAL = "LITERAL"
-"""The type of a literal tail."""
 
 _Class = str | None
 """Of a head or tail; None where it is not known."""

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from kpyramid.condensation.anchors import LITERAL, Anchor, Phrase, find_anchors
+from kpyramid.condensation.anchors import Anchor, Phrase, find_anchors
 from kpyramid.condensation.graph import Column, Graph, find_shared_ends, read_values
 from kpyramid.condensation.merging import (
+    LITERAL,
     Compare,
     Contrary,
     Fact,
@@ -36,7 +37,7 @@ class Linked:
 
     def of(self, row: int) -> tuple[Anchor, ...]:
         """The anchors of a fact."""
-        return self.near[self.phrase_of[row]]
+        return self.near[int(self.phrase_of[row])]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

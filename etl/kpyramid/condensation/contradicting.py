@@ -75,19 +75,19 @@ def _find_second_values(
                 values[iri, found.subject].append(found)
     several = {key: found for key, found in values.items() if len(found) > 1}
     joined = _list_joined(graph) if several else np.zeros(0, dtype=np.int64)
-    for (iri, subject), found in sorted(several.items()):
+    for (iri, subject), told in sorted(several.items()):
         against = {
             value
-            for one, other in combinations(found[:_MOST], 2)
+            for one, other in combinations(told[:_MOST], 2)
             if not _agree(one, other, graph, joined)
             for value in (one, other)
         }
         if against:
-            told = sorted(against, key=lambda value: value.row)
-            said = ", ".join(dict.fromkeys(value.text for value in told))
+            ordered = sorted(against, key=lambda value: value.row)
+            said = ", ".join(dict.fromkeys(value.text for value in ordered))
             label = schema.property_by_iri[iri].label
             detail = f"{graph.names[subject]}: {label} has one value, not {said}"
-            yield Contradiction("functional", iri, tuple(v.row for v in told), detail)
+            yield Contradiction("functional", iri, tuple(v.row for v in ordered), detail)
 
 
 def _read_fact(

@@ -12,6 +12,8 @@ Compare = Callable[[str, str, Ends], Verdict]
 """What a wording says of another; `Ends` are the types of the first one's head and tail."""
 How: TypeAlias = Literal["kept", "equivalent", "turned", "broader", "llm"]
 
+LITERAL = "LITERAL"
+"""The type of a literal tail."""
 _MOST = 64
 """Condensed facts of one pair of ends that a further fact is compared with."""
 

@@ -168,6 +168,18 @@ class Snapshot:
         value = (self.names[tail], self.types[tail]) if tail else (row["literal"], LITERAL)
         return head, self.names[head], self.types[head], relation["name"], tail, *value
 
+    def list_derived(self, condensed_id: str) -> list[tuple[str, str]]:
+        """The triples that a condensed fact stands for, and why; empty for an unknown id."""
+        return [
+            pair
+            for row in self._pick("condensed", {condensed_id})
+            for pair in zip(row["derived_from"], row["how"], strict=True)
+        ]
+
+    def find_condensed(self, triple_id: str) -> str | None:
+        """The condensed fact that stands for a triple; None for an unknown id."""
+        return self._condensed_by_triple.get(triple_id)
+
     def find_instances(self, facts: Collection[tuple[str, str, str]]) -> list[dict[str, Any]]:
         """The instances that state some facts: subject, property, and object or literal.
 
@@ -263,6 +275,11 @@ class Snapshot:
             for name in {join_words(form) for form in row["surface_forms"]}:
                 index.setdefault(name, []).append(row["entity_id"])
         return {name: tuple(sorted(ids)) for name, ids in index.items()}
+
+    @cached_property
+    def _condensed_by_triple(self) -> dict[str, str]:
+        rows = self.table("condensed").select(["condensed_id", "derived_from"]).to_pylist()
+        return {key: row["condensed_id"] for row in rows for key in row["derived_from"]}
 
     @cached_property
     def _documents_by_chunk(self) -> dict[str, str]:

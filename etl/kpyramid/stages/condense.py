@@ -102,13 +102,18 @@ def _find_stated(graph: Graph, schema: Schema) -> Mapping[str, Set[str]]:
 
 
 def _bars(comparer: Comparer, one: Statement, other: Statement) -> bool:
-    """Whether two facts cannot say the same, whatever a model holds of them."""
+    """Whether two facts cannot say the same, whatever a model holds of them.
+
+    One may be and the other is, or they are contrary, or the same words stand the other way round.
+    """
     first, second = comparer.read(one.relation), comparer.read(other.relation)
     verdict = comparer.compare(one.relation, other.relation)
-    return (first.modal, first.negated) != (
-        second.modal,
-        second.negated,
-    ) or verdict.likeness == "contrary"
+    turned = one.head != other.head
+    return (
+        (first.modal, first.negated) != (second.modal, second.negated)
+        or verdict.likeness == "contrary"
+        or (verdict.likeness != "different" and verdict.turned != turned)
+    )
 
 
 def _build_condensed(
