@@ -1,5 +1,6 @@
 """Naming and condensation by a model behind a real server, from the stored graph on."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -24,8 +25,16 @@ from kpyramid.settings import Settings
 from kpyramid.warehouse.layout import Warehouse
 from kpyramid.warehouse.results import find_result, read_result
 from tests import pyramid_model
-from tests.corpora import ROOT, make_settings, use_quick_models, write_corpus
+from tests.corpora import (
+    ROOT,
+    HashEmbedder,
+    hash_tree,
+    make_settings,
+    use_quick_models,
+    write_corpus,
+)
 from tests.loopback import Loopback, serve, spawn
+from tests.pyramid_model import make_name
 
 TASKS = ("naming", "condensation")
 STAGES = [stage.name for stage in PIPELINE[:-1]]
@@ -66,7 +75,7 @@ def open_settings(url: str | None, *, rounds: int = 2, **llm: object) -> Setting
 
 def quicken(monkeypatch: pytest.MonkeyPatch) -> None:
     use_quick_models(monkeypatch)
-    monkeypatch.setattr(naming, "_BATCH", 2)
+    monkeypatch.setattr(naming, "BATCH", 2)
     monkeypatch.setattr(condensing, "_FACTS", 4)
 
 
@@ -109,6 +118,14 @@ def read_rows(place: Path, mark: StageMark, table: str) -> Rows:
     assert result is not None
     rows: Rows = read_result(result.tables[table], load_contracts()[table]).to_pylist()
     return rows
+
+
+def list_wordings(place: Path, settings: Settings) -> list[list[str]]:
+    """What the proposals of each request of the first round are called by the rules."""
+    run = start_run(Warehouse(place / "w"), place / "corpus", settings, ref="main")
+    pending = collect_pending(run, workers=1, progress=Silence())
+    texts = sorted(request.messages[-1].content for request in pending.values())
+    return [re.findall(r"^Wordings: ([^;\n]*)", text, re.MULTILINE) for text in texts]
 
 
 def count_asked(server: Loopback) -> int:
@@ -176,22 +193,23 @@ def test_another_domain_asks_both_again_and_rules_ask_nobody(server: Loopback, p
 def test_bad_replies_are_counted_leave_what_rules_made_and_heal(
     server: Loopback, place: Path
 ) -> None:
-    server.faults.add("refusal", contains="Wordings: praised")
-    server.faults.add("malformed", contains="Wordings: hired")
-    server.faults.add("truncated", contains="| praised |")
     settings = open_settings(server.base_url, rounds=1)
+    refused, broken = list_wordings(place, settings)[:2]
+    server.faults.add("refusal", contains=f"Wordings: {refused[0]}")
+    server.faults.add("malformed", contains=f"Wordings: {broken[0]}")
+    server.faults.add("truncated", contains="| praised |")
     marks = run_stages(place, settings)
 
     assert {"llm_refused": 1, "llm_invalid": 1}.items() <= marks["complete"].rejects.items()
     assert marks["condense"].rejects["llm_truncated"] >= 1
     labels = {row["label"] for row in read_rows(place, marks["complete"], "proposals")}
-    assert {"praised", "hired"} <= labels
+    assert {*refused, *broken} <= labels
     reject = next(
         row
         for row in read_rows(place, marks["complete"], "rejects")
         if row["reason"] == "llm_refused"
     )
-    assert "named by the rules: " in reject["detail"] and "praised" in reject["detail"]
+    assert "named by the rules: " in reject["detail"] and refused[0] in reject["detail"]
 
     server.faults.clear()
     marks = run_stages(place, settings)
@@ -199,7 +217,7 @@ def test_bad_replies_are_counted_leave_what_rules_made_and_heal(
     assert {r for r in marks["complete"].rejects if r.startswith("llm_")} == {"llm_refused"}
     assert not marks["condense"].rejects
     labels = {row["label"] for row in read_rows(place, marks["complete"], "proposals")}
-    assert {"praised", "known hired"} <= labels
+    assert {*refused, *map(make_name, broken)} <= labels
     asked = server.calls()
     assert run_stages(place, settings)["condense"].key == marks["condense"].key
     assert server.calls() == asked
@@ -266,6 +284,33 @@ def test_without_the_graph_a_plan_goes_by_the_chunks(server: Loopback, tmp_path:
     for part in planned.values():
         assert part["calls"]["low"] == 0 < part["calls"]["expected"] < part["calls"]["high"]
     assert not server.calls()
+
+
+def test_however_many_chunks_there_are_the_rounds_bound_the_names(tmp_path: Path) -> None:
+    texts = {f"{n}.txt": f"Text {n} says nothing of anybody." for n in range(1500)}
+    write_corpus(tmp_path / "corpus", texts)
+    calls = plan(tmp_path, open_settings("http://127.0.0.1:9/v1", rounds=1))["complete"]["calls"]
+
+    assert calls["expected"] == naming.MOST / naming.BATCH
+
+
+def test_a_plan_makes_each_vector_once_and_stores_none(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: Counter[str] = Counter()
+    real = HashEmbedder.embed
+
+    def embed(self: HashEmbedder, texts: list[str]) -> Any:
+        made.update(texts)
+        return real(self, texts)
+
+    monkeypatch.setattr(HashEmbedder, "embed", embed)
+    before = hash_tree(place / "w" / "cache")
+    plan(place, open_settings("http://127.0.0.1:9/v1", rounds=3))
+
+    assert made
+    assert set(made.values()) <= {1, 2}, "once for each of two stages"
+    assert hash_tree(place / "w" / "cache") == before
 
 
 def test_a_batch_holds_the_first_round_alone(server: Loopback, place: Path) -> None:

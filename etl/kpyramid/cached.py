@@ -6,7 +6,7 @@ earlier crash can change it.
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
@@ -57,7 +57,7 @@ class Silence:
 class CachedFunction(Generic[T]):
     """A function on texts whose results are stored one by one; `computed` counts the misses.
 
-    `read_only`: what is computed is not stored, for plans.
+    `read_only`: what is computed is held, not stored, for plans.
     """
 
     def __init__(
@@ -78,13 +78,13 @@ class CachedFunction(Generic[T]):
         self._decode = decode
         self._progress = progress
         self._guard = threading.Lock()
-        self._read_only = read_only
+        self._held: dict[str, bytes] | None = {} if read_only else None
         self.computed = 0
 
     def __call__(self, texts: Sequence[str]) -> list[T]:
         """The results, in the order of the texts; each distinct text is computed once at most."""
         keys = {text: key_row(self.fingerprint, text) for text in texts}
-        payloads = self._cache.load(keys.values())
+        payloads = self._load(keys.values())
         missing = sorted(text for text, key in keys.items() if key not in payloads)
         self._progress.expect(len(missing))
         fresh: dict[str, bytes] = {}
@@ -94,26 +94,33 @@ class CachedFunction(Generic[T]):
                 fresh[keys[text]] = payload
                 self.computed += 1
                 self._progress.advance(1)
-                if not self._read_only and time.monotonic() - flushed > _FLUSH_SECONDS:
+                if self._held is None and time.monotonic() - flushed > _FLUSH_SECONDS:
                     self._cache.store(fresh)
                     payloads.update(fresh)
                     fresh.clear()
                     flushed = time.monotonic()
         finally:  # what is done is kept, whatever ended the loop
-            if not self._read_only:
+            if self._held is None:
                 self._cache.store(fresh)
+            else:
+                self._held.update(fresh)
         payloads.update(fresh)
         return [self._decode(payloads[keys[text]]) for text in texts]
 
     def list_missing(self, texts: Sequence[str]) -> list[str]:
         """The distinct texts that a call would compute."""
         keys = {text: key_row(self.fingerprint, text) for text in texts}
-        known = self._cache.load(keys.values())
+        known = self._load(keys.values())
         return sorted(text for text, key in keys.items() if key not in known)
 
     def count_missing(self, texts: Sequence[str]) -> int:
         """How many distinct texts a call would compute."""
         return len(self.list_missing(texts))
+
+    def _load(self, keys: Collection[str]) -> dict[str, bytes]:
+        """Results by key, as far as they are known."""
+        held = self._held or {}
+        return self._cache.load(keys) | {key: held[key] for key in keys if key in held}
 
     def store(self, results: Mapping[str, bytes]) -> None:
         """Keeps results by text that were made elsewhere; several threads may."""

@@ -14,6 +14,7 @@ import pyarrow as pa
 from threadpoolctl import threadpool_limits
 
 from kpyramid.cached import CachedEmbedder
+from kpyramid.completion import asking as naming
 from kpyramid.completion.prompt import ask_for_names
 from kpyramid.condensation.prompt import ask_what_is_same
 from kpyramid.contracts import load_contracts, map_column
@@ -45,9 +46,9 @@ from kpyramid.stages import chunk, extract, ingest
 from kpyramid.warehouse.layout import Warehouse
 from kpyramid.warehouse.results import TableFile, read_result
 
-_BATCHES_PER_CHUNK = {"duplicates": 0.06, "naming": 0.02, "condensation": 0.02}
+_BATCHES_PER_CHUNK = {"duplicates": 0.06, "naming": 0.02, "condensation": 0.01}
 """Batches per chunk, before any experience. Of near duplicates on 1,985 chunks of MuSiQue: 0.03 of
-what GPT-3.5 read, 0.10 of what the rules read."""
+what GPT-3.5 read, 0.10 of what the rules read. On the demo's 204 chunks .025 and .005."""
 _BATCH_CHARACTERS = {"duplicates": 2_550, "naming": 4_500, "condensation": 2_500}
 _BATCH_SPREAD = {"duplicates": (0.2, 3.0), "naming": (0.0, 4.0), "condensation": (0.0, 4.0)}
 """How far their number may be off before any experience, as factors."""
@@ -231,7 +232,8 @@ class Forecast:
         found = self.estimator.estimate(model.pending.values())
         if known:
             return found.scale(1 / self._settings.complete.rounds, 1.0, _LATER_ROUNDS)
-        return self._foresee_batches(ask_for_names((), {}, **self._told))
+        most = self._settings.complete.rounds * naming.MOST / naming.BATCH
+        return self._foresee_batches(ask_for_names((), {}, **self._told), most)
 
     def _condense(self, model: Model) -> Estimate:
         """All that is asked where the graph is there, with the names that rules give proposals."""
@@ -298,12 +300,12 @@ class Forecast:
             "max_tokens": self._settings.llm.max_tokens,
         }
 
-    def _foresee_batches(self, empty: Request) -> Estimate:
+    def _foresee_batches(self, empty: Request, most: float = math.inf) -> Estimate:
         """What requests of many small questions will take, by a request without any."""
         task = empty.task
         learned = self.estimator.compare_tasks(task, list_tasks(self._settings.cascade)[:1])
         share, seen = learned or (_BATCHES_PER_CHUNK[task], 0)
-        count = math.ceil(share * self._share_new * self.chunks.num_rows)
+        count = math.ceil(min(share * self._share_new * self.chunks.num_rows, most))
         size = self.estimator.mean_subject(task) or _BATCH_CHARACTERS[task]
         estimate = self.estimator.foresee(
             task,

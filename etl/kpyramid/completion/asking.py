@@ -24,7 +24,7 @@ from kpyramid.ontology.wording import name_class, name_range, show_ends
 
 MOST = 60
 """Proposals that are named in a round, the best first; a person reviews no more at a time."""
-_BATCH = 10
+BATCH = 10
 """Proposals in a request, about: their material has some 1,200 tokens."""
 _NEAREST = 5
 """Classes or properties that a proposal is compared with."""
@@ -120,7 +120,7 @@ class Namer:
         """Asks for what has no answer yet; says what got none."""
         known = {iri: _show_known(iri, schema) for item in fresh for iri in item.nearest}
         batches = list(
-            cut_batches(fresh, name=lambda i: "\n".join(i.key), weigh=lambda _: 1, size=_BATCH)
+            cut_batches(fresh, name=lambda i: "\n".join(i.key), weigh=lambda _: 1, size=BATCH)
         )
         questions = [
             (

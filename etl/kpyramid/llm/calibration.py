@@ -42,6 +42,8 @@ _REPLY_CHARACTERS: Mapping[str, float] = {
     "duplicates": 0.1,
     "values": 1.0,
     "value": 0.1,
+    "naming": 0.7,
+    "condensation": 1.5,
     "embed": 0.0,
 }
 """Characters of a reply per character of what it is about; of other tasks 1. GPT-3.5's triples on
