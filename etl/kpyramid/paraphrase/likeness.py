@@ -50,6 +50,8 @@ def compare_frames(one: Frame, other: Frame) -> Kinship | None:
 
 
 def _compare_keys(one: str, other: str) -> tuple[Likeness, str, float] | None:
+    if not one or not other:
+        return None
     first, second = one.split(), other.split()
     if len(first) != len(second):
         return _compare_lengths(first, second)

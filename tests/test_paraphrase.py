@@ -1,0 +1,160 @@
+"""What wordings mean of each other: pairs written by hand, and the readings they rest on."""
+
+import csv
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from kpyramid.paraphrase.comparing import Comparer
+from kpyramid.paraphrase.lexicon import expand, load_lexicon
+from kpyramid.paraphrase.reading import read_frame
+from kpyramid.paraphrase.types import Likeness, Verdict
+from tests.planted import MemoEmbedder
+
+PAIRS = Path(__file__).parent / "relation_pairs_dev.tsv"
+MIRROR: dict[Likeness, Likeness] = {"narrower": "broader", "broader": "narrower"}
+
+
+@pytest.fixture(scope="module")
+def comparer() -> Comparer:
+    return Comparer(MemoEmbedder())
+
+
+def read_pairs() -> Iterator[tuple[str, str, str, bool]]:
+    with PAIRS.open(encoding="utf-8") as file:
+        for row in csv.DictReader(file, delimiter="\t"):
+            yield row["one"], row["other"], row["verdict"], row["turned"] == "1"
+
+
+def is_same(verdict: Verdict) -> bool:
+    return verdict.likeness == "equivalent" and not verdict.turned
+
+
+def test_every_development_pair_is_called_the_same_or_not_as_written(comparer: Comparer) -> None:
+    wrong = [
+        (one, other)
+        for one, other, verdict, turned in read_pairs()
+        if is_same(comparer.compare(one, other)) != (verdict == "equivalent" and not turned)
+    ]
+    assert wrong == []
+
+
+def test_turned_pairs_are_the_same_from_the_other_end(comparer: Comparer) -> None:
+    turned = [(one, other) for one, other, verdict, flip in read_pairs() if flip]
+    assert len(turned) > 30
+    assert [pair for pair in turned if not comparer.compare(*pair).turned] == []
+
+
+def test_a_verdict_holds_from_both_sides(comparer: Comparer) -> None:
+    for one, other, _, _ in read_pairs():
+        verdict, back = comparer.compare(one, other), comparer.compare(other, one)
+        assert back.turned == verdict.turned, (one, other)
+        assert back.likeness == MIRROR.get(verdict.likeness, verdict.likeness), (one, other)
+
+
+def test_each_wording_says_what_it_says(comparer: Comparer) -> None:
+    for wording in sorted({pair[0] for pair in read_pairs()}):
+        assert is_same(comparer.compare(wording, wording)), wording
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "likeness"),
+    [
+        ("was born in", "was not born in", "contrary"),
+        ("causes", "may cause", "narrower"),
+        ("does not cause", "may not cause", "broader"),
+        ("is CEO of", "works for", "narrower"),
+        ("works for", "is CEO of", "broader"),
+        ("is the husband of", "is the wife of", "contrary"),
+        ("frobnicated in", "frobnicates in", "different"),
+        ("is the largest city in", "is a city in", "narrower"),
+        ("is the former president of", "is the president of", "different"),
+        ("will acquire", "acquired", "different"),
+        ("almost completed", "completed", "different"),
+        ("is partly owned by", "is owned by", "different"),
+        ("is a co-founder of", "founded", "narrower"),
+        ("opened in", "closed in", "contrary"),
+    ],
+)
+def test_what_one_wording_says_of_the_other(
+    one: str, other: str, likeness: str, comparer: Comparer
+) -> None:
+    assert comparer.compare(one, other).likeness == likeness
+
+
+def test_unknown_words_in_one_frame_are_the_same_relation(comparer: Comparer) -> None:
+    assert is_same(comparer.compare("is the quaestor of", "was a quaestor of"))
+    assert is_same(comparer.compare("is the quaestor of", "served as quaestor of"))
+    assert comparer.compare("is the quaestor of", "has quaestor").turned
+    assert not is_same(comparer.compare("is the quaestor of", "is the praetor of"))
+
+
+def test_types_of_the_ends_choose_among_the_meanings(comparer: Comparer) -> None:
+    assert comparer.read("was born in", ("PERSON", "GPE")).meaning == "birth_place"
+    assert comparer.read("was born in", ("PERSON", "DATE")).meaning == "birth_date"
+    assert not is_same(comparer.compare("was born in", "was born on"))
+    assert is_same(comparer.compare("was born in", "was born on", ("PERSON", "DATE")))
+
+
+def test_a_reading_tells_meaning_direction_and_qualities(comparer: Comparer) -> None:
+    founded, by = comparer.read("founded"), comparer.read("was founded by")
+    assert founded.meaning == by.meaning == "founded"
+    assert (founded.turned, by.turned) == (False, True)
+    assert comparer.read("did not found").negated
+    assert comparer.read("may have caused").modal
+    assert comparer.read("married").turned is comparer.read("was married to").turned is False
+    assert comparer.read("frobnicates").meaning is None
+
+
+@pytest.mark.parametrize("wording", ["", " ", "'s", "is", "not", "the", "-", "co-", "was by", "¿?"])
+def test_wordings_of_hardly_any_words_are_read(wording: str, comparer: Comparer) -> None:
+    read_frame(wording)
+    assert comparer.compare(wording, "founded").likeness == "different"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("made a contribution to", "contributed to"),
+        ("was founded by", "founded by"),
+        ("has been officially named", "was named"),
+        ("serves as chair of", "is the chair of"),
+        ("has as its capital", "has the capital"),
+        ("'s capital is", "has capital"),
+        ("be bear in", "was born in"),
+        ("organised", "organized"),
+        ("can't be treated with", "cannot be treated with"),
+    ],
+)
+def test_frames_leave_out_what_changes_nothing(one: str, other: str) -> None:
+    first, second = read_frame(one), read_frame(other)
+    keys = [{(f.key, f.turned), *f.alternates} for f in (first, second)]
+    assert keys[0] & keys[1]
+    assert (first.negated, first.qualities) == (second.negated, second.qualities)
+
+
+def test_patterns_stand_for_their_wordings() -> None:
+    assert list(expand("is [a] part|piece of")) == [
+        "is a part of",
+        "is a piece of",
+        "is part of",
+        "is piece of",
+    ]
+
+
+def test_no_meaning_is_a_case_of_itself_or_of_its_contrary() -> None:
+    lexicon = load_lexicon()
+    assert len(lexicon.meanings) > 900
+    for name, meaning in lexicon.meanings.items():
+        above = lexicon.find_above(name)
+        assert name not in above
+        assert meaning.contraries.isdisjoint({name, *above}), name
+
+
+def test_equal_wordings_are_never_contrary(comparer: Comparer) -> None:
+    words = ["founded", "was founded by", "is north of", "married", "owns", "is part of"]
+    for one, other in product(words, words):
+        verdict = comparer.compare(one, other)
+        assert (verdict.likeness == "contrary") is False

@@ -1,0 +1,66 @@
+"""The extract of WordNet that the package carries: made anew alike, and what is asked of it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kpyramid.paraphrase.wordnet import find_verb, is_past, load_wordnet
+
+ROOT = Path(__file__).parent.parent
+FOLDER = ROOT / "etl" / "kpyramid" / "paraphrase" / "wordnet"
+INSTALLED = Path("/usr/share/wordnet")
+
+
+def test_the_extract_is_what_its_script_cuts(tmp_path: Path) -> None:
+    if not INSTALLED.is_dir():
+        assert "CI" not in os.environ, "install wordnet-base"
+        pytest.skip("WordNet (wordnet-base) is not installed")
+    code = (
+        "import sys, pathlib; sys.path.append('etl'); import cut_wordnet as c;"
+        f"c.TARGET = pathlib.Path({str(tmp_path / 'new')!r}); sys.argv[1:] = []; c.main()"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+    assert (tmp_path / "new").read_bytes() == (FOLDER / "extract.txt.gz").read_bytes()
+
+
+def test_it_is_small_and_comes_with_its_licence() -> None:
+    assert (FOLDER / "extract.txt.gz").stat().st_size < 1_500_000
+    assert "Princeton University" in (FOLDER / "LICENSE").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("form", "verb"),
+    [
+        ("founded", "found"),
+        ("found", "find"),
+        ("wrote", "write"),
+        ("born", "bear"),
+        ("studies", "study"),
+        ("running", "run"),
+        ("passes", "pass"),
+        ("organised", "organize"),
+        ("capital", None),
+    ],
+)
+def test_a_form_is_traced_to_its_verb(form: str, verb: str | None) -> None:
+    assert find_verb(form) == verb
+
+
+def test_participles_are_told_from_other_forms() -> None:
+    assert [word for word in "written led set writes writing capital".split() if is_past(word)] == [
+        "written",
+        "led",
+        "set",
+    ]
+
+
+def test_words_are_related_as_wordnet_says() -> None:
+    net = load_wordnet()
+    assert net.find_rank("buy", "purchase", "v") == 0
+    assert net.find_rank("buy", "sell", "v") is None
+    assert "sell" in net.opposites["buy"]
+    assert net.is_kind_of("murder", "kill")
+    assert {d.verb for d in net.derived["founder"]} >= {"found"}
