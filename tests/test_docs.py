@@ -1,10 +1,15 @@
 """The generated pages are what the code says now, and staleness is told with its remedy."""
 
+import re
 import subprocess
 import sys
+import tomllib
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+
+from kpyramid.settings import Settings
 
 CHECKOUT = Path(__file__).parent.parent
 
@@ -48,3 +53,17 @@ def test_missing_page_is_written(name: str, tmp_path: Path) -> None:
     assert run_generator("--check", docs=docs).returncode == 1
     assert run_generator(docs=docs).returncode == 0
     assert (docs / name).read_bytes() == (CHECKOUT / "docs" / name).read_bytes()
+
+
+def test_readme_shows_every_setting_with_its_default() -> None:
+    readme = (CHECKOUT / "README.md").read_text("utf-8")
+    blocks = re.findall(r"```toml\n(.*?)```", readme, re.S)
+    (block,) = (text for text in blocks if "[ingest]" in text)
+    shown = tomllib.loads(block)
+    for section, defaults in asdict(Settings()).items():
+        for name, default in defaults.items():
+            if shown[section].get(name) is None:
+                assert re.search(rf"\b{name}\b", readme), f"{section}.{name} is not in the README"
+            else:
+                value = shown[section][name]
+                assert (tuple(value) if isinstance(value, list) else value) == default, name
