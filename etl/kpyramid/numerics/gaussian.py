@@ -28,9 +28,8 @@ class Gaussian:
         constant = len(self.mean) * float(np.log(2.0 * np.pi)) + log_determinant
         found = np.empty(len(points))
         for place, block in read_blocks(points):
-            whitened = solve_triangular(
-                self.cholesky, (block - self.mean).T, lower=True, check_finite=False
-            )
+            block -= self.mean
+            whitened = solve_triangular(self.cholesky, block.T, lower=True, check_finite=False)
             found[place] = -0.5 * ((whitened**2).sum(axis=0) + constant)
         return found
 

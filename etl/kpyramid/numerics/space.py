@@ -36,7 +36,8 @@ class Space:
         """
         found = np.empty((len(points), len(self.components)))
         for place, block in read_blocks(points):
-            found[place] = (block - self.mean) @ self.components.T
+            block -= self.mean
+            found[place] = block @ self.components.T
         return found
 
     def project(self, moments: Moments) -> Moments:
