@@ -313,7 +313,9 @@ def test_a_plan_makes_each_vector_once_and_stores_none(
     assert hash_tree(place / "w" / "cache") == before
 
 
-def test_a_batch_holds_the_first_round_alone(server: Loopback, place: Path) -> None:
+def test_a_batch_holds_the_first_round_alone_and_then_what_follows_from_it(
+    server: Loopback, place: Path
+) -> None:
     settings = open_settings(server.base_url, rounds=3)
     run = start_run(Warehouse(place / "w"), place / "corpus", settings, ref="main")
     pending = collect_pending(run, workers=1, progress=Silence())
@@ -321,6 +323,11 @@ def test_a_batch_holds_the_first_round_alone(server: Loopback, place: Path) -> N
 
     assert {request.task for request in pending.values()} == {"naming"}
     assert len(pending) == server.calls(schema="naming")
+    run_stages(place, settings, STAGES[:-1])
+    pending = collect_pending(run, workers=1, progress=Silence())
+    assert {request.task for request in pending.values()} == {"condensation"}
+    run_stages(place, settings)
+    assert len(pending) == server.calls(schema="condensation")
 
 
 def run_apart(url: str, place: str) -> None:
