@@ -123,7 +123,7 @@ def test_a_variable_that_would_do_nothing_is_refused(name: str) -> None:
     ("section", "values"),
     [
         ("chunk", {"max_tokens": True}),
-        ("condense", {"merge_similarity": False}),
+        ("condense", {"anchor_similarity": False}),
         ("complete", {"seed": -1}),
         ("complete", {"seed": 2**32}),
     ],

@@ -114,7 +114,9 @@ ROWS: Mapping[str, list[dict[str, object]]] = {
             "tail_id": "entity-stockholm",
             "literal": None,
             "anchor": f"{NAMESPACE}place",
+            "anchor_class": None,
             "derived_from": ["triple-1", "triple-2"],
+            "how": ["broader", "kept"],
         }
     ],
     "instances": [
@@ -167,6 +169,16 @@ def fetch(database: "DuckDBPyConnection", query: str) -> list[tuple[object, ...]
 def test_facts_have_names_and_count_their_triples(database: "DuckDBPyConnection") -> None:
     rows = fetch(database, "SELECT * EXCLUDE condensed_id FROM facts")
     assert rows == [("Vasa", "sank near", "Stockholm", f"{NAMESPACE}place", 2)]
+
+
+def test_derivations_lead_from_each_triple_to_its_condensed_fact(
+    database: "DuckDBPyConnection",
+) -> None:
+    rows = fetch(database, "FROM derivations")
+    assert rows == [
+        ("triple-1", "condensed-1", "broader"),
+        ("triple-2", "condensed-1", "kept"),
+    ]
 
 
 def test_evidence_quotes_the_document_by_code_points(

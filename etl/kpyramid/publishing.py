@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from kpyramid.cached import CachedEmbedder, Silence
 from kpyramid.condensation.graph import Column
 from kpyramid.condensation.keeping import list_lost
+from kpyramid.condensation.merging import guard_comparer
 from kpyramid.contracts import load_contracts
 from kpyramid.errors import InputError
 from kpyramid.fingerprints import (
@@ -146,7 +147,7 @@ def _judge_kept(run: Run, tables: Mapping[str, TableFile]) -> str:
         embedder = CachedEmbedder(
             run.warehouse, run.settings, 1, Silence(), opener.connect, "publish"
         )
-        lost = list(list_lost(said, standing, stands, how, Comparer(embedder).compare))
+        lost = list(list_lost(said, standing, stands, how, guard_comparer(Comparer(embedder))))
     least = run.settings.publish.min_kept_share
     if len(said) - len(lost) >= least * len(said):
         return "pass"

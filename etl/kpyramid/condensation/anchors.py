@@ -5,7 +5,7 @@ subjects: each distinct wording once, however many facts use it.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,7 @@ from kpyramid.condensation.merging import LITERAL
 from kpyramid.condensation.searching import find_nearest
 from kpyramid.embeddings.checked import embed_finite
 from kpyramid.embeddings.port import Embedder, Matrix
+from kpyramid.ontology.literals import parse_literal
 from kpyramid.ontology.names import XSD
 from kpyramid.ontology.schema import OntologyProperty, Schema
 from kpyramid.settings import CondenseSettings
@@ -24,7 +25,10 @@ _Class = str | None
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """A wording and the types of what it joins."""
+    """A wording and the types of what it joins.
+
+    The type of a literal tail is `LITERAL` and the datatypes that it can be a value of.
+    """
 
     wording: str
     head_type: str
@@ -109,17 +113,25 @@ def _search(
     return best
 
 
+def find_ranges(literal: str, ranges: Iterable[str]) -> list[str]:
+    """The datatypes, of some, that a literal can be a value of."""
+    return [iri for iri in ranges if parse_literal(literal, iri) is not None]
+
+
 def _class_of(entity_type: str, schema: Schema) -> _Class:
-    return LITERAL if entity_type == LITERAL else schema.class_for_type(entity_type)
+    is_literal = entity_type.startswith(LITERAL)
+    return entity_type if is_literal else schema.class_for_type(entity_type)
 
 
 def _can_join(head: _Class, tail: _Class, prop: OntologyProperty, schema: Schema) -> bool:
     """Whether a property can join things of these classes; what is not known may fit."""
+    if not _is_near(head, prop.domain, schema):
+        return False
+    if tail is not None and tail.startswith(LITERAL):
+        return prop.is_datatype and prop.range in tail.removeprefix(LITERAL).split()
     if prop.is_datatype:
-        fits = tail == LITERAL or prop.range == XSD + "string"
-    else:
-        fits = tail != LITERAL and _is_near(tail, prop.range, schema)
-    return fits and _is_near(head, prop.domain, schema)
+        return prop.range == XSD + "string"
+    return _is_near(tail, prop.range, schema)
 
 
 def _is_near(found: _Class, wanted: str, schema: Schema) -> bool:

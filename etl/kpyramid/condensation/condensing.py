@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from kpyramid.condensation.anchors import Anchor, Phrase, find_anchors
+from kpyramid.condensation.anchors import Anchor, Phrase, find_anchors, find_ranges
 from kpyramid.condensation.graph import Column, Graph, find_shared_ends, read_values
 from kpyramid.condensation.merging import (
     LITERAL,
@@ -62,9 +62,12 @@ def link_facts(
     Raises:
         InputError: the embedding of a wording is not finite.
     """
-    kinds, kind_of = np.unique(np.array([*graph.types, LITERAL], dtype=str), return_inverse=True)
-    codes = graph.relations * len(kinds) ** 2  # a literal's place is -1: the last of the kinds
-    codes += kind_of[graph.heads] * len(kinds) + kind_of[graph.tails]
+    ranges = sorted({prop.range for prop in schema.properties if prop.is_datatype})
+    values = [LITERAL + " ".join(find_ranges(text, ranges)) for text in graph.texts]
+    kinds, kind_of = np.unique(np.array([*graph.types, *values], dtype=str), return_inverse=True)
+    tails = np.where(graph.tails < 0, len(graph.types) + graph.literals, graph.tails)
+    codes = graph.relations * len(kinds) ** 2
+    codes += kind_of[graph.heads] * len(kinds) + kind_of[tails]
     found, phrase_of = np.unique(codes, return_inverse=True)
     phrases = [
         Phrase(

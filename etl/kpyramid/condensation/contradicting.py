@@ -10,7 +10,6 @@ import numpy as np
 
 from kpyramid.condensation.condensing import Condensation, Stated
 from kpyramid.condensation.graph import Column, Graph
-from kpyramid.condensation.values import read_value
 from kpyramid.ontology.literals import parse_literal
 from kpyramid.ontology.schema import OntologyProperty, Schema
 
@@ -21,12 +20,13 @@ _MOST = 16
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """What a fact gives a subject; `entity` is -1 for a literal."""
+    """What a fact gives a subject; `entity` is -1 for a literal, whose value is `canonical`."""
 
     row: int
     subject: int
     entity: int
     text: str
+    canonical: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,20 +105,19 @@ def _read_fact(
         return None
     if value < 0:
         text = graph.texts[graph.literals[row]]
-        fits = parse_literal(text, prop.range) is not None
-    else:
-        text = graph.names[value]
-        class_iri = schema.class_for_type(graph.types[value])
-        fits = class_iri is not None and schema.is_subclass(class_iri, prop.range)
-    return _Value(row, subject, value, text) if fits else None
+        canonical = parse_literal(text, prop.range)
+        return _Value(row, subject, value, text, canonical) if canonical else None
+    class_iri = schema.class_for_type(graph.types[value])
+    if class_iri is None or not schema.is_subclass(class_iri, prop.range):
+        return None
+    return _Value(row, subject, value, graph.names[value], graph.names[value])
 
 
 def _agree(one: _Value, other: _Value, graph: Graph, joined: Column) -> bool:
     """Whether both values can hold: they are one, or one is in the other."""
     if one.entity < 0 or other.entity < 0:
-        first, second = read_value(one.text), read_value(other.text)
-        return first.says(second) or second.says(first)
-    words = [set(name.casefold().replace(",", " ").split()) for name in (one.text, other.text)]
+        return one.canonical == other.canonical
+    words = [set(value.text.casefold().replace(",", " ").split()) for value in (one, other)]
     if words[0] <= words[1] or words[1] <= words[0]:
         return True
     pair = sorted((one.entity, other.entity))

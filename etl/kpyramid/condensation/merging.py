@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from kpyramid.condensation.values import Value
+from kpyramid.paraphrase.comparing import Comparer
 from kpyramid.paraphrase.types import Verdict
 
 Ends = tuple[str, str]
@@ -50,6 +51,20 @@ class Contrary:
     one: Fact
     other: Fact
     reason: str
+
+
+def guard_comparer(comparer: Comparer) -> Compare:
+    """Compares as the comparer does, but what may be is different from what is.
+
+    `was born in` says all that `may have been born in` says, yet the doubt is worth keeping.
+    """
+
+    def compare(one: str, other: str, ends: Ends) -> Verdict:
+        if comparer.read(one).modal != comparer.read(other).modal:
+            return Verdict("different", False, "one states a fact, the other a possibility")
+        return comparer.compare(one, other, ends)
+
+    return compare
 
 
 def merge_facts(facts: Sequence[Fact], compare: Compare) -> list[Merger]:
@@ -135,7 +150,7 @@ def _is_contrary(one: Fact, other: Fact, compare: Compare) -> bool:
 
 def _fits(verdict: Verdict, one: Fact, other: Fact) -> bool:
     """Whether the verdict is on these facts, which read one way, or one of them the other way."""
-    return verdict.turned == (one.flipped != other.flipped)
+    return verdict.symmetric or verdict.turned == (one.flipped != other.flipped)
 
 
 def _judge(one: Fact, other: Fact, compare: Compare) -> Verdict:

@@ -14,6 +14,7 @@ from kpyramid.condensation.asking import Condenser
 from kpyramid.condensation.condensing import Condensation, Linked, condense_graph, link_facts
 from kpyramid.condensation.contradicting import Contradiction, find_contradictions
 from kpyramid.condensation.graph import Graph
+from kpyramid.condensation.merging import guard_comparer
 from kpyramid.condensation.neighbourhoods import list_neighbourhoods, merge_agreed
 from kpyramid.condensation.types import Statement
 from kpyramid.contracts import load_contracts
@@ -50,7 +51,7 @@ def run(
     linked = link_facts(graph, schema, settings, embedder)
     comparer = Comparer(embedder)
     stated = _find_stated(graph, schema)
-    made = condense_graph(graph, linked, stated, schema, comparer.compare)
+    made = condense_graph(graph, linked, stated, schema, guard_comparer(comparer))
     rejects: list[Row] = []
     if condenser is not None:
         ids = triples["triple_id"].to_pylist()
@@ -112,7 +113,7 @@ def _bars(comparer: Comparer, one: Statement, other: Statement) -> bool:
     return (
         (first.modal, first.negated) != (second.modal, second.negated)
         or verdict.likeness == "contrary"
-        or (verdict.likeness != "different" and verdict.turned != turned)
+        or (verdict.likeness != "different" and not verdict.symmetric and verdict.turned != turned)
     )
 
 
