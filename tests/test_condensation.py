@@ -1,41 +1,36 @@
 """Condensation merges what says the same and nothing else, and loses nothing."""
 
 from collections import Counter
+from collections.abc import Sequence
 
+import numpy as np
 import pytest
 
-from kpyramid.settings import CondenseSettings
-from kpyramid.stages import condense
-from kpyramid.stages.tables import build_table
-from tests.completing import GENERAL, KNOWN, MISSING, VILLAGES
-from tests.planted import MemoEmbedder, Statement, general_schema, pick, plant
+from kpyramid.embeddings.port import Matrix
+from kpyramid.errors import InputError
+from kpyramid.ontology.schema import OntologyClass, Schema
+from tests.completing import KNOWN, MISSING, VILLAGES
+from tests.condensing import YesSayer, condense_statements
+from tests.planted import MemoEmbedder, Statement, WordEmbedder
+
+ADA, LIND = ("Ada Byron", "PERSON"), ("Lind Institute", "ORG")
+GHENT, BELGIUM = ("Ghent", "GPE"), ("Belgium", "GPE")
+End = tuple[str, str]
 
 
-def _condense(statements: list[Statement], **options: float) -> tuple[dict, list[dict]]:
-    tables = plant(statements)
-    tables["proposals"] = build_table("proposals", [])
-    settings = CondenseSettings(**options)  # type: ignore[arg-type]
-    names = ("entities", "relations", "triples", "proposals")
-    made = condense.run(
-        *pick(tables, *names), settings=settings, schema=general_schema(), embedder=MemoEmbedder()
-    )
-    return tables, made["condensed"].to_pylist()
+def say(head: End, wording: str, tail: End) -> Statement:
+    return (*head, wording, *tail)
 
 
-def _relations(tables: dict) -> dict[str, str]:
-    return {r["relation_id"]: r["name"] for r in tables["relations"].to_pylist()}
-
-
-def test_two_wordings_of_one_property_are_merged() -> None:
-    tables, rows = _condense(
-        [
-            ("Ada Byron", "PERSON", "works for", "Lind Institute", "ORG"),
-            ("Ada Byron", "PERSON", "is employed by", "Lind Institute", "ORG"),
-        ]
-    )
-    (row,) = rows
-    assert row["anchor"] == GENERAL + "employer"
-    assert set(row["derived_from"]) == set(tables["triples"]["triple_id"].to_pylist())
+def test_two_wordings_of_one_property_are_one_fact_in_the_words_of_the_ontology() -> None:
+    made = condense_statements([say(ADA, "works for", LIND), say(ADA, "is employed by", LIND)])
+    ((fact, merged),) = made.merged.items()
+    assert {fact, *merged} == {
+        ("Ada Byron", "works for", "Lind Institute"),
+        ("Ada Byron", "is employed by", "Lind Institute"),
+    }
+    assert list(merged.values()) == ["equivalent"]
+    assert made.anchors[fact] == "employer"
 
 
 @pytest.mark.parametrize(
@@ -49,35 +44,213 @@ def test_two_wordings_of_one_property_are_merged() -> None:
     ],
 )
 def test_wordings_that_differ_in_meaning_stay_apart(one: str, other: str) -> None:
-    _, rows = _condense(
-        [("Ada Byron", "PERSON", wording, "Ghent", "GPE") for wording in (one, other)]
-    )
-    assert len(rows) == 2
+    made = condense_statements([say(ADA, one, GHENT), say(ADA, other, GHENT)])
+    assert len(made.rows) == 2
 
 
 def test_a_passive_is_merged_with_its_active_form() -> None:
-    tables, rows = _condense(
-        [
-            ("Ada Byron", "PERSON", "founded", "Lind Institute", "ORG"),
-            ("Lind Institute", "ORG", "was founded by", "Ada Byron", "PERSON"),
-        ]
+    made = condense_statements([say(ADA, "founded", LIND), say(LIND, "was founded by", ADA)])
+    ((fact, merged),) = made.merged.items()
+    assert {fact, *merged} == {
+        ("Ada Byron", "founded", "Lind Institute"),
+        ("Lind Institute", "was founded by", "Ada Byron"),
+    }
+    assert list(merged.values()) == ["turned"]
+
+
+def test_a_passive_alone_keeps_its_direction() -> None:
+    made = condense_statements([say(LIND, "was founded by", ADA)])
+    assert made.merged == {("Lind Institute", "was founded by", "Ada Byron"): {}}
+
+
+def test_what_holds_in_both_directions_is_one_fact() -> None:
+    egon = ("Egon Ray", "PERSON")
+    made = condense_statements([say(ADA, "married", egon), say(egon, "married", ADA)])
+    assert [list(merged.values()) for merged in made.merged.values()] == [["turned"]]
+
+
+def test_the_same_words_from_the_other_end_are_another_fact() -> None:
+    sued = [say(ADA, "sued", LIND), say(LIND, "sued", ADA)]
+    assert len(condense_statements(sued).rows) == 2
+
+
+def test_a_fact_that_says_more_absorbs_the_broader_around_an_anchor() -> None:
+    made = condense_statements(
+        [say(GHENT, "is located in", BELGIUM), say(GHENT, "is city in", BELGIUM)]
     )
-    (row,) = rows
-    assert _relations(tables)[row["relation_id"]] == "founded"
-    assert len(row["derived_from"]) == 2
+    assert made.merged == {
+        ("Ghent", "is city in", "Belgium"): {("Ghent", "is located in", "Belgium"): "broader"}
+    }
+
+
+def test_a_broader_fact_far_from_every_anchor_stays() -> None:
+    made = condense_statements(
+        [say(GHENT, "is located in", BELGIUM), say(GHENT, "is city in", BELGIUM)],
+        anchor_similarity=1.0,
+    )
+    assert len(made.rows) == 2
+
+
+def test_facts_are_merged_with_what_stands_for_them_and_never_along_a_chain() -> None:
+    """`is city in` and `is mountain in` both say `is located in`, and nothing of each other."""
+    wordings = ("is located in", "is city in", "is mountain in")
+    made = condense_statements([say(GHENT, wording, BELGIUM) for wording in wordings])
+    kept = {fact[1] for fact in made.merged}
+    assert kept == {"is city in", "is mountain in"}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "stays"),
+    [
+        ("1950", "5 May 1950", {"5 May 1950": "broader"}),
+        ("May 5, 1950", "5 May 1950", {"5 May 1950": "equivalent", "May 5, 1950": "equivalent"}),
+        ("1951", "5 May 1950", {}),
+        ("June 1950", "5 May 1950", {}),
+    ],
+)
+def test_dates_are_compared_by_value(first: str, second: str, stays: dict[str, str]) -> None:
+    dates = [say(ADA, "was born on", (text, "LITERAL")) for text in (first, second)]
+    made = condense_statements(dates)
+    if not stays:
+        assert len(made.rows) == 2
+        return
+    ((fact, merged),) = made.merged.items()
+    assert stays[fact[2]] == next(iter(merged.values()))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "facts"),
+    [("1,200 people", "1200 people", 1), ("5.0 km", "5 km", 1), ("5 km", "5 miles", 2)],
+)
+def test_numbers_are_compared_by_value_and_unit(first: str, second: str, facts: int) -> None:
+    made = condense_statements([say(GHENT, "has", (text, "LITERAL")) for text in (first, second)])
+    assert len(made.rows) == facts
 
 
 def test_facts_with_another_head_or_tail_are_never_merged() -> None:
-    _, rows = _condense(KNOWN)
-    assert len(rows) == len(KNOWN)
+    assert len(condense_statements(KNOWN).rows) == len(KNOWN)
 
 
 def test_every_fact_is_in_exactly_one_condensed_fact() -> None:
-    tables, rows = _condense(KNOWN + MISSING + VILLAGES)
-    derived = Counter(key for row in rows for key in row["derived_from"])
-    assert derived == Counter(tables["triples"]["triple_id"].to_pylist())
+    made = condense_statements([*KNOWN, *MISSING, *VILLAGES, say(ADA, "is from", GHENT)])
+    derived = Counter(key for row in made.rows for key in row["derived_from"])
+    assert derived == Counter(made.tables["triples"]["triple_id"].to_pylist())
+    assert all(len(row["how"]) == len(row["derived_from"]) for row in made.rows)
+    assert all(row["how"].count("kept") == 1 for row in made.rows)
 
 
 def test_a_fact_near_no_anchor_stays_as_it_is() -> None:
-    _, rows = _condense(MISSING, anchor_similarity=0.99)
-    assert [row["anchor"] for row in rows] == [None] * len(MISSING)
+    made = condense_statements(MISSING)
+    assert set(made.anchors.values()) == {None}
+    assert all(not merged for merged in made.merged.values())
+
+
+def test_an_anchor_is_only_near_what_its_property_can_join() -> None:
+    born = ("was born in", ("1950", "LITERAL"))
+    made = condense_statements([say(ADA, "was born in", GHENT), say(ADA, *born), say(LIND, *born)])
+    assert made.anchors == {
+        ("Ada Byron", "was born in", "Ghent"): "birthPlace",
+        ("Ada Byron", "was born in", "1950"): "birthYear",
+        ("Lind Institute", "was born in", "1950"): None,
+    }
+    classes = {row["anchor_class"] for row in made.rows if row["anchor"]}
+    assert {iri.rpartition("#")[2] for iri in classes} == {"Person"}
+
+
+def test_an_anchor_takes_its_nearest_wordings_only() -> None:
+    wordings = ("works for", "is employed by", "works at")
+    facts = [say(ADA, w, (f"Institute {n}", "ORG")) for n, w in enumerate(wordings)]
+    linked = condense_statements(facts, neighbours=1).anchors
+    assert 0 < sum(anchor == "employer" for anchor in linked.values()) < len(facts)
+
+
+def test_two_values_of_what_has_one_are_reported_and_stay() -> None:
+    told = [say(ADA, "was born in", GHENT), say(ADA, "was born in", ("Durham", "GPE"))]
+    made = condense_statements(told)
+    ((kind, facts),) = made.contradictions
+    assert kind == "functional" and len(facts) == len(made.rows) == 2
+
+
+def test_a_town_and_its_country_do_not_contradict() -> None:
+    told = [
+        say(ADA, "was born in", GHENT),
+        say(ADA, "was born in", BELGIUM),
+        say(GHENT, "is city in", BELGIUM),
+    ]
+    assert condense_statements(told).contradictions == []
+
+
+def test_a_year_and_its_day_do_not_contradict() -> None:
+    dates = [say(ADA, "was born on", (text, "LITERAL")) for text in ("5 May 1950", "6 May 1950")]
+    assert [kind for kind, _ in condense_statements(dates).contradictions] == ["functional"]
+    years = [say(ADA, "was born in", (text, "LITERAL")) for text in ("1950", "May 1950")]
+    assert condense_statements(years).contradictions == []
+
+
+def test_contrary_relations_of_the_same_ends_are_reported_and_stay() -> None:
+    made = condense_statements([say(ADA, "supports", LIND), say(ADA, "opposes", LIND)])
+    ((kind, facts),) = made.contradictions
+    assert (kind, {fact[1] for fact in facts}) == ("contrary", {"supports", "opposes"})
+    assert len(made.rows) == 2
+
+
+def test_a_model_is_asked_about_what_the_rules_left_apart_around_one_anchor() -> None:
+    model = YesSayer()
+    told = [*KNOWN, say(ADA, "works for", LIND), say(ADA, "painted", LIND)]
+    made = condense_statements(told, condenser=model, anchor_similarity=0.3)
+    ((first, second),) = [found.statements for found in model.asked]
+    assert {first.relation, second.relation} == {"works for", "painted"}
+    assert Counter(how for merged in made.merged.values() for how in merged.values()) == {"llm": 1}
+
+
+def test_no_model_merges_what_is_contrary_or_only_may_be() -> None:
+    told = [say(ADA, "works for", LIND), say(ADA, "may work for", LIND)]
+    made = condense_statements(told, condenser=YesSayer())
+    assert len(made.rows) == 2
+
+
+class NoNumbers(MemoEmbedder):
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        vectors = super().embed(texts).copy()
+        vectors[[text == "was born in" for text in texts]] = np.nan
+        return vectors
+
+
+def test_a_vector_of_no_numbers_is_refused_with_its_text() -> None:
+    with pytest.raises(InputError, match="'was born in'"):
+        condense_statements(KNOWN, embedder=NoNumbers())
+
+
+def test_an_empty_graph_condenses_to_nothing() -> None:
+    made = condense_statements([]).made
+    assert [made[name].num_rows for name in ("condensed", "contradictions", "vectors")] == [0] * 3
+
+
+def test_one_triple_stays() -> None:
+    assert len(condense_statements(KNOWN[:1]).rows) == 1
+
+
+def test_a_thousand_facts_of_one_relation_stay() -> None:
+    many = [say((f"Person {n}", "PERSON"), "was born in", GHENT) for n in range(1000)]
+    made = condense_statements(many, embedder=WordEmbedder())
+    assert len(made.rows) == 1000 and set(made.anchors.values()) == {"birthPlace"}
+
+
+def test_a_thousand_relations_of_one_pair_are_compared_in_bounded_time() -> None:
+    many = [say(ADA, f"quoted line {n} of", LIND) for n in range(1000)]
+    made = condense_statements(many, embedder=WordEmbedder())
+    assert sum(len(row["derived_from"]) for row in made.rows) == 1000
+
+
+def test_without_properties_no_fact_has_an_anchor_and_equal_ones_are_merged() -> None:
+    bare = Schema("http://example.org/o#", (OntologyClass("http://example.org/o#A", "a"),), ())
+    made = condense_statements(
+        [say(ADA, "works for", LIND), say(ADA, "is employed by", LIND)], schema=bare
+    )
+    assert [(row["anchor"], row["anchor_class"]) for row in made.rows] == [(None, None)]
+
+
+def test_the_order_of_the_rows_does_not_matter() -> None:
+    told = [*KNOWN, say(ADA, "works for", LIND), say(ADA, "is employed by", LIND)]
+    one, other = condense_statements(told), condense_statements(told[::-1])
+    assert one.made == other.made
