@@ -30,6 +30,18 @@ def propose(
         InputError: the embedding of a phrase is not finite; names the phrase.
     """
     compared = compare_layers(graph, ontology, settings=settings, embedder=embedder)
+    return draw_proposals(graph, ontology, compared, settings=settings, embedder=embedder)
+
+
+def draw_proposals(
+    graph: GraphLayer,
+    ontology: OntologyLayer,
+    compared: Completion,
+    *,
+    settings: CompleteSettings,
+    embedder: Embedder,
+) -> Completion:
+    """The layers as they were compared, with the proposals that follow from priority and region."""
     schema, least = ontology.schema, settings.min_support
     proposals = _propose_properties(graph, ontology, compared, settings, embedder)
     placed = place_beside(

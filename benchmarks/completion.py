@@ -1,0 +1,331 @@
+"""Hidden properties recovered by completion, on Text2KGBench (Mihindukulasooriya et al., 2023).
+
+The measure is our own. Of an ontology's properties that are declared and have at least five gold
+triples, 30 % are hidden, with their values; the ontology layer is what stays. The graph has a fact
+for every gold triple: its ends, joined by the words that our extractor puts between their mentions
+in the sentence, never by the property's name. A triple that the extractor does not join is left out
+and counted. A hidden property is recovered when one of the first N = max(10, hidden) proposals
+draws more than half of its support from it; a proposal recovers one property at most.
+`recovered_at_n` are means over ontologies of the mean over seeds: by the default settings, by each
+priority, and for a random order of the same graph's phrases.
+
+In a build the ontology's values come from the same sentences, so a fact whose ends are subject and
+value of one is stated already; `phrases_only` is the default without that knowledge, where only the
+phrases of the ontology layer tell what it has. `reachable` is the share of hidden properties with a
+usable fact, `supported` that with as many as a proposal needs: what the best clusters could reach.
+"""
+
+import json
+import random
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import numpy as np
+from options import explain_faults, print_figures, read_options, report
+from text2kgbench import find_number, read_lines
+
+from kpyramid.completion.layers import choose_region, compare_layers
+from kpyramid.completion.proposing import draw_proposals, propose
+from kpyramid.completion.types import Completion, GraphLayer, OntologyLayer
+from kpyramid.embeddings.onnx import OnnxEmbedder
+from kpyramid.embeddings.port import Matrix
+from kpyramid.evaluation.hops import list_words
+from kpyramid.extraction.openie import DependencyExtractor
+from kpyramid.extraction.types import Extraction
+from kpyramid.fingerprints import identify_resource
+from kpyramid.numerics.priority import PRIORITIES, Signed
+from kpyramid.ontology.literals import parse_literal
+from kpyramid.ontology.names import XSD
+from kpyramid.ontology.schema import Schema, parse_schema
+from kpyramid.ontology.text2kgbench import convert_ontology
+from kpyramid.settings import Settings
+
+FOLDER = "text2kgbench_public"
+SEEDS = (0, 1, 2)
+HIDDEN = 0.3
+LEAST = 5
+"""Gold triples that a property needs to be hidden."""
+SHOWN = 10
+PARTS = ("train", "validation", "ground_truth")
+LITERALS = frozenset({"DATE", "TIME", "MONEY", "PERCENT", "QUANTITY", "CARDINAL", "ORDINAL"})
+COMPLEMENT = re.compile(
+    r"\s(?:of|in|for|from|at|on|by|with|to|who|which|that|and|or|near)\s|[(:;/]|,(?!\d)", re.I
+)
+"""Where a noun phrase's core ends: what follows is another name, not its own."""
+
+Triple = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class Ontology:
+    """An ontology with its gold values and the facts of its sentences.
+
+    `gold`: how many gold triples of its sentences each property has; `values`: the distinct ones.
+    `facts`: head, wording, tail; `stated`: the property of each; `types`: of each end's name.
+    """
+
+    name: str
+    schema: Schema
+    gold: Mapping[str, int]
+    values: Sequence[Triple]
+    facts: Sequence[Triple]
+    stated: Sequence[str]
+    types: Mapping[str, str]
+    left_out: int
+
+    @property
+    def eligible(self) -> list[str]:
+        """The properties that may be hidden."""
+        return sorted(iri for iri, count in self.gold.items() if count >= LEAST)
+
+
+class Memory:
+    """The embedding model, each text embedded once in a run."""
+
+    def __init__(self) -> None:
+        identity = identify_resource("embedding", Settings())
+        files = identity.files
+        self._model = OnnxEmbedder(identity.name, files["model.onnx"], files["tokenizer.json"])
+        self._known: dict[str, Matrix] = {}
+        self.name = identity.name
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        fresh = [text for text in dict.fromkeys(texts) if text not in self._known]
+        self._known.update(zip(fresh, self._model.embed(fresh), strict=True))
+        return np.stack([self._known[text] for text in texts]) if texts else self._model.embed([])
+
+
+def read_ontologies(data: Path, limit: int | None) -> list[Ontology]:
+    """The ontologies below a folder, with the facts of their first `limit` sentences."""
+    extractor = DependencyExtractor(Settings().extract.parser)
+    found = []
+    with explain_faults(data, FOLDER):
+        paths = [p for p in data.rglob("*.json") if p.parent.name == "ontologies"]
+        paths.sort(key=lambda p: (p.parent.parent.name, int(find_number(p.name))))
+        if not paths:
+            raise ValueError("no ontologies/*.json")
+        for path in paths:
+            report(f"sentences of {path.stem}")
+            found.append(read_ontology(path, limit, extractor))
+    return found
+
+
+def read_ontology(path: Path, limit: int | None, extractor: DependencyExtractor) -> Ontology:
+    """An ontology and the sentences in the folders beside its own."""
+    text = path.read_text("utf-8")
+    schema = parse_schema(convert_ontology(text, source=str(path)), source=str(path))
+    iri_of = {prop.label: prop.iri for prop in schema.properties}
+    sentences: dict[str, dict[Triple, None]] = {}
+    base = path.parent.parent
+    for part in PARTS:
+        for row in read_lines(base / part, find_number(path.name)):
+            for subject, relation, value in list_triples(row):
+                if relation in iri_of:
+                    triple = clean(subject), iri_of[relation], clean(value)
+                    sentences.setdefault(row["sent"], {})[triple] = None
+    if not sentences:
+        raise ValueError(f"{base}: no sentences of {path.name} in {', '.join(PARTS)}")
+    chosen = list(sentences.items())[:limit]
+    facts, stated, left_out = [], [], 0
+    votes: dict[str, Counter[str]] = defaultdict(Counter)
+    extractions = extractor.extract_all([sentence for sentence, _ in chosen])
+    for (_, triples), extraction in zip(chosen, extractions, strict=True):
+        types = {mention.text: mention.type for mention in extraction.mentions}
+        for subject, iri, value in triples:
+            joined = join(extraction, subject, value)
+            if joined is None:
+                left_out += 1
+                continue
+            fact, ends = joined
+            facts.append(fact)
+            stated.append(iri)
+            for name, said in ((fact[0], ends[0]), (fact[2], ends[1])):
+                votes[name][types.get(said, "NOUN")] += 1
+    return Ontology(
+        name=f"{base.name.rpartition('_')[2]} {json.loads(text)['id'].removeprefix('ont_')}",
+        schema=schema,
+        gold=Counter(iri for _, triples in chosen for _, iri, _ in triples),
+        values=sorted({triple for _, triples in chosen for triple in triples}),
+        facts=facts,
+        stated=stated,
+        types={name: max(sorted(kinds), key=kinds.__getitem__) for name, kinds in votes.items()},
+        left_out=left_out,
+    )
+
+
+def list_triples(row: Mapping[str, Any]) -> Iterator[Triple]:
+    """The gold triples of a sentence, as test and train rows write them."""
+    for t in row.get("triples", ()):
+        yield t["sub"], t["rel"], t["obj"]
+    if "rel_label" in row:
+        yield row["sub_label"], row["rel_label"], row["obj_label"]
+
+
+def clean(name: str) -> str:
+    """A gold name as a text would write it."""
+    return name.replace("_", " ").strip().strip('"').strip()
+
+
+def join(extraction: Extraction, one: str, other: str) -> tuple[Triple, tuple[str, str]] | None:
+    """The fact between two names, in the extractor's direction, and its arguments as worded.
+
+    The best match of both ends, the first of equal ones.
+    """
+    best: tuple[int, Triple, tuple[str, str]] | None = None
+    for fact in extraction.facts:
+        for first, second in ((one, other), (other, one)):
+            match = min(match_name(fact.head, first), match_name(fact.tail, second))
+            if match > (best[0] if best else 0):
+                best = match, (first, fact.relation, second), (fact.head, fact.tail)
+    return best[1:] if best else None
+
+
+def match_name(argument: str, name: str) -> int:
+    """How well an argument names something: 3 equal, 2 a part of the name, 1 with words around it.
+
+    Equal are also two dates, years or numbers of one value.
+    """
+    said, wanted = list_words(argument), list_words(name)
+    if not said or not wanted:
+        return 0
+    if said == wanted or any(
+        (value := parse_literal(name, XSD + kind)) is not None
+        and value == parse_literal(argument, XSD + kind)
+        for kind in ("date", "gYear", "decimal")
+    ):
+        return 3
+    if holds(wanted, said):
+        return 2
+    return int(holds(list_words(COMPLEMENT.split(argument, maxsplit=1)[0]), wanted))
+
+
+def holds(words: Sequence[str], run: Sequence[str]) -> bool:
+    """Whether words contain a run of words."""
+    size = len(run)
+    return size > 0 and any(words[at : at + size] == run for at in range(len(words) - size + 1))
+
+
+def hide(ontology: Ontology, seed: int) -> set[str]:
+    """The properties that are hidden."""
+    eligible = ontology.eligible
+    count = max(1, round(HIDDEN * len(eligible)))
+    return set(random.Random(seed).sample(eligible, count)) if eligible else set()  # noqa: S311
+
+
+def build_layers(
+    ontology: Ontology, hidden: set[str], pairs: bool
+) -> tuple[GraphLayer, OntologyLayer]:
+    """Both layers; without `pairs` the ends of the ontology's values are not known."""
+    facts, types = ontology.facts, ontology.types
+    heads, wordings, tails = (list(column) for column in zip(*facts, strict=True))
+    graph = GraphLayer(
+        heads=heads,
+        head_types=[types[name] for name in heads],
+        wordings=wordings,
+        tails=tails,
+        tail_types=["LITERAL" if types[n] in LITERALS else types[n] for n in tails],
+        pairs=list(zip(heads, tails, strict=True)),
+    )
+    schema = ontology.schema
+    visible = tuple(prop for prop in schema.properties if prop.iri not in hidden)
+    values = [value for value in ontology.values if value[1] not in hidden]
+    return graph, OntologyLayer(
+        schema=Schema(schema.base, schema.classes, visible, schema.axioms),
+        subjects=[subject for subject, _, _ in values],
+        properties=[iri for _, iri, _ in values],
+        pairs=[(subject, value) for subject, _, value in values] if pairs else [],
+    )
+
+
+def recover(ontology: Ontology, hidden: set[str], found: Completion) -> set[str]:
+    """The hidden properties from which one of the first proposals draws most of its support."""
+    recovered = set()
+    for proposal in found.proposals[: max(SHOWN, len(hidden))]:
+        drawn = Counter(ontology.stated[at] for at in proposal.facts)
+        iri, count = drawn.most_common(1)[0]
+        if iri in hidden and 2 * count > len(proposal.facts):
+            recovered.add(iri)
+    return recovered
+
+
+def shuffle(compared: Completion, share: float, seed: int) -> Completion:
+    """The layers with a priority of each phrase that is drawn."""
+    drawn = np.random.default_rng(seed).random(len(compared.sign))
+    signed = Signed(np.ones(len(drawn), dtype=np.int8), drawn)
+    region = choose_region(signed, compared.graph.facts, share)
+    return replace(compared, sign=signed.sign.astype(np.int64), log_magnitude=drawn, region=region)
+
+
+def measure_ontology(ontology: Ontology, seed: int, embedder: Memory) -> dict[str, float]:
+    """Shares of an ontology's hidden properties that were recovered, and could have been."""
+    settings = Settings().complete
+    hidden = hide(ontology, seed)
+    graph, known = build_layers(ontology, hidden, pairs=True)
+    bare = build_layers(ontology, hidden, pairs=False)[1]
+    usable = Counter(ontology.stated)
+
+    def run(priority: str, layer: OntologyLayer = known) -> float:
+        chosen = replace(settings, priority=priority)  # type: ignore[arg-type]
+        found = propose(graph, layer, settings=chosen, embedder=embedder)
+        return len(recover(ontology, hidden, found)) / len(hidden)
+
+    shares = {priority: run(priority) for priority in PRIORITIES}
+    compared = compare_layers(graph, known, settings=settings, embedder=embedder)
+    drawn = shuffle(compared, settings.region_share, seed)
+    found = draw_proposals(graph, known, drawn, settings=settings, embedder=embedder)
+    return shares | {
+        "default": shares[settings.priority],
+        "random": len(recover(ontology, hidden, found)) / len(hidden),
+        "phrases_only": run(settings.priority, bare),
+        "reachable": mean(usable[iri] > 0 for iri in hidden),
+        "supported": mean(usable[iri] >= settings.min_support for iri in hidden),
+        "hidden": len(hidden),
+    }
+
+
+def measure(data: Path, limit: int | None) -> dict[str, Any]:
+    """All figures: means over ontologies of means over seeds, then a row for each ontology."""
+    ontologies = read_ontologies(data, limit)
+    embedder = Memory()
+    rows: dict[str, dict[str, Any]] = {}
+    for ontology in ontologies:
+        if not ontology.eligible or not ontology.facts:
+            continue
+        report(f"hidden properties of {ontology.name}")
+        runs = [measure_ontology(ontology, seed, embedder) for seed in SEEDS]
+        row = {name: round(mean(r[name] for r in runs), 3) for name in runs[0]}
+        sizes = {"facts": len(ontology.facts), "left_out": ontology.left_out}
+        rows[ontology.name] = row | {"hidden": int(row["hidden"])} | sizes
+    if not rows:
+        raise SystemExit("completion.py: no property has five gold triples; give more sentences")
+
+    def average(name: str) -> float:
+        return round(float(mean(row[name] for row in rows.values())), 3)
+
+    return {
+        "recovered_at_n": {name: average(name) for name in ("default", *PRIORITIES, "random")},
+        "phrases_only": average("phrases_only"),
+        "reachable": average("reachable"),
+        "supported": average("supported"),
+        "ontologies": len(rows),
+        "hidden": sum(row["hidden"] for row in rows.values()) * len(SEEDS),
+        "left_out": sum(row["left_out"] for row in rows.values()),
+        "facts": sum(row["facts"] for row in rows.values()),
+        "seeds": list(SEEDS),
+        "rows": rows,
+    }
+
+
+def main() -> None:
+    limit = "the first N sentences of each ontology only"
+    options = read_options(__doc__, folder=FOLDER, limit=limit, seed="unused: three seeds are run")
+    print_figures(measure(options.data, options.limit), options.json)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,182 @@
+"""Proposals: what they say, what they leave alone, and what bad input makes of them."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from kpyramid.completion.proposing import propose, rank_apart
+from kpyramid.completion.types import Completion, GraphLayer, OntologyLayer, Proposal
+from kpyramid.embeddings.port import Embedder, Matrix
+from kpyramid.errors import InputError
+from kpyramid.ontology.names import THING, XSD
+from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema
+from kpyramid.settings import CompleteSettings
+from tests.planted import WordEmbedder
+
+BASE = "https://example.org/o#"
+PERSON, COMPANY = BASE + "Person", BASE + "Company"
+WORKS = OntologyProperty(BASE + "works", "works for", (), "", PERSON, COMPANY)
+SCHEMA = Schema(
+    BASE,
+    (
+        OntologyClass(PERSON, "person", entity_types=("PERSON",)),
+        OntologyClass(COMPANY, "company", entity_types=("ORG",)),
+    ),
+    (WORKS,),
+)
+NOTHING = Schema(BASE, (), ())
+Fact = tuple[str, str, str, str, str]
+SUED: list[Fact] = [(f"Ann {i}", "PERSON", "sued", f"Acme {i}", "ORG") for i in range(6)]
+WORKED: list[Fact] = [(f"Bo {i}", "PERSON", "works for", f"Bond {i}", "ORG") for i in range(6)]
+
+
+class EqualEmbedder:
+    """All texts have one vector."""
+
+    name = "equal"
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        return np.full((len(texts), 4), 0.5, dtype=np.float32)
+
+
+class BrokenEmbedder(WordEmbedder):
+    """One text has no vector."""
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        vectors = super().embed(texts)
+        for row, text in enumerate(texts):
+            if text == "Ann 3 sued":
+                vectors[row, 7] = np.nan
+        return vectors
+
+
+def make_graph(facts: Sequence[Fact]) -> GraphLayer:
+    heads, head_types, wordings, tails, tail_types = (
+        (list(column) for column in zip(*facts, strict=True)) if facts else ([], [], [], [], [])
+    )
+    pairs = list(zip(heads, tails, strict=True))
+    return GraphLayer(heads, head_types, wordings, tails, tail_types, pairs)
+
+
+def make_ontology(schema: Schema = SCHEMA, stated: Sequence[Fact] = ()) -> OntologyLayer:
+    pairs = [(head, tail) for head, _, _, tail, _ in stated]
+    return OntologyLayer(schema, [a for a, _ in pairs], [WORKS.iri] * len(pairs), pairs)
+
+
+def run(
+    facts: Sequence[Fact],
+    ontology: OntologyLayer | None = None,
+    embedder: Embedder | None = None,
+    **options: float,
+) -> Completion:
+    settings = CompleteSettings(**{"region_share": 1.0, **options})  # type: ignore[arg-type]
+    layer = make_ontology() if ontology is None else ontology
+    return propose(make_graph(facts), layer, settings=settings, embedder=embedder or WordEmbedder())
+
+
+def list_new(found: Completion) -> list[Proposal]:
+    return [proposal for proposal in found.proposals if not proposal.existing]
+
+
+def test_a_missing_property_has_its_ends_its_facts_and_examples() -> None:
+    (found,) = list_new(run([*SUED, *WORKED], make_ontology(stated=WORKED)))
+    assert (found.kind, found.label, found.domain, found.range) == (
+        "property",
+        "sued",
+        PERSON,
+        COMPANY,
+    )
+    assert found.facts == tuple(range(6)) and found.agreement == 1.0
+    assert "“Ann 0 sued Acme 0”" in found.definition and "person → company" in found.definition
+
+
+def test_what_states_a_value_already_is_not_missing() -> None:
+    assert list_new(run(SUED, make_ontology(stated=SUED))) == []
+
+
+def test_a_phrase_of_a_property_is_never_proposed() -> None:
+    assert run(WORKED).proposals == ()
+
+
+def test_a_passive_and_its_active_are_one_property_read_from_where_most_facts_begin() -> None:
+    turned = [(f"Acme {i}", "ORG", "was sued by", f"Cy {i}", "PERSON") for i in range(3)]
+    (found,) = list_new(run([*SUED, *turned]))
+    assert (found.label, found.phrases, found.domain) == ("sued", ("sued",), PERSON)
+    assert len(found.facts) == 9 and found.agreement == 1.0
+
+
+def test_a_noun_that_many_things_are_said_to_be_is_a_class_under_their_own() -> None:
+    said = [(f"Ann {i}", "PERSON", "is a", "glass blower of Ghent", "NOUN") for i in range(5)]
+    known = [(f"Bo {i}", "PERSON", "is a", "person", "NOUN") for i in range(5)]
+    (found,) = run([*said, *known]).proposals
+    assert (found.kind, found.label, found.domain) == ("class", "blower", PERSON)
+    assert found.facts == tuple(range(5))
+
+
+def test_years_are_the_range_where_most_values_are_years() -> None:
+    facts = [(f"Ann {i}", "PERSON", "retired in", str(1950 + i), "LITERAL") for i in range(6)]
+    (found,) = list_new(run(facts))
+    assert found.range == XSD + "gYear"
+
+
+def test_where_few_agree_only_what_fits_is_the_support() -> None:
+    odd = [(f"den {i}", t, "sued", "Acme", "ORG") for i, t in enumerate(["GPE", "LOC", "FAC"] * 3)]
+    (found,) = list_new(run([*SUED, *odd]))
+    assert found.domain == PERSON and found.facts == tuple(range(6))
+
+
+def test_fewer_facts_than_needed_are_no_proposal() -> None:
+    assert run(SUED[:4], min_support=5).proposals == ()
+
+
+@pytest.mark.parametrize("schema", [SCHEMA, NOTHING])
+def test_an_empty_graph_proposes_nothing(schema: Schema) -> None:
+    found = run([], make_ontology(schema))
+    assert found.proposals == () and len(found.graph.texts) == len(found.sign) == 0
+    assert len(found.ontology.texts) == len(schema.properties)
+
+
+def test_an_ontology_that_says_nothing_lacks_everything() -> None:
+    found = run([*SUED, *WORKED], make_ontology(NOTHING))
+    assert {proposal.label for proposal in found.proposals} == {"sued", "works for"}
+    assert {proposal.domain for proposal in found.proposals} == {THING}
+    assert (found.sign == 1).all() and found.region.all()
+
+
+def test_an_ontology_without_instances_stands_with_its_classes() -> None:
+    assert list(run(SUED).ontology.texts) == ["person works for"]
+
+
+def test_one_phrase_has_a_finite_density() -> None:
+    found = run(SUED[:1], min_support=1)
+    assert np.isfinite(found.graph.log_graph).all() and len(found.proposals) == 1
+
+
+def test_equal_vectors_leave_no_axis_and_no_order() -> None:
+    found = run(SUED, embedder=EqualEmbedder())
+    assert found.explained.shape == (0,) and (found.sign == 0).all()
+    assert [proposal.label for proposal in found.proposals] == ["sued"]
+
+
+def test_a_vector_that_is_no_number_names_its_phrase() -> None:
+    with pytest.raises(InputError, match="'Ann 3 sued'"):
+        run(SUED, embedder=BrokenEmbedder())
+
+
+def test_a_thousand_identical_relations_are_one_proposal() -> None:
+    facts = [(f"Ann {i}", "PERSON", "sued", "Acme", "ORG") for i in range(1000)]
+    (found,) = run(facts).proposals
+    assert len(found.facts) == 1000
+
+
+def test_the_order_of_the_facts_does_not_matter() -> None:
+    facts = [*SUED, *((h, a, "left", t, b) for h, a, _, t, b in WORKED)]
+    one, other = run(facts), run(facts[::-1])
+    assert [p.label for p in one.proposals] == [p.label for p in other.proposals]
+    assert [p.score for p in one.proposals] == pytest.approx([p.score for p in other.proposals])
+
+
+def test_what_is_like_an_earlier_proposal_comes_later() -> None:
+    centres = np.array([[1, 0], [1, 0], [0, 1]], dtype=np.float32)
+    assert rank_apart(np.array([5.0, 4.0, 3.0]), centres) == [0, 2, 1]
