@@ -55,7 +55,7 @@ def test_a_proposal_is_accepted_with_the_instances_of_all_its_facts(
     ("changes", "note"),
     [
         ({"agreement": 0.5}, "50% of the facts fit"),
-        ({"domain": THING, "range": THING}, "from anything to anything"),
+        ({"range": THING}, "what is at an end of it is not clear"),
     ],
 )
 def test_what_is_not_clear_is_open_and_says_why(
@@ -67,6 +67,15 @@ def test_what_is_not_clear_is_open_and_says_why(
     assert note in done.find(CHESS)["note"]
     assert done.made["instances"].num_rows == 0
     assert done.grown == done.schema
+
+
+@pytest.mark.parametrize("facts", [MISSING[:4], [(*MISSING[0][:3], t, "PERSON") for t in PEOPLE]])
+def test_what_few_facts_say_or_facts_of_few_things_is_open(
+    facts: list[Statement], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_script(monkeypatch, [suggest(CHESS)])
+    row = run_complete(KNOWN + facts).find(CHESS)
+    assert (row["state"], row["note"]) == ("open", "few facts, or of few things")
 
 
 def test_an_accepted_class_has_its_members_and_the_next_round_sees_the_grown_ontology(

@@ -154,7 +154,8 @@ class CompleteSettings:
     `max_points`: wordings, the most frequent first, that choose the medoids.
     `member_similarity`: cosine to the medoid from which a phrase belongs to a proposal.
     `min_support`: facts that a proposal needs.
-    `accept_score`: share of a proposal's support that agrees on domain and range.
+    `accept_support`: facts that one needs to be accepted without a person.
+    `accept_score`: share of its support that has to agree on domain and range for that.
     `alias_similarity`: cosine from which a proposal is another name for what exists.
     `rounds`: at most so often is the grown ontology compared with the graph again.
     `naming`: who words labels and definitions, rules or the model of [llm].
@@ -170,6 +171,7 @@ class CompleteSettings:
     max_points: Annotated[int, Field(strict=True, ge=10)] = 1000
     member_similarity: Share = 0.6
     min_support: Count = 5
+    accept_support: Count = 5
     accept_score: Share = 0.6
     alias_similarity: Share = 0.85
     rounds: Count = 3

@@ -8,11 +8,12 @@ Each `[[proposal]]` has `decision` ("accept" or "reject"), `kind` and `label`; a
 import json
 import re
 import tomllib
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Generic, Literal, TypeAlias, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
@@ -29,6 +30,10 @@ from kpyramid.ontology.turtle import make_iri
 from kpyramid.settings import CompleteSettings
 
 Text = Annotated[str, Field(strict=True, min_length=1, pattern=r"\S")]
+
+Said: TypeAlias = tuple[str, str, Sequence[str]]
+"""Kind, label and phrases of a proposal."""
+T = TypeVar("T")
 
 HEADER = """\
 # Decisions on what completion proposed. Each entry is read by every build: what is accepted
@@ -69,9 +74,10 @@ class Decision:
             raise ValueError(f"a class has no {' and no '.join(unfit)}")
         return self
 
-    def covers(self, kind: str, label: str, phrases: Iterable[str]) -> bool:
-        """Whether a proposal is the one that was decided on, whatever it is called now."""
-        return is_same((self.kind, self.label, self.phrases), (kind, label, phrases))
+    @property
+    def said(self) -> "Said":
+        """What it is about, for comparing."""
+        return self.kind, self.label, self.phrases
 
 
 class Decisions:
@@ -80,6 +86,7 @@ class Decisions:
     def __init__(self, entries: Sequence[Decision], source: str) -> None:
         self.entries = tuple(entries)
         self.source = source
+        self._index = Index((entry.said, entry) for entry in entries)
 
     def name_place(self, entry: Decision) -> str:
         """Where an entry stands, for messages."""
@@ -88,8 +95,7 @@ class Decisions:
 
     def find(self, kind: str, label: str, phrases: Iterable[str]) -> Decision | None:
         """The entry that decides on a proposal, one of its own label first."""
-        words = tuple(phrases)
-        fitting = [entry for entry in self.entries if entry.covers(kind, label, words)]
+        fitting = self._index.find((kind, label, tuple(phrases)))
         own = (e for e in fitting if _reduce(kind, e.label) == _reduce(kind, label))
         return next(own, fitting[0] if fitting else None)
 
@@ -281,18 +287,38 @@ def turn_decision(text: str, decisions: Decisions, entry: Decision) -> str:
     raise InputError(f'{decisions.name_place(entry)}: write decision = "{turned}" there by hand')
 
 
-def is_same(one: tuple[str, str, Iterable[str]], other: tuple[str, str, Iterable[str]]) -> bool:
-    """Whether two proposals, as kind, label and phrases, suggest the same thing.
+class Index(Generic[T]):
+    """Things by what they suggest, so that none is compared with those it shares no word with."""
 
-    They are of one kind, and have one label, or at least half of the fewer phrases in common.
-    """
-    kind = one[0]
-    if kind != other[0]:
-        return False
-    first, second = ({_reduce(kind, word) for word in (p[1], *p[2])} for p in (one, other))
-    return _reduce(kind, one[1]) == _reduce(kind, other[1]) or len(first & second) >= (
-        _SHARED * min(len(first), len(second))
-    )
+    def __init__(self, things: Iterable[tuple[Said, T]]) -> None:
+        self._things: list[tuple[T, str, frozenset[str]]] = []
+        self._by_word: dict[tuple[str, str], list[int]] = defaultdict(list)
+        for said, thing in things:
+            label, words = _reduce_all(said)
+            for word in words:
+                self._by_word[said[0], word].append(len(self._things))
+            self._things.append((thing, label, words))
+
+    def find(self, said: Said) -> list[T]:
+        """The things that suggest the same, in their order.
+
+        They are of one kind, and have one label, or at least half of the fewer phrases in common.
+        """
+        label, words = _reduce_all(said)
+        near = {number for word in words for number in self._by_word.get((said[0], word), ())}
+        found = []
+        for number in sorted(near):
+            thing, other_label, other = self._things[number]
+            if label == other_label or len(words & other) >= _SHARED * min(len(words), len(other)):
+                found.append(thing)
+        return found
+
+
+def _reduce_all(said: Said) -> tuple[str, frozenset[str]]:
+    """The label, and all words with it, without case and inflection."""
+    kind, label, phrases = said
+    first = _reduce(kind, label)
+    return first, frozenset({first, *(_reduce(kind, phrase) for phrase in phrases)})
 
 
 @lru_cache(maxsize=2**16)

@@ -7,7 +7,7 @@ from typing import cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kpyramid.completion.decisions import Decisions, is_same
+from kpyramid.completion.decisions import Decisions, Index, Said
 from kpyramid.completion.types import OntologyLayer, Pair, Proposal
 from kpyramid.induction.conflicts import Finding
 from kpyramid.induction.kinds import Kinds
@@ -29,6 +29,8 @@ from kpyramid.stages.tables import Row
 
 _ADOPTED = ("accepted", "alias")
 _DIGITS = 6
+_LEAST_HEADS = 3
+"""Different subjects of what rules accept: what is said of one or two is no kind of fact."""
 
 
 @dataclass
@@ -115,6 +117,7 @@ class Growth:
         p = proposal
         iri = p.existing or coin_iri(p.kind, p.label, self.schema.base, taken)
         notes, state, by = list(p.notes), "open", judge
+        heads = {self.graph.layer.pairs[place][0] for place in p.facts}
         entry = self.decisions.find(p.kind, p.label, p.phrases)
         if entry is not None and entry.decision == "reject":
             state, by, notes = "rejected", "file", [*notes, *filter(None, [entry.note])]
@@ -123,8 +126,10 @@ class Growth:
             iri, state, by = str(next(accepted)["iri"]), "alias", "file"
         elif p.existing is not None:
             state = "alias"
-        elif p.domain == p.range == THING:
-            notes.append("from anything to anything says nothing of its ends")
+        elif p.kind == "property" and THING in (p.domain, p.range):
+            notes.append("what is at an end of it is not clear")
+        elif len(p.facts) < self.settings.accept_support or len(heads) < _LEAST_HEADS:
+            notes.append("few facts, or of few things")
         elif p.agreement < self.settings.accept_score:
             notes.append(f"{p.agreement:.0%} of the facts fit its domain and range")
         else:
@@ -152,15 +157,18 @@ class Growth:
 
     def _leave_out_old(self, rows: Iterable[dict[str, object]]) -> list[dict[str, object]]:
         """The rows that say more than an earlier round: what was open then and is adopted now."""
-        kept = []
+        earlier = Index((_say(old), old) for old in self.rows)
+        kept: list[dict[str, object]] = []
+        passed: set[str] = set()
         for row in rows:
-            same = [old for old in self.rows if _is_again(row, old)]
-            passed = {"open", "accepted"} if row["state"] == "alias" else {"open"}
+            same = earlier.find(_say(row))
+            gives_way = {"open", "accepted"} if row["state"] == "alias" else {"open"}
             if not same or (
-                row["state"] in _ADOPTED and all(old["state"] in passed for old in same)
+                row["state"] in _ADOPTED and all(old["state"] in gives_way for old in same)
             ):
-                self.rows = [old for old in self.rows if old not in same or old["state"] != "open"]
+                passed |= {str(old["proposal_id"]) for old in same if old["state"] == "open"}
                 kept.append(row)
+        self.rows = [old for old in self.rows if old["proposal_id"] not in passed]
         return kept
 
     def _doubt(
@@ -255,11 +263,8 @@ def _share(ids: Collection[str], row: Row) -> float:
     return round(sum(key in ids for key in support) / len(support), _DIGITS) if support else 0.0
 
 
-def _is_again(row: Row, old: Row) -> bool:
-    one, other = (
-        (str(r["kind"]), str(r["label"]), cast("list[str]", r["phrases"])) for r in (row, old)
-    )
-    return is_same(one, other)
+def _say(row: Row) -> Said:
+    return str(row["kind"]), str(row["label"]), cast("list[str]", row["phrases"])
 
 
 def _name_inverses(
