@@ -75,7 +75,8 @@ def test_each_wording_says_what_it_says(comparer: Comparer) -> None:
         ("almost completed", "completed", "different"),
         ("is partly owned by", "is owned by", "different"),
         ("is a co-founder of", "founded", "narrower"),
-        ("opened in", "closed in", "contrary"),
+        ("opened in", "closed in", "different"),
+        ("is compatible with", "is incompatible with", "contrary"),
     ],
 )
 def test_what_one_wording_says_of_the_other(

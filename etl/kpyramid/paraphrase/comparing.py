@@ -9,9 +9,10 @@ likeness of their vectors as a second witness. Where nothing speaks for sameness
 """
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from kpyramid.embeddings.port import Embedder
-from kpyramid.paraphrase.lexicon import Lexicon, Sense, load_lexicon
+from kpyramid.paraphrase.lexicon import Sense, load_lexicon
 from kpyramid.paraphrase.likeness import compare_frames
 from kpyramid.paraphrase.reading import Frame, read_frame
 from kpyramid.paraphrase.types import Likeness, Verdict
@@ -23,7 +24,8 @@ _PASSING = frozenset({"become", "remain"})
 """`became chair of` says `is the chair of`; a wording that the lexicon tells apart has no rest."""
 _WEAKENING = frozenset({"nearly", "partly"})
 _OPPOSITE: dict[Likeness, Likeness] = {"narrower": "broader", "broader": "narrower"}
-Ends = tuple[str, str]
+Ends: TypeAlias = tuple[str, str]
+_OPEN: Ends = ("", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,22 +57,35 @@ class _Claim:
     negated: bool
     qualities: frozenset[str]
 
+    def fits(self, ends: Ends) -> bool:
+        """Whether it can be said of a head and a tail of these types."""
+        return self._fit(ends, surely=self.sense.weak)
+
+    def may_fit(self, ends: Ends, other: "_Claim") -> bool:
+        """The same beside another wording, which vouches for a weak one if it is plain itself."""
+        vouched = any(ends) and not other.sense.weak
+        return self._fit(ends, surely=self.sense.weak and not vouched)
+
+    def _fit(self, ends: Ends, *, surely: bool) -> bool:
+        return self.sense.fits((ends[1], ends[0]) if self.turned else ends, surely=surely)
+
 
 class Comparer:
     """Compares wordings; pure, keeps what it has read."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
-        self._claims: dict[tuple[str, Ends | None], tuple[_Claim, ...]] = {}
+        self._claims: dict[str, tuple[_Claim, ...]] = {}
         self._verdicts: dict[tuple[str, str, Ends], Verdict] = {}
 
     def read(self, wording: str, ends: Ends = ("", "")) -> Reading:
         """The meaning of a wording between a head and a tail of these types."""
         frame = read_frame(wording)
-        claims = self._list_claims(wording, ends)
-        if not claims:
+        claims = self._list_claims(wording)
+        fitting = [c for c in claims if c.fits(ends)] or [c for c in claims if c.fits(_OPEN)]
+        if not fitting:
             return Reading(None, frame.turned, frame.negated, frame.qualities, frame.key)
-        claim = claims[0]
+        claim = fitting[0]
         name = claim.sense.meaning.name
         return Reading(name, claim.turned, claim.negated, claim.qualities, frame.key)
 
@@ -81,12 +96,11 @@ class Comparer:
             self._verdicts[key] = self._judge(one, other, ends)
         return self._verdicts[key]
 
-    def _list_claims(self, wording: str, ends: Ends | None) -> tuple[_Claim, ...]:
-        """The senses that a wording can have between such ends; None asks for all."""
-        key = (wording, ends)
-        if key not in self._claims:
+    def _list_claims(self, wording: str) -> tuple[_Claim, ...]:
+        """All senses of a wording."""
+        if wording not in self._claims:
             frame = read_frame(wording)
-            self._claims[key] = tuple(
+            self._claims[wording] = tuple(
                 _Claim(
                     sense,
                     turned and not sense.meaning.symmetric,
@@ -94,19 +108,18 @@ class Comparer:
                     frame.qualities - sense.qualities,
                 )
                 for sense, turned in load_lexicon().find_senses(frame)
-                if ends is None or _fit(sense, turned, ends)
             )
-        return self._claims[key]
+        return self._claims[wording]
 
     def _judge(self, one: str, other: str, ends: Ends) -> Verdict:
+        claims, others = self._list_claims(one), self._list_claims(other)
         first, second = read_frame(one), read_frame(other)
-        claims = self._list_claims(one, ends)
-        others = self._list_claims(other, None if any(ends) else ends)
-        if claims and others:
-            found = _compare_claims(claims, others, load_lexicon())
-            if found is not None:
-                return found
-            return Verdict("different", False, _name_meanings(claims[0], others[0]))
+        found = _compare_claims(claims, others, ends) or _compare_claims(claims, others, _OPEN)
+        if found is not None:
+            return found
+        plain = [[c for c in all_ if not c.sense.weak] for all_ in (claims, others)]
+        if all(plain) and (first.key, first.turned) != (second.key, second.turned):
+            return Verdict("different", False, _name_meanings(plain[0][0], plain[1][0]))
         return self._judge_words(one, other, first, second)
 
     def _judge_words(self, one: str, other: str, first: Frame, second: Frame) -> Verdict:
@@ -117,10 +130,10 @@ class Comparer:
             return Verdict("different", False, f"{found.reason}, but the vectors are unlike")
         if found.likeness != "equivalent":
             return Verdict(found.likeness, found.turned, found.reason)
-        return _weigh(
+        return _limit(
+            Verdict("equivalent", found.turned, found.reason),
             (first.negated, first.qualities),
             (second.negated, second.qualities),
-            Verdict("equivalent", found.turned, found.reason),
         )
 
     def _measure_cosine(self, one: str, other: str) -> float:
@@ -128,57 +141,61 @@ class Comparer:
         return float(rows[0] @ rows[1])
 
 
-def _fit(sense: Sense, turned: bool, ends: Ends) -> bool:
-    return sense.fits((ends[1], ends[0]) if turned != sense.turned else ends)
-
-
 def _compare_claims(
-    claims: tuple[_Claim, ...], others: tuple[_Claim, ...], lexicon: Lexicon
+    claims: tuple[_Claim, ...], others: tuple[_Claim, ...], ends: Ends
 ) -> Verdict | None:
-    """The verdict of the first senses of both that have one."""
-    pairs = [(one, other) for one in claims for other in others]
-    for one, other in pairs:
-        if one.sense.meaning.name == other.sense.meaning.name:
-            turned = one.turned != other.turned
-            reason = f"both mean {one.sense.meaning.name}"
-            found = Verdict("equivalent", turned, reason)
-            return _weigh((one.negated, one.qualities), (other.negated, other.qualities), found)
-    for one, other in pairs:
-        found_above = _compare_levels(one, other, lexicon)
-        if found_above is not None:
-            return found_above
+    """The verdict of the first senses of both that have one and may stand between such ends."""
+    flipped = (ends[1], ends[0])
+    for one in claims:
+        for other in others:
+            if one.sense.meaning is other.sense.meaning:
+                turned = one.turned != other.turned
+                other_ends = flipped if turned else ends
+                if one.may_fit(ends, other) and other.may_fit(other_ends, one):
+                    return _weigh(one, other, turned)
+    for one in (claim for claim in claims if claim.fits(ends)):
+        for other in others:
+            found = _compare_levels(one, other)
+            if found is not None and other.fits(flipped if found.turned else ends):
+                return found
     return None
 
 
-def _compare_levels(one: _Claim, other: _Claim, lexicon: Lexicon) -> Verdict | None:
+def _compare_levels(one: _Claim, other: _Claim) -> Verdict | None:
     """Whether one meaning is a special case or the contrary of the other."""
+    if one.negated != other.negated or one.qualities != other.qualities:
+        return None
+    lexicon = load_lexicon()
     first, second = one.sense.meaning, other.sense.meaning
-    plain = one.negated == other.negated and one.qualities == other.qualities
     above, beyond = lexicon.find_above(first.name), lexicon.find_above(second.name)
     turned = one.turned != other.turned
-    if plain and (second.name in above or first.name in beyond):
+    if second.name in above or first.name in beyond:
         likeness: Likeness = "narrower" if second.name in above else "broader"
-        crossed = above.get(second.name, beyond.get(first.name, False))
-        symmetric = second.symmetric if likeness == "narrower" else first.symmetric
+        special, general = (first, second) if second.name in above else (second, first)
+        crossed = (above if second.name in above else beyond)[general.name]
         if one.negated:
             likeness = _OPPOSITE[likeness]
-        said = f"{first.name} is a case of {second.name}"
-        if second.name not in above:
-            said = f"{second.name} is a case of {first.name}"
-        return Verdict(likeness, (turned != crossed) and not symmetric, said)
+        said = f"{special.name} is a case of {general.name}"
+        return Verdict(likeness, turned != crossed and not general.symmetric, said)
     names, others = {first.name, *above}, {second.name, *beyond}
     for name in sorted(names):
-        against = lexicon.meanings[name].contraries & others
-        against |= {n for n in others if name in lexicon.meanings[n].contraries}
-        if against and plain and not one.negated:
+        against = lexicon.find_contraries(name) & others
+        if against and not one.negated:
             return Verdict("contrary", turned, f"{name} is against {min(against)}")
     return None
 
 
-def _weigh(
-    one: tuple[bool, frozenset[str]], other: tuple[bool, frozenset[str]], found: Verdict
-) -> Verdict:
+def _weigh(one: _Claim, other: _Claim, turned: bool) -> Verdict:
     """The verdict of two wordings of one meaning, from their negations and qualities."""
+    meaning = one.sense.meaning
+    found = Verdict("equivalent", turned, f"both mean {meaning.name}", meaning.symmetric)
+    return _limit(found, (one.negated, one.qualities), (other.negated, other.qualities))
+
+
+def _limit(
+    found: Verdict, one: tuple[bool, frozenset[str]], other: tuple[bool, frozenset[str]]
+) -> Verdict:
+    """What is left of sameness where the wordings differ in negation or qualities."""
     (negated, qualities), (other_negated, other_qualities) = one, other
     qualities, other_qualities = qualities - _PASSING, other_qualities - _PASSING
     if negated != other_negated:

@@ -7,7 +7,7 @@ import re
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -56,27 +56,28 @@ class Meaning:
 class Sense:
     """One meaning of a wording.
 
-    `turned`: the wording reads from the meaning's tail to its head. `sure_ends_only`: it has the
-    meaning only where the types of its ends say so.
+    `turned`: the wording reads from the meaning's tail to its head. `weak`: it has the meaning only
+    where the types of its ends say so, or another wording that stands for the meaning does.
     """
 
     meaning: Meaning
     turned: bool
     qualities: frozenset[str]
     negated: bool
-    sure_ends_only: bool
+    weak: bool
 
-    def fits(self, ends: tuple[str, str]) -> bool:
-        """Whether a wording between ends of these types can have this meaning."""
-        types = (ends[1], ends[0]) if self.turned else ends
-        sure = not self.sure_ends_only
-        for found, wanted in zip(types, self.meaning.ends, strict=True):
+    def fits(self, ends: tuple[str, str], *, surely: bool = False) -> bool:
+        """Whether the meaning can hold of ends of these types; `surely` asks for types that say so.
+
+        `ends` are those of the meaning's head and tail.
+        """
+        for found, wanted in zip(ends, self.meaning.ends, strict=True):
             if wanted is None or found in _OPEN:
                 continue
             if found not in wanted:
                 return False
-            sure = True
-        return sure
+            surely = False
+        return not surely
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,8 @@ class Lexicon:
 
     meanings: Mapping[str, Meaning]
     senses: Mapping[str, tuple[Sense, ...]]
+    above: dict[str, dict[str, bool]] = field(default_factory=dict)
+    against: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def find_senses(self, frame: Frame) -> list[tuple[Sense, bool]]:
         """The senses of a wording, and whether it reads from tail to head of each."""
@@ -93,22 +96,31 @@ class Lexicon:
             if known:
                 fitting = [s for s in known if s.qualities <= frame.qualities]
                 agreeing = [s for s in fitting if s.negated == frame.negated]
-                fitting = sorted(agreeing or fitting, key=lambda s: s.sure_ends_only)
+                fitting = sorted(agreeing or fitting, key=lambda s: s.weak)
                 most = max((len(s.qualities) for s in fitting), default=0)
                 return [(s, s.turned != turned) for s in fitting if len(s.qualities) == most]
         return []
 
+    def find_contraries(self, name: str) -> frozenset[str]:
+        """The meanings that cannot hold with a meaning of the same ends in the same order."""
+        if name not in self.against:
+            back = {n for n, meaning in self.meanings.items() if name in meaning.contraries}
+            self.against[name] = self.meanings[name].contraries | back
+        return self.against[name]
+
     def find_above(self, name: str) -> dict[str, bool]:
         """All more general meanings, and whether they read the other way."""
-        found: dict[str, bool] = {}
-        open_ = [(name, False)]
-        while open_:
-            meaning, turned = open_.pop()
-            for other, other_turned in self.meanings[meaning].above:
-                if other not in found:
-                    found[other] = turned != other_turned
-                    open_.append((other, found[other]))
-        return found
+        if name not in self.above:
+            found: dict[str, bool] = {}
+            open_ = [(name, False)]
+            while open_:
+                meaning, turned = open_.pop()
+                for other, other_turned in self.meanings[meaning].above:
+                    if other not in found:
+                        found[other] = turned != other_turned
+                        open_.append((other, found[other]))
+            self.above[name] = found
+        return self.above[name]
 
 
 @cache
@@ -137,7 +149,7 @@ def load_lexicon() -> Lexicon:
                 wording.endswith("!"),
             )
             known, place = senses[frame.key], (name, sense.negated, sense.qualities)
-            if place not in known or known[place].sure_ends_only:
+            if place not in known or known[place].weak:
                 known[place] = sense
     return Lexicon(meanings, {key: tuple(found.values()) for key, found in senses.items()})
 
@@ -163,12 +175,12 @@ def _read_kinds(kinds: str) -> frozenset[str] | None:
 
 def _list_wordings(table: Mapping[str, str | bool]) -> Iterator[tuple[str, bool]]:
     """Each wording of a declaration, and whether it reads from tail to head."""
-    for field, turned in (("say", False), ("back", True)):
-        for pattern in _split(table, field):
+    for name, turned in (("say", False), ("back", True)):
+        for pattern in _split(table, name):
             mark = "!" if pattern.endswith("!") else ""
             yield from ((wording + mark, turned) for wording in expand(pattern.rstrip("!")))
-    for field, turned in (("role", False), ("attr", True)):
-        for pattern in _split(table, field):
+    for name, turned in (("role", False), ("attr", True)):
+        for pattern in _split(table, name):
             mark = "!" if pattern.endswith("!") else ""
             for noun in expand(pattern.rstrip("!")):
                 with_preposition = noun.split()[-1] in PREPOSITIONS
@@ -177,10 +189,8 @@ def _list_wordings(table: Mapping[str, str | bool]) -> Iterator[tuple[str, bool]
                     yield f"has the {noun.removesuffix(' of')}{mark}", not turned
 
 
-def _split(table: Mapping[str, str | bool], field: str) -> list[str]:
-    return [
-        p for p in (part.strip() for part in re.split(r"[;\n]", str(table.get(field, "")))) if p
-    ]
+def _split(table: Mapping[str, str | bool], name: str) -> list[str]:
+    return [p for p in (part.strip() for part in re.split(r"[;\n]", str(table.get(name, "")))) if p]
 
 
 def expand(pattern: str) -> Iterator[str]:

@@ -74,7 +74,7 @@ def _compare_keys(one: str, other: str) -> tuple[Likeness, str, float] | None:
 def _compare_words(one: str, other: str, parts: str) -> tuple[Likeness, str, float] | None:
     net = load_wordnet()
     if other in net.opposites.get(one, ()):
-        return "contrary", f"{one} is the opposite of {other}", 0.0
+        return ("contrary", f"{one} is the opposite of {other}", 0.0) if "a" in parts else None
     for part in parts:
         rank = net.find_rank(one, other, part)
         if rank is not None and rank <= _FAR:

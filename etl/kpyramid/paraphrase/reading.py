@@ -5,25 +5,15 @@ prepositions (`live in`), `~` before a passive without an agent (`~bear in`), `b
 adjective or a preposition (`be author of`), `have` before what the head has (`have capital`).
 """
 
-import re
-import unicodedata
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 
 from kpyramid.extraction.normal import lemmatise
 from kpyramid.paraphrase import words as w
+from kpyramid.paraphrase.sifting import Draft, sift_tokens, split_wording
 from kpyramid.paraphrase.wordnet import find_verb, is_past, load_wordnet
 
-_SPACE = re.compile(r"\s+")
-_MARKS = re.compile(r"[^\w\s'’-]+")
-_NOT_ADVERBS = frozenset(
-    "family assembly ally monopoly anomaly italy july reply fly early only daily weekly monthly "
-    "yearly quarterly costly friendly deadly lovely elderly holy hourly apply supply rely multiply "
-    "comply imply rally tally bully butterfly duopoly oligopoly likely unlikely".split()
-)
 _TAKING_OF = frozenset("consist dispose think dream speak hear know die approve tell".split())
-_CONDITIONAL = frozenset("first best most more long all both well together like".split())
-"""Adverbs only where a verb follows: `was first described by`, but `is the first king of`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,142 +32,17 @@ class Frame:
     alternates: tuple[tuple[str, bool], ...] = ()
 
 
-@dataclass(slots=True)
-class _Draft:
-    """What is known while a wording is read: its tokens and which had an article before them."""
-
-    tokens: list[str] = field(default_factory=list)
-    marked: list[bool] = field(default_factory=list)
-    qualities: set[str] = field(default_factory=set)
-    negated: bool = False
-    indefinite: bool = False
-    possessive: bool = False
-    bare: bool = False
-    """Whether the main verb follows one that asks for its base form: `did not found`."""
-
-
 @lru_cache(maxsize=200_000)
 def read_frame(wording: str) -> Frame:
     """The structure of a wording."""
-    draft = _sift(_split(wording))
+    draft = sift_tokens(split_wording(wording))
     passive, at = _follow_auxiliaries(draft)
     key, turned, others = _spell(draft, passive, at)
     alternates = tuple(dict.fromkeys(a for a in others if a != (key, turned)))
     return Frame(key, turned, draft.negated, frozenset(draft.qualities), alternates)
 
 
-def _split(wording: str) -> list[str]:
-    text = unicodedata.normalize("NFKC", wording).casefold().replace("’", "'").replace("_", " ")
-    text = _MARKS.sub(" ", text).replace("n't", " n't").replace("'s", " 's")
-    text = (
-        text.replace("ca n't", "can n't").replace("wo n't", "will n't").replace("cannot", "can not")
-    )
-    found = []
-    for word in _SPACE.split(text.strip()):
-        if "-" not in word:
-            found.append(word)
-            continue
-        first, _, rest = word.partition("-")
-        if first in {"co", "ex"}:
-            found += [first, *rest.split("-")]
-        elif first in w.JOINED:
-            found.append(word.replace("-", ""))
-        else:
-            found += word.split("-")
-    return [word.strip("'") if word != "'s" else word for word in found if word.strip("'-")]
-
-
-def _sift(tokens: list[str]) -> _Draft:
-    """The tokens without what changes nothing, and the qualities of what does."""
-    draft = _Draft()
-    marked = False
-    for at, word in enumerate(tokens):
-        after = tokens[at + 1] if at + 1 < len(tokens) else ""
-        if word in w.DETERMINERS:
-            marked = True
-            draft.indefinite |= word in {"a", "an"}
-            continue
-        if word == "'s" and not draft.tokens:
-            draft.possessive = True
-            continue
-        if word == "whose" and not draft.tokens:
-            draft.possessive = True
-            continue
-        if word == "no" and after == "longer":
-            draft.qualities.add("former")
-            continue
-        if word == "longer" and at and tokens[at - 1] == "no":
-            continue
-        if word == "used" and after == "to" and not draft.tokens:
-            draft.qualities.add("former")
-            continue
-        if word == "to" and at and tokens[at - 1] == "used" and not draft.tokens:
-            continue
-        if word == "would" and not w.LATER.isdisjoint(tokens):
-            draft.bare = True
-            continue
-        if word in w.HELD and marked and after == "of":
-            word = f"the {word}"
-        if word in w.NEGATIONS:
-            draft.negated = not draft.negated
-            continue
-        quality = _find_quality(word, after, marked, draft)
-        if quality is not None:
-            if quality:
-                draft.qualities.add(quality)
-            continue
-        if word.startswith("co") and len(word) > 6 and not load_wordnet().is_verb(word):
-            stem = word[2:]
-            if (
-                is_past(stem)
-                or f"{stem[:-1]}" in load_wordnet().senses["n"]
-                or stem in (load_wordnet().senses["n"])
-            ):
-                draft.qualities.add("joint")
-                word = stem
-        draft.tokens.append(w.ALIKE.get(word, word))
-        draft.marked.append(marked)
-        marked = False
-    return draft
-
-
-def _find_quality(word: str, after: str, marked: bool, draft: _Draft) -> str | None:
-    """The quality of a word that is one, `` of a word without effect, None of any other word."""
-    last = not after
-    if word in _CONDITIONAL:
-        goes = not last and not marked and (is_past(after) or _is_adverb(after))
-        return "" if goes and word != "like" else None
-    if word in w.JOINTLY:
-        return "joint"
-    if word in w.FORMER and not marked:
-        return "former"
-    if word in w.NEARLY:
-        return "nearly"
-    if word in w.PARTLY:
-        return "partly"
-    if word in w.POSSIBLY and not (last and draft.tokens) and after != "to":
-        return "possible"
-    if word in w.HARMLESS and not (last and not draft.tokens):
-        return ""
-    named = bool(after) and after not in w.PREPOSITIONS
-    if word in w.FORMER_ADJECTIVES and named:
-        return "former"
-    if word in w.GRADING and named and (marked or draft.tokens):
-        return "major" if find_verb(word) is None or marked else None
-    if word in w.EVALUATIVE and named and (marked or draft.tokens):
-        return "" if find_verb(word) is None or marked else None
-    if _is_adverb(word):
-        return word
-    return None
-
-
-def _is_adverb(word: str) -> bool:
-    return word in w.HARMLESS or (
-        word.endswith("ly") and len(word) > 4 and word not in _NOT_ADVERBS
-    )
-
-
-def _follow_auxiliaries(draft: _Draft) -> tuple[bool | None, int]:
+def _follow_auxiliaries(draft: Draft) -> tuple[bool | None, int]:
     """Whether the main word is a passive (None: no verb form of be before it), and its place."""
     tokens, at, passive, seen = draft.tokens, 0, None, False
     while at + 1 < len(tokens):
@@ -247,7 +112,7 @@ def _find_raising(word: str) -> str | None:
     return w.RAISING_PASSIVE.get(verb) if verb else None
 
 
-def _note(draft: _Draft, quality: str) -> None:
+def _note(draft: Draft, quality: str) -> None:
     if quality == "not":
         draft.negated = not draft.negated
     elif quality:
@@ -262,7 +127,7 @@ def _close_passive(tokens: list[str], at: int) -> tuple[bool | None, int]:
 _Spelt = tuple[str, bool, list[tuple[str, bool]]]
 
 
-def _spell(draft: _Draft, passive: bool | None, at: int) -> _Spelt:
+def _spell(draft: Draft, passive: bool | None, at: int) -> _Spelt:
     """The key, whether it is turned, and other keys."""
     tokens = draft.tokens[at:]
     if not tokens:
@@ -304,7 +169,7 @@ def _leans_to_noun(form: str, verb: str, rest: list[str]) -> bool:
     return form.endswith("s") and rest[:1] == ["of"] and load_wordnet().is_mostly_noun(verb)
 
 
-def _spell_passive(draft: _Draft, participle: str, rest: list[str]) -> _Spelt:
+def _spell_passive(draft: Draft, participle: str, rest: list[str]) -> _Spelt:
     verb = find_verb(participle) or participle
     if rest[-1:] == ["by"] and participle != "born":
         key, _, others = _spell_verb(draft, participle, verb, rest[:-1])
@@ -317,7 +182,7 @@ def _spell_passive(draft: _Draft, participle: str, rest: list[str]) -> _Spelt:
     return "~" + _join(verb, rest), False, []
 
 
-def _spell_verb(draft: _Draft, form: str, verb: str, rest: list[str]) -> _Spelt:
+def _spell_verb(draft: Draft, form: str, verb: str, rest: list[str]) -> _Spelt:
     if is_past(form) and form != verb and rest[-1:] == ["by"]:
         return _join(verb, rest[:-1]), True, [(_join(verb, rest), False)]
     if verb in w.ROLE_VERBS and rest[:1] == ["as"] and len(rest) > 1:
@@ -365,7 +230,7 @@ def _list_shown(rest: list[str]) -> list[tuple[str, bool]]:
     return []
 
 
-def _spell_copula(draft: _Draft, rest: list[str], indefinite: bool) -> _Spelt:
+def _spell_copula(draft: Draft, rest: list[str], indefinite: bool) -> _Spelt:
     if not rest:
         return ("be a" if indefinite else "be"), False, []
     if rest[:2] == ["one", "of"]:
@@ -411,7 +276,7 @@ def _spell_having(rest: list[str]) -> _Spelt:
     return _join("have", rest), False, others
 
 
-def _spell_noun(draft: _Draft, tokens: list[str]) -> _Spelt:
+def _spell_noun(draft: Draft, tokens: list[str]) -> _Spelt:
     if tokens[0] == "as" and len(tokens) > 1:
         tokens = tokens[1:]
     if tokens[-1] in w.PREPOSITIONS:

@@ -15,8 +15,10 @@ class Verdict:
 
     `turned`: the second reads from tail to head (`founded`, `was founded by`).
     `reason`: what decided, for a person to read.
+    `symmetric`: what both say holds in either direction (`is married to`).
     """
 
     likeness: Likeness
     turned: bool
     reason: str
+    symmetric: bool = False
