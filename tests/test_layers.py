@@ -100,8 +100,8 @@ LAYERS: dict[str, str] = {
 HEAVY = ("spacy", "sklearn", "owlready2", "pyarrow", "duckdb", "openai", "numpy", "pydantic")
 RDF_LIBRARIES = {"owlready2", "rdflib", "pyoxigraph", "pyshacl"}
 SHARED_BY_STAGES = {
-    *("__init__", "duplicates", "facts", "gain", "graph", "growth", "instances", "reading"),
-    *("stated", "tables"),
+    *("__init__", "derivations", "duplicates", "facts", "gain", "graph", "growth", "instances"),
+    *("reading", "stated", "tables"),
 }
 """Modules in `stages/` that are no stage."""
 

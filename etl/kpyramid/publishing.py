@@ -4,12 +4,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kpyramid.cached import CachedEmbedder, Silence
-from kpyramid.condensation.graph import Column
 from kpyramid.condensation.keeping import list_lost
 from kpyramid.condensation.merging import guard_comparer
 from kpyramid.contracts import load_contracts
@@ -29,8 +26,7 @@ from kpyramid.ports import load_schema, locate_files
 from kpyramid.runs import Run, StageMark, open_run, read_mark
 from kpyramid.settings import Settings
 from kpyramid.stages import publish as stage
-from kpyramid.stages.condense import read_graph
-from kpyramid.stages.graph import find_rows
+from kpyramid.stages.derivations import read_derivations, read_graph
 from kpyramid.warehouse.layout import Warehouse
 from kpyramid.warehouse.refs import commit, read_head
 from kpyramid.warehouse.results import TableFile, read_result
@@ -142,7 +138,7 @@ def _judge_kept(run: Run, tables: Mapping[str, TableFile]) -> str:
         read_result(tables[name], load_contracts()[name]) for name in names
     )
     said, standing = (read_graph(entities, relations, table) for table in (triples, condensed))
-    stands, how = _read_derivations(triples, condensed)
+    stands, how = read_derivations(triples, condensed)
     with Opener(run.warehouse, run.settings, run.folder, run.ref) as opener:
         embedder = CachedEmbedder(
             run.warehouse, run.settings, 1, Silence(), opener.connect, "publish"
@@ -159,19 +155,6 @@ def _judge_kept(run: Run, tables: Mapping[str, TableFile]) -> str:
         "The snapshot's view `derivations` shows what was merged and why; if these merges are "
         "right, lower the setting and build again, else report the two wordings"
     )
-
-
-def _read_derivations(triples: pa.Table, condensed: pa.Table) -> tuple[Column, list[str]]:
-    """For each triple the row of its condensed fact, -1 unless there is exactly one, and why."""
-    place = find_rows(pc.list_flatten(condensed["derived_from"]), triples["triple_id"])
-    rows = pc.list_parent_indices(condensed["derived_from"]).to_numpy()
-    stands = np.full(triples.num_rows, -1, dtype=np.int64)
-    stands[place] = rows
-    stands[np.bincount(place, minlength=triples.num_rows) != 1] = -1
-    how = ["none"] * triples.num_rows
-    for at, why in zip(place.tolist(), pc.list_flatten(condensed["how"]).to_pylist(), strict=True):
-        how[at] = why
-    return stands, how
 
 
 def _judge_ontology(settings: Settings, texts: Mapping[str, str]) -> dict[str, str]:

@@ -25,7 +25,7 @@ from kpyramid.ontology.proposals import adopt_proposals
 from kpyramid.ontology.schema import Schema
 from kpyramid.paraphrase.comparing import Comparer
 from kpyramid.settings import CondenseSettings
-from kpyramid.stages.graph import find_rows
+from kpyramid.stages.derivations import read_graph
 from kpyramid.stages.stated import index_phrases
 from kpyramid.stages.tables import Row, build_rejects, build_vectors, make_reject, state_facts
 
@@ -74,23 +74,6 @@ def run(
         ),
         "rejects": build_rejects(rejects),
     }
-
-
-def read_graph(entities: pa.Table, relations: pa.Table, triples: pa.Table) -> Graph:
-    """The tables as columns."""
-    literals = triples["literal"].combine_chunks().dictionary_encode()
-    codes = literals.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    return Graph(
-        heads=find_rows(triples["head_id"], entities["entity_id"]),
-        relations=find_rows(triples["relation_id"], relations["relation_id"]),
-        tails=find_rows(triples["tail_id"], entities["entity_id"]),
-        literals=codes.astype(np.int64),
-        texts=literals.dictionary.to_pylist(),
-        names=entities["name"].to_pylist(),
-        types=entities["type"].to_pylist(),
-        wordings=relations["name"].to_pylist(),
-        support=relations["support"].to_pylist(),
-    )
 
 
 def _find_stated(graph: Graph, schema: Schema) -> Mapping[str, Set[str]]:
