@@ -1,12 +1,13 @@
 """What wordings mean of each other: pairs written by hand, and the readings they rest on."""
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
 
 import pytest
 
+from kpyramid.embeddings.port import Matrix
 from kpyramid.paraphrase.comparing import Comparer
 from kpyramid.paraphrase.lexicon import expand, load_lexicon
 from kpyramid.paraphrase.reading import read_frame
@@ -154,8 +155,31 @@ def test_no_meaning_is_a_case_of_itself_or_of_its_contrary() -> None:
         assert meaning.contraries.isdisjoint({name, *above}), name
 
 
+def test_symmetric_meanings_are_said_to_be_so(comparer: Comparer) -> None:
+    assert comparer.compare("is married to", "is the spouse of").symmetric
+    assert comparer.compare("is married to", "is married to").symmetric
+    assert not comparer.compare("founded", "set up").symmetric
+
+
 def test_equal_wordings_are_never_contrary(comparer: Comparer) -> None:
     words = ["founded", "was founded by", "is north of", "married", "owns", "is part of"]
     for one, other in product(words, words):
         verdict = comparer.compare(one, other)
         assert (verdict.likeness == "contrary") is False
+
+
+def test_prepared_wordings_are_embedded_in_one_call_and_judged_alike() -> None:
+    class Counting(MemoEmbedder):
+        calls = 0
+
+        def embed(self, texts: Sequence[str]) -> Matrix:
+            type(self).calls += 1
+            return super().embed(texts)
+
+    pairs = [("emblazons", "blazons"), ("frobnicates", "wobbles"), ("founded", "set up")]
+    comparer = Comparer(Counting())
+    comparer.prepare([wording for pair in pairs for wording in pair])
+    assert Counting.calls == 1
+    verdicts = [comparer.compare(*pair) for pair in pairs]
+    assert Counting.calls == 1
+    assert verdicts == [Comparer(MemoEmbedder()).compare(*pair) for pair in pairs]

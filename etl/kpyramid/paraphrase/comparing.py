@@ -8,10 +8,11 @@ likeness of their vectors as a second witness. Where nothing speaks for sameness
 `qualities` are names of one relation, read from the other end where `turned` differs.
 """
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from kpyramid.embeddings.port import Embedder
+from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.paraphrase.lexicon import Sense, load_lexicon
 from kpyramid.paraphrase.likeness import compare_frames
 from kpyramid.paraphrase.reading import Frame, read_frame
@@ -77,6 +78,7 @@ class Comparer:
         self._embedder = embedder
         self._claims: dict[str, tuple[_Claim, ...]] = {}
         self._verdicts: dict[tuple[str, str, Ends], Verdict] = {}
+        self._vectors: dict[str, Matrix] = {}
 
     def read(self, wording: str, ends: Ends = ("", "")) -> Reading:
         """The meaning of a wording between a head and a tail of these types."""
@@ -95,6 +97,13 @@ class Comparer:
         if key not in self._verdicts:
             self._verdicts[key] = self._judge(one, other, ends)
         return self._verdicts[key]
+
+    def prepare(self, wordings: Collection[str]) -> None:
+        """Embeds in one call those of the wordings that the lexicon does not know.
+
+        Only their comparisons may ask for vectors; without this each is embedded when it is.
+        """
+        self._embed(sorted({w for w in wordings if not self._list_claims(w)}))
 
     def _list_claims(self, wording: str) -> tuple[_Claim, ...]:
         """All senses of a wording."""
@@ -137,8 +146,13 @@ class Comparer:
         )
 
     def _measure_cosine(self, one: str, other: str) -> float:
-        rows = self._embedder.embed([one, other])
-        return float(rows[0] @ rows[1])
+        self._embed([one, other])
+        return float(self._vectors[one] @ self._vectors[other])
+
+    def _embed(self, wordings: Sequence[str]) -> None:
+        new = [wording for wording in wordings if wording not in self._vectors]
+        if new:
+            self._vectors.update(zip(new, self._embedder.embed(new), strict=True))
 
 
 def _compare_claims(
