@@ -14,8 +14,8 @@ Indexes = npt.NDArray[np.int64]
 APART = 0.15
 """Mean medoid silhouette from which a cluster stands apart from its neighbours.
 
-Halves of one ball reach .05 to .08 in 384 dimensions and .12 to .19 in 48, clusters of wordings that
-mean the same mostly .2 to .65; from .10 to .25 planted clusters are found all the same.
+Halves of one ball reach .05 to .08 in 384 dimensions and .12 to .19 in 48, clusters of wordings
+that mean the same mostly .2 to .65; from .10 to .25 planted clusters are found all the same.
 """
 STRAY = 0.05
 """Share of the points that may lie in clusters that do not stand apart."""
