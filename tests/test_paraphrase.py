@@ -183,3 +183,11 @@ def test_prepared_wordings_are_embedded_in_one_call_and_judged_alike() -> None:
     verdicts = [comparer.compare(*pair) for pair in pairs]
     assert Counting.calls == 1
     assert verdicts == [Comparer(MemoEmbedder()).compare(*pair) for pair in pairs]
+
+
+def test_wordings_that_begin_alike_and_end_in_the_same_words_are_the_same(
+    comparer: Comparer,
+) -> None:
+    assert is_same(comparer.compare("controls the quaestors of", "governs the quaestors of"))
+    assert not is_same(comparer.compare("controls the quaestors of", "governs the praetors of"))
+    assert not is_same(comparer.compare("bought the quaestors of", "sold the quaestors of"))

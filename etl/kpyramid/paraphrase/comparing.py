@@ -21,6 +21,7 @@ from kpyramid.paraphrase.types import Likeness, Verdict
 _MODALS = frozenset({"possible", "duty", "future", "intended"})
 _LIMITING = frozenset({"joint", "appointed", "elected", "helped"})
 """Qualities with which a wording says more than without."""
+_EMPTY_STARTS = frozenset({"be", "have"})
 _PASSING = frozenset({"become", "remain"})
 """`became chair of` says `is the chair of`; a wording that the lexicon tells apart has no rest."""
 _WEAKENING = frozenset({"nearly", "partly"})
@@ -129,6 +130,11 @@ class Comparer:
         plain = [[c for c in all_ if not c.sense.weak] for all_ in (claims, others)]
         if all(plain) and (first.key, first.turned) != (second.key, second.turned):
             return Verdict("different", False, _name_meanings(plain[0][0], plain[1][0]))
+        shared = _find_shared_start(first, second)
+        if shared is not None:
+            found = Verdict("equivalent", False, f"both begin with {shared}, and end alike")
+            sides = ((frame.negated, frame.qualities) for frame in (first, second))
+            return _limit(found, *sides)
         return self._judge_words(one, other, first, second)
 
     def _judge_words(self, one: str, other: str, first: Frame, second: Frame) -> Verdict:
@@ -173,6 +179,34 @@ def _compare_claims(
             if found is not None and other.fits(flipped if found.turned else ends):
                 return found
     return None
+
+
+def _find_shared_start(one: Frame, other: Frame) -> str | None:
+    """The meaning that both begin with before the same words: `controls|regulates growth of`."""
+    if one.turned != other.turned:
+        return None
+    first, second = one.key.split(), other.key.split()
+    senses = load_lexicon().senses
+    for length in range(1, min(len(first), len(second))):
+        if first[-length:] != second[-length:]:
+            if length == 1:
+                return None
+            break
+        starts = (" ".join(first[:-length]), " ".join(second[:-length]))
+        if starts[0] in _EMPTY_STARTS or starts[1] in _EMPTY_STARTS:
+            continue
+        said = [
+            {(s.meaning.name, s.turned) for s in senses.get(start, ()) if _is_plain(s)}
+            for start in starts
+        ]
+        both = {name for name, turned in said[0] & said[1] if not turned}
+        if both and starts[0] != starts[1]:
+            return min(both)
+    return None
+
+
+def _is_plain(sense: Sense) -> bool:
+    return not (sense.weak or sense.negated or sense.qualities)
 
 
 def _compare_levels(one: _Claim, other: _Claim) -> Verdict | None:

@@ -78,7 +78,7 @@ HARMLESS = frozenset(
     "permanently physically locally internationally nationally very quite highly more most all "
     "already once-again collectively ably actively dutifully duly certainly definitely "
     "undoubtedly evidently continuously continually constantly consistently repeatedly "
-    "professionally currently-also tragically sadly peacefully".split()
+    "professionally tragically sadly peacefully otherwise alternatively alternately variously".split()
 )
 """Adverbs that leave the relation what it is."""
 FORMER = frozenset("formerly previously once erstwhile".split())
