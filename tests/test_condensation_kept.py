@@ -1,0 +1,168 @@
+"""The gate on information kept sees what a condensed graph lost, and the way back is open."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from kpyramid import publishing
+from kpyramid.condensation.keeping import list_lost
+from kpyramid.condensation.merging import guard_comparer
+from kpyramid.errors import GateError
+from kpyramid.paraphrase.comparing import Comparer
+from kpyramid.paraphrase.types import Verdict
+from kpyramid.query.snapshot import Snapshot, open_snapshot
+from kpyramid.stages.derivations import read_derivations, read_graph
+from kpyramid.stages.tables import build_table
+from kpyramid.warehouse.layout import Warehouse
+from tests.condensing import condense_statements
+from tests.corpora import (
+    HashEmbedder,
+    build_corpus,
+    make_settings,
+    use_quick_models,
+    write_corpus,
+)
+from tests.planted import MemoEmbedder, Statement
+
+TOLD: list[Statement] = [
+    ("Ada Byron", "PERSON", "founded", "Lind Institute", "ORG"),
+    ("Lind Institute", "ORG", "was founded by", "Ada Byron", "PERSON"),
+    ("Ghent", "GPE", "is located in", "Belgium", "GPE"),
+    ("Ghent", "GPE", "is city in", "Belgium", "GPE"),
+    ("Ada Byron", "PERSON", "was born on", "5 May 1950", "LITERAL"),
+    ("Ada Byron", "PERSON", "was born on", "1950", "LITERAL"),
+    ("Ada Byron", "PERSON", "visited", "Ghent", "GPE"),
+]
+Rows = list[dict[str, object]]
+TEXTS = {
+    "one.txt": "Anna Holm founded Aster Pictures in 1921.",
+    "two.txt": "Aster Pictures was founded by Anna Holm. Anna Holm was born in Leeds.",
+}
+
+
+def find_lost(change: Callable[[Rows], object]) -> list[str]:
+    """What is lost, as the gate words it, after a change to the condensed rows."""
+    done = condense_statements(TOLD)
+    rows = done.rows
+    change(rows)
+    tables: Mapping[str, pa.Table] = done.tables
+    condensed = build_table("condensed", rows)
+    said, standing = (
+        read_graph(tables["entities"], tables["relations"], table)
+        for table in (tables["triples"], condensed)
+    )
+    stands, how = read_derivations(tables["triples"], condensed)
+    compare = guard_comparer(Comparer(MemoEmbedder()))
+    return [reason for _, reason in list_lost(said, standing, stands, how, compare)]
+
+
+def find_row(rows: Rows, *hows: str) -> dict[str, object]:
+    (row,) = [row for row in rows if sorted(row["how"]) == sorted(hows)]  # type: ignore[call-overload]
+    return row
+
+
+def test_what_condensation_makes_is_kept() -> None:
+    def count(rows: Rows) -> None:
+        assert len(rows) == 4 and len(find_row(rows, "kept")["derived_from"]) == 1  # type: ignore[arg-type]
+
+    assert find_lost(count) == []
+
+
+def test_a_triple_that_stands_nowhere_is_lost() -> None:
+    assert find_lost(lambda rows: rows.remove(find_row(rows, "kept"))) == [
+        "it stands in no condensed fact"
+    ]
+
+
+def test_a_triple_that_stands_twice_is_lost() -> None:
+    def repeat(rows: Rows) -> None:
+        alone, pair = find_row(rows, "kept"), find_row(rows, "kept", "turned")
+        pair["derived_from"] = [*pair["derived_from"], *alone["derived_from"]]  # type: ignore[misc]
+        pair["how"] = [*pair["how"], "equivalent"]  # type: ignore[misc]
+
+    assert find_lost(repeat) == ["it stands in no condensed fact"]
+
+
+def test_a_fact_about_other_things_does_not_keep_a_triple() -> None:
+    def swap(rows: Rows) -> None:
+        alone, pair = find_row(rows, "kept"), find_row(rows, "kept", "turned")
+        pair["derived_from"] = [*pair["derived_from"], *alone["derived_from"]]  # type: ignore[misc]
+        pair["how"] = [*pair["how"], "llm"]  # type: ignore[misc]
+        rows.remove(alone)
+
+    assert find_lost(swap) == ["it is about other things"]
+
+
+def test_broader_words_or_another_year_do_not_keep_a_triple() -> None:
+    def widen(rows: Rows) -> None:
+        for row in rows:
+            if row["literal"]:
+                row["literal"] = "1950"
+
+    assert find_lost(widen) == ["its value is another"]
+
+
+def test_words_that_say_something_else_do_not_keep_a_triple() -> None:
+    def reword(rows: Rows) -> None:
+        visited = find_row(rows, "kept")["relation_id"]
+        find_row(rows, "kept", "turned")["relation_id"] = visited
+
+    lost = find_lost(reword)
+    assert len(lost) == 2 and all("'visited' does not say" in reason for reason in lost)
+
+
+def test_a_models_word_is_taken_for_the_same_things() -> None:
+    def trust(rows: Rows) -> None:
+        visited = find_row(rows, "kept")["relation_id"]
+        pair = find_row(rows, "kept", "turned")
+        pair["relation_id"], pair["how"] = visited, ["llm", "llm"]
+
+    assert find_lost(trust) == []
+
+
+def test_a_loss_keeps_the_snapshot_from_head_and_says_where_to_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_quick_models(monkeypatch)
+    warehouse, corpus = Warehouse(tmp_path / "w"), write_corpus(tmp_path / "c", TEXTS)
+    with monkeypatch.context() as patch:
+        doubt = Verdict("different", False, "doubted")
+        patch.setattr(publishing, "guard_comparer", lambda comparer: lambda *_: doubt)
+        with pytest.raises(GateError, match="min_kept_share") as refused:
+            build_corpus(corpus, warehouse)
+        assert "derivations" in str(refused.value) and "doubted" in str(refused.value)
+        lenient = make_settings(publish={"min_kept_share": 0.5})
+        build_corpus(corpus, warehouse, lenient)
+
+
+@pytest.fixture(scope="module")
+def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
+    folder = tmp_path_factory.mktemp("kept")
+    with pytest.MonkeyPatch.context() as patch:
+        use_quick_models(patch)
+        build_corpus(write_corpus(folder / "c", TEXTS), Warehouse(folder / "w"))
+    opened = open_snapshot("main", folder / "w")
+    opened.__dict__["embedder"] = HashEmbedder("words", Path(), Path())
+    return opened
+
+
+def test_triples_and_condensed_facts_lead_to_each_other(snapshot: Snapshot) -> None:
+    derived = {
+        key: snapshot.list_derived(key)
+        for key in snapshot.table("condensed")["condensed_id"].to_pylist()
+    }
+    assert {"kept", "turned"} in [{how for _, how in pairs} for pairs in derived.values()]
+    for key, pairs in derived.items():
+        assert {snapshot.find_condensed(triple) for triple, _ in pairs} == {key}
+    assert snapshot.list_derived("condensed-unknown") == []
+    assert snapshot.find_condensed("triple-unknown") is None
+
+
+def test_the_uncondensed_graph_has_its_own_neighbours(snapshot: Snapshot) -> None:
+    asked = "Anna Holm founded Aster Pictures"
+    found = snapshot.neighbours(asked, 100, "triples")
+    assert {key for key, _, _ in found} == set(snapshot.table("triples")["triple_id"].to_pylist())
+    assert found[0][1] == asked
+    assert len(found) > len(snapshot.neighbours(asked, 100, "condensed"))
