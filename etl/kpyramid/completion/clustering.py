@@ -35,13 +35,24 @@ def place_units(
     return scale_rows(np.concatenate(parts, axis=1))
 
 
-def cluster_units(
-    points: Matrix, weights: Places, *, settings: CompleteSettings
-) -> Iterator[Places]:
+def cluster_units(points: Matrix, weights: Places, *, settings: CompleteSettings) -> list[Places]:
     """The places of each cluster's points, its medoid first.
 
-    What is too far from its medoid is a cluster of its own if it is heavy enough alone.
+    What is too far from its medoid is a cluster of its own if it is heavy enough alone, and
+    clusters whose medoids are as near as another name for what exists would be are one.
     """
+    clusters = list(_find_clusters(points, weights, settings))
+    clusters.sort(key=lambda cluster: -int(weights[cluster].sum()))
+    medoids = np.array([cluster[0] for cluster in clusters], dtype=np.int64)
+    near = points[medoids] @ points[medoids].T >= settings.alias_similarity
+    merged: dict[int, list[Places]] = {}
+    for number, cluster in enumerate(clusters):
+        first = next((at for at in merged if near[number, at]), number)
+        merged.setdefault(first, []).append(cluster)
+    return [np.concatenate(parts) for parts in merged.values()]
+
+
+def _find_clusters(points: Matrix, weights: Places, settings: CompleteSettings) -> Iterator[Places]:
     found = find_clusters(
         points,
         weights.astype(np.float64),

@@ -24,7 +24,7 @@ def place_beside(
     """The properties with `existing`, `splits` or `inverse` where the ontology has the like.
 
     Another name: a wording that means the same of ends that fit, or one as near as `similarity`
-    that means nothing else. A part: one that says more, or the same of other values.
+    that means nothing else. A part: one that says more, of the same kind of subject.
     """
     pairs = [(p, phrase) for p in schema.properties for phrase in (p.label, *p.alt_labels)]
     comparer = Comparer(embedder)
@@ -60,8 +60,8 @@ def _place(
             why = verdict.reason if same else f"cosine {cosine:.2f} to “{phrase}”"
             if _fits_ends(proposal, prop, schema):
                 return replace(proposal, existing=prop.iri, notes=(why,))
-            return replace(proposal, splits=prop.iri, notes=(f"{why}, of other ends",))
-        if verdict.likeness == "narrower" and not verdict.turned:
+        narrower = verdict.likeness == "narrower" and not verdict.turned
+        if narrower and schema.is_subclass(proposal.domain, prop.domain):
             return replace(proposal, splits=prop.iri, notes=(verdict.reason,))
     return proposal
 

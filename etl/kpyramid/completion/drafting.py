@@ -62,8 +62,8 @@ def draft_property(
 ) -> Proposal | None:
     """The property that facts state, named by their most frequent wording.
 
-    Where fewer than half fit domain and range, only those are its support. None where they are
-    fewer than `least`.
+    A fact that reads the other way belongs to it only if it fits domain and range; where fewer than
+    half of all do, so do the others. None where fewer than `least` are left.
     """
     sample = places[:: max(1, len(places) // _SAMPLE)].tolist()
     ends = [facts.read(at) for at in sample]
@@ -71,11 +71,14 @@ def draft_property(
     range_iri = _find_range([tail for _, tail in ends], schema)
     fits = [_fits(h, domain, schema) and _fits(t, range_iri, schema) for h, t in ends]
     agreement = sum(fits) / len(fits)
-    if agreement < LEAST:
-        kept = [
-            at for at in places.tolist() if _fit_both(facts.read(at), domain, range_iri, schema)
-        ]
-        places, agreement = np.array(kept, dtype=np.int64), 1.0
+    unfit = [
+        at
+        for at in places.tolist()
+        if (facts.is_turned(at) or agreement < LEAST)
+        and not _fit_both(facts.read(at), domain, range_iri, schema)
+    ]
+    places = np.setdiff1d(places, unfit)
+    agreement = 1.0 if agreement < LEAST else agreement
     straight = [at for at in places.tolist() if not facts.is_turned(at)]
     if len(places) < least or not straight:
         return None
