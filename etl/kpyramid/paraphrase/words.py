@@ -76,9 +76,10 @@ HARMLESS = frozenset(
     "politically respectively specifically particularly especially quickly "
     "gradually greatly strongly significantly substantially markedly considerably effectively both "
     "permanently physically locally internationally nationally very quite highly more most all "
-    "already once-again collectively ably actively dutifully duly certainly definitely "
+    "already collectively ably actively dutifully duly certainly definitely "
     "undoubtedly evidently continuously continually constantly consistently repeatedly "
-    "professionally tragically sadly peacefully otherwise alternatively alternately variously".split()
+    "professionally tragically sadly peacefully otherwise alternatively alternately "
+    "variously".split()
 )
 """Adverbs that leave the relation what it is."""
 FORMER = frozenset("formerly previously once erstwhile".split())
