@@ -189,9 +189,7 @@ def _find_shared_start(one: Frame, other: Frame) -> str | None:
     senses = load_lexicon().senses
     for length in range(1, min(len(first), len(second))):
         if first[-length:] != second[-length:]:
-            if length == 1:
-                return None
-            break
+            return None
         starts = (" ".join(first[:-length]), " ".join(second[:-length]))
         if starts[0] in _EMPTY_STARTS or starts[1] in _EMPTY_STARTS:
             continue

@@ -1,6 +1,6 @@
 """The structure of a relation wording: its words in base form, direction, voice and qualities.
 
-A `Frame`'s key spells what is said without what does not change it: `find` verb and its
+A `Frame`'s key spells what is said without what does not change it: a verb and its
 prepositions (`live in`), `~` before a passive without an agent (`~bear in`), `be` before a noun, an
 adjective or a preposition (`be author of`), `have` before what the head has (`have capital`).
 """
@@ -22,7 +22,7 @@ class Frame:
 
     `turned`: a passive with an agent, its key is the active's. `qualities`: what limits it
     (`possible`, `former`, `joint`, an adverb). `alternates`: other keys that say the same, and
-    whether they are turned, the likelier first. `words`: key without its mark, for comparing.
+    whether they are turned, the likelier first.
     """
 
     key: str
@@ -44,7 +44,7 @@ def read_frame(wording: str) -> Frame:
 
 def _follow_auxiliaries(draft: Draft) -> tuple[bool | None, int]:
     """Whether the main word is a passive (None: no verb form of be before it), and its place."""
-    tokens, at, passive, seen = draft.tokens, 0, None, False
+    tokens, at, seen = draft.tokens, 0, False
     while at + 1 < len(tokens):
         word, after = tokens[at], tokens[at + 1]
         infinitive = at + 2 < len(tokens) and tokens[at + 1] == "to"
@@ -90,7 +90,7 @@ def _follow_auxiliaries(draft: Draft) -> tuple[bool | None, int]:
             break
         seen = True
         at += 1
-    return passive, at
+    return None, at
 
 
 def _reads_lemmas(tokens: list[str]) -> bool:
