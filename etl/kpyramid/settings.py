@@ -150,9 +150,10 @@ class CompleteSettings:
 
     `dimensions`: axes of the space that both layers share. `priority`: how a phrase's lack in the
     ontology is measured (`docs/priority.md`).
-    `region_share`: share of the phrases, highest priority first, that is clustered.
+    `region_share`: share of the facts, highest priority first, whose wordings are clustered.
     `max_points`: wordings, the most frequent first, that choose the medoids.
-    `member_similarity`: cosine to the medoid from which a phrase belongs to a proposal.
+    `member_similarity`: likeness to the medoid (words, ends, pairs) from which a wording belongs to
+    a proposal.
     `min_support`: facts that a proposal needs.
     `accept_support`: facts that one needs to be accepted without a person.
     `accept_score`: share of its support that has to agree on domain and range for that.
@@ -167,10 +168,10 @@ class CompleteSettings:
     priority: Literal["cross_entropy", "kl_difference", "pointwise_kl", "log_ratio"] = (
         "pointwise_kl"
     )
-    region_share: Share = 0.4
+    region_share: Share = 1.0
     max_points: Annotated[int, Field(strict=True, ge=10)] = 1000
-    member_similarity: Share = 0.6
-    min_support: Count = 5
+    member_similarity: Share = 0.5
+    min_support: Count = 2
     accept_support: Count = 5
     accept_score: Share = 0.6
     alias_similarity: Share = 0.85
@@ -236,7 +237,7 @@ class Settings:
     def _model_is_there_when_asked(self) -> "Settings":
         if self.asks_model and self.llm.provider == "none":
             raise ValueError(
-                '[cascade], [induce], [complete] or [condense] asks a model but llm.provider is '
+                "[cascade], [induce], [complete] or [condense] asks a model but llm.provider is "
                 '"none": set it to "openai" with llm.model and, for a server of your own, '
                 "llm.base_url"
             )
