@@ -141,6 +141,8 @@ def load_lexicon() -> Lexicon:
     for name, table in declared.items():
         for wording, turned in _list_wordings(table):
             frame = read_frame(wording.rstrip("!"))
+            if not frame.key:
+                raise PyramidError(f"lexicon: [{name}] {wording!r} has no word with a meaning")
             sense = Sense(
                 meanings[name],
                 turned != frame.turned and not meanings[name].symmetric,

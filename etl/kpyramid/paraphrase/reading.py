@@ -174,6 +174,8 @@ def _spell_passive(draft: Draft, participle: str, rest: list[str]) -> _Spelt:
     if rest[-1:] == ["by"] and participle != "born":
         key, _, others = _spell_verb(draft, participle, verb, rest[:-1])
         return key, True, [(other, not turned) for other, turned in others]
+    if verb == "swear" and rest[:2] == ["in", "as"] and len(rest) > 2:
+        return _spell_copula(draft, rest[2:], False)
     if verb in w.APPOINT and len(rest) > 1:
         named = rest[1:] if rest[0] == "as" else rest
         if named[0] not in w.PREPOSITIONS and named[-1] in w.PREPOSITIONS:
@@ -187,6 +189,9 @@ def _spell_verb(draft: Draft, form: str, verb: str, rest: list[str]) -> _Spelt:
         return _join(verb, rest[:-1]), True, [(_join(verb, rest), False)]
     if verb in w.ROLE_VERBS and rest[:1] == ["as"] and len(rest) > 1:
         return _spell_copula(draft, rest[1:], False)
+    role = _find_role(verb, rest)
+    if role:
+        return _spell_copula(draft, role, False)
     others: list[tuple[str, bool]] = []
     if is_past(form) and form != verb and rest:
         others.append(("~" + _join(verb, rest), False))
@@ -200,6 +205,17 @@ def _spell_verb(draft: Draft, form: str, verb: str, rest: list[str]) -> _Spelt:
     if verb in w.SHOWING:
         others += _list_shown(rest)
     return _join(verb, rest), False, others
+
+
+def _find_role(verb: str, rest: list[str]) -> list[str]:
+    """The role and its preposition in `held the post of chair of`, `took over as chair of`."""
+    if verb in {"hold", "occupy"} and len(rest) > 3 and rest[1] == "of":
+        return rest[2:] if rest[0] in w.OFFICES and rest[2] not in w.PREPOSITIONS else []
+    if verb == "take" and len(rest) > 3 and rest[0] in {"over", "office"} and rest[1] == "as":
+        return rest[2:]
+    if verb in {"rise", "go"} and "become" in rest:
+        return rest[rest.index("become") + 1 :]
+    return []
 
 
 def _list_carried(rest: list[str]) -> list[tuple[str, bool]]:
@@ -243,6 +259,8 @@ def _spell_copula(draft: Draft, rest: list[str], indefinite: bool) -> _Spelt:
         return "be one of", False, []
     key = _join("be", rest)
     others: list[tuple[str, bool]] = []
+    if len(rest) > 2 and rest[-2] in w.LYING and rest[-1] in w.PREPOSITIONS:
+        others.append((_join("be", [*rest[:-2], rest[-1]]), False))
     if len(rest) > 1 and rest[-1] == "of" and w.PREPOSITIONS.isdisjoint(rest[:-1]):
         others.append((_join("have", rest[:-1]), True))
     if len(rest) == 2 and rest[1] in w.PREPOSITIONS:

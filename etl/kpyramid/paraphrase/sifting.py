@@ -121,7 +121,7 @@ def _find_quality(word: str, after: str, marked: bool, draft: Draft) -> str | No
         return "nearly"
     if word in w.PARTLY:
         return "partly"
-    if word in w.POSSIBLY and not (last and draft.tokens) and after != "to":
+    if word in w.POSSIBLY and not last and after != "to":
         return "possible"
     if word in w.HARMLESS and not (last and not draft.tokens):
         return ""

@@ -150,6 +150,10 @@ APPOINT = frozenset(
     "appoint name elect choose select make crown install designate hire ordain".split()
 )
 """`was appointed chair of` says that one became it."""
+OFFICES = frozenset("office post position title role rank job".split())
+"""`held the post of chair of` says `was the chair of`."""
+LYING = frozenset("located situated based found lying standing held set".split())
+"""Participles between a noun and its place: `is a mill located in`, `is a mill in`."""
 LIGHT = frozenset(
     "make do take give have pay conduct carry perform provide undertake hold offer reach launch "
     "exert mount wage deliver bring lend express show render".split()
