@@ -11,7 +11,7 @@ from kpyramid.reporting.lacking import list_lacking
 from kpyramid.reporting.tables import Evidence, Row, SnapshotTables, find_evidence
 from kpyramid.reporting.words import Words
 
-_MOST_PROPOSALS = 40
+_MOST_PROPOSALS = 25
 _EXAMPLES = 3
 _CANDIDATES = 24
 """Facts of a proposal among which its examples are chosen."""
