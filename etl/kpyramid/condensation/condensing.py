@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -63,21 +64,30 @@ def link_facts(
         InputError: the embedding of a wording is not finite.
     """
     ranges = sorted({prop.range for prop in schema.properties if prop.is_datatype})
-    values = [LITERAL + " ".join(find_ranges(text, ranges)) for text in graph.texts]
-    kinds, kind_of = np.unique(np.array([*graph.types, *values], dtype=str), return_inverse=True)
+    kinds: dict[str, int] = {}
+    types = chain(
+        graph.types, (LITERAL + " ".join(find_ranges(text, ranges)) for text in graph.texts)
+    )
+    kind_of = np.array([kinds.setdefault(kind, len(kinds)) for kind in types], dtype=np.int64)
     tails = np.where(graph.tails < 0, len(graph.types) + graph.literals, graph.tails)
-    codes = graph.relations * len(kinds) ** 2
-    codes += kind_of[graph.heads] * len(kinds) + kind_of[tails]
-    found, phrase_of = np.unique(codes, return_inverse=True)
+    said = np.stack([graph.relations, kind_of[graph.heads], kind_of[tails]])
+    found, phrase_of = np.unique(
+        np.ravel_multi_index(said, (len(graph.wordings), len(kinds), len(kinds))),
+        return_inverse=True,
+    )
+    names = list(kinds)
+    columns = np.unravel_index(found, (len(graph.wordings), len(kinds), len(kinds)))
     phrases = [
-        Phrase(
-            graph.wordings[code // len(kinds) ** 2],
-            str(kinds[code // len(kinds) % len(kinds)]),
-            str(kinds[code % len(kinds)]),
-        )
-        for code in found.tolist()
+        Phrase(graph.wordings[relation], names[head], names[tail])
+        for relation, head, tail in zip(*(c.tolist() for c in columns), strict=True)
     ]
     return Linked(find_anchors(phrases, schema, settings, embedder), phrase_of)
+
+
+def list_compared(graph: Graph) -> set[str]:
+    """The wordings of facts that have both ends in common with others."""
+    groups = find_shared_ends(graph, read_values(graph))
+    return {graph.wordings[at] for rows in groups for at in graph.relations[rows].tolist()}
 
 
 def condense_graph(

@@ -11,7 +11,13 @@ import numpy as np
 import pyarrow as pa
 
 from kpyramid.condensation.asking import Condenser
-from kpyramid.condensation.condensing import Condensation, Linked, condense_graph, link_facts
+from kpyramid.condensation.condensing import (
+    Condensation,
+    Linked,
+    condense_graph,
+    link_facts,
+    list_compared,
+)
 from kpyramid.condensation.contradicting import Contradiction, find_contradictions
 from kpyramid.condensation.graph import Graph
 from kpyramid.condensation.merging import guard_comparer
@@ -50,6 +56,7 @@ def run(
     graph = read_graph(entities, relations, triples)
     linked = link_facts(graph, schema, settings, embedder)
     comparer = Comparer(embedder)
+    comparer.prepare(list_compared(graph))
     stated = _find_stated(graph, schema)
     made = condense_graph(graph, linked, stated, schema, guard_comparer(comparer))
     rejects: list[Row] = []
