@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from kpyramid.stages import complete
 from kpyramid.warehouse.layout import Warehouse
 from tests.completing import GENERAL, PERSON, PLACE, Scripted, suggest
 from tests.corpora import (
+    DEMO,
     build_corpus,
     count_recomputed,
     hash_tree,
@@ -296,3 +298,40 @@ def test_proposals_are_listed_undecided_first_then_by_score(place: Path) -> None
     listed = list_proposals(open_snapshot("main", place / "w"))
     assert [p.label for p in listed] == ["defeated", "praised"]
     assert listed[0].ends == ("person", "person")
+
+
+@pytest.mark.slow
+def test_the_demo_takes_and_drops_what_a_person_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A slice of the real corpus, the real models and proposals: one accepted, one rejected."""
+    monkeypatch.chdir(tmp_path)
+    with DEMO.open(encoding="utf-8") as lines:
+        Path("demo.jsonl").write_text("".join(islice(lines, 30)), "utf-8")
+    warehouse = Warehouse(tmp_path / "w")
+    few = {"min_support": 2, "region_share": 1.0}
+
+    def build_slice(decisions: str | None) -> dict[str, Any]:
+        settings = make_settings(complete={**few, "decisions": decisions})
+        return read_snapshot(
+            warehouse, build_corpus(Path("demo.jsonl"), warehouse, settings, workers=2).snapshot
+        )
+
+    def count(tables: dict[str, Any], iri: str) -> int:
+        rows = tables["instances"].to_pylist()
+        return sum(iri in (row["property_iri"], row["class_iri"]) for row in rows)
+
+    before = build_slice(None)
+    rows = list_json()
+    wanted = next(r for r in rows.values() if r["state"] == "open" and r["agreement"] > 0.3)
+    unwanted = next(r for r in rows.values() if r["state"] == "accepted")
+    assert count(before, wanted["iri"]) == 0 < count(before, unwanted["iri"])
+
+    assert call("accept", wanted["short"], "--decisions", "d.toml")[0] == 0
+    assert call("reject", unwanted["short"], "--decisions", "d.toml")[0] == 0
+    after = build_slice("d.toml")
+
+    assert count(after, wanted["iri"]) > 0 == count(after, unwanted["iri"])
+    states = {row["iri"]: row["state"] for row in after["proposals"].to_pylist()}
+    assert states[wanted["iri"]] == "accepted"
+    assert states.get(unwanted["iri"], "rejected") == "rejected"  # not all is proposed again
