@@ -187,9 +187,10 @@ class Growth:
         least = self.settings.accept_score
         fitting = _share(_about(row, found.fitting, grown), row)
         clashing = _share(_about(row, found.clashing, grown), row)
-        why = _find_contradiction(row, grown)
+        why = _find_misfit(row, grown)
         if why is None and row["state"] == "alias" and fitting < least:
-            why = f"like <{row['iri']}>, but {fitting:.0%} of the facts fit its domain and range"
+            name = _name(str(row["iri"]), grown)
+            why = f"like {name!r}, but {fitting:.0%} of the facts fit its domain and range"
         if why is None and clashing > 1.0 - least:
             reasons = ", ".join(sorted(_about(row, found.reasons, grown)))
             why = f"{clashing:.0%} of the facts contradict the ontology: {reasons}"
@@ -263,6 +264,11 @@ def _share(ids: Collection[str], row: Row) -> float:
     return round(sum(key in ids for key in support) / len(support), _DIGITS) if support else 0.0
 
 
+def _name(iri: str, schema: Schema) -> str:
+    found = schema.property_by_iri.get(iri) or schema.class_by_iri.get(iri)
+    return found.label if found else iri
+
+
 def _say(row: Row) -> Said:
     return str(row["kind"]), str(row["label"]), cast("list[str]", row["phrases"])
 
@@ -279,26 +285,25 @@ def _name_inverses(
             row["inverse_of"] = by_label.get(proposal.inverse)
 
 
-def _find_contradiction(row: Row, grown: Schema) -> str | None:
-    """Why no value could be stated with an accepted property as it is, or None.
+def _find_misfit(row: Row, grown: Schema) -> str | None:
+    """Why an accepted property must not be a part or an inverse of another, or None.
 
-    A part of a property has values of that property, and an inverse turns them round: classes
-    that exclude each other, or a literal for an individual, would contradict.
+    Its values are then values of that one too, so its ends have to be ends that the other takes:
+    else each value would make its individuals members of classes that no fact says, or clash.
     """
     if row["state"] != "accepted" or row["kind"] != "property":
         return None
     prop = grown.property_by_iri[str(row["iri"])]
     wider = grown.property_by_iri.get(str(row["splits"]))
     inverse = grown.property_by_iri.get(str(row["inverse_of"]))
-    if wider is not None and not _agree(prop, wider.domain, wider.range, grown):
-        return f"its ends exclude those of <{wider.iri}>, which it splits"
-    if inverse is not None and not _agree(prop, inverse.range, inverse.domain, grown):
-        return f"its ends exclude those of <{inverse.iri}>, turned round"
+    if wider is not None and not _lies_within(prop, wider.domain, wider.range, grown):
+        return f"its ends are not among those of {wider.label!r}, of which it would be a part"
+    if inverse is not None and not _lies_within(prop, inverse.range, inverse.domain, grown):
+        return f"its ends are not among those of {inverse.label!r}, turned round"
     return None
 
 
-def _agree(prop: OntologyProperty, domain: str, range_iri: str, schema: Schema) -> bool:
+def _lies_within(prop: OntologyProperty, domain: str, range_iri: str, schema: Schema) -> bool:
     if DATATYPES & {prop.range, domain, range_iri}:
-        return prop.range == range_iri and not schema.are_disjoint(prop.domain, domain)
-    ends = ((prop.domain, domain), (prop.range, range_iri))
-    return not any(schema.are_disjoint(one, other) for one, other in ends)
+        return prop.range == range_iri and schema.is_subclass(prop.domain, domain)
+    return schema.is_subclass(prop.domain, domain) and schema.is_subclass(prop.range, range_iri)
