@@ -23,9 +23,14 @@ SHAPING = (
     "numerics",
     "ontology",
     "induction",
+    "paraphrase",
+    "completion",
+    "condensation",
     "sources",
 )
 """Packages whose code shapes what a stage makes; the others only carry it."""
+DATA = ("*.json", "lexicon/*.toml", "wordnet/*.gz")
+"""Fitted weights, the lexicon and the like, which shape results as code does, in a package."""
 ENTRIES = {
     "splitter": "kpyramid.extraction.text.splitter",
     "extractor": "kpyramid.extraction.openie",
@@ -59,15 +64,14 @@ def _hash_code(module: str) -> str:
         if current not in found:
             found.add(current)
             queue += _list_imports(current)
-    parts = [f"{name} {ast.dump(_strip(name))}" for name in sorted(found)]
+    parts = [f"{name} {ast.dump(_strip(name))}".encode() for name in sorted(found)]
     folders = {path.parent for name in found if (path := _find(name))}
-    parts += [path.read_text("utf-8") for folder in sorted(folders) for path in _list_data(folder)]
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+    parts += [path.read_bytes() for folder in sorted(folders) for path in _list_data(folder)]
+    return hashlib.sha256(b"\n".join(parts)).hexdigest()[:16]
 
 
 def _list_data(folder: Path) -> list[Path]:
-    """Fitted weights and the like, which shape results as code does."""
-    return sorted(folder.glob("*.json"))
+    return sorted(path for pattern in DATA for path in folder.glob(pattern))
 
 
 def _list_imports(module: str) -> list[str]:

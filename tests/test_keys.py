@@ -25,6 +25,7 @@ from tests.corpora import ROOT, make_settings
 PARSER = {"extractor", "annotator", "extract", "induce"}
 EMBEDDING = {"embedder", "resolve", "embed", "induce", "complete", "condense"}
 ONTOLOGY = {"induce", "complete", "condense", "publish"}
+LEXICON = {"complete", "condense"}
 
 
 def compute_keys(settings: Settings, text: str = "a text", changed: str = "") -> dict[str, str]:
@@ -75,6 +76,8 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
         (tmp_path / "model" / name).write_text(name)
     shutil.copytree(ROOT / "schemas", tmp_path / "schemas")
     shutil.copy(locate_declarations("ontology")["general"], tmp_path / "general.ttl")
+    shutil.copytree(ROOT / "etl" / "kpyramid" / "paraphrase", tmp_path / "paraphrase")
+    monkeypatch.setattr(identity, "_PARAPHRASE", tmp_path / "paraphrase")
     monkeypatch.setattr(identity, "_find_package", lambda name: tmp_path / "parser")
     monkeypatch.setattr(
         contracts,
@@ -182,6 +185,8 @@ def list_flips() -> Iterator[tuple[str, Callable[[Bench], dict[str, str]], set[s
     yield "model file", change_file("model/model.onnx"), EMBEDDING
     yield "tokenizer file", change_file("model/tokenizer.json"), EMBEDDING
     yield "ontology file", change_file("general.ttl"), ONTOLOGY
+    yield "lexicon file", change_file("paraphrase/lexicon/1_people.toml"), LEXICON
+    yield "WordNet file", change_file("paraphrase/wordnet/extract.txt.gz"), LEXICON
     yield (
         "row text",
         lambda bench: compute_keys(bench.settings, text="a text "),
@@ -341,6 +346,16 @@ def test_every_library_that_a_stage_reaches_is_in_its_key(stage: Stage) -> None:
         "pyarrow",
         *stage.libraries,
     } == set()
+
+
+def test_the_lexicon_is_in_the_key_of_every_stage_that_reaches_it() -> None:
+    reaching = set()
+    for stage in PIPELINE:
+        seen: set[str] = set()
+        list_imports(f"kpyramid.stages.{stage.name}", seen)
+        reaching |= {stage.name} if "kpyramid.paraphrase.lexicon" in seen else set()
+
+    assert reaching == LEXICON
 
 
 def test_a_model_and_an_ontology_that_only_moved_keep_their_keys(bench: Bench) -> None:

@@ -16,6 +16,7 @@ from kpyramid.extraction.cascade.duplicates import describe_confirmation
 from kpyramid.identity import (
     Identity,
     identify_embedding,
+    identify_lexicon,
     identify_ontology,
     identify_parser,
     library_version,
@@ -33,6 +34,9 @@ _PORTABLE: Mapping[str, str] = {
     "complete": "decisions",
 }
 """Settings that may hold a path: the identity of the files stands in for them."""
+
+_COMPARING = frozenset({"complete", "condense"})
+"""Stages that ask what wordings mean of each other."""
 
 
 def identify_resource(resource: str, settings: Settings) -> Identity:
@@ -125,6 +129,7 @@ def fingerprint_stage(stage: Stage, settings: Settings) -> str:
             "contracts": {name: hash_contract(name) for name in {*stage.reads, *stage.writes}},
             "libraries": _list_versions(("pyarrow", *stage.libraries)),
             **_describe_decisions(stage, settings),
+            **({"lexicon": identify_lexicon().describe()} if stage.name in _COMPARING else {}),
         }
     )
 

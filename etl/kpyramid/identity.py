@@ -40,6 +40,7 @@ EMBEDDER_VERSIONS: Mapping[str, int] = {"instructor": 1, "openai": 1}
 
 One each, because a change of one provider's code must not buy another's vectors again.
 """
+_PARAPHRASE = Path(__file__).parent / "paraphrase"
 INSTRUCTOR_LIBRARIES = ("sentence-transformers", "torch", "transformers")
 
 
@@ -146,6 +147,12 @@ def identify_ontology(ontology: str) -> Identity:
             f"{', '.join(locate_declarations('ontology'))}"
         )
     return _identify(files.turtle.stem, files.shaping)
+
+
+def identify_lexicon() -> Identity:
+    """What the package knows of wordings: its lexicon and its extract of WordNet."""
+    files = [*_PARAPHRASE.glob("lexicon/*.toml"), *_PARAPHRASE.glob("wordnet/*.gz")]
+    return _identify("lexicon", {path.name: path for path in files})
 
 
 def library_version(distribution: str) -> str:
