@@ -23,6 +23,9 @@ MEANINGS = {
     "visited": "work",
     "sued": "suit",
     "was sued by": "suit",
+    "was born in": "birth",
+    "came to the world on": "birth",
+    "saw light on": "birth",
 }
 """Wordings that the model holds for the same, whatever it should."""
 

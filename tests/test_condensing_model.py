@@ -101,6 +101,48 @@ def test_direction_is_part_of_the_question() -> None:
     assert len(found.merged) == 3, "this model merges both; what bars a merge is told beside it"
 
 
+DATED = ("was born in", "came to the world on", "saw light on")
+
+
+def date(*tails: str) -> Neighbourhood:
+    statements = (
+        Statement(f"{at} {tail}", "Ann", DATED[at % 3], tail) for at, tail in enumerate(tails)
+    )
+    return Neighbourhood("birth date", "person", tuple(statements))
+
+
+def test_values_are_shown_as_each_fact_states_them() -> None:
+    asker = Answers(write_groups)
+    condense(asker, date("1950", "5 May 1950", "7 May 1950"))
+
+    (asked,) = list_sets(asker)
+    assert re.findall(r"^\d\. (.*)$", asked, re.MULTILINE) == [
+        "Ann | came to the world on | 5 May 1950",
+        "Ann | saw light on | 7 May 1950",
+        "Ann | was born in | 1950",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("tails", "merged"),
+    [
+        (("1950", "5 May 1950", "7 May 1950"), [("0 1950", "1 5 May 1950")]),
+        (
+            ("5 May 1950", "1950", "May 1950"),
+            [(k, "0 5 May 1950") for k in ("1 1950", "2 May 1950")],
+        ),
+        (("1950", "5 May 1950", "1951", "5 May 1950"), [("0 1950", "1 5 May 1950")]),
+        (("5 May 1950", "7 May 1950", "9 May 1950"), []),
+    ],
+)
+def test_only_values_that_say_each_other_merge_and_the_fullest_stays(
+    tails: tuple[str, ...], merged: list[tuple[str, str]]
+) -> None:
+    found = condense(Answers(write_groups), date(*tails))
+
+    assert (list(found.merged), found.losses) == (merged, ())
+
+
 def test_what_bars_a_merge_wins_over_the_model_and_is_counted_once() -> None:
     def bars(one: Statement, other: Statement) -> bool:
         return {one.relation, other.relation} == {"sued", "was sued by"} and one.head == other.head

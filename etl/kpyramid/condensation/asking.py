@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from heapq import nsmallest
 from itertools import combinations
 
 from kpyramid.condensation.prompt import (
@@ -12,6 +13,7 @@ from kpyramid.condensation.prompt import (
     parse_what_is_same,
 )
 from kpyramid.condensation.types import Neighbourhood, Statement
+from kpyramid.condensation.values import read_value
 from kpyramid.llm.caller import Asker
 from kpyramid.llm.questions import Loss, ask_all, cut_batches
 from kpyramid.llm.types import Failure
@@ -39,15 +41,26 @@ class Condensed:
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """A neighbourhood by its wordings, turned so that the first of them reads forwards."""
+    """A neighbourhood by its wordings, turned so that the first of them reads forwards.
+
+    Facts of one wording are several where their tails are values.
+    """
 
     anchor: _Anchor
-    ends: tuple[str, str]
-    facts: Mapping[_Said, Statement]
+    facts: Mapping[_Said, Sequence[Statement]]
 
     @property
-    def pairs(self) -> Iterable[_Pair]:
-        return map(frozenset, combinations(self.facts, 2))
+    def ends(self) -> tuple[str, str]:
+        first = next(fact for (_, turned), (fact, *_) in self.facts.items() if not turned)
+        return first.head, first.tail
+
+    @property
+    def said(self) -> tuple[_Said, ...]:
+        return tuple(sorted(self.facts))
+
+    def show(self, said: _Said) -> tuple[str, str, str]:
+        fact = self.facts[said][0]
+        return fact.head, fact.relation, fact.tail
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +70,14 @@ class _Set:
     anchor: _Anchor
     said: tuple[_Said, ...]
     pairs: frozenset[_Pair]
-    ends: tuple[tuple[str, str], ...]
+    examples: Sequence[_Told]
 
     @property
     def question(self) -> Question:
         label, domain = self.anchor
         about = f"{label} ({domain})" if domain else label
-        head, tail = self.ends[0]
-        facts = tuple((tail, w, head) if turned else (head, w, tail) for w, turned in self.said)
-        return Question(about, facts, self.ends[1:])
+        first, *others = self.examples
+        return Question(about, tuple(map(first.show, self.said)), tuple(o.ends for o in others))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,16 +103,26 @@ class Condenser:
         merged: list[tuple[str, str]] = []
         barred: dict[tuple[_Anchor, _Pair], Loss] = {}
         for one in told:
-            agreed = {pair for pair in one.pairs if (one.anchor, pair) in same}
-            for pair in sorted(agreed, key=sorted):
-                first, second = (one.facts[said] for said in sorted(pair))
+            facts = [(said, fact) for said in one.said for fact in one.facts[said]]
+            agreed: set[frozenset[str]] = set()
+            for (said, first), (other, second) in combinations(facts, 2):
+                pair = frozenset((said, other))
+                if (one.anchor, pair) not in same or not (
+                    _says(first, second) or _says(second, first)
+                ):
+                    continue
                 if bars(first, second):
-                    agreed.discard(pair)
                     barred[one.anchor, pair] = _refuse(one.anchor, first, second)
-            for group in _group(one.facts, agreed):
-                stays = min(group, key=lambda said: (-best[one.anchor, said], said))
-                keys = (one.facts[said].key for said in group if said != stays)
-                merged += [(key, one.facts[stays].key) for key in keys]
+                else:
+                    agreed.add(frozenset((first.key, second.key)))
+            for group in _group(facts, agreed):
+                full = [
+                    (said, fact)
+                    for said, fact in group
+                    if all(_says(fact, other) for _, other in group)
+                ]
+                _, stays = min(full, key=lambda e: (-best[one.anchor, e[0]], e[0]))
+                merged += [(fact.key, stays.key) for _, fact in group if fact != stays]
         return Condensed(tuple(sorted(merged)), (*losses, *barred.values()))
 
     def _ask(
@@ -138,44 +160,57 @@ class Condenser:
 
 
 def _tell(neighbourhood: Neighbourhood) -> _Told:
+    facts: dict[_Said, list[Statement]] = defaultdict(list)
     statements = sorted(neighbourhood.statements, key=lambda s: (s.relation, s.head, s.key))
-    ends = (statements[0].head, statements[0].tail) if statements else ("", "")
-    facts: dict[_Said, Statement] = {}
     for statement in statements:
-        facts.setdefault((statement.relation, (statement.head, statement.tail) != ends), statement)
-    return _Told((neighbourhood.anchor, neighbourhood.anchor_class), ends, facts)
+        facts[statement.relation, statement.head != statements[0].head].append(statement)
+    return _Told((neighbourhood.anchor, neighbourhood.anchor_class), facts)
 
 
 def _list_sets(told: Sequence[_Told]) -> list[_Set]:
     """What is to be asked so that every pair of wordings near an anchor is asked about once."""
-    ends: dict[tuple[_Anchor, tuple[_Said, ...]], set[tuple[str, str]]] = defaultdict(set)
+    groups: dict[tuple[_Anchor, tuple[_Said, ...]], list[_Told]] = defaultdict(list)
     for one in told:
-        ends[one.anchor, tuple(sorted(one.facts))].add(one.ends)
+        groups[one.anchor, one.said].append(one)
     covered: set[tuple[_Anchor, _Pair]] = set()
     sets = []
     # The largest first: they have most of the smaller ones' pairs.
-    for anchor, said in sorted(ends, key=lambda place: (-len(place[1]), str(place))):
+    for anchor, said in sorted(groups, key=lambda place: (-len(place[1]), str(place))):
         pairs = frozenset(
             pair for pair in map(frozenset, combinations(said, 2)) if (anchor, pair) not in covered
         )
         if pairs:
             covered |= {(anchor, pair) for pair in pairs}
             asked = tuple(sorted(frozenset[_Said]().union(*pairs)))
-            shown = sorted(ends[anchor, said])[:_EXAMPLES]
-            sets.append(_Set(anchor, asked, pairs, tuple(shown)))
+            shown = nsmallest(_EXAMPLES, groups[anchor, said], key=_name_ends)
+            sets.append(_Set(anchor, asked, pairs, shown))
     return sets
 
 
-def _group(facts: Iterable[_Said], agreed: set[_Pair]) -> list[list[_Said]]:
+def _name_ends(one: _Told) -> tuple[object, ...]:
+    """By what examples are chosen: names, whatever the order of what is given."""
+    return one.ends, tuple(map(one.show, one.said))
+
+
+def _says(one: Statement, other: Statement) -> bool:
+    """Whether a fact's value says the other's; entities of one pair of ends are the same."""
+    if one.head != other.head or one.tail == other.tail:
+        return True
+    return read_value(one.tail).says(read_value(other.tail))
+
+
+def _group(
+    facts: Iterable[tuple[_Said, Statement]], agreed: set[frozenset[str]]
+) -> list[list[tuple[_Said, Statement]]]:
     """Groups of two and more in which all say the same as all others."""
-    groups: list[list[_Said]] = []
-    for said in sorted(facts):
+    groups: list[list[tuple[_Said, Statement]]] = []
+    for said, fact in facts:
         for group in groups:
-            if all(frozenset((said, other)) in agreed for other in group):
-                group.append(said)
+            if all(frozenset((fact.key, other.key)) in agreed for _, other in group):
+                group.append((said, fact))
                 break
         else:
-            groups.append([said])
+            groups.append([(said, fact)])
     return [group for group in groups if len(group) > 1]
 
 

@@ -26,7 +26,9 @@ same; in `A | sued | B` and `B | sued | A` not.
 2. When, how surely, in which part? `works for` and `used to work for`, `owns` and `may own`, \
 `owns` and `owns half of`, `won` and `did not win` are different.
 3. Two facts say the same if each follows from the other for any two things of that kind, not only \
-for these two. `was born in` and `grew up in` are different, though both may be true.
+for these two. `was born in` and `grew up in` are different, though both may be true. Where their \
+objects are dates, numbers or other values, compare the wordings alone: values are compared \
+elsewhere.
 4. Of the facts that say the same the best says it most plainly and leaves nothing out.
 In doubt keep facts apart.
 Reply with JSON only, one entry per set, in order: the number of the set; thought: your steps in \
