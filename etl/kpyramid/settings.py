@@ -170,7 +170,7 @@ class CompleteSettings:
     )
     region_share: Share = 1.0
     max_points: Annotated[int, Field(strict=True, ge=10)] = 1000
-    member_similarity: Share = 0.5
+    member_similarity: Share = 0.65
     min_support: Count = 2
     accept_support: Count = 5
     accept_score: Share = 0.6

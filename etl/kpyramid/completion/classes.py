@@ -7,12 +7,11 @@ import numpy as np
 
 from kpyramid.completion.columns import encode
 from kpyramid.completion.drafting import find_class
-from kpyramid.completion.types import Completion, GraphLayer, Proposal
-from kpyramid.completion.units import rank_phrases
+from kpyramid.completion.types import Completion, GraphLayer, OntologyLayer, Proposal
+from kpyramid.completion.units import find_stated, rank_phrases
 from kpyramid.extraction.normal import lemmatise, normalise_relation
 from kpyramid.induction.checking import Named, fit_class
 from kpyramid.induction.kinds import Kinds
-from kpyramid.ontology.schema import Schema
 from kpyramid.ontology.wording import name_class
 
 _IS_A = "be a"
@@ -21,12 +20,16 @@ _EXAMPLES = 3
 
 
 def propose_classes(
-    graph: GraphLayer, compared: Completion, schema: Schema, least: int
+    graph: GraphLayer, ontology: OntologyLayer, compared: Completion, least: int
 ) -> list[Proposal]:
-    """The nouns under which `X is a …` files at least `least` things, and their common parent."""
+    """The nouns under which `X is a …` files at least `least` things, and their common parent.
+
+    A fact that states a value already (`is a tenor`: voice type) files nothing.
+    """
+    schema = ontology.schema
     wordings, tails = encode(graph.wordings), encode(graph.tails)
     is_a = np.array([normalise_relation(w).key == _IS_A for w in wordings.words], dtype=bool)
-    places = np.flatnonzero(is_a[wordings.codes])
+    places = np.flatnonzero(is_a[wordings.codes] & ~find_stated(graph, ontology))
     kinds = Kinds(schema)
     nouns = {
         code: find_noun(tails.words[code], kinds) for code in set(tails.codes[places].tolist())

@@ -1,6 +1,7 @@
 """Units of the priority region that say the same of the same, by k-medoids."""
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -35,21 +36,57 @@ def place_units(
     return scale_rows(np.concatenate(parts, axis=1))
 
 
-def cluster_units(points: Matrix, weights: Places, *, settings: CompleteSettings) -> list[Places]:
+def cluster_units(
+    points: Matrix, meanings: Sequence[str | None], weights: Places, *, settings: CompleteSettings
+) -> list[Places]:
     """The places of each cluster's points, its medoid first.
 
-    What is too far from its medoid is a cluster of its own if it is heavy enough alone, and
-    clusters whose medoids are as near as another name for what exists would be are one.
+    What is too far from its medoid is a cluster of its own if it is heavy enough alone. Wordings
+    of different meanings never share one; clusters whose medoids are as near as another name for
+    what exists would be do.
     """
-    clusters = list(_find_clusters(points, weights, settings))
+    clusters = [
+        part
+        for cluster in _find_clusters(points, weights, settings)
+        for part in _part_meanings(cluster, meanings, weights)
+    ]
     clusters.sort(key=lambda cluster: -int(weights[cluster].sum()))
     medoids = np.array([cluster[0] for cluster in clusters], dtype=np.int64)
     near = points[medoids] @ points[medoids].T >= settings.alias_similarity
     merged: dict[int, list[Places]] = {}
     for number, cluster in enumerate(clusters):
-        first = next((at for at in merged if near[number, at]), number)
+        said = meanings[cluster[0]]
+        first = next(
+            (
+                at
+                for at in merged
+                if near[number, at] and (not said or meanings[medoids[at]] in (said, None))
+            ),
+            number,
+        )
         merged.setdefault(first, []).append(cluster)
     return [np.concatenate(parts) for parts in merged.values()]
+
+
+def _part_meanings(
+    cluster: Places, meanings: Sequence[str | None], weights: Places
+) -> Iterator[Places]:
+    """A cluster's parts of one meaning each, the heaviest member first; of unknown ones the main.
+
+    The main part is that of the medoid, or the heaviest where the medoid's meaning is unknown.
+    """
+    groups: dict[str, list[int]] = defaultdict(list)
+    for at in cluster.tolist():
+        groups[meanings[at] or ""].append(at)
+    unknown = groups.pop("", [])
+    if not groups:
+        yield cluster
+        return
+    main = meanings[cluster[0]] or max(groups, key=lambda name: int(weights[groups[name]].sum()))
+    groups[main] += unknown
+    for members in groups.values():
+        members.sort(key=lambda at: (-int(weights[at]), at))
+        yield np.array(members, dtype=np.int64)
 
 
 def _find_clusters(points: Matrix, weights: Places, settings: CompleteSettings) -> Iterator[Places]:

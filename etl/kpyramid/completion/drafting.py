@@ -7,14 +7,13 @@ import numpy as np
 
 from kpyramid.completion.columns import Places
 from kpyramid.completion.types import GraphLayer, Proposal
-from kpyramid.completion.units import Mask
+from kpyramid.completion.units import LITERAL, Mask
 from kpyramid.induction.checking import Named, fit_class
 from kpyramid.ontology.literals import parse_literal
 from kpyramid.ontology.names import THING, XSD
 from kpyramid.ontology.schema import Schema
 from kpyramid.ontology.wording import name_class, name_range
 
-LITERAL = "LITERAL"
 LEAST = 0.5
 """Share of a proposal's facts that fit its domain and range: else those that fit are all it has."""
 _SAMPLE = 1000

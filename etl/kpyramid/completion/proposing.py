@@ -13,6 +13,7 @@ from kpyramid.completion.types import Completion, GraphLayer, OntologyLayer, Pro
 from kpyramid.completion.units import list_units
 from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.numerics.moments import Array
+from kpyramid.paraphrase.comparing import Comparer
 from kpyramid.settings import CompleteSettings
 
 _ALIKE = 0.5
@@ -42,12 +43,12 @@ def draw_proposals(
     embedder: Embedder,
 ) -> Completion:
     """The layers as they were compared, with the proposals that follow from priority and region."""
-    schema, least = ontology.schema, settings.min_support
+    schema = ontology.schema
     proposals = _propose_properties(graph, ontology, compared, settings, embedder)
     placed = place_beside(
         proposals, schema, similarity=settings.alias_similarity, embedder=embedder
     )
-    placed += propose_classes(graph, compared, schema, least)
+    placed += propose_classes(graph, ontology, compared, settings.min_support)
     vectors = embed_texts(embedder, [proposal.label for proposal in placed])
     if placed:
         ranked = rank_apart(np.array([proposal.score for proposal in placed]), vectors)
@@ -75,7 +76,9 @@ def _propose_properties(
     starts = np.concatenate([[0], np.cumsum(units.support)])
     facts = Facts(graph, units.turned)
     proposals = []
-    for cluster in cluster_units(points, units.support[chosen], settings=settings):
+    comparer = Comparer(embedder)
+    meanings = [comparer.read(units.texts[at]).meaning for at in chosen.tolist()]
+    for cluster in cluster_units(points, meanings, units.support[chosen], settings=settings):
         own = chosen[cluster]
         if units.support[own].sum() >= settings.min_support:
             places = np.sort(np.concatenate([order[starts[u] : starts[u + 1]] for u in own]))

@@ -14,6 +14,8 @@ from kpyramid.numerics.moments import Array
 
 Mask = npt.NDArray[np.bool_]
 
+LITERAL = "LITERAL"
+"""Type of a tail that is no entity."""
 _EMPTY = frozenset({"be", "be a", "have", "do", "include", "make", "become"})
 _AXES = 64
 """Random axes that stand for all pairs: the cosine of two units errs by about 1/8."""
@@ -24,9 +26,10 @@ class Units:
     """The relations of the graph by their words' base form, as columns of equal length u.
 
     A passive with its agent and its active are one unit, read in the direction that more facts
-    have. `texts`: its most frequent wording in that direction. `support`: its new facts, those
-    that state no value of the ontology; `missing`: the mean rank of their priority, 0 to 1;
-    `region`: whether one of them is in the priority region.
+    have; what leads to literals is another than what leads to entities (`was born in`).
+    `texts`: its most frequent wording in that direction. `support`: its new facts, those that
+    state no value of the ontology; `missing`: the mean rank of their priority, 0 to 1; `region`:
+    whether one of them is in the priority region.
     `unit_of`, `turned`, `new`: of each fact the unit, -1 where its words say nothing, whether it
     reads the other way, and whether it counts, shape (n,).
     """
@@ -56,16 +59,19 @@ def list_units(graph: GraphLayer, ontology: OntologyLayer, compared: Completion)
     known = _list_known(ontology)
     says = np.array([says_something(f) and _name(f) not in known for f in forms], dtype=bool)
     backwards = np.array([form.passive_by for form in forms], dtype=bool)
-    unit_of, turned = keys.codes[wordings.codes], backwards[wordings.codes]
+    types = encode(graph.tail_types)
+    literal = np.array([name == LITERAL for name in types.words], dtype=np.int64)[types.codes]
+    (key, _), unit_of, _ = group_rows(keys.codes[wordings.codes], literal)
+    turned = backwards[wordings.codes]
     new = ~find_stated(graph, ontology) & says[wordings.codes]
-    count = len(keys.words)
+    count = len(key)
     back = np.bincount(unit_of[new & turned], minlength=count)
     support = np.bincount(unit_of[new], minlength=count)
     turned = turned != (back * 2 > support)[unit_of]
     priority = rank_phrases(compared)[compared.phrase_of]
     inside = compared.region[compared.phrase_of]
     return Units(
-        keys.words,
+        [keys.words[at] for at in key.tolist()],
         _choose_texts(wordings, unit_of, new & ~turned, count),
         support,
         sum_by(unit_of[new], priority[new], count) / np.maximum(support, 1),
