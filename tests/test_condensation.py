@@ -120,7 +120,11 @@ def test_dates_are_compared_by_value(first: str, second: str, stays: dict[str, s
 
 @pytest.mark.parametrize(
     ("first", "second", "facts"),
-    [("1,200 people", "1200 people", 1), ("5.0 km", "5 km", 1), ("5 km", "5 miles", 2)],
+    [
+        *[("1,200 people", "1200 people", 1), ("5.0 km", "5 km", 1), ("1,950", "1950", 1)],
+        *[("5 km", "5 miles", 2), ("Python 3.10", "Python 3.1", 2)],
+        *[("The Sunday Times", "The Times", 2), ("since 1950", "1950", 2)],
+    ],
 )
 def test_numbers_are_compared_by_value_and_unit(first: str, second: str, facts: int) -> None:
     made = condense_statements([say(GHENT, "has", (text, "LITERAL")) for text in (first, second)])

@@ -55,7 +55,8 @@ def find_lost(change: Callable[[Rows], object]) -> list[str]:
     )
     stands, how = read_derivations(tables["triples"], condensed)
     compare = guard_comparer(Comparer(MemoEmbedder()))
-    return [reason for _, reason in list_lost(said, standing, stands, how, compare)]
+    trusted = [why == "llm" for why in how]
+    return [reason for _, reason in list_lost(said, standing, stands, trusted, compare)]
 
 
 def find_row(rows: Rows, *hows: str) -> dict[str, object]:
@@ -83,6 +84,15 @@ def test_a_triple_that_stands_twice_is_lost() -> None:
         pair["how"] = [*pair["how"], "equivalent"]  # type: ignore[misc]
 
     assert find_lost(repeat) == ["it stands in no condensed fact"]
+
+
+def test_a_triple_that_is_nowhere_is_another_gates_matter() -> None:
+    def invent(rows: Rows) -> None:
+        row = find_row(rows, "kept")
+        row["derived_from"] = [*row["derived_from"], "triple-unknown"]  # type: ignore[misc]
+        row["how"] = ["kept", "equivalent"]
+
+    assert find_lost(invent) == []
 
 
 def test_a_fact_about_other_things_does_not_keep_a_triple() -> None:
@@ -131,10 +141,13 @@ def test_a_loss_keeps_the_snapshot_from_head_and_says_where_to_look(
         doubt = Verdict("different", False, "doubted")
         patch.setattr(publishing, "guard_comparer", lambda comparer: lambda *_: doubt)
         with pytest.raises(GateError, match="min_kept_share") as refused:
-            build_corpus(corpus, warehouse)
+            build_corpus(corpus, warehouse, make_settings())
         assert "derivations" in str(refused.value) and "doubted" in str(refused.value)
         lenient = make_settings(publish={"min_kept_share": 0.5})
         build_corpus(corpus, warehouse, lenient)
+        with pytest.raises(GateError, match=r"min_kept_share = 1\.0"):
+            build_corpus(corpus, warehouse, make_settings())
+    build_corpus(corpus, warehouse, make_settings())
 
 
 @pytest.fixture(scope="module")

@@ -58,7 +58,9 @@ def publish(run: Run, corpus: str, tables: Mapping[str, TableFile]) -> StageMark
     snapshot = write_snapshot(run.warehouse, files, _describe(run, corpus, rows))
     judges = _hash_judges(run.settings)
     if head and head.snapshot == snapshot:
-        gates = {} if _was_judged(run, head.run, judges) else _judge_ontology(run.settings, texts)
+        gates = {}
+        if not _was_judged(run, head.run, judges):
+            gates = {"kept": _judge_kept(run, tables), **_judge_ontology(run.settings, texts)}
         details = {"snapshot": snapshot, "committed": "unchanged", "judges": judges}
         return StageMark("publish", snapshot, rows, {}, 0, 0.0, details, gates)
     gates = {
@@ -139,11 +141,14 @@ def _judge_kept(run: Run, tables: Mapping[str, TableFile]) -> str:
     )
     said, standing = (read_graph(entities, relations, table) for table in (triples, condensed))
     stands, how = read_derivations(triples, condensed)
+    by_model = run.settings.condense.mode == "llm"
     with Opener(run.warehouse, run.settings, run.folder, run.ref) as opener:
         embedder = CachedEmbedder(
             run.warehouse, run.settings, 1, Silence(), opener.connect, "publish"
         )
-        lost = list(list_lost(said, standing, stands, how, guard_comparer(Comparer(embedder))))
+        compare = guard_comparer(Comparer(embedder))
+        trusted = [by_model and why == "llm" for why in how]
+        lost = list(list_lost(said, standing, stands, trusted, compare))
     least = run.settings.publish.min_kept_share
     if len(said) - len(lost) >= least * len(said):
         return "pass"
@@ -170,11 +175,12 @@ def _judge_ontology(settings: Settings, texts: Mapping[str, str]) -> dict[str, s
 
 
 def _hash_judges(settings: Settings) -> str:
-    """What judges a snapshot without shaping it: checks, questions, how many violations pass."""
+    """What judges a snapshot without shaping it: checks, questions, what they let pass."""
     files = locate_files(settings)
     found = [*files.checks, *([files.questions] if files.questions else [])]
     texts: list[JsonValue] = [[path.name, hash_bytes(path.read_bytes())] for path in found]
-    return hash_value([settings.publish.max_violations, texts])
+    publish = settings.publish
+    return hash_value([publish.max_violations, publish.min_kept_share, texts])
 
 
 def _was_judged(run: Run, earlier: str, judges: str) -> bool:

@@ -10,13 +10,13 @@ from kpyramid.condensation.values import read_value
 
 
 def list_lost(
-    said: Graph, standing: Graph, stands: Column, how: Sequence[str], compare: Compare
+    said: Graph, standing: Graph, stands: Column, trusted: Sequence[bool], compare: Compare
 ) -> Iterator[tuple[int, str]]:
     """The facts that their condensed fact does not say, by row, and why.
 
-    `stands`: for each fact the row of its condensed fact in `standing`, -1 for none. `how`: why it
-    stands there, as the table tells; only what a model decided is taken on its word. Entities and
-    relations of both graphs are those of the same tables.
+    `stands`: for each fact the row of its condensed fact in `standing`, -1 for none. `trusted`: a
+    model holds the wordings for the same, and its word is taken. Entities and relations of both
+    graphs are those of the same tables.
     """
     for row in np.flatnonzero(stands < 0).tolist():
         yield row, "it stands in no condensed fact"
@@ -35,7 +35,7 @@ def list_lost(
             yield row, "it is about other things"
         elif by.value is not None and fact.value is not None and not by.value.says(fact.value):
             yield row, "its value is another"
-        elif how[row] != "llm" and not says_all(by, fact, compare):
+        elif not trusted[row] and not says_all(by, fact, compare):
             verdict = compare(by.wording, fact.wording, by.ends)
             yield row, f"{by.wording!r} does not say {fact.wording!r}: {verdict.reason}"
 

@@ -12,7 +12,8 @@ _LEAD = re.compile(
 _VAGUE = re.compile(r"\b(?:from|since|during|early|mid|late)\b|\bmid-", re.IGNORECASE)
 """Words that `parse_literal` passes over, and that say when, not which date."""
 _GROUPED = re.compile(r"(?<![\d,.])\d{1,3}(?:,\d{3})+(?![\d,])")
-_ZEROS = re.compile(r"(?<![\d.])(\d+\.\d*?)0+(?![\d.])")
+_DECIMAL = re.compile(r"(?P<before>[-+~$€£¥]?\d+)\.(?P<after>\d*?)0*(?P<unit>(?:[^\d.].*)?)")
+"""A number that stands first: `5.0 km` is 5 km, `Python 3.10` is not `Python 3.1`."""
 _DATES = ("date", "gYearMonth", "gYear")
 
 
@@ -36,13 +37,16 @@ def read_value(literal: str) -> Value:
 
     Units are not converted: "5 km" and "5,000 m" differ.
     """
-    text = _LEAD.sub("", literal.strip())
-    if not _VAGUE.search(text):
+    text = _GROUPED.sub(lambda match: match[0].replace(",", ""), " ".join(literal.split()))
+    date = _LEAD.sub("", text)
+    if not _VAGUE.search(date):
         for name in _DATES:
-            found = parse_literal(text, XSD + name)
+            found = parse_literal(date, XSD + name)
             if found is not None:
                 year, *rest = found.split("-")
                 return Value(f"year {year}", tuple(rest))
-    plain = _GROUPED.sub(lambda match: match[0].replace(",", ""), text)
-    plain = _ZEROS.sub(lambda match: match[1].rstrip("."), plain)
-    return Value(f"text {' '.join(plain.casefold().split())}")
+    number = _DECIMAL.fullmatch(text)
+    if number:
+        after = f".{number['after']}" if number["after"] else ""
+        text = f"{number['before']}{after}{number['unit']}"
+    return Value(f"text {text.casefold()}")

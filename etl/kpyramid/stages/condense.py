@@ -1,7 +1,8 @@
-"""Condense: facts that say the same become one, around the ontology's anchors (PolyRAG §III-C).
+"""Condense: facts that say the same become one, and a broader one is absorbed (PolyRAG §III-C).
 
-Nothing is dropped: every triple stands in the `derived_from` of exactly one condensed fact, merged,
-linked to an anchor, or as it was. What contradicts is reported, and stays.
+The second only around the ontology's anchors, where a model may be asked as well. Nothing is
+dropped: every triple stands in the `derived_from` of exactly one condensed fact. What contradicts
+is reported, and stays.
 """
 
 from collections.abc import Mapping, Set

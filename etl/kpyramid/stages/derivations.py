@@ -1,5 +1,7 @@
 """Graph and condensed graph as columns, and which fact of the one stands for which of the other."""
 
+from itertools import compress
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,10 +31,13 @@ def read_derivations(triples: pa.Table, condensed: pa.Table) -> tuple[Column, li
     """For each triple the row of its condensed fact, -1 unless there is exactly one, and why."""
     place = find_rows(pc.list_flatten(condensed["derived_from"]), triples["triple_id"])
     rows = pc.list_parent_indices(condensed["derived_from"]).to_numpy()
+    reasons = pc.list_flatten(condensed["how"]).to_pylist()
+    known = place >= 0  # another gate tells of triples that are nowhere
+    place, rows = place[known], rows[known]
     stands = np.full(triples.num_rows, -1, dtype=np.int64)
     stands[place] = rows
     stands[np.bincount(place, minlength=triples.num_rows) != 1] = -1
     how = ["none"] * triples.num_rows
-    for at, why in zip(place.tolist(), pc.list_flatten(condensed["how"]).to_pylist(), strict=True):
+    for at, why in zip(place.tolist(), compress(reasons, known.tolist()), strict=True):
         how[at] = why
     return stands, how
