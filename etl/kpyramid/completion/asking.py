@@ -95,6 +95,8 @@ class Namer:
         owners: dict[_Place, object] = {**_list_names(schema), **self._given}
         for item in described:
             owners.setdefault((item.kind, item.label.casefold()), item.key)
+        for proposal in proposals:
+            owners.setdefault((proposal.kind, proposal.label.casefold()), proposal)
         for at, item in zip(chosen, described, strict=True):
             named = self._answers.get(item.key)
             if named is None:
@@ -114,7 +116,7 @@ class Namer:
             else:
                 losses.append(Loss("llm_invalid", item.label, f"{fault}; the rules' name stays"))
                 self._answers[item.key] = None
-        return Naming(tuple(made), frozenset(judged), tuple(losses))
+        return Naming(_rename_inverses(proposals, made), frozenset(judged), tuple(losses))
 
     def _ask(self, fresh: Sequence[Nameless], schema: Schema) -> list[Loss]:
         """Asks for what has no answer yet; says what got none."""
@@ -151,6 +153,18 @@ class Namer:
                 if found and at not in found
             ]
         return losses
+
+
+def _rename_inverses(given: Sequence[Proposal], named: Sequence[Proposal]) -> tuple[Proposal, ...]:
+    """What is named, with references to other proposals by their new names."""
+    renamed: dict[tuple[str | None, ...], str] = {
+        (old.label, old.domain, old.range): new.label
+        for old, new in zip(given, named, strict=True)
+        if old.kind == "property"
+    }
+    return tuple(
+        replace(p, inverse=renamed.get((p.inverse, p.range, p.domain), p.inverse)) for p in named
+    )
 
 
 def _describe(

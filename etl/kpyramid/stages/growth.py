@@ -29,7 +29,7 @@ from kpyramid.stages.tables import Row
 
 _ADOPTED = ("accepted", "alias")
 _DIGITS = 6
-_LEAST_HEADS = 3
+_LEAST_SUBJECTS = 3
 """Different subjects of what rules accept: what is said of one or two is no kind of fact."""
 
 
@@ -104,8 +104,7 @@ class Growth:
         while True:
             grown = adopt_proposals(self.schema, rows)
             found = self._find_gain(rows, grown)
-            doubtful = [row for row in rows if self._doubt(row, found, grown, taken)]
-            if not doubtful:
+            if not self._demote_doubtful(rows, found, grown, taken):
                 break
         self._keep(rows, grown, found)
         return any(row["state"] in _ADOPTED for row in rows)
@@ -117,7 +116,7 @@ class Growth:
         p = proposal
         iri = p.existing or coin_iri(p.kind, p.label, self.schema.base, taken)
         notes, state, by = list(p.notes), "open", judge
-        heads = {self.graph.layer.pairs[place][0] for place in p.facts}
+        subjects = self._list_subjects(p)
         entry = self.decisions.find(p.kind, p.label, p.phrases)
         if entry is not None and entry.decision == "reject":
             state, by, notes = "rejected", "file", [*notes, *filter(None, [entry.note])]
@@ -128,7 +127,7 @@ class Growth:
             state = "alias"
         elif p.kind == "property" and THING in (p.domain, p.range):
             notes.append("what is at an end of it is not clear")
-        elif len(p.facts) < self.settings.accept_support or len(heads) < _LEAST_HEADS:
+        elif len(p.facts) < self.settings.accept_support or len(subjects) < _LEAST_SUBJECTS:
             notes.append("few facts, or of few things")
         elif p.agreement < self.settings.accept_score:
             notes.append(f"{p.agreement:.0%} of the facts fit its domain and range")
@@ -155,6 +154,17 @@ class Growth:
             "note": "; ".join(notes),
         }
 
+    def _list_subjects(self, proposal: Proposal) -> set[str]:
+        """The ids of its facts' subjects: of a property, tails where the words are none of its own.
+
+        Such a fact is in the other voice, and reads from tail to head.
+        """
+        said, pairs = self.graph.layer.wordings, self.graph.layer.pairs
+        straight = {said[place] for place in proposal.facts}
+        if proposal.kind == "property":
+            straight &= set(proposal.phrases)
+        return {pairs[place][said[place] not in straight] for place in proposal.facts}
+
     def _leave_out_old(self, rows: Iterable[dict[str, object]]) -> list[dict[str, object]]:
         """The rows that say more than an earlier round: what was open then and is adopted now."""
         earlier = Index((_say(old), old) for old in self.rows)
@@ -171,38 +181,52 @@ class Growth:
         self.rows = [old for old in self.rows if old["proposal_id"] not in passed]
         return kept
 
-    def _doubt(
-        self, row: dict[str, object], found: Gain, grown: Schema, taken: Collection[str]
+    def _demote_doubtful(
+        self, rows: Iterable[Row], found: Gain, grown: Schema, taken: Collection[str]
     ) -> bool:
-        """Whether a row that would be adopted must not be: then it is open, and says why.
+        """Opens the rows that would be adopted and must not be, saying why; whether there are any.
+
+        What the decisions file says of a row of that label stands.
+        """
+        doubtful = False
+        for row in rows:
+            entry = self.decisions.find_own(row) if row["decided_by"] == "file" else None
+            why = None if entry else self._explain_doubt(row, found, grown)
+            if why is None:
+                continue
+            doubtful = True
+            if row["state"] == "alias":
+                row["iri"] = coin_iri(
+                    str(row["kind"]),
+                    str(row["label"]),
+                    self.schema.base,
+                    [*taken, *self._list_iris()],
+                )
+            if row["decided_by"] == "file":
+                row["decided_by"] = "rules"
+            row["state"] = "open"
+            row["note"] = "; ".join(filter(None, [str(row["note"]), why]))
+        return doubtful
+
+    def _explain_doubt(self, row: Row, found: Gain, grown: Schema) -> str | None:
+        """Why a row must not be adopted, or None.
 
         Most of an alias' facts have to fit what it names, and no accepted one may bring more
-        contradictions than facts that fit may be missing. A person's word stands.
+        contradictions than facts that fit may be missing.
         """
-        if row["state"] not in _ADOPTED or (row["state"], row["decided_by"]) == (
-            "accepted",
-            "file",
-        ):
-            return False
+        if row["state"] not in _ADOPTED:
+            return None
         least = self.settings.accept_score
         fitting = _share(_about(row, found.fitting, grown), row)
         clashing = _share(_about(row, found.clashing, grown), row)
-        why = _find_misfit(row, grown)
+        why = _explain_misfit(row, grown)
         if why is None and row["state"] == "alias" and fitting < least:
             name = _name(str(row["iri"]), grown)
             why = f"like {name!r}, but {fitting:.0%} of the facts fit its domain and range"
         if why is None and clashing > 1.0 - least:
             reasons = ", ".join(sorted(_about(row, found.reasons, grown)))
             why = f"{clashing:.0%} of the facts contradict the ontology: {reasons}"
-        if why is None:
-            return False
-        if row["state"] == "alias":
-            row["iri"] = coin_iri(
-                str(row["kind"]), str(row["label"]), self.schema.base, [*taken, *self._list_iris()]
-            )
-        row["state"] = "open"
-        row["note"] = "; ".join(filter(None, [str(row["note"]), why]))
-        return True
+        return why
 
     def _list_iris(self) -> list[str]:
         return [str(row["iri"]) for row in self.rows]
@@ -277,15 +301,20 @@ def _name_inverses(
     rows: Sequence[dict[str, object]], proposals: Sequence[Proposal], schema: Schema
 ) -> None:
     """Writes into each row the IRI of the property that its proposal turns round."""
-    by_label = {p.label: row["iri"] for row, p in zip(rows, proposals, strict=True)}
+    by_name: dict[tuple[str | None, ...], object] = {
+        (p.label, p.domain, p.range): row["iri"]
+        for row, p in zip(rows, proposals, strict=True)
+        if p.kind == "property"
+    }
     for row, proposal in zip(rows, proposals, strict=True):
         if proposal.inverse in schema.property_by_iri:
             row["inverse_of"] = proposal.inverse
         elif proposal.inverse is not None:
-            row["inverse_of"] = by_label.get(proposal.inverse)
+            name = (proposal.inverse, proposal.range, proposal.domain)
+            row["inverse_of"] = by_name.get(name)
 
 
-def _find_misfit(row: Row, grown: Schema) -> str | None:
+def _explain_misfit(row: Row, grown: Schema) -> str | None:
     """Why an accepted property must not be a part or an inverse of another, or None.
 
     Its values are then values of that one too, so its ends have to be ends that the other takes:
