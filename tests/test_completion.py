@@ -8,7 +8,11 @@ import pytest
 
 from kpyramid.embeddings.port import Matrix
 from kpyramid.errors import InputError
+from kpyramid.numerics.gaussian import fit_gaussian
+from kpyramid.numerics.moments import Moments
+from kpyramid.numerics.space import fit_space
 from kpyramid.ontology.schema import Schema
+from kpyramid.settings import CompleteSettings
 from tests.completing import (
     GENERAL,
     KNOWN,
@@ -90,24 +94,25 @@ def test_every_fact_has_a_phrase_and_a_priority_and_the_missing_ones_come_first(
     assert sum(CHESS in text for text in first) > len(MISSING) / 2
 
 
-def test_the_layers_moments_are_those_of_their_phrases() -> None:
-    """Mean and variance on the first two axes, of the points in `phrases`, weighted by facts."""
+def test_the_layers_moments_give_back_space_and_densities() -> None:
+    """From `layers` alone: the axes, what they explain, every phrase's place and densities."""
     done = run_complete(KNOWN + MISSING)
     phrases = done.made["phrases"].to_pylist()
+    moments: dict[str, Moments] = {}
     for row in done.made["layers"].to_pylist():
-        own = [r for r in phrases if r["layer"] == row["layer"]]
         size = len(row["total"])
-        assert len(row["outer"]) == size * (size + 1) // 2
-        assert len(row["explained"]) == size and 0 < sum(row["explained"]) <= 1 + 1e-6
-        weights = np.array([r["facts"] for r in own], dtype=float)
-        if row["phrases"] == len(own):
-            weights[:] = 1.0
-        assert row["phrases"] == weights.sum()
-        x, y = (np.array([r[axis] for r in own]) for axis in ("x", "y"))
-        assert row["total"][:2] == pytest.approx([weights @ x, weights @ y], abs=1e-4)
-        assert row["outer"][:3] == pytest.approx(
-            [weights @ x**2, weights @ (x * y), weights @ y**2], abs=1e-4
-        )
+        outer = np.zeros((size, size))
+        outer[np.tril_indices(size)] = row["outer"]
+        outer += np.tril(outer, -1).T
+        moments[row["layer"]] = Moments(row["phrases"], np.array(row["total"]), outer)
+        assert row["phrases"] == sum(r["layer"] == row["layer"] for r in phrases)
+    space = fit_space(moments["graph"] + moments["ontology"], CompleteSettings().dimensions)
+    assert row["explained"] == pytest.approx(space.explained, abs=1e-6)
+    points = space.transform(MemoEmbedder().embed([r["text"] for r in phrases]))
+    assert [[r["x"], r["y"]] for r in phrases] == pytest.approx(points[:, :2], abs=1e-5)
+    for layer in ("graph", "ontology"):
+        density = fit_gaussian(space.project(moments[layer]), space.floor).log_density(points)
+        assert [r[f"log_{layer}"] for r in phrases] == pytest.approx(density, rel=1e-5, abs=1e-4)
 
 
 # Bad input.

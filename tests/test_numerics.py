@@ -47,6 +47,18 @@ def test_moments_of_shards_add_up_to_those_of_the_whole(cuts: list[int]) -> None
     assert_equal_moments(sum(shards[1:], shards[0]), Moments.of(points))
 
 
+@given(cuts=st.lists(st.integers(0, 90), max_size=4))
+def test_moments_on_the_grid_are_the_same_bits_in_any_shards(cuts: list[int]) -> None:
+    points = draw_points(90, 5)
+    points /= np.linalg.norm(points, axis=1, keepdims=True)
+    whole = Moments.of(points, on_grid=True)
+    parts = [Moments.of(p, on_grid=True) for p in reversed(np.split(points, sorted(cuts)))]
+    added = sum(parts[1:], parts[0])
+    assert added.total.tobytes() == whole.total.tobytes()
+    assert added.outer.tobytes() == whole.outer.tobytes()
+    np.testing.assert_allclose(whole.outer, points.T @ points, atol=90 * 2.0**-16)
+
+
 def test_mean_and_covariance_are_those_of_numpy() -> None:
     points = draw_points(200, 7)
     mean, covariance = Moments.of(points).covariance()

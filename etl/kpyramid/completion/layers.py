@@ -43,7 +43,7 @@ def compare_layers(
     vectors = [embed_texts(embedder, layer.texts) for layer in said]
     size = max(found.shape[1] for found in vectors)  # a model may give no columns for no texts
     vectors = [found if len(found) else found.reshape(0, size) for found in vectors]
-    moments = [Moments.of(points) for points in vectors]
+    moments = [Moments.of(points, on_grid=True) for points in vectors]
     space = _fit(moments, settings.dimensions)
     points = [space.transform(layer) for layer in vectors]
     placed = [space.project(layer) for layer in moments]
@@ -56,7 +56,7 @@ def compare_layers(
             _measure_density(placed[1], space, where),
             own,
         )
-        for layer, where, own in zip(said, points, placed, strict=True)
+        for layer, where, own in zip(said, points, moments, strict=True)
     ]
     priority = _score(phrases[0], bool(moments[1].count), settings)
     return Completion(

@@ -71,7 +71,7 @@ class Phrases:
 
     `facts`: how many facts or values say each. `points`: its place on the first two axes of the
     shared space, shape (p, 2); a space of one axis has 0 on the second. `log_graph`,
-    `log_ontology`: log densities of both layers there, in nats. `moments`: in the shared space.
+    `log_ontology`: log densities of both layers there, in nats. `moments`: of the embeddings.
     """
 
     texts: Sequence[str]

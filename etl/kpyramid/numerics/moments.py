@@ -13,6 +13,8 @@ Points: TypeAlias = npt.NDArray[np.float32] | npt.NDArray[np.float64]
 
 LARGEST = 1e100
 """Numbers beyond it are refused: sums of their squares come near the end of float64."""
+GRID = 2.0**16
+"""Steps in one: sums over 2 million points of unit length on this grid are exact in float64."""
 _BLOCK = 1_000_000
 """Numbers of a block: 8 MB in float64, however many dimensions."""
 
@@ -40,8 +42,17 @@ class Moments:
     outer: Array
 
     @classmethod
-    def of(cls, points: Points, weights: npt.NDArray[np.int64] | None = None) -> "Moments":
+    def of(
+        cls,
+        points: Points,
+        weights: npt.NDArray[np.int64] | None = None,
+        *,
+        on_grid: bool = False,
+    ) -> "Moments":
         """The moments of points, shape (n, d); one of weight w counts w times.
+
+        `on_grid` rounds them to multiples of 1 / `GRID`: the sums are then exact, so the same in
+        any order, in any shards and on any processor. Without weights only.
 
         Raises ValueError as `read_blocks` does, and on a negative weight.
         """
@@ -50,6 +61,9 @@ class Moments:
         if weights is not None and (len(weights) != len(points) or (weights < 0).any()):
             raise ValueError(f"{len(points)} points need as many weights, none below 0")
         for place, block in read_blocks(points):
+            if on_grid:
+                np.rint(block * GRID, out=block)
+                block /= GRID
             if weights is not None:
                 block *= np.sqrt(weights[place])[:, None]
             outer += block.T @ block

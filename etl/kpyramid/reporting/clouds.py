@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kpyramid.reporting.tables import Row, SnapshotTables, to_numpy
+from kpyramid.reporting.tables import SnapshotTables, to_numpy
 
 MOST_POINTS = 1500
 """Points of a layer that are drawn; of more, those whose hashes come first."""
@@ -69,21 +69,22 @@ def read_figure(tables: SnapshotTables) -> Figure | None:
     graph = phrases.filter(pc.equal(phrases["layer"], "graph"))
     if not graph.num_rows:
         return None
-    layers = tables.read("layers", ("layer", "phrases", "total", "outer", "explained")).to_pylist()
+    other = phrases.filter(pc.equal(phrases["layer"], "ontology"))
+    explained = tables.read("layers", ("explained",))["explained"].to_pylist()
     linked, free = _count_condensed(tables, graph)
     return Figure(
         graph=_sample("graph", graph, graph["facts"]),
-        ontology=_sample(
-            "ontology",
-            (other := phrases.filter(pc.equal(phrases["layer"], "ontology"))),
-            other["facts"],
-        ),
+        ontology=_sample("ontology", other, other["facts"]),
         region=_sample("region", (inside := graph.filter(graph["region"])), inside["facts"]),
         linked=_sample("linked", graph, linked),
         free=_sample("free", graph, free),
-        ellipses=tuple(_fit(row) for row in layers if row["phrases"]),
+        ellipses=tuple(
+            _fit(name, part)
+            for name, part in (("graph", graph), ("ontology", other))
+            if part.num_rows
+        ),
         marks=tuple(_place_proposals(tables, graph)),
-        explained=tuple(layers[0]["explained"][:2]) if layers else (),
+        explained=tuple(explained[0][:2]) if explained else (),
     )
 
 
@@ -145,18 +146,7 @@ def _place_proposals(tables: SnapshotTables, graph: pa.Table) -> Iterator[Mark]:
         yield Mark(row["label"], x, y)
 
 
-def _fit(layer: Row) -> Ellipse:
-    """The Gaussian of a layer on the first two axes, from its moments."""
-    count = layer["phrases"]
-    size = len(layer["total"])
-    mean = np.array(layer["total"]) / count
-    outer = np.zeros((size, size))
-    outer[np.tril_indices(size)] = layer["outer"]
-    shown = min(size, 2)
-    covariance = outer[:shown, :shown] / count
-    covariance = (
-        np.tril(covariance) + np.tril(covariance, -1).T - np.outer(mean, mean)[:shown, :shown]
-    )
-    flat = np.zeros((2, 2))
-    flat[:shown, :shown] = covariance
-    return Ellipse(layer["layer"], np.resize(np.append(mean[:shown], 0.0), 2), flat)
+def _fit(name: str, phrases: pa.Table) -> Ellipse:
+    """The Gaussian of a layer on the first two axes, of all its phrases."""
+    points = np.stack([np.asarray(phrases["x"]), np.asarray(phrases["y"])])
+    return Ellipse(name, points.mean(axis=1), np.cov(points, bias=True))

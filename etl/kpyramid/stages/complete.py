@@ -128,7 +128,7 @@ def _describe(layer: str, phrases: Phrases, found: Completion) -> Row:
     return {
         "layer": layer,
         "phrases": moments.count,
-        "total": round_digits(moments.total).tolist(),
-        "outer": round_digits(moments.outer[lower]).tolist(),
+        "total": moments.total.tolist(),
+        "outer": moments.outer[lower].tolist(),
         "explained": round_digits(found.explained).tolist(),
     }
