@@ -108,14 +108,31 @@ class Graph:
     def walk_facts(self, places: Index) -> Iterator[list[NamedTriple]]:
         """Some facts in words, with all places where they are stated, block by block."""
         for start in range(0, len(places), _BLOCK):
-            triples = self._triples.take(pa.array(places[start : start + _BLOCK]))
-            stated = pc.list_flatten(triples["raw_triple_ids"])
-            raw = _keep(self._raw_triples, "raw_triple_id", stated)
-            claims = _keep(self._claims, "claim_id", raw["claim_id"])
-            ends = pa.chunked_array([*triples["head_id"].chunks, *triples["tail_id"].chunks])
-            entities = _keep(self._entities, "entity_id", ends)
-            relations = _keep(self._relations, "relation_id", triples["relation_id"])
-            yield list_facts(self._places, claims, raw, entities, relations, triples)
+            block = places[start : start + _BLOCK]
+            raw = _drop_missing(self._stated.take(pa.array(block)).flatten())
+            yield list_facts(
+                self._places,
+                self._claims.take(_drop_missing(self._claimed[raw])),
+                self._raw_triples.take(raw),
+                self._entities.take(_drop_missing([self._heads[block], self._tails[block]])),
+                self._relations.take(_drop_missing(self._said[block])),
+                self._triples.take(pa.array(block)),
+            )
+
+    @cached_property
+    def _stated(self) -> pa.LargeListArray:
+        """The rows of the raw triples of each fact."""
+        own = self._triples["raw_triple_ids"]
+        sizes = pc.fill_null(pc.list_value_length(own), 0).to_numpy()
+        rows = find_rows(pc.list_flatten(own), self._raw_triples["raw_triple_id"])
+        return pa.LargeListArray.from_arrays(
+            pa.array(np.cumsum([0, *sizes]), pa.int64()), pa.array(rows)
+        )
+
+    @cached_property
+    def _claimed(self) -> Index:
+        """The row of each raw triple's claim."""
+        return find_rows(self._raw_triples["claim_id"], self._claims["claim_id"])
 
     @cached_property
     def _places(self) -> Places:
@@ -128,6 +145,7 @@ def find_rows(values: pa.ChunkedArray, keys: pa.ChunkedArray) -> Index:
     return np.asarray(found.to_numpy(), dtype=np.int64)
 
 
-def _keep(table: pa.Table, column: str, values: pa.ChunkedArray) -> pa.Table:
-    """The rows whose key is among the values."""
-    return table.filter(pc.is_in(table[column], value_set=values.combine_chunks()))
+def _drop_missing(rows: npt.ArrayLike) -> Index:
+    """Different rows in the order of their table, without those that are none."""
+    found = np.unique(np.asarray(rows, dtype=np.int64))
+    return found[found >= 0]

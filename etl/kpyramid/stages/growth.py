@@ -182,7 +182,11 @@ class Growth:
         return kept
 
     def _demote_doubtful(
-        self, rows: Iterable[Row], found: Gain, grown: Schema, taken: Collection[str]
+        self,
+        rows: Iterable[dict[str, object]],
+        found: Gain,
+        grown: Schema,
+        taken: Collection[str],
     ) -> bool:
         """Opens the rows that would be adopted and must not be, saying why; whether there are any.
 
