@@ -19,6 +19,7 @@ from kpyramid.commands.options import (
 
 if TYPE_CHECKING:
     from kpyramid.completion.deciding import Decided
+    from kpyramid.completion.decisions import Decisions
     from kpyramid.query.proposals import Listed
     from kpyramid.query.snapshot import Snapshot
 
@@ -34,6 +35,8 @@ app = typer.Typer(
 )
 
 _SENTENCES = 3
+_LISTED = 25
+"""Proposals of a state that are listed unless all are asked for, as in the report."""
 
 Ref = Annotated[str, typer.Option(help="The ref or the id of a snapshot.")]
 IdsArgument = Annotated[
@@ -57,6 +60,9 @@ def list_(
     state: StateOption = None,
     settings: SettingsOption = None,
     decisions: FileOption = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help=f"Show more than the first {_LISTED} of each state.")
+    ] = False,
     as_json: JsonOption = False,
     verbose: Annotated[
         bool, typer.Option("-v", "--verbose", help="Show definitions, wordings and sentences too.")
@@ -65,7 +71,8 @@ def list_(
     """List the proposals of a snapshot: id, state, what it is, its support, examples.
 
     A class is shown below its parent, a property between the classes of its ends. What the
-    decisions file says and no build has read yet is shown beside the state.
+    decisions file says and no build has read yet is shown beside the state. With --json all are
+    listed.
 
     Example: kpyramid proposals list --state open -v
     """
@@ -83,23 +90,23 @@ def list_(
         snapshot = open_snapshot(ref, warehouse)
         path = find_file(decisions, load_settings(settings).complete)
         _, decided = read_file(path)
-        rows = []
-        for p in list_proposals(snapshot):
-            if state is None or p.state == state:
-                entry = decided.find(p.kind, p.label, p.phrases)
-                said = entry.decision if entry else None
-                rows.append((p, said))
+        shown = [p for p in list_proposals(snapshot) if state in (None, p.state)]
         if as_json:
-            listed = [{**asdict(p), "decision": said} for p, said in rows]
+            listed = [{**asdict(p), "decision": _read_word(p, decided)} for p in shown]
             print_json({"snapshot": snapshot.id, "proposals": listed})
             return
-        if not rows:
+        if not shown:
             kind = f"{state} " if state else ""
             typer.echo(f"Snapshot {snapshot.id} has no {kind}proposals.")
-        for p, said in rows:
-            typer.echo(_describe(p, said))
-            if verbose:
-                typer.echo(_explain(p, snapshot))
+        for name in states:
+            own = [p for p in shown if p.state == name]
+            first = own if everything else own[:_LISTED]
+            for p in first:
+                typer.echo(_describe(p, decided))
+                if verbose:
+                    typer.echo(_explain(p, snapshot))
+            if len(own) > len(first):
+                typer.echo(f"and {len(own) - len(first):,} more {name}; --all shows them")
 
     run_command(act, verbose=False, as_json=as_json)
 
@@ -171,7 +178,7 @@ def _decide(
     label: str | None = None,
     note: str = "",
 ) -> None:
-    from kpyramid.completion.deciding import decide, find_file, read_file
+    from kpyramid.completion.deciding import decide, find_file, hold_file, read_file
     from kpyramid.errors import SettingsError
     from kpyramid.query import open_snapshot
     from kpyramid.query.proposals import find_proposal, list_proposals
@@ -190,12 +197,15 @@ def _decide(
     snapshot = open_snapshot(ref, warehouse)
     listed = list_proposals(snapshot)
     chosen = [find_proposal(words, listed) for words in ids]
-    text, known = read_file(path)
     rows: list[Mapping[str, object]] = [asdict(p) for p in listed]
     wanted = [asdict(p) for p in dict.fromkeys(chosen)]
-    decided = decide(decision, wanted, rows, snapshot.schema, text, known, label=label, note=note)
-    if decided.text != text:
-        write_durably(path.resolve(), decided.text.encode())
+    with hold_file(path):
+        text, known = read_file(path)
+        decided = decide(
+            decision, wanted, rows, snapshot.schema, text, known, label=label, note=note
+        )
+        if decided.text != text:
+            write_durably(path.resolve(), decided.text.encode())
     if as_json:
         print_json({"file": str(path), "decided": decided.done, "unchanged": decided.unchanged})
         return
@@ -221,14 +231,27 @@ def _say_done(decided: "Decided", path: Path, decision: str) -> str:
     return "\n".join(lines)
 
 
-def _describe(p: "Listed", said: str | None) -> str:
+def _read_word(p: "Listed", decisions: "Decisions") -> str | None:
+    """What the next build does with a proposal because of the file: accept, reject or neither.
+
+    What is only like something that the file accepts becomes another name for it if it fits.
+    """
+    own = decisions.find_own(asdict(p))
+    entry = own or decisions.find(p.kind, p.label, p.phrases)
+    return entry.decision if entry and (own or entry.decision == "reject") else None
+
+
+def _describe(p: "Listed", decisions: "Decisions") -> str:
     ends = f"below {p.ends[0]}" if p.kind == "class" else " -> ".join(p.ends)
     waits = {("accept", "open"), ("accept", "rejected"), ("reject", "open"), ("reject", "accepted")}
-    state = p.state
+    state, said = p.state, _read_word(p, decisions)
+    like = decisions.find(p.kind, p.label, p.phrases)
     if said is not None and (said, p.state) in waits | {("reject", "alias")}:
         state += f", to {said} by the next build"
     elif p.decided_by != "rules":
         state += f" by {p.decided_by}"
+    elif said is None and like is not None and p.state == "open":
+        state += f", beside {like.label!r}, which the file accepts"
     lines = [
         f"{p.short}  {p.label}  ({p.kind}, {ends})",
         f"    {state}; {p.support} facts, {p.agreement:.0%} fit, score {p.score:.4g}",

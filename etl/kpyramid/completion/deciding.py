@@ -1,6 +1,9 @@
 """A person's word on proposals, written into the decisions file."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import fcntl
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, cast
@@ -48,6 +51,22 @@ def read_file(path: Path | None) -> tuple[str, Decisions]:
     return text, parse_decisions(text, str(path or "no decisions file"))
 
 
+@contextmanager
+def hold_file(path: Path) -> Iterator[None]:
+    """Waits until nobody else writes into the folder of a decisions file, and keeps others out.
+
+    The folder is what is locked, since the file is replaced as a whole; it is made if need be.
+    """
+    folder = path.resolve().parent
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
 def decide(
     decision: Literal["accept", "reject"],
     chosen: Sequence[Row],
@@ -86,7 +105,7 @@ class _Writer:
     def decide(
         self, decision: Literal["accept", "reject"], row: Row, label: str | None, note: str
     ) -> None:
-        entry = self._find(row)
+        entry = self.decisions.find_own(row)
         if entry is not None:
             self._change(entry, decision, row, label)
         elif decision == "accept" and row["state"] == "alias":
@@ -95,10 +114,6 @@ class _Writer:
             self._accept(row, label, note)
         else:
             self._add(_make_entry("reject", row, {}, note=note), row, "rejected")
-
-    def _find(self, row: Row) -> Decision | None:
-        phrases = cast("Sequence[str]", row["phrases"])
-        return self.decisions.find(str(row["kind"]), str(row["label"]), phrases)
 
     def _change(self, entry: Decision, decision: str, row: Row, label: str | None) -> None:
         place = self.decisions.name_place(entry)
@@ -109,6 +124,11 @@ class _Writer:
             return
         if decision == "accept":
             self._accept_grounds(row)
+        elif row["state"] == "alias":
+            raise InputError(
+                f"{row['label']} is another name for what {place} accepts, of the same label; "
+                "reject that one, or take the wordings out there"
+            )
         self._replace(turn_decision(self.decided.text, self.decisions, entry))
         self._tell(row, entry.iri, f"turned from {entry.decision} to {decision}")
 
@@ -129,7 +149,7 @@ class _Writer:
             ground = self.by_iri.get(str(row[name]))
             if ground is None:
                 continue
-            entry = self._find(ground)
+            entry = self.decisions.find_own(ground)
             if entry is not None and entry.decision == "accept":
                 values[name] = entry.iri or str(ground["iri"])
             elif name == "inverse_of" and (

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Generic, Literal, TypeAlias, TypeVar
+from typing import Annotated, Generic, Literal, TypeAlias, TypeVar, cast
 
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
@@ -40,7 +40,9 @@ HEADER = """\
 # becomes part of the ontology, what is rejected is not proposed again. Labels, definitions and
 # phrases may be edited; an entry that is removed is undecided again.
 """
-_ENTRY = re.compile(r"^[ \t]*\[\[[ \t]*proposal[ \t]*\]\]", re.MULTILINE)
+_MARK = "\ufeff"
+"""Which some editors put before UTF-8; it stays in the file, and is no TOML."""
+_ENTRY = re.compile(r"^\ufeff?[ \t]*\[\[[ \t]*proposal[ \t]*\]\]", re.MULTILINE)
 _DECISION = re.compile(r"""^([ \t]*decision[ \t]*=[ \t]*)(?:"[a-z]*"|'[a-z]*')""", re.MULTILINE)
 _SHARED = 0.5
 """Share of the fewer phrases that two proposals have in common if they are one: a cluster that
@@ -79,6 +81,19 @@ class Decision:
         """What it is about, for comparing."""
         return self.kind, self.label, self.phrases
 
+    def is_called(self, label: str) -> bool:
+        """Whether this is its label, but for case and inflection."""
+        return _reduce(self.kind, self.label) == _reduce(self.kind, label)
+
+    def is_renamed(self, row: Mapping[str, object]) -> bool:
+        """Whether it is about a row of `proposals` that has another label."""
+        wordings, theirs = (
+            {_reduce(self.kind, phrase) for phrase in phrases}
+            for phrases in (self.phrases, cast("Sequence[str]", row["phrases"]))
+        )
+        same_ends = (self.domain, self.range) == (row["domain"], row["range"])
+        return self.iri == row["iri"] or (wordings == theirs and same_ends)
+
 
 class Decisions:
     """The entries of a file in order; `place` says where one stands."""
@@ -96,8 +111,21 @@ class Decisions:
     def find(self, kind: str, label: str, phrases: Iterable[str]) -> Decision | None:
         """The entry that decides on a proposal, one of its own label first."""
         fitting = self._index.find((kind, label, tuple(phrases)))
-        own = (e for e in fitting if _reduce(kind, e.label) == _reduce(kind, label))
+        own = (e for e in fitting if e.is_called(label))
         return next(own, fitting[0] if fitting else None)
+
+    def find_own(self, row: Mapping[str, object]) -> Decision | None:
+        """The entry that was written for a row of `proposals`, not for one like it.
+
+        It has the row's label; or its IRI, or all its wordings and ends, where the row is no other
+        name for something.
+        """
+        said = str(row["kind"]), str(row["label"]), cast("Sequence[str]", row["phrases"])
+        fitting = self._index.find(said)
+        own = [entry for entry in fitting if entry.is_called(said[1])]
+        if not own and row["state"] != "alias":
+            own = [entry for entry in fitting if entry.is_renamed(row)]
+        return own[0] if own else None
 
     def list_accepted(self, schema: Schema) -> list[dict[str, object]]:
         """What is accepted, with an IRI each, as `adopt_proposals` takes it.
@@ -222,7 +250,7 @@ def parse_decisions(text: str, source: str) -> Decisions:
             decide on the same kind and label; names the entry.
     """
     try:
-        values = tomllib.loads(text)
+        values = tomllib.loads(text.removeprefix(_MARK))
     except tomllib.TOMLDecodeError as e:
         raise InputError(f"{source}: not valid TOML: {e}; correct that line") from e
     given = values.pop("proposal", [])
@@ -253,11 +281,23 @@ def parse_decisions(text: str, source: str) -> Decisions:
 
 
 def add_decision(text: str, entry: Decision) -> str:
-    """The file's text with one more entry at its end; all else stays as it is."""
+    """The file's text with one more entry at its end; all else stays as it is.
+
+    Raises:
+        InputError: its entries are written as a list on one line, which nothing can be added to.
+    """
     end = "\r\n" if "\r\n" in text else "\n"
-    before = text if text.strip() else HEADER
+    before = text if text.removeprefix(_MARK).strip() else text + HEADER
     gap = "" if before.endswith("\n") else end
-    return before + gap + end + end.join(_write_entry(entry)) + end
+    made = before + gap + end + end.join(_write_entry(entry)) + end
+    try:
+        tomllib.loads(made.removeprefix(_MARK))
+    except tomllib.TOMLDecodeError as e:
+        raise InputError(
+            "the decisions file has its entries in a list, proposal = [...], to which none can be "
+            "added; write each as a [[proposal]] of its own, and run the command again"
+        ) from e
+    return made
 
 
 def turn_decision(text: str, decisions: Decisions, entry: Decision) -> str:
