@@ -39,10 +39,15 @@ def count_points(svg: str) -> int:
 
 
 def test_clouds_hold_the_phrases_of_each_kind(figure: Figure) -> None:
-    clouds = (figure.graph, figure.ontology, figure.region)
-    assert [cloud.total for cloud in clouds] == [5, 1, 2]
+    clouds = (figure.graph, figure.ontology)
+    assert [cloud.total for cloud in clouds] == [5, 1]
     assert figure.graph.points[:, 2].sum() == 7
-    assert figure.region.points[:, 2].sum() == 3
+
+
+def test_quarters_of_priority_hold_the_missing_phrases_alone(figure: Figure) -> None:
+    """Of seven facts three are missing: two say the first phrase, one the second."""
+    assert (figure.highest.total, figure.high.total) == (1, 1)
+    assert figure.highest.points[:, 2].sum() + figure.high.points[:, 2].sum() == 3
 
 
 def test_condensed_graph_keeps_the_wording_that_stands_for_the_merged_ones(figure: Figure) -> None:
@@ -68,7 +73,7 @@ def test_svg_has_three_panels_a_title_a_description_and_all_points(figure: Figur
     assert set((root.get("aria-labelledby") or "").split()) == named - {None}
     titles = [e.text for e in root.iter(SVG + "text") if e.get("font-size") == "14"]
     assert titles == ["Before: graph and ontology", "What the ontology lacks", "After condensation"]
-    assert count_points(svg) == (5 + 1) + (5 + 2) + (3 + 1)
+    assert count_points(svg) == (5 + 1) + (5 + 1 + 1) + (3 + 1)
     axes = [e.text for e in root.iter(SVG + "text") if (e.text or "").startswith("axis")]
     assert set(axes) == {"axis 1: 50.0% of variance", "axis 2: 25.0% of variance"}
 
@@ -94,7 +99,19 @@ def test_of_many_phrases_the_same_are_drawn_and_all_are_counted(tmp_path: Path) 
         for number, (x, y) in enumerate(chance.standard_normal((MOST_POINTS + 500, 2)))
     ]
     pq.write_table(type(table).from_pylist(many, schema=table.schema), path)
+    path = path.with_name("priorities.parquet")
+    table = pq.read_table(path)
+    scored = [
+        dict(
+            table.slice(0, 1).to_pylist()[0],
+            triple_id=f"triple-{number}",
+            phrase_id=row["phrase_id"],
+        )
+        for number, row in enumerate(many)
+    ]
+    pq.write_table(type(table).from_pylist(scored + table.to_pylist(), schema=table.schema), path)
     figure = make_figure(tmp_path / "s")
+    assert figure.ontology.total == 0
     assert (figure.graph.total, len(figure.graph.points)) == (MOST_POINTS + 500, MOST_POINTS)
     assert f"{MOST_POINTS + 500:,} phrases of the graph, {MOST_POINTS:,} drawn" in draw_figure(
         figure

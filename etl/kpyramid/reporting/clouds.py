@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kpyramid.reporting.tables import SnapshotTables, to_numpy
+from kpyramid.reporting.tables import Numbers, SnapshotTables, to_numpy
 
 MOST_POINTS = 1500
 """Points of a layer that are drawn; of more, those whose hashes come first."""
@@ -50,11 +50,16 @@ class Mark:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Figure:
-    """What the three panels show, in one space."""
+    """What the three panels show, in one space.
+
+    `highest`, `high`: the phrases of highest priority that say a quarter of the facts, and those
+    of the next quarter, as far as they are in the priority region.
+    """
 
     graph: Cloud
     ontology: Cloud
-    region: Cloud
+    highest: Cloud
+    high: Cloud
     linked: Cloud
     free: Cloud
     ellipses: tuple[Ellipse, ...]
@@ -72,10 +77,12 @@ def read_figure(tables: SnapshotTables) -> Figure | None:
     other = phrases.filter(pc.equal(phrases["layer"], "ontology"))
     explained = tables.read("layers", ("explained",))["explained"].to_pylist()
     linked, free = _count_condensed(tables, graph)
+    quarters = _rank_phrases(tables, graph)
     return Figure(
         graph=_sample("graph", graph, graph["facts"]),
         ontology=_sample("ontology", other, other["facts"]),
-        region=_sample("region", (inside := graph.filter(graph["region"])), inside["facts"]),
+        highest=_sample("highest", graph, np.where(quarters == 1, graph["facts"], 0)),
+        high=_sample("high", graph, np.where(quarters == 2, graph["facts"], 0)),
         linked=_sample("linked", graph, linked),
         free=_sample("free", graph, free),
         ellipses=tuple(
@@ -94,6 +101,22 @@ def _sample(name: str, phrases: pa.Table, facts: pa.ChunkedArray | Points) -> Cl
     said = np.flatnonzero(counts > 0)
     points = np.stack([np.asarray(phrases["x"]), np.asarray(phrases["y"]), counts], axis=1)[said]
     return Cloud(name, points[:MOST_POINTS], len(said))
+
+
+def _rank_phrases(tables: SnapshotTables, graph: pa.Table) -> Numbers:
+    """The quarter of the facts that each phrase falls in by its priority, 1 for the highest.
+
+    Phrases outside the priority region have 5.
+    """
+    scored = tables.read("priorities", ("phrase_id", "sign", "log_magnitude"))
+    at = pc.index_in(graph["phrase_id"].combine_chunks(), scored["phrase_id"].combine_chunks())
+    sign = to_numpy(scored["sign"].combine_chunks().take(at))
+    magnitude = np.asarray(scored["log_magnitude"].combine_chunks().take(at))
+    order = np.lexsort((-sign * magnitude, -sign))
+    facts = to_numpy(graph["facts"].combine_chunks())[order]
+    quarters = np.empty(len(order), dtype=np.int64)
+    quarters[order] = 1 + (4 * (np.cumsum(facts) - facts)) // facts.sum()
+    return np.where(np.asarray(graph["region"], dtype=bool), quarters, 5)
 
 
 def _count_condensed(tables: SnapshotTables, graph: pa.Table) -> tuple[Points, Points]:

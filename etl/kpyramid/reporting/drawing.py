@@ -9,7 +9,8 @@ import numpy as np
 from kpyramid.reporting.clouds import Cloud, Ellipse, Figure, Mark, Points
 
 # Colours of Paul Tol's bright scheme, which differ for every kind of colour vision.
-_BLUE, _PALE, _RED, _GREEN, _YELLOW = "#4477aa", "#bbccdd", "#cc3344", "#228833", "#b08000"
+_BLUE, _PALE, _GREEN, _YELLOW = "#4477aa", "#bbccdd", "#228833", "#b08000"
+_RED, _ROSE = "#bb1133", "#ee8899"
 _PANEL, _MARGIN, _TOP, _FOOT = 300, 26, 28, 84
 _WIDTH = 3 * (_MARGIN + _PANEL) + 8
 _HEIGHT = _TOP + _PANEL + _FOOT
@@ -67,13 +68,14 @@ def draw_figure(figure: Figure) -> str:
             "What the ontology lacks",
             [
                 _draw_cloud(figure.graph, scale, _PALE, 0.8),
-                _draw_cloud(figure.region, scale, _RED, 0.7),
+                _draw_cloud(figure.high, scale, _ROSE, 0.8),
+                _draw_cloud(figure.highest, scale, _RED, 0.8),
                 own,
                 _draw_marks(figure.marks, scale),
             ],
             [
-                _key(figure.region, _RED, "phrases of the priority region"),
-                _key(figure.graph, _PALE, "phrases of the graph in all"),
+                _key(figure.highest, _RED, "phrases of highest priority: ¼ of the facts"),
+                _key(figure.high, _ROSE, "phrases of the next ¼"),
             ],
         ),
         (
@@ -107,8 +109,9 @@ def describe_figure(figure: Figure) -> str:
         f"Three panels show the same plane, the first two axes of the space that both layers share"
         f"{_say_explained(figure.explained)}. Left: {figure.graph.total} phrases of the graph and "
         f"{figure.ontology.total} of the ontology, each layer's Gaussian as an ellipse at two "
-        f"standard deviations. Middle: {figure.region.total} phrases of the graph lie in the "
-        f"priority region, with the labels of proposals where their facts lie. Right: the phrases "
+        f"standard deviations. Middle: {figure.highest.total} phrases of the highest priority, "
+        f"which say a quarter of the facts, {figure.high.total} of the next quarter, and the "
+        f"labels of proposals where their facts lie. Right: the phrases "
         f"that condensed facts keep, {figure.linked.total} with facts linked to an anchor of the "
         f"ontology and {figure.free.total} with facts near none. A larger point stands for "
         f"more facts."

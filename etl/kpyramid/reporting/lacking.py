@@ -1,4 +1,4 @@
-"""What the ontology lacked: the wordings that most facts of the priority region use."""
+"""What the ontology lacked: the wordings that most facts use where the graph is denser."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -41,12 +41,13 @@ class Lacking:
 
 
 def list_lacking(tables: SnapshotTables, words: Words, proposals: Iterable[Row]) -> list[Lacking]:
-    """The wordings of the region's facts by type of head, those of most facts first.
+    """The wordings by type of head of the region's facts, where the graph is denser, by facts.
 
     Left out are wordings without a meaning of their own, as `has`, and those of properties that
     the ontology had.
     """
     facts = _read_region(tables)
+    facts = facts.filter(pc.greater(facts["nats"], 0.0))
     groups = (
         facts.group_by(["type", "wording"], use_threads=False)
         .aggregate([([], "count_all"), ("nats", "mean"), ("triple_id", "min")])
