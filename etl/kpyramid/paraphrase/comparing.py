@@ -15,7 +15,7 @@ from typing import TypeAlias
 from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.paraphrase.lexicon import Sense, load_lexicon
 from kpyramid.paraphrase.likeness import compare_frames
-from kpyramid.paraphrase.reading import Frame, read_frame
+from kpyramid.paraphrase.reading import Frame, find_said, read_frame
 from kpyramid.paraphrase.types import Likeness, Verdict
 
 _MODALS = frozenset({"possible", "duty", "future", "intended"})
@@ -24,7 +24,13 @@ _LIMITING = frozenset({"joint", "appointed", "elected", "helped"})
 _EMPTY_STARTS = frozenset({"be", "have"})
 _PASSING = frozenset({"become", "remain"})
 """`became chair of` says `is the chair of`; a wording that the lexicon tells apart has no rest."""
-_WEAKENING = frozenset({"nearly", "partly"})
+_WEAKENING = frozenset(
+    "nearly partly falsely wrongly wrongfully mistakenly erroneously incorrectly unsuccessfully "
+    "unofficially informally nominally theoretically symbolically spiritually figuratively "
+    "metaphorically fictionally tentatively provisionally conditionally improbably "
+    "questionably doubtfully dubiously loosely".split()
+)
+"""Qualities with which a wording need not say what it says without."""
 _OPPOSITE: dict[Likeness, Likeness] = {"narrower": "broader", "broader": "narrower"}
 Ends: TypeAlias = tuple[str, str]
 _OPEN: Ends = ("", "")
@@ -127,6 +133,9 @@ class Comparer:
         found = _compare_claims(claims, others, ends) or _compare_claims(claims, others, _OPEN)
         if found is not None:
             return found
+        found = self._compare_said(one, other, ends)
+        if found is not None:
+            return found
         plain = [[c for c in all_ if not c.sense.weak] for all_ in (claims, others)]
         if all(plain) and (first.key, first.turned) != (second.key, second.turned):
             return Verdict("different", False, _name_meanings(plain[0][0], plain[1][0]))
@@ -136,6 +145,17 @@ class Comparer:
             sides = ((frame.negated, frame.qualities) for frame in (first, second))
             return _limit(found, *sides)
         return self._judge_words(one, other, first, second)
+
+    def _compare_said(self, one: str, other: str, ends: Ends) -> Verdict | None:
+        """Whether one says the other of a thing of a kind: `is a film made by`, `was made by`."""
+        said, other_said = find_said(one), find_said(other)
+        if bool(said) == bool(other_said):
+            return None
+        found = self.compare(said or one, other_said or other, ends)
+        likeness: Likeness = "narrower" if said else "broader"
+        if found.likeness not in {"equivalent", likeness}:
+            return None
+        return Verdict(likeness, found.turned, f"{found.reason}, one names the kind")
 
     def _judge_words(self, one: str, other: str, first: Frame, second: Frame) -> Verdict:
         found = compare_frames(first, second)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from kpyramid.paraphrase.modifiers import keep_noun
 from kpyramid.paraphrase.reading import Frame
 from kpyramid.paraphrase.types import Likeness
 from kpyramid.paraphrase.wordnet import load_wordnet
@@ -14,11 +15,6 @@ _FAR = 4
 _FLOOR = 0.6
 """Cosine that even near synonyms must have; `bought` and `sold` have 0.77, unlike words 0.2."""
 _ALIKE = 0.75
-_PRIVATIVE = frozenset(
-    "vice deputy assistant acting honorary interim associate mock fake non half step great grand "
-    "godson foster sister brother twin under shadow sub adjunct anti pseudo quasi semi".split()
-)
-"""Words before a noun with which it is no longer what the noun alone says."""
 _MARKS = ("be", "have")
 
 
@@ -95,9 +91,9 @@ def _compare_lengths(first: list[str], second: list[str]) -> tuple[Likeness, str
     longer, shorter = (first, second) if len(first) > len(second) else (second, first)
     size = len(shorter) - 1
     extra = longer[1:-size]
-    if longer[-size:] != shorter[1:] or not _PRIVATIVE.isdisjoint(extra):
+    if longer[-size:] != shorter[1:] or shorter[1] in PREPOSITIONS:
         return None
-    if shorter[1] in PREPOSITIONS or not PREPOSITIONS.isdisjoint(extra):
+    if not keep_noun(extra, shorter[1:]):
         return None
     likeness: Likeness = "narrower" if longer is first else "broader"
     return likeness, f"{' '.join(extra)} makes it more special", 0.0

@@ -10,6 +10,7 @@ from functools import lru_cache
 
 from kpyramid.extraction.normal import lemmatise
 from kpyramid.paraphrase import words as w
+from kpyramid.paraphrase.modifiers import keep_noun
 from kpyramid.paraphrase.sifting import Draft, sift_tokens, split_wording
 from kpyramid.paraphrase.wordnet import find_verb, is_past, load_wordnet
 
@@ -40,6 +41,24 @@ def read_frame(wording: str) -> Frame:
     key, turned, others = _spell(draft, passive, at)
     alternates = tuple(dict.fromkeys(a for a in others if a != (key, turned)))
     return Frame(key, turned, draft.negated, frozenset(draft.qualities), alternates)
+
+
+@lru_cache(maxsize=100_000)
+def find_said(wording: str) -> str:
+    """What is said of the head apart from its kind, or ``: `is a film made by`, `was made by`."""
+    draft = sift_tokens(split_wording(wording))
+    passive, at = _follow_auxiliaries(draft)
+    if passive or draft.negated or draft.qualities or len(draft.tokens) < at + 4:
+        return ""
+    rest = draft.tokens[at + 1 :]
+    if draft.tokens[at] not in w.BE or not draft.marked[at + 1]:
+        return ""
+    if rest[-1] not in w.PREPOSITIONS or not is_past(rest[-2]):
+        return ""
+    *modifiers, noun = [_spell_inner(word) for word in rest[:-2]]
+    if noun in w.PREPOSITIONS or not keep_noun(modifiers, [noun, "in"]):
+        return ""
+    return f"was {rest[-2]} {rest[-1]}"
 
 
 def _follow_auxiliaries(draft: Draft) -> tuple[bool | None, int]:
@@ -209,6 +228,8 @@ def _spell_verb(draft: Draft, form: str, verb: str, rest: list[str]) -> _Spelt:
 
 def _find_role(verb: str, rest: list[str]) -> list[str]:
     """The role and its preposition in `held the post of chair of`, `took over as chair of`."""
+    if verb == "take" and rest[:1] == ["up"]:
+        verb, rest = "hold", rest[1:]
     if verb in {"hold", "occupy"} and len(rest) > 3 and rest[1] == "of":
         return rest[2:] if rest[0] in w.OFFICES and rest[2] not in w.PREPOSITIONS else []
     if verb == "take" and len(rest) > 3 and rest[0] in {"over", "office"} and rest[1] == "as":
@@ -310,5 +331,7 @@ def _join(verb: str, rest: list[str]) -> str:
 def _spell_inner(word: str) -> str:
     if word in w.PREPOSITIONS or word in w.BE:
         return word
-    word = lemmatise(word)
-    return w.ALIKE.get(word, word)
+    base = lemmatise(word)
+    if word.endswith("est") and base != word:
+        return word
+    return w.ALIKE.get(base, base)

@@ -117,7 +117,7 @@ RAISING = {
     **dict.fromkeys("continue proceed manage serve happen tend".split(), ""),
     **dict.fromkeys("seem appear".split(), "possible"),
     **dict.fromkeys(
-        "plan intend want hope aim seek try attempt wish refuse-not promise agree offer threaten "
+        "plan intend want hope aim seek try attempt wish promise agree offer threaten "
         "propose prepare need".split(),
         "intended",
     ),
@@ -152,7 +152,9 @@ APPOINT = frozenset(
 """`was appointed chair of` says that one became it."""
 OFFICES = frozenset("office post position title role rank job".split())
 """`held the post of chair of` says `was the chair of`."""
-LYING = frozenset("located situated based found lying standing held set".split())
+LYING = frozenset(
+    "located situated based found lying standing held set celebrated working serving".split()
+)
 """Participles between a noun and its place: `is a mill located in`, `is a mill in`."""
 LIGHT = frozenset(
     "make do take give have pay conduct carry perform provide undertake hold offer reach launch "
