@@ -71,6 +71,8 @@ def test_each_wording_says_what_it_says(comparer: Comparer) -> None:
         ("is the husband of", "is the wife of", "contrary"),
         ("frobnicated in", "frobnicates in", "different"),
         ("is the largest city in", "is a city in", "narrower"),
+        ("is one of the oldest clubs in", "is the oldest club in", "broader"),
+        ("is among the largest cities of", "is the largest city of", "broader"),
         ("is the former president of", "is the president of", "different"),
         ("will acquire", "acquired", "different"),
         ("almost completed", "completed", "different"),

@@ -276,7 +276,7 @@ def _limit(
         return Verdict("different", found.turned, said)
     extra = more or fewer
     likeness: Likeness = "different"
-    if extra == {"possible"}:
+    if extra in ({"possible"}, {"among"}):
         likeness = "broader" if more else "narrower"
     elif all(_limits(quality) for quality in extra):
         likeness = "narrower" if more else "broader"

@@ -274,8 +274,12 @@ def _spell_copula(draft: Draft, rest: list[str], indefinite: bool) -> _Spelt:
         rest = rest[2:]
         if rest and lemmatise(rest[0]) in w.SHARED_ROLES:
             draft.qualities.add("joint")
+        elif any(map(_is_singling, rest)):
+            draft.qualities.add("among")
     elif rest[0] == "among" and rest[-1] == "of":
         rest = rest[1:]
+        if any(map(_is_singling, rest)):
+            draft.qualities.add("among")
     if not rest:
         return "be one of", False, []
     key = _join("be", rest)
@@ -291,6 +295,11 @@ def _spell_copula(draft: Draft, rest: list[str], indefinite: bool) -> _Spelt:
             plain = [(verb, False)] if rest[1] in {"of", "for", "to"} else []
             others += with_preposition + plain
     return key, False, others
+
+
+def _is_singling(word: str) -> bool:
+    """Whether one of several is not all that the word says: `one of the oldest clubs in`."""
+    return word in {"first", "last", "most"} or (word.endswith("est") and lemmatise(word) != word)
 
 
 def _find_acting(noun: str) -> list[str]:
