@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kpyramid.completion.deciding import decide, read_file
 from kpyramid.completion.decisions import (
     HEADER,
     Decision,
@@ -231,103 +230,21 @@ def test_what_says_too_little_is_not_turned_to_be_accepted() -> None:
         turn_decision(BEATEN, known, known.entries[0])
 
 
-def make_row(words: str, **changes: object) -> dict[str, object]:
-    return {
-        "proposal_id": f"proposal-{words}",
-        "kind": "property",
-        "iri": GENERAL + words.replace(" ", "_"),
-        "label": words,
-        "definition": f"That {words}.",
-        "domain": PERSON,
-        "range": PLACE,
-        "inverse_of": None,
-        "splits": None,
-        "phrases": (words,),
-        "state": "open",
-    } | changes
+def test_a_file_with_a_byte_order_mark_is_read_turned_and_added_to() -> None:
+    mark = "\ufeff"
+    text = mark + KING.lstrip()
+    known = parse_decisions(text, "d")
+    turned = turn_decision(text, known, known.entries[0])
+    assert turned == text.replace('decision = "accept"', 'decision = "reject"')
+    first = mark + '[[proposal]]\ndecision = "accept"\n' + VILLAGE.split("\n", 3)[3]
+    known = parse_decisions(first, "d")
+    assert turn_decision(first, known, known.entries[0]) == first.replace("accept", "reject")
+    after = add_decision(text, Decision("reject", "class", "village"))
+    assert after.startswith(text) and after.count(mark) == 1
+    assert len(parse_decisions(after, "d").entries) == 2
+    assert parse_decisions(add_decision(mark, Decision("reject", "class", "x")), "d").entries
 
 
-def decide_on(text: str, *rows: dict[str, object], decision: str = "accept", **options: str) -> str:
-    known = parse_decisions(text, "d.toml")
-    chosen, schema = rows[:1], general_schema()
-    return decide(decision, chosen, rows, schema, text, known, **options).text  # type: ignore[arg-type]
-
-
-def test_an_accepted_proposal_is_written_whole() -> None:
-    text = decide_on("", make_row("is king of"), note="of old")
-    (row,) = accept(text)
-    assert (row["iri"], row["domain"], row["range"]) == (GENERAL + "is_king_of", PERSON, PLACE)
-    assert (row["definition"], row["note"]) == ("That is king of.", "of old")
-
-
-def test_another_label_gives_another_iri_and_keeps_the_wordings() -> None:
-    (row,) = accept(decide_on("", make_row("is king of"), label="rules over"))
-    assert (row["iri"], row["label"]) == (GENERAL + "rules_over", "rules over")
-    assert row["phrases"] == ["is king of"]
-
-
-def test_what_a_proposal_stands_on_is_accepted_with_it() -> None:
-    village = make_row(
-        "Village", kind="class", label="village", domain=PLACE, range=None, state="accepted"
-    )
-    text = decide_on("", make_row("hails from", range=village["iri"]), village)
-    assert [r["label"] for r in accept(text)] == ["village", "hails from"]
-
-
-def test_a_class_that_was_accepted_under_another_name_is_pointed_to_by_its_own_iri() -> None:
-    village = make_row(
-        "Village", kind="class", label="village", domain=PLACE, range=None, state="accepted"
-    )
-    text = decide_on("", village, label="hamlet")
-    text = decide_on(text, make_row("hails from", range=village["iri"]), village)
-    assert accept(text)[1]["range"] == GENERAL + "Hamlet"
-
-
-def test_what_stands_on_a_rejected_class_is_not_accepted() -> None:
-    village = make_row(
-        "Village", kind="class", label="village", domain=PLACE, range=None, state="accepted"
-    )
-    text = decide_on("", village, decision="reject")
-    with pytest.raises(InputError, match=r"hails from stands on village, which d\.toml, entry 1"):
-        decide_on(text, make_row("hails from", range=village["iri"]), village)
-
-
-def test_two_inverses_are_accepted_together_and_stated_once() -> None:
-    one = make_row("beats", inverse_of=GENERAL + "loses_to", state="accepted")
-    other = make_row("loses to", inverse_of=GENERAL + "beats", state="accepted")
-    rows = accept(decide_on("", one, other))
-    assert [(r["label"], r["inverse_of"]) for r in rows] == [
-        ("loses to", None),
-        ("beats", GENERAL + "loses_to"),
-    ]
-
-
-def test_an_open_inverse_is_left_out() -> None:
-    one = make_row("beats", inverse_of=GENERAL + "loses_to")
-    (row,) = accept(decide_on("", one, make_row("loses to")))
-    assert row["inverse_of"] is None
-
-
-def test_deciding_twice_changes_nothing_and_the_other_way_turns_it() -> None:
-    text = decide_on("", make_row("is king of"))
-    assert decide_on(text, make_row("is king of")) == text
-    turned = decide_on(text, make_row("is king of"), decision="reject")
-    assert parse_decisions(turned, "d").entries[0].decision == "reject"
-    assert decide_on(turned, make_row("is king of")) == text
-
-
-def test_a_label_for_what_is_decided_already_is_told_where_it_stands() -> None:
-    text = decide_on("", make_row("is king of"))
-    with pytest.raises(InputError, match=r"entry 1 .*write label = 'rules' there"):
-        decide_on(text, make_row("is king of"), label="rules")
-
-
-def test_an_alias_needs_no_acceptance_but_can_be_rejected() -> None:
-    row = make_row("was born at", iri=GENERAL + "birthPlace", state="alias")
-    assert decide_on("", row) == ""
-    assert parse_decisions(decide_on("", row, decision="reject"), "d").entries
-
-
-def test_a_file_that_is_not_there_yet_is_empty(tmp_path: Path) -> None:
-    text, known = read_file(tmp_path / "new.toml")
-    assert (text, known.entries) == ("", ())
+def test_a_list_of_entries_is_not_added_to() -> None:
+    with pytest.raises(InputError, match=r"write each as a \[\[proposal\]\]"):
+        add_decision("proposal = []\n", Decision("reject", "class", "village"))

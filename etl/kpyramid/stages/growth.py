@@ -269,6 +269,7 @@ class Growth:
             row["proposal_id"] = content_id(
                 "proposal",
                 *(cast("str", row[name]) for name in ("kind", "domain", "label", "range")),
+                *(["alias"] if row["state"] == "alias" else []),
             )
             self.rows.append(row)
         for made in found.made:

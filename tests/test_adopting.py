@@ -1,0 +1,87 @@
+"""What is adopted of a round: a file's word, subjects in either voice, facts by blocks."""
+
+import numpy as np
+import pytest
+
+from kpyramid.stages import graph as graph_module
+from kpyramid.stages.graph import Graph
+from tests.completing import (
+    COMPLETE,
+    KNOWN,
+    MISSING,
+    PEOPLE,
+    PERSON,
+    PLACE,
+    TOWNS,
+    run_complete,
+    suggest,
+    use_script,
+)
+from tests.planted import Statement, pick, plant
+
+CHESS = "lost the chess match against"
+ACCEPT = f"""
+[[proposal]]
+decision = "accept"
+kind = "property"
+label = "was beaten by"
+domain = "{PERSON}"
+range = "{PERSON}"
+phrases = ["{CHESS}"]
+"""
+VISITED: list[Statement] = [
+    (person, "PERSON", "visited", town, "GPE") for person, town in zip(PEOPLE, TOWNS, strict=True)
+]
+
+
+def test_what_is_only_like_an_accepted_entry_has_to_fit_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    use_script(monkeypatch, [suggest(CHESS, CHESS, "visited")])
+    done = run_complete(KNOWN + MISSING + VISITED, decisions=ACCEPT)
+    row = done.find(CHESS)
+    assert (row["state"], row["decided_by"]) == ("open", "rules")
+    assert "like 'was beaten by', but 50% of the facts fit" in row["note"]
+    beaten = done.find("was beaten by")
+    assert "visited" not in done.grown.property_by_iri[beaten["iri"]].alt_labels
+
+
+def test_a_persons_word_stands_for_what_has_the_label_of_the_entry(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    use_script(monkeypatch, [suggest("was beaten by", CHESS, "visited")])
+    done = run_complete(KNOWN + MISSING + VISITED, decisions=ACCEPT)
+    accepted, alias = sorted(done.proposals, key=lambda row: row["round"])
+    assert (alias["state"], alias["decided_by"]) == ("alias", "file")
+    assert alias["iri"] == accepted["iri"]
+    assert alias["proposal_id"] != accepted["proposal_id"]
+
+
+@pytest.mark.parametrize(("places", "state"), [(5, "accepted"), (2, "open")])
+def test_the_subjects_of_facts_in_the_other_voice_are_their_tails(
+    places: int, state: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One owner says it straight, many things of it the other way: few subjects, or many."""
+    owners = PEOPLE[:places]
+    straight: list[Statement] = [(PEOPLE[0], "PERSON", "owns the mill of", TOWNS[0], "GPE")]
+    other: list[Statement] = [
+        (town, "GPE", "has a mill owned by", owners[at % places], "PERSON")
+        for at, town in enumerate(TOWNS[1:])
+    ]
+    values, _ = suggest("owns the mill of", range=PLACE)
+    use_script(monkeypatch, [(values, ("owns the mill of", "has a mill owned by"))])
+    row = run_complete(KNOWN + straight + other).find("owns the mill of")
+    assert (row["support"], row["state"]) == (len(TOWNS), state)
+
+
+def test_facts_are_the_same_in_words_whatever_the_size_of_a_block(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    graph = Graph(*pick(plant([*KNOWN, *MISSING, *VISITED]), *COMPLETE[:-1]))
+    places = np.arange(len(graph.ids))
+    (whole,) = graph.walk_facts(places)
+    monkeypatch.setattr(graph_module, "_BLOCK", 2)
+    parts = [fact for block in graph.walk_facts(places) for fact in block]
+    assert [fact.triple_id for fact in whole] == graph.ids
+    assert parts == whole
+    assert all(fact.places for fact in parts)
