@@ -4,7 +4,11 @@ import json
 
 import pytest
 
-from tests.stage_versions import RECORD, describe_versions
+from tests.stage_versions import DATA, ETL, RECORD, SHAPING, describe_versions
+from tests.test_layers import LAYERS
+
+CARRYING = {"contracts", "errors", "keys", "llm", "settings"}
+"""What stages import that shapes nothing they make, or is in their keys by itself."""
 
 
 @pytest.mark.parametrize("name", sorted(describe_versions()))
@@ -16,3 +20,15 @@ def test_code_is_the_code_that_the_version_stands_for(name: str) -> None:
         "If it now returns something else for some input, raise the version in pipeline.py "
         "(stored results would be used again otherwise). Then run `make versions`."
     )
+
+
+def test_every_package_that_stages_import_is_watched() -> None:
+    assert {"stages", *LAYERS["stages"].split()} - CARRYING == {*SHAPING}
+
+
+def test_data_that_packages_carry_are_watched() -> None:
+    watched = {
+        path.name for pattern in DATA for path in (ETL / "kpyramid/paraphrase").glob(pattern)
+    }
+
+    assert {"1_people.toml", "extract.txt.gz"} <= watched

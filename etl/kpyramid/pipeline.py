@@ -135,7 +135,7 @@ PIPELINE: tuple[Stage, ...] = (
             *("instances", "vectors", "rejects"),
         ),
         ports=("settings", "schema", "shapes", "decisions", "embedder", "namer"),
-        libraries=("numpy", "scikit-learn", "scipy", "kmedoids", "pyoxigraph", "simplemma"),
+        libraries=("numpy", "scipy", "kmedoids", "pyoxigraph", "simplemma"),
         accounts=("triples.triple_id", "priorities.triple_id"),
     ),
     Stage(

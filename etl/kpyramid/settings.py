@@ -150,7 +150,8 @@ class CompleteSettings:
 
     `dimensions`: axes of the space that both layers share. `priority`: how a phrase's lack in the
     ontology is measured (`docs/priority.md`).
-    `region_share`: share of the facts, highest priority first, whose wordings are clustered.
+    `region_share`: share of the facts, highest priority first, whose wordings are clustered; where
+    it is 1.0 the priority only orders the proposals.
     `max_points`: wordings, the most frequent first, that choose the medoids.
     `member_similarity`: likeness to the medoid (words, ends, pairs) from which a wording belongs to
     a proposal.
@@ -166,7 +167,7 @@ class CompleteSettings:
 
     dimensions: Count = 16
     priority: Literal["cross_entropy", "kl_difference", "pointwise_kl", "log_ratio"] = (
-        "pointwise_kl"
+        "cross_entropy"
     )
     region_share: Share = 1.0
     max_points: Annotated[int, Field(strict=True, ge=10)] = 1000
