@@ -223,9 +223,12 @@ def test_an_inverse_of_the_same_round_is_found_by_its_label(
         (winner, "PERSON", "won the chess match against", loser, "PERSON")
         for loser, _, _, winner, _ in MISSING
     ]
-    use_script(monkeypatch, [suggest(CHESS), suggest("won the chess match against", inverse=CHESS)])
-    done = run_complete(KNOWN + MISSING + won)
-    lost, beat = done.find(CHESS), done.find("won the chess match against")
+    turned = suggest("won the chess match against", inverse=CHESS)
+    values, said = village()
+    use_script(monkeypatch, [suggest(CHESS), turned, (values | {"label": CHESS}, said)])
+    done = run_complete(KNOWN + MISSING + won + VILLAGES)
+    (lost,) = (r for r in done.proposals if (r["kind"], r["label"]) == ("property", CHESS))
+    beat = done.find("won the chess match against")
     assert beat["inverse_of"] == lost["iri"]
     assert done.grown.property_by_iri[lost["iri"]].inverse_of == beat["iri"]
     assert done.list_values(lost["iri"]) == LOST  # both directions state one fact each
