@@ -115,6 +115,38 @@ def test_a_person_sees_what_is_proposed_and_why(place: Path) -> None:
     assert "was born" not in output
 
 
+def test_long_lists_are_cut_but_not_as_json(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kpyramid.commands.proposals._LISTED", 0)
+    assert call("list")[1].splitlines() == [
+        "and 1 more open; --all shows them",
+        "and 1 more accepted; --all shows them",
+    ]
+    assert "--all" not in call("list", "--all")[1]
+    assert "defeated" in call("list", "--all")[1]
+    assert list_json().keys() == {"defeated", "praised"}
+
+
+@pytest.mark.parametrize(
+    ("decision", "shown", "said"),
+    [
+        ("accept", "open, beside 'overcame', which the file accepts;", None),
+        ("reject", "open, to reject by the next build;", "reject"),
+    ],
+)
+def test_what_is_only_like_an_entry_is_listed_so_and_gets_one_of_its_own(
+    decision: str, shown: str, said: str | None, place: Path
+) -> None:
+    entry = f'decision = "{decision}"\nkind = "property"\nlabel = "overcame"\n'
+    entry += f'domain = "{PERSON}"\nrange = "{PLACE}"\nphrases = ["defeated", "beat"]\n'
+    Path("d.toml").write_text(f"[[proposal]]\n{entry}", "utf-8")
+    assert shown in call("list", "--decisions", "d.toml")[1]
+    found = list_json("--decisions", "d.toml")["defeated"]
+    assert found["decision"] == said
+    assert call("accept", found["short"], "--decisions", "d.toml")[0] == 0
+    assert list_json("--decisions", "d.toml")["defeated"]["decision"] == "accept"
+    assert list_values(place, build(place, make("d.toml")))[DEFEATED] == len(PEOPLE)
+
+
 def test_sentences_wordings_and_the_definition_are_shown_on_demand(place: Path) -> None:
     _, output = call("list", "--state", "open", "-v")
     assert "That defeated." in output
