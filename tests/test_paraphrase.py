@@ -147,6 +147,26 @@ def test_frames_leave_out_what_changes_nothing(one: str, other: str) -> None:
     assert first.qualities - {"become"} == second.qualities - {"become"}
 
 
+def test_co_is_cut_from_what_several_do_only(comparer: Comparer) -> None:
+    for one, other in (
+        ("cooperated with", "cooperates with"),
+        ("co-operated with", "cooperated with"),
+        ("coached", "coaches"),
+    ):
+        assert is_same(comparer.compare(one, other)), one
+    assert comparer.compare("cooperated with", "operated with").likeness == "different"
+    assert comparer.compare("coauthored", "authored").likeness == "narrower"
+    assert is_same(comparer.compare("cofounded", "co-founded"))
+    for wording in ("costing", "coloured", "coordinated", "coached", "cowards of"):
+        assert "joint" not in read_frame(wording).qualities, wording
+
+
+def test_in_is_at_only_for_what_is_done_in_places(comparer: Comparer) -> None:
+    assert is_same(comparer.compare("rehearsed in", "rehearsed at"))
+    for verb in ("laughed", "looked", "swore"):
+        assert comparer.compare(f"{verb} at", f"{verb} in").likeness == "different", verb
+
+
 def test_patterns_stand_for_their_wordings() -> None:
     assert list(expand("is [a] part|piece of")) == [
         "is a part of",

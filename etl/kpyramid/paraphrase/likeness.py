@@ -6,7 +6,7 @@ from kpyramid.paraphrase.modifiers import keep_noun
 from kpyramid.paraphrase.reading import Frame
 from kpyramid.paraphrase.types import Likeness
 from kpyramid.paraphrase.wordnet import load_wordnet
-from kpyramid.paraphrase.words import PREPOSITIONS
+from kpyramid.paraphrase.words import PLACED_DEEDS, PREPOSITIONS
 
 _NEAR = 1
 """The sum of two words' places of a shared sense up to which they are taken for synonyms."""
@@ -56,7 +56,8 @@ def _compare_keys(one: str, other: str) -> tuple[Likeness, str, float] | None:
         return None
     a, b = unlike[0]
     if a in PREPOSITIONS or b in PREPOSITIONS:
-        return ("equivalent", "in and at", 0.0) if {a, b} == {"in", "at"} else None
+        placed = first[0].removeprefix("~") in PLACED_DEEDS and {a, b} == {"in", "at"}
+        return ("equivalent", "in and at", 0.0) if placed else None
     passive = a.startswith("~") and b.startswith("~")
     a, b = a.removeprefix("~"), b.removeprefix("~")
     if first[0] == one.split()[0] and (first[0] in _MARKS) != (second[0] in _MARKS):

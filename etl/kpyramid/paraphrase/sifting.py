@@ -4,8 +4,9 @@ import re
 import unicodedata
 from dataclasses import dataclass, field
 
+from kpyramid.extraction.normal import lemmatise
 from kpyramid.paraphrase import words as w
-from kpyramid.paraphrase.wordnet import find_verb, is_past, load_wordnet
+from kpyramid.paraphrase.wordnet import find_verb, is_past
 
 _SPACE = re.compile(r"\s+")
 _MARKS = re.compile(r"[^\w\s'’-]+")
@@ -44,7 +45,9 @@ def split_wording(wording: str) -> list[str]:
             found.append(word)
             continue
         first, _, rest = word.partition("-")
-        if first in {"co", "ex"}:
+        if first == "co" and find_verb(word.replace("-", "")):
+            found.append(word.replace("-", ""))
+        elif first in {"co", "ex"}:
             found += [first, *rest.split("-")]
         elif first in w.JOINED:
             found.append(word.replace("-", ""))
@@ -92,19 +95,18 @@ def sift_tokens(tokens: list[str]) -> Draft:
             if quality:
                 draft.qualities.add(quality)
             continue
-        if word.startswith("co") and len(word) > 6 and not load_wordnet().is_verb(word):
-            stem = word[2:]
-            if (
-                is_past(stem)
-                or f"{stem[:-1]}" in load_wordnet().senses["n"]
-                or stem in (load_wordnet().senses["n"])
-            ):
-                draft.qualities.add("joint")
-                word = stem
+        if word.startswith("co") and _is_shared(word[2:]):
+            draft.qualities.add("joint")
+            word = word[2:]
         draft.tokens.append(w.ALIKE.get(word, word))
         draft.marked.append(marked)
         marked = False
     return draft
+
+
+def _is_shared(word: str) -> bool:
+    verb = find_verb(word)
+    return lemmatise(word) in w.SHARED_ROLES or (verb is not None and verb in w.SHARED_DEEDS)
 
 
 def _find_quality(word: str, after: str, marked: bool, draft: Draft) -> str | None:

@@ -109,6 +109,19 @@ SHARED_ROLES = frozenset(
     "director composer builder architect editor".split()
 )
 """Roles that several have together: `one of the founders of` says `a co-founder of`."""
+SHARED_DEEDS = frozenset(
+    "anchor author chair compose create design develop direct discover edit establish fund found "
+    "headline host invent lead manage organize own produce publish sign sponsor star "
+    "write".split()
+)
+"""What several do together: `coauthored`, but `coached` and `cooperated` are words of their own."""
+PLACED_DEEDS = frozenset(
+    "appear arrive base bear be bury crown die educate enrol enroll exhibit find graduate hold "
+    "house keep land lecture live locate marry meet perform play practice rehearse reside sell "
+    "serve settle show sign situate sleep spend stay stop store study teach train tutor work "
+    "worship".split()
+)
+"""Deeds done in a place or at it: `studied in`, `studied at`, but not `laughed at`."""
 HELD = frozenset("possession control charge care".split())
 """Nouns whose article turns the relation: `in possession of`, `in the possession of`."""
 LATER = frozenset("later eventually subsequently ultimately".split())
