@@ -167,6 +167,15 @@ def test_in_is_at_only_for_what_is_done_in_places(comparer: Comparer) -> None:
         assert comparer.compare(f"{verb} at", f"{verb} in").likeness == "different", verb
 
 
+def test_what_a_place_has_is_in_it_from_the_other_end(comparer: Comparer) -> None:
+    for wording in ("has as one of its quarries", "has among its quarries", "is home to a quarry"):
+        verdict = comparer.compare(wording, "is a quarry in")
+        assert (verdict.likeness, verdict.turned) == ("equivalent", True), wording
+    assert is_same(comparer.compare("is among the quarries in", "is one of the quarries in"))
+    assert not is_same(comparer.compare("has one of the oldest quarries", "has the oldest quarry"))
+    assert not is_same(comparer.compare("is home to", "has"))
+
+
 def test_patterns_stand_for_their_wordings() -> None:
     assert list(expand("is [a] part|piece of")) == [
         "is a part of",

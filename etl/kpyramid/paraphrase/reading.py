@@ -208,6 +208,9 @@ def _spell_verb(draft: Draft, form: str, verb: str, rest: list[str]) -> _Spelt:
         return _join(verb, rest[:-1]), True, [(_join(verb, rest), False)]
     if verb in w.ROLE_VERBS and rest[:1] == ["as"] and len(rest) > 1:
         return _spell_copula(draft, rest[1:], False)
+    if verb == "count" and rest[:1] == ["among"] and len(rest) > 1:
+        whole = rest[-1] in w.PREPOSITIONS
+        return _spell_copula(draft, rest, False) if whole else _spell_having(rest)
     role = _find_role(verb, rest)
     if role:
         return _spell_copula(draft, role, False)
@@ -276,7 +279,7 @@ def _spell_copula(draft: Draft, rest: list[str], indefinite: bool) -> _Spelt:
             draft.qualities.add("joint")
         elif any(map(_is_singling, rest)):
             draft.qualities.add("among")
-    elif rest[0] == "among" and rest[-1] == "of":
+    elif rest[0] == "among" and rest[-1] in {"of", "in"}:
         rest = rest[1:]
         if any(map(_is_singling, rest)):
             draft.qualities.add("among")
@@ -286,6 +289,8 @@ def _spell_copula(draft: Draft, rest: list[str], indefinite: bool) -> _Spelt:
     others: list[tuple[str, bool]] = []
     if len(rest) > 2 and rest[-2] in w.LYING and rest[-1] in w.PREPOSITIONS:
         others.append((_join("be", [*rest[:-2], rest[-1]]), False))
+    if rest[:2] == ["home", "to"] and len(rest) > 2:
+        others += _list_contained(rest[2:])
     if len(rest) > 1 and rest[-1] == "of" and w.PREPOSITIONS.isdisjoint(rest[:-1]):
         others.append((_join("have", rest[:-1]), True))
     if len(rest) == 2 and rest[1] in w.PREPOSITIONS:
@@ -314,6 +319,10 @@ def _find_acting(noun: str) -> list[str]:
 def _spell_having(rest: list[str]) -> _Spelt:
     if not rest:
         return "have", False, []
+    listed = rest[2:] if rest[:2] == ["one", "of"] else rest[1:] if rest[0] == "among" else []
+    if listed and not any(map(_is_singling, listed)):
+        key, turned, others = _spell_having(listed)
+        return key, turned, [*others, *_list_contained(listed)]
     if rest[-1] == "of" and w.PREPOSITIONS.isdisjoint(rest[:-1]) and len(rest) > 1:
         return _join("have", rest), False, [(_join("have", rest[:-1]), False)]
     if not w.PREPOSITIONS.isdisjoint(rest):
@@ -322,6 +331,17 @@ def _spell_having(rest: list[str]) -> _Spelt:
     if len(rest) == 1:
         others += [(verb, True) for verb in _find_acting(lemmatise(rest[0]))]
     return _join("have", rest), False, others
+
+
+def _list_contained(rest: list[str]) -> list[tuple[str, bool]]:
+    """What else says that a place has one of a kind: `is home to the mill`, `is a mill in`."""
+    if not w.PREPOSITIONS.isdisjoint(rest):
+        return []
+    return [
+        (_join("have", rest), False),
+        (_join("be", [*rest, "in"]), True),
+        (_join("be", [*rest, "of"]), True),
+    ]
 
 
 def _spell_noun(draft: Draft, tokens: list[str]) -> _Spelt:

@@ -157,7 +157,7 @@ RAISING_ADJECTIVES = {
     **dict.fromkeys("obliged required".split(), "duty"),
 }
 COPULAS = frozenset("become remain".split())
-ROLE_VERBS = frozenset("serve act function work double officiate".split())
+ROLE_VERBS = frozenset("serve act function work double officiate count".split())
 """`serves as chair of` says `is the chair of`."""
 APPOINT = frozenset(
     "appoint name elect choose select make crown install designate hire ordain".split()
