@@ -11,7 +11,8 @@ the code that compares.
 another meaning that is planted in a second run, or stood for by words that are neither theirs nor
 their paraphrase's and did not stand for them before.
 `natural_reduction`: share of the triples, without anything planted, that go into another.
-`hop_facts_kept`: hop facts (`musique.py`) that the condensed graph joins, of those the triples join.
+`hop_facts_kept`: hop facts (`musique.py`) that the condensed graph joins, of those that the
+triples join.
 `recall_at_10_before`, `_after`: of the gold passages among all, ranked by their best triple or
 condensed fact; a condensed fact stands in all passages of its triples.
 """
@@ -126,7 +127,7 @@ def plant(
 ) -> tuple[list[tuple[dict[str, Any], Wording]], int]:
     """The triples to be stated again, each with its wording, and how many could have been."""
     name = map_column(tables["relations"], "relation_id", "name")
-    draw = random.Random(seed)
+    draw = random.Random(seed)  # noqa: S311 - a sample to measure on
     able = []
     for row in tables["triples"].to_pylist():
         fitting = [
