@@ -48,8 +48,8 @@ class Stage:
     `ports`: what else `run` is given: `corpus`, `settings` (the stage's section), `schema` (the
         seed ontology), `shapes` (what its shapes demand of single values), `reader` (of what its
         examples taught, None without any), `decisions` (of a person on proposals), one of
-        `FUNCTIONS`, or a language model's part, None where rules do it: `cascade` (f_par, f_ent, f_rel), `disambiguator` (f_dis), `inducer`
-        (f_ins), `namer`, `condenser` (f_con).
+        `FUNCTIONS`, or a language model's part, None where rules do it: `cascade` (f_par, f_ent,
+        f_rel), `disambiguator` (f_dis), `inducer` (f_ins), `namer`, `condenser` (f_con).
     `libraries`: distributions that shape the output, besides those of its functions.
     `shards`: tables that may be cut by hash to warm the functions' caches on several machines.
     `accounts`: two columns; each value of the first is in the second or the key of a reject.
