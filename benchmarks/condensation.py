@@ -6,7 +6,8 @@ planted (the issue's measure, ours): a seeded 40 % of the triples, among those w
 reads the other way. The file was written from the relations alone, by somebody who had not seen
 the code that compares.
 
-`planted_merged`: share of the planted triples that stand in one condensed fact with their original.
+`planted_merged`: share of the planted triples that stand in one condensed fact with their original;
+`planted_merged_unseen`: of those whose paraphrase nobody read who wrote the lexicon (`is_unseen`).
 `false_merges`: share of their originals that lose something: united with a decoy, a wording of
 another meaning that is planted in a second run, or stood for by words that are neither theirs nor
 their paraphrase's and did not stand for them before.
@@ -18,6 +19,7 @@ condensed fact; a condensed fact stands in all passages of its triples.
 """
 
 import csv
+import hashlib
 import random
 import tempfile
 from collections import Counter, defaultdict
@@ -122,6 +124,11 @@ def read_wordings(path: Path) -> dict[str, list[Wording]]:
     return found
 
 
+def is_unseen(relation: str) -> bool:
+    """Whether a relation's wordings are of the half that was not read for the lexicon."""
+    return hashlib.sha256(relation.lower().encode()).digest()[0] % 2 == 1
+
+
 def plant(
     tables: Tables, wordings: Mapping[str, Sequence[Wording]], seed: int
 ) -> tuple[list[tuple[dict[str, Any], Wording]], int]:
@@ -218,6 +225,9 @@ def measure_planted(
     name = map_column(again["relations"], "relation_id", "name")
     merged = [after[p.original][0] == after[p.planted][0] for p in plants]
     own = map_column(tables["triples"], "triple_id", "relation_id")
+    unseen = [
+        done for p, done in zip(plants, merged, strict=True) if is_unseen(name[own[p.original]])
+    ]
     told: dict[str, set[str]] = defaultdict(set)
     for p in plants:
         told[p.original] |= {name[own[p.original]], p.wording, name[before[p.original][1]]}
@@ -228,6 +238,7 @@ def measure_planted(
     united = {p.original for p in decoys if after[p.original][0] == after[p.planted][0]}
     return {
         "planted_merged": round(sum(merged) / len(merged), 4),
+        "planted_merged_unseen": round(sum(unseen) / len(unseen), 4) if unseen else None,
         "false_merges": round(len(renamed | united) / len(chosen), 4),
         "planted": len(plants),
         "decoys": len(decoys),
