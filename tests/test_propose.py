@@ -12,7 +12,7 @@ from kpyramid.errors import InputError
 from kpyramid.ontology.names import THING, XSD
 from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema
 from kpyramid.settings import CompleteSettings
-from tests.planted import WordEmbedder
+from tests.planted import MemoEmbedder, WordEmbedder
 
 BASE = "https://example.org/o#"
 PERSON, COMPANY = BASE + "Person", BASE + "Company"
@@ -104,6 +104,47 @@ def test_a_passive_and_its_active_are_one_property_read_from_where_most_facts_be
     (found,) = list_new(run([*SUED, *turned]))
     assert (found.label, found.phrases, found.domain) == ("sued", ("sued",), PERSON)
     assert len(found.facts) == 9 and found.agreement == 1.0
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("is mayor of", "is a former mayor of"),
+        ("transferred to", "transferred from"),
+        ("emigrated to", "emigrated from"),
+        ("voted for", "voted against"),
+    ],
+)
+def test_wordings_told_apart_by_one_word_never_share_a_proposal(one: str, other: str) -> None:
+    said = [
+        (f"Ann {i}", "PERSON", wording, f"{place} {i}", "ORG")
+        for wording, place in ((one, "Acme"), (other, "Bond"))
+        for i in range(6)
+    ]
+    found = list_new(run(said, embedder=MemoEmbedder()))
+    assert not [p for p in found if {one, other} <= set(p.phrases)]
+    assert {one, other} <= {phrase for p in found for phrase in p.phrases}
+
+
+def test_phrases_that_are_spelt_alike_are_one() -> None:
+    said = [
+        ("Ann", "PERSON", "Lee visited", "Acme", "ORG"),
+        ("Ann Lee", "PERSON", "visited", "Bond", "ORG"),
+        ("Ann", "PERSON", "saw", "Acme", "ORG"),
+    ]
+    graph = run(said).graph
+    assert graph.texts == ["Ann Lee visited", "Ann saw"]
+    assert graph.facts.tolist() == [2, 1]
+
+
+def test_what_is_left_of_a_poor_cluster_keeps_the_agreement_of_the_whole() -> None:
+    fits = [(f"Ann {i}", "PERSON", "sued", f"Acme {i}", "ORG") for i in range(9)]
+    others = [(f"Ann {i}", "PERSON", "sued", f"{i}00", "LITERAL") for i in range(20, 31)]
+    found = [p for p in list_new(run([*fits, *others])) if p.range == COMPANY]
+    assert all(p.agreement == 1.0 for p in found)  # literals are another unit
+    mixed = [(f"Ann {i}", "PERSON", "sued", f"Town {i}", "GPE") for i in range(20, 31)]
+    (poor,) = list_new(run([*fits, *mixed]))
+    assert (len(poor.facts), poor.agreement) == (9, 0.45)
 
 
 def test_a_noun_that_many_things_are_said_to_be_is_a_class_under_their_own() -> None:

@@ -10,12 +10,28 @@ from kpyramid.completion.types import Proposal
 from kpyramid.embeddings.port import Embedder
 from kpyramid.ontology.names import THING
 from kpyramid.ontology.schema import OntologyProperty, Schema
-from kpyramid.paraphrase.comparing import Comparer
+from kpyramid.paraphrase.comparing import Comparer, Reading
 
 _NEAREST = 5
 """Phrases of the ontology with which a proposal is compared, by cosine."""
 _COMPARED = 60
 """Proposals, the best first, among which inverses are looked for."""
+
+
+_TURNING = frozenset({"from", "against", "until", "before", "after"})
+"""Last words that make another relation of the words before them: `transferred from`."""
+
+
+def name_meaning(reading: Reading) -> str | None:
+    """What tells a wording from others however near: its meaning with what alters it, or None.
+
+    `mayor of` and `former mayor of` have two names; so has what ends in `from` or the like.
+    """
+    altered = [*sorted(reading.qualities), *(["not"] if reading.negated else [])]
+    if reading.meaning:
+        return " ".join([reading.meaning, *altered])
+    turning = reading.key.rpartition(" ")[2] in _TURNING
+    return " ".join([reading.key, *altered]) if turning or altered else None
 
 
 def place_beside(
@@ -24,7 +40,7 @@ def place_beside(
     """The properties with `existing`, `splits` or `inverse` where the ontology has the like.
 
     Another name: a wording that means the same of ends that fit, or one as near as `similarity`
-    that means nothing else. A part: one that says more, of the same kind of subject.
+    where the meaning of one is not known. A part: one that says more, of the same kind of subject.
     """
     pairs = [(p, phrase) for p in schema.properties for phrase in (p.label, *p.alt_labels)]
     comparer = Comparer(embedder)
@@ -53,7 +69,8 @@ def _place(
     for prop, phrase, cosine in near:
         verdict = comparer.compare(proposal.label, phrase)
         same = verdict.likeness == "equivalent"
-        alike = verdict.likeness == "different" and cosine >= similarity
+        names = (name_meaning(comparer.read(words)) for words in (proposal.label, phrase))
+        alike = verdict.likeness == "different" and cosine >= similarity and None in names
         if same and verdict.turned:
             return replace(proposal, inverse=prop.iri, notes=(verdict.reason,))
         if same or alike:

@@ -62,7 +62,8 @@ def draft_property(
     """The property that facts state, named by their most frequent wording.
 
     A fact that reads the other way belongs to it only if it fits domain and range; where fewer than
-    half of all do, so do the others. None where fewer than `least` are left.
+    half of all do, so do the others. None where fewer than `least` are left. The score falls with
+    what is left; the agreement is that of all.
     """
     sample = places[:: max(1, len(places) // _SAMPLE)].tolist()
     ends = [facts.read(at) for at in sample]
@@ -76,8 +77,8 @@ def draft_property(
         if (facts.is_turned(at) or agreement < LEAST)
         and not _fit_both(facts.read(at), domain, range_iri, schema)
     ]
+    stated = len(places)
     places = np.setdiff1d(places, unfit)
-    agreement = 1.0 if agreement < LEAST else agreement
     straight = [at for at in places.tolist() if not facts.is_turned(at)]
     if len(places) < least or not straight:
         return None
@@ -91,7 +92,7 @@ def draft_property(
         range=range_iri,
         phrases=tuple(sorted(words)),
         facts=tuple(places.tolist()),
-        score=score,
+        score=score * len(places) / stated,
         agreement=agreement,
     )
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from kpyramid.completion.columns import Places, encode, group_rows
+from kpyramid.completion.columns import Places, encode, group_rows, sum_by
 from kpyramid.completion.types import Completion, GraphLayer, OntologyLayer, Phrases
 from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.errors import InputError
@@ -93,11 +93,15 @@ def say_ontology(ontology: OntologyLayer) -> _Said:
 def _say(subjects: Sequence[str], relations: Sequence[str]) -> _Said:
     first, second = encode(subjects), encode(relations)
     (left, right), phrase_of, counts = group_rows(first.codes, second.codes)
-    texts = [
-        f"{first.words[a]} {second.words[b]}"
-        for a, b in zip(left.tolist(), right.tolist(), strict=True)
-    ]
-    return _Said(texts, counts, phrase_of)
+    # Two pairs may spell one phrase: "Ann" with "Lee visited", "Ann Lee" with "visited".
+    spelt = encode(
+        [
+            f"{first.words[a]} {second.words[b]}"
+            for a, b in zip(left.tolist(), right.tolist(), strict=True)
+        ]
+    )
+    facts = sum_by(spelt.codes, counts.astype(np.float64), len(spelt.words)).astype(np.int64)
+    return _Said(spelt.words, facts, spelt.codes[phrase_of])
 
 
 def embed_texts(embedder: Embedder, texts: Sequence[str]) -> Matrix:

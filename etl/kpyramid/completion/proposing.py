@@ -6,7 +6,7 @@ import numpy as np
 
 from kpyramid.completion.classes import propose_classes
 from kpyramid.completion.clustering import cluster_units, place_units
-from kpyramid.completion.comparing import pair_inverses, place_beside
+from kpyramid.completion.comparing import name_meaning, pair_inverses, place_beside
 from kpyramid.completion.drafting import Facts, draft_property
 from kpyramid.completion.layers import compare_layers, embed_texts
 from kpyramid.completion.types import Completion, GraphLayer, OntologyLayer, Proposal
@@ -77,7 +77,7 @@ def _propose_properties(
     facts = Facts(graph, units.turned)
     proposals = []
     comparer = Comparer(embedder)
-    meanings = [comparer.read(units.texts[at]).meaning for at in chosen.tolist()]
+    meanings = [name_meaning(comparer.read(units.texts[at])) for at in chosen.tolist()]
     for cluster in cluster_units(points, meanings, units.support[chosen], settings=settings):
         own = chosen[cluster]
         if units.support[own].sum() >= settings.min_support:
