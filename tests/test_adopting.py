@@ -13,6 +13,7 @@ from tests.completing import (
     PERSON,
     PLACE,
     TOWNS,
+    VILLAGES,
     run_complete,
     suggest,
     use_script,
@@ -55,6 +56,33 @@ def test_a_persons_word_stands_for_what_has_the_label_of_the_entry(
     assert (alias["state"], alias["decided_by"]) == ("alias", "file")
     assert alias["iri"] == accepted["iri"]
     assert alias["proposal_id"] != accepted["proposal_id"]
+
+
+def test_the_name_of_an_entry_is_no_wording_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`was beaten by` is what an entry is called; one fact says it and means another thing."""
+    use_script(monkeypatch)
+    beaten: list[Statement] = [
+        (PEOPLE[0], "PERSON", "was beaten by", PEOPLE[3], "PERSON"),
+        (TOWNS[0], "GPE", "is a", "hamlet", "NOUN"),
+    ]
+    hamlet = f"""
+[[proposal]]
+decision = "accept"
+kind = "class"
+label = "hamlet"
+domain = "{PLACE}"
+phrases = ["village"]
+"""
+    done = run_complete(KNOWN + MISSING + VILLAGES[1:] + beaten, decisions=ACCEPT + hamlet)
+    entry, kind = done.find("was beaten by"), done.find("hamlet")
+    assert (entry["support"], entry["agreement"]) == (len(MISSING), 1.0)
+    assert len(done.list_values(entry["iri"])) == len(MISSING)
+    assert (PEOPLE[0], PEOPLE[3]) not in done.list_values(entry["iri"])
+    assert kind["support"] == len(VILLAGES) - 1
+    assert done.list_members(kind["iri"]) == set(TOWNS[1:])
+    assert not [row for row in done.made["rejects"].to_pylist() if "was beaten by" in row["detail"]]
+    assert done.grown.property_by_iri[entry["iri"]].label == "was beaten by"
+    assert done.grown.class_by_iri[kind["iri"]].label == "hamlet"
 
 
 @pytest.mark.parametrize(("places", "state"), [(5, "accepted"), (2, "open")])

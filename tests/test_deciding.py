@@ -51,6 +51,28 @@ def test_another_label_gives_another_iri_and_keeps_the_wordings() -> None:
     assert row["phrases"] == ["is king of"]
 
 
+@pytest.mark.parametrize("label", ["birth place", "Birth Place"])
+def test_a_label_of_the_ontology_is_refused_as_another_one(label: str) -> None:
+    with pytest.raises(InputError, match=r"--label .* 'birth place' of the .*, <.*birthPlace>"):
+        decide_on("", make_row("hails from"), label=label)
+
+
+@pytest.mark.parametrize("decision", ["accept", "reject"])
+def test_a_label_of_another_entry_is_refused(decision: str) -> None:
+    text = decide_on("", make_row("is king of"), decision=decision)
+    with pytest.raises(InputError, match=r"--label 'was king of' is the label of d\.toml, entry 1"):
+        decide_on(text, make_row("hails from"), label="was king of")
+    after = decide_on(text, make_row("hails from"), label="comes from")
+    assert [e.label for e in parse_decisions(after, "d").entries] == ["is king of", "comes from"]
+
+
+def test_the_label_of_a_class_is_free_for_a_property_and_refused_for_a_class() -> None:
+    assert accept(decide_on("", make_row("hails from"), label="person"))[0]["label"] == "person"
+    village = make_row("Village", kind="class", label="village", domain=PLACE, range=None)
+    with pytest.raises(InputError, match=r"the class 'person' of the ontology"):
+        decide_on("", village, label="Person")
+
+
 def test_what_a_proposal_stands_on_is_accepted_with_it() -> None:
     village = make_row(
         "Village", kind="class", label="village", domain=PLACE, range=None, state="accepted"

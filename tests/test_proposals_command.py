@@ -256,6 +256,16 @@ def test_the_file_may_lie_in_another_folder_and_comes_from_the_settings(
     assert list_values(place, build(place, make(str(path))))[DEFEATED] == len(PEOPLE)
 
 
+def test_a_file_that_was_not_there_is_named_with_its_folder(place: Path) -> None:
+    rows = list_json()
+    said = [
+        call("accept", rows[label]["short"], "--decisions", "d.toml")[1]
+        for label in ("defeated", "praised")
+    ]
+    assert f"in {place / 'd.toml'}, a new file.".casefold() in said[0].casefold()
+    assert "new file" not in said[1] and "1 entry(s) to accept in d.toml." in said[1]
+
+
 def test_a_link_to_the_file_stays_a_link(place: Path) -> None:
     Path("real.toml").write_text("", "utf-8")
     Path("link.toml").symlink_to("real.toml")
@@ -294,6 +304,8 @@ def test_a_file_that_contradicts_the_ontology_stops_the_build_before_any_work(pl
         (("list", "--state", "new"), 2, "one of open, accepted, alias, rejected"),
         (("list", "--ref", "nowhere"), 3, "nowhere"),
         (("accept", "a", "b", "--label", "x", "--decisions", "d.toml"), 2, "one proposal"),
+        (("accept", "a", "--label", "", "--decisions", "d.toml"), 2, "--label is empty"),
+        (("accept", "a", "--label", " \t", "--decisions", "d.toml", "--json"), 2, '"exit_code": 2'),
     ],
 )
 def test_what_goes_wrong_is_said_with_its_exit_code(

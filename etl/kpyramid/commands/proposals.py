@@ -117,7 +117,8 @@ def accept(
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
     ref: Ref = "main",
     label: Annotated[
-        str | None, typer.Option(help="Another name for it; its wordings stay as they are.")
+        str | None,
+        typer.Option(help="Another name for it; its instances come from its wordings as before."),
     ] = None,
     note: NoteOption = "",
     settings: SettingsOption = None,
@@ -192,6 +193,8 @@ def _decide(
             "no decisions file: put\n\n[complete]\ndecisions = 'proposals.toml'\n\ninto the "
             "settings and give them with --settings, or name the file with --decisions"
         )
+    if label is not None and not label.strip():
+        raise SettingsError("--label is empty; give a name, or leave the option out")
     if label is not None and len(ids) > 1:
         raise SettingsError("--label names one proposal; accept the others by themselves")
     snapshot = open_snapshot(ref, warehouse)
@@ -200,6 +203,7 @@ def _decide(
     rows: list[Mapping[str, object]] = [asdict(p) for p in listed]
     wanted = [asdict(p) for p in dict.fromkeys(chosen)]
     with hold_file(path):
+        is_new = not path.exists()
         text, known = read_file(path)
         decided = decide(
             decision, wanted, rows, snapshot.schema, text, known, label=label, note=note
@@ -209,7 +213,7 @@ def _decide(
     if as_json:
         print_json({"file": str(path), "decided": decided.done, "unchanged": decided.unchanged})
         return
-    typer.echo(_say_done(decided, path, decision))
+    typer.echo(_say_done(decided, path, decision, is_new=is_new))
     if decided.text == text:
         return
     named = loaded.decisions is not None and Path(loaded.decisions).resolve() == path.resolve()
@@ -221,11 +225,12 @@ def _decide(
     typer.echo(f"Then run `kpyramid build CORPUS{where}{given}`; only what follows is computed.")
 
 
-def _say_done(decided: "Decided", path: Path, decision: str) -> str:
+def _say_done(decided: "Decided", path: Path, decision: str, *, is_new: bool) -> str:
     lines = [f"{entry['label']} ({entry['kind']}): {entry['how']}" for entry in decided.done]
     lines += [f"{entry['label']} ({entry['kind']}): {entry['how']}" for entry in decided.unchanged]
     if decided.done:
-        lines.append(f"{len(decided.done)} entry(s) to {decision} in {path}.")
+        place = f"{path.absolute()}, a new file" if is_new else path
+        lines.append(f"{len(decided.done)} entry(s) to {decision} in {place}.")
     else:
         lines.append(f"{path} stays as it is.")
     return "\n".join(lines)

@@ -11,6 +11,7 @@ from typing import Literal, cast
 from kpyramid.completion.decisions import (
     Decision,
     Decisions,
+    Index,
     add_decision,
     parse_decisions,
     read_text,
@@ -85,7 +86,8 @@ def decide(
     `label`: a new name.
 
     Raises:
-        InputError: an entry of the file decides on it in a way that has to be changed by hand.
+        InputError: an entry of the file decides on it in a way that has to be changed by hand, or
+            something else has the new label.
     """
     by_iri = {str(row["iri"]): row for row in rows if row["state"] != "alias"}
     writer = _Writer(Decided(text), decisions, by_iri, schema)
@@ -135,11 +137,27 @@ class _Writer:
     def _accept(self, row: Row, label: str | None, note: str) -> None:
         values: dict[str, str] = {"iri": str(row["iri"])}
         if label is not None and label != row["label"]:
+            self._require_free(row, label)
             taken = {*self.by_iri, *self.schema.class_by_iri, *self.schema.property_by_iri}
             iri = coin_iri(str(row["kind"]), label, self.schema.base, taken)
             values |= {"label": label, "iri": iri}
         values |= self._accept_grounds(row)
         self._add(_make_entry("accept", row, values, note=note), row, "accepted")
+
+    def _require_free(self, row: Row, label: str) -> None:
+        """Passes when no class or property, and no entry of the kind, is called so already."""
+        kind = str(row["kind"])
+        terms = self.schema.classes if kind == "class" else self.schema.properties
+        others = [term for term in terms if term.iri != row["iri"]]
+        same = Index(((kind, term.label, ()), term) for term in others).find((kind, label, ()))
+        entry = self.decisions.find(kind, label, ())
+        if same:
+            whose = f"the {kind} {same[0].label!r} of the ontology, <{same[0].iri}>"
+        elif entry is not None and entry.is_called(label):
+            whose = self.decisions.name_place(entry)
+        else:
+            return
+        raise InputError(f"--label {label!r} is the label of {whose}, already; give another one")
 
     def _accept_grounds(self, row: Row) -> dict[str, str]:
         """Accepts what a proposal stands on, and says what it is called now."""

@@ -1,6 +1,6 @@
 """Accepted proposals become part of the schema."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 from urllib.parse import quote
@@ -39,6 +39,15 @@ def adopt_proposals(schema: Schema, proposals: Iterable[Row]) -> Schema:
     grown = schema.extend(classes, properties)
     axioms = tuple(sorted({*grown.axioms, *write_axioms(narrower)}))
     return _add_words(replace(grown, axioms=axioms), rows)
+
+
+def name_by_wording(row: Row) -> Row:
+    """The row as facts are read by it: a name that is none of its wordings gives way to the first.
+
+    A name that a person or a model chose says what is meant; that a fact says it means nothing.
+    """
+    phrases = cast("Sequence[str]", row["phrases"])
+    return row if row["label"] in phrases else {**row, "label": phrases[0]}
 
 
 def coin_iri(kind: str, label: str, base: str, taken: Collection[str]) -> str:

@@ -28,7 +28,7 @@ from kpyramid.contracts import load_contracts
 from kpyramid.embeddings.port import Embedder
 from kpyramid.extraction.normal import normalise_relation
 from kpyramid.keys import content_id
-from kpyramid.ontology.proposals import adopt_proposals
+from kpyramid.ontology.proposals import adopt_proposals, name_by_wording
 from kpyramid.ontology.schema import Schema
 from kpyramid.paraphrase.comparing import Comparer
 from kpyramid.settings import CondenseSettings
@@ -53,7 +53,7 @@ def run(
     Raises:
         InputError: the embedding of a wording is not finite.
     """
-    schema = adopt_proposals(schema, proposals.to_pylist())
+    schema = adopt_proposals(schema, map(name_by_wording, proposals.to_pylist()))
     graph = read_graph(entities, relations, triples)
     linked = link_facts(graph, schema, settings, embedder)
     comparer = Comparer(embedder)

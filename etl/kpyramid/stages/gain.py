@@ -34,18 +34,19 @@ def find_gain(
     rows: Sequence[Row],
     graph: Graph,
     rules: Rules,
+    kinds: Kinds,
     known: Mapping[str, set[str]],
     read_settled: Callable[[Collection[str]], Sequence[Finding]],
 ) -> Gain:
     """The instances that adopted rows of `proposals` have in the graph.
 
-    `rules` are those of the ontology with the rows in it. `known`: classes of individuals that
-    stand already; `read_settled` gives the values that stand of some of them.
+    `rules` are those of the ontology with the rows in it, `kinds` its classes by their wordings.
+    `known`: classes of individuals that stand already; `read_settled` gives the values that stand
+    of some of them.
     """
     grown = rules.schema
-    kinds = Kinds(grown)
     classes = {str(row["iri"]) for row in rows if row["kind"] == "class"}
-    index = _index_rows([row for row in rows if row["kind"] == "property"], grown)
+    index = index_rows([row for row in rows if row["kind"] == "property"], grown)
     candidates: list[Candidate] = []
     rejects: list[Row] = []
     filed: dict[str, set[str]] = defaultdict(set)
@@ -86,20 +87,14 @@ def _name_ends(
     }
 
 
-def _index_rows(rows: Iterable[Row], grown: Schema) -> dict[str, list[OntologyProperty]]:
-    """The properties that the rows' own wordings state, by normal form."""
-    worded = [
-        replace(
-            grown.property_by_iri[str(row["iri"])],
-            label=str(row["label"]),
-            alt_labels=tuple(cast("list[str]", row["phrases"])),
-        )
-        for row in rows
-    ]
+def index_rows(rows: Iterable[Row], grown: Schema) -> dict[str, list[OntologyProperty]]:
+    """The properties that the rows' own wordings state, by normal form; a name alone is none."""
     found: dict[str, dict[str, OntologyProperty]] = defaultdict(dict)
-    for prop in worded:  # two rows may name one property
-        for form in index_phrases([prop]):
-            found[form][prop.iri] = grown.property_by_iri[prop.iri]
+    for row in rows:  # two rows may name one property
+        prop = grown.property_by_iri[str(row["iri"])]
+        first, *others = cast("list[str]", row["phrases"])
+        for form in index_phrases([replace(prop, label=first, alt_labels=tuple(others))]):
+            found[form][prop.iri] = prop
     return {form: [props[iri] for iri in sorted(props)] for form, props in found.items()}
 
 

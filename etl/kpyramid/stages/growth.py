@@ -15,16 +15,15 @@ from kpyramid.keys import content_id
 from kpyramid.ontology.constraints import Constraint, Rules
 from kpyramid.ontology.literals import DATATYPES
 from kpyramid.ontology.names import THING
-from kpyramid.ontology.proposals import adopt_proposals, coin_iri
+from kpyramid.ontology.proposals import adopt_proposals, coin_iri, name_by_wording
 from kpyramid.ontology.schema import OntologyProperty, Schema
 from kpyramid.settings import CompleteSettings
-from kpyramid.stages.gain import Gain, find_gain
+from kpyramid.stages.gain import Gain, find_gain, index_rows
 from kpyramid.stages.graph import Graph
 from kpyramid.stages.instances import (
     list_known,
     read_findings,
 )
-from kpyramid.stages.stated import index_phrases
 from kpyramid.stages.tables import Row
 
 _ADOPTED = ("accepted", "alias")
@@ -48,6 +47,7 @@ class Growth:
     rejects: list[Row] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self._seed = self.schema
         self._known = list_known(self.instances)
         self._there = set(self.instances["instance_id"].to_pylist())
 
@@ -78,9 +78,10 @@ class Growth:
         """
         rows = self.decisions.list_accepted(self.schema)
         grown = adopt_proposals(self.schema, rows)
+        kinds = self._read_kinds(rows)
         for row in rows:
             row |= {"round": 0, "score": 0.0, "decided_by": "file"}
-            row["triple_ids"] = ids = self._find_support(row, grown)
+            row["triple_ids"] = ids = self._find_support(row, grown, kinds)
             row["support"] = len(ids)
         found = self._find_gain(rows, grown)
         for row in rows:
@@ -235,20 +236,28 @@ class Growth:
     def _list_iris(self) -> list[str]:
         return [str(row["iri"]) for row in self.rows]
 
-    def _find_support(self, row: Row, grown: Schema) -> list[str]:
+    def _read_kinds(self, rows: Iterable[Row]) -> Kinds:
+        """The classes by their wordings, with those of these rows."""
+        return Kinds(adopt_proposals(self._seed, map(name_by_wording, [*self.rows, *rows])))
+
+    def _find_support(self, row: Row, grown: Schema, kinds: Kinds) -> list[str]:
         """The ids of the facts that say what a row is about."""
         iri = str(row["iri"])
         if row["kind"] == "class":
-            places = self.graph.find_filed(Kinds(grown), {iri})
+            places = self.graph.find_filed(kinds, {iri})
         else:
-            places = self.graph.find_stated(index_phrases([grown.property_by_iri[iri]]).keys())
+            places = self.graph.find_stated(index_rows([row], grown).keys())
         return sorted(self.graph.ids[place] for place in places.tolist())
 
     def _find_gain(self, rows: Iterable[Row], grown: Schema) -> Gain:
         adopted = [row for row in rows if row["state"] in _ADOPTED]
-        rules = Rules(grown, tuple(self.shapes))
         return find_gain(
-            adopted, self.graph, rules, self._known, lambda ends: self._read_settled(ends, grown)
+            adopted,
+            self.graph,
+            Rules(grown, tuple(self.shapes)),
+            self._read_kinds(adopted),
+            self._known,
+            lambda ends: self._read_settled(ends, grown),
         )
 
     def _read_settled(self, touched: Collection[str], schema: Schema) -> list[Finding]:
