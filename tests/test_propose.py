@@ -7,6 +7,7 @@ import pytest
 
 from kpyramid.completion.proposing import propose, rank_apart
 from kpyramid.completion.types import Completion, GraphLayer, OntologyLayer, Proposal
+from kpyramid.completion.wordings import find_kind, is_naming
 from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.errors import InputError
 from kpyramid.ontology.names import THING, XSD
@@ -221,3 +222,39 @@ def test_the_order_of_the_facts_does_not_matter() -> None:
 def test_what_is_like_an_earlier_proposal_comes_later() -> None:
     centres = np.array([[1, 0], [1, 0], [0, 1]], dtype=np.float32)
     assert rank_apart(np.array([5.0, 4.0, 3.0]), centres) == [0, 2, 1]
+
+
+def test_ends_of_unknown_type_agree_with_nothing() -> None:
+    typed = [(f"Ann {i}", "PERSON", "sued", f"Acme {i}", "ORG") for i in range(6)]
+    untyped = [(f"Monograph {i}", "NOUN", "sued", f"Acme {i}", "ORG") for i in range(20, 24)]
+    (found,) = list_new(run([*typed, *untyped]))
+    assert (len(found.facts), found.agreement) == (10, 0.6)
+
+
+@pytest.mark.parametrize(
+    ("wording", "naming"),
+    [
+        ("is known as", True),
+        ("was called", True),
+        ("is named", True),
+        ("is the same as", True),
+        ("was formerly known as", True),
+        ("is known for", False),
+        ("acts as", False),
+        ("is", False),
+    ],
+)
+def test_wordings_that_give_another_name(wording: str, naming: bool) -> None:
+    assert is_naming(wording) is naming
+
+
+@pytest.mark.parametrize(
+    ("wording", "kind"),
+    [
+        ("is a public school in", "public school"),
+        ("is waterfall of", "waterfall"),
+        ("lies in", None),
+    ],
+)
+def test_the_kind_that_a_wording_says(wording: str, kind: str | None) -> None:
+    assert find_kind(wording) == kind

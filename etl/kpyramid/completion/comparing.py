@@ -72,14 +72,16 @@ def _place(
         names = (name_meaning(comparer.read(words)) for words in (proposal.label, phrase))
         alike = verdict.likeness == "different" and cosine >= similarity and None in names
         if same and verdict.turned:
-            return replace(proposal, inverse=prop.iri, notes=(verdict.reason,))
+            why = f"reads “{phrase}” from the other end"
+            return replace(proposal, inverse=prop.iri, notes=(why,))
         if same or alike:
-            why = verdict.reason if same else f"cosine {cosine:.2f} to “{phrase}”"
+            why = f"says “{phrase}”" if same else f"cosine {cosine:.2f} to “{phrase}”"
             if _fits_ends(proposal, prop, schema):
                 return replace(proposal, existing=prop.iri, notes=(why,))
         narrower = verdict.likeness == "narrower" and not verdict.turned
         if narrower and schema.is_subclass(proposal.domain, prop.domain):
-            return replace(proposal, splits=prop.iri, notes=(verdict.reason,))
+            why = f"is a case of “{phrase}” ({prop.label})"
+            return replace(proposal, splits=prop.iri, notes=(why,))
     return proposal
 
 
@@ -105,6 +107,7 @@ def pair_inverses(proposals: Sequence[Proposal], embedder: Embedder) -> list[Pro
             if (earlier.range, earlier.domain) == (later.domain, later.range):
                 verdict = comparer.compare(later.label, earlier.label)
                 if verdict.likeness == "equivalent" and verdict.turned:
-                    found[at] = replace(later, inverse=earlier.label, notes=(verdict.reason,))
+                    why = f"reads “{earlier.label}” from the other end"
+                    found[at] = replace(later, inverse=earlier.label, notes=(why,))
                     break
     return found

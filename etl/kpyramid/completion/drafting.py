@@ -63,18 +63,20 @@ def draft_property(
 
     A fact that reads the other way belongs to it only if it fits domain and range; where fewer than
     half of all do, so do the others. None where fewer than `least` are left. The score falls with
-    what is left; the agreement is that of all.
+    what is left; the agreement is that of all, by the types of both ends: one that the recogniser
+    could not place, and that might be anything, agrees with nothing.
     """
     sample = places[:: max(1, len(places) // _SAMPLE)].tolist()
     ends = [facts.read(at) for at in sample]
     domain = find_class((head[1] for head, _ in ends), schema)
     range_iri = _find_range([tail for _, tail in ends], schema)
     fits = [_fits(h, domain, schema) and _fits(t, range_iri, schema) for h, t in ends]
-    agreement = sum(fits) / len(fits)
+    sure = [_fits(h, domain, schema, False) and _fits(t, range_iri, schema, False) for h, t in ends]
+    fitting = sum(fits) / len(fits)
     unfit = [
         at
         for at in places.tolist()
-        if (facts.is_turned(at) or agreement < LEAST)
+        if (facts.is_turned(at) or fitting < LEAST)
         and not _fit_both(facts.read(at), domain, range_iri, schema)
     ]
     stated = len(places)
@@ -93,7 +95,7 @@ def draft_property(
         phrases=tuple(sorted(words)),
         facts=tuple(places.tolist()),
         score=score * len(places) / stated,
-        agreement=agreement,
+        agreement=sum(sure) / len(sure),
     )
 
 
@@ -127,10 +129,10 @@ def _fit_both(ends: tuple[End, End], domain: str, range_iri: str, schema: Schema
     return _fits(ends[0], domain, schema) and _fits(ends[1], range_iri, schema)
 
 
-def _fits(end: End, wanted: str, schema: Schema) -> bool:
+def _fits(end: End, wanted: str, schema: Schema, guess: bool = True) -> bool:
     name, entity_type = end
     if wanted.startswith(XSD):
         return parse_literal(name, wanted) is not None
     if entity_type == LITERAL:
         return False
-    return fit_class(Named("", name, entity_type), wanted, schema) is not None
+    return fit_class(Named("", name, entity_type), wanted, schema, guess=guess) is not None

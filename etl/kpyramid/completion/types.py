@@ -47,7 +47,7 @@ class Proposal:
     `existing`: IRI of what it is only another name for; its phrases become alternative labels.
     `splits`: IRI of the property of which it states a part (`department`: `past`, `current`).
     `inverse`: IRI of the existing property, or label of the proposal, that it turns round.
-    `agreement`: share of the support that fits domain and range.
+    `agreement`: share of the support that fits domain and range by the types of its ends.
     """
 
     kind: Literal["class", "property"]

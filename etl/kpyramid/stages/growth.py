@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from kpyramid.completion.decisions import Decisions, Index, Said
 from kpyramid.completion.types import OntologyLayer, Pair, Proposal
+from kpyramid.completion.wordings import find_kind, is_naming
 from kpyramid.induction.conflicts import Finding
 from kpyramid.induction.kinds import Kinds
 from kpyramid.keys import content_id
@@ -30,6 +31,8 @@ _ADOPTED = ("accepted", "alias")
 _DIGITS = 6
 _LEAST_SUBJECTS = 3
 """Different subjects of what rules accept: what is said of one or two is no kind of fact."""
+_LISTED = 3, 2
+"""Facts and different subjects of what is left open: less is not worth a person's look."""
 
 
 @dataclass
@@ -94,14 +97,17 @@ class Growth:
         `judges`: the model that said what a proposal is, by place, where it was not the rules.
         """
         rows = []
+        passed_over = set()
         taken = {THING, *self.schema.class_by_iri, *self.schema.property_by_iri}
         taken |= {str(row["iri"]) for row in self.rows}
         for place, proposal in enumerate(proposals):
             row = self._judge(proposal, number, judges.get(place, "rules"), taken)
             taken.add(str(row["iri"]))
             rows.append(row)
+            if row["state"] == "open" and not self._is_said_of(proposal, *_LISTED):
+                passed_over.add(row["iri"])
         _name_inverses(rows, proposals, self.schema)
-        rows = self._leave_out_old(rows)
+        rows = self._leave_out_old(row for row in rows if row["iri"] not in passed_over)
         while True:
             grown = adopt_proposals(self.schema, rows)
             found = self._find_gain(rows, grown)
@@ -117,7 +123,6 @@ class Growth:
         p = proposal
         iri = p.existing or coin_iri(p.kind, p.label, self.schema.base, taken)
         notes, state, by = list(p.notes), "open", judge
-        subjects = self._list_subjects(p)
         entry = self.decisions.find(p.kind, p.label, p.phrases)
         if entry is not None and entry.decision == "reject":
             state, by, notes = "rejected", "file", [*notes, *filter(None, [entry.note])]
@@ -128,7 +133,9 @@ class Growth:
             state = "alias"
         elif p.kind == "property" and THING in (p.domain, p.range):
             notes.append("what is at an end of it is not clear")
-        elif len(p.facts) < self.settings.accept_support or len(subjects) < _LEAST_SUBJECTS:
+        elif p.kind == "property" and is_naming(p.label):
+            notes.append("says another name of the same thing")
+        elif not self._is_said_of(p, self.settings.accept_support, _LEAST_SUBJECTS):
             notes.append("few facts, or of few things")
         elif p.agreement < self.settings.accept_score:
             notes.append(f"{p.agreement:.0%} of the facts fit its domain and range")
@@ -154,6 +161,10 @@ class Growth:
             "decided_by": by,
             "note": "; ".join(notes),
         }
+
+    def _is_said_of(self, proposal: Proposal, facts: int, subjects: int) -> bool:
+        """Whether so many facts of so many different subjects support it."""
+        return len(proposal.facts) >= facts and len(self._list_subjects(proposal)) >= subjects
 
     def _list_subjects(self, proposal: Proposal) -> set[str]:
         """The ids of its facts' subjects: of a property, tails where the words are none of its own.
@@ -329,13 +340,18 @@ def _name_inverses(
 
 
 def _explain_misfit(row: Row, grown: Schema) -> str | None:
-    """Why an accepted property must not be a part or an inverse of another, or None.
+    """Why an accepted property is none of its own, or no part or inverse of another, or None.
 
-    Its values are then values of that one too, so its ends have to be ends that the other takes:
-    else each value would make its individuals members of classes that no fact says, or clash.
+    `is school in` says a class and a place. Of a part or an inverse the values are values of that
+    one too, so its ends have to be ends that the other takes: else each value would make its
+    individuals members of classes that no fact says, or clash.
     """
     if row["state"] != "accepted" or row["kind"] != "property":
         return None
+    kind = find_kind(str(row["label"]))
+    named = Kinds(grown).find(kind) if kind else None
+    if named is not None:
+        return f"the class {_name(named, grown)!r} says it"
     prop = grown.property_by_iri[str(row["iri"])]
     wider = grown.property_by_iri.get(str(row["splits"]))
     inverse = grown.property_by_iri.get(str(row["inverse_of"]))
