@@ -97,22 +97,23 @@ class Growth:
         `judges`: the model that said what a proposal is, by place, where it was not the rules.
         """
         rows = []
-        passed_over = set()
+        thin = set()
         taken = {THING, *self.schema.class_by_iri, *self.schema.property_by_iri}
         taken |= {str(row["iri"]) for row in self.rows}
         for place, proposal in enumerate(proposals):
             row = self._judge(proposal, number, judges.get(place, "rules"), taken)
             taken.add(str(row["iri"]))
             rows.append(row)
-            if row["state"] == "open" and not self._is_said_of(proposal, *_LISTED):
-                passed_over.add(row["iri"])
+            if not self._is_said_of(proposal, *_LISTED):
+                thin.add(_identify(row))
         _name_inverses(rows, proposals, self.schema)
-        rows = self._leave_out_old(row for row in rows if row["iri"] not in passed_over)
+        rows = self._leave_out_old(rows)
         while True:
             grown = adopt_proposals(self.schema, rows)
             found = self._find_gain(rows, grown)
             if not self._demote_doubtful(rows, found, grown, taken):
                 break
+        rows = [row for row in rows if row["state"] != "open" or _identify(row) not in thin]
         self._keep(rows, grown, found)
         return any(row["state"] in _ADOPTED for row in rows)
 
@@ -288,7 +289,7 @@ class Growth:
         for row in rows:
             row["proposal_id"] = content_id(
                 "proposal",
-                *(cast("str", row[name]) for name in ("kind", "domain", "label", "range")),
+                *_identify(row),
                 *(["alias"] if row["state"] == "alias" else []),
             )
             self.rows.append(row)
@@ -316,6 +317,10 @@ def _share(ids: Collection[str], row: Row) -> float:
 def _name(iri: str, schema: Schema) -> str:
     found = schema.property_by_iri.get(iri) or schema.class_by_iri.get(iri)
     return found.label if found else iri
+
+
+def _identify(row: Row) -> tuple[str, ...]:
+    return tuple(cast("str", row[name]) for name in ("kind", "domain", "label", "range"))
 
 
 def _say(row: Row) -> Said:
