@@ -8,6 +8,7 @@ import pytest
 from kpyramid.completion.deciding import decide, hold_file, read_file
 from kpyramid.completion.decisions import parse_decisions
 from kpyramid.errors import InputError
+from kpyramid.query.proposals import Listed, find_proposal
 from tests.completing import GENERAL, PERSON, PLACE
 from tests.planted import general_schema
 
@@ -191,3 +192,18 @@ def test_an_alias_needs_no_acceptance_but_can_be_rejected() -> None:
 def test_a_file_that_is_not_there_yet_is_empty(tmp_path: Path) -> None:
     text, known = read_file(tmp_path / "new.toml")
     assert (text, known.entries) == ("", ())
+
+
+def make_listed(proposal_id: str) -> Listed:
+    return Listed(
+        proposal_id, "", "open", "class", "x", "", "", "", None, None, None, (), (), 0, 0.0, 0.0,
+        1, "rules", "", (),
+    )  # fmt: skip
+
+
+def test_a_beginning_that_two_ids_share_is_refused_with_both() -> None:
+    both = [make_listed("proposal-abc1"), make_listed("proposal-abc2")]
+    assert find_proposal("abc1", both) is both[0]
+    assert find_proposal("Proposal-ABC2", both) is both[1]
+    with pytest.raises(InputError, match=r"proposal-abc1 .*proposal-abc2 .*give more digits"):
+        find_proposal("abc", both)

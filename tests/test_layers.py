@@ -82,7 +82,7 @@ LAYERS: dict[str, str] = {
         "extraction fingerprints forecast keys llm pipeline ports settings sources warehouse"
     ),
     "reporting": "completion errors extraction induction keys ontology",
-    "report": "contracts errors keys llm pipeline reporting runs warehouse",
+    "report": "completion contracts errors keys llm pipeline reporting runs warehouse",
     "build": "errors keys models planning pipeline ports report runner runs settings warehouse",
     "console": "pipeline ports query runs",
     "commands": (

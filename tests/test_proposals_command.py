@@ -12,9 +12,11 @@ from typer.testing import CliRunner
 from kpyramid.build import BuildOutcome
 from kpyramid.cli import app
 from kpyramid.completion.types import Completion, GraphLayer, OntologyLayer
+from kpyramid.console import print_build
 from kpyramid.errors import InputError, SettingsError
 from kpyramid.query import open_snapshot
-from kpyramid.query.proposals import Listed, find_proposal, list_proposals
+from kpyramid.query.proposals import list_proposals
+from kpyramid.report import describe_run
 from kpyramid.settings import Settings
 from kpyramid.stages import complete
 from kpyramid.warehouse.layout import Warehouse
@@ -204,6 +206,31 @@ def test_a_rejected_proposal_is_gone_from_the_next_build_and_stays_away(place: P
     )
 
 
+def test_a_build_says_what_the_file_decided_and_when_it_is_left_out(
+    place: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = list_json()
+    call("accept", rows["defeated"]["short"], "--decisions", "d.toml")
+    call("reject", rows["praised"]["short"], "--decisions", "d.toml")
+    idle = '[[proposal]]\ndecision = "reject"\nkind = "class"\nlabel = "harbour"\n'
+    Path("d.toml").write_text(Path("d.toml").read_text("utf-8") + idle, "utf-8")
+    outcome = build(place, make("d.toml"))
+    report: dict[str, Any] = describe_run(outcome.run, outcome.marks)
+    counts = {"accept": 1, "reject": 2, "accepted": 1, "rejected": 1}
+    assert report["decisions"] == {"file": "d.toml", **counts}
+    print_build(report, outcome.run.folder, place / "w")
+    said = "Decisions: d.toml, 1 accept and 2 reject; 1 proposals are accepted by them, 1 rejected."
+    assert said in capsys.readouterr().out
+    assert not caplog.records
+
+    without = build(place)
+    assert describe_run(without.run, without.marks)["decisions"] is None
+    (warning,) = caplog.messages
+    assert "ref main was built with a decisions file, which decided on 2 proposals" in warning
+    build(place)
+    assert len(caplog.records) == 1
+
+
 def test_a_mind_may_be_changed(place: Path) -> None:
     short = list_json()["praised"]["short"]
     call("reject", short, "--decisions", "d.toml")
@@ -321,21 +348,6 @@ def test_a_broken_file_is_left_as_it_is(place: Path) -> None:
     code, output = call("accept", list_json()["defeated"]["short"], "--decisions", "d.toml")
     assert code == 3 and "not valid TOML" in output
     assert Path("d.toml").read_text("utf-8") == "[[proposal]\n"
-
-
-def make_listed(proposal_id: str) -> Listed:
-    return Listed(
-        proposal_id, "", "open", "class", "x", "", "", "", None, None, None, (), (), 0, 0.0, 0.0,
-        1, "rules", "", (),
-    )  # fmt: skip
-
-
-def test_a_beginning_that_two_ids_share_is_refused_with_both() -> None:
-    both = [make_listed("proposal-abc1"), make_listed("proposal-abc2")]
-    assert find_proposal("abc1", both) is both[0]
-    assert find_proposal("Proposal-ABC2", both) is both[1]
-    with pytest.raises(InputError, match=r"proposal-abc1 .*proposal-abc2 .*give more digits"):
-        find_proposal("abc", both)
 
 
 def test_proposals_are_listed_undecided_first_then_by_score(place: Path) -> None:

@@ -82,6 +82,12 @@ def print_build(report: Mapping[str, Any], run: Path, warehouse: Path) -> None:
     if report["model"]:
         _print_model(report)
     _print_rejects(report)
+    if decided := report["decisions"]:
+        _out.print(
+            f"Decisions: {escape(decided['file'])}, {decided['accept']} accept and "
+            f"{decided['reject']} reject; {decided['accepted']} proposals are accepted by them, "
+            f"{decided['rejected']} rejected."
+        )
     for name, verdict in report["gates"].items():
         _out.print(f"Gate {name}: {escape(verdict)}.")
     moved = {"yes": "moved to it", "unchanged": "is at it already: nothing changed"}

@@ -3,9 +3,11 @@
 import json
 import logging
 from collections.abc import Mapping
+from typing import cast
 
 from jinja2 import Environment, PackageLoader
 
+from kpyramid.completion.decisions import load_decisions
 from kpyramid.contracts import load_contracts
 from kpyramid.errors import InputError
 from kpyramid.keys import JsonValue
@@ -36,6 +38,7 @@ def write_report(run: Run, marks: tuple[StageMark, ...] | None = None) -> StageM
     if [mark.stage for mark in done] != [stage.name for stage in PIPELINE]:
         raise InputError(f"run {run.name}: not all stages are done, there is nothing to report")
     publish = done[-1]
+    _warn_of_lost_decisions(run, publish.details["committed"])
     account = describe_snapshot(run.warehouse.snapshots / publish.details["snapshot"])
     report = {
         **describe_run(run, done),
@@ -84,7 +87,47 @@ def describe_run(run: Run, marks: tuple[StageMark, ...]) -> dict[str, object]:
         "model": _describe_model(run, marks, totals),
         "gates": dict(publish.gates),
         "before": _compare_rows(run, publish.details["committed"]),
+        "decisions": _describe_decisions(run, snapshot),
     }
+
+
+def _describe_decisions(run: Run, snapshot: str) -> dict[str, JsonValue] | None:
+    """How many entries the decisions file has, and to how many proposals they apply."""
+    if run.settings.complete.decisions is None:
+        return None
+    entries = [entry.decision for entry in load_decisions(run.settings.complete).entries]
+    states = _list_decided(run, snapshot)
+    return {
+        "file": run.settings.complete.decisions,
+        "accept": entries.count("accept"),
+        "reject": entries.count("reject"),
+        "accepted": states.count("accepted"),
+        "rejected": states.count("rejected"),
+    }
+
+
+def _list_decided(run: Run, snapshot: str) -> list[str]:
+    """The states that a decisions file gave to proposals of a snapshot."""
+    path = run.warehouse.snapshots / snapshot / "tables" / "proposals.parquet"
+    rows = read_table(path, load_contracts()["proposals"]).select(["state", "decided_by"])
+    return [row["state"] for row in rows.to_pylist() if row["decided_by"] == "file"]
+
+
+def _warn_of_lost_decisions(run: Run, committed: str) -> None:
+    """Tells where a person's decisions were in the ref's last snapshot and are in no file now."""
+    before = _find_before(run, committed)
+    if run.settings.complete.decisions is not None or before is None:
+        return
+    version = _read_tables(run, before)["proposals"]["contract"]
+    if version != load_contracts()["proposals"].version:
+        return  # what an older version wrote
+    if count := len(_list_decided(run, before)):
+        log.warning(
+            "ref %s was built with a decisions file, which decided on %d proposals; this build "
+            "has none, and they are undecided again: name the file in complete.decisions",
+            run.ref,
+            count,
+        )
 
 
 def _describe_model(
@@ -163,9 +206,20 @@ def _pick_examples(run: Run, snapshot: str) -> dict[str, list[str]]:
 
 def _compare_rows(run: Run, committed: str) -> dict[str, int] | None:
     """Rows of the snapshot that the ref had before this run, for the eye; None for the first."""
+    before = _find_before(run, committed)
+    if before is None:
+        return None
+    return {name: entry["rows"] for name, entry in _read_tables(run, before).items()}
+
+
+def _find_before(run: Run, committed: str) -> str | None:
+    """The snapshot that the ref had before this run; None for the first, or where it is gone."""
     head = read_head(run.warehouse, run.ref)
     before = head and (head.parent if committed == "yes" else head.snapshot)
-    if not before or not (run.warehouse.snapshots / before).is_dir():
-        return None
-    tables = read_manifest(run.warehouse.snapshots / before)["tables"]
-    return {name: entry["rows"] for name, entry in tables.items()}  # type: ignore[union-attr,index,call-overload,misc]
+    return before if before and (run.warehouse.snapshots / before).is_dir() else None
+
+
+def _read_tables(run: Run, snapshot: str) -> Mapping[str, Mapping[str, int]]:
+    """What the manifest of a snapshot says of its tables: rows and version of the contract."""
+    tables = read_manifest(run.warehouse.snapshots / snapshot)["tables"]
+    return cast("Mapping[str, Mapping[str, int]]", tables)
