@@ -127,6 +127,31 @@ def test_wordings_told_apart_by_one_word_never_share_a_proposal(one: str, other:
     assert {one, other} <= {phrase for p in found for phrase in p.phrases}
 
 
+def say(wording: str, *, turned: bool = False) -> list[Fact]:
+    """Six facts of persons and companies in other words than the ontology's."""
+    ends = [((f"Ann {i}", "PERSON"), (f"Acme {i}", "ORG")) for i in range(6)]
+    return [(*(b if turned else a), wording, *(a if turned else b)) for a, b in ends]
+
+
+def test_another_name_a_part_and_an_inverse_of_what_exists_are_told() -> None:
+    facts = [*say("has a job at"), *say("serves as CEO of")]
+    found = {p.label: p for p in run(facts, embedder=MemoEmbedder()).proposals}
+    assert found["has a job at"].existing == WORKS.iri
+    assert found["serves as CEO of"].splits == WORKS.iri
+    (turned,) = run(say("employs", turned=True), embedder=MemoEmbedder()).proposals
+    assert (turned.inverse, turned.domain, turned.range) == (WORKS.iri, COMPANY, PERSON)
+
+
+def test_past_and_current_affiliation_are_told_apart_as_in_the_paper() -> None:
+    whole = OntologyProperty(BASE + "aff", "is affiliated with", (), "", PERSON, COMPANY)
+    known = make_ontology(Schema(BASE, SCHEMA.classes, (whole,)))
+    facts = [*say("was formerly affiliated with"), *say("is currently associated with")]
+    found = {p.label: p for p in run(facts, known, MemoEmbedder()).proposals}
+    assert found["was formerly affiliated with"].splits == whole.iri
+    assert found["is currently associated with"].splits is None
+    assert found["is currently associated with"].existing == whole.iri
+
+
 def test_phrases_that_are_spelt_alike_are_one() -> None:
     said = [
         ("Ann", "PERSON", "Lee visited", "Acme", "ORG"),

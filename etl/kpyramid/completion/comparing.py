@@ -66,11 +66,13 @@ def _place(
 ) -> Proposal:
     if proposal.kind == "class":
         return proposal
+    own = comparer.read(proposal.label)
     for prop, phrase, cosine in near:
         verdict = comparer.compare(proposal.label, phrase)
         same = verdict.likeness == "equivalent"
-        names = (name_meaning(comparer.read(words)) for words in (proposal.label, phrase))
-        alike = verdict.likeness == "different" and cosine >= similarity and None in names
+        other = comparer.read(phrase)
+        unknown = None in (name_meaning(own), name_meaning(other))
+        alike = verdict.likeness == "different" and cosine >= similarity and unknown
         if same and verdict.turned:
             why = f"reads “{phrase}” from the other end"
             return replace(proposal, inverse=prop.iri, notes=(why,))
@@ -79,10 +81,18 @@ def _place(
             if _fits_ends(proposal, prop, schema):
                 return replace(proposal, existing=prop.iri, notes=(why,))
         narrower = verdict.likeness == "narrower" and not verdict.turned
-        if narrower and schema.is_subclass(proposal.domain, prop.domain):
+        part = narrower or _is_past_of(own, other)
+        if part and schema.is_subclass(proposal.domain, prop.domain):
             why = f"is a case of “{phrase}” ({prop.label})"
             return replace(proposal, splits=prop.iri, notes=(why,))
     return proposal
+
+
+def _is_past_of(own: Reading, other: Reading) -> bool:
+    """Whether one says of the past what the other says of any time: `is a former member of`."""
+    same = own.key == other.key or (own.meaning is not None and own.meaning == other.meaning)
+    alike = (own.turned, own.negated) == (other.turned, other.negated)
+    return same and alike and own.qualities - other.qualities == {"former"}
 
 
 def _fits_ends(proposal: Proposal, prop: OntologyProperty, schema: Schema) -> bool:
