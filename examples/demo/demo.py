@@ -37,7 +37,9 @@ def tell_account(report: dict[str, Any]) -> Iterator[str]:
     yield "   Proposed: " + ", ".join(f"{number} {state}" for state, number in counts.items())
     for state in ("accepted", "open"):
         for row in completion["proposals"][state][:SHOWN]:
-            ends = f"{row['domain']} -> {row['range']}" if row["range"] else f"a {row['domain']}"
+            ends = (
+                f"{row['domain']} -> {row['range']}" if row["range"] else f"under {row['domain']}"
+            )
             yield f"     {state}: {row['label']} ({ends}), {row['support']} facts"
     yield f"   Merged: {condensation['triples']} triples are {condensation['condensed']} facts"
     for merge in condensation["merges"][:SHOWN]:
