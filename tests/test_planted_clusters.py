@@ -52,8 +52,7 @@ def test_planted_clusters_are_found_among_a_thousand_points(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("noise", [0.6, 1.2])
-@pytest.mark.parametrize("even", [True, False])
+@pytest.mark.parametrize(("noise", "even"), [(0.6, True), (1.2, False)])
 @pytest.mark.parametrize("points", [10_000, 100_000])
 @pytest.mark.parametrize("clusters", NUMBERS)
 def test_planted_clusters_are_found_among_many_points(
