@@ -363,9 +363,9 @@ def test_the_demo_takes_and_drops_what_a_person_says(
     """A slice of the real corpus, the real models and proposals: one accepted, one rejected."""
     monkeypatch.chdir(tmp_path)
     with DEMO.open(encoding="utf-8") as lines:
-        Path("demo.jsonl").write_text("".join(islice(lines, 30)), "utf-8")
+        Path("demo.jsonl").write_text("".join(islice(lines, 60)), "utf-8")
     warehouse = Warehouse(tmp_path / "w")
-    few = {"min_support": 2, "region_share": 1.0}
+    few = {"accept_support": 3}
 
     def build_slice(decisions: str | None) -> dict[str, Any]:
         settings = make_settings(complete={**few, "decisions": decisions})
