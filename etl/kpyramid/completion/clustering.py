@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from kpyramid.completion.columns import Places
-from kpyramid.completion.layers import embed_texts
 from kpyramid.completion.types import GraphLayer
 from kpyramid.completion.units import Units, profile_pairs, profile_types, scale_rows
+from kpyramid.embeddings.checked import embed_finite
 from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.numerics.medoids import find_clusters
 from kpyramid.settings import CompleteSettings
@@ -27,7 +27,7 @@ def place_units(
     embedder: Embedder,
 ) -> Matrix:
     """Unit vectors of words, of the types of both ends, and of the pairs that are joined."""
-    words = embed_texts(embedder, [units.texts[at] for at in chosen.tolist()])
+    words = embed_finite(embedder, [units.texts[at] for at in chosen.tolist()])
     parts = [
         words,
         profile_types(graph, units, chosen) * np.float32(np.sqrt(_TYPES)),

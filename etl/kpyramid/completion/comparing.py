@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from kpyramid.completion.layers import embed_texts
 from kpyramid.completion.types import Proposal
+from kpyramid.embeddings.checked import embed_finite
 from kpyramid.embeddings.port import Embedder
 from kpyramid.ontology.names import THING
 from kpyramid.ontology.schema import OntologyProperty, Schema
@@ -46,8 +46,8 @@ def place_beside(
     comparer = Comparer(embedder)
     if not pairs or not proposals:
         return list(proposals)
-    known = embed_texts(embedder, [phrase for _, phrase in pairs])
-    own = embed_texts(embedder, [proposal.label for proposal in proposals])
+    known = embed_finite(embedder, [phrase for _, phrase in pairs])
+    own = embed_finite(embedder, [proposal.label for proposal in proposals])
     placed = []
     for proposal, vector in zip(proposals, own, strict=True):
         cosines = np.round(known @ vector, 6)

@@ -8,8 +8,8 @@ import numpy.typing as npt
 
 from kpyramid.completion.columns import Places, encode, group_rows, sum_by
 from kpyramid.completion.types import Completion, GraphLayer, OntologyLayer, Phrases
-from kpyramid.embeddings.port import Embedder, Matrix
-from kpyramid.errors import InputError
+from kpyramid.embeddings.checked import embed_finite
+from kpyramid.embeddings.port import Embedder
 from kpyramid.numerics.gaussian import fit_gaussian
 from kpyramid.numerics.moments import Array, Moments
 from kpyramid.numerics.priority import Signed, score_priority
@@ -40,7 +40,7 @@ def compare_layers(
         InputError: the embedding of a phrase is not finite; names the phrase.
     """
     said = [say_graph(graph), say_ontology(ontology)]
-    vectors = [embed_texts(embedder, layer.texts) for layer in said]
+    vectors = [embed_finite(embedder, layer.texts) for layer in said]
     size = max(found.shape[1] for found in vectors)  # a model may give no columns for no texts
     vectors = [found if len(found) else found.reshape(0, size) for found in vectors]
     moments = [Moments.of(points, on_grid=True) for points in vectors]
@@ -102,22 +102,6 @@ def _say(subjects: Sequence[str], relations: Sequence[str]) -> _Said:
     )
     facts = sum_by(spelt.codes, counts.astype(np.float64), len(spelt.words)).astype(np.int64)
     return _Said(spelt.words, facts, spelt.codes[phrase_of])
-
-
-def embed_texts(embedder: Embedder, texts: Sequence[str]) -> Matrix:
-    """The texts' vectors, shape (n, d).
-
-    Raises:
-        InputError: one is not finite; names its text.
-    """
-    vectors = embedder.embed(texts)
-    wrong = np.flatnonzero(~np.isfinite(vectors.sum(axis=1)))
-    if len(wrong):
-        raise InputError(
-            f"model {embedder.name}: the vectors of {len(wrong)} of {len(texts)} phrases are no "
-            f"numbers, such as that of {texts[int(wrong[0])]!r}; check the model in [embed]"
-        )
-    return vectors
 
 
 def _fit(moments: Sequence[Moments], dimensions: int) -> Space:

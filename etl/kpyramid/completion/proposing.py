@@ -8,9 +8,10 @@ from kpyramid.completion.classes import propose_classes
 from kpyramid.completion.clustering import cluster_units, place_units
 from kpyramid.completion.comparing import name_meaning, pair_inverses, place_beside
 from kpyramid.completion.drafting import Facts, draft_property
-from kpyramid.completion.layers import compare_layers, embed_texts
+from kpyramid.completion.layers import compare_layers
 from kpyramid.completion.types import Completion, GraphLayer, OntologyLayer, Proposal
 from kpyramid.completion.units import list_units
+from kpyramid.embeddings.checked import embed_finite
 from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.numerics.moments import Array
 from kpyramid.paraphrase.comparing import Comparer
@@ -49,7 +50,7 @@ def draw_proposals(
         proposals, schema, similarity=settings.alias_similarity, embedder=embedder
     )
     placed += propose_classes(graph, ontology, compared, settings.min_support)
-    vectors = embed_texts(embedder, [proposal.label for proposal in placed])
+    vectors = embed_finite(embedder, [proposal.label for proposal in placed])
     if placed:
         ranked = rank_apart(np.array([proposal.score for proposal in placed]), vectors)
         placed = [placed[at] for at in ranked]
