@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import spacy
+from embedding import open_embedder
 from options import explain_faults, print_figures, read_options, read_rows
 
-from kpyramid.embeddings.onnx import OnnxEmbedder
 from kpyramid.evaluation.canonicalisation import ClusterScores, Score, score_clusters
 from kpyramid.extraction.normal import normalise_relation
-from kpyramid.identity import identify_embedding
 from kpyramid.resolution.entities import resolve_names
 from kpyramid.resolution.entries import UNKNOWN, Use
 from kpyramid.settings import Settings
@@ -66,10 +65,7 @@ def list_uses(triples: list[Triple], settings: Settings) -> Iterator[Use]:
 def cluster_heads(triples: list[Triple]) -> list[str]:
     """The cluster of each triple's subject."""
     settings = Settings()
-    model = identify_embedding(settings.embed)
-    files = model.files
-    embedder = OnnxEmbedder(model.name, files["model.onnx"], files["tokenizer.json"])
-    clusters = resolve_names(list_uses(triples, settings), embedder)
+    clusters = resolve_names(list_uses(triples, settings), open_embedder())
     return [clusters[triple.head, ""] for triple in triples]
 
 

@@ -27,18 +27,17 @@ from statistics import mean
 from typing import Any
 
 import numpy as np
+from embedding import open_embedder
 from options import explain_faults, print_figures, read_options, report
 from text2kgbench import find_number, read_lines
 
 from kpyramid.completion.layers import choose_region, compare_layers
 from kpyramid.completion.proposing import draw_proposals, propose
 from kpyramid.completion.types import Completion, GraphLayer, OntologyLayer
-from kpyramid.embeddings.onnx import OnnxEmbedder
-from kpyramid.embeddings.port import Matrix
+from kpyramid.embeddings.port import Embedder
 from kpyramid.evaluation.hops import list_words
 from kpyramid.extraction.openie import DependencyExtractor
 from kpyramid.extraction.types import Extraction
-from kpyramid.fingerprints import identify_resource
 from kpyramid.numerics.priority import PRIORITIES, Signed
 from kpyramid.ontology.literals import parse_literal
 from kpyramid.ontology.names import XSD
@@ -85,22 +84,6 @@ class Ontology:
     def eligible(self) -> list[str]:
         """The properties that may be hidden."""
         return sorted(iri for iri, count in self.gold.items() if count >= LEAST)
-
-
-class Memory:
-    """The embedding model, each text embedded once in a run."""
-
-    def __init__(self) -> None:
-        identity = identify_resource("embedding", Settings())
-        files = identity.files
-        self._model = OnnxEmbedder(identity.name, files["model.onnx"], files["tokenizer.json"])
-        self._known: dict[str, Matrix] = {}
-        self.name = identity.name
-
-    def embed(self, texts: Sequence[str]) -> Matrix:
-        fresh = [text for text in dict.fromkeys(texts) if text not in self._known]
-        self._known.update(zip(fresh, self._model.embed(fresh), strict=True))
-        return np.stack([self._known[text] for text in texts]) if texts else self._model.embed([])
 
 
 def read_ontologies(data: Path, limit: int | None) -> list[Ontology]:
@@ -270,7 +253,7 @@ def shuffle(compared: Completion, share: float, seed: int) -> Completion:
     return replace(compared, sign=signed.sign.astype(np.int64), log_magnitude=drawn, region=region)
 
 
-def measure_ontology(ontology: Ontology, seed: int, embedder: Memory) -> dict[str, float]:
+def measure_ontology(ontology: Ontology, seed: int, embedder: Embedder) -> dict[str, float]:
     """Shares of an ontology's hidden properties that were recovered, and could have been."""
     settings = Settings().complete
     hidden = hide(ontology, seed)
@@ -297,7 +280,7 @@ def measure_ontology(ontology: Ontology, seed: int, embedder: Memory) -> dict[st
 def measure(data: Path, limit: int | None) -> dict[str, Any]:
     """All figures: means over ontologies of means over seeds, then a row for each ontology."""
     ontologies = read_ontologies(data, limit)
-    embedder = Memory()
+    embedder = open_embedder()
     rows: dict[str, dict[str, Any]] = {}
     for ontology in ontologies:
         if not ontology.eligible or not ontology.facts:

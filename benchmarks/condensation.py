@@ -31,16 +31,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from embedding import open_embedder
 from musique import FOLDER, read_hops, read_json
 from options import explain_faults, print_figures, read_options, report
 
 from kpyramid.build import build
 from kpyramid.contracts import map_column
-from kpyramid.embeddings.onnx import OnnxEmbedder
 from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.errors import GateError
 from kpyramid.evaluation.hops import HopFact, Triple, score_hop_facts
-from kpyramid.fingerprints import identify_resource
 from kpyramid.keys import JsonValue, canonical_json, content_id
 from kpyramid.ports import Silence, load_schema
 from kpyramid.query.snapshot import Snapshot
@@ -72,24 +71,6 @@ class Plant:
     original: str
     planted: str
     wording: str
-
-
-class MemoEmbedder:
-    """The model, each text embedded once; begins with the vectors that a snapshot has."""
-
-    def __init__(self, vectors: pa.Table) -> None:
-        identity = identify_resource("embedding", Settings())
-        files = identity.files
-        self.name = identity.name
-        self._model = OnnxEmbedder(identity.name, files["model.onnx"], files["tokenizer.json"])
-        texts, matrix = vectors["text"].to_pylist(), read_matrix(vectors)
-        self._known = dict(zip(texts, matrix, strict=True))
-
-    def embed(self, texts: Sequence[str]) -> Matrix:
-        new = sorted(set(texts) - self._known.keys())
-        for text in new:
-            self._known[text] = self._model.embed([text])[0]
-        return np.stack([self._known[text] for text in texts]) if texts else self._model.embed([])
 
 
 def read_matrix(vectors: pa.Table) -> Matrix:
@@ -352,7 +333,8 @@ def measure_snapshot(
 ) -> dict[str, JsonValue]:
     """All figures of a pyramid."""
     tables = {name: snapshot.table(name) for name in READS}
-    embedder = MemoEmbedder(snapshot.table("vectors"))
+    made = snapshot.table("vectors")
+    embedder = open_embedder(dict(zip(made["text"].to_pylist(), read_matrix(made), strict=True)))
     passages = find_passages(snapshot)
     natural = run_condense(tables, embedder)
     rows, triples = natural["condensed"], tables["triples"].num_rows

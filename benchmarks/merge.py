@@ -18,14 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from embedding import open_embedder
 from options import explain_faults, print_figures, read_options
 
-from kpyramid.embeddings.onnx import OnnxEmbedder
 from kpyramid.extraction.normal import normalise_relation
-from kpyramid.identity import MINILM, identify_embedding
 from kpyramid.paraphrase.comparing import Comparer
 from kpyramid.resolution.relations import spell_skeleton
-from kpyramid.settings import EmbedSettings
 
 DATA = Path(__file__).parent.parent / "tests" / "relation_pairs.tsv"
 FORM = "tests/relation_pairs.tsv: a row per pair, with fields such as one, other, verdict"
@@ -162,8 +160,7 @@ def measure(data: Path, limit: int | None) -> dict[str, Any]:
     """All figures."""
     with explain_faults(data, FORM):
         pairs = read_pairs(data)[:limit]
-    files = identify_embedding(EmbedSettings()).files
-    embedder = OnnxEmbedder(MINILM, files["model.onnx"], files["tokenizer.json"])
+    embedder = open_embedder()
     comparer = Comparer(embedder)
     verdicts = {pair: comparer.compare(pair.one, pair.other, pair.ends) for pair in pairs}
 

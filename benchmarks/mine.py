@@ -23,14 +23,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from embedding import open_embedder
 from options import explain_faults, print_figures, read_options, read_rows, report
 
-from kpyramid.embeddings.onnx import OnnxEmbedder
-from kpyramid.embeddings.port import Embedder, Matrix
+from kpyramid.embeddings.port import Embedder
 from kpyramid.evaluation.agreement import measure_agreement, measure_kappa, measure_majority
 from kpyramid.evaluation.judge import Floats, Judge, Recorded, decide, measure_support
 from kpyramid.evaluation.mine import Graph, Triple, measure_overlap, read_context
-from kpyramid.fingerprints import identify_resource
 from kpyramid.pipeline import PIPELINE
 from kpyramid.ports import Silence, open_ports
 from kpyramid.settings import Settings
@@ -76,22 +75,6 @@ class Data:
     def find_half(self, essay: int) -> int:
         """0 or 1: every other essay, in the order of their ids."""
         return sorted(self.texts).index(essay) % 2
-
-
-class Memory:
-    """An embedder that reads each text once."""
-
-    def __init__(self, embedder: Embedder) -> None:
-        self.name = embedder.name
-        self._embedder = embedder
-        self._vectors: dict[str, Matrix] = {}
-
-    def embed(self, texts: Sequence[str]) -> Matrix:
-        """See `Embedder.embed`."""
-        missing = sorted(set(texts) - set(self._vectors))
-        self._vectors.update(zip(missing, self._embedder.embed(missing), strict=True))
-        rows = [self._vectors[text] for text in texts]
-        return np.stack(rows) if rows else np.zeros((0, 0), dtype=np.float32)
 
 
 def read_data(folder: Path, limit: int | None) -> Data:
@@ -305,13 +288,6 @@ def measure(data: Data, embedder: Embedder, reproduce: bool) -> dict[str, Any]:
         "triples_per_essay": np.mean([len(triples) for triples in graphs.values()]),
     }
     return ours | figures | {"unseen_system": compare_unseen(data, recorded, signs)}
-
-
-def open_embedder() -> Memory:
-    """The project's own embedding model."""
-    model = identify_resource("embedding", Settings())
-    files = model.files
-    return Memory(OnnxEmbedder(model.name, files["model.onnx"], files["tokenizer.json"]))
 
 
 def round_figures(figures: Any) -> Any:

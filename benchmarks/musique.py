@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from embedding import open_embedder
 from options import explain_faults, print_figures, read_options, read_rows, report
 
-from kpyramid.embeddings.onnx import OnnxEmbedder
 from kpyramid.evaluation.hops import (
     HopFact,
     Triple,
@@ -27,7 +27,6 @@ from kpyramid.evaluation.hops import (
 )
 from kpyramid.extraction.openie import DependencyExtractor
 from kpyramid.extraction.syntax.parsing import Parser
-from kpyramid.fingerprints import identify_resource
 from kpyramid.settings import Settings
 
 FOLDER = "musique100"
@@ -119,9 +118,7 @@ def measure_retrieval(
     corpus: Sequence[Mapping[str, str]], questions: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
     """Recall of the gold passages among all, by the cosine of embeddings."""
-    identity = identify_resource("embedding", Settings())
-    files = identity.files
-    embedder = OnnxEmbedder(identity.name, files["model.onnx"], files["tokenizer.json"])
+    embedder = open_embedder()
     row = {(p["title"], p["text"]): at for at, p in enumerate(corpus)}
     gold = [
         frozenset(

@@ -21,19 +21,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from embedding import open_embedder
 from options import explain_faults, print_figures, read_options
 
-from kpyramid.embeddings.onnx import OnnxEmbedder
-from kpyramid.embeddings.port import Embedder, Matrix
+from kpyramid.embeddings.port import Embedder
 from kpyramid.extraction.cascade.chunks import Chunk
-from kpyramid.identity import identify_embedding
 from kpyramid.induction.groups import Group, group_properties, list_pairs
 from kpyramid.induction.prompt import NAMES, Question
 from kpyramid.induction.routing import Router
 from kpyramid.ontology.schema import Schema, parse_schema
 from kpyramid.ontology.text2kgbench import convert_ontology
-from kpyramid.settings import Settings
 
 FOLDER = "text2kgbench_public"
 _FAMILIES = ("tekgen", "webnlg")
@@ -48,22 +45,6 @@ class Task:
     schema: Schema
     sentences: tuple[str, ...]
     relations: tuple[tuple[str, ...], ...]
-
-
-class Memo:
-    """An embedder that keeps what it made: the ontologies share sentences to compare."""
-
-    def __init__(self, embedder: Embedder) -> None:
-        self.name = embedder.name
-        self._embedder = embedder
-        self._known: dict[str, Matrix] = {}
-
-    def embed(self, texts: Sequence[str]) -> Matrix:
-        """See `Embedder.embed`."""
-        missing = sorted({text for text in texts if text not in self._known})
-        if missing:
-            self._known.update(zip(missing, self._embedder.embed(missing), strict=True))
-        return np.stack([self._known[text] for text in texts])
 
 
 def read_tasks(folder: Path, limit: int | None) -> list[Task]:
@@ -184,9 +165,7 @@ def measure(data: Path, limit: int | None) -> dict[str, Any]:
     """All figures."""
     with explain_faults(data, FOLDER):
         tasks = read_tasks(data, limit)
-    model = identify_embedding(Settings().embed)
-    files = model.files
-    embedder = Memo(OnnxEmbedder(model.name, files["model.onnx"], files["tokenizer.json"]))
+    embedder = open_embedder()
     rows = [measure_task(task, [t for t in tasks if t is not task], embedder) for task in tasks]
     families = sorted({task.family for task in tasks})
     of_family = {
