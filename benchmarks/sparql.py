@@ -22,7 +22,8 @@ from kpyramid.ontology.store import OntologyStore
 from kpyramid.query.questions.comparing import PhraseComparer
 from kpyramid.query.questions.graphs import read_lexicon
 from kpyramid.query.questions.reading import Unwritten, read_question
-from kpyramid.query.sparql_rules import MOST_VALUES, Outcome, judge_reading
+from kpyramid.query.sparql_rules import MOST_VALUES, judge_reading
+from kpyramid.query.types import Outcome
 from kpyramid.settings import Settings
 
 FOLDER = "ck25"

@@ -16,7 +16,7 @@ from kpyramid.llm.types import ReplyError
 from kpyramid.models import Model, Opener
 from kpyramid.ontology.patterns import bind_patterns, list_patterns, select_all
 from kpyramid.ontology.store import OntologyStore, entity_iri
-from kpyramid.query import Answer, Snapshot, answer, open_snapshot
+from kpyramid.query import Answer, Makers, Snapshot, answer, open_snapshot
 from kpyramid.query.sparql_model import add_prefixes, parse, render
 from kpyramid.settings import Settings
 from kpyramid.warehouse.layout import Warehouse
@@ -80,7 +80,9 @@ def ask(
 ) -> Answer:
     """The ontology layer's answer alone, with the model behind HTTP."""
     with serve(reply) as server, open_model(server, warehouse, folder) as model:
-        return answer(QUESTION, snapshot, graph=False, text=False, sparql="llm", asker=model.caller)
+        return answer(
+            QUESTION, snapshot, graph=False, text=False, makers=Makers("llm", asker=model.caller)
+        )
 
 
 def test_a_good_query_is_answered_with_the_sentence_it_rests_on(
@@ -91,7 +93,7 @@ def test_a_good_query_is_answered_with_the_sentence_it_rests_on(
     found = ask(reply, snapshot, warehouse, tmp_path)
 
     assert (found.layer, found.text, found.calls) == ("ontology", "Oslo", 1)
-    assert found.trace[0].startswith("ontology: answered: 1 value(s)")
+    assert str(found.trace[0]).startswith("ontology: answered: 1 value(s)")
     assert any("Leon Batt was born in Oslo" in place.text for place in found.evidence)
     assert found.context == ("Leon Batt birth place Oslo",)
 
@@ -125,7 +127,7 @@ def test_an_answer_that_rests_on_no_sentence_says_so(
     found = ask(reply, snapshot, warehouse, tmp_path)
 
     assert (found.text, found.evidence) == ("Leon Batt", ())
-    assert found.trace[0].endswith("; no evidence found for it")
+    assert str(found.trace[0]).endswith("; no evidence found for it")
 
 
 def test_all_is_selected_by_the_same_prefixes_and_patterns() -> None:
@@ -187,8 +189,8 @@ def test_what_is_wrong_with_a_query_is_an_outcome_that_the_trace_names(
     found = ask(write_sparql(sparql.replace("BATT", batt)), snapshot, warehouse, tmp_path)
 
     assert found.layer is None
-    assert found.trace[0].startswith(f"ontology: {outcome}: ")
-    assert reason in found.trace[0]
+    assert str(found.trace[0]).startswith(f"ontology: {outcome}: ")
+    assert reason in str(found.trace[0])
 
 
 @pytest.mark.parametrize(
@@ -215,7 +217,7 @@ def test_a_reply_that_is_no_query_fails_the_layer_and_raises_nothing(
     found = ask(answer_all, snapshot, warehouse, tmp_path)
 
     assert found.layer is None
-    assert found.trace[0].startswith(f"ontology: failed: no query: {kind}")
+    assert str(found.trace[0]).startswith(f"ontology: failed: no query: {kind}")
 
 
 def test_an_endless_query_is_stopped_at_its_limit_and_the_next_one_is_answered(
@@ -235,7 +237,7 @@ def test_an_endless_query_is_stopped_at_its_limit_and_the_next_one_is_answered(
         good = f"SELECT ?p {{ e:{batt} :birthPlace ?p }}"
         found = ask(write_sparql(good), snapshot, warehouse, tmp_path / "two")
 
-    assert "failed: SPARQL query stopped" in stopped.trace[0]
+    assert "failed: SPARQL query stopped" in str(stopped.trace[0])
     assert found.text == "Oslo"
 
 
@@ -245,7 +247,7 @@ def test_a_question_asked_again_is_not_paid_again(
     reply = write_sparql(f"SELECT ?place WHERE {{ e:{batt} :birthPlace ?place }}")
     with serve(reply) as server, open_model(server, warehouse, tmp_path) as model:
         first, again = (
-            answer(QUESTION, snapshot, sparql="llm", asker=model.caller) for _ in range(2)
+            answer(QUESTION, snapshot, makers=Makers("llm", asker=model.caller)) for _ in range(2)
         )
         assert server.calls(schema="reply") <= 2
     assert (first.calls, again.calls) == (1, 0)
@@ -276,9 +278,9 @@ def test_a_query_longer_than_any_that_is_read_is_a_bad_reply() -> None:
 
 def test_an_unknown_writer_or_a_missing_model_is_named(snapshot: Snapshot) -> None:
     with pytest.raises(InputError, match="'rules' or 'llm'"):
-        answer(QUESTION, snapshot, sparql="magic")
+        Makers("magic")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="asker"):
-        answer(QUESTION, snapshot, sparql="llm")
+        answer(QUESTION, snapshot, makers=Makers("llm"))
 
 
 def test_the_command_asks_the_model_of_the_settings_and_counts_its_tokens(

@@ -18,7 +18,8 @@ from kpyramid.ontology.store import OntologyStore
 from kpyramid.query.questions.graphs import read_lexicon
 from kpyramid.query.questions.lexicon import Lexicon
 from kpyramid.query.questions.reading import Unwritten, Written, read_question
-from kpyramid.query.sparql_rules import Outcome, bind_facts, judge_reading
+from kpyramid.query.sparql_rules import bind_facts, judge_reading
+from kpyramid.query.types import Outcome
 from tests.corpora import ROOT, find_bench
 from tests.stage import ANSWERED, BEYOND, REFUSED, TURTLE
 

@@ -146,7 +146,7 @@ def print_answer(answer: Answer) -> None:
     _out.print(f"[bold]{escape(answer.text or nothing)}[/]")
     _out.print(f"Layer: {answer.layer or 'none'}")
     for step in answer.trace:
-        _out.print(f"  tried {escape(step)}")
+        _out.print(f"  tried {escape(str(step))}")
     if answer.evidence:
         _out.print("Evidence:")
     for item in answer.evidence[:_MOST_EVIDENCE]:

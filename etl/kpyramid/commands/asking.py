@@ -8,7 +8,7 @@ from kpyramid.errors import SettingsError
 from kpyramid.llm.connection import read_key
 from kpyramid.llm.totals import read_totals
 from kpyramid.models import Opener
-from kpyramid.query import Answer, answer, open_snapshot
+from kpyramid.query import Answer, Makers, answer, open_snapshot
 from kpyramid.settings import Settings
 from kpyramid.warehouse.layout import open_warehouse
 
@@ -43,5 +43,5 @@ def ask_pyramid(
         books = Path(folder)
         with Opener(place, settings, books, _NO_REF) as opener:
             asker = opener.open_model().caller
-            found = answer(question, snapshot, strategy, sparql="llm", asker=asker)
+            found = answer(question, snapshot, strategy, makers=Makers("llm", asker=asker))
         return replace(found, tokens=read_totals(books).run.tokens)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from kpyramid.query.linking import LinkedQuestion
 from kpyramid.query.snapshot import Snapshot
-from kpyramid.query.types import Answer
+from kpyramid.query.types import Answer, Makers, Outcome, Question, Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +26,15 @@ class NearFact:
         return f"{self.head} {self.relation} {self.tail}"
 
 
-def ask_kaping(question: str, snapshot: Snapshot, *, triples: int = 10) -> Answer:
+def ask_kaping(
+    question: Question, snapshot: Snapshot, makers: Makers, *, triples: int = 10
+) -> Answer:
     """The `triples` nearest facts as context; the answer is the nearest one's unnamed side."""
-    facts = find_facts(question, snapshot, triples)
+    facts = find_facts(question.text, snapshot, triples)
     best = f", best cosine {facts[0].cosine:.2f}" if facts else ""
-    trace = (f"graph: {len(facts)} facts{best}",)
-    return answer_from_facts(facts, facts, snapshot.link(question), snapshot, trace)
+    outcome = Outcome.ANSWERED if facts else Outcome.EMPTY
+    trace = (Step("graph", outcome, f"{len(facts)} facts{best}"),)
+    return answer_from_facts(facts, facts, snapshot.link(question.text), snapshot, trace)
 
 
 def find_facts(question: str, snapshot: Snapshot, k: int) -> list[NearFact]:
@@ -47,7 +50,7 @@ def answer_from_facts(
     context: list[NearFact],
     question: LinkedQuestion,
     snapshot: Snapshot,
-    trace: tuple[str, ...],
+    trace: tuple[Step, ...],
 ) -> Answer:
     """An answer whose text and evidence come from the bearing facts, the first of them leading."""
     text = pick_side(bearing[0], question)[0] if bearing else ""

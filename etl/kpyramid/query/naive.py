@@ -5,22 +5,22 @@ import numpy as np
 from kpyramid.extraction.text.sentences import split_sentences
 from kpyramid.query.linking import find_names
 from kpyramid.query.snapshot import Snapshot
-from kpyramid.query.types import Answer, Evidence
+from kpyramid.query.types import Answer, Evidence, Makers, Outcome, Question, Step
 
 NEAR = 0.3
 """Cosine below which a sentence is no answer; unrelated ones reach about .25."""
 
 
-def ask_naive(question: str, snapshot: Snapshot, *, chunks: int = 5) -> Answer:
+def ask_naive(question: Question, snapshot: Snapshot, makers: Makers, *, chunks: int = 5) -> Answer:
     """The `chunks` nearest chunks as context; their sentence nearest to the question as answer.
 
     No sentence is offered that is far from the question or has none of the names in it: the text
     is then empty, and the context is what a reader can work with.
     """
-    found = snapshot.neighbours(question, chunks, "chunks")
+    found = snapshot.neighbours(question.text, chunks, "chunks")
     places = [place for key, _, _ in found for place in snapshot.evidence(key)]
-    best, cosine = _pick_sentence(question, places, snapshot)
-    step = f"text: {len(found)} chunks" + (f", best cosine {found[0][2]:.2f}" if found else "")
+    best, cosine = _pick_sentence(question.text, places, snapshot)
+    step = f"{len(found)} chunks" + (f", best cosine {found[0][2]:.2f}" if found else "")
     if best is None and places:
         step += "; no sentence is near the question and names what it names"
     elif best is not None:
@@ -31,7 +31,7 @@ def ask_naive(question: str, snapshot: Snapshot, *, chunks: int = 5) -> Answer:
         context=tuple(item.text for item in places),
         layer="text" if places else None,
         evidence=(best,) if best else tuple(places),
-        trace=(step,),
+        trace=(Step("text", Outcome.ANSWERED if best else Outcome.INSUFFICIENT, step),),
     )
 
 

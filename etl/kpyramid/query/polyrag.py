@@ -2,16 +2,14 @@
 
 from dataclasses import replace
 
-from kpyramid.errors import InputError
 from kpyramid.extraction.normal import normalise_relation
-from kpyramid.llm.caller import Asker
 from kpyramid.query.kaping import NearFact, answer_from_facts, find_facts, pick_side
 from kpyramid.query.linking import KIND_TYPES, LinkedQuestion
 from kpyramid.query.naive import ask_naive
 from kpyramid.query.snapshot import LITERAL, Snapshot
 from kpyramid.query.sparql_model import ask_by_model
-from kpyramid.query.sparql_rules import Found, Outcome, ask_by_rules, shorten
-from kpyramid.query.types import Answer
+from kpyramid.query.sparql_rules import Found, ask_by_rules, shorten
+from kpyramid.query.types import Answer, Makers, Outcome, Question, Step
 
 SUFFICIENT = 0.6
 """Cosine of question and fact from which the graph's answer is taken; the twin by rules of the
@@ -19,8 +17,9 @@ yes/no prompt `Query_kg`. It holds only for facts that name an entity of the que
 
 
 def ask_polyrag(
-    question: str,
+    question: Question,
     snapshot: Snapshot,
+    makers: Makers,
     *,
     triples: int = 10,
     chunks: int = 5,
@@ -28,35 +27,35 @@ def ask_polyrag(
     ontology: bool = True,
     graph: bool = True,
     text: bool = True,
-    sparql: str = "rules",
-    asker: Asker | None = None,
 ) -> Answer:
     """Ontology by SPARQL, else the graph if its facts suffice, else the text.
 
-    `ontology`, `graph` and `text` switch layers off, for ablations. The query is written by
-    `rules`, or with `sparql="llm"` by the model that `asker` asks; the trace says whether it
-    answered, was empty, failed or was too broad.
+    `ontology`, `graph` and `text` switch layers off, for ablations. The trace says of each
+    whether it answered, and if not why.
 
     Raises:
         BudgetError, EndpointError: the model may not or cannot be asked.
     """
-    linked = snapshot.link(question)
-    trace: tuple[str, ...] = ()
+    linked = snapshot.link(question.text)
+    trace: tuple[Step, ...] = ()
     calls = tokens = 0
     if ontology:
-        found = _ask_ontology(question, snapshot, sparql, asker)
+        found = _ask_ontology(question.text, snapshot, makers)
         trace, calls, tokens = (found.step,), found.calls, found.tokens
         if found.outcome is Outcome.ANSWERED:
             return _answer_from_values(found, snapshot)
-    lower = _ask_below(question, snapshot, linked, trace, triples, chunks, sufficient, graph, text)
+    lower = _ask_below(
+        question, snapshot, makers, linked, trace, triples, chunks, sufficient, graph, text
+    )
     return replace(lower, calls=calls, tokens=tokens)
 
 
 def _ask_below(
-    question: str,
+    question: Question,
     snapshot: Snapshot,
+    makers: Makers,
     linked: LinkedQuestion,
-    trace: tuple[str, ...],
+    trace: tuple[Step, ...],
     triples: int,
     chunks: int,
     sufficient: float,
@@ -65,25 +64,23 @@ def _ask_below(
 ) -> Answer:
     """The answer of the graph if its facts suffice, else of the text."""
     if graph:
-        facts = find_facts(question, snapshot, triples)
+        facts = find_facts(question.text, snapshot, triples)
         enough, step = _judge_facts(facts, linked, sufficient)
-        trace = (*trace, step)
+        outcome = Outcome.ANSWERED if enough else Outcome.INSUFFICIENT if facts else Outcome.EMPTY
+        trace = (*trace, Step("graph", outcome, step))
         if enough or (facts and not text):
             return answer_from_facts(enough or facts, facts, linked, snapshot, trace)
     if text:
-        lower = ask_naive(question, snapshot, chunks=chunks)
+        lower = ask_naive(question, snapshot, makers, chunks=chunks)
         return replace(lower, trace=(*trace, *lower.trace))
     return Answer("", (), (), None, (), trace)
 
 
-def _ask_ontology(question: str, snapshot: Snapshot, sparql: str, asker: Asker | None) -> Found:
-    if sparql == "rules":
+def _ask_ontology(question: str, snapshot: Snapshot, makers: Makers) -> Found:
+    if makers.sparql == "rules":
         return ask_by_rules(question, snapshot)
-    if sparql != "llm":
-        raise InputError(f"sparql = {sparql!r}: queries are written by 'rules' or 'llm'")
-    if asker is None:
-        raise InputError("sparql = 'llm' needs an `asker`, what asks the model of [llm]")
-    return ask_by_model(question, snapshot, asker)
+    assert makers.asker is not None  # `Makers` demands it
+    return ask_by_model(question, snapshot, makers.asker)
 
 
 def _answer_from_values(found: Found, snapshot: Snapshot) -> Answer:
@@ -121,7 +118,7 @@ def _judge_facts(
 ) -> tuple[list[NearFact], str]:
     """The facts that answer the question, and why; none when the graph does not suffice."""
     if not facts:
-        return [], "graph: it has no fact"
+        return [], "it has no fact"
     named = set(question.entities)
     asked = set(question.lemmas)
     near = [fact for fact in facts if fact.cosine >= sufficient]
@@ -131,9 +128,9 @@ def _judge_facts(
     saying = [f for f in about if asked & _say(f) and _fits_kind(f, question)]
     found = f"{len(facts)} facts, best cosine {facts[0].cosine:.2f}"
     if saying:
-        return saying, f"graph: {found}; {len(saying)} reach {sufficient} and say what is asked"
+        return saying, f"{found}; {len(saying)} reach {sufficient} and say what is asked"
     return [], (
-        f"graph: {found}; {len(near)} reach {sufficient}, {len(about)} of them name an entity of "
+        f"{found}; {len(near)} reach {sufficient}, {len(about)} of them name an entity of "
         "the question, none says what is asked"
     )
 

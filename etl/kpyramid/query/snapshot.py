@@ -6,9 +6,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import bm25s
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import Stemmer
 
 from kpyramid.contracts import load_contracts, map_column
 from kpyramid.embeddings.port import Embedder, Matrix
@@ -64,6 +66,7 @@ class Snapshot:
         self._model = model
         self._tables: dict[str, pa.Table] = {}
         self._indexes: dict[str, tuple[list[str], list[str], Matrix]] = {}
+        self._words: dict[str, tuple[list[str], Any, Any]] = {}
 
     def table(self, name: str) -> pa.Table:
         """One table.
@@ -130,6 +133,34 @@ class Snapshot:
         cosines = matrix @ vector
         order = np.argsort(-cosines, kind="stable")[:k]
         return [(ids[index], texts[index], float(cosines[index])) for index in order]
+
+    def words(self, text: str, k: int, table: str = "chunks") -> list[tuple[str, float]]:
+        """The k rows of a table with the best BM25 score for a text: key, score; best first.
+
+        Rows without a word of the text are left out.
+        """
+        if table not in self._words:
+            ids, texts, _ = self._load_index(table)
+            stemmer = Stemmer.Stemmer("english")
+            ranker = bm25s.BM25()
+            ranker.index(
+                bm25s.tokenize(texts, stemmer=stemmer, show_progress=False), show_progress=False
+            )
+            self._words[table] = (ids, ranker, stemmer)
+        ids, ranker, stemmer = self._words[table]
+        if not ids:
+            return []
+        asked = bm25s.tokenize([text], stemmer=stemmer, show_progress=False)
+        rows, scores = ranker.retrieve(asked, k=min(k, len(ids)), show_progress=False)
+        found = zip(rows[0].tolist(), scores[0].tolist(), strict=True)
+        return [(ids[row], score) for row, score in found if score > 0]
+
+    def facts_about(self, entity_ids: Collection[str], table: str = "condensed") -> list[str]:
+        """The keys of the facts whose head or tail is one of some entities, in key order."""
+        facts = self.table(table)
+        known = pa.array(sorted(entity_ids), pa.string())
+        about = pc.or_kleene(pc.is_in(facts["head_id"], known), pc.is_in(facts["tail_id"], known))
+        return sorted(facts.filter(about)[facts.column_names[0]].to_pylist())
 
     def link(self, question: str) -> LinkedQuestion:
         """The entities that a question names, and the words that are left."""

@@ -20,7 +20,8 @@ from kpyramid.ontology.patterns import bind_patterns, list_patterns, select_all
 from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema
 from kpyramid.ontology.sparql import LONGEST_QUERY
 from kpyramid.query.snapshot import Snapshot
-from kpyramid.query.sparql_rules import MOST_VALUES, Fact, Found, Outcome, judge_rows, shorten
+from kpyramid.query.sparql_rules import MOST_VALUES, Fact, Found, judge_rows, shorten
+from kpyramid.query.types import Outcome
 
 TASK = "query_onto"
 VERSION = 1

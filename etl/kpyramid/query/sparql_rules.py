@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
 from kpyramid.ontology.names import ENTITY
 from kpyramid.query.questions.lexicon import Lexicon
@@ -15,6 +14,7 @@ from kpyramid.query.questions.writing import (
     write_string,
 )
 from kpyramid.query.snapshot import Snapshot
+from kpyramid.query.types import Outcome, Step
 
 Fact = tuple[str, str, str]
 """Subject, property, object: IRIs, the object also a literal's text."""
@@ -22,18 +22,6 @@ Fact = tuple[str, str, str]
 MOST_VALUES = 50
 """Values of an answer; a list that nobody reads to its end answers nothing in particular."""
 _MOST_FACTS = 500
-
-
-class Outcome(StrEnum):
-    """How the ontology layer took a question; only `ANSWERED` ends the waterfall."""
-
-    ANSWERED = "answered"
-    EMPTY = "empty"
-    """The query is sound and finds nothing: the layer does not know."""
-    FAILED = "failed"
-    """There is no query, or it was refused, or stopped at a limit."""
-    TOO_BROAD = "too broad"
-    """It finds more than an answer holds, or asks about nothing in particular."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +36,9 @@ class Found:
     tokens: int = 0
 
     @property
-    def step(self) -> str:
-        """A line of the trace."""
-        return f"ontology: {self.outcome}: {self.reason}"
+    def step(self) -> Step:
+        """The layer's part in the trace."""
+        return Step("ontology", self.outcome, self.reason)
 
 
 def ask_by_rules(question: str, snapshot: Snapshot, *, most: int = MOST_VALUES) -> Found:

@@ -1,7 +1,51 @@
-"""What an answer is."""
+"""What is asked, what is found for it, and what an answer is."""
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from enum import StrEnum
+from typing import Any, Literal, get_args
+
+from kpyramid.errors import InputError
+from kpyramid.llm.caller import Asker
+
+Maker = Literal["rules", "llm"]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question in plain words, with the options to choose from where it has any."""
+
+    text: str
+    candidates: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Makers:
+    """Who takes each decision: `rules`, or `llm`, the model that `asker` asks.
+
+    `sparql` writes the query of the ontology layer (PolyRAG's `Query_onto`), `sufficiency` says
+    whether facts are enough (`Query_kg`), `reader` words the answer from the context.
+    """
+
+    sparql: Maker = "rules"
+    sufficiency: Maker = "rules"
+    reader: Maker = "rules"
+    asker: Asker | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("sparql", "sufficiency", "reader"):
+            if (maker := getattr(self, name)) not in get_args(Maker):
+                raise InputError(f"{name} = {maker!r}: decisions are taken by 'rules' or 'llm'")
+        if self.asks_model and self.asker is None:
+            raise InputError("'llm' needs an `asker`, what asks the model of [llm]")
+
+    @property
+    def asks_model(self) -> bool:
+        """Whether any decision is the model's."""
+        return "llm" in (self.sparql, self.sufficiency, self.reader)
+
+
+RULES = Makers()
+"""No decision is a model's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,12 +61,74 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
+class Item:
+    """One piece of context: a value of the ontology, a fact in words, or a passage.
+
+    `key` is the id of its row; `score` orders items of one layer, higher is better.
+    """
+
+    key: str
+    text: str
+    layer: str
+    score: float
+    evidence: tuple[Evidence, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a reader makes of context: the answer, the probability that it is right, its places.
+
+    `text` and `choices` are empty when the context does not say; of a question with candidates
+    `choices` are those that hold.
+    """
+
+    text: str
+    choices: tuple[str, ...]
+    confidence: float
+    evidence: tuple[Evidence, ...]
+    calls: int = 0
+    tokens: int = 0
+
+
+class Outcome(StrEnum):
+    """How a layer took a question; only `ANSWERED` ends the way down."""
+
+    ANSWERED = "answered"
+    INSUFFICIENT = "insufficient"
+    """What it holds is near the question and does not answer it."""
+    EMPTY = "empty"
+    """The query is sound and finds nothing: the layer does not know."""
+    FAILED = "failed"
+    """There is no query, or it was refused, or stopped at a limit."""
+    TOO_BROAD = "too broad"
+    SKIPPED = "skipped"
+    """It was switched off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One layer's part in an answer: `ontology`, `graph`, `text` or `model`."""
+
+    layer: str
+    outcome: Outcome
+    reason: str
+    found: tuple[str, ...] = ()
+    """What it found, in words, best first; carried down when it was not enough."""
+    confidence: float | None = None
+    """The probability that what it found answers the question, where it was judged."""
+
+    def __str__(self) -> str:
+        return f"{self.layer}: {self.outcome}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """An answer with all it rests on.
 
-    `text` is made by rules from the context, empty when nothing was found; `choices` are the
-    single values it consists of. `layer` is `ontology`, `graph` or `text`; `trace` says which
-    layers were tried and why each was or was not enough.
+    `text` is empty when nothing was found; `choices` are the single values it consists of, of a
+    question with candidates those that hold. `layer` is `ontology`, `graph`, `text`, or `model`
+    for an answer from no context. `confidence` is the probability that the answer is right.
+    `trace` says which layers were tried and why each was or was not enough.
     """
 
     text: str
@@ -30,7 +136,8 @@ class Answer:
     context: tuple[str, ...]
     layer: str | None
     evidence: tuple[Evidence, ...]
-    trace: tuple[str, ...]
+    trace: tuple[Step, ...]
+    confidence: float = 0.0
     calls: int = 0
     tokens: int = 0
     seconds: float = 0.0
