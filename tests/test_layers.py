@@ -33,7 +33,6 @@ LAYERS: dict[str, str] = {
     "resolution": "embeddings errors extraction keys llm numerics",
     "ontology": "declared errors keys",
     "induction": "embeddings errors extraction keys llm model_settings numerics ontology settings",
-    "evaluation": "embeddings errors extraction induction keys numerics ontology resolution",
     "paraphrase": "declared embeddings errors extraction keys",
     "completion": (
         "embeddings errors extraction induction keys llm model_settings numerics ontology "
@@ -56,6 +55,10 @@ LAYERS: dict[str, str] = {
     "query": (
         "contracts embeddings errors extraction identity keys llm model_settings ontology settings "
         "warehouse"
+    ),
+    "evaluation": (
+        "embeddings errors extraction induction keys llm numerics ontology query resolution "
+        "settings"
     ),
     "models": "errors extraction keys llm settings warehouse",
     "workers": "errors extraction",

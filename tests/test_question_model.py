@@ -95,7 +95,7 @@ def test_a_good_query_is_answered_with_the_sentence_it_rests_on(
     assert (found.layer, found.text, found.calls) == ("ontology", "Oslo", 1)
     assert str(found.trace[0]).startswith("ontology: answered: 1 value(s)")
     assert any("Leon Batt was born in Oslo" in place.text for place in found.evidence)
-    assert found.context == ("Leon Batt birth place Oslo",)
+    assert [item.text for item in found.context] == ["Leon Batt birth place Oslo"]
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_whatever_a_query_selects_its_patterns_lead_to_the_sentence(
     found = ask(write_sparql(sparql.replace("BATT", batt)), snapshot, warehouse, tmp_path)
 
     assert found.layer == "ontology", found.trace
-    assert found.context == ("Leon Batt birth place Oslo",)
+    assert [item.text for item in found.context] == ["Leon Batt birth place Oslo"]
     assert ["Leon Batt was born in Oslo" in place.text for place in found.evidence] == [True]
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from kpyramid.query.linking import LinkedQuestion
 from kpyramid.query.snapshot import Snapshot
-from kpyramid.query.types import Answer, Makers, Outcome, Question, Step
+from kpyramid.query.types import Answer, Item, Makers, Outcome, Question, Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,16 @@ def answer_from_facts(
     return Answer(
         text=text,
         choices=(text,) if text else (),
-        context=tuple(fact.statement for fact in context),
+        context=tuple(
+            Item(
+                fact.condensed_id,
+                fact.statement,
+                "graph",
+                fact.cosine,
+                tuple(snapshot.evidence(fact.condensed_id)),
+            )
+            for fact in context
+        ),
         layer="graph" if bearing else None,
         evidence=tuple(dict.fromkeys(places)),
         trace=trace,

@@ -5,7 +5,7 @@ import numpy as np
 from kpyramid.extraction.text.sentences import split_sentences
 from kpyramid.query.linking import find_names
 from kpyramid.query.snapshot import Snapshot
-from kpyramid.query.types import Answer, Evidence, Makers, Outcome, Question, Step
+from kpyramid.query.types import Answer, Evidence, Item, Makers, Outcome, Question, Step
 
 NEAR = 0.3
 """Cosine below which a sentence is no answer; unrelated ones reach about .25."""
@@ -18,7 +18,12 @@ def ask_naive(question: Question, snapshot: Snapshot, makers: Makers, *, chunks:
     is then empty, and the context is what a reader can work with.
     """
     found = snapshot.neighbours(question.text, chunks, "chunks")
-    places = [place for key, _, _ in found for place in snapshot.evidence(key)]
+    items = tuple(
+        Item(key, place.text, "text", cosine, (place,))
+        for key, _, cosine in found
+        for place in snapshot.evidence(key)
+    )
+    places = [place for item in items for place in item.evidence]
     best, cosine = _pick_sentence(question.text, places, snapshot)
     step = f"{len(found)} chunks" + (f", best cosine {found[0][2]:.2f}" if found else "")
     if best is None and places:
@@ -28,7 +33,7 @@ def ask_naive(question: Question, snapshot: Snapshot, makers: Makers, *, chunks:
     return Answer(
         text=best.text if best else "",
         choices=(best.text,) if best else (),
-        context=tuple(item.text for item in places),
+        context=items,
         layer="text" if places else None,
         evidence=(best,) if best else tuple(places),
         trace=(Step("text", Outcome.ANSWERED if best else Outcome.INSUFFICIENT, step),),

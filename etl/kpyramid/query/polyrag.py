@@ -1,6 +1,8 @@
 """PolyRAG: down the pyramid until a layer suffices (Algorithm 1)."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from kpyramid.extraction.normal import normalise_relation
 from kpyramid.query.kaping import NearFact, answer_from_facts, find_facts, pick_side
@@ -9,7 +11,7 @@ from kpyramid.query.naive import ask_naive
 from kpyramid.query.snapshot import LITERAL, Snapshot
 from kpyramid.query.sparql_model import ask_by_model
 from kpyramid.query.sparql_rules import Found, ask_by_rules, shorten
-from kpyramid.query.types import Answer, Makers, Outcome, Question, Step
+from kpyramid.query.types import Answer, Item, Makers, Outcome, Question, Step
 
 SUFFICIENT = 0.6
 """Cosine of question and fact from which the graph's answer is taken; the twin by rules of the
@@ -84,24 +86,34 @@ def _ask_ontology(question: str, snapshot: Snapshot, makers: Makers) -> Found:
 
 
 def _answer_from_values(found: Found, snapshot: Snapshot) -> Answer:
-    names = snapshot.names
     shown = tuple(dict.fromkeys(_show(value, snapshot) for value in found.values))
     facts = [(shorten(s), p, shorten(o)) for s, p, o in found.facts]
-    context = tuple(
-        f"{names.get(s, s)} {snapshot.schema.property_by_iri[p].label} {names.get(o, o)}"
-        for s, p, o in facts
-    )
     rows = snapshot.find_instances(facts)
-    evidence = [place for row in rows for place in snapshot.evidence(row["instance_id"])]
+    items = tuple(_state_instance(row, snapshot) for row in rows)
+    places = tuple(dict.fromkeys(place for item in items for place in item.evidence))
     return Answer(
         text="; ".join(shown),
         choices=shown,
-        context=context or shown,
+        context=items or tuple(Item("", value, "ontology", 1.0, ()) for value in shown),
         layer="ontology",
-        evidence=tuple(dict.fromkeys(evidence)),
+        evidence=places,
         trace=(found.step,),
         calls=found.calls,
         tokens=found.tokens,
+    )
+
+
+def _state_instance(row: Mapping[str, Any], snapshot: Snapshot) -> Item:
+    """A statement of the ontology in words."""
+    names = snapshot.names
+    relation = snapshot.schema.property_by_iri[row["property_iri"]].label
+    value = names[row["object_id"]] if row["object_id"] else row["literal"]
+    return Item(
+        row["instance_id"],
+        f"{names[row['subject_id']]} {relation} {value}",
+        "ontology",
+        row["confidence"],
+        tuple(snapshot.evidence(row["instance_id"])),
     )
 
 
