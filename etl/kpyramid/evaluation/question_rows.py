@@ -1,0 +1,307 @@
+"""Rows of a user's file as questions, by whatever names their fields have."""
+
+import csv
+import io
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from kpyramid.errors import InputError
+from kpyramid.evaluation.questions import KINDS, EvalQuestion
+
+Row = Mapping[str, object]
+
+_NAMES: Mapping[str, tuple[str, ...]] = {
+    "id": ("id", "_id", "qid", "question_id"),
+    "text": ("question", "text", "query", "question_text"),
+    "kind": ("kind", "type"),
+    "answers": ("answers", "answer", "gold_answers", "gold_answer"),
+    "aliases": ("aliases", "answer_aliases", "answer_alias"),
+    "options": ("options", "choices", "candidates"),
+    "gold": ("gold", "correct", "answer_key", "answerkey", "answer_index", "answer_idx", "label"),
+    "documents": (
+        *("gold_doc_ids", "gold_documents", "gold_passages", "gold_ids", "doc_ids"),
+        *("relevant_documents", "relevant"),
+    ),
+    "titles": ("gold_titles", "supporting_titles"),
+    "entities": ("entities", "key_entities"),
+    "evidence": ("evidence", "support"),
+    "group": ("group", "category"),
+}
+_OPTION = re.compile(r"(?:option|choice|candidate)?[ _-]?([a-z])", re.ASCII)
+_LETTERS = re.compile(r"\(?([A-Za-z])[).]?")
+_YES_NO = {"yes", "no", "maybe", "true", "false"}
+_MOST_PROBLEMS = 20
+
+
+def parse_rows(path: Path) -> list[EvalQuestion]:
+    """The questions of a file; see `read_questions`."""
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except OSError as e:
+        raise InputError(f"{path}: cannot be read: {e.strerror or e}") from e
+    except UnicodeDecodeError as e:
+        raise InputError(f"{path}: not UTF-8 at byte {e.start}; save it as UTF-8") from e
+    endings = {".jsonl": _read_lines, ".csv": _read_commas, ".tsv": _read_tabs}
+    if path.suffix.lower() not in endings:
+        raise InputError(f"{path}: give questions as .jsonl, .csv or .tsv")
+    questions: list[EvalQuestion] = []
+    problems: list[str] = []
+    places: dict[str, int] = {}
+    rows: list[tuple[int, dict[str, object]]] = []
+    for line, found in endings[path.suffix.lower()](text):
+        if isinstance(found, str):
+            problems.append(f"line {line}: {found}")
+        else:
+            rows.append((line, {str(k).strip().lower(): v for k, v in found.items() if k}))
+    base = _find_base(row for _, row in rows)
+    for line, row in rows:
+        try:
+            question = _parse_row(row, line, base)
+        except InputError as e:
+            problems.append(f"line {line}: {e}")
+            continue
+        if question.id in places:
+            problems.append(
+                f"line {line}: id {question.id!r} was given in line {places[question.id]}"
+            )
+        places.setdefault(question.id, line)
+        questions.append(question)
+    if problems:
+        raise InputError(_join_problems(path, sorted(problems, key=_find_line)))
+    if not questions:
+        raise InputError(f"{path}: no questions; give one a line")
+    return questions
+
+
+def _join_problems(path: Path, problems: list[str]) -> str:
+    shown = problems[:_MOST_PROBLEMS]
+    if more := len(problems) - len(shown):
+        shown.append(f"and {more} more")
+    lines = "\n".join(f"  {problem}" for problem in shown)
+    return f"{path}: {len(problems)} row(s) are no question:\n{lines}\nMend them and run again"
+
+
+def _find_line(problem: str) -> int:
+    return int(problem.removeprefix("line ").partition(":")[0])
+
+
+def _read_lines(text: str) -> Iterator[tuple[int, Row | str]]:
+    for line, content in enumerate(text.split("\n"), 1):
+        if not content.strip():
+            continue
+        try:
+            row = json.loads(content)
+        except (ValueError, RecursionError) as e:
+            yield line, f"no JSON: {e}"
+            continue
+        yield line, row if isinstance(row, dict) else "no JSON object; give one with `question`"
+
+
+def _read_commas(text: str) -> Iterator[tuple[int, Row | str]]:
+    return _read_table(text, ",")
+
+
+def _read_tabs(text: str) -> Iterator[tuple[int, Row | str]]:
+    return _read_table(text, "\t")
+
+
+def _read_table(text: str, delimiter: str) -> Iterator[tuple[int, Row | str]]:
+    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    try:
+        before = reader.line_num if reader.fieldnames else 0
+        for row in reader:
+            line, before = before + 1, reader.line_num
+            if None in row:
+                yield line, "more fields than the header names; quote fields that hold commas"
+            elif any(row.values()):
+                yield line, {name: _split_cell(value) for name, value in row.items()}
+    except csv.Error as e:
+        yield reader.line_num, f"no table: {e}"
+
+
+def _split_cell(value: str | None) -> object:
+    """A cell as the list it holds, if it is a JSON list."""
+    if value and value.lstrip().startswith("["):
+        try:
+            return json.loads(value)
+        except ValueError:
+            pass
+    return value
+
+
+def _parse_row(row: Row, line: int, base: int | None) -> EvalQuestion:
+    options = _read_options(row)
+    labels = list(options)
+    texts = list(options.values())
+    name = _text_of(_pick(row, "id"))
+    kind = _text_of(_pick(row, "kind")).lower()
+    documents = _list_texts(_pick(row, "documents"))
+    titles = _list_texts(_pick(row, "titles"))
+    text = _text_of(_pick(row, "text"))
+    if not text:
+        raise InputError(f"no question; name the field {' or '.join(_NAMES['text'][:3])}")
+    answers: list[tuple[str, ...]]
+    if texts and kind != "retrieval":
+        answers = [(value,) for value in _match_gold(row, labels, texts, base)]
+    else:
+        answers = _read_answers(row, kind)
+    return EvalQuestion(
+        id=name or str(line),
+        text=text,
+        kind=kind if kind in KINDS else _guess_kind(texts, answers),  # type: ignore[arg-type]
+        answers=tuple(answers),
+        candidates=tuple(texts),
+        gold_documents=documents,
+        gold_titles=titles,
+        entities=_list_texts(_pick(row, "entities")),
+        evidence=_list_texts(_pick(row, "evidence")),
+        group=_text_of(_pick(row, "group")),
+    )
+
+
+def _guess_kind(options: list[str], answers: list[tuple[str, ...]]) -> str:
+    if options:
+        return "choice"
+    if not answers:
+        return "retrieval"
+    if len(answers) == 1:
+        return "yesno" if answers[0][0].lower() in _YES_NO else "open"
+    return "values"
+
+
+def _pick(row: Row, field: str) -> object:
+    for name in _NAMES[field]:
+        value = row.get(name)
+        if value is not None and value not in ("", [], {}):
+            return value
+    return None
+
+
+def _text_of(value: object) -> str:
+    """A text, or a number or a truth in words; nothing for anything else."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value).strip() if isinstance(value, str | int | float) else ""
+
+
+def _list_texts(value: object) -> tuple[str, ...]:
+    """A list's texts; a text is parted at "|"."""
+    if isinstance(value, str):
+        value = value.split("|")
+    elif not isinstance(value, list):
+        value = [value]
+    return tuple(dict.fromkeys(text for item in value if (text := _text_of(item))))
+
+
+def _read_options(row: Row) -> dict[str, str]:
+    """The options by their labels: their own, or letters in order."""
+    value = _pick(row, "options")
+    if isinstance(value, Mapping):
+        if isinstance(texts := value.get("text"), list):
+            labels = value.get("label")
+            pairs = zip(labels if isinstance(labels, list) else _letter(len(texts)), texts)  # noqa: B905
+        else:
+            pairs = value.items()  # type: ignore[assignment]
+        options = [(str(label).strip(), _text_of(text)) for label, text in pairs]
+    elif value is not None:
+        listed = value if isinstance(value, list) else str(value).split("|")
+        texts = [_text_of(item) for item in listed]
+        options = list(zip(_letter(len(texts)), texts, strict=True))
+    else:
+        columns = sorted((m[1], name) for name in row if (m := _OPTION.fullmatch(name)))
+        options = [(label.upper(), _text_of(row[name])) for label, name in columns]
+        options = [pair for pair in options if pair[1]] if len(options) > 1 else []
+    if any(not text for _, text in options):
+        raise InputError("an option is empty")
+    if len({text for _, text in options}) < len(options):
+        raise InputError("two options are the same")
+    return dict(options)
+
+
+def _letter(count: int) -> list[str]:
+    return [chr(ord("A") + n) if n < 26 else str(n) for n in range(count)]
+
+
+def _read_gold(row: Row) -> object:
+    gold = _pick(row, "gold")
+    return _pick(row, "answers") if gold is None else gold
+
+
+def _match_gold(row: Row, labels: list[str], texts: list[str], base: int | None) -> list[str]:
+    """The right options, which the row gives as texts, labels, letters or numbers."""
+    gold = _read_gold(row)
+    if gold is None:
+        raise InputError("nothing says which option is right; give `gold`")
+    found = []
+    for item in gold if isinstance(gold, list) else [gold]:
+        first = item[0] if isinstance(item, list) and item else item
+        found += _match_one(first, labels, texts, base)
+    return list(dict.fromkeys(found))
+
+
+def _match_one(gold: object, labels: list[str], texts: list[str], base: int | None) -> list[str]:
+    text = _text_of(gold)
+    if text in texts:
+        return [text]
+    folded = [t for t in texts if t.casefold() == text.casefold()]
+    if len(folded) == 1:
+        return folded
+    if text in labels:
+        return [texts[labels.index(text)]]
+    if text.isdecimal():
+        if base is None:
+            raise InputError(
+                f"gold {text}: nothing in the file says whether its numbers count from 0 or from "
+                "1; give letters or the options' texts"
+            )
+        if 0 <= int(text) - base < len(texts):
+            return [texts[int(text) - base]]
+    parts = [part.strip() for part in re.split(r"[|,;]", text) if part.strip()]
+    if len(parts) > 1:
+        return [found for part in parts for found in _match_one(part, labels, texts, base)]
+    if (match := _LETTERS.fullmatch(text)) and match[1].upper() in labels:
+        return [texts[labels.index(match[1].upper())]]
+    raise InputError(f"gold {text!r} is none of the options {', '.join(texts)}")
+
+
+def _find_base(rows: Iterable[Row]) -> int | None:
+    """From where the numbers of right options count: a 0 or a number past the end tells."""
+    seen: Counter[int] = Counter()
+    for row in rows:
+        try:
+            options = _read_options(row)
+        except InputError:
+            continue
+        gold = _read_gold(row)
+        for item in (gold if isinstance(gold, list) else [gold]) if options else ():
+            text = _text_of(item)
+            if text.isdecimal() and text not in options and text not in options.values():
+                seen[0] += int(text) == 0
+                seen[1] += int(text) == len(options)
+    if seen[0] and not seen[1]:
+        return 0
+    return 1 if seen[1] and not seen[0] else None
+
+
+def _read_answers(row: Row, kind: str) -> list[tuple[str, ...]]:
+    """Each gold value with its spellings."""
+    value = _pick(row, "answers")
+    aliases = _list_texts(_pick(row, "aliases"))
+    if value is None:
+        value = _pick(row, "gold")
+    if value is None:
+        return []
+    items = value if isinstance(value, list) else [value]
+    if all(isinstance(item, list) for item in items):
+        answers = [_list_texts(item) for item in items]
+    else:
+        texts = list(dict.fromkeys(_text_of(item) for item in items))
+        answers = [tuple(texts)] if kind == "open" else [(text,) for text in texts]
+    if len(answers) == 1:
+        return [tuple(dict.fromkeys((*answers[0], *aliases)))]
+    if aliases:
+        raise InputError("several answers and `aliases`; give `answers` as lists of spellings")
+    return answers
