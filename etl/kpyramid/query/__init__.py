@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from kpyramid.errors import InputError
+from kpyramid.query.direct import ask_direct
 from kpyramid.query.kaping import ask_kaping
 from kpyramid.query.naive import ask_naive
 from kpyramid.query.polyrag import ask_polyrag
@@ -12,6 +13,7 @@ from kpyramid.query.snapshot import Snapshot, open_snapshot
 from kpyramid.query.types import RULES, Answer, Evidence, Makers, Question
 
 STRATEGIES: Mapping[str, Callable[..., Answer]] = {
+    "direct": ask_direct,
     "naive": ask_naive,
     "kaping": ask_kaping,
     "polyrag": ask_polyrag,

@@ -1,66 +1,71 @@
-"""Naive RAG: the chunks nearest to the question."""
+"""Naive RAG: the chunks nearest to the question, and nothing else."""
 
-import numpy as np
+from typing import Literal, get_args
 
-from kpyramid.extraction.text.sentences import split_sentences
-from kpyramid.query.linking import find_names
+from kpyramid.errors import InputError
+from kpyramid.query.reading import read
 from kpyramid.query.snapshot import Snapshot
-from kpyramid.query.types import Answer, Evidence, Item, Makers, Outcome, Question, Step
+from kpyramid.query.types import Answer, Item, Makers, Outcome, Question, Step
 
-NEAR = 0.3
-"""Cosine below which a sentence is no answer; unrelated ones reach about .25."""
+By = Literal["bm25", "vectors", "both"]
+_RANK_OFFSET = 60
+"""Of reciprocal rank fusion (Cormack et al., SIGIR 2009)."""
 
 
-def ask_naive(question: Question, snapshot: Snapshot, makers: Makers, *, chunks: int = 5) -> Answer:
-    """The `chunks` nearest chunks as context; their sentence nearest to the question as answer.
+def ask_naive(
+    question: Question,
+    snapshot: Snapshot,
+    makers: Makers,
+    *,
+    chunks: int = 5,
+    by: By = "vectors",
+) -> Answer:
+    """The answer that a reader finds in the `chunks` chunks nearest to the question.
 
-    No sentence is offered that is far from the question or has none of the names in it: the text
-    is then empty, and the context is what a reader can work with.
+    `by` says how near is meant: in words (BM25), in vectors, or in both rankings fused.
+
+    Raises:
+        InputError: there is no such `by`.
+        BudgetError, EndpointError: the model may not or cannot be asked.
     """
-    found = snapshot.neighbours(question.text, chunks, "chunks")
-    items = tuple(
-        Item(key, place.text, "text", cosine, (place,))
-        for key, _, cosine in found
+    if by not in get_args(By):
+        raise InputError(f"by = {by!r}: chunks are found by {', '.join(get_args(By))}")
+    items = _find_chunks(question.text, snapshot, chunks, by)
+    reading = read(question, items, snapshot, makers)
+    answered = bool(reading.text or reading.choices)
+    outcome = Outcome.ANSWERED if answered else Outcome.INSUFFICIENT if items else Outcome.EMPTY
+    found = f"{len(items)} chunks" + (f", best {items[0].score:.2f}" if items else "")
+    reason = found if answered else f"{found}; no sentence is near the question and answers it"
+    return Answer(
+        text=reading.text,
+        choices=reading.choices,
+        context=items,
+        layer="text" if items else None,
+        evidence=reading.evidence or tuple(place for item in items for place in item.evidence),
+        trace=(Step("text", outcome, reason, confidence=reading.confidence),),
+        confidence=reading.confidence,
+        calls=reading.calls,
+        tokens=reading.tokens,
+    )
+
+
+def _find_chunks(question: str, snapshot: Snapshot, k: int, by: By) -> tuple[Item, ...]:
+    ranked: list[tuple[str, float]]
+    if by == "bm25":
+        ranked = snapshot.words(question, k, "chunks")
+    elif by == "vectors":
+        ranked = [(key, cosine) for key, _, cosine in snapshot.neighbours(question, k, "chunks")]
+    else:
+        scores: dict[str, float] = {}
+        for order in (
+            [key for key, _ in snapshot.words(question, 10 * k, "chunks")],
+            [key for key, *_ in snapshot.neighbours(question, 10 * k, "chunks")],
+        ):
+            for rank, key in enumerate(order, 1):
+                scores[key] = scores.get(key, 0.0) + 1 / (_RANK_OFFSET + rank)
+        ranked = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))[:k]
+    return tuple(
+        Item(key, place.text, "text", score, (place,))
+        for key, score in ranked
         for place in snapshot.evidence(key)
     )
-    places = [place for item in items for place in item.evidence]
-    best, cosine = _pick_sentence(question.text, places, snapshot)
-    step = f"{len(found)} chunks" + (f", best cosine {found[0][2]:.2f}" if found else "")
-    if best is None and places:
-        step += "; no sentence is near the question and names what it names"
-    elif best is not None:
-        step += f"; a sentence of cosine {cosine:.2f}"
-    return Answer(
-        text=best.text if best else "",
-        choices=(best.text,) if best else (),
-        context=items,
-        layer="text" if places else None,
-        evidence=(best,) if best else tuple(places),
-        trace=(Step("text", Outcome.ANSWERED if best else Outcome.INSUFFICIENT, step),),
-    )
-
-
-def _pick_sentence(
-    question: str, places: list[Evidence], snapshot: Snapshot
-) -> tuple[Evidence | None, float]:
-    names = find_names(question, first_counts=False)
-    sentences = [
-        Evidence(
-            item.document_id,
-            item.chunk_id,
-            item.start + span.start,
-            item.start + span.end,
-            item.text[span.start : span.end],
-            item.source,
-        )
-        for item in places
-        for span in split_sentences(item.text)
-    ]
-    sentences = [s for s in sentences if not names or names & find_names(s.text, first_counts=True)]
-    if not sentences:
-        return None, 0.0
-    vectors = snapshot.embedder.embed([question, *(sentence.text for sentence in sentences)])
-    cosines = vectors[1:] @ vectors[0]
-    best = int(np.argmax(cosines))
-    cosine = float(cosines[best])
-    return (sentences[best], cosine) if cosine >= NEAR else (None, cosine)
