@@ -160,6 +160,18 @@ def test_limits_are_kept_through_inverses_and_properties_above(
     assert count_reasons(tables) == {reason: 1}
 
 
+def test_what_closes_a_circle_of_a_strict_order_is_no_value() -> None:
+    order = ":advised a owl:AsymmetricProperty, owl:IrreflexiveProperty ."
+    circle = [("Ada Byron", BEN), (BEN, CARL), (CARL, "Ada Byron"), ("Ada Byron", CARL)]
+
+    tables = induce(ADVISES + order, [advise(a, "advised", b) for a, b in circle])
+    assert len(list_values(tables)) == 3
+    assert count_reasons(tables) == {"circular": 1}
+
+    both_ways = induce(ADVISES, [advise(a, "advised", b) for a, b in circle])
+    assert len(list_values(both_ways)) == 4
+
+
 def test_one_fact_told_from_both_ends_breaks_no_limit() -> None:
     tables = induce(
         ADVISES + LIMITS[4][1],

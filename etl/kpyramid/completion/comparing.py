@@ -74,8 +74,9 @@ def _place(
         unknown = None in (name_meaning(own), name_meaning(other))
         alike = verdict.likeness == "different" and cosine >= similarity and unknown
         if same and verdict.turned:
-            why = f"reads “{phrase}” from the other end"
-            return replace(proposal, inverse=prop.iri, notes=(why,))
+            if turned := _turn(proposal, prop, phrase, schema):
+                return turned
+            continue
         if same or alike:
             why = f"says “{phrase}”" if same else f"cosine {cosine:.2f} to “{phrase}”"
             if _fits_ends(proposal, prop, schema):
@@ -86,6 +87,23 @@ def _place(
             why = f"is a case of “{phrase}” ({prop.label})"
             return replace(proposal, splits=prop.iri, notes=(why,))
     return proposal
+
+
+def _turn(
+    proposal: Proposal, prop: OntologyProperty, phrase: str, schema: Schema
+) -> Proposal | None:
+    """The proposal as what a property reads from its other end; None where the ends forbid it.
+
+    Where that has a property, it is another name for it. A new inverse needs the same ends: a
+    narrower one would say of all that the property holds of that it is of the narrower class.
+    """
+    why = f"reads “{phrase}” from the other end"
+    opposite = schema.property_by_iri.get(prop.inverse_of or "")
+    if opposite is not None and _fits_ends(proposal, opposite, schema):
+        return replace(proposal, existing=opposite.iri, notes=(why,))
+    if opposite is None and (proposal.domain, proposal.range or THING) == (prop.range, prop.domain):
+        return replace(proposal, inverse=prop.iri, notes=(why,))
+    return None
 
 
 def _is_past_of(own: Reading, other: Reading) -> bool:

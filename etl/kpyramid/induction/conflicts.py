@@ -94,6 +94,11 @@ def _key(c: Candidate) -> str:
     return content_id("instance", c.class_iri, c.prop.iri, c.subject_id, value, datatype)
 
 
+_STRICT_ORDER = frozenset({ASYMMETRIC_PROPERTY, IRREFLEXIVE_PROPERTY})
+"""A property that states both orders its individuals: whole and part, parent and child. OWL DL
+knows no transitive property with either, so that a longer circle is found here."""
+
+
 @dataclass
 class _Kept:
     """What stays so far: the chosen classes of individuals, and by property and one end the other.
@@ -260,7 +265,21 @@ def _find_limit(
         return "irreflexive", f"<{iri}> relates nothing to itself"
     if subject in kept.values.get((iri, value), {}) and ASYMMETRIC_PROPERTY in stated:
         return "asymmetric", f"<{iri}> holds in one direction; the other one is surer"
+    if stated >= _STRICT_ORDER and _reaches(kept, iri, value, subject):
+        return "circular", f"<{iri}> leads from {value} back to {subject}; the others are surer"
     return None
+
+
+def _reaches(kept: _Kept, iri: str, start: str, goal: str) -> bool:
+    """Whether a property leads from one individual to another, directly or by way of others."""
+    seen, waiting = {start}, [start]
+    while waiting:
+        reached = kept.values.get((iri, waiting.pop()), {}).keys() - seen
+        if goal in reached:
+            return True
+        seen |= reached
+        waiting.extend(reached)
+    return False
 
 
 def list_classes(findings: Sequence[Finding]) -> dict[str, set[str]]:

@@ -129,4 +129,5 @@ def _cut(tree: Tree, opening: int, start: int, end: int, label: str) -> Phrase:
     last = first
     while last + 1 < len(tree) and tree[last + 1].idx < end:
         last += 1
-    return Phrase(tree.text[start:end], Span(start, end), last, first, last, label)
+    text = " ".join(tree.text[start:end].split())
+    return Phrase(text, Span(start, end), last, first, last, label)
