@@ -23,13 +23,15 @@ class Makers:
     """Who takes each decision: `rules`, or `llm`, the model that `asker` asks.
 
     `sparql` writes the query of the ontology layer (PolyRAG's `Query_onto`), `sufficiency` says
-    whether facts are enough (`Query_kg`), `reader` words the answer from the context.
+    whether facts are enough (`Query_kg`), `reader` words the answer from the context; with
+    `logprobs` the model is asked for the log-probabilities of its words, where it gives them.
     """
 
     sparql: Maker = "rules"
     sufficiency: Maker = "rules"
     reader: Maker = "rules"
     asker: Asker | None = None
+    logprobs: bool = False
 
     def __post_init__(self) -> None:
         for name in ("sparql", "sufficiency", "reader"):
@@ -79,7 +81,9 @@ class Reading:
     """What a reader makes of context: the answer, the probability that it is right, its places.
 
     `text` and `choices` are empty when the context does not say; of a question with candidates
-    `choices` are those that hold.
+    `choices` are those that hold. `reason` says why it is empty, or how far the context bears it.
+    `logprobs` are the natural log-probabilities of the tokens of the answer, where a model gave
+    them.
     """
 
     text: str
@@ -88,6 +92,8 @@ class Reading:
     evidence: tuple[Evidence, ...]
     calls: int = 0
     tokens: int = 0
+    reason: str = ""
+    logprobs: tuple[float, ...] = ()
 
 
 class Outcome(StrEnum):
@@ -131,6 +137,8 @@ class Answer:
     `ontology`, `graph`, `text`, or `model` for an answer
     from no context. `confidence` is the probability that the answer is right.
     `trace` says which layers were tried and why each was or was not enough.
+    `calls`, `tokens` and `cost` (dollars, None without a price) are the model's; `logprobs` those
+    of the tokens that the reader wrote as the answer, see `Reading`.
     """
 
     text: str
@@ -143,6 +151,8 @@ class Answer:
     calls: int = 0
     tokens: int = 0
     seconds: float = 0.0
+    cost: float | None = 0.0
+    logprobs: tuple[float, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain values."""
