@@ -1,5 +1,6 @@
 """Opening what stages ask of a language model: cache, locks, books and endpoint, in one place."""
 
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from kpyramid.llm.replay import ReplayTransport, describe_source
 from kpyramid.llm.stores import BlobStore, open_blobs
 from kpyramid.llm.tally import Siblings
 from kpyramid.llm.transport import Pay, open_transport
-from kpyramid.llm.types import Request, Transport, describe_model
+from kpyramid.llm.types import FailureKind, ReplyError, Request, Transport, describe_model
 from kpyramid.settings import Settings
 from kpyramid.warehouse.layout import Warehouse
 
@@ -110,7 +111,9 @@ class Opener:
     """Opens the models of one run; nothing is asked before the first request.
 
     A `collecting` one opens no language model but notes what it would be asked. While a context
-    that opened one is open, no batch is submitted from this cache.
+    that opened one is open, no batch is submitted from this cache. `patience`: seconds that a
+    request waits at most for an endpoint that is busy, paused or failing; by default as long as
+    a build does, see `llm.max_wait`.
     """
 
     def __init__(
@@ -121,11 +124,13 @@ class Opener:
         ref: str,
         *,
         collecting: bool = False,
+        patience: float | None = None,
     ) -> None:
         self._warehouse = warehouse
         self._settings = settings
         self._run = run
         self._collecting = collecting
+        self._patience = patience
         self._ledger = open_ledger(warehouse, settings, run, ref)
         self._held = ExitStack()
 
@@ -159,9 +164,16 @@ class Opener:
             self._warehouse.cache / "llm" / "limits.json",
             llm.requests_per_minute,
             llm.tokens_per_minute,
+            sleep=partial(_sleep_within, self._patience),
         )
+        patience = self._patience
         return Endpoint(
-            open_transport, self._ledger, limiter, max_wait=llm.max_wait, describe=describe
+            open_transport,
+            self._ledger,
+            limiter,
+            max_wait=llm.max_wait if patience is None else min(patience, llm.max_wait),
+            patience=patience,
+            describe=describe,
         )
 
 
@@ -205,6 +217,18 @@ def open_collector(
     cache = ReplyCache(blobs, read_only=read_only)
     asked = AfterBatches(source, in_batches)
     return Model(Caller(describe_source(settings.llm), asked, cache, KeyLocks(None)), source)
+
+
+def _sleep_within(patience: float | None, seconds: float) -> None:
+    """Waits for a limit of the endpoint, unless that takes longer than anybody is to wait.
+
+    Raises:
+        ReplyError: it does; a build may have paused all who ask for many minutes.
+    """
+    if patience is not None and seconds > patience:
+        detail = f"the limits of [llm], or a build that was told to wait, hold for {seconds:.0f} s"
+        raise ReplyError(FailureKind.DEFERRED, detail)
+    time.sleep(seconds)
 
 
 def _prepare_transport(settings: Settings, run: Path) -> Callable[[Pay], Transport]:

@@ -10,10 +10,11 @@ from kpyramid.keys import JsonValue
 from kpyramid.llm.cache import ReplyCache
 from kpyramid.llm.locks import KeyLocks
 from kpyramid.llm.responses import read_response, read_usage
-from kpyramid.llm.types import Failure, FailureKind, ReplyError, Request, key_request
+from kpyramid.llm.types import Failure, FailureKind, Reply, ReplyError, Request, key_request
 
 T = TypeVar("T")
 Parse = Callable[[str], T]
+Read = Callable[[Reply], T]
 
 MAX_ATTEMPTS = 3
 """Runs that ask again for an item whose replies are bad; then only `rejects retry` does."""
@@ -61,6 +62,13 @@ class Counts:
     failures: Counter[str] = field(default_factory=Counter)
 
 
+class Spent(threading.local):
+    """What the requests of one thread cost: those that were not stored, and their tokens."""
+
+    calls: int = 0
+    tokens: int = 0
+
+
 def is_due(failure: Failure) -> bool:
     """Whether a run asks again for what failed before."""
     if failure.kind in _ALWAYS_DUE:
@@ -81,6 +89,8 @@ class Caller:
         self._guard = threading.Lock()
         self._failed_now: dict[str, Failure] = {}
         self.counts = Counts()
+        self.spent = Spent()
+        """By this thread: what others ask meanwhile is not in it."""
         self.keys: set[str] = set()
         """Keys of all that was asked: what `cache gc` must keep for the result made of it."""
 
@@ -91,6 +101,10 @@ class Caller:
 
     def ask(self, request: Request, parse: Parse[T]) -> T | Failure:
         """See `Asker.ask`."""
+        return self.ask_reply(request, lambda reply: parse(reply.content))
+
+    def ask_reply(self, request: Request, read: Read[T]) -> T | Failure:
+        """As `ask`, for what looks at more of a reply than its text."""
         key = key_request(request, self._model)
         with self._locks.hold(key):
             with self._guard:
@@ -98,14 +112,14 @@ class Caller:
                 self.keys.add(key)
                 if key in self._failed_now:
                     return self._failed_now[key]
-            outcome = self._settle(key, request, parse)
+            outcome = self._settle(key, request, read)
             if isinstance(outcome, Failure):
                 with self._guard:
                     self._failed_now[key] = outcome
                     self.counts.failures[outcome.kind] += 1
             return outcome
 
-    def _settle(self, key: str, request: Request, parse: Parse[T]) -> T | Failure:
+    def _settle(self, key: str, request: Request, read: Read[T]) -> T | Failure:
         before = self._cache.read_failure(key)
         # A reply that stands beside a failure came after it: from a batch, or by an import.
         came = before is not None and self._cache.read_reply(key) is not None
@@ -113,7 +127,7 @@ class Caller:
             return before
         attempts = before.attempts if before else 0
         if before is None or came or before.kind is not FailureKind.TRUNCATED:
-            outcome = self._answer(key, request, parse, attempts)
+            outcome = self._answer(key, request, read, attempts)
             if not isinstance(outcome, Failure):
                 if before is not None:
                     self._cache.drop_failure(key)
@@ -123,7 +137,7 @@ class Caller:
         # Cut off once: asked once more with twice the room. The answer then stands for both.
         raised = replace(request, max_tokens=2 * request.max_tokens)
         raised_key = key_request(raised, self._model)
-        outcome = self._answer(raised_key, raised, parse, attempts)
+        outcome = self._answer(raised_key, raised, read, attempts)
         if isinstance(outcome, Failure):
             if outcome.kind in _ALWAYS_DUE:
                 # No reply: what is known stays that the first was cut off, so only the second
@@ -136,18 +150,20 @@ class Caller:
         self._cache.drop_failure(key)
         return outcome
 
-    def _answer(self, key: str, request: Request, parse: Parse[T], attempts: int) -> T | Failure:
+    def _answer(self, key: str, request: Request, read: Read[T], attempts: int) -> T | Failure:
         raw = self._cache.read_reply(key)
         if raw is not None:
             with self._guard:
                 self.counts.hits += 1
         try:
             if raw is None:
+                self.spent.calls += 1
                 raw = self._cache.keep_reply(key, request, self._source.obtain(key, request))
                 usage = read_usage(raw, request)
+                self.spent.tokens += usage.prompt + usage.completion
                 with self._guard:
                     self.counts.tokens += usage.prompt + usage.completion
-            return parse(read_response(raw).content)
+            return read(read_response(raw))
         except ReplyError as e:
             tried = e.kind not in _ALWAYS_DUE  # an endpoint that is down uses no attempt up
             failure = Failure(key, e.kind, e.detail, attempts + tried)

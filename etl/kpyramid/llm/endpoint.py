@@ -32,7 +32,8 @@ class Endpoint:
 
     `open_transport` is called before the first call, so that a run without calls opens nothing;
     it is given what pays for the calls that it makes itself. `describe` says what the books say
-    of a request, by default what they say of a chat completion.
+    of a request, by default what they say of a chat completion. `patience` is for who waits at
+    a screen: seconds from a first call on after which a failed one is not made again.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class Endpoint:
         limiter: Limiter,
         *,
         max_wait: float,
+        patience: float | None = None,
         describe: Callable[[Request, str], Call] | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -49,6 +51,7 @@ class Endpoint:
         self._ledger = ledger
         self._limiter = limiter
         self._max_wait = max_wait
+        self._patience = patience
         self._describe = describe or ledger.describe
         self._sleep = sleep
         self._opening = threading.Lock()
@@ -119,6 +122,7 @@ class Endpoint:
             ReplyError: it was made often enough, or would have to wait too long.
         """
         waited, number, failed = 0.0, 0, 0
+        started = time.monotonic()
         while True:
             try:
                 return call()
@@ -132,6 +136,10 @@ class Endpoint:
                 if waited + wait > self._max_wait:
                     detail = f"{e}; waiting {waited + wait:.0f} s is more than llm.max_wait"
                     raise ReplyError(FailureKind.DEFERRED, detail) from e
+                passed = time.monotonic() - started
+                if self._patience is not None and passed + wait > self._patience:
+                    detail = f"{number} calls failed within {passed:.0f} s, the last: {e}"
+                    raise ReplyError(FailureKind.UNREACHED, detail) from e
                 waited += wait
                 if busy:
                     self._limiter.pause(wait)  # a limit is the endpoint's, so it holds for all

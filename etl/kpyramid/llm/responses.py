@@ -1,14 +1,15 @@
 """Reading chat completions: the text of a good one, what it used, and what is wrong with a bad."""
 
 import json
+import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NoReturn, TypeGuard, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from kpyramid.keys import JsonValue
-from kpyramid.llm.types import FailureKind, Reply, ReplyError, Request, Usage
+from kpyramid.llm.types import FailureKind, Reply, ReplyError, Request, Token, Usage
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -51,7 +52,7 @@ def read_response(raw: Mapping[str, JsonValue]) -> Reply:
         raise ReplyError(FailureKind.TRUNCATED, f"the reply was cut off{used}{thought}")
     content = message.get("content")
     if isinstance(content, str) and content.strip():
-        return Reply(content, usage)
+        return Reply(content, usage, tuple(_read_tokens(choice)))
     if content is not None and not isinstance(content, str):
         raise ReplyError(FailureKind.INVALID, f"the content is {_name_type(content)}, not text")
     if message.get("tool_calls") or message.get("function_call"):
@@ -128,6 +129,28 @@ def _read_counts(raw: Mapping[str, JsonValue]) -> Usage:
         # Some servers leave the reasoning out of the completion; the total has it, and the bill.
         completion = max(completion, _read_count(usage, "total_tokens") - prompt)
     return Usage(prompt, completion, min(reasoning, completion), min(cached, prompt))
+
+
+def _read_tokens(choice: Mapping[str, JsonValue]) -> Iterator[Token]:
+    """The tokens with log-probabilities, as far as they are some; the rest is left out."""
+    listed = _read_part(choice, "logprobs").get("content")
+    for row in listed if _is_list(listed) else ():
+        if not isinstance(row, Mapping):
+            continue
+        text, value = row.get("token"), row.get("logprob")
+        if not isinstance(text, str) or isinstance(value, bool):
+            continue
+        if isinstance(value, int | float) and -math.inf < value <= 0.0:
+            # A token may be a part of a character, which only its bytes tell.
+            spelt = _join_bytes(row.get("bytes")) or text.encode("utf-8", "replace")
+            yield Token(spelt, float(value))
+
+
+def _join_bytes(values: JsonValue) -> bytes:
+    try:
+        return bytes(values) if _is_list(values) else b""  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return b""
 
 
 def _read_part(value: Mapping[str, JsonValue], name: str) -> Mapping[str, JsonValue]:

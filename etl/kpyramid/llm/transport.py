@@ -1,14 +1,17 @@
 """Sending requests over HTTP, in the words that the endpoint understands."""
 
+import logging
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from kpyramid.errors import EndpointError
 from kpyramid.keys import JsonValue
 from kpyramid.llm.connection import OPENAI, Connection, Raw, open_connection
 from kpyramid.llm.probe import Dialect, Limit, probe_endpoint, read_dialect
-from kpyramid.llm.types import Request
+from kpyramid.llm.types import ReplyError, Request
 from kpyramid.model_settings import LLMSettings
 
 if TYPE_CHECKING:
@@ -16,6 +19,8 @@ if TYPE_CHECKING:
 
 Pay = Callable[[Request, Callable[[], Raw]], Raw]
 """Makes a call, with its cost reserved before and settled after; see `Endpoint`."""
+
+log = logging.getLogger(__name__)
 
 _OPENAI_HOSTS = ("api.openai.com", ".openai.azure.com")
 
@@ -27,10 +32,20 @@ class HttpTransport:
         self.connection = connection
         self.dialect = dialect
         self._settings = settings
+        self._no_logprobs = False
 
     def send(self, request: Request) -> Raw:
-        """See `Transport.send`."""
-        return self.connection.post("chat", self.shape_request(request))
+        """See `Transport.send`; log-probabilities that the endpoint refuses are done without."""
+        if request.logprobs and not self._no_logprobs:
+            try:
+                return self.connection.post("chat", self.shape_request(request))
+            except (ReplyError, EndpointError) as e:
+                # Unknown to some servers (400), forbidden for some models (403).
+                if "logprobs" not in str(e):
+                    raise
+                self._no_logprobs = True
+                log.info("%s gives no log-probabilities: %s", self.connection.place.base_url, e)
+        return self.connection.post("chat", self.shape_request(replace(request, logprobs=False)))
 
     def shape_request(self, request: Request) -> dict[str, Any]:
         """The body of a call."""
@@ -109,4 +124,6 @@ def shape_request(request: Request, dialect: Dialect, settings: LLMSettings) -> 
         body["temperature"] = settings.temperature
     if dialect.seed:
         body["seed"] = settings.seed
+    if request.logprobs:
+        body["logprobs"] = True
     return body

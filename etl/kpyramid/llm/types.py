@@ -22,6 +22,7 @@ class Request:
     """One structured completion.
 
     `task`, `version`: the prompt and its parser. `schema`: a strict JSON schema of the reply.
+    `logprobs` asks for the log-probabilities of the reply's tokens; an endpoint may have none.
     The rest is for the books and no part of the key: `stage`; `document`, the id of the one it is
     for, if it is for one; `subject`, the text it is about, which a recording is looked up by and
     estimates are scaled by.
@@ -35,6 +36,7 @@ class Request:
     stage: str = ""
     document: str | None = None
     subject: str = ""
+    logprobs: bool = False
 
     @property
     def prompt_characters(self) -> int:
@@ -44,6 +46,8 @@ class Request:
 
 def key_request(request: Request, model: Mapping[str, JsonValue]) -> str:
     """The sha256 of everything that shapes the reply: what is sent, and the task's version."""
+    # What most requests do not ask for is in no key, so that older replies are found.
+    wanted: dict[str, JsonValue] = {"logprobs": True} if request.logprobs else {}
     return hash_value(
         {
             "endpoint": "chat",
@@ -53,6 +57,7 @@ def key_request(request: Request, model: Mapping[str, JsonValue]) -> str:
             "messages": [[message.role, message.content] for message in request.messages],
             "schema": request.schema,
             "max_tokens": request.max_tokens,
+            **wanted,
         }
     )
 
@@ -77,11 +82,20 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class Token:
+    """A token of a reply in UTF-8, which it may hold a part of, and its log-probability."""
+
+    text: bytes
+    logprob: float
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
-    """The text of a finished completion."""
+    """The text of a finished completion; its tokens where the endpoint gave log-probabilities."""
 
     content: str
     usage: Usage
+    tokens: tuple[Token, ...] = ()
 
 
 class FailureKind(StrEnum):
