@@ -26,7 +26,7 @@ class Function:
 FUNCTIONS: tuple[Function, ...] = (
     Function("splitter", 1, section="chunk"),
     Function(
-        "extractor", 3, section="extract", resource="parser", libraries=("py3langid", "spacy")
+        "extractor", 4, section="extract", resource="parser", libraries=("py3langid", "spacy")
     ),
     Function("annotator", 1, section="extract", resource="parser", libraries=("spacy",)),
     Function(
@@ -85,7 +85,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "extract",
-        version=4,
+        version=3,
         reads=("documents", "chunks"),
         writes=("claims", "mentions", "raw_triples", "rejects"),
         ports=("extractor", "cascade"),
