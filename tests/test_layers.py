@@ -89,8 +89,8 @@ LAYERS: dict[str, str] = {
     "build": "errors keys models planning pipeline ports report runner runs settings warehouse",
     "console": "pipeline ports query runs",
     "commands": (
-        "batching build completion console declared errors keys llm model_settings models "
-        "ontology pipeline planning query report runner runs settings warehouse"
+        "batching build completion console declared errors evaluation keys llm model_settings "
+        "models ontology pipeline planning query report runner runs settings warehouse"
     ),
     "cli": (
         "build commands console errors extractions pipeline planning query report runner settings "

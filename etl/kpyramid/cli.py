@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kpyramid.commands import batch, cache, ontology, proposals, rejects
+from kpyramid.commands import batch, cache, evaluating, ontology, proposals, rejects
 from kpyramid.commands.local import serve_model
 from kpyramid.commands.options import (
     DEFAULT_WAREHOUSE,
@@ -342,4 +342,5 @@ def _parse_shard(text: str | None) -> "Shard | None":
     return Shard(int(index), int(count))
 
 
+evaluating.register(app)
 app.command()(serve_model)

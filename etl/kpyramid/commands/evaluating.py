@@ -1,0 +1,340 @@
+"""`kpyramid evaluate`: strategies compared on questions whose answers are known."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kpyramid.commands.options import (
+    DEFAULT_WAREHOUSE,
+    JsonOption,
+    QuietOption,
+    SettingsOption,
+    VerboseOption,
+    WarehouseOption,
+    print_json,
+    run_command,
+)
+from kpyramid.errors import InputError, SettingsError
+
+if TYPE_CHECKING:
+    from kpyramid.evaluation.grid import Reader, Sheet
+    from kpyramid.evaluation.harness import Arm
+    from kpyramid.evaluation.questions import EvalQuestion, QuestionSet
+    from kpyramid.evaluation.results import Results
+    from kpyramid.llm.caller import Asker
+    from kpyramid.settings import Settings
+
+_DEFAULT = ("naive", "kaping", "polyrag")
+
+
+class ReaderName(StrEnum):
+    """Who takes the decisions of an arm."""
+
+    rules = "rules"
+    llm = "llm"
+
+
+class ModeName(StrEnum):
+    """How polyrag goes down the pyramid in Table III and Figure 6."""
+
+    best = "best"
+    paper = "paper"
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command()(evaluate)
+
+
+def evaluate(
+    questions: Annotated[
+        Path | None,
+        typer.Argument(
+            help="Questions with their answers: .jsonl, .csv or .tsv.", metavar="[FILE]"
+        ),
+    ] = None,
+    benchmark: Annotated[
+        str | None,
+        typer.Option(
+            "--set", help="A benchmark set instead: its folder, or its name in $KPYRAMID_BENCH."
+        ),
+    ] = None,
+    write_corpus: Annotated[
+        Path | None,
+        typer.Option(help="Only write the set's corpus into this .jsonl file, to be built."),
+    ] = None,
+    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
+    ref: Annotated[str, typer.Option(help="The ref or the id of a snapshot.")] = "main",
+    strategy: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What to compare, with its options, such as polyrag or "
+            "polyrag:mode=paper,triples=5,graph=false; again for each. By default "
+            f"{', '.join(_DEFAULT)}."
+        ),
+    ] = None,
+    reader: Annotated[
+        list[ReaderName] | None,
+        typer.Option(help="Who decides and words answers; again for both.  [default: rules]"),
+    ] = None,
+    tables: Annotated[
+        bool,
+        typer.Option("--tables", help="Compare what Tables II and III and Figure 6 of PolyRAG do."),
+    ] = False,
+    mode: Annotated[ModeName, typer.Option(help="How polyrag works in --tables.")] = ModeName.best,
+    baseline: Annotated[
+        str | None,
+        typer.Option(help="The arm that the others are compared with; by default the first."),
+    ] = None,
+    judge: Annotated[
+        bool, typer.Option("--judge", help="Have the model of [llm] grade the answers as well.")
+    ] = False,
+    ratings: Annotated[
+        Path | None, typer.Option(help="CSV file with people's ratings of the answers.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder for answers, figures and comparisons as Parquet, and a page."),
+    ] = None,
+    settings: SettingsOption = None,
+    as_json: JsonOption = False,
+    verbose: VerboseOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Ask a pyramid questions whose answers are known, and compare strategies on them.
+
+    Which metrics are used follows from the kind of question. Every figure has a 95 % interval,
+    and every arm is compared with a baseline question by question. With rules the same questions
+    and the same snapshot give the same files, except what says how long it took (expenses.parquet
+    and the page). A strategy that fails on a question is counted and the run goes on; when a model
+    cannot be asked any more, the run ends, and what was paid for is kept in the cache.
+
+    Example: kpyramid evaluate questions.jsonl --strategy naive --strategy polyrag --out compared
+    """
+
+    def act() -> None:
+        from kpyramid.settings import load_settings
+
+        if (questions is None) == (benchmark is None):
+            raise SettingsError("name a file of questions, or a set with --set, and not both")
+        chosen = _read_set(benchmark) if benchmark is not None else None
+        if write_corpus is not None:
+            _write_corpus(chosen, write_corpus)
+            return
+        asked = list(chosen.questions) if chosen else _read_questions(questions)
+        if tables and strategy:
+            raise SettingsError("--tables has its own strategies; leave --strategy out")
+        loaded = load_settings(settings)
+        names = [r.value for r in reader or [ReaderName.rules]]
+        with _open_asker(loaded, warehouse, out, needed=judge or "llm" in names) as asker:
+            readers = _make_readers(dict.fromkeys(names), asker, loaded)
+            arms = _plan(strategy or [], readers, tables=tables, mode=mode.value)
+            results = _run(
+                asked, arms, ref, warehouse, loaded, baseline, asker if judge else None,
+                ratings, quiet=quiet,
+            )  # fmt: skip
+        sheets = _lay_out(results, readers, mode.value) if tables else ()
+        if out is not None:
+            _write(results, sheets, out)
+        if as_json:
+            tabled = {"tables": [_describe_sheet(sheet) for sheet in sheets]} if sheets else {}
+            print_json({**results.to_dict(), **tabled, "out": str(out) if out else None})
+        else:
+            _print(results, sheets, out)
+        if results.answers.stopped is not None:
+            raise results.answers.stopped
+
+    run_command(act, verbose=verbose, as_json=as_json)
+
+
+def parse_strategy(text: str) -> tuple[str, tuple[tuple[str, object], ...]]:
+    """A strategy and its options of `name:option=value,option=value`.
+
+    Raises:
+        SettingsError: an option has no value.
+    """
+    name, _, rest = text.partition(":")
+    options: list[tuple[str, object]] = []
+    for part in filter(None, (p.strip() for p in rest.split(","))):
+        key, found, value = part.partition("=")
+        if not found or not key.strip() or not value.strip():
+            raise SettingsError(f"--strategy {text!r}: write NAME:OPTION=VALUE,OPTION=VALUE")
+        options.append((key.strip(), _read_value(value.strip())))
+    return name.strip(), tuple(options)
+
+
+def _read_value(text: str) -> object:
+    if text.casefold() in {"true", "false"}:
+        return text.casefold() == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _read_questions(path: Path | None) -> "list[EvalQuestion]":
+    from kpyramid.evaluation.questions import read_questions
+
+    assert path is not None  # either it or a set was named
+    return read_questions(path)
+
+
+def _read_set(name: str) -> "QuestionSet":
+    import os
+
+    from kpyramid.evaluation.sets import read_set
+
+    folder = Path(name)
+    root = os.environ.get("KPYRAMID_BENCH")
+    if not folder.is_dir() and root:
+        folder = Path(root) / name
+    if not folder.is_dir():
+        raise InputError(
+            f"there is no set {name!r}: give its folder, or set KPYRAMID_BENCH to the folder that "
+            "has a folder of that name"
+        )
+    return read_set(folder)
+
+
+def _write_corpus(chosen: "QuestionSet | None", path: Path) -> None:
+    import json
+
+    from kpyramid.warehouse.layout import write_durably
+
+    if chosen is None:
+        raise SettingsError("--write-corpus writes the corpus of a set; name the set with --set")
+    if not chosen.corpus:
+        raise InputError(f"set {chosen.name} has no corpus of its own. {chosen.note}".strip())
+    lines = (json.dumps(dict(row), ensure_ascii=False) + "\n" for row in chosen.corpus)
+    write_durably(path, "".join(lines).encode())
+    typer.echo(f"{len(chosen.corpus)} texts in {path}; now `kpyramid build {path}`")
+
+
+@contextmanager
+def _open_asker(
+    settings: "Settings", warehouse: str, out: Path | None, *, needed: bool
+) -> "Iterator[Asker | None]":
+    """What asks the model of [llm]; its books lie in the folder of the results."""
+    if not needed:
+        yield None
+        return
+    from contextlib import ExitStack
+    from tempfile import TemporaryDirectory
+
+    from kpyramid.llm.connection import read_key
+    from kpyramid.models import Opener
+    from kpyramid.warehouse.layout import open_warehouse
+
+    if settings.llm.provider == "none":
+        raise SettingsError(
+            "--reader llm and --judge ask a model, and llm.provider is 'none'; name one in [llm] "
+            "of --settings"
+        )
+    if settings.llm.provider == "openai":
+        read_key(settings.llm)
+    with ExitStack() as stack:
+        books = out or Path(stack.enter_context(TemporaryDirectory(prefix="kpyramid-evaluate-")))
+        books.mkdir(parents=True, exist_ok=True)
+        opener = stack.enter_context(Opener(open_warehouse(warehouse), settings, books, ""))
+        yield opener.open_model().caller
+
+
+def _make_readers(
+    names: "Sequence[str] | dict[str, None]", asker: "Asker | None", settings: "Settings"
+) -> "list[Reader]":
+    from kpyramid.evaluation.grid import Reader
+    from kpyramid.query.types import Makers
+
+    readers = []
+    for name in names:
+        if name == "rules":
+            readers.append(Reader())
+        else:
+            model = settings.llm.model or settings.llm.provider
+            readers.append(Reader(model, Makers("llm", "llm", "llm", asker, logprobs=True)))
+    return readers
+
+
+def _plan(
+    strategies: Sequence[str], readers: "Sequence[Reader]", *, tables: bool, mode: str
+) -> "tuple[Arm, ...]":
+    from kpyramid.evaluation.grid import plan_grid
+    from kpyramid.evaluation.harness import Arm
+
+    if tables:
+        return plan_grid(readers, mode)
+    parsed = [parse_strategy(text) for text in strategies or _DEFAULT]
+    return tuple(Arm(n, o, reader.name, reader.makers) for reader in readers for n, o in parsed)
+
+
+def _run(
+    questions: "Sequence[EvalQuestion]",
+    arms: "Sequence[Arm]",
+    ref: str,
+    warehouse: str,
+    settings: "Settings",
+    baseline: str | None,
+    judge: "Asker | None",
+    ratings: Path | None,
+    *,
+    quiet: bool,
+) -> "Results":
+    from kpyramid.evaluation.harness import answer_all
+    from kpyramid.evaluation.results import Results
+    from kpyramid.query import open_snapshot
+
+    snapshot = open_snapshot(ref, warehouse, model=settings.embed)
+    with _show_progress(len(questions) * len(arms), quiet=quiet) as advance:
+        answers = answer_all(questions, snapshot, arms, advance=advance)
+    return Results(answers, snapshot.id, baseline=baseline)
+
+
+@contextmanager
+def _show_progress(total: int, *, quiet: bool) -> Iterator[Callable[[], None]]:
+    """A bar on stderr; nothing when it is no terminal or quiet is asked."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    if quiet or not console.is_terminal:
+        yield lambda: None
+        return
+    with Progress(BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=console) as bar:
+        task = bar.add_task("answers", total=total)
+        yield lambda: bar.advance(task)
+
+
+def _lay_out(results: "Results", readers: "Sequence[Reader]", mode: str) -> "tuple[Sheet, ...]":
+    from kpyramid.evaluation.grid import lay_out
+
+    return lay_out(results, readers, mode)
+
+
+def _describe_sheet(sheet: "Sheet") -> dict[str, object]:
+    names = (*sheet.labels, *sheet.columns)
+    rows = [dict(zip(names, row, strict=True)) for row in sheet.rows]
+    return {"title": sheet.title, "rows": rows}
+
+
+def _write(results: "Results", sheets: "Sequence[Sheet]", out: Path) -> None:
+    from kpyramid.evaluation.page import render_page
+    from kpyramid.warehouse.layout import write_durably
+    from kpyramid.warehouse.tables import encode_table
+
+    for name, table in results.build_tables().items():
+        write_durably(out / f"{name}.parquet", encode_table(table))
+    write_durably(out / "evaluation.html", render_page(results, sheets).encode())
+
+
+def _print(results: "Results", sheets: "Sequence[Sheet]", out: Path | None) -> None:
+    from kpyramid.commands.figures import print_figures
+
+    print_figures(results, sheets)
+    if out is not None:
+        typer.echo(f"Page: {out / 'evaluation.html'}; tables beside it")

@@ -1,0 +1,223 @@
+"""The harness: arms answer questions over one snapshot, and each answer is scored."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from kpyramid.errors import BudgetError, EndpointError, InputError, IntegrityError, PyramidError
+from kpyramid.evaluation.metrics import METRICS, Metric, Response
+from kpyramid.evaluation.questions import EvalQuestion
+from kpyramid.query import STRATEGIES, answer
+from kpyramid.query.ablation import PARTS, take_away
+from kpyramid.query.snapshot import Snapshot
+from kpyramid.query.types import RULES, Answer, Makers
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """One way to answer: a strategy, its options, who decides, what the pyramid lacks.
+
+    `reader` names who takes the decisions of `makers`. `without` are parts of the pyramid that
+    are taken away: `completion`, `condensation`.
+    """
+
+    strategy: str
+    options: tuple[tuple[str, object], ...] = ()
+    reader: str = "rules"
+    makers: Makers = field(default=RULES, compare=False)
+    without: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.strategy not in STRATEGIES:
+            known = ", ".join(STRATEGIES)
+            raise InputError(f"unknown strategy {self.strategy!r}; there are {known}")
+        if unknown := set(self.without) - set(PARTS):
+            raise InputError(f"nothing is called {min(unknown)!r}; there are {', '.join(PARTS)}")
+        object.__setattr__(self, "options", tuple(sorted(self.options)))
+        object.__setattr__(self, "without", tuple(sorted(self.without)))
+
+    @property
+    def name(self) -> str:
+        """What it is, in one line: strategy, what was switched, who decides."""
+        switched = [_say_option(name, value) for name, value in self.options]
+        switched += [f"no {part}" for part in self.without]
+        said = f"{self.strategy} ({', '.join(switched)})" if switched else self.strategy
+        return said if self.reader == "rules" else f"{said} by {self.reader}"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One arm's answer to one question; `failure` says why there is none.
+
+    A failed question scores as an empty answer does.
+    """
+
+    question: EvalQuestion
+    arm: Arm
+    answer: Answer
+    failure: str | None
+    scores: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """All rows, question by question within an arm, and what came between.
+
+    `missing` are gold documents that the corpus does not have; `stopped` is the error that ended
+    the run early, with what was answered till then kept.
+    """
+
+    questions: tuple[EvalQuestion, ...]
+    arms: tuple[Arm, ...]
+    rows: tuple[Row, ...]
+    missing: tuple[str, ...] = ()
+    stopped: PyramidError | None = None
+
+    @property
+    def failures(self) -> tuple[Row, ...]:
+        """The rows without an answer because the strategy failed."""
+        return tuple(row for row in self.rows if row.failure is not None)
+
+
+def answer_all(
+    questions: Sequence[EvalQuestion],
+    snapshot: Snapshot,
+    arms: Sequence[Arm],
+    *,
+    metrics: Mapping[str, Metric] = METRICS,
+    advance: Callable[[], None] = lambda: None,
+) -> Answers:
+    """Every arm's answer to every question, scored.
+
+    A strategy that fails on a question is a counted failure, and the run goes on. Nothing goes on
+    when a model may not or cannot be asked, or the snapshot is damaged: what was answered is
+    returned with the error in `stopped`.
+
+    Raises:
+        InputError: no question or arm, an id or an arm twice, or not one question was answered.
+    """
+    _check_plan(questions, arms)
+    asked, missing = resolve_documents(questions, snapshot)
+    rows: list[Row] = []
+    stopped: PyramidError | None = None
+    with ExitStack() as opened:
+        stripped = {
+            parts: opened.enter_context(take_away(snapshot, parts))
+            for parts in dict.fromkeys(arm.without for arm in arms)
+        }
+        try:
+            for arm in arms:
+                for question in asked:
+                    row = _ask(question, arm, stripped[arm.without])
+                    rows.append(replace(row, scores=score_row(row, metrics)))
+                    advance()
+        except (BudgetError, EndpointError, IntegrityError) as e:
+            stopped = e
+    if rows and all(row.failure is not None for row in rows):
+        raise InputError(
+            f"not one of {len(rows)} questions could be answered; the first: {rows[0].failure}"
+        )
+    return Answers(tuple(asked), tuple(arms), tuple(rows), missing, stopped)
+
+
+def score_row(row: Row, metrics: Mapping[str, Metric]) -> dict[str, float]:
+    """What each metric that applies to the question says of the answer."""
+    response = make_response(row.answer)
+    scores = {}
+    for name, metric in metrics.items():
+        if metric.applies(row.question):
+            score = metric.score(row.question, response)
+            if score is not None:
+                scores[name] = float(score)
+    return scores
+
+
+def make_response(found: Answer) -> Response:
+    """What metrics see of an answer: the documents are the context's sources, best first."""
+    sources = (place.source for item in found.context for place in item.evidence)
+    return Response(
+        text=found.text,
+        choices=found.choices,
+        context=tuple(item.text for item in found.context),
+        documents=tuple(dict.fromkeys(sources)),
+        layer=found.layer,
+        calls=found.calls,
+        tokens=found.tokens,
+        cost=found.cost,
+        seconds=found.seconds,
+        confidence=found.confidence,
+        logprobs=found.logprobs or None,
+    )
+
+
+def resolve_documents(
+    questions: Sequence[EvalQuestion], snapshot: Snapshot
+) -> tuple[list[EvalQuestion], tuple[str, ...]]:
+    """The questions with their gold titles as documents, and the gold that the corpus lacks.
+
+    A gold document that is missing stays gold: what was not built cannot be found.
+    """
+    wanted = {t for q in questions for t in (*q.gold_documents, *q.gold_titles)}
+    if not wanted:
+        return list(questions), ()
+    table = snapshot.table("documents").select(["source", "title"]).to_pylist()
+    known = {name for row in table for name in (row["source"], row["source"].rpartition("#")[2])}
+    by_title: dict[str, list[str]] = {}
+    for row in table:
+        by_title.setdefault(row["title"] or "", []).append(row["source"])
+    missing: dict[str, None] = {}
+    resolved = []
+    for question in questions:
+        gold = list(question.gold_documents)
+        missing |= dict.fromkeys(name for name in gold if name not in known)
+        for title in question.gold_titles if not gold else ():
+            gold += by_title.get(title) or [title]
+            if title not in by_title:
+                missing[title] = None
+        resolved.append(replace(question, gold_documents=tuple(gold)))
+    return resolved, tuple(missing)
+
+
+def _check_plan(questions: Sequence[EvalQuestion], arms: Sequence[Arm]) -> None:
+    if not questions:
+        raise InputError("there is no question to ask; the file is empty")
+    if not arms:
+        raise InputError("there is nothing to compare: name a strategy")
+    for kind, names in (
+        ("question id", [question.id for question in questions]),
+        ("arm", [arm.name for arm in arms]),
+    ):
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise InputError(f"{kind} {twice[0]!r} stands there twice; give each its own")
+
+
+def _ask(question: EvalQuestion, arm: Arm, snapshot: Snapshot) -> Row:
+    """The answer, or as a failure whatever else went wrong with this one question.
+
+    Raises:
+        BudgetError, EndpointError, IntegrityError: no question could be answered.
+    """
+    options: Mapping[str, Any] = dict(arm.options)
+    try:
+        found = answer(
+            question.text,
+            snapshot,
+            arm.strategy,
+            candidates=question.candidates,
+            makers=arm.makers,
+            **options,
+        )
+    except (BudgetError, EndpointError, IntegrityError):
+        raise
+    except Exception as e:  # noqa: BLE001 - one question's defect must not lose the others
+        said = str(e) if isinstance(e, PyramidError) else f"{type(e).__name__}: {e}"
+        return Row(question, arm, Answer("", (), (), None, (), ()), said, {})
+    return Row(question, arm, found, None, {})
+
+
+def _say_option(name: str, value: object) -> str:
+    if isinstance(value, bool):
+        return name if value else f"no {name}"
+    return f"{name} {value}"

@@ -1,0 +1,329 @@
+"""What the answers of an evaluation add up to: figures with intervals, comparisons, tables."""
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from math import isfinite, nan
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from kpyramid.errors import InputError
+from kpyramid.evaluation.harness import Answers, Arm, Row
+from kpyramid.evaluation.metrics import METRICS
+from kpyramid.evaluation.statistics import Comparison, bootstrap, compare_paired, correct_holm
+
+EXPENSES = frozenset({"calls", "tokens", "cost", "seconds"})
+"""Metrics that differ from run to run; they are told apart from the others."""
+SEED = 0
+SAMPLES = 2000
+"""Draws of an interval or a test: the ends of an interval move by a few per cent of its width."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A metric's mean over the questions of a group that it applies to, with its 95 % interval.
+
+    `group` is empty for all questions, else `kind: open` or the like.
+    """
+
+    arm: str
+    metric: str
+    group: str
+    questions: int
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """An arm's mean less the baseline's on the questions that both have, and the chance of it.
+
+    `p` is that of this comparison alone, `p_holm` corrected for the metric's arms being several.
+    """
+
+    arm: str
+    baseline: str
+    metric: str
+    questions: int
+    difference: float
+    low: float
+    high: float
+    p: float
+    p_holm: float
+
+
+@dataclass(frozen=True, slots=True)
+class Expense:
+    """What an arm's answers took: of seconds the mean, the median and the 95th percentile."""
+
+    arm: str
+    questions: int
+    failures: int
+    calls: int
+    tokens: int
+    cost: float | None
+    seconds: float
+    p50: float
+    p95: float
+
+
+class Results:
+    """Answers with all that is told of them; the same for the same answers."""
+
+    def __init__(
+        self, answers: Answers, snapshot: str, *, baseline: str | None = None, seed: int = SEED
+    ) -> None:
+        """`baseline` is the arm that the others are compared with, by default the first.
+
+        Raises:
+            InputError: no arm is called so.
+        """
+        self.answers = answers
+        self.snapshot = snapshot
+        self.seed = seed
+        names = [arm.name for arm in answers.arms]
+        if baseline is not None and baseline not in names:
+            raise InputError(f"no arm is called {baseline!r}; there are {'; '.join(names)}")
+        self.baseline = baseline or names[0]
+
+    @cached_property
+    def rows_by_arm(self) -> Mapping[str, Sequence[Row]]:
+        """The rows of each arm, in the order of the questions."""
+        found: dict[str, list[Row]] = {arm.name: [] for arm in self.answers.arms}
+        for row in self.answers.rows:
+            found[row.arm.name].append(row)
+        return found
+
+    @cached_property
+    def metrics(self) -> tuple[str, ...]:
+        """The metrics that apply to any question, in their own order."""
+        used = {name for row in self.answers.rows for name in row.scores}
+        known = [*METRICS, *sorted(used - METRICS.keys())]
+        return tuple(name for name in known if name in used - EXPENSES)
+
+    @cached_property
+    def figures(self) -> tuple[Figure, ...]:
+        """Every arm's figures, of all questions and of each group where there are several."""
+        return tuple(
+            self._measure(arm, metric, group, rows)
+            for arm, own in self.rows_by_arm.items()
+            for metric in self.metrics
+            for group, rows in self._list_groups(own)
+            if any(metric in row.scores for row in rows)
+        )
+
+    def find(self, arm: str, metric: str) -> Figure | None:
+        """An arm's figure over all questions; None where the metric applies to none."""
+        return self._overall.get((arm, metric))
+
+    @cached_property
+    def _overall(self) -> Mapping[tuple[str, str], Figure]:
+        return {(f.arm, f.metric): f for f in self.figures if not f.group}
+
+    @cached_property
+    def comparisons(self) -> tuple[Compared, ...]:
+        """Each other arm with the baseline, question by question."""
+        return tuple(found for metric in self.metrics for found in self._compare(metric))
+
+    @cached_property
+    def expenses(self) -> tuple[Expense, ...]:
+        """What each arm took."""
+        return tuple(_add_up(arm, rows) for arm, rows in self.rows_by_arm.items() if rows)
+
+    def _measure(self, arm: str, metric: str, group: str, rows: Sequence[Row]) -> Figure:
+        scores = [row.scores[metric] for row in rows if metric in row.scores]
+        found = bootstrap(scores, self.seed, SAMPLES)
+        return Figure(arm, metric, group, len(scores), found.mean, found.low, found.high)
+
+    def _compare(self, metric: str) -> list[Compared]:
+        """The comparisons by one metric; an answer without a finite score is left out."""
+        theirs = self._score_by_question(self.baseline, metric)
+        found: list[tuple[str, Comparison]] = []
+        for arm in self.rows_by_arm:
+            mine = self._score_by_question(arm, metric)
+            both = [key for key in mine if key in theirs]
+            if arm != self.baseline and both:
+                pairs = [mine[key] for key in both], [theirs[key] for key in both]
+                found.append((arm, compare_paired(*pairs, self.seed, SAMPLES)))
+        corrected = correct_holm([c.p for _, c in found])
+        return [
+            Compared(arm, self.baseline, metric, c.count, c.difference, c.low, c.high, c.p, holm)
+            for (arm, c), holm in zip(found, corrected, strict=True)
+        ]
+
+    def _score_by_question(self, arm: str, metric: str) -> dict[str, float]:
+        return {
+            row.question.id: row.scores[metric]
+            for row in self.rows_by_arm[arm]
+            if isfinite(row.scores.get(metric, nan))
+        }
+
+    @staticmethod
+    def _list_groups(rows: Sequence[Row]) -> list[tuple[str, Sequence[Row]]]:
+        found: list[tuple[str, Sequence[Row]]] = [("", rows)]
+        readings: Mapping[str, Callable[[Row], str]] = {
+            "kind": lambda row: row.question.kind,
+            "group": lambda row: row.question.group,
+        }
+        for name, read in readings.items():
+            parts: dict[str, list[Row]] = defaultdict(list)
+            for row in rows:
+                parts[read(row)].append(row)
+            if len(parts) > 1:
+                found += [(f"{name}: {key}", parts[key]) for key in sorted(parts) if key]
+        return found
+
+    def build_tables(self) -> dict[str, pa.Table]:
+        """The tables `answers`, `metrics` and `comparisons`, and `expenses`.
+
+        Only `expenses` has seconds, calls, tokens and dollars: it differs from run to run; the
+        others are functions of questions, snapshot, arms and the model's replies.
+        """
+        return {
+            "answers": self._build_answers(),
+            "metrics": _build_rows([asdict(f) for f in self.figures], Figure),
+            "comparisons": _build_rows([asdict(c) for c in self.comparisons], Compared),
+            "expenses": _build_expenses(self.answers.rows),
+        }
+
+    def _build_answers(self) -> pa.Table:
+        rows = [
+            {**describe_row(row), **{name: row.scores.get(name) for name in self.metrics}}
+            for row in self.answers.rows
+        ]
+        scores = [pa.field(name, pa.float64()) for name in self.metrics]
+        return pa.Table.from_pylist(rows, schema=pa.schema([*_ANSWER_FIELDS, *scores]))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The results as plain values, a row per arm and metric."""
+        stopped = self.answers.stopped
+        return {
+            "snapshot": self.snapshot,
+            "questions": len(self.answers.questions),
+            "arms": [describe_arm(arm) for arm in self.answers.arms],
+            "baseline": self.baseline,
+            "metrics": [asdict(f) for f in self.figures],
+            "comparisons": [asdict(c) for c in self.comparisons],
+            "expenses": [asdict(e) for e in self.expenses],
+            "failures": [
+                {"question": r.question.id, "arm": r.arm.name, "reason": r.failure}
+                for r in self.answers.failures
+            ],
+            "missing_documents": list(self.answers.missing),
+            "stopped": str(stopped) if stopped else None,
+        }
+
+
+def name_layer(row: Row) -> str:
+    """The layer that an answer came from, `none` where nothing was answered."""
+    found = row.answer
+    return found.layer if found.layer and (found.text or found.choices) else "none"
+
+
+def describe_arm(arm: Arm) -> dict[str, Any]:
+    """What was switched in an arm."""
+    return {
+        "name": arm.name,
+        "strategy": arm.strategy,
+        "options": dict(arm.options),
+        "reader": arm.reader,
+        "without": list(arm.without),
+    }
+
+
+def describe_row(row: Row) -> dict[str, Any]:
+    """A row of `answers` without its scores."""
+    found, question, arm = row.answer, row.question, row.arm
+    return {
+        "question_id": question.id,
+        "question": question.text,
+        "kind": question.kind,
+        "group": question.group,
+        "gold": [list(names) for names in question.answers],
+        "gold_documents": list(question.gold_documents),
+        "arm": arm.name,
+        "strategy": arm.strategy,
+        "options": json.dumps(dict(arm.options), sort_keys=True),
+        "reader": arm.reader,
+        "without": list(arm.without),
+        "text": found.text,
+        "choices": list(found.choices),
+        "layer": name_layer(row),
+        "confidence": found.confidence,
+        "failure": row.failure,
+        "trace": [str(step) for step in found.trace],
+        "context": [{"key": i.key, "layer": i.layer, "text": i.text} for i in found.context],
+        "evidence": [
+            {"source": e.source, "start": e.start, "end": e.end, "text": e.text}
+            for e in found.evidence
+        ],
+    }
+
+
+_TEXTS = pa.list_(pa.string())
+_ANSWER_FIELDS = [
+    *(pa.field(n, pa.string()) for n in ("question_id", "question", "kind", "group")),
+    pa.field("gold", pa.list_(_TEXTS)),
+    pa.field("gold_documents", _TEXTS),
+    *(pa.field(n, pa.string()) for n in ("arm", "strategy", "options", "reader")),
+    pa.field("without", _TEXTS),
+    pa.field("text", pa.string()),
+    pa.field("choices", _TEXTS),
+    pa.field("layer", pa.string()),
+    pa.field("confidence", pa.float64()),
+    pa.field("failure", pa.string()),
+    pa.field("trace", _TEXTS),
+    pa.field("context", pa.list_(pa.struct([(n, pa.string()) for n in ("key", "layer", "text")]))),
+    pa.field(
+        "evidence",
+        pa.list_(
+            pa.struct(
+                [
+                    ("source", pa.string()),
+                    ("start", pa.int64()),
+                    ("end", pa.int64()),
+                    ("text", pa.string()),
+                ]
+            )
+        ),
+    ),
+]
+_TYPES = {str: pa.string(), int: pa.int64(), float: pa.float64()}
+
+
+def _build_rows(rows: Sequence[Mapping[str, Any]], kind: type[Figure | Compared]) -> pa.Table:
+    fields = [(name, _TYPES[of]) for name, of in kind.__annotations__.items()]
+    return pa.Table.from_pylist(list(rows), schema=pa.schema(fields))
+
+
+def _build_expenses(rows: Sequence[Row]) -> pa.Table:
+    columns = {
+        "question_id": pa.array([r.question.id for r in rows], pa.string()),
+        "arm": pa.array([r.arm.name for r in rows], pa.string()),
+        "calls": pa.array([r.answer.calls for r in rows], pa.int64()),
+        "tokens": pa.array([r.answer.tokens for r in rows], pa.int64()),
+        "cost": pa.array([r.answer.cost for r in rows], pa.float64()),
+        "seconds": pa.array([r.answer.seconds for r in rows], pa.float64()),
+    }
+    return pa.table(columns)
+
+
+def _add_up(arm: str, rows: Sequence[Row]) -> Expense:
+    costs = [row.answer.cost for row in rows]
+    seconds = np.array([row.answer.seconds for row in rows if row.failure is None] or [0.0])
+    return Expense(
+        arm=arm,
+        questions=len(rows),
+        failures=sum(row.failure is not None for row in rows),
+        calls=sum(row.answer.calls for row in rows),
+        tokens=sum(row.answer.tokens for row in rows),
+        cost=None if None in costs else round(sum(c for c in costs if c is not None), 9),
+        seconds=round(float(seconds.mean()), 4),
+        p50=round(float(np.percentile(seconds, 50)), 4),
+        p95=round(float(np.percentile(seconds, 95)), 4),
+    )
