@@ -62,8 +62,8 @@ class Counts:
     failures: Counter[str] = field(default_factory=Counter)
 
 
-class Spent(threading.local):
-    """What the requests of one thread cost: those that were not stored, and their tokens."""
+class ThreadCounts(threading.local):
+    """Requests of one thread that got a reply or were to get one, and the tokens of replies."""
 
     calls: int = 0
     tokens: int = 0
@@ -89,8 +89,10 @@ class Caller:
         self._guard = threading.Lock()
         self._failed_now: dict[str, Failure] = {}
         self.counts = Counts()
-        self.spent = Spent()
-        """By this thread: what others ask meanwhile is not in it."""
+        self.spent = ThreadCounts()
+        """What was not stored, so paid, by this thread: what others ask meanwhile is not in it."""
+        self.taken = ThreadCounts()
+        """The same with what was stored: what an answer takes, however often it was asked for."""
         self.keys: set[str] = set()
         """Keys of all that was asked: what `cache gc` must keep for the result made of it."""
 
@@ -152,7 +154,10 @@ class Caller:
 
     def _answer(self, key: str, request: Request, read: Read[T], attempts: int) -> T | Failure:
         raw = self._cache.read_reply(key)
+        self.taken.calls += 1
         if raw is not None:
+            usage = read_usage(raw, request)
+            self.taken.tokens += usage.prompt + usage.completion
             with self._guard:
                 self.counts.hits += 1
         try:
@@ -160,6 +165,7 @@ class Caller:
                 self.spent.calls += 1
                 raw = self._cache.keep_reply(key, request, self._source.obtain(key, request))
                 usage = read_usage(raw, request)
+                self.taken.tokens += usage.prompt + usage.completion
                 self.spent.tokens += usage.prompt + usage.completion
                 with self._guard:
                     self.counts.tokens += usage.prompt + usage.completion

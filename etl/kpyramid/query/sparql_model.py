@@ -11,14 +11,15 @@ from dataclasses import replace
 from jinja2 import Environment
 
 from kpyramid.errors import InputError
-from kpyramid.extraction.cascade.prompts import GUARD, Strict, fence, strict_schema
-from kpyramid.llm.caller import Asker, Caller
+from kpyramid.extraction.cascade.prompts import GUARD, Strict
+from kpyramid.llm.caller import Asker
 from kpyramid.llm.responses import parse_json
-from kpyramid.llm.types import Failure, FailureKind, Message, ReplyError, Request
+from kpyramid.llm.types import Failure, FailureKind, ReplyError, Request
 from kpyramid.ontology import names as n
 from kpyramid.ontology.patterns import bind_patterns, list_patterns, select_all
 from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema
 from kpyramid.ontology.sparql import LONGEST_QUERY
+from kpyramid.query.prompting import ask_model, flatten, make_request
 from kpyramid.query.snapshot import Snapshot
 from kpyramid.query.sparql_rules import MOST_VALUES, Fact, Found, judge_rows, shorten
 from kpyramid.query.types import Outcome
@@ -60,17 +61,15 @@ def ask_by_model(
     Raises:
         BudgetError, EndpointError: the model may not or cannot be asked.
     """
-    request = render(question, snapshot)
-    before = _count(asker)
-    reply = asker.ask(request, parse)
-    calls, tokens = (now - then for now, then in zip(_count(asker), before, strict=True))
+    asked = ask_model(asker, render(question, snapshot), lambda reply: parse(reply.content))
+    reply = asked.value
     if isinstance(reply, Failure):
         found = Found(Outcome.FAILED, f"no query: {reply.kind}: {reply.detail}")
     elif not reply:
         found = Found(Outcome.FAILED, "no query: the model sees none in the ontology")
     else:
         found = _run(reply, snapshot, most)
-    return replace(found, calls=calls, tokens=tokens)
+    return replace(found, calls=asked.calls, tokens=asked.tokens)
 
 
 def render(question: str, snapshot: Snapshot) -> Request:
@@ -82,20 +81,19 @@ def render(question: str, snapshot: Snapshot) -> Request:
         .render(base=schema.base, guard=GUARD)
     )
     linked = snapshot.link(question)
-    lines = [f"Question: {' '.join(question.split())}", *describe_schema(schema, question)]
+    lines = [f"Question: {flatten(question)}", *describe_schema(schema, question)]
     lines += ["Entities:"] if linked.entities else []
     lines += [
         f"- e:{entity} {snapshot.names[entity]} ({snapshot.types[entity]})"
         for entity in linked.entities[:MOST_ENTITIES]
     ]
-    material = fence("\n".join(lines))
-    return Request(
-        task=TASK,
-        version=VERSION,
-        messages=(Message("system", system), Message("user", material)),
-        schema=strict_schema(Answer),
+    return make_request(
+        TASK,
+        VERSION,
+        system,
+        "\n".join(lines),
+        Answer,
         max_tokens=MAX_TOKENS,
-        stage="query",
         subject=question,
     )
 
@@ -143,13 +141,13 @@ def add_prefixes(sparql: str, schema: Schema) -> str:
 
 def _run(sparql: str, snapshot: Snapshot, most: int) -> Found:
     if not _names_something(sparql):
-        return Found(Outcome.TOO_BROAD, f"it is about nothing in particular: {_flatten(sparql)}")
+        return Found(Outcome.TOO_BROAD, f"it is about nothing in particular: {flatten(sparql)}")
     try:
         whole = add_prefixes(sparql, snapshot.schema)
         rows = snapshot.sparql(whole, limit=most + 1)
     except InputError as e:
         return Found(Outcome.FAILED, str(e))
-    found = judge_rows(rows, _flatten(sparql), most)
+    found = judge_rows(rows, flatten(sparql), most)
     if found.outcome is not Outcome.ANSWERED:
         return found
     facts = _bind_facts(whole, rows, snapshot)
@@ -204,14 +202,3 @@ def _shorten(iri: str, schema: Schema) -> str:
         if iri.startswith(base):
             return f"{prefix}:{iri.removeprefix(base)}"
     return f"<{iri}>"
-
-
-def _flatten(text: str) -> str:
-    return " ".join(text.split())
-
-
-def _count(asker: Asker) -> tuple[int, int]:
-    """The requests that were not answered from the cache, and the tokens of their replies."""
-    if not isinstance(asker, Caller):
-        return 0, 0
-    return asker.counts.asked - asker.counts.hits, asker.counts.tokens

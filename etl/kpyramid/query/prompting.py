@@ -1,0 +1,112 @@
+"""Asking a model for one decision: what came of it, what it took, and when nobody answers."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from pydantic import BaseModel
+
+from kpyramid.errors import EndpointError
+from kpyramid.extraction.cascade.prompts import fence, strict_schema
+from kpyramid.llm.caller import Asker, Caller
+from kpyramid.llm.types import Failure, FailureKind, Message, Reply, Request, Usage
+
+T = TypeVar("T")
+
+_NOBODY = frozenset({FailureKind.UNREACHED, FailureKind.DEFERRED})
+"""Failures that say nothing of the question: it goes well when the endpoint does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked(Generic[T]):
+    """What a request gave, and the calls and tokens that were not stored before."""
+
+    value: T | Failure
+    calls: int
+    tokens: int
+
+
+def ask_model(asker: Asker, request: Request, read: Callable[[Reply], T]) -> Asked[T]:
+    """What `read` makes of the reply; it raises `ReplyError` for one that breaks its rules.
+
+    Calls and tokens are 0 for an asker that keeps no counts.
+
+    Raises:
+        BudgetError: the call might pass the budget.
+        EndpointError: the endpoint answers nobody, or did not within the time that one waits.
+    """
+    if not isinstance(asker, Caller):
+        value = asker.ask(request, lambda content: read(Reply(content, Usage())))
+        return Asked(_require(value), 0, 0)
+    before = asker.spent.calls, asker.spent.tokens
+    value = asker.ask_reply(request, read)
+    spent = asker.spent
+    return Asked(_require(value), spent.calls - before[0], spent.tokens - before[1])
+
+
+def make_request(
+    task: str,
+    version: int,
+    system: str,
+    material: str,
+    reply: type[BaseModel],
+    *,
+    max_tokens: int,
+    subject: str,
+    logprobs: bool = False,
+) -> Request:
+    """One decision about fenced material."""
+    return Request(
+        task=task,
+        version=version,
+        messages=(Message("system", system), Message("user", fence(material))),
+        schema=strict_schema(reply),
+        max_tokens=max_tokens,
+        stage="query",
+        subject=subject,
+        logprobs=logprobs,
+    )
+
+
+def show_numbered(texts: Sequence[str], most: int) -> list[str]:
+    """The texts from `[1]` on, a line each, as far as `most` characters reach.
+
+    A line cannot be forged from within: what a text breaks into lines becomes one. The first
+    text is always shown, cut where it must be; a later one that does not fit ends the list.
+    """
+    lines: list[str] = []
+    left = most
+    for number, text in enumerate(texts, start=1):
+        line = f"[{number}] {flatten(text)}"
+        if len(line) > left:
+            # Half a passage still tells something, a few words of it do not.
+            if lines and left < _SHORTEST:
+                break
+            lines.append(line[: max(left - 2, 0)].rpartition(" ")[0] + " …")
+            break
+        lines.append(line)
+        left -= len(line) + 1
+    return lines
+
+
+_SHORTEST = 400
+"""Characters from which a part of a text is shown."""
+
+
+def flatten(text: str) -> str:
+    """The text in one line with single spaces."""
+    return " ".join(text.split())
+
+
+def pick_numbers(numbers: Sequence[int], count: int) -> tuple[int, ...]:
+    """The places from 0 that numbers from 1 to `count` name, each once; others are left out."""
+    return tuple(dict.fromkeys(n - 1 for n in numbers if 1 <= n <= count))
+
+
+def _require(value: T | Failure) -> T | Failure:
+    if isinstance(value, Failure) and value.kind in _NOBODY:
+        raise EndpointError(
+            f"the model did not answer: {value.detail}. Ask again when its endpoint is well (see "
+            "llm.base_url), or ask without it: 'rules' for sparql, sufficiency and reader"
+        )
+    return value
