@@ -131,3 +131,27 @@ class LLMSettings:
                 f"tokens (priced now: {known}), or use budget_tokens"
             )
         return self
+
+
+@dataclass(frozen=True, config=STRICT)
+class QuerySettings:
+    """How questions are answered; no part of any snapshot, and options of `ask` override it.
+
+    `strategy`: where context comes from. `mode`: of polyrag, `paper` is its Algorithm 1 to the
+    letter, `best` is ours. `triples`, `chunks`: most facts and passages that one is read from.
+    `sparql`, `sufficiency`, `reader`: who writes the query of the ontology, says whether facts are
+    enough, and words the answer from the context: rules, or the model of [llm].
+    """
+
+    strategy: Literal["direct", "naive", "kaping", "exact", "polyrag"] = "polyrag"
+    mode: Literal["best", "paper"] = "best"
+    triples: Annotated[int, Field(strict=True, ge=1, le=1000)] = 10
+    chunks: Annotated[int, Field(strict=True, ge=1, le=1000)] = 5
+    sparql: Maker = "rules"
+    sufficiency: Maker = "rules"
+    reader: Maker = "rules"
+
+    @property
+    def asks_model(self) -> bool:
+        """Whether any decision about a question is the model's."""
+        return "llm" in (self.sparql, self.sufficiency, self.reader)

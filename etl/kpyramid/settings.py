@@ -13,7 +13,15 @@ from pydantic.dataclasses import dataclass
 
 from kpyramid.errors import SettingsError
 from kpyramid.keys import JsonValue
-from kpyramid.model_settings import STRICT, CascadeSettings, LLMSettings, Maker, Seed, Share
+from kpyramid.model_settings import (
+    STRICT,
+    CascadeSettings,
+    LLMSettings,
+    Maker,
+    QuerySettings,
+    Seed,
+    Share,
+)
 
 _PREFIX = "KPYRAMID_"
 _SEPARATOR = "__"
@@ -200,6 +208,21 @@ class CondenseSettings:
 
 
 @dataclass(frozen=True, config=STRICT)
+class IndexSettings:
+    """How a snapshot is searched; `DECISIONS.md` argues the defaults.
+
+    `exact_up_to`: rows of a table up to which a question is compared with every one.
+    `min_recall`: beyond, the least share of the ten exactly nearest rows that a search must find,
+    measured while the index is built.
+    `seed`: draws what the index is learnt from and measured on.
+    """
+
+    exact_up_to: Annotated[int, Field(strict=True, ge=0)] = 50_000
+    min_recall: Share = 0.985
+    seed: Seed = 0
+
+
+@dataclass(frozen=True, config=STRICT)
 class PublishSettings:
     """What keeps a snapshot from becoming HEAD.
 
@@ -221,7 +244,7 @@ class PublishSettings:
 
 @dataclass(frozen=True, config=STRICT)
 class Settings:
-    """All settings, a section per stage."""
+    """All settings: a section per stage, the model's, and that of questions."""
 
     ingest: IngestSettings = field(default_factory=IngestSettings)
     chunk: ChunkSettings = field(default_factory=ChunkSettings)
@@ -232,7 +255,9 @@ class Settings:
     induce: InduceSettings = field(default_factory=InduceSettings)
     complete: CompleteSettings = field(default_factory=CompleteSettings)
     condense: CondenseSettings = field(default_factory=CondenseSettings)
+    index: IndexSettings = field(default_factory=IndexSettings)
     publish: PublishSettings = field(default_factory=PublishSettings)
+    query: QuerySettings = field(default_factory=QuerySettings)
 
     @model_validator(mode="after")
     def _model_is_there_when_asked(self) -> "Settings":
@@ -241,6 +266,12 @@ class Settings:
                 "[cascade], [induce], [complete] or [condense] asks a model but llm.provider is "
                 '"none": set it to "openai" with llm.model and, for a server of your own, '
                 "llm.base_url"
+            )
+        if self.query.asks_model and self.llm.provider == "none":
+            raise ValueError(
+                '[query] asks a model but llm.provider is "none": set it to "openai" with '
+                "llm.model and, for a server of your own, llm.base_url, or leave sparql, "
+                'sufficiency and reader at "rules"'
             )
         return self
 
@@ -257,7 +288,7 @@ class Settings:
 
     @property
     def asks_model(self) -> bool:
-        """Whether any stage asks a language model."""
+        """Whether any stage of a build asks a language model."""
         return (
             self.cascade.reads_chunks
             or self.cascade.confirms_duplicates
@@ -267,7 +298,7 @@ class Settings:
         )
 
     def with_operations(self, other: "Settings") -> "Settings":
-        """These settings with the other's endpoint, limits, prices and budget.
+        """These settings with the other's endpoint, limits, prices, budget, and [query].
 
         None of them shapes what is made, so a run may go on with others than it was started with;
         those of another model do not concern it.
@@ -282,7 +313,7 @@ class Settings:
             max_tokens=mine.max_tokens,
             recording=mine.recording,
         )
-        return replace(self, llm=llm)
+        return replace(self, llm=llm, query=other.query)
 
     def section(self, stage: str) -> Mapping[str, JsonValue]:
         """One stage's settings as plain values; empty for a stage without settings."""
