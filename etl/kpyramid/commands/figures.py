@@ -11,6 +11,9 @@ from kpyramid.evaluation.results import Figure, Results
 
 _REASONS = 3
 """Failures and missing documents that are named; the files have them all."""
+_LAYER = "layer_"
+_ROOM, _CELL = 3, 6
+"""Arms whose intervals fit a line of 80 characters, and the width of a mean."""
 
 
 def print_figures(results: Results, sheets: Sequence[Sheet]) -> None:
@@ -24,8 +27,8 @@ def print_figures(results: Results, sheets: Sequence[Sheet]) -> None:
         out.print(_draw_metrics(results))
         if len(results.rows_by_arm) > 1:
             out.print(
-                f"In brackets the 95 % interval; * differs from {escape(results.baseline)}: the "
-                "interval of the difference, question by question, does not hold 0."
+                f"With 95 % intervals; * differs from {escape(results.baseline)}: the interval of "
+                "the difference, question by question, does not hold 0. --json has all of them."
             )
     out.print(_draw_expenses(results))
     for line in _list_remarks(results):
@@ -42,27 +45,28 @@ def _draw_sheet(sheet: Sheet) -> Table:
 
 
 def _draw_metrics(results: Results) -> Table:
-    """A line per metric, a column per arm."""
-    differing = {
-        (c.arm, c.metric) for c in results.comparisons if c.low > 0 or c.high < 0
-    }  # fmt: skip
+    """A line per metric, a column per arm; the intervals where the line has room for them."""
+    differing = {(c.arm, c.metric) for c in results.comparisons if c.low > 0 or c.high < 0}
     table = Table("metric", box=None, pad_edge=False)
     for arm in results.rows_by_arm:
-        table.add_column(escape(arm), justify="right")
+        table.add_column(escape(arm), justify="right", min_width=_CELL, overflow="fold")
+    narrow = len(results.rows_by_arm) > _ROOM
     for metric in results.metrics:
-        cells = [
-            _show(results.find(arm, metric), differs=(arm, metric) in differing)
-            for arm in results.rows_by_arm
-        ]
-        table.add_row(metric, *cells)
+        found = [results.find(arm, metric) for arm in results.rows_by_arm]
+        if metric.startswith(_LAYER) and not any(figure and figure.mean for figure in found):
+            continue
+        marks = ["*" if (arm, metric) in differing else " " for arm in results.rows_by_arm]
+        table.add_row(
+            metric, *(_show(f, m, narrow=narrow) for f, m in zip(found, marks, strict=True))
+        )
     return table
 
 
-def _show(figure: Figure | None, *, differs: bool) -> str:
+def _show(figure: Figure | None, mark: str, *, narrow: bool) -> str:
     if figure is None:
         return ""
-    mark = "*" if differs else " "
-    return escape(f"{figure.mean:.3f}{mark}[{figure.low:.3f}, {figure.high:.3f}]")
+    interval = "" if narrow else f" {figure.low:.2f}–{figure.high:.2f}"
+    return f"{figure.mean:.3f}{mark}{interval}"
 
 
 def _draw_expenses(results: Results) -> Table:
