@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kpyramid.commands import batch, cache, evaluating, ontology, proposals, rejects
+from kpyramid.commands.ask import ask
 from kpyramid.commands.local import serve_model
 from kpyramid.commands.options import (
     DEFAULT_WAREHOUSE,
@@ -49,21 +50,6 @@ app.add_typer(proposals.app)
 app.add_typer(rejects.app)
 
 StageName = StrEnum("StageName", {stage.name: stage.name for stage in PIPELINE})  # type: ignore[misc]
-
-
-class StrategyName(StrEnum):
-    """The strategies of `kpyramid.query`, named here so that --help need not load them."""
-
-    polyrag = "polyrag"
-    kaping = "kaping"
-    naive = "naive"
-
-
-class WriterName(StrEnum):
-    """Who writes the query of the ontology layer."""
-
-    rules = "rules"
-    llm = "llm"
 
 
 @app.command()
@@ -112,42 +98,7 @@ def build(
     run_command(act, verbose=verbose, as_json=as_json)
 
 
-@app.command()
-def ask(
-    question: Annotated[str, typer.Argument(help="A question in plain words.")],
-    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
-    ref: RefOption = "main",
-    strategy: Annotated[
-        StrategyName, typer.Option(help="How context is found.")
-    ] = StrategyName.polyrag,
-    sparql: Annotated[
-        WriterName, typer.Option(help="Who writes polyrag's query of the ontology.")
-    ] = WriterName.rules,
-    settings: SettingsOption = None,
-    as_json: JsonOption = False,
-    verbose: VerboseOption = False,
-) -> None:
-    """Ask a published pyramid; the answer names its layer and its evidence.
-
-    polyrag goes down the pyramid: ontology, then graph, then text, until a layer suffices.
-    kaping takes the nearest facts of the graph, naive the nearest chunks of text. Settings are
-    needed only for a pyramid built with an embedding model of one's own, and for --sparql llm,
-    where the model of [llm] writes the query; it is checked and run apart, with limits.
-    """
-
-    def act() -> None:
-        from kpyramid import console
-        from kpyramid.commands.asking import ask_pyramid
-        from kpyramid.settings import load_settings
-
-        loaded = load_settings(settings)
-        found = ask_pyramid(question, warehouse, ref, strategy.value, loaded, sparql.value)
-        if as_json:
-            print_json(found.to_dict())
-        else:
-            console.print_answer(found)
-
-    run_command(act, verbose=verbose, as_json=as_json)
+app.command()(ask)
 
 
 @app.command()

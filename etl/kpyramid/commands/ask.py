@@ -1,0 +1,130 @@
+"""`kpyramid ask`: the command; what it does stands in `asking.py`."""
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from kpyramid.commands.options import (
+    DEFAULT_WAREHOUSE,
+    JsonOption,
+    RefOption,
+    SettingsOption,
+    VerboseOption,
+    WarehouseOption,
+    print_json,
+    run_command,
+)
+
+
+class StrategyName(StrEnum):
+    """The strategies of `kpyramid.query`, named here so that --help need not load them."""
+
+    polyrag = "polyrag"
+    kaping = "kaping"
+    exact = "exact"
+    naive = "naive"
+    direct = "direct"
+
+
+class MakerName(StrEnum):
+    """Who takes a decision about a question."""
+
+    rules = "rules"
+    llm = "llm"
+
+
+class ModeName(StrEnum):
+    """How polyrag goes down the pyramid."""
+
+    best = "best"
+    paper = "paper"
+
+
+def ask(
+    question: Annotated[
+        str, typer.Argument(help="A question in plain words; - reads standard input.")
+    ],
+    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
+    ref: RefOption = "main",
+    strategy: Annotated[
+        StrategyName | None,
+        typer.Option(help="Where the answer is looked for, see above.  [default: polyrag]"),
+    ] = None,
+    choice: Annotated[
+        list[str] | None,
+        typer.Option(help="An option of a choice question; again for each. Several may be right."),
+    ] = None,
+    explain: Annotated[
+        bool,
+        typer.Option(
+            "--explain",
+            help="Say which layers were tried, why each was or was not enough, and what the answer "
+            "rests on. --json says it anyhow.",
+        ),
+    ] = False,
+    mode: Annotated[
+        ModeName | None,
+        typer.Option(
+            help="How polyrag works: paper is its Algorithm 1 to the letter.  [default: best]"
+        ),
+    ] = None,
+    sparql: Annotated[
+        MakerName | None,
+        typer.Option(help="Who writes polyrag's query of the ontology.  [default: rules]"),
+    ] = None,
+    sufficiency: Annotated[
+        MakerName | None,
+        typer.Option(help="Who says whether facts are enough.  [default: rules]"),
+    ] = None,
+    reader: Annotated[
+        MakerName | None,
+        typer.Option(help="Who words the answer from what was found.  [default: rules]"),
+    ] = None,
+    settings: SettingsOption = None,
+    as_json: JsonOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Ask a published pyramid; the answer names its layer and its evidence.
+
+    polyrag goes down the pyramid: ontology, then graph, then text, until a layer suffices.
+    kaping takes the nearest facts of the graph, exact those about the entities that the question
+    names, naive the nearest chunks of text; direct looks nowhere, for comparison.
+
+    Every decision can be a rule's or a model's. Rules need no model and no settings; llm asks the
+    model of [llm] in --settings, waits half a minute at most while it is busy or failing, and is
+    answered from the cache when the same was asked before. What it writes is checked: its queries
+    are run apart with limits, and an answer that rests on nothing it was shown is refused.
+    Section [query] of the settings gives the same choices for every question.
+
+    Example: kpyramid ask "Where was Ada Lovelace born?" --choice London --choice Leeds --explain
+    """
+
+    def act() -> None:
+        from kpyramid import console
+        from kpyramid.commands import asking
+        from kpyramid.settings import load_settings
+
+        loaded = asking.override(
+            load_settings(settings),
+            strategy=strategy,
+            mode=mode,
+            sparql=sparql,
+            sufficiency=sufficiency,
+            reader=reader,
+        )
+        asked = asking.read_question(question)
+        found = asking.ask_pyramid(asked, warehouse, ref, loaded, candidates=choice or ())
+        if as_json:
+            print_json(found.to_dict())
+            return
+        if explain:
+            from kpyramid.commands.explaining import print_explanation
+
+            print_explanation(found)
+        else:
+            console.print_answer(found)
+        if spending := asking.describe_spending(found):
+            typer.echo(spending)
+
+    run_command(act, verbose=verbose, as_json=as_json)
