@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kpyramid.query.reading import read
+from kpyramid.query.reading_model import read_by_model
 from kpyramid.query.snapshot import Snapshot
 from kpyramid.query.types import Answer, Makers, Outcome, Question, Step
 
@@ -17,9 +17,11 @@ def ask_direct(question: Question, snapshot: Snapshot, makers: Makers) -> Answer
         BudgetError, EndpointError: the model may not or cannot be asked.
     """
     if makers.reader == "llm":
-        reading = read(question, (), snapshot, makers)
+        assert makers.asker is not None  # `Makers` demands it
+        reading = read_by_model(question, (), makers.asker, logprobs=makers.logprobs)
         known = bool(reading.text or reading.choices)
         reason = "from what the model has learnt" if known else "the model does not know"
+        reason = reading.reason or reason
         return Answer(
             text=reading.text,
             choices=reading.choices,
@@ -30,6 +32,7 @@ def ask_direct(question: Question, snapshot: Snapshot, makers: Makers) -> Answer
             confidence=reading.confidence,
             calls=reading.calls,
             tokens=reading.tokens,
+            logprobs=reading.logprobs,
         )
     if not question.candidates:
         step = _step(False, "rules know nothing without context", None)

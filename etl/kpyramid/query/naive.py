@@ -35,7 +35,8 @@ def ask_naive(
     answered = bool(reading.text or reading.choices)
     outcome = Outcome.ANSWERED if answered else Outcome.INSUFFICIENT if items else Outcome.EMPTY
     found = f"{len(items)} chunks" + (f", best {items[0].score:.2f}" if items else "")
-    reason = found if answered else f"{found}; no sentence is near the question and answers it"
+    said = reading.reason or ("" if answered else "no sentence is near the question and answers it")
+    reason = f"{found}; {said}" if said else found
     return Answer(
         text=reading.text,
         choices=reading.choices,
@@ -46,6 +47,7 @@ def ask_naive(
         confidence=reading.confidence,
         calls=reading.calls,
         tokens=reading.tokens,
+        logprobs=reading.logprobs,
     )
 
 

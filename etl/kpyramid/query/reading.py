@@ -1,17 +1,26 @@
-"""What a reader makes of context: the twin by rules of the model that reads, and the choice."""
+"""What a reader makes of context: by rules, or by the model that is asked."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from kpyramid.extraction.normal import normalise_name
-from kpyramid.extraction.text.sentences import split_sentences
+from kpyramid.query.asked import Asked, read_question
+from kpyramid.query.choosing import choose, cite
+from kpyramid.query.deciding import decide, is_decision
+from kpyramid.query.finding import gather_values
+from kpyramid.query.hits import measure_hits
 from kpyramid.query.linking import find_names
+from kpyramid.query.pieces import Piece, cut_items
+from kpyramid.query.reading_model import read_by_model
 from kpyramid.query.snapshot import Snapshot
-from kpyramid.query.types import Evidence, Item, Makers, Question, Reading
+from kpyramid.query.types import Item, Makers, Question, Reading
+from kpyramid.query.weighing import weigh
 
+SURE = 0.3
+"""Probability of a short answer below which the sentence it stands in is the answer, or none."""
 NEAR = 0.3
 """Cosine below which a sentence is no answer; unrelated ones reach about .25."""
+MOST_SENTENCES = 38
 
 
 def read(question: Question, items: Sequence[Item], snapshot: Snapshot, makers: Makers) -> Reading:
@@ -20,35 +29,46 @@ def read(question: Question, items: Sequence[Item], snapshot: Snapshot, makers: 
     Raises:
         BudgetError, EndpointError: the model may not or cannot be asked.
     """
-    sentences = [s for item in items for place in item.evidence for s in _split(place)]
-    names = find_names(question.text, first_counts=False)
-    near = [s for s in sentences if not names or names & find_names(s.text, first_counts=True)]
-    if not near:
+    if not items:
         return Reading("", (), 0.0, ())
-    vectors = snapshot.embedder.embed([question.text, *(s.text for s in near)])
+    if makers.reader == "llm":
+        assert makers.asker is not None  # `Makers` demands it
+        return read_by_model(question, items, makers.asker, logprobs=makers.logprobs)
+    asked = read_question(question.text, snapshot.link(question.text))
+    pieces = cut_items(items, snapshot)
+    if question.candidates and is_decision(question.candidates):
+        return decide(asked, question.candidates, pieces, snapshot)
+    if question.candidates:
+        return choose(asked, question.candidates, pieces, snapshot)
+    return _find_value(asked, pieces, snapshot)
+
+
+def _find_value(asked: Asked, pieces: Sequence[Piece], snapshot: Snapshot) -> Reading:
+    """The value that answers most probably, else the sentence nearest to the question."""
+    texts, hits = gather_values(asked, pieces)
+    best = 0.0
+    if hits:
+        weighed = weigh(hits, measure_hits(asked, hits, snapshot.embedder), "open")
+        best = weighed[0].probability
+        if best >= SURE:
+            hit = weighed[0].hits[0]
+            text = hit.piece.text[hit.start : hit.end] or texts[weighed[0].candidate]
+            return Reading(text, (text,), best, cite(weighed[:1]))
+    return _find_sentence(asked, pieces, snapshot, best)
+
+
+def _find_sentence(
+    asked: Asked, pieces: Sequence[Piece], snapshot: Snapshot, probability: float
+) -> Reading:
+    names = find_names(asked.text, first_counts=False)
+    near = [p for p in pieces if not names or names & find_names(p.text, first_counts=True)]
+    near = [p for p in near if not p.sides][:MOST_SENTENCES]
+    if not near:
+        return Reading("", (), probability, ())
+    vectors = snapshot.embedder.embed([asked.text, *(piece.text for piece in near)])
     cosines = vectors[1:] @ vectors[0]
-    if not question.candidates:
-        best = int(np.argmax(cosines))
-        if cosines[best] < NEAR:
-            return Reading("", (), float(max(cosines[best], 0.0)), ())
-        return Reading(near[best].text, (near[best].text,), float(cosines[best]), (near[best],))
-    for index in np.argsort(-cosines, kind="stable"):
-        text = f" {normalise_name(near[index].text)} "
-        held = tuple(c for c in question.candidates if f" {normalise_name(c)} " in text)
-        if held:
-            return Reading("; ".join(held), held, float(cosines[index]), (near[index],))
-    return Reading("", (), 0.0, ())
-
-
-def _split(place: Evidence) -> list[Evidence]:
-    return [
-        Evidence(
-            place.document_id,
-            place.chunk_id,
-            place.start + span.start,
-            place.start + span.end,
-            place.text[span.start : span.end],
-            place.source,
-        )
-        for span in split_sentences(place.text)
-    ]
+    best = int(np.argmax(cosines))
+    if cosines[best] < NEAR:
+        return Reading("", (), probability, ())
+    piece = near[best]
+    return Reading(piece.text, (piece.text,), probability, piece.evidence)

@@ -1,0 +1,191 @@
+"""What a question asks, read for the sake of its answer: names, kind of value, other words."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from kpyramid.query.linking import LinkedQuestion
+from kpyramid.query.matching import Name, Word, read_name, split_words
+from kpyramid.query.snapshot import LITERAL
+
+STOP = frozenset(
+    (
+        "a an the of in on at to for from by with and or as is are was were be been being do does "
+        "did have has had it its this that these those there who whom whose what which when where "
+        "why how many much name s he she they his her their following one into than then can could "
+        "would will may might must should shall not"
+    ).split()
+)
+"""Words that name nothing and say nothing by themselves."""
+_JOINING = frozenset("of the and de da di du la le van von der den for in on at to".split())
+_AGENT = re.compile(r"\w{3,}(?:er|or|ist|ian|ress)$")
+_NO_AGENT = frozenset("number order letter river border colour color character water power".split())
+
+_KINDS: Mapping[str, frozenset[str]] = {
+    "who": frozenset({"PERSON", "ORG", "NORP"}),
+    "where": frozenset({"GPE", "LOC", "FAC"}),
+    "when": frozenset({"DATE", "TIME"}),
+    "number": frozenset({"CARDINAL", "QUANTITY", "MONEY", "PERCENT", "ORDINAL"}),
+}
+_NOUNS: Mapping[str, frozenset[str]] = {
+    word: frozenset(types.split())
+    for types, words in (
+        ("GPE", "city country state town capital nation county village municipality province"),
+        ("GPE LOC FAC", "place location region area island river mountain lake continent"),
+        (
+            "ORG",
+            "company team club band university party league label organisation organization "
+            "publisher school manufacturer institution agency group channel network airline",
+        ),
+        (
+            "PERSON",
+            "person actor author man woman leader king queen president father mother wife "
+            "husband son daughter brother sister spouse child people",
+        ),
+        ("DATE", "year date day month time century inception birthday"),
+        (
+            "CARDINAL QUANTITY MONEY PERCENT",
+            "number population length height elevation runtime "
+            "area size amount income revenue weight",
+        ),
+        ("LANGUAGE NORP", "language nationality"),
+        ("WORK_OF_ART PRODUCT", "book novel film movie song album series work"),
+    )
+    for word in words.split()
+}
+"""The types of what a noun stands for: "which city", "the population of"."""
+_HEAD = re.compile(
+    r"\b(?:what|which)\s+(?:is|are|was|were)\s+(?:the\s+|an?\s+)?(?P<of>[\w\s]+?)\s+(?:of|for|in)\b"
+    r"|\b(?:what|which)\s+(?P<plain>(?!is\b|are\b|was\b|were\b|do|of\b)\w+)",
+    re.IGNORECASE,
+)
+_YES_NO = re.compile(
+    r"^\W*(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should|may|might)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question as a reader sees it."""
+
+    text: str
+    names: tuple[Name, ...]
+    entities: frozenset[str]
+    """Ids of the entities that it names."""
+    content: tuple[Word, ...]
+    """Its words without names and function words: what is said of what it names."""
+    types: frozenset[str]
+    """The entity types that can answer it; none when anything can."""
+
+    @cached_property
+    def named(self) -> frozenset[str]:
+        """The stems of all words of its names."""
+        return frozenset(word.stem for name in self.names for word in split_words(name.text)) - STOP
+
+    @cached_property
+    def rest(self) -> str:
+        """What it says without its names, as words to embed."""
+        return " ".join(word.plain for word in self.content)
+
+    @property
+    def is_yes_no(self) -> bool:
+        """Whether it begins like a question for yes or no."""
+        return bool(_YES_NO.match(self.text))
+
+
+def read_question(text: str, linked: LinkedQuestion) -> Asked:
+    """A question's names, content words and the kind of its answer."""
+    words = split_words(text)
+    taken = _cover_names(text, words, linked)
+    names = [" ".join(text[words[a].start : words[b - 1].end].split()) for a, b in taken]
+    covered = {index for a, b in taken for index in range(a, b)}
+    content = tuple(
+        word for i, word in enumerate(words) if i not in covered and word.plain not in STOP
+    )
+    return Asked(
+        text,
+        tuple(read_name(name) for name in names),
+        frozenset(linked.entities),
+        content,
+        _find_types(text, linked.asks_for),
+    )
+
+
+def fits(kind: str, asked: Asked) -> float:
+    """1 when something of an entity type can be the answer, -1 when not, 0 when it is unclear."""
+    if not asked.types or kind in {"", "NOUN"}:
+        return 0.0
+    if kind in asked.types:
+        return 1.0
+    if kind == LITERAL:
+        return 1.0 if asked.types & (_KINDS["when"] | _KINDS["number"]) else -1.0
+    return -1.0
+
+
+def _cover_names(
+    text: str, words: tuple[Word, ...], linked: LinkedQuestion
+) -> list[tuple[int, int]]:
+    """Runs of words that are names: those the pyramid knows, and those written as names.
+
+    A written name that holds a known one is taken whole.
+    """
+    runs: list[tuple[int, int]] = []
+    first = 0
+    while first < len(words):
+        if not _begins_name(words, first):
+            first += 1
+            continue
+        last = first + 1
+        while last < len(words) and _joins(text, words, last):
+            last += 1
+        while words[last - 1].plain in _JOINING and not words[last - 1].large:
+            last -= 1
+        runs.append((first, last))
+        first = last
+    for name in linked.names:
+        parts = [word.plain for word in split_words(name)]
+        for at in range(len(words) - len(parts) + 1):
+            span = (at, at + len(parts))
+            if [w.plain for w in words[at : span[1]]] == parts and not any(
+                a < span[1] and span[0] < b for a, b in runs
+            ):
+                runs.append(span)
+                break
+    return sorted(runs)
+
+
+def _begins_name(words: tuple[Word, ...], first: int) -> bool:
+    word = words[first]
+    if word.large:
+        return first > 0 or (word.plain not in STOP and len(words) > 1 and words[1].large)
+    return word.plain[0].isdigit() and first > 0
+
+
+def _joins(text: str, words: tuple[Word, ...], at: int) -> bool:
+    """Whether a word goes on with the name before it."""
+    between = text[words[at - 1].end : words[at].start]
+    if not set(between) <= set(" .,-–'’&:/()!\"“”"):
+        return False
+    if words[at].large or words[at].plain[0].isdigit() or between in {"'", "’"}:
+        return True
+    ahead = words[at + 1 : at + 3]
+    joining = words[at].plain in _JOINING and "," not in between
+    return (
+        joining
+        and bool(ahead)
+        and (ahead[0].large or (len(ahead) > 1 and ahead[0].plain in _JOINING and ahead[1].large))
+    )
+
+
+def _find_types(text: str, asks_for: str) -> frozenset[str]:
+    match = _HEAD.search(text)
+    if match:
+        noun = (match["of"] or match["plain"]).casefold().split()[-1]
+        for form in (noun, noun.removesuffix("s")):
+            if form in _NOUNS:
+                return _NOUNS[form]
+        if _AGENT.match(noun) and noun not in _NO_AGENT:
+            return _KINDS["who"]
+    return _KINDS.get(asks_for, frozenset())

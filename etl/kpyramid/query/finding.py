@@ -1,0 +1,161 @@
+"""Where a context says the values that can answer a question: candidates', or its own."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kpyramid.extraction.normal import normalise_name
+from kpyramid.query.asked import STOP, Asked, fits
+from kpyramid.query.hits import Hit, is_denied, name_side
+from kpyramid.query.linking import join_words
+from kpyramid.query.matching import Name, find_name, read_names, split_words
+from kpyramid.query.pieces import Piece, Side, read_surface_forms
+from kpyramid.query.snapshot import Snapshot
+from kpyramid.query.values import Date, find_values
+
+_LONGEST_SPAN = 8
+"""Words of a noun phrase that can still be an answer; longer ones are clauses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An option: its name in all forms, the entities that it can be, and their type."""
+
+    name: Name
+    entities: frozenset[str]
+    kind: str
+
+
+def read_candidates(texts: Sequence[str], snapshot: Snapshot) -> list[Candidate]:
+    """Candidates with the names that the pyramid knows them by."""
+    entities = [_link_whole(text, snapshot) for text in texts]
+    forms = read_surface_forms([e for ids in entities for e in ids], snapshot)
+    aliases = [[form for entity in ids for form in forms.get(entity, ())] for ids in entities]
+    return [
+        Candidate(name, frozenset(ids), _find_kind(name, ids, snapshot))
+        for name, ids in zip(read_names(texts, aliases), entities, strict=True)
+    ]
+
+
+def find_candidates(candidates: Sequence[Candidate], pieces: Sequence[Piece]) -> list[Hit]:
+    """Every place where a piece says a candidate and does not deny it."""
+    return [
+        hit
+        for piece in pieces
+        for index, candidate in enumerate(candidates)
+        for hit in (
+            _find_sides(index, candidate, piece)
+            if piece.sides
+            else _find_spans(index, candidate, piece)
+        )
+    ]
+
+
+def gather_values(asked: Asked, pieces: Sequence[Piece]) -> tuple[list[str], list[Hit]]:
+    """The context's own values that can answer, with every place of each; equal names are one."""
+    texts: list[str] = []
+    index: dict[object, int] = {}
+    hits: list[Hit] = []
+
+    def add(key: object, text: str) -> int:
+        if key not in index:
+            index[key] = len(texts)
+            texts.append(text)
+        return index[key]
+
+    for piece in pieces:
+        if piece.sides:
+            for side in (0, 1):
+                own = piece.sides[side]
+                if fits(own.kind, asked) >= 0 and name_side(asked, own) < 1:
+                    start, end = _locate_side(piece, side)
+                    key = add(_find_key(own.name), own.name)
+                    hits.append(Hit(key, piece, start, end, 1.0, own.kind, side))
+            continue
+        for start, end, kind in _list_spans(piece):
+            text = piece.text[start:end]
+            words = split_words(text)
+            if not words or len(words) > _LONGEST_SPAN or fits(kind, asked) < 0:
+                continue
+            if all(word.stem in asked.named or word.plain in STOP for word in words):
+                continue
+            first = next(i for i, w in enumerate(piece.words) if w.start >= words[0].start + start)
+            if not is_denied(piece, first):
+                hits.append(Hit(add(_find_key(text), text), piece, start, end, 1.0, kind))
+    return texts, hits
+
+
+def _list_spans(piece: Piece) -> list[tuple[int, int, str]]:
+    spans = {(m.start, m.end): m.kind for m in piece.mentions}
+    for value in piece.values:
+        kind = "DATE" if isinstance(value.value, Date) else "CARDINAL"
+        inside = any(a <= value.start and value.end <= b for a, b in spans)
+        if not inside or (value.start, value.end) in spans:
+            spans[value.start, value.end] = kind
+        elif kind == "DATE":
+            spans.setdefault((value.start, value.end), kind)
+    return [(start, end, kind) for (start, end), kind in sorted(spans.items())]
+
+
+def _find_key(text: str) -> str:
+    return normalise_name(text)
+
+
+def _find_sides(index: int, candidate: Candidate, piece: Piece) -> list[Hit]:
+    assert piece.sides
+    hits = []
+    for side in (0, 1):
+        own = piece.sides[side]
+        sure = _match_side(candidate, own)
+        if sure:
+            start, end = _locate_side(piece, side)
+            kind = own.kind if own.kind != "NOUN" else candidate.kind
+            hits.append(Hit(index, piece, start, end, sure, kind, side))
+    return hits
+
+
+def _match_side(candidate: Candidate, side: Side) -> float:
+    """How surely a side is the candidate; a longer name that only contains it is less sure."""
+    if side.entity in candidate.entities:
+        return 1.0
+    words = split_words(side.name)
+    places = find_name(candidate.name, words, find_values(side.name))
+    if not places:
+        return 0.0
+    best = places[0]
+    return best.strength * (0.4 + 0.6 * (best.last - best.first) / max(len(words), 1))
+
+
+def _locate_side(piece: Piece, side: int) -> tuple[int, int]:
+    assert piece.sides
+    name = piece.sides[side].name
+    start = piece.text.find(name) if side == 0 else piece.text.rfind(name)
+    return (start, start + len(name)) if start >= 0 else (0, len(piece.text))
+
+
+def _find_spans(index: int, candidate: Candidate, piece: Piece) -> list[Hit]:
+    return [
+        Hit(
+            index,
+            piece,
+            piece.words[place.first].start,
+            piece.words[place.last - 1].end,
+            place.strength,
+            candidate.kind,
+        )
+        for place in find_name(candidate.name, piece.words, piece.values)
+        if not is_denied(piece, place.first)
+    ]
+
+
+def _link_whole(text: str, snapshot: Snapshot) -> tuple[str, ...]:
+    """The entities that a text as a whole names."""
+    linked = snapshot.link(text)
+    whole = len(linked.names) == 1 and join_words(linked.names[0]) == join_words(text)
+    return linked.entities if whole else ()
+
+
+def _find_kind(name: Name, entities: Sequence[str], snapshot: Snapshot) -> str:
+    if name.value is not None:
+        return "DATE" if isinstance(name.value, Date) else "CARDINAL"
+    kinds = {snapshot.types[entity] for entity in entities}
+    return kinds.pop() if len(kinds) == 1 else ""
