@@ -6,12 +6,14 @@ from collections.abc import Iterable
 from kpyramid.evaluation.metrics.choice import score_accuracy, score_set
 from kpyramid.evaluation.metrics.types import Metric, Response
 from kpyramid.evaluation.metrics.words import (
+    is_open,
     list_chosen,
     list_references,
     list_tokens,
     names_any,
     names_value,
     normalise_answer,
+    word_answer,
 )
 from kpyramid.evaluation.questions import EvalQuestion
 
@@ -27,13 +29,13 @@ def score_exact(question: EvalQuestion, response: Response) -> float:
     """
     if question.kind == "choice":
         return score_set(question, response)
-    said = normalise_answer(_word_answer(response))
+    said = normalise_answer(word_answer(response))
     return float(any(said == normalise_answer(name) for name in list_references(question)))
 
 
 def score_token_f1(question: EvalQuestion, response: Response) -> float:
     """F1 of the words as multisets, the best over the references: SQuAD's second measure."""
-    said = list_tokens(_word_answer(response))
+    said = list_tokens(word_answer(response))
     return max(compare_tokens(said, list_tokens(name)) for name in list_references(question))
 
 
@@ -91,17 +93,9 @@ def has_verdict(question: EvalQuestion) -> bool:
     return question.kind != "retrieval" and bool(question.answers)
 
 
-def _word_answer(response: Response) -> str:
-    return response.text if response.text.strip() else "; ".join(list_chosen(response))
-
-
 def _names_any(response: Response, names: Iterable[str]) -> bool:
     """Whether text or values name it; each for itself, so that no name runs across a border."""
     return any(names_value(t, n) for n in names for t in (response.text, *response.choices))
-
-
-def _is_open(question: EvalQuestion) -> bool:
-    return question.kind == "open" and bool(question.answers)
 
 
 def _is_exact(question: EvalQuestion) -> bool:
@@ -127,9 +121,7 @@ ANSWER_METRICS = (
         _is_exact,
         score_exact,
     ),
-    Metric(
-        "token_f1", "F1 of the words of answer and gold value (SQuAD)", _is_open, score_token_f1
-    ),
+    Metric("token_f1", "F1 of the words of answer and gold value (SQuAD)", is_open, score_token_f1),
     Metric("hits_at_1", "the first value of the answer names a gold value", _is_named, score_hit),
     Metric("hit_rate", "share of the gold entities named (PolyRAG)", _has_names, score_hit_rate),
     Metric(

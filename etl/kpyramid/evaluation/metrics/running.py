@@ -56,16 +56,6 @@ RUNNING_METRICS = (
         lambda _, r: float(r.answered),
         "neither",
     ),
-    *(
-        Metric(
-            f"layer_{layer}",
-            f"share answered at the {layer} layer",
-            _is_answer,
-            _ends_at(layer),
-            "neither",
-        )
-        for layer in LAYERS
-    ),
     Metric(
         "wrong_confident",
         f"wrong with a confidence of {CONFIDENT} or more",
@@ -80,6 +70,18 @@ RUNNING_METRICS = (
         score_perplexity,
         "lower",
     ),
+)
+LAYER_METRICS = tuple(
+    Metric(
+        f"share_{layer}",
+        f"share answered at the {layer} layer",
+        _is_answer,
+        _ends_at(layer),
+        "neither",
+    )
+    for layer in LAYERS
+)
+EXPENSE_METRICS = (
     Metric("calls", "model calls per question", _is_any, lambda _, r: float(r.calls), "lower"),
     Metric("tokens", "tokens per question", _is_any, lambda _, r: float(r.tokens), "lower"),
     Metric("cost", "cost per question", _is_any, lambda _, r: r.cost, "lower"),

@@ -11,7 +11,7 @@ from kpyramid.evaluation.questions import EvalQuestion
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
-_UNSPACED = re.compile(r"[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+UNSPACED = re.compile(r"[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 """Thai, Lao, Khmer, Japanese and Chinese: words without spaces between them."""
 
 
@@ -53,7 +53,7 @@ def names_value(text: str, value: str) -> bool:
     A value in a script without spaces counts wherever it stands.
     """
     wanted, said = normalise_answer(value), normalise_answer(text)
-    if _UNSPACED.search(wanted):
+    if UNSPACED.search(wanted):
         return wanted in said
     return bool(wanted) and f" {wanted} " in f" {said} "
 
@@ -68,6 +68,16 @@ def list_chosen(response: Response) -> tuple[str, ...]:
     return tuple(c for c in response.choices if c.strip()) or (
         (response.text,) if response.text.strip() else ()
     )
+
+
+def word_answer(response: Response) -> str:
+    """The answer in words; of an answer without text, its values."""
+    return response.text if response.text.strip() else "; ".join(list_chosen(response))
+
+
+def is_open(question: EvalQuestion) -> bool:
+    """Whether the question is answered in words and there is an answer to compare with."""
+    return question.kind == "open" and bool(question.answers)
 
 
 def list_references(question: EvalQuestion) -> list[str]:
