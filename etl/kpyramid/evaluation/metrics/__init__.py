@@ -28,11 +28,16 @@ def _name(metrics: Iterable[M]) -> Mapping[str, M]:
 
 
 METRICS: Mapping[str, Metric] = _name(
-    (*CHOICE_METRICS, *ANSWER_METRICS, *OVERLAP_METRICS, *RETRIEVAL_METRICS, *RUNNING_METRICS)
+    (
+        *CHOICE_METRICS,
+        *ANSWER_METRICS,
+        *OVERLAP_METRICS,
+        *RETRIEVAL_METRICS,
+        *RUNNING_METRICS,
+        *LAYER_METRICS,
+    )
 )
 """The measures of a response that need no model; the same for the same answers."""
-LAYERS: Mapping[str, Metric] = _name(LAYER_METRICS)
-"""The share of the questions that each layer answers, `share_ontology` and so on."""
 EXPENSES: Mapping[str, Metric] = _name(EXPENSE_METRICS)
 """Calls, tokens, cost and seconds of a response, which differ from run to run."""
 SET_METRICS: Mapping[str, SetMetric] = _name(ANSWER_TOTALS)
@@ -49,7 +54,6 @@ def open_metrics(embedder: Embedder, encoder: TokenEncoder | None = None) -> Map
 
 __all__ = [
     "EXPENSES",
-    "LAYERS",
     "METRICS",
     "SET_EXPENSES",
     "SET_METRICS",

@@ -73,7 +73,7 @@ RUNNING_METRICS = (
 )
 LAYER_METRICS = tuple(
     Metric(
-        f"share_{layer}",
+        f"layer_{layer}",
         f"share answered at the {layer} layer",
         _is_answer,
         _ends_at(layer),
