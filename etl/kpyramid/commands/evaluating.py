@@ -285,14 +285,21 @@ def _run(
     *,
     quiet: bool,
 ) -> "Results":
-    from kpyramid.evaluation.harness import answer_all
+    from kpyramid.evaluation.harness import add_ratings, answer_all
+    from kpyramid.evaluation.measures import open_measures
+    from kpyramid.evaluation.ratings import read_ratings
     from kpyramid.evaluation.results import Results
     from kpyramid.query import open_snapshot
 
+    rated = (
+        read_ratings(ratings, [q.id for q in questions], [a.name for a in arms]) if ratings else ()
+    )
     snapshot = open_snapshot(ref, warehouse, model=settings.embed)
     with _show_progress(len(questions) * len(arms), quiet=quiet) as advance:
-        answers = answer_all(questions, snapshot, arms, advance=advance)
-    return Results(answers, snapshot.id, baseline=baseline)
+        answers = answer_all(
+            questions, snapshot, arms, metrics=open_measures(), judge=judge, advance=advance
+        )
+    return Results(add_ratings(answers, rated), snapshot.id, baseline=baseline)
 
 
 @contextmanager

@@ -7,11 +7,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from kpyramid.evaluation.grid import Sheet
-from kpyramid.evaluation.results import Figure, Results
+from kpyramid.evaluation.results import SHARE, Figure, Results
 
 _REASONS = 3
 """Failures and missing documents that are named; the files have them all."""
-_LAYER = "layer_"
 _ROOM, _CELL = 3, 6
 """Arms whose intervals fit a line of 80 characters, and the width of a mean."""
 
@@ -51,9 +50,9 @@ def _draw_metrics(results: Results) -> Table:
     for arm in results.rows_by_arm:
         table.add_column(escape(arm), justify="right", min_width=_CELL, overflow="fold")
     narrow = len(results.rows_by_arm) > _ROOM
-    for metric in results.metrics:
+    for metric in results.all_metrics:
         found = [results.find(arm, metric) for arm in results.rows_by_arm]
-        if metric.startswith(_LAYER) and not any(figure and figure.mean for figure in found):
+        if metric.startswith(SHARE) and not any(figure and figure.mean for figure in found):
             continue
         marks = ["*" if (arm, metric) in differing else " " for arm in results.rows_by_arm]
         table.add_row(

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kpyramid.evaluation.harness import Arm
-from kpyramid.evaluation.results import Results
+from kpyramid.evaluation.results import SHARE, Results
 from kpyramid.query.types import RULES, Makers
 
 CHOICE = ("precision", "recall", "f1")
@@ -13,7 +13,6 @@ OPEN = ("bleu_2", "bleu_4", "similarity", "hit_rate")
 """Its metrics of questions that are answered in words."""
 _FEW, _MANY = 5, 10
 """Triples of the context in Figure 6; the second is the default of every strategy."""
-_LAYER = "layer_"
 _ABSENT = "–"
 _NOTE = "paper, GPT-4, other data"
 
@@ -163,13 +162,13 @@ def _switch_parts(
 
 
 def _count_layers(results: Results, readers: Sequence[Reader], mode: str) -> Sheet:
-    layers = [name for name in results.metrics if name.startswith(_LAYER)]
+    layers = [name for name in results.metrics if name.startswith(SHARE)]
     rows = [
         (reader.name, way.name, *(_show(results, way.make_arm(reader, mode), m) for m in layers))
         for reader in readers
         for way in _SHARES
     ]
-    columns = tuple(name.removeprefix(_LAYER) for name in layers)
+    columns = tuple(name.removeprefix(SHARE) for name in layers)
     title = "Figure 6: share of questions that each layer answers"
     return Sheet(title, ("reader", "triples"), columns, tuple(rows))
 

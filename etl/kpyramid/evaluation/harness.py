@@ -1,6 +1,6 @@
 """The harness: arms answer questions over one snapshot, and each answer is scored."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -8,10 +8,15 @@ from typing import Any
 from kpyramid.errors import BudgetError, EndpointError, InputError, IntegrityError, PyramidError
 from kpyramid.evaluation.metrics import METRICS, Metric, Response
 from kpyramid.evaluation.questions import EvalQuestion
+from kpyramid.evaluation.ratings import Rating, group_scores
+from kpyramid.llm.caller import Asker, Caller
 from kpyramid.query import STRATEGIES, answer
 from kpyramid.query.ablation import PARTS, take_away
 from kpyramid.query.snapshot import Snapshot
 from kpyramid.query.types import RULES, Answer, Makers
+
+JUDGE, RATING = "judge", "rating"
+"""Scores that are no metric: a model's grade of an answer, and the mean of what people gave it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +91,14 @@ def answer_all(
     arms: Sequence[Arm],
     *,
     metrics: Mapping[str, Metric] = METRICS,
+    judge: Asker | None = None,
     advance: Callable[[], None] = lambda: None,
 ) -> Answers:
     """Every arm's answer to every question, scored.
 
     A strategy that fails on a question is a counted failure, and the run goes on. Nothing goes on
     when a model may not or cannot be asked, or the snapshot is damaged: what was answered is
-    returned with the error in `stopped`.
+    returned with the error in `stopped`. With a `judge` a model grades the answers.
 
     Raises:
         InputError: no question or arm, an id or an arm twice, or not one question was answered.
@@ -110,7 +116,8 @@ def answer_all(
             for arm in arms:
                 for question in asked:
                     row = _ask(question, arm, stripped[arm.without])
-                    rows.append(replace(row, scores=score_row(row, metrics)))
+                    scores = score_row(row, metrics)
+                    rows.append(replace(row, scores={**scores, **_grade(row, judge)}))
                     advance()
         except (BudgetError, EndpointError, IntegrityError) as e:
             stopped = e
@@ -131,6 +138,17 @@ def score_row(row: Row, metrics: Mapping[str, Metric]) -> dict[str, float]:
             if score is not None:
                 scores[name] = float(score)
     return scores
+
+
+def add_ratings(answers: Answers, ratings: Iterable[Rating]) -> Answers:
+    """The answers with the mean of what people gave each of them."""
+    found = group_scores(ratings)
+    rows = []
+    for row in answers.rows:
+        given = found.get((row.question.id, row.arm.name))
+        mean = {RATING: sum(given) / len(given)} if given else {}
+        rows.append(replace(row, scores={**row.scores, **mean}))
+    return replace(answers, rows=tuple(rows))
 
 
 def make_response(found: Answer) -> Response:
@@ -200,6 +218,7 @@ def _ask(question: EvalQuestion, arm: Arm, snapshot: Snapshot) -> Row:
         BudgetError, EndpointError, IntegrityError: no question could be answered.
     """
     options: Mapping[str, Any] = dict(arm.options)
+    before = _read_taken(arm)
     try:
         found = answer(
             question.text,
@@ -214,7 +233,33 @@ def _ask(question: EvalQuestion, arm: Arm, snapshot: Snapshot) -> Row:
     except Exception as e:  # noqa: BLE001 - one question's defect must not lose the others
         said = str(e) if isinstance(e, PyramidError) else f"{type(e).__name__}: {e}"
         return Row(question, arm, Answer("", (), (), None, (), ()), said, {})
+    calls, tokens = (now - then for now, then in zip(_read_taken(arm), before, strict=True))
+    if arm.makers.asks_model:
+        found = replace(found, calls=calls, tokens=tokens)
     return Row(question, arm, found, None, {})
+
+
+def _read_taken(arm: Arm) -> tuple[int, int]:
+    """The calls and tokens that this thread's answers took so far, paid now or stored before.
+
+    So that an evaluation says the same when it is run again with every reply in the cache.
+    """
+    asker = arm.makers.asker
+    return (asker.taken.calls, asker.taken.tokens) if isinstance(asker, Caller) else (0, 0)
+
+
+def _grade(row: Row, judge: Asker | None) -> dict[str, float]:
+    """The judge's grade; none where it gave none, or nothing says what is right.
+
+    Raises:
+        BudgetError, EndpointError: it may not or cannot be asked.
+    """
+    if judge is None or not row.question.answers or row.failure is not None:
+        return {}
+    from kpyramid.evaluation.judging import judge_answer
+
+    grade = judge_answer(row.question.text, row.question.answers, row.answer.text, judge)
+    return {} if grade.score is None else {JUDGE: grade.score}
 
 
 def _say_option(name: str, value: object) -> str:

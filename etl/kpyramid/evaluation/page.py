@@ -8,8 +8,8 @@ from markupsafe import Markup
 
 from kpyramid.evaluation.grid import Sheet
 from kpyramid.evaluation.harness import Row
-from kpyramid.evaluation.metrics import METRICS
-from kpyramid.evaluation.results import Figure, Results, name_layer
+from kpyramid.evaluation.metrics import METRICS, SET_METRICS
+from kpyramid.evaluation.results import SHARE, Figure, Results, name_layer
 from kpyramid.query.types import Evidence
 
 WORST = 20
@@ -18,7 +18,6 @@ _PLACES = 3
 """Places of an answer that are linked."""
 _LONGEST = 600
 _WIDTH = 160
-_LAYER = "layer_"
 _TINY = 1e-9
 _COLOURS = {
     "ontology": "#228833",
@@ -52,13 +51,13 @@ def render_page(results: Results, sheets: Sequence[Sheet] = ()) -> str:
 def _list_metrics(results: Results) -> list[dict[str, Any]]:
     """Each metric with every arm's figure and its bar."""
     listed = []
-    for metric in results.metrics:
+    for metric in results.all_metrics:
         found = [results.find(arm, metric) for arm in results.rows_by_arm]
         figures = [figure for figure in found if figure is not None]
-        if metric.startswith(_LAYER) or not figures:
+        if metric.startswith(SHARE) or not figures:
             continue
         most = max(1.0, *(figure.high for figure in figures))
-        known = METRICS.get(metric)
+        known = METRICS.get(metric) or SET_METRICS.get(metric)
         bars = [{"figure": figure, "bar": draw_bar(figure, most)} for figure in figures]
         listed.append({"name": metric, "about": known.about if known else "", "bars": bars})
     return listed
@@ -82,7 +81,7 @@ def _list_shares(results: Results) -> list[dict[str, Any]]:
     listed = []
     for arm in results.rows_by_arm:
         at, parts = 0.0, []
-        found = {layer: results.find(arm, _LAYER + layer) for layer in _COLOURS}
+        found = {layer: results.find(arm, SHARE + layer) for layer in _COLOURS}
         shares = {layer: figure.mean for layer, figure in found.items() if figure}
         if not shares:
             continue
@@ -103,7 +102,7 @@ def _list_comparisons(results: Results) -> list[dict[str, Any]]:
     return [
         {"metric": metric, "rows": rows}
         for metric, rows in by_metric.items()
-        if not metric.startswith(_LAYER)
+        if not metric.startswith(SHARE)
     ]
 
 

@@ -12,12 +12,20 @@ import numpy as np
 import pyarrow as pa
 
 from kpyramid.errors import InputError
-from kpyramid.evaluation.harness import Answers, Arm, Row
-from kpyramid.evaluation.metrics import METRICS
-from kpyramid.evaluation.statistics import Comparison, bootstrap, compare_paired, correct_holm
+from kpyramid.evaluation.harness import Answers, Arm, Row, make_response
+from kpyramid.evaluation.metrics import SET_METRICS, SetMetric
+from kpyramid.evaluation.statistics import (
+    Comparison,
+    bootstrap,
+    bootstrap_statistic,
+    compare_paired,
+    correct_holm,
+)
 
-EXPENSES = frozenset({"calls", "tokens", "cost", "seconds"})
-"""Metrics that differ from run to run; they are told apart from the others."""
+SHARE = "share_"
+"""Before the name of a layer: the metric that says how many questions it answers."""
+_WHOLE = 200
+"""Draws of an interval of a measure of all answers together, which is dear to measure."""
 SEED = 0
 SAMPLES = 2000
 """Draws of an interval or a test: the ends of an interval move by a few per cent of its width."""
@@ -101,21 +109,31 @@ class Results:
 
     @cached_property
     def metrics(self) -> tuple[str, ...]:
-        """The metrics that apply to any question, in their own order."""
-        used = {name for row in self.answers.rows for name in row.scores}
-        known = [*METRICS, *sorted(used - METRICS.keys())]
-        return tuple(name for name in known if name in used - EXPENSES)
+        """The metrics that apply to any question, the shares of layers last."""
+        used = dict.fromkeys(name for row in self.answers.rows for name in row.scores)
+        return tuple(sorted(used, key=lambda name: name.startswith(SHARE)))
 
     @cached_property
     def figures(self) -> tuple[Figure, ...]:
         """Every arm's figures, of all questions and of each group where there are several."""
-        return tuple(
+        found = [
             self._measure(arm, metric, group, rows)
             for arm, own in self.rows_by_arm.items()
             for metric in self.metrics
             for group, rows in self._list_groups(own)
             if any(metric in row.scores for row in rows)
+        ]
+        wholes = (
+            self._measure_whole(arm, metric, rows)
+            for arm, rows in self.rows_by_arm.items()
+            for metric in SET_METRICS.values()
         )
+        return (*found, *(figure for figure in wholes if figure is not None))
+
+    @cached_property
+    def all_metrics(self) -> tuple[str, ...]:
+        """The metrics that have a figure, those of all answers together last."""
+        return tuple(dict.fromkeys([*self.metrics, *(f.metric for f in self.figures)]))
 
     def find(self, arm: str, metric: str) -> Figure | None:
         """An arm's figure over all questions; None where the metric applies to none."""
@@ -139,6 +157,13 @@ class Results:
         scores = [row.scores[metric] for row in rows if metric in row.scores]
         found = bootstrap(scores, self.seed, SAMPLES)
         return Figure(arm, metric, group, len(scores), found.mean, found.low, found.high)
+
+    def _measure_whole(self, arm: str, metric: SetMetric, rows: Sequence[Row]) -> Figure | None:
+        pairs = [(row.question, make_response(row.answer)) for row in rows]
+        found = bootstrap_statistic(pairs, metric.score, self.seed, _WHOLE) if pairs else None
+        if found is None:
+            return None
+        return Figure(arm, metric.name, "", found.count, found.mean, found.low, found.high)
 
     def _compare(self, metric: str) -> list[Compared]:
         """The comparisons by one metric; an answer without a finite score is left out."""
@@ -179,10 +204,10 @@ class Results:
         return found
 
     def build_tables(self) -> dict[str, pa.Table]:
-        """The tables `answers`, `metrics` and `comparisons`, and `expenses`.
+        """The tables `answers`, `metrics`, `comparisons` and `expenses`.
 
-        Only `expenses` has seconds, calls, tokens and dollars: it differs from run to run; the
-        others are functions of questions, snapshot, arms and the model's replies.
+        Only `expenses` has seconds and dollars, which differ from run to run; the others are
+        functions of questions, snapshot, arms and the model's replies.
         """
         return {
             "answers": self._build_answers(),

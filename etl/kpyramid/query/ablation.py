@@ -57,7 +57,7 @@ def _link_files(snapshot: Snapshot, folder: Path) -> None:
         (folder / part).mkdir(parents=True)
         for path in sorted((snapshot.folder / part).iterdir()):
             (folder / part / path.name).symlink_to(path.resolve())
-    kept = {key: value for key, value in snapshot.manifest.items() if key != "files"}
+    kept = {key: value for key, value in snapshot.manifest.items() if key not in {"files", "index"}}
     write_durably(folder / "manifest.json", json.dumps(kept).encode())
 
 
