@@ -16,6 +16,9 @@ T = TypeVar("T")
 _NOBODY = frozenset({FailureKind.UNREACHED, FailureKind.DEFERRED})
 """Failures that say nothing of the question: it goes well when the endpoint does."""
 
+_SHORTEST = 400
+"""Characters from which a part of a text is shown."""
+
 
 @dataclass(frozen=True, slots=True)
 class Asked(Generic[T]):
@@ -53,6 +56,7 @@ def make_request(
     *,
     max_tokens: int,
     subject: str,
+    stage: str = "query",
     logprobs: bool = False,
 ) -> Request:
     """One decision about fenced material."""
@@ -62,7 +66,7 @@ def make_request(
         messages=(Message("system", system), Message("user", fence(material))),
         schema=strict_schema(reply),
         max_tokens=max_tokens,
-        stage="query",
+        stage=stage,
         subject=subject,
         logprobs=logprobs,
     )
@@ -71,26 +75,20 @@ def make_request(
 def show_numbered(texts: Sequence[str], most: int) -> list[str]:
     """The texts from `[1]` on, a line each, as far as `most` characters reach.
 
-    A line cannot be forged from within: what a text breaks into lines becomes one. The first
-    text is always shown, cut where it must be; a later one that does not fit ends the list.
+    A line cannot be forged from within: what a text breaks into lines becomes one. The text at
+    which the room ends is cut, or left out when only a few words of it would fit.
     """
     lines: list[str] = []
     left = most
     for number, text in enumerate(texts, start=1):
         line = f"[{number}] {flatten(text)}"
         if len(line) > left:
-            # Half a passage still tells something, a few words of it do not.
-            if lines and left < _SHORTEST:
-                break
-            lines.append(line[: max(left - 2, 0)].rpartition(" ")[0] + " …")
+            if not lines or left >= _SHORTEST:
+                lines.append(f"{line[: max(left - 2, 0)]} …")
             break
         lines.append(line)
         left -= len(line) + 1
     return lines
-
-
-_SHORTEST = 400
-"""Characters from which a part of a text is shown."""
 
 
 def flatten(text: str) -> str:
