@@ -26,11 +26,13 @@ def read_options(
     least: int = 1,
     seed: str = "unused: nothing is drawn",
     flags: Mapping[str, str] | None = None,
+    values: Mapping[str, str] | None = None,
 ) -> argparse.Namespace:
     """The options of a script; ends it with status 2 and a message when they give no data.
 
     The data are `folder` below $KPYRAMID_BENCH, or `data`, unless `--data` names others; `limit`,
-    `seed` and the values of `flags` are help texts; `least` is the smallest limit.
+    `seed` and the values of `flags` and of `values`, options that take a text, are help texts;
+    `least` is the smallest limit.
     """
     parser = argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -46,6 +48,8 @@ def read_options(
     parser.add_argument("--seed", type=int, default=0, help=seed)
     for flag, text in (flags or {}).items():
         parser.add_argument(flag, action="store_true", help=text)
+    for option, text in (values or {}).items():
+        parser.add_argument(option, help=text)
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
     options = parser.parse_args()
     advice = f"say --data FOLDER or set {BENCH} to the folder that holds {folder}"

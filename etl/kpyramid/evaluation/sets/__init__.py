@@ -1,0 +1,1 @@
+"""Benchmark sets as questions and corpora, one module per family."""

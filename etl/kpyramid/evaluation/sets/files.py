@@ -1,0 +1,58 @@
+"""Files of benchmark sets: JSON, lines of JSON, and what a folder says of its licence."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from kpyramid.errors import InputError
+
+
+def read_json(path: Path, default: Any = None) -> Any:
+    """The value of a JSON file, or `default`, where one is given, if it is none.
+
+    Raises:
+        InputError: it cannot be read or is no JSON, and there is no default.
+    """
+    try:
+        return json.loads(path.read_text("utf-8-sig"))
+    except (OSError, ValueError, RecursionError) as e:
+        if default is not None:
+            return default
+        raise InputError(f"{path}: no JSON: {e}; fetch the file again") from e
+
+
+def read_json_lines(path: Path) -> Iterator[Mapping[str, Any]]:
+    """The objects of a file of JSON lines.
+
+    Raises:
+        InputError: it cannot be read, or a line is no JSON object; names the line.
+    """
+    try:
+        lines = path.read_text("utf-8-sig").split("\n")
+    except (OSError, UnicodeDecodeError) as e:
+        raise InputError(f"{path}: cannot be read: {e}") from e
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                row = json.loads(line)
+            except (ValueError, RecursionError) as e:
+                raise InputError(f"{path}, line {number}: no JSON: {e}") from e
+            if not isinstance(row, dict):
+                raise InputError(f"{path}, line {number}: no JSON object")
+            yield row
+
+
+def peek_fields(path: Path) -> frozenset[str]:
+    """The fields of the first row of a file of JSON lines; none if it is no such file."""
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            row = json.loads(file.readline())
+    except (OSError, ValueError, RecursionError):
+        return frozenset()
+    return frozenset(row) if isinstance(row, dict) else frozenset()
+
+
+def find_by_fields(folder: Path, pattern: str, *fields: str) -> list[Path]:
+    """The files of JSON lines whose first row has all of some fields, by name."""
+    return [p for p in sorted(folder.glob(pattern)) if peek_fields(p) >= frozenset(fields)]
