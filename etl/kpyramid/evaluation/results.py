@@ -22,7 +22,7 @@ from kpyramid.evaluation.statistics import (
     correct_holm,
 )
 
-SHARE = "share_"
+SHARE = "layer_"
 """Before the name of a layer: the metric that says how many questions it answers."""
 _WHOLE = 200
 """Draws of an interval of a measure of all answers together, which is dear to measure."""
