@@ -11,6 +11,7 @@ from kpyramid.evaluation.results import SHARE, Figure, Results
 
 _REASONS = 3
 """Failures and missing documents that are named; the files have them all."""
+_WIDE = 110
 _ROOM, _CELL = 3, 6
 """Arms whose intervals fit a line of 80 characters, and the width of a mean."""
 
@@ -18,6 +19,7 @@ _ROOM, _CELL = 3, 6
 def print_figures(results: Results, sheets: Sequence[Sheet]) -> None:
     """The tables of the paper if there are any, else a line per metric; then what it took."""
     out = Console(soft_wrap=True, highlight=False)
+    out.width = max(out.width, _WIDE)  # a narrow terminal breaks lines, but cuts no figure off
     for sheet in sheets:
         out.print(f"[bold]{escape(sheet.title)}[/]")
         out.print(_draw_sheet(sheet))
@@ -69,7 +71,8 @@ def _show(figure: Figure | None, mark: str, *, narrow: bool) -> str:
 
 
 def _draw_expenses(results: Results) -> Table:
-    table = Table("arm", box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False)
+    table.add_column("arm", no_wrap=True)
     for column in ("questions", "failed", "calls", "tokens", "dollars", "seconds", "95 of 100"):
         table.add_column(column, justify="right")
     for e in results.expenses:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from inspect import Parameter, signature
 from typing import Any
 
 from kpyramid.errors import BudgetError, EndpointError, InputError, IntegrityError, PyramidError
@@ -37,6 +38,12 @@ class Arm:
         if self.strategy not in STRATEGIES:
             known = ", ".join(STRATEGIES)
             raise InputError(f"unknown strategy {self.strategy!r}; there are {known}")
+        taken = list_options(self.strategy)
+        if unknown := {name for name, _ in self.options} - set(taken):
+            raise InputError(
+                f"strategy {self.strategy} has no option {min(unknown)!r}; it has "
+                f"{', '.join(taken) or 'none'}"
+            )
         if unknown := set(self.without) - set(PARTS):
             raise InputError(f"nothing is called {min(unknown)!r}; there are {', '.join(PARTS)}")
         object.__setattr__(self, "options", tuple(sorted(self.options)))
@@ -83,6 +90,12 @@ class Answers:
     def failures(self) -> tuple[Row, ...]:
         """The rows without an answer because the strategy failed."""
         return tuple(row for row in self.rows if row.failure is not None)
+
+
+def list_options(strategy: str) -> list[str]:
+    """The names of a strategy's options."""
+    parameters = signature(STRATEGIES[strategy]).parameters.values()
+    return [p.name for p in parameters if p.kind is Parameter.KEYWORD_ONLY]
 
 
 def answer_all(
