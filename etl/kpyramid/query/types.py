@@ -122,6 +122,8 @@ class Step:
     """What it found, in words, best first; carried down when it was not enough."""
     confidence: float | None = None
     """The probability that what it found answers the question, where it was judged."""
+    query: str = ""
+    """What was asked of the layer, readable: the SPARQL with names in place of ids."""
 
     def __str__(self) -> str:
         return f"{self.layer}: {self.outcome}: {self.reason}"
@@ -153,6 +155,9 @@ class Answer:
     seconds: float = 0.0
     cost: float | None = 0.0
     logprobs: tuple[float, ...] = ()
+    question: str = ""
+    recognised: tuple[str, ...] = ()
+    """What was recognised in the question, each as "what: words"."""
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain values."""
