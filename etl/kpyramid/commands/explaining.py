@@ -1,20 +1,142 @@
 """`ask --explain`: how an answer was come by, for someone who has read nothing about the method."""
 
-from rich.console import Console
-from rich.markup import escape
+import re
+from collections.abc import Sequence
 
-from kpyramid.query.types import Answer
+from rich.console import Console, Group
+from rich.padding import Padding
+from rich.text import Text
 
-_out = Console(soft_wrap=True, highlight=False)
+from kpyramid.query.types import Answer, Evidence, Outcome, Step
+
+_out = Console(highlight=False)
+_MOST_FOUND, _MOST_PLACES = 5, 6
+_LONGEST = 400
+"""Characters of a passage that are shown around the words that answer."""
+
+LAYERS = {
+    "ontology": "statements of a fixed vocabulary, asked with a query",
+    "graph": "facts read from the text, each a subject, a relation and an object",
+    "text": "the passages of the documents themselves",
+    "model": "a language model without any of your documents",
+}
+"""What each layer is, in a few words."""
+
+OUTCOMES = {
+    Outcome.ANSWERED: "It answers",
+    Outcome.INSUFFICIENT: "Not enough to answer from",
+    Outcome.EMPTY: "It knows nothing of this",
+    Outcome.FAILED: "No sure query of it could be made",
+    Outcome.TOO_BROAD: "Too much to be an answer",
+    Outcome.SKIPPED: "Not asked",
+}
 
 
-def print_explanation(answer: Answer) -> None:
-    """The layers in the order they were asked, the answer, and the places it rests on."""
+def print_explanation(answer: Answer, console: Console | None = None) -> None:
+    """The question, each layer with what came of it, the answer, and the places it rests on."""
+    out = console or _out
+    for part in (*_show_question(answer), *_show_steps(answer), *_show_answer(answer)):
+        out.print(part)
+
+
+def _show_question(answer: Answer) -> list[Text | Padding]:
+    lines: list[Text | Padding] = []
+    if answer.question:
+        lines.append(Text.assemble(("Question  ", "bold"), answer.question))
+    for line in answer.recognised:
+        what, _, words = line.partition(": ")
+        lines.append(_indent(Text.assemble((f"{what}: ", "dim"), words)))
+    return lines
+
+
+def _show_steps(answer: Answer) -> list[Text | Padding | Group]:
+    """Each layer in the order in which it was asked."""
+    lines: list[Text | Padding | Group] = [Text("")]
     for number, step in enumerate(answer.trace, 1):
-        _out.print(f"{number}. {escape(str(step))}")
-        for found in step.found:
-            _out.print(f"   {escape(found)}")
-    _out.print(f"[bold]{escape(answer.text or 'No answer.')}[/]")
-    for place in answer.evidence:
-        _out.print(f"  {escape(place.text)}")
-        _out.print(f"  [dim]{escape(place.source)}, characters {place.start}-{place.end}[/]")
+        about = LAYERS.get(step.layer, "")
+        title = f"{number}. {step.layer.capitalize()}"
+        lines.append(Text.assemble((title, "bold"), (f"  {about}" if about else "", "dim")))
+        lines.append(_indent(Group(*_show_step(step))))
+    return lines
+
+
+def _show_step(step: Step) -> list[Text]:
+    style = "green" if step.outcome is Outcome.ANSWERED else "yellow"
+    lines = [Text.assemble((f"{OUTCOMES[step.outcome]}: ", style), step.reason + ".")]
+    if step.query:
+        what = "nearest query, not run: " if step.outcome is Outcome.FAILED else "asked: "
+        lines.append(Text.assemble((what, "dim"), step.query))
+    for found in step.found[:_MOST_FOUND]:
+        lines.append(Text.assemble(("found: ", "dim"), _shorten(found)))
+    if len(step.found) > _MOST_FOUND:
+        lines.append(Text(f"and {len(step.found) - _MOST_FOUND} more (--json shows all)", "dim"))
+    if step.found and step.outcome not in (Outcome.ANSWERED, Outcome.SKIPPED):
+        lines.append(Text("What was found is kept for the next layer.", "dim"))
+    return lines
+
+
+def _show_answer(answer: Answer) -> list[Text | Padding]:
+    lines: list[Text | Padding] = [Text("")]
+    if not answer.text:
+        nothing = "None. What the layers hold does not answer it, or not surely enough."
+        lines.append(Text.assemble(("Answer  ", "bold"), nothing))
+        if answer.context:
+            lines.append(_indent(Text("The nearest that was found:", "dim")))
+            lines += [_indent(Text(_shorten(i.text))) for i in answer.context[:_MOST_FOUND]]
+    else:
+        lines.append(Text.assemble(("Answer  ", "bold"), (answer.text, "bold green")))
+        chance = f"probability that it is right: {answer.confidence:.2f}; from the {answer.layer}"
+        lines.append(_indent(Text(chance, "dim")))
+        lines += _show_places(answer)
+    lines.append(Text(""))
+    lines.append(Text(_close(answer), "dim"))
+    return lines
+
+
+def _show_places(answer: Answer) -> list[Text | Padding]:
+    """The sentences that the answer rests on, the words that answer marked."""
+    lines: list[Text | Padding] = [Text("It rests on", "bold")]
+    words = [item for item in (*answer.choices, answer.text) if item]
+    for place in answer.evidence[:_MOST_PLACES]:
+        lines.append(_indent(_mark(place, words)))
+        where = f"{place.source}, characters {place.start} to {place.end}"
+        lines.append(_indent(Text(where, "dim"), 4))
+    more = len(answer.evidence) - _MOST_PLACES
+    if more > 0:
+        lines.append(_indent(Text(f"and {more} more places (--json shows all)", "dim")))
+    return lines
+
+
+def _mark(place: Evidence, words: Sequence[str]) -> Text:
+    """A place's text with the words of the answer in it marked by brackets and colour."""
+    found = [m for w in words for m in re.finditer(re.escape(w), place.text, re.IGNORECASE)]
+    first = min((m.start() for m in found), default=0)
+    start = max(0, first - _LONGEST // 2) if len(place.text) > _LONGEST else 0
+    end = min(len(place.text), start + _LONGEST)
+    text = Text("…" if start else "")
+    at = start
+    for span in sorted({m.span() for m in found}, key=lambda s: (s[0], -s[1])):
+        if span[0] < at or span[1] > end:
+            continue
+        text.append(place.text[at : span[0]])
+        text.append(f"[{place.text[span[0] : span[1]]}]", "bold")
+        at = span[1]
+    text.append(place.text[at:end])
+    text.append("…" if end < len(place.text) else "")
+    return text
+
+
+def _close(answer: Answer) -> str:
+    """A last line that says what the layers are, whatever was asked of them."""
+    tried = dict.fromkeys(step.layer for step in answer.trace)
+    told = "; ".join(f"{name}: {LAYERS[name]}" for name in tried if name in LAYERS)
+    return f"Layers are asked from the surest to the widest, until one is enough. {told}."
+
+
+def _shorten(text: str) -> str:
+    plain = " ".join(text.split())
+    return plain if len(plain) <= _LONGEST else f"{plain[:_LONGEST]}…"
+
+
+def _indent(what: Text | Group, by: int = 2) -> Padding:
+    return Padding(what, (0, 0, 0, by))

@@ -1,21 +1,60 @@
-"""PolyRAG: down the pyramid until a layer suffices (Algorithm 1)."""
+"""PolyRAG: down the pyramid until a layer suffices (Algorithm 1), and better where it can be.
 
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
+`mode="paper"` is Algorithm 1 to the letter: SPARQL; else the 10 triples nearest by embedding, if
+they suffice; else the 5 chunks nearest by embedding. `mode="best"` looks for facts about what the
+question names, judges them by a calibrated probability, and carries what a layer found without
+answering down to the next one.
+"""
 
-from kpyramid.extraction.normal import normalise_relation
-from kpyramid.query.kaping import NearFact, answer_from_facts, find_facts, pick_side
-from kpyramid.query.linking import KIND_TYPES, LinkedQuestion
-from kpyramid.query.naive import ask_naive
-from kpyramid.query.snapshot import LITERAL, Snapshot
-from kpyramid.query.sparql_model import ask_by_model
-from kpyramid.query.sparql_rules import Found, ask_by_rules, shorten
-from kpyramid.query.types import Answer, Item, Makers, Outcome, Question, Step
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, get_args
 
-SUFFICIENT = 0.6
-"""Cosine of question and fact from which the graph's answer is taken; the twin by rules of the
-yes/no prompt `Query_kg`. It holds only for facts that name an entity of the question."""
+from kpyramid.errors import InputError
+from kpyramid.query.bearing import take_apart
+from kpyramid.query.facts import find_facts, state_item
+from kpyramid.query.ontology_layer import ask_ontology
+from kpyramid.query.passages import find_passages
+from kpyramid.query.reading import read
+from kpyramid.query.snapshot import Snapshot
+from kpyramid.query.sufficiency import SUFFICIENT, Judgement, judge_facts
+from kpyramid.query.types import Answer, Item, Makers, Outcome, Question, Reading, Step
+
+Mode = Literal["best", "paper"]
+FLOOR = 0.2
+CARRIED = 5
+"""Facts that go down to the text with its passages; more crowd out what the passages say."""
+
+
+@dataclass(slots=True)
+class _Way:
+    """The way down so far: what was tried, what is carried, what the model took."""
+
+    trace: list[Step] = field(default_factory=list)
+    carried: list[Item] = field(default_factory=list)
+    calls: int = 0
+    tokens: int = 0
+    recognised: tuple[str, ...] = ()
+
+    def note(self, step: Step, calls: int, tokens: int) -> None:
+        """One more layer tried."""
+        self.trace.append(step)
+        self.calls += calls
+        self.tokens += tokens
+
+    def carry(self, items: Sequence[Item]) -> None:
+        """What the layer found goes down with the question."""
+        self.carried.extend(items)
+
+    def end(self, answer: Answer) -> Answer:
+        """An answer with the whole way in it."""
+        return replace(
+            answer,
+            trace=tuple(self.trace),
+            calls=self.calls,
+            tokens=self.tokens,
+            recognised=self.recognised,
+        )
 
 
 def ask_polyrag(
@@ -23,9 +62,11 @@ def ask_polyrag(
     snapshot: Snapshot,
     makers: Makers,
     *,
+    mode: Mode = "best",
     triples: int = 10,
     chunks: int = 5,
     sufficient: float = SUFFICIENT,
+    floor: float = FLOOR,
     ontology: bool = True,
     graph: bool = True,
     text: bool = True,
@@ -33,131 +74,200 @@ def ask_polyrag(
     """Ontology by SPARQL, else the graph if its facts suffice, else the text.
 
     `ontology`, `graph` and `text` switch layers off, for ablations. The trace says of each
-    whether it answered, and if not why.
+    whether it answered, and if not why. `sufficient` is the probability from which facts are
+    enough, `floor` that below which no answer of the text is given.
 
     Raises:
+        InputError: there is no such mode, or a number is out of its range.
         BudgetError, EndpointError: the model may not or cannot be asked.
     """
-    linked = snapshot.link(question.text)
-    trace: tuple[Step, ...] = ()
-    calls = tokens = 0
+    if mode not in get_args(Mode):
+        raise InputError(f"mode = {mode!r}: polyrag runs as {' or '.join(get_args(Mode))}")
+    if triples < 1 or chunks < 1 or not 0 <= sufficient <= 1 or not 0 <= floor <= 1:
+        raise InputError("triples and chunks are 1 or more, sufficient and floor from 0 to 1")
+    way = _Way(recognised=tell_recognised(question, snapshot))
     if ontology:
-        found = _ask_ontology(question.text, snapshot, makers)
-        trace, calls, tokens = (found.step,), found.calls, found.tokens
-        if found.outcome is Outcome.ANSWERED:
-            return _answer_from_values(found, snapshot)
-    lower = _ask_below(
-        question, snapshot, makers, linked, trace, triples, chunks, sufficient, graph, text
-    )
-    return replace(lower, calls=calls, tokens=tokens)
+        found = ask_ontology(question, snapshot, makers, hints=mode == "best")
+        way.note(found.step, found.calls, found.tokens)
+        if found.answer:
+            return way.end(found.answer)
+        way.carry(found.items if mode == "best" else ())
+    else:
+        way.trace.append(_skip("ontology"))
+    if graph:
+        answer = _ask_graph(question, snapshot, makers, way, mode, triples, sufficient)
+        if answer:
+            return way.end(answer)
+    else:
+        way.trace.append(_skip("graph"))
+    if text:
+        return way.end(_ask_text(question, snapshot, makers, way, mode, chunks, floor))
+    way.trace.append(_skip("text"))
+    return way.end(_read_carried(question, snapshot, makers, way, floor))
 
 
-def _ask_below(
+def tell_recognised(question: Question, snapshot: Snapshot) -> tuple[str, ...]:
+    """What is recognised in a question: names that are known, what it asks for, what it says."""
+    asked = take_apart(question, snapshot)
+    linked = asked.linked
+    kinds = {"who": "a person or an organisation", "where": "a place", "when": "a time",
+             "number": "a number"}  # fmt: skip
+    said = {
+        "names that the pyramid knows": ", ".join(dict.fromkeys(linked.names)) or "none",
+        "asks for": kinds.get(linked.asks_for, "a thing or a value of any kind"),
+        "says besides": asked.rest or "nothing",
+        "options to choose from": ", ".join(question.candidates),
+    }
+    return tuple(f"{what}: {words}" for what, words in said.items() if words)
+
+
+def _ask_graph(
     question: Question,
     snapshot: Snapshot,
     makers: Makers,
-    linked: LinkedQuestion,
-    trace: tuple[Step, ...],
+    way: _Way,
+    mode: Mode,
     triples: int,
-    chunks: int,
     sufficient: float,
-    graph: bool,
-    text: bool,
-) -> Answer:
-    """The answer of the graph if its facts suffice, else of the text."""
-    if graph:
-        facts = find_facts(question.text, snapshot, triples)
-        enough, step = _judge_facts(facts, linked, sufficient)
-        outcome = Outcome.ANSWERED if enough else Outcome.INSUFFICIENT if facts else Outcome.EMPTY
-        trace = (*trace, Step("graph", outcome, step))
-        if enough or (facts and not text):
-            return answer_from_facts(enough or facts, facts, linked, snapshot, trace)
-    if text:
-        lower = ask_naive(question, snapshot, makers, chunks=chunks)
-        return replace(lower, trace=(*trace, *lower.trace))
-    return Answer("", (), (), None, (), trace)
+) -> Answer | None:
+    """The graph's answer, None when its facts do not suffice; they are carried down."""
+    facts = find_facts(question, snapshot, triples, anchored=mode == "best")
+    judged = judge_facts(question, facts, snapshot, makers, sufficient=sufficient)
+    items = tuple(state_item(f, snapshot, judged.chances.get(f, f.cosine)) for f in facts)
+    answer = None
+    if judged.enough:
+        answer = _take_facts(question, judged, items, snapshot, makers, way)
+    outcome = Outcome.INSUFFICIENT if facts else Outcome.EMPTY
+    reason = judged.reason
+    if answer:
+        outcome = Outcome.ANSWERED
+    elif judged.enough:
+        reason += "; no place in the documents, or no value, can be given from it"
+    found = tuple(item.text for item in items)
+    chance = judged.probability if facts else None
+    way.note(Step("graph", outcome, reason, found, chance), judged.calls, judged.tokens)
+    if not answer:
+        way.carry(items if mode == "paper" else items[:CARRIED])
+    return answer
 
 
-def _ask_ontology(question: str, snapshot: Snapshot, makers: Makers) -> Found:
-    if makers.sparql == "rules":
-        return ask_by_rules(question, snapshot)
-    assert makers.asker is not None  # `Makers` demands it
-    return ask_by_model(question, snapshot, makers.asker)
-
-
-def _answer_from_values(found: Found, snapshot: Snapshot) -> Answer:
-    shown = tuple(dict.fromkeys(_show(value, snapshot) for value in found.values))
-    facts = [(shorten(s), p, shorten(o)) for s, p, o in found.facts]
-    rows = snapshot.find_instances(facts)
-    items = tuple(_state_instance(row, snapshot) for row in rows)
-    places = tuple(dict.fromkeys(place for item in items for place in item.evidence))
+def _take_facts(
+    question: Question,
+    judged: Judgement,
+    items: tuple[Item, ...],
+    snapshot: Snapshot,
+    makers: Makers,
+    way: _Way,
+) -> Answer | None:
+    """The answer that sufficient facts give; None when it has no words or no places."""
+    keys = {fact.condensed_id for fact in judged.bearing}
+    places = tuple(
+        dict.fromkeys(place for item in items if item.key in keys for place in item.evidence)
+    )
+    reading = Reading("; ".join(judged.values), judged.values, judged.probability, places)
+    if makers.reader == "llm" or not judged.values:
+        reading = read(question, items, snapshot, makers)
+        way.calls, way.tokens = way.calls + reading.calls, way.tokens + reading.tokens
+    if not (reading.text or reading.choices) or not (reading.evidence or places):
+        return None
     return Answer(
-        text="; ".join(shown),
-        choices=shown,
-        context=items or tuple(Item("", value, "ontology", 1.0, ()) for value in shown),
-        layer="ontology",
-        evidence=places,
-        trace=(found.step,),
-        calls=found.calls,
-        tokens=found.tokens,
+        reading.text,
+        reading.choices,
+        items,
+        "graph",
+        reading.evidence or places,
+        (),
+        confidence=reading.confidence,
+        logprobs=reading.logprobs,
     )
 
 
-def _state_instance(row: Mapping[str, Any], snapshot: Snapshot) -> Item:
-    """A statement of the ontology in words."""
-    names = snapshot.names
-    relation = snapshot.schema.property_by_iri[row["property_iri"]].label
-    value = names[row["object_id"]] if row["object_id"] else row["literal"]
-    return Item(
-        row["instance_id"],
-        f"{names[row['subject_id']]} {relation} {value}",
-        "ontology",
-        row["confidence"],
-        tuple(snapshot.evidence(row["instance_id"])),
+def _ask_text(
+    question: Question,
+    snapshot: Snapshot,
+    makers: Makers,
+    way: _Way,
+    mode: Mode,
+    chunks: int,
+    floor: float,
+) -> Answer:
+    """What a reader finds in passages; in the best mode it sees what was carried down as well."""
+    if mode == "paper":
+        passages = tuple(find_passages(question.text, snapshot, chunks, by="vectors"))
+        items = passages
+    else:
+        statements = [item.text for item in way.carried]
+        passages = tuple(find_passages(question.text, snapshot, chunks, facts=statements))
+        items = (*passages, *way.carried)
+    reading = read(question, items, snapshot, makers)
+    found = tuple(place.text for place in reading.evidence)
+    step = _judge_reading(reading, f"{len(passages)} passages", bool(passages), floor, "text")
+    way.note(replace(step, found=found), reading.calls, reading.tokens)
+    return _make_answer(reading, step, items, _name_layer(reading, items) or "text")
+
+
+def _read_carried(
+    question: Question, snapshot: Snapshot, makers: Makers, way: _Way, floor: float
+) -> Answer:
+    """What a reader makes of what the upper layers found, when the text is switched off."""
+    items = tuple(way.carried)
+    if not items:
+        return Answer("", (), (), None, (), ())
+    reading = read(question, items, snapshot, makers)
+    layer = _name_layer(reading, items)
+    step = _judge_reading(reading, f"{len(items)} findings", True, floor, layer or "graph")
+    way.note(step, reading.calls, reading.tokens)
+    return _make_answer(reading, step, items, layer)
+
+
+def _judge_reading(reading: Reading, seen: str, any_seen: bool, floor: float, layer: str) -> Step:
+    """Whether what was read is given as the answer, and why not."""
+    if not any_seen:
+        return Step(layer, Outcome.EMPTY, "it has no passage for the question")
+    chance = reading.confidence
+    if not (reading.text or reading.choices):
+        why = reading.reason or "no sentence is near the question and answers it"
+        return Step(layer, Outcome.INSUFFICIENT, f"{seen}; {why}", confidence=chance)
+    if not reading.evidence:
+        why = "what was read in them has no place that can be shown, and is not given"
+        return Step(layer, Outcome.INSUFFICIENT, f"{seen}; {why}", confidence=chance)
+    if chance < floor:
+        why = (
+            f"the best answer in them is right with a probability of {chance:.2f} only, and "
+            f"below {floor:.2f} none is given"
+        )
+        return Step(layer, Outcome.INSUFFICIENT, f"{seen}; {why}", confidence=chance)
+    why = f"the answer in them is right with a probability of {chance:.2f}"
+    why = f"{why}: {reading.reason}" if reading.reason else why
+    return Step(layer, Outcome.ANSWERED, f"{seen}; {why}", confidence=chance)
+
+
+def _make_answer(
+    reading: Reading, step: Step, items: tuple[Item, ...], layer: str | None
+) -> Answer:
+    """The answer that was read, or the context alone when it is not given."""
+    if step.outcome is not Outcome.ANSWERED:
+        return Answer("", (), items, layer if items else None, (), ())
+    return Answer(
+        reading.text,
+        reading.choices,
+        items,
+        layer,
+        reading.evidence,
+        (),
+        confidence=reading.confidence,
+        logprobs=reading.logprobs,
     )
 
 
-def _show(value: str, snapshot: Snapshot) -> str:
-    """A value in words: an entity's or a class's name, `yes` for an ASK that is true."""
-    if value == "true":
-        return "yes"
-    named = snapshot.schema.class_by_iri.get(value) or snapshot.schema.property_by_iri.get(value)
-    return named.label if named else snapshot.names.get(shorten(value), value)
+def _name_layer(reading: Reading, items: tuple[Item, ...]) -> str | None:
+    """The layer of the item that the answer rests on; that of the first item without one."""
+    cited = set(reading.evidence)
+    for item in items:
+        if cited & set(item.evidence):
+            return item.layer
+    return items[0].layer if items else None
 
 
-def _judge_facts(
-    facts: list[NearFact], question: LinkedQuestion, sufficient: float
-) -> tuple[list[NearFact], str]:
-    """The facts that answer the question, and why; none when the graph does not suffice."""
-    if not facts:
-        return [], "it has no fact"
-    named = set(question.entities)
-    asked = set(question.lemmas)
-    near = [fact for fact in facts if fact.cosine >= sufficient]
-    about = [f for f in near if named & {f.head_id, f.tail_id}]
-    # Nearness alone is fooled by a fact about the right entity that says something else: the
-    # relation has to share a word with the question, and the value to be of the kind asked for.
-    saying = [f for f in about if asked & _say(f) and _fits_kind(f, question)]
-    found = f"{len(facts)} facts, best cosine {facts[0].cosine:.2f}"
-    if saying:
-        return saying, f"{found}; {len(saying)} reach {sufficient} and say what is asked"
-    return [], (
-        f"{found}; {len(near)} reach {sufficient}, {len(about)} of them name an entity of "
-        "the question, none says what is asked"
-    )
-
-
-def _fits_kind(fact: NearFact, question: LinkedQuestion) -> bool:
-    """Whether the side that the question does not name can be what it asks for."""
-    side, kind = pick_side(fact, question)
-    if question.asks_for in {"when", "number"}:
-        return kind == LITERAL
-    if question.asks_for == "what":
-        return True
-    if kind == "NOUN":  # the recogniser could not type it: it fits when it is written as a name
-        return side[:1].isupper()
-    return kind in KIND_TYPES[question.asks_for]
-
-
-def _say(fact: NearFact) -> set[str]:
-    return {word for word in normalise_relation(fact.relation).lemmas if len(word) > 2}
+def _skip(layer: str) -> Step:
+    return Step(layer, Outcome.SKIPPED, "it was switched off")

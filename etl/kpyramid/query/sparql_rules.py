@@ -34,6 +34,8 @@ class Found:
     facts: tuple[Fact, ...] = ()
     calls: int = 0
     tokens: int = 0
+    sparql: str = ""
+    """The query that was run, or the nearest one that was not sure enough to run."""
 
     @property
     def step(self) -> Step:
@@ -46,13 +48,13 @@ def ask_by_rules(question: str, snapshot: Snapshot, *, most: int = MOST_VALUES) 
     read = read_question(question, snapshot.lexicon)
     if isinstance(read, Unwritten):
         guess = f"; the nearest query was {read.sparql}" if read.sparql else ""
-        return Found(Outcome.FAILED, read.reason + guess)
+        return Found(Outcome.FAILED, read.reason + guess, sparql=read.sparql)
     rows = snapshot.ontology.select_trusted(read.sparql, limit=most + 1)
     found = judge_reading(read, rows, most)
     if found.outcome is not Outcome.ANSWERED:
         return found
     facts = bind_facts(read.plan, rows, snapshot.lexicon)
-    return Found(found.outcome, found.reason, found.values, facts)
+    return replace(found, facts=facts)
 
 
 def judge_reading(read: Written, rows: list[dict[str, str]], most: int) -> Found:
@@ -62,7 +64,8 @@ def judge_reading(read: Written, rows: list[dict[str, str]], most: int) -> Found
     if read.plan.act != "count" and not (
         tree.links or tree.values or measured or any(node.iris for node in tree.nodes)
     ):
-        return Found(Outcome.TOO_BROAD, f"it is about nothing in particular: {read.sparql}")
+        reason = f"it is about nothing in particular: {read.sparql}"
+        return Found(Outcome.TOO_BROAD, reason, sparql=read.sparql)
     return judge_rows(rows, read.sparql, most)
 
 
@@ -70,10 +73,10 @@ def judge_rows(rows: list[dict[str, str]], sparql: str, most: int) -> Found:
     """Whether rows are an answer; a count of none and an untrue ASK only say that none is known."""
     values = tuple(dict.fromkeys(value for row in rows for value in row.values()))
     if not values or values in {("0",), ("false",)}:
-        return Found(Outcome.EMPTY, f"no value from {sparql}")
+        return Found(Outcome.EMPTY, f"no value from {sparql}", sparql=sparql)
     if len(rows) > most:
-        return Found(Outcome.TOO_BROAD, f"more than {most} values from {sparql}")
-    return Found(Outcome.ANSWERED, f"{len(values)} value(s) from {sparql}", values)
+        return Found(Outcome.TOO_BROAD, f"more than {most} values from {sparql}", sparql=sparql)
+    return Found(Outcome.ANSWERED, f"{len(values)} value(s) from {sparql}", values, sparql=sparql)
 
 
 def bind_facts(plan: Plan, rows: list[dict[str, str]], lexicon: Lexicon) -> tuple[Fact, ...]:

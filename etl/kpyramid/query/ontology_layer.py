@@ -1,0 +1,175 @@
+"""The ontology's part in an answer: its values, or what it knows beside the point."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kpyramid.errors import InputError
+from kpyramid.ontology import names as n
+from kpyramid.query.bearing import list_lemmas, match_candidates, take_apart
+from kpyramid.query.reading import read
+from kpyramid.query.snapshot import Snapshot
+from kpyramid.query.sparql_model import ask_by_model
+from kpyramid.query.sparql_rules import Found, ask_by_rules, shorten
+from kpyramid.query.types import Answer, Item, Makers, Outcome, Question, Step
+
+RIGHT = 0.95
+"""Share of the rules' queries with values that ask what was meant: .438 of (.438 + .021) on the
+questions of `benchmarks/sparql.py`, whose graph itself is right."""
+MOST_ENTITIES, MOST_STATEMENTS, MOST_ROWS = 4, 3, 60
+"""Entities whose statements are looked at when there is no answer, statements of them that go
+down as hints, and statements that are looked through for each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What the layer came to: its step, the answer if it has one, and the items to carry down."""
+
+    step: Step
+    answer: Answer | None = None
+    items: tuple[Item, ...] = ()
+    calls: int = 0
+    tokens: int = 0
+
+
+def ask_ontology(
+    question: Question, snapshot: Snapshot, makers: Makers, *, hints: bool = True
+) -> Finding:
+    """The ontology's answer, or why it has none and, with `hints`, what it says nearby.
+
+    Values answer when they can be shown in the documents and, of a question with candidates, when
+    they are some of them.
+
+    Raises:
+        BudgetError, EndpointError: the model may not or cannot be asked.
+    """
+    found = _query(question.text, snapshot, makers)
+    found = replace(found, reason=_shorten_reason(found))
+    step = replace(found.step, query=_name_ids(found.sparql, snapshot))
+    finding = Finding(step, calls=found.calls, tokens=found.tokens)
+    if found.outcome is Outcome.ANSWERED:
+        finding = _take_values(question, found, step, snapshot, makers)
+    if finding.answer or not hints:
+        return finding
+    items = (*finding.items, *_list_hints(question, snapshot))
+    said = tuple(dict.fromkeys([*finding.step.found, *(item.text for item in items)]))
+    return replace(finding, step=replace(finding.step, found=said), items=items)
+
+
+def _query(question: str, snapshot: Snapshot, makers: Makers) -> Found:
+    if makers.sparql == "rules":
+        return ask_by_rules(question, snapshot)
+    assert makers.asker is not None  # `Makers` demands it
+    return ask_by_model(question, snapshot, makers.asker)
+
+
+def _take_values(
+    question: Question, found: Found, step: Step, snapshot: Snapshot, makers: Makers
+) -> Finding:
+    shown = tuple(dict.fromkeys(_show(value, snapshot) for value in found.values))
+    rows = snapshot.find_instances([(shorten(s), p, shorten(o)) for s, p, o in found.facts])
+    items = tuple(_state_instance(row, snapshot) for row in rows)
+    places = tuple(dict.fromkeys(place for item in items for place in item.evidence))
+    step = replace(step, found=shown)
+    finding = Finding(step, None, items, found.calls, found.tokens)
+    if not places:
+        reason = f"{found.reason}; no place in the documents says so, and it is not given"
+        return _leave(finding, reason)
+    choices = shown
+    if question.candidates:
+        choices = tuple(
+            dict.fromkeys(c for v in shown for c in match_candidates(v, question.candidates))
+        )
+        if not choices:
+            return _leave(finding, f"{found.reason}; none of them is a candidate")
+    chance = round(RIGHT * min(item.score for item in items), 4)
+    answer = Answer("; ".join(choices), choices, items, "ontology", places, (), confidence=chance)
+    if makers.reader == "llm":
+        reading = read(question, items, snapshot, makers)
+        finding = replace(
+            finding,
+            calls=finding.calls + reading.calls,
+            tokens=finding.tokens + reading.tokens,
+        )
+        if reading.text or reading.choices:
+            answer = replace(
+                answer,
+                text=reading.text,
+                choices=reading.choices,
+                confidence=reading.confidence,
+                evidence=reading.evidence or places,
+                logprobs=reading.logprobs,
+            )
+    return replace(finding, step=replace(step, confidence=chance), answer=answer)
+
+
+def _shorten_reason(found: Found) -> str:
+    """The reason without the query, which stands by itself."""
+    if not found.sparql:
+        return found.reason
+    reason = found.reason.replace(f"; the nearest query was {found.sparql}", "")
+    plain = reason.replace(f" from {found.sparql}", "").replace(f": {found.sparql}", "")
+    if found.outcome is Outcome.EMPTY:
+        return "its query is sound and finds no value"
+    if found.outcome is Outcome.ANSWERED:
+        return f"its query finds {plain}"
+    return plain
+
+
+def _name_ids(sparql: str, snapshot: Snapshot) -> str:
+    """A query with names in place of ids and local names in place of IRIs."""
+
+    def shorten_iri(match: re.Match[str]) -> str:
+        iri = match[1]
+        if iri.startswith(n.ENTITY):
+            return f"«{snapshot.names.get(shorten(iri), shorten(iri))}»"
+        prefix = ":" if iri.startswith(snapshot.schema.base) else ""
+        return prefix + re.split(r"[#/]", iri)[-1]
+
+    return re.sub(r"<([^<>\s]+)>", shorten_iri, sparql)
+
+
+def _leave(finding: Finding, reason: str) -> Finding:
+    return replace(finding, step=replace(finding.step, outcome=Outcome.INSUFFICIENT, reason=reason))
+
+
+def _list_hints(question: Question, snapshot: Snapshot) -> tuple[Item, ...]:
+    """Statements about what the question names whose property shares a word with it."""
+    asked = take_apart(question, snapshot)
+    labels = {p.iri: (p.label, *p.alt_labels) for p in snapshot.schema.properties}
+    facts: list[tuple[int, tuple[str, str, str]]] = []
+    for entity in asked.linked.entities[:MOST_ENTITIES]:
+        try:
+            query = f"SELECT ?p ?o WHERE {{ <{n.ENTITY}{entity}> ?p ?o }}"
+            rows = snapshot.sparql(query, limit=MOST_ROWS)
+        except InputError:  # the store takes too long: hints are not worth waiting for
+            continue
+        for row in rows:
+            lemmas = {word for label in labels.get(row["p"], ()) for word in list_lemmas(label)}
+            if shared := len(lemmas & asked.lemmas):
+                facts.append((-shared, (entity, row["p"], shorten(row["o"]))))
+    chosen = [fact for _, fact in sorted(facts)[:MOST_STATEMENTS]]
+    return tuple(_state_instance(row, snapshot) for row in snapshot.find_instances(chosen))
+
+
+def _state_instance(row: Mapping[str, Any], snapshot: Snapshot) -> Item:
+    """A statement of the ontology in words."""
+    names = snapshot.names
+    relation = snapshot.schema.property_by_iri[row["property_iri"]].label
+    value = names[row["object_id"]] if row["object_id"] else row["literal"]
+    return Item(
+        row["instance_id"],
+        f"{names[row['subject_id']]} {relation} {value}",
+        "ontology",
+        row["confidence"],
+        tuple(snapshot.evidence(row["instance_id"])),
+    )
+
+
+def _show(value: str, snapshot: Snapshot) -> str:
+    """A value in words: an entity's or a class's name, `yes` for an ASK that is true."""
+    if value == "true":
+        return "yes"
+    named = snapshot.schema.class_by_iri.get(value) or snapshot.schema.property_by_iri.get(value)
+    return named.label if named else snapshot.names.get(shorten(value), value)
