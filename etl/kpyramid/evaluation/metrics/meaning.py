@@ -60,7 +60,7 @@ def match_tokens(answer: Matrix, reference: Matrix) -> tuple[float, float, float
     """
     if not len(answer) or not len(reference):
         return 0.0, 0.0, 0.0
-    cosines = answer.astype(np.float64) @ reference.astype(np.float64).T
+    cosines = np.clip(answer.astype(np.float64) @ reference.astype(np.float64).T, -1.0, 1.0)
     precision, recall = float(cosines.max(axis=1).mean()), float(cosines.max(axis=0).mean())
     total = precision + recall
     return precision, recall, 2 * precision * recall / total if total > 0 else 0.0
@@ -82,7 +82,8 @@ def build_similarity(embedder: Embedder) -> Metric:
         if not answer.strip():
             return 0.0
         said = embed(answer)
-        return max(float(said @ embed(name)) for name in list_references(question))
+        best = max(float(said @ embed(name)) for name in list_references(question))
+        return min(max(best, -1.0), 1.0)  # unit lengths are rounded
 
     return Metric("similarity", f"cosine of answer and gold by {embedder.name}", is_open, score)
 

@@ -54,7 +54,7 @@ def score_rouge(answer: str, reference: str, kind: str) -> float:
     digits of all Unicode (rouge-score's own tokeniser drops what is not ASCII), single characters
     in scripts without spaces.
     """
-    return float(_open_rouge().score(reference, answer)[kind].recall)
+    return float(_open_rouge(kind).score(reference, answer)[kind].recall)
 
 
 def score_rouge_recall(question: EvalQuestion, response: Response) -> float:
@@ -109,10 +109,10 @@ def _open_bleu(order: int, tokeniser: str, short: bool) -> Any:
 
 
 @cache
-def _open_rouge() -> Any:
+def _open_rouge(kind: str) -> Any:
     from rouge_score.rouge_scorer import RougeScorer
 
-    return RougeScorer(["rouge1", "rougeL"], tokenizer=RougeTokens())
+    return RougeScorer([kind], tokenizer=RougeTokens())
 
 
 def _choose_tokeniser(references: Sequence[str]) -> str:

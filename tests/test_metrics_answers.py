@@ -1,0 +1,261 @@
+"""Measures of answers in words, of confidence and expense, and how scores are averaged."""
+
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kpyramid.evaluation.metrics import (
+    EXPENSES,
+    METRICS,
+    SET_EXPENSES,
+    SET_METRICS,
+    Response,
+    aggregate,
+    measure_all,
+)
+from kpyramid.evaluation.metrics.answers import score_right
+from kpyramid.evaluation.metrics.running import score_wrong_confident
+from kpyramid.evaluation.metrics.wholes import find_percentile
+from kpyramid.evaluation.metrics.words import names_value, normalise_answer
+from kpyramid.evaluation.questions import EvalQuestion
+
+TEXTS = st.text(max_size=40)
+NAMES = TEXTS.filter(lambda text: bool(text.strip()))
+
+
+def ask(*names: str, entities: tuple[str, ...] = ()) -> EvalQuestion:
+    """A question whose one right answer has these spellings."""
+    return EvalQuestion("q", "Who?", "open", (names,), entities=entities)
+
+
+def score(name: str, question: EvalQuestion, text: str, *choices: str) -> float | None:
+    return METRICS[name].measure(question, Response(text, choices))
+
+
+def test_mean_of_squad_scores_is_that_of_the_published_example() -> None:
+    # From the description of the measure "squad" in the library `evaluate`: 66.67 and 66.67.
+    pairs = [
+        (ask("1976"), Response("1976")),
+        (ask("Beyoncé and Bruno Mars"), Response("Beyonce")),
+        (ask("climate change"), Response("climate change")),
+    ]
+    for name in ("exact_match", "token_f1"):
+        found = measure_all(METRICS[name], pairs)
+        assert found is not None and found.mean == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize(
+    ("said", "gold", "exact", "f1"),
+    [
+        ("The Denver Broncos!", "Denver Broncos", 1, 1),
+        ("Broncos", "Denver Broncos", 0, 2 / 3),
+        ("in the city of Santa Clara, California", "Santa Clara", 0, 2 * 2 / (6 + 2)),
+        ("Panthers", "Denver Broncos", 0, 0),
+        ("", "Denver Broncos", 0, 0),
+        ("the the cat cat", "cat", 0, 2 / 3),
+        ("U.S.", "us", 1, 1),
+        ("A", "A", 1, 1),
+        ("?", "A", 0, 0),
+        ("“Paris”", "Paris", 1, 1),
+        ("ÉCOLE", "e\u0301cole", 1, 1),
+        ("東京", "東京", 1, 1),
+    ],
+)
+def test_answers_score_as_computed_by_hand(said: str, gold: str, exact: float, f1: float) -> None:
+    assert score("exact_match", ask(gold), said) == exact
+    assert score("token_f1", ask(gold), said) == pytest.approx(f1)
+
+
+def test_best_spelling_and_best_value_count() -> None:
+    question = EvalQuestion("q", "Who?", "open", (("Sigma", "the letter S"), ("Tau",)))
+    assert score("token_f1", question, "letter") == pytest.approx(2 / 3)
+    assert score("exact_match", question, "a tau") == 1.0
+
+
+@given(TEXTS, NAMES)
+def test_scores_of_any_text_are_bounded_and_ordered(said: str, gold: str) -> None:
+    question = ask(gold)
+    exact, f1 = score("exact_match", question, said), score("token_f1", question, said)
+    assert exact is not None and f1 is not None
+    assert 0 <= exact <= f1 <= 1 + 1e-12
+    assert exact <= (score("hits_at_1", question, said) or 0)
+
+
+@given(NAMES, NAMES)
+def test_token_f1_is_symmetric_and_blind_to_order(one: str, other: str) -> None:
+    assert score("token_f1", ask(one), other) == pytest.approx(score("token_f1", ask(other), one))
+    turned = " ".join(reversed(normalise_answer(other).split()))
+    if normalise_answer(turned).split() == turned.split():
+        assert score("token_f1", ask(one), turned) == pytest.approx(
+            score("token_f1", ask(one), other)
+        )
+
+
+@given(NAMES)
+def test_right_answer_gets_everything(gold: str) -> None:
+    for name in ("exact_match", "token_f1", "hits_at_1", "hit_rate"):
+        assert score(name, ask(gold), gold) == pytest.approx(1.0)
+
+
+def test_name_counts_as_whole_words_only() -> None:
+    assert names_value("He painted Mona Lisa.", "mona lisa")
+    assert not names_value("The party began.", "art")
+    assert not names_value("Mona and Lisa", "Mona Lisa")
+    assert names_value("首都は東京です。", "東京")
+    assert not names_value("", "art")
+
+
+def test_first_value_must_hit() -> None:
+    question = ask("Niels Bohr", "Bohr")
+    assert score("hits_at_1", question, "It was Bohr who said it.") == 1.0
+    assert score("hits_at_1", question, "Einstein; Bohr", "Einstein", "Bohr") == 0.0
+    assert score("hits_at_1", question, "") == 0.0
+
+
+def test_hit_rate_is_the_share_of_entities_named() -> None:
+    question = ask("x", entities=("Einstein", "Bohr", "Max Planck", "Curie"))
+    assert score("hit_rate", question, "Bohr met Planck", "Einstein") == 0.5
+    assert score("key_entities", question, "Bohr met Planck", "Einstein") == 0.5
+    assert score("hit_rate", question, "") == 0.0
+
+
+def test_without_entities_the_hit_rate_is_of_gold_values() -> None:
+    question = EvalQuestion("q", "Who?", "open", (("Einstein", "Albert"), ("Bohr",)))
+    assert score("hit_rate", question, "albert") == 0.5
+    assert score("key_entities", question, "albert") is None
+
+
+def test_name_does_not_run_from_one_value_into_the_next() -> None:
+    question = ask("x", entities=("New York",))
+    assert score("hit_rate", question, "", "New", "York") == 0.0
+
+
+def test_explanation_is_neither_right_nor_wrong() -> None:
+    question = ask("one two three four five six seven eight nine ten eleven")
+    assert score_right(question, Response("something")) is None
+    assert score("wrong_confident", question, "something") is None
+    assert score("right", ask("ten"), "it is ten") == 1.0
+
+
+def test_wrong_and_confident_are_those_at_the_level_or_above() -> None:
+    question = ask("Bohr")
+    for text, confidence, expected in (
+        ("Planck", 0.5, 1.0),
+        ("Planck", 0.49, 0.0),
+        ("Bohr", 0.9, 0.0),
+        ("", 0.9, 0.0),
+    ):
+        response = Response(text, confidence=confidence)
+        assert METRICS["wrong_confident"].measure(question, response) == expected
+    assert score_wrong_confident(question, Response("Planck", confidence=0.6), 0.7) == 0.0
+
+
+def test_layer_shares_and_silence_add_up_to_one() -> None:
+    layers = ("ontology", "graph", "text", "model")
+    answers = [Response("x", layer=layer) for layer in layers] + [Response("", layer="text")]
+    shares = [
+        measure_all(METRICS[f"layer_{layer}"], [(ask("x"), answer) for answer in answers])
+        for layer in layers
+    ]
+    assert [share.mean for share in shares if share] == [0.2] * 4
+    answered = measure_all(METRICS["answered"], [(ask("x"), answer) for answer in answers])
+    assert answered is not None and answered.mean == 0.8
+
+
+def test_perplexity_of_a_uniform_choice_is_the_number_of_choices() -> None:
+    response = Response("x", logprobs=(math.log(1 / 8),) * 5)
+    assert METRICS["perplexity"].measure(ask("x"), response) == pytest.approx(8.0)
+    assert METRICS["perplexity"].measure(ask("x"), Response("x")) is None
+    impossible = Response("x", logprobs=(-math.inf, -1.0))
+    assert METRICS["perplexity"].measure(ask("x"), impossible) == math.inf
+    both = [(ask("x"), response), (ask("x"), Response("x", logprobs=(0.0,) * 5))]
+    assert SET_METRICS["corpus_perplexity"].score(both) == pytest.approx(8**0.5)
+    assert SET_METRICS["corpus_perplexity"].score([(ask("x"), Response("x"))]) is None
+
+
+def test_calibration_error_is_that_computed_by_hand() -> None:
+    # Two at .8 of which one is right: |.8 - .5| · 2; one at .1 that is wrong: .1; over three.
+    said = (("Bohr", 0.8), ("Planck", 0.8), ("Planck", 0.1), ("", 0.9))
+    pairs = [(ask("Bohr"), Response(text, confidence=level)) for text, level in said]
+    assert SET_METRICS["calibration_error"].score(pairs) == pytest.approx((0.6 + 0.1) / 3)
+    assert SET_METRICS["calibration_error"].score(pairs[3:]) is None
+
+
+def test_confidence_that_is_planted_right_has_little_calibration_error() -> None:
+    generator = np.random.default_rng(0)
+    levels = generator.random(4000)
+    right = generator.random(4000) < levels
+    pairs = [
+        (ask("Bohr"), Response("Bohr" if r else "Planck", confidence=float(c)))
+        for c, r in zip(levels, right, strict=True)
+    ]
+    calibration = SET_METRICS["calibration_error"]
+    honest = calibration.score(pairs)
+    bold = calibration.score([(q, Response(r.text, confidence=1.0)) for q, r in pairs])
+    assert honest is not None and honest < 0.03
+    assert bold == pytest.approx(1 - right.mean())
+
+
+def test_percentile_is_a_time_that_was_measured() -> None:
+    times = [float(n) for n in range(1, 101)]
+    assert find_percentile(times, 50) == 50.0
+    assert find_percentile(times, 99) == 99.0
+    assert find_percentile([3.0], 99) == 3.0
+    pairs = [(ask("x"), Response(seconds=time)) for time in times]
+    assert SET_EXPENSES["seconds_p99"].score(pairs) == 99.0
+    assert SET_EXPENSES["seconds_p50"].score([]) is None
+
+
+def test_total_of_costs_is_unknown_when_one_is() -> None:
+    paid, unknown = Response("x", calls=2, tokens=30, cost=0.1), Response("x", calls=1)
+    assert SET_EXPENSES["cost"].score([(ask("x"), paid)] * 2) == pytest.approx(0.2)
+    assert SET_EXPENSES["cost"].score([(ask("x"), paid), (ask("x"), unknown)]) is None
+    assert SET_EXPENSES["calls"].score([(ask("x"), paid), (ask("x"), unknown)]) == 3
+    assert EXPENSES["tokens"].measure(ask("x"), paid) == 30
+    assert EXPENSES["cost"].measure(ask("x"), unknown) is None
+
+
+def test_what_does_not_apply_is_not_counted_and_silence_is() -> None:
+    found = aggregate(METRICS["f1"], [1.0, None, 0.0, None])
+    assert found is not None and (found.mean, found.count) == (0.5, 2)
+    assert aggregate(METRICS["f1"], [None, None]) is None
+    assert aggregate(METRICS["f1"], []) is None
+    silent = measure_all(
+        METRICS["exact_match"], [(ask("x"), Response("x")), (ask("x"), Response())]
+    )
+    assert silent is not None and silent.mean == 0.5
+
+
+def test_score_that_is_no_number_is_refused_by_name() -> None:
+    with pytest.raises(ValueError, match="token_f1"):
+        aggregate(METRICS["token_f1"], [1.0, math.nan])
+
+
+def test_every_measure_scores_silence_with_zero_or_none_and_says_what_it_is() -> None:
+    questions = [
+        ask("x", entities=("y",)),
+        EvalQuestion("q", "Which?", "choice", (("A",),), candidates=("A", "B")),
+        EvalQuestion("q", "Does it?", "yesno", (("no",),)),
+        EvalQuestion("q", "Which?", "values", (("A",), ("B",))),
+        EvalQuestion("q", "What of it?", "retrieval", gold_documents=("1",)),
+    ]
+    for name, metric in METRICS.items():
+        assert metric.name == name and metric.about
+        scores = [metric.measure(question, Response()) for question in questions]
+        assert {score for score in scores if score is not None} <= {0.0}
+        assert any(metric.applies(question) for question in questions)
+
+
+def test_nothing_heavy_is_loaded_before_a_measure_needs_it() -> None:
+    code = (
+        "import sys, kpyramid.evaluation.metrics, kpyramid.evaluation.ratings\n"
+        "heavy = {'sacrebleu', 'rouge_score', 'nltk', 'sklearn', 'scipy', 'onnxruntime', 'spacy'}\n"
+        "sys.exit(', '.join(heavy & sys.modules.keys()) or None)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,0 +1,161 @@
+"""Measures of chosen options, values and verdicts."""
+
+from itertools import combinations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kpyramid.evaluation.metrics import METRICS, SET_METRICS, Response
+from kpyramid.evaluation.metrics.choice import read_verdict
+from kpyramid.evaluation.questions import EvalQuestion
+
+OPTIONS = tuple("ABCDEFGH")
+SETS = st.sets(st.sampled_from(OPTIONS))
+
+
+def ask(*right: str, kind: str = "choice") -> EvalQuestion:
+    answers = tuple((value,) for value in right)
+    options = OPTIONS if kind == "choice" else ()
+    return EvalQuestion("q", "Which?", kind, answers, candidates=options)  # type: ignore[arg-type]
+
+
+def score(name: str, question: EvalQuestion, *chosen: str, text: str = "") -> float | None:
+    return METRICS[name].measure(question, Response(text, choices=chosen))
+
+
+@pytest.mark.parametrize(
+    ("chosen", "precision", "recall", "f1", "accuracy", "pcr"),
+    [
+        ("AB", 1, 1, 1, 1, 1),
+        ("A", 1, 1 / 2, 2 / 3, 0, 1),
+        ("AC", 1 / 2, 1 / 2, 1 / 2, 0, 0),
+        ("ABC", 2 / 3, 1, 4 / 5, 0, 0),
+        ("CD", 0, 0, 0, 0, 0),
+        ("", 0, 0, 0, 0, 0),
+        ("ABCDEFGH", 1 / 4, 1, 2 / 5, 0, 0),
+        ("AAB", 1, 1, 1, 1, 1),
+    ],
+)
+def test_chosen_options_score_as_computed_by_hand(
+    chosen: str, precision: float, recall: float, f1: float, accuracy: float, pcr: float
+) -> None:
+    names = ("precision", "recall", "f1", "accuracy", "pcr")
+    found = [score(name, ask("A", "B"), *chosen) for name in names]
+    assert found == pytest.approx([precision, recall, f1, accuracy, pcr])
+    assert score("exact_match", ask("A", "B"), *chosen) == accuracy
+
+
+@given(SETS.filter(bool), SETS)
+def test_scores_are_bounded_and_agree_with_each_other(gold: set[str], chosen: set[str]) -> None:
+    question = ask(*sorted(gold))
+    names = ("precision", "recall", "f1", "accuracy", "pcr")
+    precision, recall, f1, accuracy, pcr = (score(n, question, *sorted(chosen)) or 0 for n in names)
+    assert 0 <= accuracy <= f1 <= 1 and accuracy <= pcr
+    assert min(precision, recall) - 1e-12 <= f1 <= max(precision, recall) + 1e-12
+    assert (pcr == 1) == (precision == 1)
+    assert (accuracy == 1) == (f1 == 1) == (precision == recall == 1)
+
+
+@given(SETS.filter(bool), SETS.filter(bool))
+def test_precision_and_recall_change_places_with_gold_and_chosen(
+    one: set[str], other: set[str]
+) -> None:
+    a, b = sorted(one), sorted(other)
+    assert score("precision", ask(*a), *b) == score("recall", ask(*b), *a)
+    assert score("f1", ask(*a), *b) == score("f1", ask(*b), *a)
+
+
+def test_f1_of_all_choices_is_that_of_scikit_learn() -> None:
+    from sklearn.metrics import f1_score
+
+    for size in (1, 2, 3):
+        for chosen in combinations(OPTIONS, size):
+            gold = [option in "ABF" for option in OPTIONS]
+            said = [option in chosen for option in OPTIONS]
+            expected = f1_score(gold, said, zero_division=0)
+            assert score("f1", ask("A", "B", "F"), *chosen) == pytest.approx(expected)
+
+
+def test_options_that_differ_in_case_alone_are_two_options() -> None:
+    question = EvalQuestion(
+        "q", "Which?", "choice", (("Polish",),), candidates=("polish", "Polish")
+    )
+    assert score("accuracy", question, "polish") == 0.0
+    assert score("accuracy", question, " Polish ") == 1.0
+
+
+def test_option_in_another_form_of_unicode_is_the_same_option() -> None:
+    question = EvalQuestion("q", "Which?", "choice", (("Café",),), candidates=("Café", "Bar"))
+    assert score("accuracy", question, "Cafe\u0301") == 1.0
+
+
+def test_option_in_the_text_alone_counts_as_chosen() -> None:
+    assert score("accuracy", ask("A"), text="A") == 1.0
+
+
+def test_what_is_no_option_counts_against_precision() -> None:
+    assert score("precision", ask("A"), "A", "none of these") == 0.5
+
+
+def test_values_match_in_any_spelling_and_count_once() -> None:
+    gold = (("Albert Einstein", "Einstein"), ("Niels Bohr",))
+    question = EvalQuestion("q", "Who?", "values", gold)
+    assert score("f1", question, "einstein", "Albert  Einstein", "NIELS BOHR") == 1.0
+    assert score("precision", question, "Einstein", "Max Planck") == 0.5
+
+
+def test_numbers_are_values_and_not_digits() -> None:
+    question = EvalQuestion("q", "How much?", "values", (("1.50",), ("-0",)))
+    assert score("accuracy", question, "1.5", "0.0") == 1.0
+    assert score("recall", question, "15") == 0.0
+    thousand = EvalQuestion("q", "How much?", "values", (("1000",),))
+    assert score("accuracy", thousand, "1000.00") == 1.0
+    assert score("accuracy", thousand, "1") == 0.0
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        ("yes", "yes"),
+        ("No, it does not.", "no"),
+        ("  MAYBE", "maybe"),
+        ('"True"', "yes"),
+        ("false", "no"),
+        ("Nobody knows", None),
+        ("It does, yes", None),
+        ("", None),
+        ("42", None),
+    ],
+)
+def test_verdict_is_the_first_word(text: str, verdict: str | None) -> None:
+    assert read_verdict(Response(text)) == verdict
+
+
+def test_two_verdicts_are_none() -> None:
+    assert score("accuracy", ask("yes", kind="yesno"), "yes", "no") == 0.0
+    assert score("accuracy", ask("yes", kind="yesno"), "Yes") == 1.0
+    assert score("accuracy", ask("no", kind="yesno")) == 0.0
+
+
+def test_macro_f1_of_verdicts_is_that_of_scikit_learn() -> None:
+    from sklearn.metrics import f1_score
+
+    gold = ["yes", "yes", "no", "maybe", "no", "yes", "maybe", "no"]
+    said = ["yes", "no", "no", "yes", "no", "yes", "maybe", "yes"]
+    pairs = [(ask(g, kind="yesno"), Response(s)) for g, s in zip(gold, said, strict=True)]
+    found = SET_METRICS["macro_f1"].score(pairs)
+    assert found == pytest.approx(f1_score(gold, said, average="macro"))
+    assert SET_METRICS["macro_f1"].score(pairs[::-1]) == found
+
+
+def test_unanswered_verdict_is_a_miss_and_no_verdict_of_its_own() -> None:
+    pairs = [(ask("yes", kind="yesno"), Response("yes")), (ask("yes", kind="yesno"), Response())]
+    assert SET_METRICS["macro_f1"].score(pairs) == pytest.approx(2 / 3)
+    assert SET_METRICS["macro_f1"].score([(ask("A"), Response("A"))]) is None
+
+
+def test_measures_of_choices_do_not_apply_to_open_questions() -> None:
+    question = EvalQuestion("q", "Who?", "open", (("Bohr",),))
+    for name in ("precision", "recall", "f1", "accuracy", "pcr"):
+        assert score(name, question, "Bohr") is None

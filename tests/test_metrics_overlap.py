@@ -1,0 +1,133 @@
+"""BLEU and ROUGE against the libraries' own, the papers' and hand-computed examples."""
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kpyramid.evaluation.metrics import METRICS, SET_METRICS, Response
+from kpyramid.evaluation.metrics.overlap import RougeTokens, score_bleu, score_rouge
+from kpyramid.evaluation.questions import EvalQuestion
+
+DOGS = (
+    ("The dog bit the man.", ("The dog bit the man.", "The dog had bit the man.")),
+    ("It wasn't surprising.", ("It was not unexpected.", "No one was surprised.")),
+    ("The man had just bitten him.", ("The man bit him first.", "The man had bitten the dog.")),
+)
+"""The example in sacrebleu's README."""
+
+
+def ask(*references: str) -> EvalQuestion:
+    return EvalQuestion("q", "What?", "open", (references,))
+
+
+def score(name: str, question: EvalQuestion, text: str, *context: str) -> float | None:
+    return METRICS[name].measure(question, Response(text, context=context))
+
+
+def test_corpus_bleu_is_that_of_the_example_of_sacrebleu() -> None:
+    pairs = [(ask(*references), Response(said)) for said, references in DOGS]
+    found = SET_METRICS["corpus_bleu_4"].score(pairs)
+    assert found == pytest.approx(0.48530827009929865)
+    assert SET_METRICS["corpus_bleu_4"].score(pairs[::-1]) == pytest.approx(found)
+
+
+def test_questions_may_have_different_numbers_of_references() -> None:
+    pairs = [
+        (ask("the cat sat here"), Response("the cat sat here")),
+        (ask("a b", "c d"), Response("c d")),
+    ]
+    assert SET_METRICS["corpus_bleu_1"].score(pairs) == pytest.approx(1.0)
+
+
+def test_repeated_word_is_clipped_as_in_the_paper() -> None:
+    # Papineni et al., §2.1: seven times "the" has a modified precision of 2/7.
+    assert score("bleu_1", ask("the cat is on the mat"), "the the the the the the the") == (
+        pytest.approx(2 / 7)
+    )
+
+
+def test_bleu_is_the_geometric_mean_with_its_brevity_penalty() -> None:
+    # Four words of six, three of whose runs of two match two: exp(1 - 6/4) · sqrt(1 · 2/3).
+    reference, said = "the cat is on the mat", "the cat on the"
+    assert score("bleu_1", ask(reference), said) == pytest.approx(math.exp(1 - 6 / 4))
+    expected = math.exp(1 - 6 / 4) * math.sqrt(2 / 3)
+    assert score("bleu_2", ask(reference), said) == pytest.approx(expected)
+
+
+def test_short_right_answer_has_the_bleu_of_the_runs_it_can_have() -> None:
+    for name in ("bleu_1", "bleu_2", "bleu_4", "rouge_r", "rouge_l_r"):
+        assert score(name, ask("Paris"), "Paris") == pytest.approx(1.0)
+
+
+def test_run_without_a_match_is_smoothed_by_halves() -> None:
+    # Runs of one word 2 of 2, of two 0 of 1, which the first smoothing takes for 1/2.
+    assert score("bleu_2", ask("b a"), "a b") == pytest.approx(math.sqrt(1 / 2))
+
+
+def test_chinese_is_compared_by_characters() -> None:
+    assert score("bleu_2", ask("今天天气很好"), "今天天气不好") == pytest.approx(
+        math.sqrt(5 / 6 * 3 / 5)
+    )
+    assert score("rouge_r", ask("今天天气很好"), "今天天气不好") == pytest.approx(5 / 6)
+
+
+def test_rouge_l_recall_is_that_of_the_example_of_lin() -> None:
+    reference = "police killed the gunman"
+    assert score("rouge_l_r", ask(reference), "police kill the gunman") == 3 / 4
+    assert score("rouge_l_r", ask(reference), "the gunman kill police") == 2 / 4
+    assert score("rouge_r", ask(reference), "the gunman kill police") == 3 / 4
+
+
+def test_tokeniser_is_that_of_rouge_score_for_english() -> None:
+    from rouge_score.tokenizers import DefaultTokenizer
+
+    for text in ("The U.S. won 3-2, didn't it?", "snake_case & CamelCase", " ", "a\n\tb"):
+        assert RougeTokens().tokenize(text) == DefaultTokenizer(use_stemmer=False).tokenize(text)
+    assert RougeTokens().tokenize("Élan à Łódź") == ["élan", "à", "łódź"]
+
+
+def test_context_is_covered_by_the_answer_that_repeats_it() -> None:
+    assert score("context_rouge_r", ask("x"), "Bohr was Danish", "Bohr was", "Danish born") == 3 / 4
+    assert score("context_rouge_r", ask("x"), "", "Bohr was") == 0.0
+    assert score("context_rouge_r", ask("x"), "Bohr", " ") is None
+
+
+def test_empty_answer_scores_nothing_and_lowers_the_whole() -> None:
+    for name in ("bleu_1", "bleu_4", "rouge_r", "rouge_l_r"):
+        assert score(name, ask("the cat is here"), "  ") == 0.0
+    right = (ask("the cat is here"), Response("the cat is here"))
+    both = SET_METRICS["corpus_bleu_4"].score([right, (ask("the cat is here"), Response(""))])
+    assert both == pytest.approx(math.exp(1 - 8 / 4))
+    assert SET_METRICS["corpus_bleu_4"].score([]) is None
+
+
+def test_values_stand_in_for_an_answer_without_text() -> None:
+    found = METRICS["rouge_r"].measure(ask("Bohr and Planck"), Response(choices=("Bohr", "Planck")))
+    assert found == pytest.approx(2 / 3)
+
+
+def test_best_reference_counts() -> None:
+    assert score("rouge_r", ask("one two", "three four five"), "five three four") == 1.0
+    assert score("bleu_1", ask("one two", "three four five"), "three four five") == pytest.approx(1)
+
+
+WORDS = st.lists(st.sampled_from("ab cd ef gh Ü ß 東 . !".split()), max_size=12).map(" ".join)
+
+
+@settings(max_examples=60)
+@given(WORDS, WORDS.filter(bool))
+def test_scores_of_any_text_are_bounded(said: str, reference: str) -> None:
+    for order in (1, 2, 4):
+        assert 0 <= score_bleu(said, [reference], order) <= 1
+    one, longest = (score_rouge(said, reference, kind) for kind in ("rouge1", "rougeL"))
+    assert 0 <= longest <= one <= 1
+
+
+@settings(max_examples=60)
+@given(WORDS, WORDS, WORDS.filter(bool))
+def test_saying_more_never_lowers_recall(said: str, more: str, reference: str) -> None:
+    assert score_rouge(f"{said} {more}", reference, "rougeL") >= score_rouge(
+        said, reference, "rougeL"
+    )
