@@ -166,13 +166,12 @@ class Opener:
             llm.tokens_per_minute,
             sleep=partial(_sleep_within, self._patience),
         )
-        patience = self._patience
         return Endpoint(
             open_transport,
             self._ledger,
             limiter,
-            max_wait=llm.max_wait if patience is None else min(patience, llm.max_wait),
-            patience=patience,
+            max_wait=llm.max_wait,
+            patience=self._patience,
             describe=describe,
         )
 

@@ -133,13 +133,16 @@ class Endpoint:
                 if failed == _TRIES:
                     detail = f"{number} calls failed, the last: {e}"
                     raise ReplyError(FailureKind.UNREACHED, detail) from e
+                passed = time.monotonic() - started
+                if self._patience is not None and passed + wait > self._patience:
+                    detail = (
+                        f"{number} calls failed within {passed:.0f} s, and nobody waits longer for "
+                        f"an answer than {self._patience:g} s; the last: {e}"
+                    )
+                    raise ReplyError(FailureKind.UNREACHED, detail) from e
                 if waited + wait > self._max_wait:
                     detail = f"{e}; waiting {waited + wait:.0f} s is more than llm.max_wait"
                     raise ReplyError(FailureKind.DEFERRED, detail) from e
-                passed = time.monotonic() - started
-                if self._patience is not None and passed + wait > self._patience:
-                    detail = f"{number} calls failed within {passed:.0f} s, the last: {e}"
-                    raise ReplyError(FailureKind.UNREACHED, detail) from e
                 waited += wait
                 if busy:
                     self._limiter.pause(wait)  # a limit is the endpoint's, so it holds for all

@@ -20,7 +20,13 @@ from kpyramid.query.prompting import (
     show_numbered,
 )
 from kpyramid.query.types import Item, Question, Reading
-from kpyramid.query.verbatim import find_value_logprobs, holds_answer, is_checkable, join_words
+from kpyramid.query.verbatim import (
+    LONGEST_NAME,
+    find_value_logprobs,
+    holds_answer,
+    is_checkable,
+    join_words,
+)
 
 TASK, DIRECT_TASK = "query_read", "query_direct"
 VERSION = 1
@@ -198,17 +204,13 @@ def _pick_values(said: Read | Recalled, question: Question) -> tuple[str, ...]:
         text = said.answer.strip()
         parts = tuple(part.strip() for part in text.split(";"))
         # A semicolon in an explanation parts no values.
-        several = all(parts) and all(len(part.split()) <= _LONGEST_VALUE for part in parts)
+        several = all(0 < len(part.split()) <= LONGEST_NAME for part in parts)
         return tuple(dict.fromkeys(parts)) if several else (text,) if text else ()
     chosen = pick_numbers(said.choices, len(question.candidates))
     if not chosen:  # some write the option out
         wanted = join_words(said.answer)
         chosen = tuple(n for n, c in enumerate(question.candidates) if join_words(c) == wanted)
     return tuple(question.candidates[at] for at in sorted(chosen))
-
-
-_LONGEST_VALUE = 12
-"""Words; names and dates have fewer."""
 
 
 def _is_borne(values: Sequence[str], question: Question, cited: Sequence[Item]) -> bool:

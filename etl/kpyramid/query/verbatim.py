@@ -12,7 +12,7 @@ _LEFT_OUT = frozenset("a an the of in on at to about by around circa and or year
 _SPELT = "one two three four five six seven eight nine ten eleven twelve".split()
 _DIGITS = {word: str(number) for number, word in enumerate(_SPELT, start=1)}
 _VERDICTS = frozenset({"yes", "no", "true", "false", "none", "unknown"})
-_LONGEST_NAME = 8
+LONGEST_NAME = 8
 """Words of a name or a date; what is longer says something in words of its own."""
 _NEAR = 4
 """Words that may stand between those of a date or a number in a text."""
@@ -29,7 +29,7 @@ def is_checkable(answer: str, question: str) -> bool:
     `yes` and explanations are not.
     """
     words = answer.split()
-    if not words or answer.strip(" .").casefold() in _VERDICTS or len(words) > _LONGEST_NAME:
+    if not words or answer.strip(" .").casefold() in _VERDICTS or len(words) > LONGEST_NAME:
         return False
     if link_question(question, {}).asks_for != "what":
         return True
