@@ -155,3 +155,26 @@ class QuerySettings:
     def asks_model(self) -> bool:
         """Whether any decision about a question is the model's."""
         return "llm" in (self.sparql, self.sufficiency, self.reader)
+
+
+@dataclass(frozen=True, config=STRICT)
+class EvaluateSettings:
+    """Questions that a snapshot must answer well enough to become HEAD; no part of any snapshot.
+
+    `questions`: file of questions with their answers, as `kpyramid evaluate` reads it; a relative
+    path is one below the working folder. `strategy`: how they are asked, by rules, such as
+    "polyrag" or "polyrag:mode=paper". `floor`: metrics and the least mean that each must have; of
+    one of which less is better, the most.
+    """
+
+    questions: str | None = None
+    strategy: str = "polyrag"
+    floor: dict[str, Annotated[float, Field(allow_inf_nan=False)]] = field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _floor_has_questions(self) -> "EvaluateSettings":
+        if self.floor and self.questions is None:
+            raise ValueError("floor needs questions: name their file")
+        if self.questions is not None and not self.floor:
+            raise ValueError("questions need a floor, such as floor = { f1 = 0.6 }")
+        return self

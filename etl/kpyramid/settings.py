@@ -16,6 +16,7 @@ from kpyramid.keys import JsonValue
 from kpyramid.model_settings import (
     STRICT,
     CascadeSettings,
+    EvaluateSettings,
     LLMSettings,
     Maker,
     QuerySettings,
@@ -258,6 +259,7 @@ class Settings:
     index: IndexSettings = field(default_factory=IndexSettings)
     publish: PublishSettings = field(default_factory=PublishSettings)
     query: QuerySettings = field(default_factory=QuerySettings)
+    evaluate: EvaluateSettings = field(default_factory=EvaluateSettings)
 
     @model_validator(mode="after")
     def _model_is_there_when_asked(self) -> "Settings":

@@ -151,33 +151,6 @@ def evaluate(
     run_command(act, verbose=verbose, as_json=as_json)
 
 
-def parse_strategy(text: str) -> tuple[str, tuple[tuple[str, object], ...]]:
-    """A strategy and its options of `name:option=value,option=value`.
-
-    Raises:
-        SettingsError: an option has no value.
-    """
-    name, _, rest = text.partition(":")
-    options: list[tuple[str, object]] = []
-    for part in filter(None, (p.strip() for p in rest.split(","))):
-        key, found, value = part.partition("=")
-        if not found or not key.strip() or not value.strip():
-            raise SettingsError(f"--strategy {text!r}: write NAME:OPTION=VALUE,OPTION=VALUE")
-        options.append((key.strip(), _read_value(value.strip())))
-    return name.strip(), tuple(options)
-
-
-def _read_value(text: str) -> object:
-    if text.casefold() in {"true", "false"}:
-        return text.casefold() == "true"
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
-
-
 def _read_questions(path: Path | None) -> "list[EvalQuestion]":
     from kpyramid.evaluation.questions import read_questions
 
@@ -265,12 +238,12 @@ def _plan(
     strategies: Sequence[str], readers: "Sequence[Reader]", *, tables: bool, mode: str
 ) -> "tuple[Arm, ...]":
     from kpyramid.evaluation.grid import plan_grid
-    from kpyramid.evaluation.harness import Arm
+    from kpyramid.evaluation.harness import parse_arm
 
     if tables:
         return plan_grid(readers, mode)
-    parsed = [parse_strategy(text) for text in strategies or _DEFAULT]
-    return tuple(Arm(n, o, reader.name, reader.makers) for reader in readers for n, o in parsed)
+    said = strategies or _DEFAULT
+    return tuple(parse_arm(text, r.name, r.makers) for r in readers for text in said)
 
 
 def _run(

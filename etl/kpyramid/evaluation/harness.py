@@ -92,6 +92,33 @@ class Answers:
         return tuple(row for row in self.rows if row.failure is not None)
 
 
+def parse_arm(text: str, reader: str = "rules", makers: Makers = RULES) -> Arm:
+    """The arm of `strategy:option=value,option=value`; true, false and numbers are read as such.
+
+    Raises:
+        InputError: the strategy or an option is unknown, or an option has no value.
+    """
+    name, _, rest = text.partition(":")
+    options: list[tuple[str, object]] = []
+    for part in filter(None, (p.strip() for p in rest.split(","))):
+        key, found, value = (p.strip() for p in part.partition("="))
+        if not (key and found and value):
+            raise InputError(f"strategy {text!r}: write NAME:OPTION=VALUE,OPTION=VALUE")
+        options.append((key, _read_value(value)))
+    return Arm(name.strip(), tuple(options), reader, makers)
+
+
+def _read_value(text: str) -> object:
+    if text.casefold() in {"true", "false"}:
+        return text.casefold() == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
 def list_options(strategy: str) -> list[str]:
     """The names of a strategy's options."""
     parameters = signature(STRATEGIES[strategy]).parameters.values()
