@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kpyramid.errors import GateError, InputError
+from kpyramid.gating import require_floor
 from kpyramid.models import require_key
 from kpyramid.pipeline import PIPELINE
 from kpyramid.planning import plan_build
@@ -47,6 +48,7 @@ def build(
     """
     require_key(settings)
     require_ontology(settings)
+    require_floor(settings)
     run = start_run(warehouse, corpus, settings, ref=ref, order=order, allow_shrink=allow_shrink)
     _write_plan(run, workers)
     marks = tuple(
@@ -86,6 +88,7 @@ def call_stage(
         settings = load_settings(Path(settings_file) if settings_file else None)
         require_key(settings)
         require_ontology(settings)
+        require_floor(settings)
         current = start_run(
             place,
             Path(corpus),
