@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from random import Random
+from typing import Literal
 
 from kpyramid.errors import InputError
 from kpyramid.evaluation.distractors import Pool
@@ -23,7 +24,7 @@ from kpyramid.evaluation.facts import (
     names_within,
 )
 from kpyramid.evaluation.question_wording import word_for_subject, word_for_value
-from kpyramid.evaluation.questions import EvalQuestion
+from kpyramid.evaluation.questions import EvalQuestion, Kind
 
 OPTIONS = 8
 MOST_RIGHT = 3
@@ -82,13 +83,15 @@ def make_questions(
     others: Iterable[Thing] = (),
     sides: Sequence[str] = ("object", "subject"),
     grounded: bool = False,
+    kind: Literal["choice", "open"] = "choice",
 ) -> Made:
-    """Choice questions that the facts answer, at most `count`, evenly over properties.
+    """Questions that the facts answer, at most `count`, evenly over properties.
 
     `known` are subject and object of facts that nothing is asked about but that are true; `others`
     are things that may be wrong options beside the facts' own. `sides` is what is asked for: of a
     fact its `object`, its `subject`. With `grounded` facts whose evidence does not name both ends
-    are left out: a corpus that does not say it cannot be asked.
+    are left out: a corpus that does not say it cannot be asked. Of kind `open` they have no
+    options, and all values are right.
 
     Raises:
         InputError: fewer than three options, or a count below one.
@@ -111,7 +114,9 @@ def make_questions(
     for group in _deal(groups, seed):
         if count is not None and len(made) == count:
             break
-        found = _make_one(group, complete[group.key], knowledge, pool, options, seed)
+        found = _make_one(
+            group, complete[group.key], knowledge, pool, options if kind == "choice" else 0, seed
+        )
         if isinstance(found, str):
             left_out[found] += 1
         else:
@@ -183,8 +188,8 @@ def _make_one(
     right = sorted(by_name.values(), key=lambda t: t.key)
     if len({thing.form for thing in right}) > 1 or len({t.kinds[:1] for t in right}) > 1:
         right = right[:1]
-    drawn = rng.sample(right, min(len(right), MOST_RIGHT, options // 2))
-    drawn = _drop_alike(drawn)
+    most = min(MOST_RIGHT, options // 2) if options else len(right)
+    drawn = _drop_alike(rng.sample(right, min(len(right), most)))
     text = rng.choice(_word(group, asked, several=len(drawn) > 1, form=drawn[0].form))
     words = fold_words(text)
     if any(
@@ -193,6 +198,8 @@ def _make_one(
     ):
         return "the question names the answer"
     evidence = _list_evidence(group, drawn)
+    if not options:
+        return _state_question(group, drawn, (), text, seed)
     wrong = pool.draw(
         group.relation,
         group.side,
@@ -207,15 +214,22 @@ def _make_one(
         return f"fewer than {options} options of the answer's class"
     candidates = [thing.name for thing in (*drawn, *wrong)]
     rng.shuffle(candidates)
+    return _state_question(group, drawn, tuple(candidates), text, seed)
+
+
+def _state_question(
+    group: _Group, drawn: Sequence[Thing], candidates: tuple[str, ...], text: str, seed: int
+) -> EvalQuestion:
+    kind: Kind = "choice" if candidates else "open" if len(drawn) == 1 else "values"
     return EvalQuestion(
-        id=f"choice-{_hash(group.key, seed)[:12]}",
+        id=f"{kind}-{_hash(group.key, seed)[:12]}",
         text=text,
-        kind="choice",
+        kind=kind,
         answers=tuple((t.name, *(n for n in t.names if n != t.name)) for t in drawn),
-        candidates=tuple(candidates),
+        candidates=candidates,
         gold_documents=_list_documents(group, drawn),
-        entities=(asked.name, *(thing.name for thing in drawn if not thing.form)),
-        evidence=evidence,
+        entities=(group.asked.name, *(thing.name for thing in drawn if not thing.form)),
+        evidence=_list_evidence(group, drawn),
         group=f"{group.relation}{'' if group.side == 'object' else ' (inverse)'}",
     )
 

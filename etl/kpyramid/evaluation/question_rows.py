@@ -145,7 +145,7 @@ def _parse_row(row: Row, line: int, base: int | None) -> EvalQuestion:
         raise InputError(f"no question; name the field {' or '.join(_NAMES['text'][:3])}")
     answers: list[tuple[str, ...]]
     if texts and kind != "retrieval":
-        answers = [(value,) for value in _match_gold(row, labels, texts, base)]
+        answers = _match_gold(row, labels, texts, base)
     else:
         answers = _read_answers(row, kind)
     return EvalQuestion(
@@ -230,16 +230,23 @@ def _read_gold(row: Row) -> object:
     return _pick(row, "answers") if gold is None else gold
 
 
-def _match_gold(row: Row, labels: list[str], texts: list[str], base: int | None) -> list[str]:
-    """The right options, which the row gives as texts, labels, letters or numbers."""
+def _match_gold(
+    row: Row, labels: list[str], texts: list[str], base: int | None
+) -> list[tuple[str, ...]]:
+    """The right options, which the row gives as texts, labels, letters or numbers.
+
+    Of one that is given as a list of spellings the first is the option.
+    """
     gold = _read_gold(row)
     if gold is None:
         raise InputError("nothing says which option is right; give `gold`")
-    found = []
+    found: dict[str, tuple[str, ...]] = {}
     for item in gold if isinstance(gold, list) else [gold]:
-        first = item[0] if isinstance(item, list) and item else item
-        found += _match_one(first, labels, texts, base)
-    return list(dict.fromkeys(found))
+        first, *others = item if isinstance(item, list) and item else [item]
+        spellings = tuple(text for other in others if (text := _text_of(other)))
+        for text in _match_one(first, labels, texts, base):
+            found[text] = tuple(dict.fromkeys((text, *spellings)))
+    return list(found.values())
 
 
 def _match_one(gold: object, labels: list[str], texts: list[str], base: int | None) -> list[str]:

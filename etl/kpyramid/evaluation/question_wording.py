@@ -249,8 +249,8 @@ def word_for_subject(
         ]
     if phrasing.shape in ("by", "has"):
         return [f"{which} {have} {core} {value}?"]
-    if several and phrasing.shape == "link" and words[0] != "part":
-        core = make_plural(core)
+    if several and words[0] != "part" and (phrasing.shape == "link" or words[0] in ("a", "an")):
+        core = make_plural(core.removeprefix("a ").removeprefix("an "))
     article = "" if phrasing.shape == "is" or several else _find_article(core)
     return [f"{which} {be} {article}{core} {value}?"]
 

@@ -56,3 +56,12 @@ def peek_fields(path: Path) -> frozenset[str]:
 def find_by_fields(folder: Path, pattern: str, *fields: str) -> list[Path]:
     """The files of JSON lines whose first row has all of some fields, by name."""
     return [p for p in sorted(folder.glob(pattern)) if peek_fields(p) >= frozenset(fields)]
+
+
+def read_licence(folder: Path) -> str:
+    """What a set says of its licence: its ATTRIBUTION.md without the heading; empty without one."""
+    try:
+        text = (folder / "ATTRIBUTION.md").read_text("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""
+    return " ".join(line for line in text.splitlines() if not line.startswith("#")).strip()
