@@ -253,9 +253,10 @@ def test_a_full_disk_commits_nothing_half_and_leaves_staging_empty(
     shutil.copytree(source, warehouse)
     real = layout.write_and_sync
 
-    def write(path: Path, data: bytes) -> None:
+    def write(path: Path, data: bytes | Path) -> None:
         if name in path.name:
-            path.write_bytes(data[: len(data) // 2])
+            whole = data.read_bytes() if isinstance(data, Path) else data
+            path.write_bytes(whole[: len(whole) // 2])
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
         real(path, data)
 

@@ -52,9 +52,10 @@ LAYERS: dict[str, str] = {
         "completion condensation contracts embeddings errors extraction induction keys llm "
         "numerics ontology paraphrase resolution settings sources"
     ),
+    "indexing": "contracts embeddings errors extraction identity keys ontology settings warehouse",
     "query": (
-        "contracts embeddings errors extraction identity keys llm model_settings ontology settings "
-        "warehouse"
+        "contracts embeddings errors extraction identity indexing keys llm model_settings "
+        "ontology settings warehouse"
     ),
     "evaluation": (
         "embeddings errors extraction induction keys llm numerics ontology query resolution "
@@ -69,7 +70,7 @@ LAYERS: dict[str, str] = {
     ),
     "runs": "errors keys settings warehouse",
     "publishing": (
-        "cached condensation contracts declared errors fingerprints keys models ontology "
+        "cached condensation contracts declared errors fingerprints indexing keys models ontology "
         "paraphrase pipeline ports runs settings stages warehouse"
     ),
     "runner": (

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TypeAlias
 
 JsonValue: TypeAlias = (
@@ -28,6 +29,16 @@ def hash_value(value: JsonValue) -> str:
 def hash_bytes(data: bytes) -> str:
     """The sha256 of bytes, as 64 hex digits."""
     return hashlib.sha256(data).hexdigest()
+
+
+def hash_file(path: Path) -> str:
+    """The sha256 of a file's bytes, as 64 hex digits; it is not held in memory.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def content_id(kind: str, *parts: JsonValue) -> str:

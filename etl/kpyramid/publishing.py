@@ -17,6 +17,8 @@ from kpyramid.fingerprints import (
     fingerprint_stage,
     identify_resource,
 )
+from kpyramid.indexing.mapped import FORMAT
+from kpyramid.indexing.reusing import prepare_index
 from kpyramid.keys import JsonValue, hash_bytes, hash_value
 from kpyramid.models import Opener
 from kpyramid.ontology.judging.gates import judge_ontology
@@ -32,8 +34,6 @@ from kpyramid.warehouse.refs import commit, read_head
 from kpyramid.warehouse.results import TableFile, read_result
 from kpyramid.warehouse.snapshots import check_tables, read_manifest, write_snapshot
 
-FORMAT = 1
-"""Version of the snapshot's layout."""
 _MEANT = "If that is meant, build with --allow-shrink"
 
 
@@ -48,14 +48,10 @@ def publish(run: Run, corpus: str, tables: Mapping[str, TableFile]) -> StageMark
     """
     contracts = load_contracts()
     inputs = [read_result(tables[name], contracts[name]) for name in find_stage("publish").reads]
-    files: dict[str, bytes | Path] = {
-        f"tables/{name}.parquet": f.path for name, f in tables.items()
-    }
     texts = stage.run(*inputs, schema=load_schema(run.settings))
-    files |= {name: text.encode() for name, text in texts.items()}
     rows = {name: file.rows for name, file in sorted(tables.items())}
     head = read_head(run.warehouse, run.ref)
-    snapshot = write_snapshot(run.warehouse, files, _describe(run, corpus, rows))
+    snapshot = _write(run, corpus, tables, texts)
     judges = _hash_judges(run.settings)
     if head and head.snapshot == snapshot:
         gates = {}
@@ -81,6 +77,20 @@ def publish(run: Run, corpus: str, tables: Mapping[str, TableFile]) -> StageMark
         committed = "yes" if entry else "unchanged"
     details = {"snapshot": snapshot, "committed": committed, "judges": judges}
     return StageMark("publish", snapshot, rows, {}, 1, 0.0, details, gates)
+
+
+def _write(run: Run, corpus: str, tables: Mapping[str, TableFile], texts: Mapping[str, str]) -> str:
+    """The id of the snapshot with these tables and ontology files, and with their index."""
+    files: dict[str, bytes | Path] = {
+        f"tables/{name}.parquet": f.path for name, f in tables.items()
+    }
+    files |= {name: text.encode() for name, text in texts.items()}
+    rows = {name: file.rows for name, file in sorted(tables.items())}
+    place = (run.warehouse, tables, texts["ontology/instances.nt"], run.settings.index)
+    with prepare_index(*place) as index:
+        shaped = {"key": index.key, **run.settings.section("index")}
+        said = {**_describe(run, corpus, rows), "index": shaped}
+        return write_snapshot(run.warehouse, {**files, **index.files}, said)
 
 
 def _describe(run: Run, corpus: str, rows: Mapping[str, int]) -> dict[str, JsonValue]:

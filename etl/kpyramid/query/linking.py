@@ -5,9 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from kpyramid.extraction.normal import lemmatise, normalise_name
+from kpyramid.extraction.normal import lemmatise
+from kpyramid.indexing.wording import WORD, join_words
 
-_WORD = re.compile(r"\w+(?:['’.&-]\w+)*\.?")
+__all__ = ["KIND_TYPES", "LinkedQuestion", "find_names", "join_words", "link_question"]
+
 _LONGEST_NAME = 10
 """Words; names of entities are seldom longer, and a question of n words costs 10 n look-ups."""
 _ASIDE = frozenset(
@@ -45,7 +47,7 @@ def link_question(question: str, index: Mapping[str, tuple[str, ...]]) -> Linked
 
     `index` gives the entity ids of a name in the form of `join_words`.
     """
-    words = [match.group() for match in _WORD.finditer(question)]
+    words = [match.group() for match in WORD.finditer(question)]
     taken = [False] * len(words)
     found: list[tuple[int, str, tuple[str, ...]]] = []
     for length in range(min(_LONGEST_NAME, len(words)), 0, -1):
@@ -53,8 +55,8 @@ def link_question(question: str, index: Mapping[str, tuple[str, ...]]) -> Linked
             if any(taken[start : start + length]):
                 continue
             name = " ".join(words[start : start + length])
-            ids = index.get(join_words(name), ())
-            if ids and _looks_like_name(name, start):
+            ids = index.get(join_words(name), ()) if _looks_like_name(name, start) else ()
+            if ids:
                 taken[start : start + length] = [True] * length
                 found.append((start, name, ids))
     found.sort()
@@ -72,17 +74,12 @@ def find_names(text: str, *, first_counts: bool) -> frozenset[str]:
 
     A question's first word is written large whatever it is; a sentence's may be a name.
     """
-    words = [match.group().strip(".") for match in _WORD.finditer(text)]
+    words = [match.group().strip(".") for match in WORD.finditer(text)]
     return frozenset(
         word.casefold()
         for word in words[0 if first_counts else 1 :]
         if word[:1].isupper() and word.casefold() not in _ASIDE
     )
-
-
-def join_words(name: str) -> str:
-    """The normal form of a name without punctuation between its words."""
-    return " ".join(_WORD.findall(normalise_name(name)))
 
 
 def _looks_like_name(name: str, start: int) -> bool:

@@ -1,28 +1,44 @@
 """A published snapshot, opened for reading: tables, ontology, neighbours, evidence."""
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import bm25s
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import Stemmer
 
-from kpyramid.contracts import load_contracts, map_column
+from kpyramid.contracts import load_contracts
 from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.errors import InputError, IntegrityError
+from kpyramid.indexing.mapped import FORMAT, SEARCHED, STATEMENTS, ValueByKey
 from kpyramid.keys import JsonValue
+from kpyramid.ontology.names import ENTITY
 from kpyramid.ontology.schema import Schema, parse_schema
 from kpyramid.ontology.store import OntologyStore
 from kpyramid.query.embedding import open_recorded
-from kpyramid.query.linking import LinkedQuestion, join_words, link_question
+from kpyramid.query.evidence import find_evidence
+from kpyramid.query.held import HeldTable
+from kpyramid.query.index import Index, Part
+from kpyramid.query.linking import LinkedQuestion, link_question
+from kpyramid.query.names import EntitiesByName
 from kpyramid.query.questions.comparing import PhraseComparer
 from kpyramid.query.questions.lexicon import Lexicon
 from kpyramid.query.questions.pyramids import read_snapshot_lexicon
+from kpyramid.query.statements import (
+    LITERAL,
+    Statement,
+    Weight,
+    list_facts,
+    list_instances,
+    list_mentions,
+    read_by_key,
+    state_condensed,
+    state_instance,
+    weigh_condensed,
+)
 from kpyramid.query.types import Evidence
 from kpyramid.settings import EmbedSettings
 from kpyramid.warehouse.layout import open_warehouse
@@ -30,8 +46,9 @@ from kpyramid.warehouse.refs import resolve_ref
 from kpyramid.warehouse.snapshots import read_manifest
 from kpyramid.warehouse.tables import read_table
 
+__all__ = ["LITERAL", "Snapshot", "open_snapshot"]
+
 DEFAULT_WAREHOUSE = "warehouse/data"
-LITERAL = "LITERAL"
 _MOST_ROWS = 100_000
 """Rows by which readings of a question are told apart."""
 
@@ -49,7 +66,7 @@ def open_snapshot(
     was built with a model of one's own or a served one.
 
     Raises:
-        InputError: no such warehouse, ref or snapshot.
+        InputError: no such warehouse, ref or snapshot, or one of an earlier version.
     """
     place = warehouse or os.environ.get("KPYRAMID_WAREHOUSE") or DEFAULT_WAREHOUSE
     opened = open_warehouse(place)
@@ -57,19 +74,29 @@ def open_snapshot(
 
 
 class Snapshot:
-    """One snapshot; everything is read when it is first asked for, and kept."""
+    """One snapshot; everything is opened when it is first asked for, and kept.
+
+    What questions need is mapped from the folder `index/`; `table` reads a whole table.
+    """
 
     def __init__(self, folder: Path, model: str | EmbedSettings | None = None) -> None:
         self.folder = folder
         self.id = folder.name
         self.manifest: dict[str, JsonValue] = read_manifest(folder)
-        self._model = model
+        if self.manifest.get("format") != FORMAT:
+            raise InputError(
+                f"snapshot {self.id} was built by another version (its format is "
+                f"{self.manifest.get('format')}, this version reads {FORMAT}); build again: "
+                "what is in the warehouse's caches costs nothing"
+            )
+        self.model = model
+        self.index = Index(folder, self.manifest)
         self._tables: dict[str, pa.Table] = {}
-        self._indexes: dict[str, tuple[list[str], list[str], Matrix]] = {}
-        self._words: dict[str, tuple[list[str], Any, Any]] = {}
+        self._held: dict[str, HeldTable] = {}
+        self._embedded: tuple[str, Matrix] | None = None
 
     def table(self, name: str) -> pa.Table:
-        """One table.
+        """One table, read whole.
 
         Raises:
             InputError: there is no table of that name, or the snapshot is gone.
@@ -90,17 +117,24 @@ class Snapshot:
 
     @cached_property
     def ontology(self) -> OntologyStore:
-        """Schema and instances, ready for SPARQL."""
+        """Schema and instances, ready for SPARQL, without where they were read."""
+        statements = self.index.locate(STATEMENTS).read_text("utf-8")
+        return OntologyStore(self._read_text("ontology/schema.ttl"), statements)
+
+    @cached_property
+    def _sources(self) -> OntologyStore:
         instances = self._read_text("ontology/instances.nt")
         return OntologyStore(self._read_text("ontology/schema.ttl"), instances)
 
     def sparql(self, query: str, *, limit: int = 1000) -> list[dict[str, str]]:
         """The rows of a SELECT or ASK over the ontology layer, run apart with limits.
 
+        Each individual has the sentences it was derived from (`prov:wasDerivedFrom`).
+
         Raises:
             InputError: the query is no SPARQL, wants more than to read, or takes too long.
         """
-        return self.ontology.select(query, limit=limit)
+        return self._sources.select(query, limit=limit)
 
     @cached_property
     def embedder(self) -> Embedder:
@@ -114,57 +148,80 @@ class Snapshot:
         made = resources["embedding"] if isinstance(resources, dict) else None
         if not isinstance(made, dict):
             raise IntegrityError(f"snapshot {self.id}: its manifest names no embedding model")
-        return open_recorded(made, self._model, self.id)
+        return open_recorded(made, self.model, self.id)
+
+    def embed(self, text: str) -> Matrix:
+        """The vector of a text; that of the last text is kept, so a question is embedded once."""
+        last = self._embedded
+        if last is None or last[0] != text:
+            last = self._embedded = (text, self.embedder.embed([text])[0])
+        return last[1]
 
     def neighbours(
         self, text: str, k: int, table: str = "condensed"
     ) -> list[tuple[str, str, float]]:
         """The k rows of a table nearest to a text: key, embedded words, cosine; best first."""
-        ids, texts, matrix = self._load_index(table)
-        if not ids:
+        part = self._part(table)
+        if not len(part):
             return []
-        vector = self.embedder.embed([text])[0]
-        if len(vector) != matrix.shape[1]:
+        vector = self.embed(text)
+        if len(vector) != part.matrix.shape[1]:
             raise InputError(
-                f"snapshot {self.id} has vectors of {matrix.shape[1]} numbers, and "
+                f"snapshot {self.id} has vectors of {part.matrix.shape[1]} numbers, and "
                 f"{self.embedder.name!r} at embed.base_url makes {len(vector)}: it is another "
                 "model; name the endpoint that the snapshot was built with"
             )
-        cosines = matrix @ vector
-        order = np.argsort(-cosines, kind="stable")[:k]
-        return [(ids[index], texts[index], float(cosines[index])) for index in order]
+        return [
+            (part.keys[row], part.text_of(row), cosine) for row, cosine in part.nearest(vector, k)
+        ]
 
     def words(self, text: str, k: int, table: str = "chunks") -> list[tuple[str, float]]:
         """The k rows of a table with the best BM25 score for a text: key, score; best first.
 
         Rows without a word of the text are left out.
         """
-        if table not in self._words:
-            ids, texts, _ = self._load_index(table)
-            stemmer = Stemmer.Stemmer("english")
-            ranker = bm25s.BM25()
-            ranker.index(
-                bm25s.tokenize(texts, stemmer=stemmer, show_progress=False), show_progress=False
-            )
-            self._words[table] = (ids, ranker, stemmer)
-        ids, ranker, stemmer = self._words[table]
-        if not ids:
-            return []
-        asked = bm25s.tokenize([text], stemmer=stemmer, show_progress=False)
-        rows, scores = ranker.retrieve(asked, k=min(k, len(ids)), show_progress=False)
-        found = zip(rows[0].tolist(), scores[0].tolist(), strict=True)
-        return [(ids[row], score) for row, score in found if score > 0]
+        part = self._part(table)
+        return [(part.keys[row], score) for row, score in part.words(text, k)]
 
-    def facts_about(self, entity_ids: Collection[str], table: str = "condensed") -> list[str]:
-        """The keys of the facts whose head or tail is one of some entities, in key order."""
+    def vectors_of(self, keys: Sequence[str], table: str = "condensed") -> Matrix:
+        """The vectors of some rows of a table, in the order given.
+
+        Raises:
+            KeyError: a key is unknown.
+        """
+        part = self._part(table)
+        return np.asarray(part.matrix[[part.locate(key) for key in keys]])
+
+    def texts_of(self, keys: Sequence[str], table: str = "condensed") -> list[str]:
+        """The words that some rows of a table were embedded by, in the order given.
+
+        Raises:
+            KeyError: a key is unknown.
+        """
+        part = self._part(table)
+        return [part.text_of(part.locate(key)) for key in keys]
+
+    def facts_about(
+        self, entity_ids: Collection[str], table: str = "condensed", most: int | None = None
+    ) -> list[str]:
+        """The keys of the first `most` facts whose head or tail is one of some entities.
+
+        In key order.
+        """
+        if table == "condensed":
+            return list_facts(self.index, entity_ids, most)
         facts = self.table(table)
         known = pa.array(sorted(entity_ids), pa.string())
         about = pc.or_kleene(pc.is_in(facts["head_id"], known), pc.is_in(facts["tail_id"], known))
-        return sorted(facts.filter(about)[facts.column_names[0]].to_pylist())
+        return sorted(facts.filter(about)[facts.column_names[0]].to_pylist())[:most]
 
     def link(self, question: str) -> LinkedQuestion:
         """The entities that a question names, and the words that are left."""
-        return link_question(question, self._entities_by_name)
+        return link_question(question, self._by_name)
+
+    @cached_property
+    def _by_name(self) -> EntitiesByName:
+        return EntitiesByName(self.index)
 
     @cached_property
     def lexicon(self) -> Lexicon:
@@ -174,42 +231,58 @@ class Snapshot:
             return self.ontology.select_trusted(query, limit=_MOST_ROWS)
 
         comparer = PhraseComparer(lambda texts: self.embedder.embed(texts))
-        return read_snapshot_lexicon(self.schema, self._entities_by_name, run, comparer.compare)
+        entities = EntitiesByName(self.index, ENTITY)
+        return read_snapshot_lexicon(self.schema, entities, run, comparer.compare)
 
-    @cached_property
-    def names(self) -> dict[str, str]:
+    @property
+    def names(self) -> Mapping[str, str]:
         """The name of every entity by its id."""
-        table = self.table("entities")
-        return map_column(table, "entity_id", "name")
+        return ValueByKey(self.index.rows("entities"), "name")
 
-    @cached_property
-    def types(self) -> dict[str, str]:
+    @property
+    def types(self) -> Mapping[str, str]:
         """The type of every entity by its id."""
-        table = self.table("entities")
-        return map_column(table, "entity_id", "type")
+        return ValueByKey(self.index.rows("entities"), "type")
 
-    def state_condensed(self, condensed_id: str) -> tuple[str, str, str, str, str | None, str, str]:
+    def surface_forms(self, entity_ids: Collection[str]) -> dict[str, tuple[str, ...]]:
+        """All names of some entities as written; unknown ids are left out."""
+        forms = read_by_key(self.index.rows("entities"), "surface_forms", entity_ids)
+        return {key: tuple(own) for key, own in forms.items()}
+
+    def titles(self, document_ids: Collection[str]) -> dict[str, str]:
+        """The titles of those of some documents that have one."""
+        titles = read_by_key(self.index.rows("documents"), "title", document_ids)
+        return {key: title for key, title in titles.items() if title}
+
+    def mentions_in(self, chunk_ids: Sequence[str]) -> list[dict[str, Any]]:
+        """The mentions in some chunks, in key order: chunk_id, text, type, start, end."""
+        return list_mentions(self.index, chunk_ids)
+
+    def state_condensed(self, condensed_id: str) -> Statement:
         """Id, name and type of the head, relation, and those of the tail.
 
         A literal tail has no id and the type `LITERAL`.
         """
-        (row,) = self._pick("condensed", {condensed_id})
-        (relation,) = self._pick("relations", {row["relation_id"]})
-        head, tail = row["head_id"], row["tail_id"]
-        value = (self.names[tail], self.types[tail]) if tail else (row["literal"], LITERAL)
-        return head, self.names[head], self.types[head], relation["name"], tail, *value
+        return state_condensed(self.index, condensed_id)
 
-    def list_derived(self, condensed_id: str) -> list[tuple[str, str]]:
-        """The triples that a condensed fact stands for, and why; empty for an unknown id."""
-        return [
-            pair
-            for row in self._pick("condensed", {condensed_id})
-            for pair in zip(row["derived_from"], row["how"], strict=True)
-        ]
+    def state_condensed_all(self, keys: Sequence[str]) -> list[Statement]:
+        """What `state_condensed` gives for each of some facts."""
+        return [state_condensed(self.index, key) for key in keys]
 
-    def find_condensed(self, triple_id: str) -> str | None:
-        """The condensed fact that stands for a triple; None for an unknown id."""
-        return self._condensed_by_triple.get(triple_id)
+    def weigh_condensed(self, keys: Sequence[str]) -> list[Weight]:
+        """For each of some facts how well it is supported.
+
+        Confidence of the best triple it stands for, number of statements that support it,
+        whether any is negated, whether any has a modality or an attribution.
+        """
+        return [weigh_condensed(self.index, key) for key in keys]
+
+    def state_instance(self, instance_id: str) -> Statement:
+        """Id, name and type of an individual, label of its property, and those of its value.
+
+        A membership has the label `is a` and the class's label as a literal value.
+        """
+        return state_instance(self.index, self.schema, instance_id)
 
     def find_instances(self, facts: Collection[tuple[str, str, str]]) -> list[dict[str, Any]]:
         """The instances that state some facts: subject, property, and object or literal.
@@ -218,15 +291,27 @@ class Snapshot:
         """
         inverse = {p.iri: p.inverse_of for p in self.schema.properties if p.inverse_of}
         wanted = {*facts} | {(o, inverse[p], s) for s, p, o in facts if p in inverse}
-        table = self.table("instances")
-        known = pa.array(sorted({s for s, _, _ in wanted}), pa.string())
-        rows = table.filter(pc.is_in(table["subject_id"], known)).to_pylist()
         return [
             row
-            for row in rows
+            for row in list_instances(self.index, {subject for subject, _, _ in wanted})
             if (row["subject_id"], row["property_iri"], row["object_id"] or row["literal"])
             in wanted
         ]
+
+    def list_derived(self, condensed_id: str) -> list[tuple[str, str]]:
+        """The triples that a condensed fact stands for, and why; empty for an unknown id."""
+        table = self.table("condensed")
+        rows = table.filter(pc.equal(table["condensed_id"], condensed_id)).to_pylist()
+        return [pair for row in rows for pair in zip(row["derived_from"], row["how"], strict=True)]
+
+    def find_condensed(self, triple_id: str) -> str | None:
+        """The condensed fact that stands for a triple; None for an unknown id."""
+        return self._condensed_by_triple.get(triple_id)
+
+    @cached_property
+    def _condensed_by_triple(self) -> dict[str, str]:
+        rows = self.table("condensed").select(["condensed_id", "derived_from"]).to_pylist()
+        return {key: row["condensed_id"] for row in rows for key in row["derived_from"]}
 
     def evidence(self, fact_id: str) -> list[Evidence]:
         """The places in the documents that support a fact; empty for an unknown id.
@@ -234,91 +319,19 @@ class Snapshot:
         `fact_id` is the key of a condensed triple, triple, raw triple, instance, proposal,
         claim, mention or chunk.
         """
-        spans = self._find_spans(fact_id)
-        documents = {
-            row["document_id"]: row
-            for row in self._pick("documents", {document for document, *_ in spans})
-        }
-        return [
-            Evidence(
-                document,
-                chunk,
-                start,
-                end,
-                documents[document]["text"][start:end],
-                documents[document]["source"],
-            )
-            for document, chunk, start, end in sorted(spans)
-        ]
+        return find_evidence(self.index, self.table, fact_id)
 
-    def _find_spans(self, fact_id: str) -> set[tuple[str, str, int, int]]:
-        kind = fact_id.partition("-")[0]
-        if kind == "condensed":
-            ids = {i for row in self._pick("condensed", {fact_id}) for i in row["derived_from"]}
-            return self._cover_triples(ids)
-        if kind == "proposal":
-            ids = {i for row in self._pick("proposals", {fact_id}) for i in row["triple_ids"]}
-            return self._cover_triples(ids)
-        if kind == "triple":
-            return self._cover_triples({fact_id})
-        if kind == "raw":
-            return self._cover_raw({fact_id})
-        if kind == "claim":
-            return {
-                (self._document_of(row["chunk_id"]), row["chunk_id"], span["start"], span["end"])
-                for row in self._pick("claims", {fact_id})
-                for span in row["spans"]
-            }
-        if kind == "instance":
-            rows = self._pick("instances", {fact_id})
-            return self._own_spans([place for row in rows for place in row["places"]])
-        if kind == "mention":
-            return self._own_spans(self._pick("mentions", {fact_id}))
-        if kind == "chunk":
-            return self._own_spans(self._pick("chunks", {fact_id}))
-        return set()
+    def _part(self, table: str) -> Part | HeldTable:
+        """What a table is searched by: its index, or for the ablations' tables their vectors."""
+        if table in SEARCHED:
+            return self.index.part(table)
+        if table not in self._held:
+            self._held[table] = HeldTable(self.table("vectors"), table)
+        return self._held[table]
 
-    def _own_spans(self, rows: list[dict[str, Any]]) -> set[tuple[str, str, int, int]]:
-        return {
-            (self._document_of(r["chunk_id"]), r["chunk_id"], int(r["start"]), int(r["end"]))
-            for r in rows
-        }
-
-    def _cover_triples(self, ids: Collection[str]) -> set[tuple[str, str, int, int]]:
-        raw = {i for row in self._pick("triples", ids) for i in row["raw_triple_ids"]}
-        return self._cover_raw(raw)
-
-    def _cover_raw(self, ids: Collection[str]) -> set[tuple[str, str, int, int]]:
-        """Per raw triple the spans of the claim it was read from."""
-        rows = self._pick("raw_triples", ids)
-        claims = self._pick("claims", {row["claim_id"] for row in rows})
-        return {
-            (self._document_of(row["chunk_id"]), row["chunk_id"], span["start"], span["end"])
-            for row in claims
-            for span in row["spans"]
-        }
-
-    @cached_property
-    def _entities_by_name(self) -> dict[str, tuple[str, ...]]:
-        index: dict[str, list[str]] = {}
-        table = self.table("entities")
-        for row in table.select(["entity_id", "surface_forms"]).to_pylist():
-            for name in {join_words(form) for form in row["surface_forms"]}:
-                index.setdefault(name, []).append(row["entity_id"])
-        return {name: tuple(sorted(ids)) for name, ids in index.items()}
-
-    @cached_property
-    def _condensed_by_triple(self) -> dict[str, str]:
-        rows = self.table("condensed").select(["condensed_id", "derived_from"]).to_pylist()
-        return {key: row["condensed_id"] for row in rows for key in row["derived_from"]}
-
-    @cached_property
-    def _documents_by_chunk(self) -> dict[str, str]:
-        chunks = self.table("chunks")
-        return map_column(chunks, "chunk_id", "document_id")
-
-    def _document_of(self, chunk_id: str) -> str:
-        return self._documents_by_chunk[chunk_id]
+    @property
+    def _model(self) -> str | EmbedSettings | None:
+        return self.model
 
     def _pick(self, name: str, keys: Collection[str]) -> list[dict[str, Any]]:
         table = self.table(name)
@@ -326,18 +339,9 @@ class Snapshot:
         return list(table.filter(pc.is_in(table[table.column_names[0]], wanted)).to_pylist())
 
     def _load_index(self, table: str) -> tuple[list[str], list[str], Matrix]:
-        if table not in self._indexes:
-            vectors = self.table("vectors")
-            part = vectors.filter(pc.equal(vectors["owner_table"], table)).combine_chunks()
-            column = part["vector"].combine_chunks()
-            size = column.type.list_size
-            flat = column.flatten().to_numpy(zero_copy_only=False)
-            self._indexes[table] = (
-                part["owner_id"].to_pylist(),
-                part["text"].to_pylist(),
-                flat.reshape(-1, size),
-            )
-        return self._indexes[table]
+        part = self._part(table)
+        keys = list(part.keys)
+        return keys, [part.text_of(row) for row in range(len(keys))], part.matrix
 
     def _read_text(self, name: str) -> str:
         self._require_folder()

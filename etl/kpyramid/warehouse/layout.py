@@ -11,6 +11,8 @@ from pathlib import Path
 
 from kpyramid.errors import InputError
 
+_COPY_BYTES = 2**22
+
 
 @dataclass(frozen=True, slots=True)
 class Warehouse:
@@ -70,10 +72,14 @@ def write_durably(path: Path, data: bytes) -> None:
     sync_folder(path.parent)
 
 
-def write_and_sync(path: Path, data: bytes) -> None:
-    """Writes a file and waits until the disk has it."""
+def write_and_sync(path: Path, data: bytes | Path) -> None:
+    """Writes a file, of some bytes or as another file has them, and waits until the disk has it."""
     with path.open("wb") as file:
-        file.write(data)
+        if isinstance(data, Path):
+            with data.open("rb") as source:
+                shutil.copyfileobj(source, file, _COPY_BYTES)
+        else:
+            file.write(data)
         file.flush()
         os.fsync(file.fileno())
 

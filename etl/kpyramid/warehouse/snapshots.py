@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from kpyramid.contracts import load_contracts
 from kpyramid.errors import InputError, IntegrityError
-from kpyramid.keys import JsonValue, canonical_json, hash_bytes
+from kpyramid.keys import JsonValue, canonical_json, hash_bytes, hash_file
 from kpyramid.warehouse.layout import (
     Warehouse,
     stage_folder,
@@ -34,13 +34,11 @@ def write_snapshot(
     Raises:
         IntegrityError: a snapshot of that id exists already and is damaged.
     """
-    contents = {
-        name: content if isinstance(content, bytes) else content.read_bytes()
-        for name, content in sorted(files.items())
-    }
-    hashes = {name: hash_bytes(data) for name, data in contents.items()}
+    contents = dict(sorted(files.items()))
+    hashes = {name: _hash_content(content) for name, content in contents.items()}
     members: dict[str, JsonValue] = {
-        name: {"sha256": hashes[name], "bytes": len(data)} for name, data in contents.items()
+        name: {"sha256": hashes[name], "bytes": _count_bytes(content)}
+        for name, content in contents.items()
     }
     manifest = canonical_json({**facts, "files": members})
     identifier = hash_bytes(manifest)[:_ID_DIGITS]
@@ -55,6 +53,8 @@ def write_snapshot(
         for name, data in contents.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             write_and_sync(folder / name, data)
+            if isinstance(data, Path) and hash_file(folder / name) != hashes[name]:
+                raise IntegrityError(f"{data} changed while it was published; run the build again")
         for path in [*folder.rglob("*"), folder]:
             if path.is_dir():
                 sync_folder(path)
@@ -67,6 +67,14 @@ def write_snapshot(
             _require_intact(target)
         sync_folder(warehouse.snapshots)
     return identifier
+
+
+def _hash_content(content: bytes | Path) -> str:
+    return hash_file(content) if isinstance(content, Path) else hash_bytes(content)
+
+
+def _count_bytes(content: bytes | Path) -> int:
+    return content.stat().st_size if isinstance(content, Path) else len(content)
 
 
 def read_manifest(folder: Path) -> dict[str, JsonValue]:
@@ -118,7 +126,7 @@ def check_bytes(folder: Path) -> list[str]:
     problems += [
         f"{name}: its bytes changed, sha256 is not {listed[name]}"
         for name in sorted(listed.keys() & present)
-        if hash_bytes((folder / name).read_bytes()) != listed[name]
+        if hash_file(folder / name) != listed[name]
     ]
     return problems
 

@@ -182,9 +182,21 @@ class Lexicon:
             self._classes[iris] = frozenset(found)
         return self._classes[iris]
 
-    @cached_property
-    def individuals_by_word(self) -> Mapping[str, frozenset[str]]:
+    def find_by_word(self, word: str) -> frozenset[str]:
         """The individuals with a word in one of their names."""
+        return self._individuals_by_word.get(word, frozenset())
+
+    def find_by_start(self, start: str) -> frozenset[str]:
+        """The individuals with a word in one of their names that begins so."""
+        words = self._individuals_by_word
+        return frozenset().union(*(words[word] for word in words if word.startswith(start)))
+
+    def list_words(self, iri: str) -> frozenset[str]:
+        """The words of all names of an individual."""
+        return self._names_by_individual[iri]
+
+    @cached_property
+    def _individuals_by_word(self) -> Mapping[str, frozenset[str]]:
         found: defaultdict[str, set[str]] = defaultdict(set)
         for name, iris in self.names.items():
             for word in name.split():
@@ -192,8 +204,7 @@ class Lexicon:
         return {word: frozenset(iris) for word, iris in found.items()}
 
     @cached_property
-    def names_by_individual(self) -> Mapping[str, frozenset[str]]:
-        """The words of all names of an individual."""
+    def _names_by_individual(self) -> Mapping[str, frozenset[str]]:
         found: defaultdict[str, set[str]] = defaultdict(set)
         for name, iris in self.names.items():
             for iri in iris:
@@ -232,14 +243,27 @@ class Lexicon:
     @cached_property
     def places(self) -> Mapping[str, tuple[str, ...]]:
         """The individuals that are places, by name."""
-        classes = {c.iri for c in self.categories.values() if c.place}
+        return self.name_members({c.iri for c in self.categories.values() if c.place})
+
+    @cached_property
+    def kinds(self) -> Mapping[str, tuple[str, ...]]:
+        """The individuals that are kinds of things, by name."""
+        classes = {c.iri for c in self.categories.values() if c.is_kind}
+        return self.name_members(classes) if classes else {}
+
+    def name_members(self, classes: set[str]) -> Mapping[str, tuple[str, ...]]:
+        """The individuals of classes by name; of untyped ones those that stand where these do."""
+        found = self.list_members(classes)
+        return {name: iris for name, iris in self.names.items() if not found.isdisjoint(iris)}
+
+    def list_members(self, classes: set[str]) -> set[str]:
+        """The individuals of classes, and the untyped ones that stand where these do."""
         ends = [r.iri for r in self.relations.values() if r.targets & classes]
         kinds, listed = (" ".join(f"<{iri}>" for iri in sorted(x)) for x in (classes, ends))
         typed = f"VALUES ?c {{ {kinds} }} ?s <{n.RDF_TYPE}> ?c"
         untyped = f"VALUES ?p {{ {listed} }} ?x ?p ?s FILTER NOT EXISTS {{ ?s <{n.RDF_TYPE}> ?t }}"
         rows = self.run(f"SELECT DISTINCT ?s WHERE {{ {{ {typed} }} UNION {{ {untyped} }} }}")
-        found = {row["s"] for row in rows}
-        return {name: iris for name, iris in self.names.items() if not found.isdisjoint(iris)}
+        return {row["s"] for row in rows}
 
     def extend_measure(self, relation: Relation) -> tuple[str, ...]:
         """The path to a property's number: itself, or through a thing that only holds a number.

@@ -208,14 +208,10 @@ class MentionFinder:
         for at, word in enumerate(self._words):
             if not word.is_code or at in self._taken:
                 continue
-            by_word = self._lexicon.individuals_by_word
-            exact = frozenset(self._lexicon.names.get(word.lower, ()))
             found = (
-                exact
-                or by_word.get(word.lower)
-                or frozenset().union(
-                    *(iris for name, iris in by_word.items() if name.startswith(word.lower + "-"))
-                )
+                frozenset(self._lexicon.names.get(word.lower, ()))
+                or self._lexicon.find_by_word(word.lower)
+                or self._lexicon.find_by_start(word.lower + "-")
             )
             if found and len(found) <= _MANY:
                 self._keep_around(at, found)
@@ -224,7 +220,7 @@ class MentionFinder:
         """Words written as names that are part of an individual's name: a surname, a first name."""
         for at, word in enumerate(self._words):
             if at > 0 and word.is_name and self.is_content(at) and len(word.text) > 2:
-                found = self._lexicon.individuals_by_word.get(word.lower, frozenset())
+                found = self._lexicon.find_by_word(word.lower)
                 found = frozenset(i for i in found if self._can_be_part(i, at))
                 if found and len(found) <= _MANY:
                     self._keep_around(at, found)
@@ -243,7 +239,7 @@ class MentionFinder:
 
     def _keep_around(self, at: int, found: frozenset[str]) -> None:
         start, end = at, at + 1
-        words = self._lexicon.names_by_individual
+        words = {iri: self._lexicon.list_words(iri) for iri in found}
         for step in (-1, 1):
             beside = start - 1 if step < 0 else end
             while 0 <= beside < len(self._words) and beside not in self._taken:
@@ -298,7 +294,7 @@ class MentionFinder:
             for r in lexicon.relations.values()
             if any(is_typo(word, part) for phrase in r.phrases for part in phrase)
         ]
-        for name, iris in lexicon.names.items() if lexicon.kind_relations and not found else ():
+        for name, iris in lexicon.kinds.items() if lexicon.kind_relations and not found else ():
             kinds = tuple(iri for iri in iris if is_typo(word, name) and self._are_kinds((iri,)))
             if kinds:
                 found += [Option(sort, kinds, cost=NEAR) for sort in ("individual", "kind")]
