@@ -203,7 +203,7 @@ def list_flips() -> Iterator[tuple[str, Callable[[Bench], dict[str, str]], set[s
         made = {f.name for f in FUNCTIONS if f.section == section.name}
         owners = {section.name} | made | {s.name for s in PIPELINE if made & {*s.ports}}
         for part in fields(getattr(Settings(), section.name)):
-            if section.name in {"embed", "induce", "publish", "cascade", "llm"}:
+            if section.name in {"embed", "induce", "publish", "evaluate", "cascade", "llm"}:
                 # Files stand in for the first two, gates do not shape a snapshot, and the last
                 # two matter where a model takes part: see below.
                 continue

@@ -70,7 +70,7 @@ def judge_floor(
         f"evaluate.floor {evaluate.floor[name]}"
         for name in refused
     )
-    lost = _name_lost(settings, warehouse, found, head, refused)
+    lost = _name_lost(settings, warehouse, found, snapshot, head, refused)
     asked = f"{len(found.rows)} questions of {evaluate.questions}"
     return {GATE: f"fail: {said}, of {asked}; {lost}"}
 
@@ -138,12 +138,15 @@ def _name_lost(
     settings: Settings,
     warehouse: Warehouse,
     found: "Answers",
+    snapshot: str,
     head: str | None,
     refused: Sequence[str],
 ) -> str:
     """The questions that HEAD scores better on by a metric that was refused."""
     if head is None:
         return "there is no HEAD to compare with"
+    if head == snapshot:
+        return "HEAD is this snapshot"
     try:
         before = {row.question.id: row.scores for row in _answer(settings, warehouse, head).rows}
     except (InputError, IntegrityError) as e:  # an older version built it, or it was removed
