@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kpyramid.commands import batch, cache, evaluating, ontology, proposals, rejects
+from kpyramid.commands import batch, cache, evaluating, making, ontology, proposals, rejects
 from kpyramid.commands.ask import ask
 from kpyramid.commands.local import serve_model
 from kpyramid.commands.options import (
@@ -47,6 +47,7 @@ app.add_typer(batch.app)
 app.add_typer(cache.app)
 app.add_typer(ontology.app)
 app.add_typer(proposals.app)
+app.add_typer(making.app)
 app.add_typer(rejects.app)
 
 StageName = StrEnum("StageName", {stage.name: stage.name for stage in PIPELINE})  # type: ignore[misc]

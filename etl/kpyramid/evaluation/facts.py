@@ -51,6 +51,7 @@ class Fact:
     kinds: tuple[str, str] = ("", "")
     documents: tuple[str, ...] = ()
     evidence: tuple[str, ...] = ()
+    confidence: float = 1.0
 
 
 def split_label(label: str) -> str:

@@ -7,7 +7,7 @@ generator of the question's own, seeded by the question: more facts elsewhere ch
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from random import Random
 from typing import Literal
@@ -83,6 +83,7 @@ def make_questions(
     others: Iterable[Thing] = (),
     sides: Sequence[str] = ("object", "subject"),
     grounded: bool = False,
+    least: float = 0.0,
     kind: Literal["choice", "open"] = "choice",
 ) -> Made:
     """Questions that the facts answer, at most `count`, evenly over properties.
@@ -90,8 +91,9 @@ def make_questions(
     `known` are subject and object of facts that nothing is asked about but that are true; `others`
     are things that may be wrong options beside the facts' own. `sides` is what is asked for: of a
     fact its `object`, its `subject`. With `grounded` facts whose evidence does not name both ends
-    are left out: a corpus that does not say it cannot be asked. Of kind `open` they have no
-    options, and all values are right.
+    are left out: a corpus that does not say it cannot be asked; nor are those of a confidence
+    below `least`, which are no wrong options either. Of kind `open` questions have no options, and
+    all values are right.
 
     Raises:
         InputError: fewer than three options, or a count below one.
@@ -104,7 +106,9 @@ def make_questions(
     pool = Pool(knowledge, others)
     asked = []
     for fact in ordered:
-        if grounded and not is_grounded(fact):
+        if fact.confidence < least:
+            left_out["the fact is not certain enough"] += 1
+        elif grounded and not is_grounded(fact):
             left_out["the evidence does not name both ends"] += 1
         else:
             asked.append(fact)
@@ -137,7 +141,8 @@ def _join_facts(facts: Iterable[Fact]) -> list[Fact]:
 def _join_two(one: Fact, other: Fact) -> Fact:
     documents = tuple(sorted({*one.documents, *other.documents}))
     evidence = tuple(sorted({*one.evidence, *other.evidence}))
-    return Fact(one.subject, one.relation, one.object, one.kinds, documents, evidence)
+    surer = max(one.confidence, other.confidence)
+    return replace(one, documents=documents, evidence=evidence, confidence=surer)
 
 
 def _order(fact: Fact) -> tuple[str, str, str]:

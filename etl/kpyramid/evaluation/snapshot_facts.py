@@ -53,8 +53,8 @@ def type_things(things: Iterable[Thing]) -> dict[Words, Thing]:
     return {words: same[0] for words, same in found.items() if len(same) == 1}
 
 
-def list_instance_facts(snapshot: Snapshot, least: float = 0.0) -> Iterator[Fact]:
-    """The values of properties in the ontology layer, of a confidence of `least` or more."""
+def list_instance_facts(snapshot: Snapshot) -> Iterator[Fact]:
+    """The values of properties in the ontology layer."""
     schema = snapshot.schema
     rows = snapshot.table("instances").to_pylist()
     classes = _list_classes(rows, schema)
@@ -67,7 +67,7 @@ def list_instance_facts(snapshot: Snapshot, least: float = 0.0) -> Iterator[Fact
 
     for row in rows:
         found = schema.property_by_iri.get(row["property_iri"] or "")
-        if found is None or row["confidence"] < least:
+        if found is None:
             continue
         if row["object_id"]:
             value = name_thing(row["object_id"])
@@ -76,7 +76,8 @@ def list_instance_facts(snapshot: Snapshot, least: float = 0.0) -> Iterator[Fact
             value = Thing(said, said, (), form=form or _read_text(row["datatype"]))
         documents, evidence = places.read(row["places"])
         ends = (_name_class(found.domain, schema), _name_class(found.range, schema))
-        yield Fact(name_thing(row["subject_id"]), found.label, value, ends, documents, evidence)
+        subject = name_thing(row["subject_id"])
+        yield Fact(subject, found.label, value, ends, documents, evidence, row["confidence"])
 
 
 def _read_text(datatype: str | None) -> Form:

@@ -25,8 +25,9 @@ def read(folder: Path) -> QuestionSet | None:
     for path in paths:
         for row in read_json_lines(path):
             for number, sentence in enumerate(row["src_sentences"]):
-                key = corpus.setdefault(str(sentence), f"{row['_id']}-{number}")
-                names[str(row["true_link"]["subject"])][str(row["triple"][0])][key] = str(sentence)
+                text = str(sentence).strip()
+                key = corpus.setdefault(text, f"{row['_id']}-{number}")
+                names[str(row["true_link"]["subject"])][str(row["triple"][0])][key] = text
     facts = [
         Fact(
             Thing(f"{entity} {one}", one),
