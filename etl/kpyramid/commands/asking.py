@@ -78,7 +78,7 @@ def ask_pyramid(
     asked = settings.query
     snapshot = open_snapshot(ref, warehouse, model=settings.embed)
     if not asked.asks_model:
-        return _answer(question, snapshot, asked, candidates, Makers())
+        return replace(_answer(question, snapshot, asked, candidates, Makers()), cost=0.0)
     with TemporaryDirectory(prefix="kpyramid-ask-") as folder:
         books = Path(folder)
         with open_makers(open_warehouse(warehouse), settings, books) as makers:

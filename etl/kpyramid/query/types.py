@@ -139,8 +139,9 @@ class Answer:
     `ontology`, `graph`, `text`, or `model` for an answer
     from no context. `confidence` is the probability that the answer is right.
     `trace` says which layers were tried and why each was or was not enough.
-    `calls`, `tokens` and `cost` (dollars, None without a price) are the model's; `logprobs` those
-    of the tokens that the reader wrote as the answer, see `Reading`.
+    `calls`, `tokens` and `cost` are the model's, as far as nothing was stored: `cost` in dollars,
+    None for a model without a price and where nobody keeps books. `logprobs` are those of the
+    tokens that the reader wrote as the answer, see `Reading`.
     """
 
     text: str
@@ -153,7 +154,7 @@ class Answer:
     calls: int = 0
     tokens: int = 0
     seconds: float = 0.0
-    cost: float | None = 0.0
+    cost: float | None = None
     logprobs: tuple[float, ...] = ()
     question: str = ""
     recognised: tuple[str, ...] = ()

@@ -1,0 +1,254 @@
+"""`kpyramid ask`: every strategy, by rules without anything and by a model within bounds."""
+
+import json
+import time
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from kpyramid.cli import app
+from kpyramid.errors import SettingsError
+from kpyramid.fingerprints import fingerprint_stage
+from kpyramid.pipeline import PIPELINE
+from kpyramid.publishing import _describe
+from kpyramid.query import STRATEGIES, embedding
+from kpyramid.runs import Run
+from kpyramid.settings import Settings
+from kpyramid.warehouse.layout import Warehouse
+from tests.asked_model import script
+from tests.corpora import HashEmbedder, copy_shared_build, make_settings
+from tests.loopback import serve
+
+QUESTION = "Where was Leon Batt born?"
+SAID = {"says": True, "cites": [1], "answer": "Oslo", "choices": [], "confidence": 0.8}
+RECALLED = {"says": True, "answer": "Oslo", "choices": [], "confidence": 0.4}
+ENDPOINT: dict[str, object] = {"provider": "openai", "model": "m", "base_url": "http://x/v1"}
+
+
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
+    return copy_shared_build(tmp_path_factory.mktemp("asked") / "w")[0]
+
+
+@pytest.fixture(autouse=True)
+def _quick_embedder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stand-in that the shared build was embedded with."""
+    monkeypatch.setattr(
+        embedding, "open_embedder", lambda settings, name, files: HashEmbedder(name, Path(), Path())
+    )
+
+
+def write_settings(folder: Path, url: str, more: str = "") -> list[str]:
+    file = folder / "settings.toml"
+    file.write_text(f'[llm]\nprovider = "openai"\nmodel = "m"\nbase_url = "{url}"\n{more}')
+    return ["--settings", str(file)]
+
+
+def run(warehouse: Warehouse, *arguments: str, stdin: bytes | None = None) -> Result:
+    place = ["--warehouse", str(warehouse.root)]
+    return CliRunner().invoke(app, ["ask", *arguments, *place], input=stdin)
+
+
+def ask(warehouse: Warehouse, *arguments: str) -> dict[str, Any]:
+    done = run(warehouse, *arguments, "--json")
+    assert done.exit_code == 0, done.output
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.parametrize("strategy", sorted(STRATEGIES))
+def test_every_strategy_answers_by_rules_without_settings(
+    warehouse: Warehouse, strategy: str
+) -> None:
+    found = ask(warehouse, QUESTION, "--strategy", strategy)
+
+    assert (found["calls"], found["tokens"], found["cost"]) == (0, 0, 0.0)
+    assert found["trace"] and found["layer"] in {"ontology", "graph", "text", None}
+
+
+def test_the_command_knows_every_strategy_and_no_other(warehouse: Warehouse) -> None:
+    from kpyramid.commands.ask import StrategyName
+
+    assert {name.value for name in StrategyName} == set(STRATEGIES)
+    assert run(warehouse, QUESTION, "--strategy", "magic").exit_code == 2
+
+
+def test_options_of_a_choice_question_are_what_is_chosen_from(warehouse: Warehouse) -> None:
+    options = [part for town in ("Rome", "Oslo") for part in ("--choice", town)]
+    assert ask(warehouse, QUESTION, "--strategy", "naive", *options)["choices"] == ["Oslo"]
+
+
+def test_an_explanation_shows_what_was_tried(warehouse: Warehouse) -> None:
+    done = run(warehouse, QUESTION, "--explain")
+
+    assert done.exit_code == 0, done.output
+    assert "ontology" in done.stdout and "Oslo" in done.stdout
+    assert done.stdout != run(warehouse, QUESTION).stdout
+    assert "Model:" not in done.stdout
+
+
+def test_a_question_on_standard_input_is_the_same_question(warehouse: Warehouse) -> None:
+    given, piped = run(warehouse, QUESTION), run(warehouse, "-", stdin=f"{QUESTION}\n".encode())
+    assert piped.exit_code == 0 and piped.stdout == given.stdout
+
+
+@pytest.mark.parametrize("data", [b"", b" \n", b"\xff\xfe\x00", b"why " * 30_000], ids=len)
+def test_standard_input_that_is_no_question_is_refused(warehouse: Warehouse, data: bytes) -> None:
+    done = run(warehouse, "-", "--json", stdin=data)
+    assert done.exit_code == 3 and json.loads(done.stdout)["exit_code"] == 3
+
+
+@pytest.mark.parametrize("decision", ["sparql", "sufficiency", "reader"])
+def test_a_decision_of_a_model_that_is_not_there_names_what_is_missing(
+    warehouse: Warehouse, decision: str
+) -> None:
+    done = run(warehouse, QUESTION, f"--{decision}", "llm")
+    assert done.exit_code == 2
+    assert f"--{decision} llm" in done.output and "llm.provider" in done.output
+
+
+def test_a_model_without_its_key_names_the_variable(
+    warehouse: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    file = tmp_path / "settings.toml"
+    file.write_text('[llm]\nprovider = "openai"\nmodel = "m"\n')
+    done = run(warehouse, QUESTION, "--reader", "llm", "--settings", str(file))
+    assert done.exit_code == 2 and "OPENAI_API_KEY" in done.output
+
+
+def test_the_reader_is_the_model_and_all_that_it_took_is_counted(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    prices = '[llm.prices."m"]\ninput = 1.0\noutput = 2.0\n'
+    with serve(script(query_read=SAID)) as server:
+        options = [*write_settings(tmp_path, server.base_url, prices), "--strategy", "naive"]
+        found = ask(warehouse, QUESTION, "--reader", "llm", *options)
+        used = [(entry["prompt_tokens"], entry["completion_tokens"]) for entry in server.log]
+        shown = run(warehouse, f"{QUESTION} Say it.", "--reader", "llm", *options).stdout
+
+    assert (found["text"], found["confidence"], found["calls"]) == ("Oslo", 0.8, 1)
+    assert found["evidence"] and found["layer"] == "text"
+    assert found["tokens"] == sum(map(sum, used)) > 0
+    dollars = sum(prompt * 1e-6 + completion * 2e-6 for prompt, completion in used)
+    assert found["cost"] == pytest.approx(dollars)
+    assert "Model: 1 call, " in shown and "tokens, $0.0" in shown
+
+
+def test_direct_answers_from_what_the_model_knows(warehouse: Warehouse, tmp_path: Path) -> None:
+    with serve(script(query_direct=RECALLED)) as server:
+        options = write_settings(tmp_path, server.base_url)
+        found = ask(warehouse, QUESTION, "--reader", "llm", "--strategy", "direct", *options)
+
+    assert (found["text"], found["layer"], found["evidence"]) == ("Oslo", "model", [])
+    assert found["cost"] is None, "a model without a price"
+
+
+def test_the_settings_choose_and_the_options_override_them(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    query = '[query]\nstrategy = "naive"\nchunks = 1\nreader = "llm"\n'
+    with serve(script(query_read=SAID)) as server:
+        options = write_settings(tmp_path, server.base_url, query)
+        by_model = ask(warehouse, QUESTION, *options)
+        by_rules = ask(warehouse, QUESTION, "--reader", "rules", *options)
+        calls = len(server.log)
+        other = ask(warehouse, QUESTION, "--reader", "rules", "--strategy", "kaping", *options)
+
+    assert by_model["calls"] == 1 and by_rules["calls"] == 0 and calls == 2
+    assert len(by_model["context"]) == len(by_rules["context"]) == 1
+    assert other["layer"] == "graph"
+
+
+def test_the_same_question_asked_again_calls_nobody(warehouse: Warehouse, tmp_path: Path) -> None:
+    with serve(script(query_read=SAID)) as server:
+        options = [*write_settings(tmp_path, server.base_url), "--strategy", "naive"]
+        question = f"{QUESTION} Once."
+        first = ask(warehouse, question, "--reader", "llm", *options)
+        calls = len(server.log)
+        again = ask(warehouse, question, "--reader", "llm", *options)
+        assert len(server.log) == calls == 2, "the probe and the question"
+
+    assert (again["calls"], again["tokens"]) == (0, 0)
+    assert again["text"] == first["text"] == "Oslo"
+
+
+def test_a_dead_endpoint_ends_with_8_and_what_to_do_soon(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    options = [*write_settings(tmp_path, "http://127.0.0.1:9/v1"), "--strategy", "naive"]
+    started = time.monotonic()
+    done = run(warehouse, f"{QUESTION} Now.", "--reader", "llm", "--json", *options)
+
+    assert (done.exit_code, json.loads(done.stdout)["exit_code"]) == (8, 8)
+    assert "is the server running" in done.stderr
+    assert time.monotonic() - started < 10
+
+
+@pytest.mark.parametrize(("fault", "said"), [("401", "key"), ("500", "ask without it")])
+def test_an_endpoint_that_fails_ends_with_8_and_what_to_do(
+    warehouse: Warehouse,
+    tmp_path: Path,
+    fault: str,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from kpyramid.commands import asking
+
+    monkeypatch.setattr(asking, "PATIENCE", 0.5)
+    with serve(script(query_read=SAID)) as server:
+        server.faults.add(fault, contains="query_read")
+        options = [*write_settings(tmp_path, server.base_url), "--strategy", "naive"]
+        done = run(warehouse, f"{QUESTION} {fault}", "--reader", "llm", *options)
+
+    assert done.exit_code == 8 and said in done.output
+
+
+def test_a_budget_stops_a_question_before_it_is_asked(warehouse: Warehouse, tmp_path: Path) -> None:
+    with serve(script(query_read=SAID)) as server:
+        options = write_settings(tmp_path, server.base_url, "budget_tokens = 60\n")
+        done = run(
+            warehouse, f"{QUESTION} Dear.", "--reader", "llm", "--strategy", "naive", *options
+        )
+        assert done.exit_code == 5 and server.log == []
+
+
+def make_asking() -> Settings:
+    return make_settings(
+        query={"strategy": "naive", "mode": "paper", "triples": 5, "reader": "llm"},
+        llm=ENDPOINT,
+    )
+
+
+def test_how_questions_are_answered_is_no_part_of_a_snapshot(tmp_path: Path) -> None:
+    plain, asking = make_settings(llm=ENDPOINT), make_asking()
+
+    assert plain != asking
+    for stage in PIPELINE:
+        assert fingerprint_stage(stage, plain) == fingerprint_stage(stage, asking), stage.name
+    told = [
+        _describe(
+            Run(Warehouse(tmp_path), "r", tmp_path, settings, "main", "1"), "c", defaultdict(int)
+        )
+        for settings in (plain, asking)
+    ]
+    assert told[0] == told[1] and "query" not in json.dumps(told[0]["settings"])
+
+
+def test_a_run_goes_on_whatever_is_asked_of_its_snapshots() -> None:
+    started = make_settings(llm=ENDPOINT)
+    assert started.with_operations(make_asking()) == make_asking()
+    assert make_asking().with_operations(make_settings()) == make_asking()
+    assert not make_asking().asks_model, "no build needs the key for it"
+
+
+def test_settings_that_ask_a_model_need_one() -> None:
+    with pytest.raises(SettingsError, match=r"\[query\] asks a model"):
+        make_settings(query={"sufficiency": "llm"})
+    with pytest.raises(SettingsError, match=r"query\.chunks"):
+        make_settings(query={"chunks": 0})
+    assert make_settings(query={"sufficiency": "llm"}, llm=ENDPOINT).query.asks_model
