@@ -1,0 +1,365 @@
+"""The harness over planted answers, so that every figure is known beforehand."""
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from kpyramid.errors import EndpointError, InputError
+from kpyramid.evaluation import harness
+from kpyramid.evaluation.grid import Reader, lay_out, plan_grid
+from kpyramid.evaluation.harness import Answers, Arm, add_ratings, answer_all, parse_arm
+from kpyramid.evaluation.page import render_page
+from kpyramid.evaluation.questions import EvalQuestion
+from kpyramid.evaluation.ratings import Rating
+from kpyramid.evaluation.results import Results
+from kpyramid.query import STRATEGIES
+from kpyramid.query.types import Answer, Evidence, Item, Makers, Outcome, Question, Step
+from kpyramid.warehouse.tables import encode_table
+
+DOCUMENTS = {"texts.jsonl#ada": "Ada", "texts.jsonl#mill": "Mill", "hill.txt": "Hill"}
+QUESTIONS = [
+    EvalQuestion("q1", "Where was Ada born?", "open", (("London",),), gold_documents=("ada",)),
+    EvalQuestion("q2", "Who founded the mill?", "open", (("John Harlow", "Harlow"),)),
+    EvalQuestion("q3", "How high is the hill?", "open", (("330 metres",),)),
+    EvalQuestion(
+        "c1", "Which are towns?", "choice", (("Bergen",), ("Evora",)), ("Bergen", "Evora", "Ada")
+    ),
+]
+RIGHT = {"q1": "London", "q2": "Harlow", "q3": "330 metres", "c1": "Bergen; Evora"}
+IDS = {question.text: question.id for question in QUESTIONS}
+
+
+class Stub:
+    """What the harness asks of a snapshot itself."""
+
+    id = "stub"
+    parts: tuple[str, ...] = ()
+
+    def table(self, name: str) -> pa.Table:
+        assert name == "documents"
+        rows = [{"source": source, "title": title} for source, title in DOCUMENTS.items()]
+        return pa.Table.from_pylist(rows)
+
+
+def make_answer(text: str, layer: str = "text", source: str = "texts.jsonl#ada") -> Answer:
+    place = Evidence("doc-1", "chunk-1", 0, 3, "Ada <b>was</b> here.", source)
+    item = Item("chunk-1", place.text, "text", 1.0, (place,))
+    step = Step(layer, Outcome.ANSWERED, "planted")
+    choices = tuple(text.split("; ")) if text else ()
+    return Answer(text, choices, (item,), layer, (place,), (step,), confidence=0.9)
+
+
+def ask_planted(
+    question: Question, snapshot: Any, makers: Makers, *, right: str = "q1 q2 q3 c1"
+) -> Answer:
+    """Right answers to some questions; of the others the choice is half right, the rest silent."""
+    key = IDS[question.text]
+    if key in right.split():
+        return make_answer(RIGHT[key], "graph" if key == "q2" else "text")
+    return make_answer("Bergen; Ada") if key == "c1" else make_answer("")
+
+
+@pytest.fixture(autouse=True)
+def _planted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(STRATEGIES, "planted", ask_planted)
+
+
+def run(*arms: str, questions: list[EvalQuestion] = QUESTIONS, **options: Any) -> Answers:
+    planned = [parse_arm(text) for text in arms]
+    return answer_all(questions, Stub(), planned, **options)  # type: ignore[arg-type]
+
+
+def test_figures_of_planted_answers_are_what_was_planted() -> None:
+    results = Results(run("planted", "planted:right=q1 c1"), "stub")
+    half = results.answers.arms[1].name
+    means = {m: [results.find(a, m) for a in results.rows_by_arm] for m in results.metrics}
+    # Of q2 and q3 the second arm says nothing, so it has a third of what is said in words.
+    assert [f.mean for f in means["exact_match"] if f] == [1.0, 0.5]
+    assert [f.mean for f in means["hit_rate"] if f] == [1.0, pytest.approx(1 / 3)]
+    assert [f.mean for f in means["precision"] if f] == [1.0, 1.0]
+    assert [(f.questions, f.mean) for f in means["layer_graph"] if f] == [(4, 0.25), (4, 0.0)]
+    by_kind = {f.group: f.mean for f in results.figures if (f.arm, f.metric) == (half, "answered")}
+    assert by_kind == {"": 0.5, "kind: choice": 1.0, "kind: open": pytest.approx(1 / 3)}
+
+
+def test_a_choice_that_is_half_right_has_half_of_precision_and_recall() -> None:
+    (row,) = run("planted:right=none", questions=QUESTIONS[3:]).rows
+    assert row.scores["precision"] == row.scores["recall"] == row.scores["f1"] == 0.5
+    assert row.scores["exact_match"] == row.scores["accuracy"] == 0.0
+
+
+def test_metrics_apply_by_the_kind_of_question() -> None:
+    rows = {row.question.id: row.scores.keys() for row in run("planted").rows}
+    assert {"f1", "precision"} <= rows["c1"] and "token_f1" not in rows["c1"]
+    assert "token_f1" in rows["q1"] and "precision" not in rows["q1"]
+    assert "recall_at_5" in rows["q1"] and "recall_at_5" not in rows["q2"]
+
+
+def test_comparisons_are_question_by_question_with_the_baseline() -> None:
+    answers = run("planted", "planted:right=q1 c1", "planted:right=none")
+    results = Results(answers, "stub")
+    found = {(c.arm, c.metric): c for c in results.comparisons}
+    one, other = (found[arm.name, "exact_match"] for arm in answers.arms[1:])
+    assert (one.difference, other.difference) == (-0.5, -1.0)
+    assert one.questions == 4 and one.low <= one.difference <= one.high
+    assert other.p == 0.125 and other.p_holm == 0.25  # 2 of 2 ** 4 signs, of two arms
+    assert {c.arm for c in results.comparisons} == {arm.name for arm in answers.arms[1:]}
+
+
+def test_the_baseline_can_be_named_and_an_unknown_one_is_refused() -> None:
+    answers = run("planted", "planted:right=none")
+    results = Results(answers, "stub", baseline=answers.arms[1].name)
+    assert {c.arm for c in results.comparisons} == {"planted"}
+    with pytest.raises(InputError, match=r"no arm is called 'best'.*planted"):
+        Results(answers, "stub", baseline="best")
+
+
+def test_gold_documents_that_the_corpus_lacks_are_counted_and_titles_are_resolved() -> None:
+    questions = [
+        EvalQuestion("d1", "A?", "retrieval", gold_documents=("ada", "gone")),
+        EvalQuestion("d2", "B?", "retrieval", gold_titles=("Ada",)),
+        EvalQuestion("d3", "C?", "retrieval", gold_titles=("Nowhere",)),
+    ]
+    IDS.update({q.text: q.id for q in questions})
+    answers = run("planted", questions=questions)
+    assert answers.missing == ("gone", "Nowhere")
+    assert answers.questions[1].gold_documents == ("texts.jsonl#ada",)
+    recall = [row.scores["recall_at_5"] for row in answers.rows]
+    assert recall == [0.5, 1.0, 0.0]
+
+
+def test_a_failure_is_counted_with_its_reason_and_the_run_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def ask(question: Question, snapshot: Any, makers: Makers) -> Answer:
+        if IDS[question.text] == "q2":
+            raise KeyError("no such row")
+        return ask_planted(question, snapshot, makers)
+
+    monkeypatch.setitem(STRATEGIES, "brittle", ask)
+    answers = run("brittle")
+    (failed,) = answers.failures
+    assert (failed.question.id, failed.failure) == ("q2", "KeyError: 'no such row'")
+    assert len(answers.rows) == 4
+    assert failed.scores["exact_match"] == 0.0  # it counts as an empty answer
+    results = Results(answers, "stub")
+    assert results.expenses[0].failures == 1
+    assert results.to_dict()["failures"][0]["reason"] == "KeyError: 'no such row'"
+
+
+def test_when_every_question_fails_there_is_an_error_and_no_result(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def ask(question: Question, snapshot: Any, makers: Makers) -> Answer:
+        raise InputError("snapshot x is no longer here")
+
+    monkeypatch.setitem(STRATEGIES, "brittle", ask)
+    with pytest.raises(InputError, match=r"not one of 4 questions.*no longer here"):
+        run("brittle")
+
+
+def test_an_endpoint_that_is_down_stops_the_run_and_keeps_what_was_answered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def ask(question: Question, snapshot: Any, makers: Makers) -> Answer:
+        if IDS[question.text] == "q3":
+            raise EndpointError("nobody there")
+        return ask_planted(question, snapshot, makers)
+
+    monkeypatch.setitem(STRATEGIES, "brittle", ask)
+    answers = run("planted", "brittle")
+    assert isinstance(answers.stopped, EndpointError)
+    assert len(answers.rows) == 6
+    # The arm that was stopped is compared on the questions that it was asked.
+    results = Results(answers, "stub")
+    assert {c.questions for c in results.comparisons if c.metric == "answered"} == {2}
+    assert results.to_dict()["stopped"] == "nobody there"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("magic", "unknown strategy 'magic'; there are"),
+        ("planted:depth=3", "strategy planted has no option 'depth'; it has right"),
+        ("planted:right", "write NAME:OPTION=VALUE"),
+    ],
+)
+def test_an_arm_that_cannot_be_is_refused_before_anything_is_asked(text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        parse_arm(text)
+
+
+def test_only_what_can_be_taken_away_is() -> None:
+    with pytest.raises(InputError, match="nothing is called 'text'; there are completion"):
+        Arm("planted", without=("text",))
+
+
+def test_no_question_no_arm_and_names_that_stand_twice_are_refused() -> None:
+    with pytest.raises(InputError, match="no question"):
+        run("planted", questions=[])
+    with pytest.raises(InputError, match="name a strategy"):
+        run()
+    with pytest.raises(InputError, match="question id 'q1' stands there twice"):
+        run("planted", questions=[QUESTIONS[0], QUESTIONS[0]])
+    with pytest.raises(InputError, match="arm 'planted' stands there twice"):
+        run("planted", "planted")
+
+
+def test_the_same_answers_give_the_same_bytes_whatever_the_time() -> None:
+    one, other = (
+        {n: encode_table(t) for n, t in Results(run("planted"), "stub").build_tables().items()}
+        for _ in range(2)
+    )
+    assert one.keys() == {"answers", "metrics", "comparisons", "expenses"}
+    assert all(one[name] == other[name] for name in ("answers", "metrics", "comparisons"))
+
+
+def test_the_table_of_answers_has_a_row_per_question_and_arm_with_its_scores() -> None:
+    answers = run("planted", "planted:right=none")
+    table = Results(answers, "stub").build_tables()["answers"]
+    rows = table.to_pylist()
+    assert [(r["question_id"], r["arm"]) for r in rows] == [
+        (q.id, arm.name) for arm in answers.arms for q in QUESTIONS
+    ]
+    assert rows[0]["evidence"][0]["source"] == "texts.jsonl#ada"
+    assert rows[1]["gold"] == [["John Harlow", "Harlow"]] and rows[1]["layer"] == "graph"
+    assert rows[4]["layer"] == "none" and rows[4]["options"] == '{"right": "none"}'
+    assert rows[0]["precision"] is None and rows[3]["precision"] == 1.0
+
+
+def test_ratings_of_people_are_joined_in() -> None:
+    answers = run("planted")
+    given = [Rating("q1", "planted", "a", 4.0), Rating("q1", "planted", "b", 2.0)]
+    results = Results(add_ratings(answers, given), "stub")
+    found = results.find("planted", "rating")
+    assert found is not None and (found.questions, found.mean) == (1, 3.0)
+
+
+def test_the_page_shows_every_arm_its_bars_and_links_that_lead_somewhere() -> None:
+    odd = [*QUESTIONS, EvalQuestion("q4", "<script>alert(1)</script>?", "open", (("x",),))]
+    IDS[odd[-1].text] = "q4"
+    results = Results(run("planted", "planted:right=none", questions=odd), "stub")
+    page = render_page(results)
+    assert page == render_page(results)
+    assert "<script" not in page and "&lt;script&gt;" in page and "http" not in page
+    assert "Ada &lt;b&gt;was&lt;/b&gt; here." in page
+    for arm in results.rows_by_arm:
+        assert arm in page
+    links = set(re.findall(r'href="#(place-\d+)"', page))
+    assert links and links <= set(re.findall(r'id="(place-\d+)"', page))
+    assert page.count("<svg") >= 2 * len(results.metrics) - 10
+
+
+# What each arm of the grid answers rightly, by what is switched: of ten questions so many.
+GRID: dict[frozenset[str], int] = {
+    frozenset(): 9,
+    frozenset({"paper"}): 8,
+    frozenset({"top 5"}): 7,
+    frozenset({"no completion", "no condensation"}): 3,
+    frozenset({"no condensation"}): 4,
+    frozenset({"no completion"}): 5,
+    frozenset({"no graph", "no text"}): 1,
+    frozenset({"no ontology", "no text"}): 2,
+    frozenset({"no ontology", "no graph"}): 0,
+    frozenset({"no graph"}): 10,
+    frozenset({"no ontology"}): 6,
+    frozenset({"no text"}): 4,
+}
+TEN = [EvalQuestion(f"c{n}", f"{n} Which?", "choice", (("A",),), ("A", "B")) for n in range(10)]
+
+
+def answer_first(count: int, question: Question) -> Answer:
+    place = int(question.text.split()[0])
+    return make_answer("A" if place < count else "B", "ontology" if place < count else "text")
+
+
+@pytest.fixture
+def _grid(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ask_polyrag(
+        question: Question,
+        snapshot: Any,
+        makers: Makers,
+        *,
+        mode: str = "best",
+        triples: int = 10,
+        ontology: bool = True,
+        graph: bool = True,
+        text: bool = True,
+    ) -> Answer:
+        layers: Mapping[str, bool] = {"ontology": ontology, "graph": graph, "text": text}
+        switched = {f"no {name}" for name, on in layers.items() if not on}
+        switched |= {f"no {part}" for part in snapshot.parts}
+        switched |= {"paper"} if mode == "paper" else set()
+        switched |= {f"top {triples}"} if triples != 10 else set()
+        return answer_first(GRID[frozenset(switched)], question)
+
+    @contextmanager
+    def take_away(snapshot: Any, parts: tuple[str, ...]) -> Iterator[Stub]:
+        stub = Stub()
+        stub.parts = parts
+        yield stub
+
+    counts = {"direct": 0, "naive": 1, "kaping": 2}
+    for name, count in counts.items():
+        monkeypatch.setitem(
+            STRATEGIES,
+            name,
+            lambda question, snapshot, makers, count=count: answer_first(count, question),
+        )
+    monkeypatch.setitem(STRATEGIES, "polyrag", ask_polyrag)
+    monkeypatch.setattr(harness, "take_away", take_away)
+
+
+@pytest.mark.usefixtures("_grid")
+def test_the_grid_puts_every_arm_of_the_paper_into_its_cell() -> None:
+    readers = [Reader()]
+    arms = plan_grid(readers, "best")
+    assert len(arms) == 3 + len(GRID)
+    results = Results(answer_all(TEN, Stub(), arms), "stub")  # type: ignore[arg-type]
+    methods, growth, layers, shares = lay_out(results, readers, "best")
+
+    own = {row[0]: row[2:] for row in methods.rows if row[1] == "rules"}
+    assert methods.columns == ("precision", "recall", "f1")
+    assert {name: row[2] for name, row in own.items()} == {
+        "Direct querying": "0.000",
+        "Naive RAG": "0.100",
+        "KAPING": "0.200",
+        "PolyRAG, as in the paper": "0.800",
+        "PolyRAG": "0.900",
+    }
+    assert growth.rows[2] == ("rules", "f1", "0.100", "0.300", "0.400", "0.500", "0.900")
+    assert growth.columns == ("Naive RAG", "Baseline", "+CPL", "+CND", "+CPL +CND")
+    assert layers.rows[2][2:] == tuple(f"{n / 10:.3f}" for n in (1, 2, 0, 10, 6, 4, 9))
+    assert layers.columns == ("Ont.", "KG", "Raw.", "Ont.+Raw.", "KG+Raw.", "Ont.+KG", "PolyRAG")
+    ontology = shares.columns.index("ontology")
+    assert [(row[1], row[2 + ontology]) for row in shares.rows] == [
+        ("top 5", "0.700"),
+        ("top 10", "0.900"),
+    ]
+
+
+@pytest.mark.usefixtures("_grid")
+def test_the_papers_own_figures_stand_beside_and_are_called_so() -> None:
+    readers = [Reader()]
+    results = Results(answer_all(TEN, Stub(), plan_grid(readers, "best")), "stub")  # type: ignore[arg-type]
+    methods, growth, _, _ = lay_out(results, readers, "best")
+    (kaping,) = [row for row in methods.rows if row[0] == "KAPING" and row[1] != "rules"]
+    assert kaping == ("KAPING", "paper, GPT-4, other data", "0.633", "0.707", "0.624")
+    assert growth.rows[-1][0] == "paper, GPT-4, other data"
+    assert growth.rows[-1][2:] == ("0.465", "0.764", "0.776", "0.787", "0.811")
+    assert "paper, GPT-4, other data" in render_page(results, (methods, growth))
+
+
+@pytest.mark.usefixtures("_grid")
+def test_the_grid_has_a_row_for_each_reader() -> None:
+    readers = [Reader(), Reader("a-model")]
+    results = Results(answer_all(TEN, Stub(), plan_grid(readers, "best")), "stub")  # type: ignore[arg-type]
+    methods, *_, shares = lay_out(results, readers, "best")
+    assert {row[1] for row in methods.rows} == {"rules", "a-model", "paper, GPT-4, other data"}
+    assert [row[:2] for row in shares.rows] == [
+        (reader, top) for reader in ("rules", "a-model") for top in ("top 5", "top 10")
+    ]
