@@ -58,9 +58,10 @@ LAYERS: dict[str, str] = {
         "ontology settings warehouse"
     ),
     "evaluation": (
-        "embeddings errors extraction induction keys llm numerics ontology query resolution "
-        "settings"
+        "embeddings errors extraction identity induction keys llm numerics ontology query "
+        "resolution settings"
     ),
+    "gating": "errors evaluation keys query settings warehouse",
     "models": "errors extraction keys llm settings warehouse",
     "workers": "errors extraction",
     "cached": "embeddings errors fingerprints llm pipeline settings warehouse",
@@ -70,8 +71,8 @@ LAYERS: dict[str, str] = {
     ),
     "runs": "errors keys settings warehouse",
     "publishing": (
-        "cached condensation contracts declared errors fingerprints indexing keys models ontology "
-        "paraphrase pipeline ports runs settings stages warehouse"
+        "cached condensation contracts declared errors fingerprints gating indexing keys models "
+        "ontology paraphrase pipeline ports runs settings stages warehouse"
     ),
     "runner": (
         "contracts errors fingerprints keys llm models pipeline ports publishing runs sources "
@@ -87,7 +88,7 @@ LAYERS: dict[str, str] = {
     ),
     "reporting": "completion errors extraction induction keys ontology",
     "report": "completion contracts errors keys llm pipeline reporting runs warehouse",
-    "build": "errors keys models planning pipeline ports report runner runs settings warehouse",
+    "build": "errors gating keys models planning pipeline ports report runner runs settings warehouse",
     "console": "pipeline ports query runs",
     "commands": (
         "batching build completion console declared errors evaluation keys llm model_settings "

@@ -17,6 +17,7 @@ from kpyramid.fingerprints import (
     fingerprint_stage,
     identify_resource,
 )
+from kpyramid.gating import describe_floor, judge_floor
 from kpyramid.indexing.mapped import FORMAT
 from kpyramid.indexing.reusing import prepare_index
 from kpyramid.keys import JsonValue, hash_bytes, hash_value
@@ -57,6 +58,7 @@ def publish(run: Run, corpus: str, tables: Mapping[str, TableFile]) -> StageMark
         gates = {}
         if not _was_judged(run, head.run, judges):
             gates = {"kept": _judge_kept(run, tables), **_judge_ontology(run.settings, texts)}
+            gates |= judge_floor(run.settings, run.warehouse, snapshot, snapshot)
         details = {"snapshot": snapshot, "committed": "unchanged", "judges": judges}
         return StageMark("publish", snapshot, rows, {}, 0, 0.0, details, gates)
     gates = {
@@ -65,6 +67,7 @@ def publish(run: Run, corpus: str, tables: Mapping[str, TableFile]) -> StageMark
     }
     gates["kept"] = _judge_kept(run, tables)
     gates |= _judge_ontology(run.settings, texts)
+    gates |= judge_floor(run.settings, run.warehouse, snapshot, head.snapshot if head else None)
     if run.settings.cascade.reads_chunks or run.settings.induce.mode != "rules":
         rejects = read_result(tables["rejects"], contracts["rejects"])
         gates["answered"] = _judge_answers(run, rejects, rows["chunks"])
@@ -185,12 +188,13 @@ def _judge_ontology(settings: Settings, texts: Mapping[str, str]) -> dict[str, s
 
 
 def _hash_judges(settings: Settings) -> str:
-    """What judges a snapshot without shaping it: checks, questions, what they let pass."""
+    """What judges a snapshot without shaping it: checks, questions, floor, what they let pass."""
     files = locate_files(settings)
     found = [*files.checks, *([files.questions] if files.questions else [])]
     texts: list[JsonValue] = [[path.name, hash_bytes(path.read_bytes())] for path in found]
     publish = settings.publish
-    return hash_value([publish.max_violations, publish.min_kept_share, texts])
+    limits: list[JsonValue] = [publish.max_violations, publish.min_kept_share]
+    return hash_value([*limits, texts, *describe_floor(settings)])
 
 
 def _was_judged(run: Run, earlier: str, judges: str) -> bool:
