@@ -1,0 +1,190 @@
+"""A user's file of questions: any usual names of fields, every fault named, nothing guessed."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kpyramid.errors import InputError
+from kpyramid.evaluation.questions import EvalQuestion, read_questions, write_questions
+
+
+def write_rows(path: Path, *rows: dict[str, object]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    return path
+
+
+def read_one(folder: Path, **fields: object) -> EvalQuestion:
+    (question,) = read_questions(write_rows(folder / "q.jsonl", {"question": "Who?"} | fields))
+    return question
+
+
+def refuse(path: Path) -> str:
+    with pytest.raises(InputError) as caught:
+        read_questions(path)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["question", "text", "query"])
+@pytest.mark.parametrize("answer", ["answer", "gold_answer", "gold"])
+def test_a_question_with_an_answer_is_open(tmp_path: Path, name: str, answer: str) -> None:
+    rows = {name: "Who wrote Emma?", answer: "Jane Austen", "id": 7}
+    (question,) = read_questions(write_rows(tmp_path / "q.jsonl", rows))
+    assert question == EvalQuestion("7", "Who wrote Emma?", "open", (("Jane Austen",),))
+
+
+def test_aliases_are_spellings_of_the_one_answer(tmp_path: Path) -> None:
+    question = read_one(tmp_path, answer="G. Stanley Hall", aliases=["Stanley Hall"])
+    assert question.answers == (("G. Stanley Hall", "Stanley Hall"),)
+    assert question.values == ("G. Stanley Hall",)
+
+
+def test_several_answers_are_several_values_unless_the_kind_says_open(tmp_path: Path) -> None:
+    several = read_one(tmp_path, answers=["Ann", "Bob"])
+    assert (several.kind, several.answers) == ("values", (("Ann",), ("Bob",)))
+    spelled = read_one(tmp_path, answers=["Ann", "Annie"], kind="open")
+    assert (spelled.kind, spelled.answers) == ("open", (("Ann", "Annie"),))
+    nested = read_one(tmp_path, answers=[["Ann", "Annie"], ["Bob"]])
+    assert nested.answers == (("Ann", "Annie"), ("Bob",))
+
+
+def test_yes_or_no_is_a_kind_of_its_own(tmp_path: Path) -> None:
+    assert read_one(tmp_path, answer="yes").kind == "yesno"
+    assert read_one(tmp_path, answer=True).answers == (("yes",),)
+
+
+def test_gold_documents_without_an_answer_ask_for_retrieval(tmp_path: Path) -> None:
+    question = read_one(tmp_path, gold_doc_ids=["p1", 2])
+    assert (question.kind, question.gold_documents) == ("retrieval", ("p1", "2"))
+    assert read_one(tmp_path, gold_titles=["Emma"]).gold_titles == ("Emma",)
+
+
+@pytest.mark.parametrize(
+    ("options", "gold", "right"),
+    [
+        (["Oslo", "Rome"], "Rome", ["Rome"]),
+        (["Oslo", "Rome"], "rome", ["Rome"]),
+        (["Oslo", "Rome"], "b", ["Rome"]),
+        (["Oslo", "Rome"], "(A)", ["Oslo"]),
+        (["Oslo", "Rome", "Bern"], ["A", "C"], ["Oslo", "Bern"]),
+        (["Oslo", "Rome", "Bern"], "A, C", ["Oslo", "Bern"]),
+        (["Oslo", "Rome"], 0, ["Oslo"]),
+        ({"a": "Oslo", "b": "Rome"}, "b", ["Rome"]),
+        ({"text": ["Oslo", "Rome"], "label": ["1", "2"]}, "2", ["Rome"]),
+        ("Oslo|Rome", "Rome", ["Rome"]),
+        (["1902", "1903"], 1903, ["1903"]),
+    ],
+)
+def test_right_options_are_texts_letters_labels_or_numbers(
+    tmp_path: Path, options: object, gold: object, right: list[str]
+) -> None:
+    question = read_one(tmp_path, options=options, gold=gold)
+    assert question.kind == "choice"
+    assert list(question.values) == right
+
+
+def test_numbers_count_from_one_when_one_is_as_large_as_there_are_options(tmp_path: Path) -> None:
+    rows: list[dict[str, object]] = [
+        {"question": "a?", "choices": ["x", "y"], "answer": 1},
+        {"question": "b?", "choices": ["x", "y"], "answer": 2},
+    ]
+    found = read_questions(write_rows(tmp_path / "q.jsonl", *rows))
+    assert [question.values for question in found] == [("x",), ("y",)]
+
+
+def test_numbers_that_may_count_from_zero_or_one_are_refused(tmp_path: Path) -> None:
+    path = write_rows(tmp_path / "q.jsonl", {"question": "a?", "options": ["x", "y"], "gold": 1})
+    assert "count from 0 or from 1; give letters" in refuse(path)
+
+
+def test_a_table_has_options_in_columns_and_cells_over_lines(tmp_path: Path) -> None:
+    path = tmp_path / "q.csv"
+    path.write_text(
+        'Question,option_a,option_b,option_c,gold,gold_titles\n"Who\nwrote it?",Ann,Bob,,b,X|Y\n',
+        "utf-8-sig",
+    )
+    (question,) = read_questions(path)
+    assert (question.text, question.candidates) == ("Who\nwrote it?", ("Ann", "Bob"))
+    assert (question.values, question.gold_titles) == (("Bob",), ("X", "Y"))
+
+
+def test_everything_wrong_is_said_at_once_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "q.jsonl"
+    path.write_text(
+        '{"question": "ok?", "answer": "yes", "id": "one"}\n'
+        "not json\n"
+        '{"answer": "x"}\n'
+        "\n"
+        '{"question": "which?", "options": ["a b", "c d"], "gold": "e f"}\n'
+        '{"question": "again?", "answer": "no", "id": "one"}\n'
+        '{"question": "nothing?"}\n'
+    )
+    said = refuse(path)
+    assert "5 row(s) are no question" in said
+    assert "line 2: no JSON" in said
+    assert "line 3: no question" in said
+    assert "line 5: gold 'e f' is none of the options a b, c d" in said
+    assert "line 6: id 'one' was given in line 1" in said
+    assert "line 7: question 7: nothing says which documents are right" in said
+
+
+def test_a_bad_row_of_a_table_has_the_line_where_it_begins(tmp_path: Path) -> None:
+    path = tmp_path / "q.csv"
+    path.write_text('question,answer\n"two\nlines?",x\nwho?,a,b\n')
+    assert "line 4: more fields than the header" in refuse(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("q.txt", "", "give questions as .jsonl, .csv or .tsv"),
+        ("q.jsonl", "\n", "no questions"),
+        ("none.csv", None, "cannot be read"),
+        ("q.jsonl", '{"question": "a?", "options": ["x", "x"], "gold": "x"}', "are the same"),
+        ("q.jsonl", '{"question": "a?", "options": ["x", ""], "gold": "x"}', "option is empty"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_refused(
+    tmp_path: Path, name: str, text: str | None, said: str
+) -> None:
+    if text is not None:
+        (tmp_path / name).write_text(text)
+    assert said in refuse(tmp_path / name)
+
+
+def test_a_file_in_another_encoding_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "q.csv").write_bytes("question,answer\nWho?,Müller\n".encode("latin-1"))
+    assert "not UTF-8 at byte" in refuse(tmp_path / "q.csv")
+
+
+def test_what_is_written_is_read_as_the_same(tmp_path: Path) -> None:
+    questions = [
+        EvalQuestion(
+            "a", "Who?", "choice", (("Ann", "Annie"),), ("Bob", "Ann"), ("p1",), (), ("Ann",)
+        ),
+        EvalQuestion("b", "Where | when?", "values", (("x | y",), ("z", "zed")), group="g"),
+        EvalQuestion("c", "One spelled twice?", "open", (("x", "y"),), evidence=("It is x | y.",)),
+        EvalQuestion("d", "Find it", "retrieval", gold_titles=("T",)),
+        EvalQuestion("e", "Is it?", "yesno", (("no",),), ("yes", "no")),
+    ]
+    path = tmp_path / "q.jsonl"
+    path.write_text(write_questions(questions), "utf-8")
+    assert read_questions(path) == questions
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"text": " "}, "no text"),
+        ({"kind": "essay"}, "there are choice, open"),
+        ({"answers": ()}, "nothing says what is right"),
+        ({"answers": ((" ",),)}, "an answer is empty"),
+        ({"kind": "choice", "candidates": ("a",)}, "two options at least"),
+        ({"kind": "choice", "candidates": ("a", "b")}, "'x' is not among the options"),
+        ({"kind": "retrieval"}, "which documents are right"),
+    ],
+)
+def test_a_question_that_cannot_be_scored_is_refused(fields: dict[str, object], said: str) -> None:
+    whole: dict[str, object] = {"id": "q", "text": "Who?", "kind": "open", "answers": (("x",),)}
+    with pytest.raises(InputError, match=said):
+        EvalQuestion(**(whole | fields))  # type: ignore[arg-type]
