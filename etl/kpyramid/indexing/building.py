@@ -15,7 +15,13 @@ from kpyramid.identity import library_version
 from kpyramid.indexing.chains import combine, list_numbers
 from kpyramid.indexing.clusters import write_clusters
 from kpyramid.indexing.entities import list_entities, list_name_words, list_names, normalise_names
-from kpyramid.indexing.facts import list_chunks, list_documents, list_facts, list_mentions
+from kpyramid.indexing.facts import (
+    list_chunks,
+    list_documents,
+    list_facts,
+    list_instances,
+    list_mentions,
+)
 from kpyramid.indexing.mapped import FORMAT, META, STATEMENTS
 from kpyramid.indexing.vectors import read_vectors
 from kpyramid.indexing.words import weigh_words
@@ -28,7 +34,7 @@ from kpyramid.warehouse.tables import read_table
 
 log = logging.getLogger(__name__)
 
-VERSION = 1
+VERSION = 2
 """Raised when the same tables give other files."""
 READS = (
     *("documents", "chunks", "claims", "mentions", "raw_triples"),
@@ -65,7 +71,6 @@ def build_index(
         IntegrityError: tables and vectors do not fit together.
     """
     names = normalise_names(tables)
-    instances = tables["instances"]
     relations = tables["relations"]
     files: dict[str, Mapping[str, Any]] = {
         "documents": list_documents(tables),
@@ -74,7 +79,7 @@ def build_index(
         "names": list_names(names),
         "name_words": list_name_words(names),
         "relations": {n: combine(relations[n]) for n in ("relation_id", "name")},
-        "instances": {n: combine(instances[n]) for n in instances.column_names},
+        "instances": list_instances(tables),
     }
     for name, columns in files.items():
         write_rows(folder / f"index/{name}.arrow", columns)

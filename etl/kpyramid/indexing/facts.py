@@ -13,13 +13,19 @@ Tables = Mapping[str, pa.Table]
 
 
 def list_documents(tables: Tables) -> dict[str, Any]:
-    """Columns of the documents: key, source, title, text."""
+    """Columns of the documents: key, source, title, text, access labels, `field=value` pairs."""
     documents = tables["documents"]
+    described = [
+        sorted(f"{field}={value}" for field, value in pairs)
+        for pairs in documents["metadata"].to_pylist()
+    ]
     return {
         "document_id": combine(documents["document_id"]),
         "source": combine(documents["source"]),
         "title": combine(documents["title"]),
         "text": combine(documents["text"].cast(pa.large_string())),
+        "access": combine(documents["access"]),
+        "metadata": pa.array(described, pa.list_(pa.string())),
     }
 
 
@@ -49,8 +55,9 @@ def list_facts(tables: Tables) -> dict[str, Any]:
     """Columns of the condensed facts: ends and relation as rows, support, places, documents.
 
     A fact rests on the triples it stands for, these on their raw triples, these on the spans of
-    the claims they were read from. Its documents are all that hold one of them, so that what may
-    be read of a document decides what may be read of the fact.
+    the claims they were read from. Its documents are those that say as much, so that what may be
+    read of a document decides what may be read of the fact: not those of triples that it absorbed
+    because it says more.
     """
     facts, raw = tables["condensed"], tables["raw_triples"]
     entities, relations = tables["entities"]["entity_id"], tables["relations"]["relation_id"]
@@ -59,12 +66,14 @@ def list_facts(tables: Tables) -> dict[str, Any]:
     to_triples = Links.from_column(facts["derived_from"], triples["triple_id"])
     of_triples = Links.from_column(triples["raw_triple_ids"], raw["raw_triple_id"])
     to_raw = to_triples.follow(of_triples, triples.num_rows)
+    how = pc.list_flatten(combine(facts["how"]))
+    as_much = pc.not_equal(how, "broader").to_numpy(zero_copy_only=False)
+    same = Links(to_triples.owners[as_much], to_triples.targets[as_much])
     claims = tables["claims"]
     to_claims = to_raw.take(find_places(raw["claim_id"], claims["claim_id"])).distinct()
     chunk_of_claim = find_places(claims["chunk_id"], tables["chunks"]["chunk_id"])
     chunk_of_raw = find_places(raw["chunk_id"], tables["chunks"]["chunk_id"])
     document_of = find_places(tables["chunks"]["document_id"], tables["documents"]["document_id"])
-    to_chunks = to_raw.take(chunk_of_raw).unite(to_claims.take(chunk_of_claim)).distinct()
     certain = triples["confidence"].to_numpy()
     confidence = np.zeros(count)
     np.maximum.at(confidence, to_triples.owners, certain[to_triples.targets])
@@ -82,9 +91,25 @@ def list_facts(tables: Tables) -> dict[str, Any]:
             to_raw,
             pc.or_(pc.is_valid(combine(raw["modality"])), pc.is_valid(combine(raw["attribution"]))),
         ),
-        "documents": to_chunks.take(document_of).distinct().to_lists(count),
+        "documents": same.follow(of_triples, triples.num_rows)
+        .take(chunk_of_raw)
+        .take(document_of)
+        .distinct()
+        .to_lists(count),
         **_list_places(count, to_claims, claims, chunk_of_claim),
     }
+
+
+def list_instances(tables: Tables) -> dict[str, Any]:
+    """Columns of the instances as in their table, and the rows of the documents that hold each."""
+    instances, chunks = tables["instances"], tables["chunks"]
+    places = combine(instances["places"])
+    owners = pc.list_parent_indices(places).to_numpy(zero_copy_only=False).astype(np.int64)
+    stated = pc.struct_field(pc.list_flatten(places), "chunk_id")
+    document_of = find_places(chunks["document_id"], tables["documents"]["document_id"])
+    links = Links(owners, document_of[find_places(stated, chunks["chunk_id"])])
+    columns = {name: combine(instances[name]) for name in instances.column_names}
+    return {**columns, "documents": links.distinct().to_lists(instances.num_rows)}
 
 
 def _list_places(

@@ -6,6 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kpyramid.indexing.words import Mask
 from kpyramid.query.index import Index
 from kpyramid.query.types import Evidence
 
@@ -14,8 +15,12 @@ Place = tuple[int, int, int, int]
 ReadTable = Callable[[str], pa.Table]
 
 
-def find_evidence(index: Index, read_table: ReadTable, key: str) -> list[Evidence]:
+def find_evidence(
+    index: Index, read_table: ReadTable, key: str, seen: Mask | None = None
+) -> list[Evidence]:
     """The places that support the row of a key, in their order; none for an unknown key.
+
+    Only those in documents that are `seen`.
 
     Condensed facts, chunks and instances are found in the index; for other rows whole tables
     are read.
@@ -24,6 +29,8 @@ def find_evidence(index: Index, read_table: ReadTable, key: str) -> list[Evidenc
     texts: dict[int, str] = {}
     found = []
     for document, chunk, start, end in sorted(_find_places(index, read_table, key)):
+        if seen is not None and not seen[document]:
+            continue
         if document not in texts:
             texts[document] = documents.value("text", document)
         found.append(

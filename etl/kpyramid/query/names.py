@@ -7,15 +7,20 @@ import numpy as np
 import numpy.typing as npt
 
 from kpyramid.indexing.wording import MOST_SHARED, hash_name
+from kpyramid.indexing.words import Mask
 from kpyramid.query.index import Index
 
 
 class EntitiesByName(Mapping[str, tuple[str, ...]]):
-    """The ids of the entities that have a name, in their order; `prefix` is put before each."""
+    """The ids of the entities that have a name, in their order; `prefix` is put before each.
 
-    def __init__(self, index: Index, prefix: str = "") -> None:
+    A name of entities that are not `seen` is known and stands for none.
+    """
+
+    def __init__(self, index: Index, prefix: str = "", seen: Mask | None = None) -> None:
         self._index = index
         self._prefix = prefix
+        self._seen = seen
 
     def __getitem__(self, name: str) -> tuple[str, ...]:
         rows, hashes = self._index.rows("names"), self._hashes
@@ -41,7 +46,8 @@ class EntitiesByName(Mapping[str, tuple[str, ...]]):
     def name_rows(self, rows: list[int]) -> tuple[str, ...]:
         """The ids of rows of the entities."""
         keys = self._index.rows("entities").keys
-        return tuple(self._prefix + keys[row] for row in rows)
+        seen = rows if self._seen is None else [row for row in rows if self._seen[row]]
+        return tuple(self._prefix + keys[row] for row in seen)
 
     def with_word(self, word: str) -> tuple[str, ...]:
         """The entities with a word in one of their names; none for one that too many share."""

@@ -14,6 +14,7 @@ from kpyramid.contracts import load_contracts
 from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.errors import InputError, IntegrityError
 from kpyramid.indexing.mapped import FORMAT, SEARCHED, STATEMENTS, ValueByKey
+from kpyramid.indexing.words import Mask
 from kpyramid.keys import JsonValue
 from kpyramid.ontology.names import ENTITY
 from kpyramid.ontology.schema import Schema, parse_schema
@@ -27,6 +28,7 @@ from kpyramid.query.names import EntitiesByName
 from kpyramid.query.questions.comparing import PhraseComparer
 from kpyramid.query.questions.lexicon import Lexicon
 from kpyramid.query.questions.pyramids import read_snapshot_lexicon
+from kpyramid.query.scopes import PUBLIC, Scope, View
 from kpyramid.query.statements import (
     LITERAL,
     Statement,
@@ -49,6 +51,8 @@ from kpyramid.warehouse.tables import read_table
 __all__ = ["LITERAL", "Snapshot", "open_snapshot"]
 
 DEFAULT_WAREHOUSE = "warehouse/data"
+_SHARED = ("schema", "embedder", "_tables", "_held")
+"""What is the same whatever the scope."""
 _MOST_ROWS = 100_000
 """Rows by which readings of a question are told apart."""
 
@@ -58,28 +62,33 @@ def open_snapshot(
     warehouse: str | Path | None = None,
     *,
     model: str | EmbedSettings | None = None,
+    scope: Scope = PUBLIC,
 ) -> "Snapshot":
     """The snapshot that a ref or an id names; the ref is resolved once, here.
 
     `warehouse` is by default `$KPYRAMID_WAREHOUSE`, else `warehouse/data`. `model` is the
     folder of the embedding model or the section [embed] of the settings, needed when the snapshot
-    was built with a model of one's own or a served one.
+    was built with a model of one's own or a served one. `scope` is what is seen of it, by default
+    the documents without access labels.
 
     Raises:
         InputError: no such warehouse, ref or snapshot, or one of an earlier version.
     """
     place = warehouse or os.environ.get("KPYRAMID_WAREHOUSE") or DEFAULT_WAREHOUSE
     opened = open_warehouse(place)
-    return Snapshot(opened.snapshots / resolve_ref(opened, ref), model)
+    return Snapshot(opened.snapshots / resolve_ref(opened, ref), model, scope)
 
 
 class Snapshot:
     """One snapshot; everything is opened when it is first asked for, and kept.
 
-    What questions need is mapped from the folder `index/`; `table` reads a whole table.
+    What questions need is mapped from the folder `index/`, and is of the scope; `table`, which
+    reads a whole table, and `schema` are not.
     """
 
-    def __init__(self, folder: Path, model: str | EmbedSettings | None = None) -> None:
+    def __init__(
+        self, folder: Path, model: str | EmbedSettings | None = None, scope: Scope = PUBLIC
+    ) -> None:
         self.folder = folder
         self.id = folder.name
         self.manifest: dict[str, JsonValue] = read_manifest(folder)
@@ -90,10 +99,23 @@ class Snapshot:
                 "what is in the warehouse's caches costs nothing"
             )
         self.model = model
+        self.scope = scope
         self.index = Index(folder, self.manifest)
+        self.view = View(self.index, lambda: self.schema, scope)
         self._tables: dict[str, pa.Table] = {}
         self._held: dict[str, HeldTable] = {}
         self._embedded: tuple[str, Matrix] | None = None
+
+    def scoped(self, scope: Scope) -> "Snapshot":
+        """The same snapshot with another scope; keep it for the questions of that scope.
+
+        Raises:
+            InputError: when it is asked, if the scope names what is not there.
+        """
+        other = Snapshot(self.folder, self.model, scope)
+        other.index, other.view = self.index, View(self.index, lambda: self.schema, scope)
+        other.__dict__.update({n: self.__dict__[n] for n in _SHARED if n in self.__dict__})
+        return other
 
     def table(self, name: str) -> pa.Table:
         """One table, read whole.
@@ -118,7 +140,10 @@ class Snapshot:
     @cached_property
     def ontology(self) -> OntologyStore:
         """Schema and instances, ready for SPARQL, without where they were read."""
-        statements = self.index.locate(STATEMENTS).read_text("utf-8")
+        if self.view.instances is None:
+            statements = self.index.locate(STATEMENTS).read_text("utf-8")
+        else:
+            statements = self.view.write_statements()
         return OntologyStore(self._read_text("ontology/schema.ttl"), statements)
 
     @cached_property
@@ -129,12 +154,14 @@ class Snapshot:
     def sparql(self, query: str, *, limit: int = 1000) -> list[dict[str, str]]:
         """The rows of a SELECT or ASK over the ontology layer, run apart with limits.
 
-        Each individual has the sentences it was derived from (`prov:wasDerivedFrom`).
+        Each individual has the sentences it was derived from (`prov:wasDerivedFrom`), unless the
+        scope hides some.
 
         Raises:
             InputError: the query is no SPARQL, wants more than to read, or takes too long.
         """
-        return self._sources.select(query, limit=limit)
+        store = self._sources if self.view.instances is None else self.ontology
+        return store.select(query, limit=limit)
 
     @cached_property
     def embedder(self) -> Embedder:
@@ -171,9 +198,8 @@ class Snapshot:
                 f"{self.embedder.name!r} at embed.base_url makes {len(vector)}: it is another "
                 "model; name the endpoint that the snapshot was built with"
             )
-        return [
-            (part.keys[row], part.text_of(row), cosine) for row, cosine in part.nearest(vector, k)
-        ]
+        found = part.nearest(vector, k, self._seen(table))
+        return [(part.keys[row], part.text_of(row), cosine) for row, cosine in found]
 
     def words(self, text: str, k: int, table: str = "chunks") -> list[tuple[str, float]]:
         """The k rows of a table with the best BM25 score for a text: key, score; best first.
@@ -181,7 +207,7 @@ class Snapshot:
         Rows without a word of the text are left out.
         """
         part = self._part(table)
-        return [(part.keys[row], score) for row, score in part.words(text, k)]
+        return [(part.keys[row], score) for row, score in part.words(text, k, self._seen(table))]
 
     def vectors_of(self, keys: Sequence[str], table: str = "condensed") -> Matrix:
         """The vectors of some rows of a table, in the order given.
@@ -209,7 +235,8 @@ class Snapshot:
         In key order.
         """
         if table == "condensed":
-            return list_facts(self.index, entity_ids, most)
+            return list_facts(self.index, entity_ids, most, self.view.facts)
+        self._seen(table)
         facts = self.table(table)
         known = pa.array(sorted(entity_ids), pa.string())
         about = pc.or_kleene(pc.is_in(facts["head_id"], known), pc.is_in(facts["tail_id"], known))
@@ -221,7 +248,7 @@ class Snapshot:
 
     @cached_property
     def _by_name(self) -> EntitiesByName:
-        return EntitiesByName(self.index)
+        return EntitiesByName(self.index, seen=self.view.entities)
 
     @cached_property
     def lexicon(self) -> Lexicon:
@@ -231,7 +258,7 @@ class Snapshot:
             return self.ontology.select_trusted(query, limit=_MOST_ROWS)
 
         comparer = PhraseComparer(lambda texts: self.embedder.embed(texts))
-        entities = EntitiesByName(self.index, ENTITY)
+        entities = EntitiesByName(self.index, ENTITY, self.view.entities)
         return read_snapshot_lexicon(self.schema, entities, run, comparer.compare)
 
     @property
@@ -293,7 +320,7 @@ class Snapshot:
         wanted = {*facts} | {(o, inverse[p], s) for s, p, o in facts if p in inverse}
         return [
             row
-            for row in list_instances(self.index, {subject for subject, _, _ in wanted})
+            for row in list_instances(self.index, {s for s, _, _ in wanted}, self.view.instances)
             if (row["subject_id"], row["property_iri"], row["object_id"] or row["literal"])
             in wanted
         ]
@@ -319,7 +346,7 @@ class Snapshot:
         `fact_id` is the key of a condensed triple, triple, raw triple, instance, proposal,
         claim, mention or chunk.
         """
-        return find_evidence(self.index, self.table, fact_id)
+        return find_evidence(self.index, self.table, fact_id, self.view.documents)
 
     def _part(self, table: str) -> Part | HeldTable:
         """What a table is searched by: its index, or for the ablations' tables their vectors."""
@@ -328,6 +355,18 @@ class Snapshot:
         if table not in self._held:
             self._held[table] = HeldTable(self.table("vectors"), table)
         return self._held[table]
+
+    def _seen(self, table: str) -> Mask | None:
+        """The rows of a table that the scope lets be seen.
+
+        Raises:
+            InputError: the table is searched in ablations only, and the scope hides something.
+        """
+        if table in SEARCHED:
+            return self.view.chunks if table == "chunks" else self.view.facts
+        if self.view.chunks is not None:
+            raise InputError(f"table {table!r} is searched as a whole only; open it unscoped")
+        return None
 
     @property
     def _model(self) -> str | EmbedSettings | None:

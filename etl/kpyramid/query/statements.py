@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from kpyramid.indexing.mapped import MappedRows
+from kpyramid.indexing.words import Mask
 from kpyramid.ontology.schema import Schema
 from kpyramid.query.index import Index
 
@@ -59,22 +60,27 @@ def weigh_condensed(index: Index, key: str) -> Weight:
     )
 
 
-def list_facts(index: Index, entity_ids: Collection[str], most: int | None) -> list[str]:
+def list_facts(
+    index: Index, entity_ids: Collection[str], most: int | None, seen: Mask | None = None
+) -> list[str]:
     """The keys of the first `most` condensed facts about entities, in key order."""
     entities, facts = index.rows("entities"), index.rows("condensed")
     rows = [row for key in entity_ids if (row := entities.find(key)) is not None]
     if not rows:
         return []
     found = np.unique(np.concatenate([entities.list_of("facts", row) for row in rows]))
+    found = found if seen is None else found[seen[found]]
     return [facts.keys[int(row)] for row in found[:most]]
 
 
-def list_instances(index: Index, subject_ids: Collection[str]) -> list[dict[str, Any]]:
+def list_instances(
+    index: Index, subject_ids: Collection[str], seen: Mask | None = None
+) -> list[dict[str, Any]]:
     """The rows of the table `instances` about some individuals, in key order."""
     entities, instances = index.rows("entities"), index.rows("instances")
     rows = [row for key in subject_ids if (row := entities.find(key)) is not None]
     found = sorted({int(at) for row in rows for at in entities.list_of("instances", row)})
-    return [instances.read(row) for row in found]
+    return [instances.read(row) for row in found if seen is None or seen[row]]
 
 
 def state_instance(
