@@ -27,6 +27,7 @@ TABLES = {
     "relations",
     "triples",
     "instances",
+    "additions",
     "phrases",
     "layers",
     "priorities",

@@ -203,9 +203,12 @@ def list_flips() -> Iterator[tuple[str, Callable[[Bench], dict[str, str]], set[s
         made = {f.name for f in FUNCTIONS if f.section == section.name}
         owners = {section.name} | made | {s.name for s in PIPELINE if made & {*s.ports}}
         for part in fields(getattr(Settings(), section.name)):
-            if section.name in {"embed", "induce", "publish", "evaluate", "cascade", "llm"}:
-                # Files stand in for the first two, gates do not shape a snapshot, and the last
-                # two matter where a model takes part: see below.
+            if section.name in {"embed", "induce", "cascade", "llm"}:
+                # Files stand in for the first two, the others matter where a model takes part:
+                # see below.
+                continue
+            if section.name in {"index", "query", "publish", "evaluate"}:
+                # No stage's result depends on how it is indexed, asked or judged.
                 continue
             if (section.name, part.name) in NOT_FLIPPED:
                 continue

@@ -125,14 +125,14 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "complete",
-        version=4,
+        version=5,
         reads=(
             *("documents", "chunks", "claims", "raw_triples"),
             *("entities", "relations", "triples", "instances"),
         ),
         writes=(
             *("phrases", "priorities", "layers", "proposals"),
-            *("instances", "vectors", "rejects"),
+            *("instances", "additions", "vectors", "rejects"),
         ),
         ports=("settings", "schema", "shapes", "decisions", "embedder", "namer"),
         libraries=("numpy", "scipy", "kmedoids", "pyoxigraph", "simplemma"),
@@ -149,7 +149,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "publish",
-        version=2,
+        version=3,
         reads=("documents", "chunks", "entities", "instances", "proposals"),
         writes=(),
         ports=("schema",),

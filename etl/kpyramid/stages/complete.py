@@ -52,6 +52,8 @@ def run(
 ) -> dict[str, pa.Table]:
     """`proposals` with the `instances` of the accepted ones, and what the first round measured.
 
+    `additions` tells these instances from those that were there.
+
     That is `phrases`, `priorities` of all triples and `layers`, with the ontology as the seed and
     the decisions file have it. Rounds end when one adds nothing, or after `settings.rounds`.
 
@@ -78,6 +80,7 @@ def run(
         **measured,
         "proposals": build_table("proposals", growth.rows),
         "instances": build_table("instances", growth.made),
+        "additions": build_table("additions", growth.additions),
         "vectors": build_vectors("instances", *stated, embedder),
         "rejects": build_rejects([*growth.rejects, *rejects]),
     }

@@ -47,6 +47,7 @@ class Growth:
     settings: CompleteSettings
     rows: list[dict[str, object]] = field(default_factory=list)
     made: list[Row] = field(default_factory=list)
+    additions: list[Row] = field(default_factory=list)
     rejects: list[Row] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -89,7 +90,7 @@ class Growth:
         found = self._find_gain(rows, grown)
         for row in rows:
             row["agreement"] = _share(_about(row, found.fitting, grown), row)
-        self._keep(rows, grown, found)
+        self._keep(rows, grown, found, 0)
 
     def adopt(self, proposals: Sequence[Proposal], number: int, judges: Mapping[int, str]) -> bool:
         """Takes in the proposals of a round; says whether the ontology grew.
@@ -114,7 +115,7 @@ class Growth:
             if not self._demote_doubtful(rows, found, grown, taken):
                 break
         rows = [row for row in rows if row["state"] != "open" or _identify(row) not in thin]
-        self._keep(rows, grown, found)
+        self._keep(rows, grown, found, number)
         return any(row["state"] in _ADOPTED for row in rows)
 
     def _judge(
@@ -283,7 +284,9 @@ class Growth:
         made = [r for r in self.made if r["subject_id"] in touched or r["object_id"] in touched]
         return read_findings([*table.filter(near).to_pylist(), *made], schema)
 
-    def _keep(self, rows: Iterable[dict[str, object]], grown: Schema, found: Gain) -> None:
+    def _keep(
+        self, rows: Iterable[dict[str, object]], grown: Schema, found: Gain, number: int
+    ) -> None:
         self.schema = grown
         self.rejects += found.rejects
         for row in rows:
@@ -298,6 +301,7 @@ class Growth:
             if made["instance_id"] not in self._there:
                 self._there.add(made["instance_id"])
                 self.made.append(made)
+                self.additions.append({"instance_id": made["instance_id"], "round": number})
 
 
 def _about(row: Row, found: Mapping[str, set[str]], grown: Schema) -> set[str]:

@@ -27,8 +27,9 @@ def run(
 ) -> dict[str, str]:
     """The files of the snapshot's `ontology/` folder.
 
-    `schema.ttl` and `instances.nt` hold what is stated, with the sentences each individual is
-    derived from; `provenance.nt` has every sentence that states a statement.
+    `seed.ttl` is the schema before completion. `schema.ttl` and `instances.nt` hold what is stated,
+    with the sentences each individual is derived from; `provenance.nt` has every sentence that
+    states a statement.
     """
     names = map_column(entities, "entity_id", "name")
     document_of = map_column(chunks, "chunk_id", "document_id")
@@ -57,6 +58,7 @@ def run(
         for row in instances.to_pylist()
     ]
     return {
+        "ontology/seed.ttl": write_schema(schema),
         "ontology/schema.ttl": write_schema(adopt_proposals(schema, proposals.to_pylist())),
         "ontology/instances.nt": write_instances(statements),
         "ontology/provenance.nt": write_provenance(statements),
