@@ -12,7 +12,6 @@ from functools import cache
 
 import Stemmer
 
-from kpyramid.query.reached import ReachedChunks, join_name, reach_chunks
 from kpyramid.query.snapshot import Snapshot
 
 _WORD = re.compile(r"\w+")
@@ -24,6 +23,11 @@ _ASIDE = frozenset(
         "along between through also not no can will would could should may might one"
     ).split()
 )
+_ARTICLES = frozenset({"a", "an", "the"})
+_NO_NAMES = frozenset(
+    "NOUN DATE TIME CARDINAL ORDINAL PERCENT QUANTITY MONEY LANGUAGE NORP".split()
+)
+"""Types of mentions that lead nowhere: they name no thing that a passage could be about."""
 _ASKING = frozenset("who when where how".split())
 """Words that say what is asked for: they stay in what is looked for and count for no content."""
 
@@ -91,8 +95,7 @@ def walk_on(
     `scores` are those of passages found directly, as cosine plus a part for words. A passage keeps
     the best of its scores.
     """
-    chunks = reach_chunks(snapshot)
-    starts = [*start_from_passages(chunks, scores), *start_from_facts(question, snapshot, facts)]
+    starts = [*start_from_passages(snapshot, scores), *start_from_facts(question, snapshot, facts)]
     paths = [path for start in starts for path in list_paths(question, start)]
     found = dict(scores)
     if not paths:
@@ -101,13 +104,13 @@ def walk_on(
     read: dict[str, Words] = {}
     for path, vector in zip(paths, vectors, strict=True):
         near = [key for key, _ in snapshot.words(path.wording, ONWARD, "chunks")]
-        for key, text in zip(near, chunks.texts_of(near), strict=True):
+        for key, text in zip(near, snapshot.texts_of(near, "chunks"), strict=True):
             if key not in read:
                 read[key] = read_words(text)
         held = [key for key in near if key != path.start.key and f" {path.name} " in read[key].row]
         if not held:
             continue
-        cosines = (chunks.vectors_of(held) @ vector).tolist()
+        cosines = (snapshot.vectors_of(held, "chunks") @ vector).tolist()
         rare = 1 - (len(held) - 1) / ONWARD
         for key, cosine in zip(held, cosines, strict=True):
             reached = (
@@ -123,14 +126,28 @@ def walk_on(
     return found
 
 
-def start_from_passages(chunks: ReachedChunks, scores: Mapping[str, float]) -> list[Start]:
+def start_from_passages(snapshot: Snapshot, scores: Mapping[str, float]) -> list[Start]:
     """The best passages as starts."""
     first = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))[:STARTS]
-    texts = chunks.texts_of([key for key, _ in first])
+    keys = [key for key, _ in first]
+    names = list_names(snapshot, keys)
     return [
-        Start(key, text, tuple(chunks.names_in(key)), score)
-        for (key, score), text in zip(first, texts, strict=True)
+        Start(key, text, names[key], score)
+        for (key, score), text in zip(first, snapshot.texts_of(keys, "chunks"), strict=True)
     ]
+
+
+def list_names(snapshot: Snapshot, keys: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The names in some passages in the form of `join_name`, first place first."""
+    places: dict[str, dict[str, int]] = {key: {} for key in keys}
+    for mention in snapshot.mentions_in(keys):
+        name, start = join_name(mention["text"]), int(mention["start"])
+        own = places[mention["chunk_id"]]
+        if name and mention["type"] not in _NO_NAMES:
+            own[name] = min(start, own.get(name, start))
+    return {
+        key: tuple(sorted(own, key=lambda name: (own[name], name))) for key, own in places.items()
+    }
 
 
 def start_from_facts(question: str, snapshot: Snapshot, facts: Sequence[str]) -> list[Start]:
@@ -185,6 +202,12 @@ def read_words(text: str) -> Words:
     """The words of title and text."""
     words = _WORD.findall(text.casefold())
     return Words(f" {' '.join(words)} ", read_title(text), frozenset(map(stem_word, words)))
+
+
+def join_name(text: str) -> str:
+    """The words of a name in small letters, without an article before them."""
+    words = _WORD.findall(text.casefold())
+    return " ".join(words[1:] if words[:1] and words[0] in _ARTICLES else words)
 
 
 @cache

@@ -5,7 +5,6 @@ from typing import Literal, get_args
 
 from kpyramid.errors import InputError
 from kpyramid.query.bridging import walk_on
-from kpyramid.query.reached import reach_chunks
 from kpyramid.query.snapshot import Snapshot
 from kpyramid.query.types import Item
 
@@ -61,8 +60,7 @@ def fuse_scores(question: str, snapshot: Snapshot, pool: int) -> dict[str, float
     worded = dict(snapshot.words(question, pool, "chunks"))
     missing = sorted(worded.keys() - near.keys())
     if missing:
-        vector = snapshot.embedder.embed([question])[0]
-        cosines = reach_chunks(snapshot).vectors_of(missing) @ vector
+        cosines = snapshot.vectors_of(missing, "chunks") @ snapshot.embed(question)
         near |= dict(zip(missing, cosines.tolist(), strict=True))
     most = max(worded.values(), default=1.0)
     return {key: cosine + WORDS_PART * worded.get(key, 0.0) / most for key, cosine in near.items()}
