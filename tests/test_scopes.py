@@ -4,9 +4,11 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from kpyramid.build import build
+from kpyramid.declared import locate_declarations
 from kpyramid.errors import InputError
 from kpyramid.query import STRATEGIES, Answer, Snapshot, answer, open_snapshot
 from kpyramid.query.scopes import EVERYTHING, Scope
@@ -149,3 +151,29 @@ def test_every_row_is_seen_when_no_document_has_a_label(tmp_path: Path) -> None:
     build(tmp_path / "corpus", open_warehouse(tmp_path / "w"), Settings())
     view = open_snapshot("main", tmp_path / "w").view
     assert (view.documents, view.chunks, view.facts, view.instances, view.entities) == (None,) * 5
+
+
+def test_the_view_of_labels_says_what_the_index_goes_by(whole: Snapshot) -> None:
+    database = duckdb.connect()
+    for path in sorted((whole.folder / "tables").glob("*.parquet")):
+        database.execute(f"CREATE VIEW {path.stem} AS FROM '{path}'")
+    database.execute(locate_declarations("views")["access"].read_text("utf-8"))
+    said = {
+        (table, key, document): tuple(labels)
+        for table, key, document, labels in database.execute("FROM access").fetchall()
+    }
+    documents = whole.index.rows("documents").keys
+    chunks = whole.index.rows("chunks")
+    held = {
+        ("chunks", chunks.keys[row], documents[int(chunks.numbers("document")[row])])
+        for row in range(len(chunks))
+    }
+    for table in ("condensed", "instances"):
+        rows = whole.index.rows(table)
+        held |= {
+            (table, rows.keys[row], documents[int(at)])
+            for row in range(len(rows))
+            for at in rows.list_of("documents", row)
+        }
+    assert {key for key in said if key[0] != "triples"} == held
+    assert set(said.values()) == {(), ("board",), ("staff",), ("board", "staff")}
