@@ -139,6 +139,27 @@ def test_the_reader_is_the_model_and_all_that_it_took_is_counted(
     assert "Model: 1 call, " in shown and "tokens, $0.0" in shown
 
 
+@pytest.mark.parametrize(("enough", "layer"), [("yes", "graph"), ("no", "text")])
+def test_every_decision_on_the_way_down_can_be_the_models(
+    warehouse: Warehouse, tmp_path: Path, enough: str, layer: str
+) -> None:
+    replies = script(
+        query_onto={"sparql": ""},
+        query_kg={"reason": "It is said.", "facts": [1], "enough": enough},
+        query_read=SAID,
+    )
+    with serve(replies) as server:
+        options = [*write_settings(tmp_path, server.base_url), "--mode", "paper"]
+        makers = [f"--{name}" for name in ("sparql", "sufficiency", "reader")]
+        given = [part for name in makers for part in (name, "llm")]
+        found = ask(warehouse, f"{QUESTION} {enough}", *given, *options)
+        asked = [entry["schema"] for entry in server.log]
+
+    assert asked == ["probe", "query_onto", "query_kg", "query_read"]
+    assert (found["calls"], found["text"], found["layer"]) == (3, "Oslo", layer)
+    assert found["evidence"] and any("It is said." in step["reason"] for step in found["trace"])
+
+
 def test_direct_answers_from_what_the_model_knows(warehouse: Warehouse, tmp_path: Path) -> None:
     with serve(script(query_direct=RECALLED)) as server:
         options = write_settings(tmp_path, server.base_url)

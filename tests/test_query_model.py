@@ -2,6 +2,7 @@
 
 import json
 import math
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from kpyramid.errors import EndpointError
 from kpyramid.keys import hash_value
 from kpyramid.llm.types import Reply, Token, Usage, key_request
+from kpyramid.query.direct import ask_direct
 from kpyramid.query.reading_model import (
     MOST_CHARACTERS,
     UNREAD,
@@ -19,7 +21,7 @@ from kpyramid.query.reading_model import (
     render,
 )
 from kpyramid.query.sufficiency_model import Verdict, judge_by_model
-from kpyramid.query.types import Question, Reading
+from kpyramid.query.types import Makers, Question, Reading
 from kpyramid.query.verbatim import find_value_logprobs, holds_answer, is_checkable
 from tests import loopback
 from tests.asked_model import ask_scripted, list_prompts, make_item, open_caller, script
@@ -346,6 +348,33 @@ def test_log_probabilities_are_those_of_the_answers_tokens(tmp_path: Path) -> No
     # Eight bytes lie in three or four tokens of three.
     assert 3 <= len(reading.logprobs) <= 4 and set(reading.logprobs) == {math.log(0.5)}
     assert asked == [True, False] and plain.logprobs == () and plain.text == reading.text
+
+
+def test_what_others_ask_meanwhile_is_not_counted(tmp_path: Path) -> None:
+    with ask_scripted(tmp_path, query_read=say("Oslo", 2)) as (server, asker):
+        server.latency = 0.02
+
+        def ask(number: int) -> Reading:
+            return read_by_model(Question(f"{WHERE.text} {number}"), ITEMS, asker)
+
+        with ThreadPoolExecutor(4) as pool:
+            readings = list(pool.map(ask, range(12)))
+
+    assert [reading.calls for reading in readings] == [1] * 12
+    assert sum(reading.tokens for reading in readings) == asker.counts.tokens > 0
+    # Their prompts differ in a digit and in the tags of the fence.
+    assert max(r.tokens for r in readings) < 1.1 * min(r.tokens for r in readings)
+
+
+def test_a_strategy_hands_on_what_its_reader_gives(tmp_path: Path) -> None:
+    reply = {name: value for name, value in say("Oslo").items() if name != "cites"}
+    with ask_scripted(tmp_path, query_direct=reply) as (_, asker):
+        makers = Makers(reader="llm", asker=asker, logprobs=True)
+        snapshot: Any = None  # what answers from no context opens none
+        found = ask_direct(WHERE, snapshot, makers)
+
+    assert (found.text, found.layer, found.calls) == ("Oslo", "model", 1)
+    assert set(found.logprobs) == {math.log(0.5)}
 
 
 def test_tokens_beside_the_answer_do_not_count() -> None:
