@@ -1,21 +1,24 @@
 """A pyramid without completion or without condensation, for comparisons (PolyRAG Table III)."""
 
-import json
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pydantic import TypeAdapter
 
 from kpyramid.contracts import load_contracts, map_column
 from kpyramid.errors import InputError
+from kpyramid.indexing.building import add_index
 from kpyramid.keys import JsonValue, content_id
 from kpyramid.ontology.store import InstanceStatement, entity_iri, write_instances
 from kpyramid.query.snapshot import Snapshot
-from kpyramid.warehouse.layout import write_durably
+from kpyramid.settings import IndexSettings
+from kpyramid.warehouse.snapshots import MANIFEST
 from kpyramid.warehouse.tables import encode_table
 
 PARTS = ("completion", "condensation")
@@ -48,17 +51,25 @@ def take_away(snapshot: Snapshot, parts: Collection[str]) -> Iterator[Snapshot]:
         if "condensation" in parts:
             _remove_condensation(snapshot, folder)
         _write_vectors(snapshot, folder, parts)
-        yield Snapshot(folder, snapshot._model)
+        add_index(folder, _read_index_settings(snapshot))
+        yield Snapshot(folder, snapshot.model, snapshot.scope)
 
 
 def _link_files(snapshot: Snapshot, folder: Path) -> None:
-    """Manifest, tables and ontology of the snapshot, by links; indexes are made anew."""
+    """Manifest, tables and ontology of the snapshot, by links."""
     for part in ("tables", "ontology"):
         (folder / part).mkdir(parents=True)
         for path in sorted((snapshot.folder / part).iterdir()):
             (folder / part / path.name).symlink_to(path.resolve())
-    kept = {key: value for key, value in snapshot.manifest.items() if key not in {"files", "index"}}
-    write_durably(folder / "manifest.json", json.dumps(kept).encode())
+    (folder / MANIFEST).symlink_to((snapshot.folder / MANIFEST).resolve())
+
+
+def _read_index_settings(snapshot: Snapshot) -> IndexSettings:
+    """How the snapshot itself is searched, so that both are searched alike."""
+    made = cast("dict[str, JsonValue]", snapshot.manifest["index"])
+    known = {field.name for field in fields(IndexSettings)}
+    values = {name: value for name, value in made.items() if name in known}
+    return TypeAdapter(IndexSettings).validate_python(values)
 
 
 def _remove_completion(snapshot: Snapshot, folder: Path) -> None:
