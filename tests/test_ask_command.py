@@ -210,6 +210,25 @@ def test_a_dead_endpoint_ends_with_8_and_what_to_do_soon(
     assert time.monotonic() - started < 10
 
 
+def test_an_endpoint_that_hangs_is_not_waited_for_again_and_again(
+    warehouse: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kpyramid.commands import asking
+
+    monkeypatch.setattr(asking, "PATIENCE", 0.5)
+    with serve(script(query_read=SAID)) as server:
+        server.faults.add("timeout", contains="query_read", wait=60.0)
+        settings = write_settings(tmp_path, server.base_url, "timeout = 0.4\n")
+        started = time.monotonic()
+        options = ["--reader", "llm", "--strategy", "naive", *settings]
+        done = run(warehouse, f"{QUESTION} Slowly.", *options)
+        seconds = time.monotonic() - started
+        calls = server.calls(schema="query_read")
+
+    assert done.exit_code == 8 and "no answer within 0.4 s" in done.output
+    assert calls <= 2 and seconds < 10
+
+
 @pytest.mark.parametrize(("fault", "said"), [("401", "key"), ("500", "ask without it")])
 def test_an_endpoint_that_fails_ends_with_8_and_what_to_do(
     warehouse: Warehouse,

@@ -324,7 +324,7 @@ def test_a_budget_bounds_one_question_and_leaves_no_books(
 
     with serve(reply) as server:
         refused = run("In which town was Leon Batt born?", 50)
-        # A question may take 4,600 tokens at its highest and takes 1,240: two leave too little.
+        # A question may take 5,700 tokens at its highest and takes 1,240: two leave too little.
         done = [run(f"{QUESTION} {'Say it.' * count}", 6_500) for count in (1, 2, 3)]
     assert refused.exit_code == 5, refused.output
     assert [d.exit_code for d in done] == [0, 0, 0], done[-1].output

@@ -17,8 +17,6 @@ from kpyramid.query.verbatim import join_words
 
 TASK = "judge"
 VERSION = 1
-MAX_TOKENS = 300
-"""Tokens of a reply; a sentence and a number take about 50, models that reason more."""
 MOST_CHARACTERS = 4_000
 """Of a response; what says more than that on a question with a gold answer does not say it."""
 _BEST = 4
@@ -93,7 +91,6 @@ def render(question: str, gold: Sequence[Sequence[str]], response: str) -> Reque
         _SYSTEM,
         "\n".join(lines),
         Graded,
-        max_tokens=MAX_TOKENS,
         subject=question,
         stage=_STAGE,
     )

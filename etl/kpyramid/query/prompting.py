@@ -16,6 +16,9 @@ T = TypeVar("T")
 _NOBODY = frozenset({FailureKind.UNREACHED, FailureKind.DEFERRED})
 """Failures that say nothing of the question: it goes well when the endpoint does."""
 
+MAX_TOKENS = 1500
+"""Tokens of a reply, doubled once when it is cut off. A decision takes 50 to 150; the rest is for
+models that reason first, and room that is not used costs nothing."""
 _SHORTEST = 400
 """Characters from which a part of a text is shown."""
 
@@ -54,7 +57,6 @@ def make_request(
     material: str,
     reply: type[BaseModel],
     *,
-    max_tokens: int,
     subject: str,
     stage: str = "query",
     logprobs: bool = False,
@@ -65,7 +67,7 @@ def make_request(
         version=version,
         messages=(Message("system", system), Message("user", fence(material))),
         schema=strict_schema(reply),
-        max_tokens=max_tokens,
+        max_tokens=MAX_TOKENS,
         stage=stage,
         subject=subject,
         logprobs=logprobs,

@@ -30,8 +30,6 @@ from kpyramid.query.verbatim import (
 
 TASK, DIRECT_TASK = "query_read", "query_direct"
 VERSION = 1
-MAX_TOKENS = 500
-"""Tokens of a reply; an answer in four sentences takes about 150, models that reason more."""
 MOST_CHARACTERS = 24_000
 """Of context: about 6,000 tokens, which leave room for the rest in a window of 8,192."""
 _FEWER_CHARACTERS = 8_000
@@ -136,7 +134,6 @@ def render(question: Question, shown: Sequence[str], *, logprobs: bool = False) 
         _SYSTEM if shown else _DIRECT_SYSTEM,
         "\n".join(lines),
         Read if shown else Recalled,
-        max_tokens=MAX_TOKENS,
         subject=question.text,
         logprobs=logprobs,
     )

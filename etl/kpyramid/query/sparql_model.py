@@ -26,8 +26,6 @@ from kpyramid.query.types import Outcome
 
 TASK = "query_onto"
 VERSION = 1
-MAX_TOKENS = 400
-"""Tokens of a reply; a query of three hops with its filters takes about 150."""
 _MOST_ROWS = 5_000
 """Matches of a query's patterns that are looked through for what an answer rests on."""
 MOST_CLASSES, MOST_PROPERTIES, MOST_ENTITIES = 120, 200, 20
@@ -93,7 +91,6 @@ def render(question: str, snapshot: Snapshot) -> Request:
         system,
         "\n".join(lines),
         Answer,
-        max_tokens=MAX_TOKENS,
         subject=question,
     )
 

@@ -17,8 +17,6 @@ from kpyramid.query.types import Question
 
 TASK = "query_kg"
 VERSION = 1
-MAX_TOKENS = 300
-"""Tokens of a reply; a sentence and a few numbers take about 60, models that reason more."""
 MOST_CHARACTERS = 12_000
 """Of facts; ten of them have about 800."""
 
@@ -93,7 +91,6 @@ def render(question: Question, statements: Sequence[str]) -> tuple[Request, int]
         _SYSTEM,
         material,
         Decision,
-        max_tokens=MAX_TOKENS,
         subject=question.text,
     )
     return request, len(facts)
