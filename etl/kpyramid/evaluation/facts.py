@@ -57,8 +57,13 @@ class Fact:
 def split_label(label: str) -> str:
     """A label as words: "birthPlace" and "birth_place" become "birth place"."""
     parts = _CAMEL.sub(" ", label.replace("_", " ")).split()
-    plain = " " not in label.strip()
-    return " ".join(w if w.isupper() or not plain else w[:1].lower() + w[1:] for w in parts)
+    joined = " " not in label.strip()
+    # "Member of" begins with a capital as a line does; "Olympic medal" may be a name.
+    only_first = not any(w[:1].isupper() for w in parts[1:])
+    return " ".join(
+        w[:1].lower() + w[1:] if (joined or (only_first and not n)) and not w.isupper() else w
+        for n, w in enumerate(parts)
+    )
 
 
 def clean_name(name: str) -> str:
@@ -81,7 +86,9 @@ def fold_words(text: str) -> Words:
 def holds_run(words: Words, run: Words) -> bool:
     """Whether words contain a run of words."""
     size = len(run)
-    return size > 0 and any(words[at : at + size] == run for at in range(len(words) - size + 1))
+    if not size or size > len(words) or run[0] not in words:
+        return False
+    return any(words[at : at + size] == run for at in range(len(words) - size + 1))
 
 
 def may_be_same(one: Thing, other: Thing) -> bool:
@@ -99,9 +106,9 @@ def may_be_same(one: Thing, other: Thing) -> bool:
 def _agree(one: Words, other: Words) -> bool:
     if not one or not other:
         return one == other
-    if holds_run(one, other) or holds_run(other, one) or sorted(one) == sorted(other):
+    short, long = (one, other) if len(one) <= len(other) else (other, one)
+    if holds_run(long, short) or (len(one) == len(other) and sorted(one) == sorted(other)):
         return True
-    short, long = sorted((one, other), key=len)
     if len(short) == 1 and len(long) > 1 and short[0] == "".join(word[0] for word in long):
         return True
     # "G. Stanley Hall" and "Granville Stanley Hall": one last name, and a given name's initial.

@@ -35,10 +35,9 @@ def _read_lines(folder: Path, corpus: Path, questions: Path) -> QuestionSet:
     for number, row in enumerate(rows, 1):
         if "id" not in row or "text" not in row:
             raise InputError(f"{corpus}, row {number}: no `id` or no `text`")
-    hops = {str(row.get("id")): row.get("hops") for row in read_json_lines(questions)}
     found = [
-        replace(_find_documents(q, rows), **_describe_hops(hops.get(q.id)))
-        for q in read_questions(questions)
+        replace(_find_documents(question, rows), **_describe_hops(row.get("hops")))
+        for question, row in zip(read_questions(questions), read_json_lines(questions), strict=True)
     ]
     return QuestionSet(folder.name, rows, tuple(found), read_licence(folder))
 

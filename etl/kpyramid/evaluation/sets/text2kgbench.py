@@ -6,6 +6,7 @@ are true as well, so they are never wrong options.
 """
 
 import re
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -65,28 +66,41 @@ def read_ends(ontology: Mapping[str, object]) -> dict[str, tuple[str, str]]:
 
 def list_facts(
     rows: Iterable[tuple[str, str, Iterable[Triple]]], ends: Mapping[str, tuple[str, str]]
-) -> Iterator[Fact]:
+) -> list[Fact]:
     """The facts of sentences: id, text and triples; relations without ends are left out.
 
     A date is taken as precisely as its sentence says it: Wikidata writes years as their first day.
+    A subject that other triples have as a value is of that value's class: domains were set per
+    ontology (a `leader` belongs to an airport in that of airports), ranges with more care.
     """
-    for row, text, triples in rows:
+    listed = [(row, text, [t for t in triples if t[1] in ends]) for row, text, triples in rows]
+    classes: dict[str, Counter[str]] = defaultdict(Counter)
+    for _, _, triples in listed:
+        for _, relation, value in triples:
+            if ends[relation][1]:
+                classes[value][ends[relation][1]] += 1
+    facts = []
+    for row, text, triples in listed:
         words = fold_words(text)
         for subject, relation, value in triples:
-            if relation not in ends:
-                continue
             domain, range_ = ends[relation]
+            known = classes.get(subject)
+            if known and domain not in known:
+                domain = max(sorted(known), key=known.__getitem__)
             said, form = say_value(clean_name(value), counts=range_.lower() in _COUNTS)
             said = fit_date(said, words) if form == "date" else said
             kinds = (range_,) if range_ and not form else ()
-            yield Fact(
-                subject=Thing(subject, clean_name(subject), (domain,) if domain else ()),
-                relation=relation,
-                object=Thing(said if form else value, said, kinds, form=form),
-                kinds=(domain, range_),
-                documents=(row,),
-                evidence=(text,),
+            facts.append(
+                Fact(
+                    subject=Thing(subject, clean_name(subject), (domain,) if domain else ()),
+                    relation=relation,
+                    object=Thing(said if form else value, said, kinds, form=form),
+                    kinds=(domain, range_),
+                    documents=(row,),
+                    evidence=(text,),
+                )
             )
+    return facts
 
 
 def list_known(triples: Iterable[Triple]) -> list[tuple[str, str]]:

@@ -1,0 +1,350 @@
+"""The adapters: small folders of each form always, the real sets where they are at hand."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from kpyramid.errors import InputError
+from kpyramid.evaluation.questions import QuestionSet, read_questions, write_questions
+from kpyramid.evaluation.sets import read_set
+from kpyramid.evaluation.sets.paths import say_name
+from tests.corpora import find_bench
+
+SETS = {
+    # Questions, rows of the corpus, kinds: counted in the files, not taken from the adapters.
+    "demo_musique10": (10, 200, {"open"}),
+    "musique100": (100, 1890, {"open"}),
+    "fiqa_dev": (500, 1238, {"retrieval"}),
+    "pubmedqa_cv500": (500, 500, {"yesno"}),
+    "pathquestion_pq": (7106, None, {"values"}),
+    "ck25": (48, 0, {"values", "yesno"}),
+    "text2kgbench_public": (None, None, {"choice"}),
+    "bc5cdr_train": (None, 500, {"choice"}),
+    "canon_base": (None, None, {"choice"}),
+    "carb_dev": (None, None, {"open"}),
+    "mine_public": (795, 53, {"retrieval"}),
+    "vivo_sample": (None, 0, {"open", "values"}),
+    "onto_fibo": (None, None, {"choice"}),
+    "onto_symp": (None, None, {"choice"}),
+}
+
+
+def write_lines(path: Path, *rows: object) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+
+
+def check_whole(found: QuestionSet) -> None:
+    """What holds for every set."""
+    ids = {row["id"] for row in found.corpus}
+    assert len(ids) == len(found.corpus)
+    assert len({question.id for question in found.questions}) == len(found.questions)
+    assert found.corpus or found.note
+    for question in found.questions:
+        assert not found.corpus or set(question.gold_documents) <= ids
+        if question.kind == "choice":
+            assert len(question.candidates) == 8
+            assert 1 <= len(question.answers) <= 3
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_every_set_is_read_whole(name: str, tmp_path: Path) -> None:
+    questions, rows, kinds = SETS[name]
+    found = read_set(find_bench(name))
+    check_whole(found)
+    assert {question.kind for question in found.questions} == kinds
+    assert questions is None or len(found.questions) == questions
+    assert len(found.questions) >= 10
+    assert rows is None or len(found.corpus) == rows
+    assert found.licence
+    path = tmp_path / "q.jsonl"
+    path.write_text(write_questions(found.questions), "utf-8")
+    assert read_questions(path) == list(found.questions)
+
+
+def test_passages_with_titles_for_gold_are_found_by_their_titles(tmp_path: Path) -> None:
+    write_lines(
+        tmp_path / "corpus.jsonl",
+        {"id": "a", "title": "Emma", "text": "Jane Austen wrote Emma.", "extra": 1},
+        {"id": "b", "text": "Nobody wrote this."},
+    )
+    hops = [{"question": "who?", "answer": "Jane Austen"}, {"question": "where?", "answer": "x"}]
+    write_lines(
+        tmp_path / "questions.jsonl",
+        {"question": "Who?", "answer": "Austen", "gold_titles": ["Emma"], "hops": hops},
+        {"question": "What?", "gold_doc_ids": ["b"]},
+    )
+    (tmp_path / "ATTRIBUTION.md").write_text("# Name\n\nOurs, CC0.\n")
+    found = read_set(tmp_path)
+    check_whole(found)
+    assert found.corpus[0] == {"id": "a", "title": "Emma", "text": "Jane Austen wrote Emma."}
+    first, second = found.questions
+    assert (first.gold_documents, first.gold_titles, first.group) == (("a",), (), "2 hops")
+    assert first.entities == ("Jane Austen", "x")
+    assert second.kind == "retrieval"
+    assert found.licence == "Ours, CC0."
+
+
+def test_a_gold_row_that_the_corpus_lacks_is_refused(tmp_path: Path) -> None:
+    write_lines(tmp_path / "corpus.jsonl", {"id": "a", "text": "x"})
+    write_lines(tmp_path / "questions.jsonl", {"question": "Who?", "gold_doc_ids": ["z"]})
+    with pytest.raises(InputError, match="question 1: the corpus has no row z"):
+        read_set(tmp_path)
+
+
+def test_musiques_own_files_are_read(tmp_path: Path) -> None:
+    passage = {"title": "Emma", "text": "Jane Austen wrote Emma."}
+    inside = {"title": "Emma", "paragraph_text": passage["text"], "is_supporting": True}
+    other = {"title": "Oslo", "paragraph_text": "It is a city.", "is_supporting": False}
+    row = {
+        "id": "q1",
+        "question": "Who?",
+        "answer": "Jane Austen",
+        "answer_aliases": ["Austen"],
+        "paragraphs": [inside, other],
+        "question_decomposition": [{"answer": "Jane Austen"}],
+    }
+    (tmp_path / "any_corpus.json").write_text(json.dumps([passage]))
+    (tmp_path / "asked.json").write_text(json.dumps([row]))
+    (question,) = read_set(tmp_path).questions
+    assert question.answers == (("Jane Austen", "Austen"),)
+    assert question.gold_documents == ("p0000",)
+    assert question.group == "1 hops"
+
+
+def test_a_decision_of_pubmedqa_is_yes_no_or_maybe(tmp_path: Path) -> None:
+    row = {"QUESTION": "Is it?", "CONTEXTS": ["One.", "Two."], "final_decision": "maybe"}
+    path = tmp_path / "any.json"
+    path.write_text(json.dumps({"7": row | {"LONG_ANSWER": "Perhaps it is."}}))
+    found = read_set(tmp_path)
+    (question,) = found.questions
+    assert (question.kind, question.values) == ("yesno", ("maybe",))
+    assert found.corpus == ({"id": "7", "text": "One.\n\nTwo."},)
+    path.write_text(json.dumps({"7": row | {"final_decision": "unknown"}}))
+    with pytest.raises(InputError, match="7 has no final_decision"):
+        read_set(tmp_path)
+
+
+def test_a_path_of_facts_has_all_its_answers(tmp_path: Path) -> None:
+    (tmp_path / "PQ-2H.txt").write_text(
+        "who is ann_of_oslo 's dad 's child ?\tbob(bob/cy_ii/)\t"
+        "ann_of_oslo#parents#dan#children#bob#<end>#bob\n"
+    )
+    (tmp_path / "2H-kb.txt").write_text(
+        "ann_of_oslo\tparents\tdan\ndan\tchildren\tbob\ndan\tchildren\tcy_ii\n"
+    )
+    found = read_set(tmp_path)
+    (question,) = found.questions
+    assert question.text == "who is Ann of Oslo's dad's child?"
+    assert question.values == ("Bob", "Cy II")
+    assert question.gold_documents == ("ann_of_oslo", "dan")
+    assert question.group == "parents > children"
+    assert found.corpus[1]["text"] == "The children of Dan is Bob. The children of Dan is Cy II."
+    assert say_name("frederica_of_mecklenburg-strelitz") == "Frederica of Mecklenburg-Strelitz"
+
+
+GRAPH = """@prefix : <http://x.org/> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+:ann a :Person ; rdfs:label "Ann" ; :boss :bob . :bob a :Person ; rdfs:label "Bob", "Robert" .
+"""
+
+
+def test_values_come_from_the_gold_queries_that_run(tmp_path: Path) -> None:
+    (tmp_path / "graphs").mkdir()
+    (tmp_path / "graphs" / "g.ttl").write_text(GRAPH)
+    queries = {
+        "Who is Ann's boss?": "SELECT ?b WHERE { ?p <http://x.org/boss> ?b }",
+        "Has Ann a boss?": "ASK { ?p <http://x.org/boss> ?b }",
+        "How many people?": "SELECT (COUNT(?p) AS ?n) WHERE { ?p a <http://x.org/Person> }",
+        "Who is it?": "SELECT ?b WHERE { ?p <http://x.org/none> ?b }",
+        "What?": "SELECT nonsense",
+    }
+    rows = "".join(
+        f"- id: {n}\n  question: {{en: \"{text}\"}}\n  query: {{sparql: '{query}'}}\n"
+        for n, (text, query) in enumerate(queries.items())
+    )
+    (tmp_path / "q.yml").write_text(f"questions:\n{rows}")
+    found = read_set(tmp_path)
+    boss, has, count = found.questions
+    assert boss.answers == (("Bob", "Robert", "http://x.org/bob"),)
+    assert (has.kind, has.values) == ("yesno", ("yes",))
+    assert count.values == ("2",)
+    assert found.left_out == {"its query finds nothing": 1, "its query does not run": 1}
+    assert found.corpus == ()
+    assert "graph" in found.note
+
+
+def make_text2kgbench(folder: Path) -> None:
+    base = folder / "group"
+    (base / "ontologies").mkdir(parents=True)
+    ontology = {
+        "id": "ont_1_song",
+        "concepts": [{"qid": "Q1", "label": "song"}, {"qid": "Q5", "label": "human"}],
+        "relations": [
+            {"pid": "P1", "label": "composer", "domain": "Q1", "range": "Q5"},
+            {"pid": "P2", "label": "publication date", "domain": "Q1", "range": ""},
+        ],
+    }
+    (base / "ontologies" / "1_song_ontology.json").write_text(json.dumps(ontology))
+    rows = []
+    for n in range(9):
+        song, who = f"Tune{n} Air{n}", f"First{n} Last{n}"
+        triples = [
+            {"sub": song, "rel": "composer", "obj": who},
+            {"sub": song, "rel": "publication date", "obj": f"01 January {1950 + n}"},
+            {"sub": song, "rel": "unknown relation", "obj": "x"},
+        ]
+        sent = f"{song} was composed by {who} in {1950 + n}."
+        rows.append({"id": f"ont_1_song_test_{n}", "sent": sent, "triples": triples})
+    write_lines(base / "ground_truth" / "ont_1_song_ground_truth.jsonl", *rows)
+    train = {"id": "t", "sent": "x", "sub_label": "Tune0 Air0", "rel_label": "composer"}
+    write_lines(base / "train" / "ont_1_song_train.jsonl", train | {"obj_label": "First1 Last1"})
+
+
+def test_gold_triples_of_text2kgbench_become_choice_questions(tmp_path: Path) -> None:
+    make_text2kgbench(tmp_path)
+    found = read_set(tmp_path)
+    check_whole(found)
+    by_group = {group: [q for q in found.questions if q.group == group] for group in
+                ("composer", "composer (inverse)", "publication date")}  # fmt: skip
+    assert len(by_group["publication date"]) == 9
+    dated = {q.entities[0]: q.values for q in by_group["publication date"]}
+    assert dated["Tune3 Air3"] == ("1953",)  # the sentence names no month
+    # Tune0 was composed by First1 as well, says the train part.
+    first = next(q for q in by_group["composer"] if q.entities[0] == "Tune0 Air0")
+    assert "First1 Last1" not in first.candidates
+    composed = next(q for q in by_group["composer"] if q.entities[0] == "Tune5 Air5")
+    assert composed.gold_documents == ("ont_1_song_test_5",)
+    assert all(option.startswith("First") for option in composed.candidates)
+
+
+def test_diseases_that_chemicals_induce_become_choice_questions(tmp_path: Path) -> None:
+    documents = []
+    for n in range(9):
+        chemical, disease = f"chemical{n}ol", f"illness{n}itis"
+        text = f"{chemical} and {disease}."
+        spans = [
+            ("Chemical", f"C{n}", 0, chemical),
+            ("Disease", f"D{n}", len(chemical) + 5, disease),
+        ]
+        notes = "".join(
+            f'<annotation><infon key="type">{kind}</infon><infon key="MESH">{key}</infon>'
+            f'<location offset="{at}" length="{len(name)}"/><text>{name}</text></annotation>'
+            for kind, key, at, name in spans
+        )
+        documents.append(
+            f"<document><id>{n}</id><passage><offset>0</offset><text>{text}</text>{notes}</passage>"
+            f'<relation><infon key="relation">CID</infon><infon key="Chemical">C{n}</infon>'
+            f'<infon key="Disease">D{n}</infon></relation></document>'
+        )
+    xml = f"<collection>{''.join(documents)}</collection>"
+    (tmp_path / "any.BioC.xml.gz").write_bytes(gzip.compress(xml.encode()))
+    found = read_set(tmp_path)
+    assert len(found.questions) == 18
+    (question,) = [q for q in found.questions if q.text.endswith("does chemical3ol induce?")]
+    assert question.values == ("illness3itis",)
+    assert question.gold_documents == ("3",)
+
+
+def test_names_that_are_linked_to_one_entity_become_choice_questions(tmp_path: Path) -> None:
+    rows = []
+    for n in range(9):
+        for name in (f"Alpha{n}", f"Omega{n}"):
+            sentence = f"{name} was there ."
+            rows.append(
+                {
+                    "_id": len(rows),
+                    "triple": [name, "was", "there"],
+                    "true_link": {"subject": f"/m/{n}", "object": "NULL"},
+                    "src_sentences": [sentence],
+                }
+            )
+    write_lines(tmp_path / "any.jsonl", *rows)
+    found = read_set(tmp_path)
+    check_whole(found)
+    assert len(found.questions) == 18
+    (question,) = [q for q in found.questions if q.entities[0] == "Alpha4"]
+    assert question.values == ("Omega4",)
+
+
+def test_gold_tuples_become_open_questions_for_their_subjects(tmp_path: Path) -> None:
+    sentence = "President Bush made an offer on the wage ."
+    lines = [
+        (sentence, "made an offer on", "President Bush", "the wage"),
+        (sentence, "is", "Bush", "President"),
+        (sentence, "made an offer on", "He", "the wage"),
+        (sentence, "to make", "Bush", "an offer on it"),
+    ]
+    path = tmp_path / "data" / "gold" / "dev.tsv"
+    path.parent.mkdir(parents=True)
+    path.write_text("".join("\t".join(line) + "\n" for line in lines))
+    found = read_set(tmp_path)
+    (question,) = found.questions
+    assert question.text == "Who or what made an offer on the wage?"
+    assert question.answers == (("President Bush",),)
+    assert found.left_out is not None
+    assert sum(found.left_out.values()) == 3
+
+
+def test_facts_of_essays_become_queries_for_their_essay(tmp_path: Path) -> None:
+    shared = "Water is wet."
+    write_lines(
+        tmp_path / "essays.jsonl",
+        {"id": 1, "topic": "A", "text": "About a.", "facts": ["A is first.", shared]},
+        {"id": 2, "topic": "B", "text": "About b.", "facts": ["B is second.", shared]},
+    )
+    found = read_set(tmp_path)
+    assert [(q.text, q.gold_documents) for q in found.questions] == [
+        ("A is first.", ("1",)),
+        ("B is second.", ("2",)),
+    ]
+    assert found.left_out == {"several essays have this fact": 2}
+
+
+def test_an_ontologys_hierarchy_becomes_choice_questions(tmp_path: Path) -> None:
+    kinds = "".join(
+        f':k{n} a owl:Class ; rdfs:label "sign{n}" .\n'
+        f':c{n} a owl:Class ; rdfs:label "case{n}" ; rdfs:subClassOf :k{n} ;'
+        f' rdfs:comment "A sign{n} that is small." .\n'
+        for n in range(9)
+    )
+    (tmp_path / "any.ttl").write_text(
+        "@prefix : <http://x.org/o#> . @prefix owl: <http://www.w3.org/2002/07/owl#> .\n"
+        f"@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .\n{kinds}"
+    )
+    found = read_set(tmp_path)
+    check_whole(found)
+    (question,) = [q for q in found.questions if q.entities[0] == "case4"]
+    assert question.values == ("sign4",)
+    assert question.gold_documents == ("c4",)
+    assert {"id": "c4", "title": "case4", "text": "case4: A sign4 that is small."} in found.corpus
+
+
+def test_individuals_become_open_questions(tmp_path: Path) -> None:
+    (tmp_path / "any.n3").write_text(GRAPH)
+    found = read_set(tmp_path)
+    (question,) = found.questions
+    assert question.text in {"Who is the boss of Ann?", "What is the boss of Ann?",
+                             "Who is Ann's boss?", "What is Ann's boss?"}  # fmt: skip
+    assert question.answers[0][0] == "Bob"
+
+
+def test_a_graph_that_says_nothing_is_refused_with_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "any.ttl").write_text("<http://x.org/a> <http://x.org/b> <http://x.org/c> .")
+    with pytest.raises(InputError, match="nothing with a label says anything to ask about"):
+        read_set(tmp_path)
+
+
+def test_a_folder_of_no_known_form_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such folder"):
+        read_set(tmp_path / "absent")
+    with pytest.raises(InputError, match="no set that is known"):
+        read_set(tmp_path)
+
+
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "corpus.jsonl").write_text('{"id": "a", "text": "x"}\nbroken\n')
+    write_lines(tmp_path / "questions.jsonl", {"question": "Who?", "gold_doc_ids": ["a"]})
+    with pytest.raises(InputError, match=r"corpus\.jsonl, line 2: no JSON"):
+        read_set(tmp_path)
