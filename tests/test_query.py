@@ -6,32 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from kpyramid.build import build
 from kpyramid.errors import InputError
 from kpyramid.query import STRATEGIES, Snapshot, answer, open_snapshot
 from kpyramid.query.linking import link_question
 from kpyramid.query.sparql_rules import ask_by_rules
+from kpyramid.query.sufficiency import SUFFICIENT
 from kpyramid.query.types import Outcome
-from kpyramid.settings import Settings
-from kpyramid.warehouse.layout import open_warehouse
-
-TEXTS = {
-    "ada.txt": "Ada Lovelace was born in London on 10 December 1815. She was a mathematician.",
-    "mill.txt": "The Harlow Brewing Company was founded by John Harlow in 1871. "
-    "It owns a mill for barley.",
-    "hill.txt": "Brent Tor is a hill in Devon. Its elevation is 330 metres. "
-    "Granite crosses mark the path that pilgrims took to the chapel on its summit.",
-}
+from tests.tiny_pyramid import TEXTS, open_tiny
 
 
 @pytest.fixture(scope="module")
 def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
-    corpus = tmp_path_factory.mktemp("corpus")
-    for name, text in TEXTS.items():
-        (corpus / name).write_text(text)
-    warehouse = open_warehouse(tmp_path_factory.mktemp("warehouse"))
-    build(corpus, warehouse, Settings())
-    return open_snapshot("main", warehouse.root)
+    return open_tiny(tmp_path_factory)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +27,7 @@ def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
         ("When was Ada Lovelace born?", "ontology", "1815-12-10"),
         ("Who founded the Harlow Brewing Company?", "ontology", "John Harlow"),
         ("What is the elevation of Brent Tor?", "graph", "330 metres"),
-        ("Which path did pilgrims take to the chapel?", "text", TEXTS["hill.txt"][59:]),
+        ("What is the name of the hill with granite crosses?", "text", "Brent Tor"),
     ],
 )
 def test_polyrag_answers_from_the_highest_layer_that_knows(
@@ -73,7 +59,11 @@ def test_layers_can_be_switched_off_one_by_one(snapshot: Snapshot) -> None:
 def test_the_trace_says_why_the_upper_layers_were_not_enough(snapshot: Snapshot) -> None:
     found = answer("What is the elevation of Brent Tor?", snapshot)
     assert [step.layer for step in found.trace] == ["ontology", "graph"]
-    assert "elevation" in str(found.trace[0])
+    assert "finds no value" in str(found.trace[0])
+    assert (
+        found.trace[0].query
+        == "SELECT DISTINCT (?x1 AS ?result) WHERE { «Brent Tor» :elevation ?x1 . }"
+    )
 
 
 @pytest.mark.parametrize(
@@ -106,18 +96,76 @@ def test_a_question_of_another_kind_is_not_answered_with_the_wrong_kind_of_value
 @pytest.mark.parametrize(
     "question",
     [
-        "word " * 10_000,
+        "word " * 500,
         "¿Dónde nació Ada Lovelace?",
         "エイダはどこで生まれましたか",
-        'x> . } ; DROP ALL # "Ada Lovelace" born } SELECT ?s WHERE { ?s ?p ?o',
+        "Где родилась Ада Лавлейс?",
+        "🏔️🏔️ where 🏔️?",
+        "What\x00 is\x1b[31m there?",
         "Who founded Atlantis?",
+        "{{ 7 * 7 }} <script>alert(1)</script>",
         "?",
+        "' OR 1=1 --",
+        '"} DROP ALL {"',
+        "SERVICE <http://127.0.0.1:9/> { ?s ?p ?o }",
     ],
 )
-def test_an_odd_question_gets_an_answer_from_the_text_or_none(
+def test_an_odd_question_gets_no_answer_that_claims_to_be_right(
     snapshot: Snapshot, question: str
 ) -> None:
-    assert answer(question, snapshot).layer in {"text", None}
+    found = answer(question, snapshot)
+    assert found.text == "" or found.confidence < SUFFICIENT
+    assert found.layer in {"text", None} and found.trace
+    assert not any(c in found.question for c in "\x00\x1b")
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        '"} DROP ALL {"',
+        "> . } ; DROP ALL # ",
+        '" } SELECT ?s WHERE { SERVICE <http://127.0.0.1:9/> { ?s ?p ?o } }',
+        "' UNION { ?s ?p ?o } '",
+        '\\u0022 \\" } INSERT DATA { <a> <b> <c> } {',
+    ],
+)
+def test_sparql_in_a_question_is_words_and_changes_nothing(snapshot: Snapshot, attack: str) -> None:
+    count = "SELECT (COUNT(*) AS ?n) WHERE { ?s ?p ?o }"
+    before = snapshot.sparql(count)
+    for question in (
+        f"Where was Ada Lovelace{attack} born?",
+        f"{attack} Where was Ada Lovelace born?",
+    ):
+        found = answer(question, snapshot)
+        assert found.text in {"", "London"} or found.confidence < SUFFICIENT
+        assert all("SERVICE" not in step.query and "DROP" not in step.query for step in found.trace)
+    assert snapshot.sparql(count) == before
+
+
+@pytest.mark.parametrize("strategy", sorted(STRATEGIES))
+def test_a_question_too_long_to_be_one_is_refused_at_once(
+    snapshot: Snapshot, strategy: str
+) -> None:
+    with pytest.raises(InputError, match=r"10,000 words.*at most 500 words"):
+        answer("word " * 10_000, snapshot, strategy)
+    with pytest.raises(InputError, match="5,000 characters are read"):
+        answer("w" * 5_001, snapshot, strategy)
+
+
+@pytest.mark.parametrize("strategy", sorted(STRATEGIES))
+@pytest.mark.parametrize(("question", "candidates"), [("Who\ud800?", ()), ("Who?", ("a\udfff",))])
+def test_half_a_character_is_refused(
+    snapshot: Snapshot, strategy: str, question: str, candidates: tuple[str, ...]
+) -> None:
+    with pytest.raises(InputError, match="half of one"):
+        answer(question, snapshot, strategy, candidates=candidates)
+
+
+def test_too_many_or_empty_candidates_are_refused(snapshot: Snapshot) -> None:
+    with pytest.raises(InputError, match="101 candidates"):
+        answer("Who?", snapshot, candidates=[str(number) for number in range(101)])
+    with pytest.raises(InputError, match="candidate ' ' is empty"):
+        answer("Who?", snapshot, candidates=["a", " "])
 
 
 def test_an_empty_question_and_an_unknown_strategy_are_refused(snapshot: Snapshot) -> None:

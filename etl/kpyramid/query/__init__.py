@@ -71,7 +71,7 @@ def _clean(text: str, what: str) -> str:
     """
     plain = _CONTROL.sub(" ", text).strip()
     if not plain:
-        raise InputError(f"{what} is empty; ask something")
+        raise InputError(f"{what} is empty")
     words = len(plain.split())
     if words > MOST_WORDS or len(plain) > MOST_CHARACTERS:
         raise InputError(

@@ -1,32 +1,28 @@
 """Facts of the graph that may answer a question: the nearest ones, and those about what it names.
 
-A question costs one look-up of neighbours, one of what is known about its entities, and one
-embedding of at most `MOST_NEW` relation names that no earlier question has met.
+A question is embedded once; it costs one look-up of neighbours and one of what is known about its
+entities. (What its words and a relation's have in common says as much as the cosine of the two,
+which would cost an embedding per relation: see `benchmarks/sufficiency.py` in RESULTS.)
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.query.linking import LinkedQuestion
 from kpyramid.query.snapshot import Snapshot
 from kpyramid.query.types import Item, Question
 
-NEAREST = 50
+NEAREST = 30
 """Facts taken by nearness alone: how far down a fact lies whose names are written otherwise."""
 MOST_ENTITIES = 12
 """Entities of a question whose facts are looked up; a name stands for several now and then."""
-MOST_ABOUT = 200
+MOST_ABOUT = 60
 """Facts about what a question names that are weighed; of more, those nearest to it."""
 MOST_LOOKED = 4_000
 """Facts about what a question names that are looked at: 6 MB of vectors. What has more facts
 is a country or a field; of those the first by key are looked at, and the nearest of all anyway."""
-_MOST_KEPT = 50_000
-"""Phrases whose vectors are kept: 77 MB."""
-_phrases: WeakKeyDictionary[Embedder, dict[str, Matrix]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,36 +95,19 @@ def find_about(
 ) -> dict[str, float]:
     """The facts about some entities nearest to a text, with their cosines."""
     seen = frozenset(known)
-    keys = [key for key in snapshot.facts_about(entities) if key not in seen][:MOST_LOOKED]
+    about = snapshot.facts_about(entities, most=MOST_LOOKED)
+    keys = [key for key in about if key not in seen]
     if not keys:
         return {}
-    cosines = _load_vectors(keys, snapshot) @ embed_phrases([text], snapshot)[0]
+    cosines = snapshot.vectors_of(keys, "condensed") @ snapshot.embed(text)
     order = np.argsort(-cosines, kind="stable")[:most]
     return {keys[index]: float(cosines[index]) for index in order}
 
 
 def state_facts(cosines: dict[str, float], snapshot: Snapshot) -> list[NearFact]:
     """Facts in words, in the order given."""
-    return [
-        NearFact(key, *snapshot.state_condensed(key), cosine=cosine)
-        for key, cosine in cosines.items()
-    ]
-
-
-def embed_phrases(phrases: Sequence[str], snapshot: Snapshot) -> Matrix:
-    """The vectors of some phrases; what an earlier question needed is not embedded again."""
-    known = _phrases.setdefault(snapshot.embedder, {})
-    new = [phrase for phrase in dict.fromkeys(phrases) if phrase not in known]
-    if new:
-        if len(known) > _MOST_KEPT:
-            known.clear()
-        known.update(zip(new, snapshot.embedder.embed(new), strict=True))
-    return np.stack([known[phrase] for phrase in phrases])
-
-
-def pick_known(phrases: Iterable[str], snapshot: Snapshot) -> frozenset[str]:
-    """Those phrases whose vectors are at hand."""
-    return frozenset(phrases) & _phrases.setdefault(snapshot.embedder, {}).keys()
+    stated = zip(cosines.items(), snapshot.state_condensed_all(list(cosines)), strict=True)
+    return [NearFact(key, *words, cosine=cosine) for (key, cosine), words in stated]
 
 
 def state_item(fact: NearFact, snapshot: Snapshot, score: float) -> Item:
@@ -150,9 +129,3 @@ def pick_side(fact: NearFact, question: LinkedQuestion) -> tuple[str, str | None
     if tail and not head:
         return fact.head, fact.head_type
     return fact.statement, None
-
-
-def _load_vectors(keys: Sequence[str], snapshot: Snapshot) -> Matrix:
-    ids, _, matrix = snapshot._load_index("condensed")
-    at = {key: row for row, key in enumerate(ids)}
-    return matrix[[at[key] for key in keys]]

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kpyramid.errors import InputError
 from kpyramid.ontology import names as n
 from kpyramid.query.bearing import list_lemmas, match_candidates, take_apart
 from kpyramid.query.reading import read
@@ -140,11 +139,8 @@ def _list_hints(question: Question, snapshot: Snapshot) -> tuple[Item, ...]:
     labels = {p.iri: (p.label, *p.alt_labels) for p in snapshot.schema.properties}
     facts: list[tuple[int, tuple[str, str, str]]] = []
     for entity in asked.linked.entities[:MOST_ENTITIES]:
-        try:
-            query = f"SELECT ?p ?o WHERE {{ <{n.ENTITY}{entity}> ?p ?o }}"
-            rows = snapshot.sparql(query, limit=MOST_ROWS)
-        except InputError:  # the store takes too long: hints are not worth waiting for
-            continue
+        query = f"SELECT ?p ?o WHERE {{ <{n.ENTITY}{entity}> ?p ?o }}"
+        rows = snapshot.ontology.select_trusted(query, limit=MOST_ROWS)
         for row in rows:
             lemmas = {word for label in labels.get(row["p"], ()) for word in list_lemmas(label)}
             if shared := len(lemmas & asked.lemmas):

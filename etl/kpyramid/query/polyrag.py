@@ -22,8 +22,9 @@ from kpyramid.query.types import Answer, Item, Makers, Outcome, Question, Readin
 
 Mode = Literal["best", "paper"]
 FLOOR = 0.2
-CARRIED = 5
-"""Facts that go down to the text with its passages; more crowd out what the passages say."""
+CARRIED, LEAST = 5, 0.05
+"""Facts that go down to the text with its passages, and the chance from which they do; more, or
+worse ones, crowd out what the passages say and mislead a reader."""
 
 
 @dataclass(slots=True)
@@ -133,7 +134,9 @@ def _ask_graph(
     """The graph's answer, None when its facts do not suffice; they are carried down."""
     facts = find_facts(question, snapshot, triples, anchored=mode == "best")
     judged = judge_facts(question, facts, snapshot, makers, sufficient=sufficient)
-    items = tuple(state_item(f, snapshot, judged.chances.get(f, f.cosine)) for f in facts)
+    # A model that judges says nothing of single facts: they keep the order of their cosines.
+    scores = judged.chances or {fact: fact.cosine for fact in facts}
+    items = tuple(state_item(fact, snapshot, scores.get(fact, 0.0)) for fact in facts)
     answer = None
     if judged.enough:
         answer = _take_facts(question, judged, items, snapshot, makers, way)
@@ -147,8 +150,15 @@ def _ask_graph(
     chance = judged.probability if facts else None
     way.note(Step("graph", outcome, reason, found, chance), judged.calls, judged.tokens)
     if not answer:
-        way.carry(items if mode == "paper" else items[:CARRIED])
+        way.carry(items if mode == "paper" else _choose_carried(judged, items))
     return answer
+
+
+def _choose_carried(judged: Judgement, items: tuple[Item, ...]) -> tuple[Item, ...]:
+    """The facts that a reader of the text is shown: those that may answer, by the rules."""
+    if not judged.chances:
+        return items[:CARRIED]
+    return tuple(item for item in items if item.score >= LEAST)[:CARRIED]
 
 
 def _take_facts(
@@ -203,7 +213,7 @@ def _ask_text(
     found = tuple(place.text for place in reading.evidence)
     step = _judge_reading(reading, f"{len(passages)} passages", bool(passages), floor, "text")
     way.note(replace(step, found=found), reading.calls, reading.tokens)
-    return _make_answer(reading, step, items, _name_layer(reading, items) or "text")
+    return _make_answer(reading, step, items, "text")
 
 
 def _read_carried(

@@ -116,15 +116,12 @@ def weigh_best(question: Question, weighed: Sequence[Bearing], snapshot: Snapsho
 
 def weigh_support(fact: NearFact, snapshot: Snapshot) -> dict[str, float]:
     """How well the text supports a fact: how surely it was read, how often it is said."""
-    triples = snapshot._pick(
-        "triples", [key for key, _ in snapshot.list_derived(fact.condensed_id)]
-    )
-    raw = snapshot._pick("raw_triples", [key for row in triples for key in row["raw_triple_ids"]])
+    ((confidence, statements, negated, hedged),) = snapshot.weigh_condensed([fact.condensed_id])
     return {
-        "confidence": max((row["confidence"] for row in triples), default=0.0),
-        "said_often": math.log2(min(max(len(raw), 1), 16)) / 4,
-        "negated": float(any(row["negated"] for row in raw)),
-        "hedged": float(all(row["modality"] or row["attribution"] for row in raw)),
+        "confidence": confidence,
+        "said_often": math.log2(min(max(statements, 1), 16)) / 4,
+        "negated": float(negated),
+        "hedged": float(hedged),
     }
 
 

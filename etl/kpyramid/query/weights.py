@@ -9,18 +9,12 @@ BEARING: Mapping[str, float] = {
     "floating": -4.0,
     "names_left": -2.0,
     "cosine": 2.0,
-    "relation": 2.0,
     "said": 1.5,
-    "asked": 1.0,
     "bare": -0.5,
     "echo": -2.0,
     "proper": 0.5,
-    "long": -0.5,
     "fits": 1.0,
     "unfit": -2.0,
-    "aligned": 0.5,
-    "against": -2.0,
-    "choice": 0.0,
     "chosen": 2.0,
 }
 """Of the measures of `kpyramid.query.bearing`: the chance that a fact's open side answers."""

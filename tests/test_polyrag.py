@@ -1,0 +1,181 @@
+"""PolyRAG's way down the pyramid: to the letter of the paper, and with what is carried down."""
+
+import pytest
+
+from kpyramid.build import build
+from kpyramid.errors import InputError
+from kpyramid.query import Snapshot, answer, open_snapshot
+from kpyramid.query.chains import list_parts
+from kpyramid.query.facts import find_facts
+from kpyramid.query.linking import link_question
+from kpyramid.query.types import Answer, Makers, Outcome, Question
+from kpyramid.settings import Settings
+from kpyramid.warehouse.layout import open_warehouse
+from tests.cascade_script import ScriptedAsker
+from tests.tiny_pyramid import TEXTS, open_tiny
+
+BORN = "Where was Ada Lovelace born?"
+
+
+@pytest.fixture(scope="module")
+def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
+    return open_tiny(tmp_path_factory)
+
+
+def test_the_paper_mode_reads_the_ten_nearest_facts_and_nothing_else(snapshot: Snapshot) -> None:
+    found = answer(BORN, snapshot, mode="paper", ontology=False, text=False)
+    nearest = [key for key, *_ in snapshot.neighbours(BORN, 10, "condensed")]
+    assert [item.key for item in found.context] == nearest
+
+
+def test_the_paper_mode_reads_the_five_nearest_chunks_and_carries_nothing(
+    snapshot: Snapshot,
+) -> None:
+    found = answer("Which path did pilgrims take?", snapshot, mode="paper")
+    nearest = [key for key, *_ in snapshot.neighbours("Which path did pilgrims take?", 5, "chunks")]
+    assert [step.layer for step in found.trace] == ["ontology", "graph", "text"]
+    assert [item.key for item in found.context] == nearest
+
+
+def test_both_numbers_of_algorithm_1_are_settings(snapshot: Snapshot) -> None:
+    few = answer(BORN, snapshot, mode="paper", ontology=False, triples=3, sufficient=1.0, chunks=2)
+    graph, text = few.trace[1], few.trace[2]
+    assert (graph.layer, len(graph.found)) == ("graph", 3)
+    assert text.reason.startswith("2 passages")
+
+
+@pytest.mark.parametrize("options", [{"triples": 0}, {"chunks": 0}, {"floor": 1.5}, {"mode": "x"}])
+def test_what_no_setting_can_be_is_refused(snapshot: Snapshot, options: dict[str, object]) -> None:
+    with pytest.raises(InputError):
+        answer(BORN, snapshot, **options)
+
+
+def test_a_layer_that_is_switched_off_is_in_the_trace_as_such(snapshot: Snapshot) -> None:
+    found = answer(BORN, snapshot, ontology=False, graph=False)
+    assert [(s.layer, s.outcome) for s in found.trace[:2]] == [
+        ("ontology", Outcome.SKIPPED),
+        ("graph", Outcome.SKIPPED),
+    ]
+    assert found.layer == "text"
+
+
+def test_what_a_layer_found_without_answering_goes_down_with_the_question(
+    snapshot: Snapshot,
+) -> None:
+    found = answer(BORN, snapshot, ontology=False, sufficient=1.0)
+    graph, text = found.trace[1], found.trace[2]
+    assert graph.outcome is Outcome.INSUFFICIENT and graph.found
+    assert "1.00 is asked for" in graph.reason
+    carried = [item for item in found.context if item.layer == "graph"]
+    assert carried and {item.text for item in carried} <= set(graph.found)
+    assert text.layer == "text" and any(item.layer == "text" for item in found.context)
+
+
+def test_the_paper_mode_shows_the_reader_nothing_from_above(snapshot: Snapshot) -> None:
+    found = answer(BORN, snapshot, mode="paper", ontology=False, sufficient=1.0)
+    assert {item.layer for item in found.context} == {"text"}
+
+
+def test_an_answer_below_the_floor_is_not_given_and_its_context_stays(snapshot: Snapshot) -> None:
+    only_text = {"ontology": False, "graph": False}
+    given = answer(BORN, snapshot, **only_text)
+    kept = answer(BORN, snapshot, floor=1.0, **only_text)
+    assert given.text and 0 < given.confidence < 1
+    assert (kept.text, kept.choices, kept.evidence) == ("", (), ())
+    assert kept.context == given.context
+    assert "below 1.00 none is given" in kept.trace[-1].reason
+
+
+def test_candidates_are_chosen_by_the_highest_layer_whose_values_name_one(
+    snapshot: Snapshot,
+) -> None:
+    cities = ["Paris", "London", "Leeds"]
+    found = answer(BORN, snapshot, candidates=cities)
+    assert (found.layer, found.choices, found.text) == ("ontology", ("London",), "London")
+    graph = answer(BORN, snapshot, candidates=cities, ontology=False)
+    assert (graph.layer, graph.choices) == ("graph", ("London",))
+
+
+def test_a_layer_whose_values_are_no_candidates_is_not_enough(snapshot: Snapshot) -> None:
+    found = answer(BORN, snapshot, candidates=["Paris", "Leeds"])
+    assert found.trace[0].outcome is Outcome.INSUFFICIENT
+    assert "none of them is a candidate" in found.trace[0].reason
+    assert found.trace[1].outcome is not Outcome.ANSWERED
+    assert set(found.choices) <= {"Paris", "Leeds"}
+
+
+def test_facts_about_what_is_named_come_before_nearer_ones_about_others(
+    snapshot: Snapshot,
+) -> None:
+    facts = find_facts(Question("Who founded the Harlow Brewing Company?"), snapshot, 3)
+    assert "Harlow" in facts[0].statement and "found" in facts[0].relation
+
+
+def test_an_answer_one_fact_beyond_rests_on_both_facts(snapshot: Snapshot) -> None:
+    question = "Who is the uncle of the author who wrote Grey Water?"
+    facts = find_facts(Question(question), snapshot, 10)
+    chains = [fact for fact in facts if fact.through]
+    assert chains, [fact.statement for fact in facts]
+    assert "John Harlow" in chains[0].statement and "Grey Water" in chains[0].statement
+
+
+def test_a_question_is_parted_at_what_it_says_of_a_name() -> None:
+    def part(text: str, name: str) -> list[tuple[str, str, str]]:
+        linked = link_question(text, {name.casefold(): ("e",)})
+        return [(p.first, p.before, p.after) for p in list_parts(text, linked)]
+
+    assert part("When was the director of Grey Water born?", "Grey Water") == [
+        ("What is the director of Grey Water?", "When was ", " born?")
+    ]
+    assert ("What is Grey Water's author?", "When was ", " born?") in part(
+        "When was Grey Water's author born?", "Grey Water"
+    )
+    assert part("Who directed Grey Water?", "Grey Water") == []
+    assert part("What is the capital of France?", "France") == []
+
+
+def test_a_models_yes_makes_the_graph_answer_and_its_no_sends_down(snapshot: Snapshot) -> None:
+    def ask(reply: str) -> tuple[ScriptedAsker, Answer]:
+        asker = ScriptedAsker(lambda _: reply)
+        makers = Makers(sufficiency="llm", asker=asker)
+        return asker, answer(BORN, snapshot, makers=makers, ontology=False)
+
+    asker, found = ask('{"reason": "it is said", "facts": [1], "enough": "yes"}')
+    assert asker.tasks == ["query_kg"]
+    assert (found.layer, found.text) == ("graph", "London")
+    _, found = ask('{"reason": "it is not said", "facts": [], "enough": "no"}')
+    assert found.trace[1].outcome is Outcome.INSUFFICIENT
+    assert "it is not said" in found.trace[1].reason
+
+
+@pytest.mark.parametrize("mode", ["best", "paper"])
+def test_empty_layers_are_said_to_be_empty(
+    tmp_path_factory: pytest.TempPathFactory, mode: str
+) -> None:
+    corpus = tmp_path_factory.mktemp("bare")
+    (corpus / "a.txt").write_text("Oh well.")
+    warehouse = open_warehouse(tmp_path_factory.mktemp("bare-warehouse"))
+    build(corpus, warehouse, Settings())
+    bare = open_snapshot("main", warehouse.root)
+    assert bare.table("condensed").num_rows == 0
+    found = answer(BORN, bare, mode=mode)
+    assert found.text == "" and found.confidence < 0.5
+    assert [step.outcome for step in found.trace][1] is Outcome.EMPTY
+    for strategy in ("naive", "kaping", "exact", "direct"):
+        assert answer(BORN, bare, strategy).text == ""
+
+
+def test_the_same_question_gets_the_same_answer(snapshot: Snapshot) -> None:
+    again = open_snapshot(snapshot.id, snapshot.folder.parent.parent)
+    for question in (BORN, "Who founded the Harlow Brewing Company?", "What did Mary Stone write?"):
+        one, other = answer(question, snapshot), answer(question, again)
+        assert {**one.to_dict(), "seconds": 0} == {**other.to_dict(), "seconds": 0}
+
+
+def test_every_place_of_every_answer_stands_in_its_document(snapshot: Snapshot) -> None:
+    for question in (BORN, "What did Mary Stone write?", "When was Ada Lovelace born?"):
+        for mode in ("best", "paper"):
+            found = answer(question, snapshot, mode=mode)
+            assert bool(found.text) <= bool(found.evidence)
+            for place in found.evidence:
+                assert TEXTS[place.source][place.start : place.end] == place.text
