@@ -407,6 +407,6 @@ def test_the_command_makes_what_evaluation_reads(tmp_path: Path) -> None:
     assert out.read_bytes() == first
     checked = CliRunner().invoke(app, ["questions", "check", str(out)])
     assert f"{len(questions)} questions" in checked.stdout
-    none = CliRunner().invoke(app, [*call, "--options", "26"])
+    none = CliRunner().invoke(app, [*call, "--confidence", "1.0"])
     assert none.exit_code == 3
     assert "gives no question" in none.output
