@@ -6,8 +6,11 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from click.testing import Result
+from typer.testing import CliRunner
 
 from kpyramid.build import build
+from kpyramid.cli import app
 from kpyramid.declared import locate_declarations
 from kpyramid.errors import InputError
 from kpyramid.query import STRATEGIES, Answer, Snapshot, answer, open_snapshot
@@ -177,3 +180,33 @@ def test_the_view_of_labels_says_what_the_index_goes_by(whole: Snapshot) -> None
         }
     assert {key for key in said if key[0] != "triples"} == held
     assert set(said.values()) == {(), ("board",), ("staff",), ("board", "staff")}
+
+
+def ask(whole: Snapshot, *options: str) -> Result:
+    place = ["--warehouse", str(whole.folder.parent.parent), "--json"]
+    return CliRunner().invoke(app, ["ask", "Who founded Aster Pictures?", *options, *place])
+
+
+def test_the_command_sees_what_its_labels_open(whole: Snapshot) -> None:
+    assert json.loads(ask(whole).stdout)["text"] == ""
+    for options in (["--access", "staff", "--access", "x"], ["--everything"]):
+        assert json.loads(ask(whole, *options).stdout)["text"] == "Clara Boone"
+    narrowed = ["--everything", "--document", "open.jsonl", "--class", "person"]
+    assert json.loads(ask(whole, *narrowed).stdout)["text"] == ""
+    assert json.loads(ask(whole, "--everything", "--where", "year=1931").stdout)["text"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--where", "year"], "say field=value"),
+        (["--everything", "--access", "staff"], "leave --access out"),
+        (["--document", "nowhere.txt"], "no document has the id or source"),
+    ],
+)
+def test_the_command_refuses_a_scope_that_makes_no_sense(
+    whole: Snapshot, options: list[str], message: str
+) -> None:
+    found = ask(whole, *options)
+    assert found.exit_code == 3
+    assert message in json.loads(found.stdout)["error"]

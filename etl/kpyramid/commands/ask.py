@@ -81,6 +81,30 @@ def ask(
         MakerName | None,
         typer.Option(help="Who words the answer from what was found.  [default: rules]"),
     ] = None,
+    access: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A label that the reader has; again for each. Documents with labels that the "
+            "reader lacks are in no part of the answer."
+        ),
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--everything", help="See documents whatever their labels.")
+    ] = False,
+    document: Annotated[
+        list[str] | None,
+        typer.Option(help="Only these documents, by source, file or id; again for each."),
+    ] = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(help="Only documents with this metadata: field=value; again for each."),
+    ] = None,
+    class_name: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--class", help="Only what is said of individuals of this class."
+        ),
+    ] = None,
     settings: SettingsOption = None,
     as_json: JsonOption = False,
     verbose: VerboseOption = False,
@@ -96,6 +120,9 @@ def ask(
     answered from the cache when the same was asked before. What it writes is checked: its queries
     are run apart with limits, and an answer that rests on nothing it was shown is refused.
     Section [query] of the settings gives the same choices for every question.
+
+    A document that carries access labels is seen by who has one of them, and its facts with it.
+    Without --access a question sees the documents without labels.
 
     Example: kpyramid ask "Where was Ada Lovelace born?" --choice London --choice Leeds --explain
     """
@@ -114,7 +141,10 @@ def ask(
             reader=reader,
         )
         asked = asking.read_question(question)
-        found = asking.ask_pyramid(asked, warehouse, ref, loaded, candidates=choice or ())
+        scope = asking.read_scope(access, everything, document, where, class_name)
+        found = asking.ask_pyramid(
+            asked, warehouse, ref, loaded, candidates=choice or (), scope=scope
+        )
         if as_json:
             print_json(found.to_dict())
             return

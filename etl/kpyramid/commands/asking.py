@@ -15,6 +15,7 @@ from kpyramid.llm.totals import read_totals
 from kpyramid.model_settings import QuerySettings
 from kpyramid.models import Opener
 from kpyramid.query import STRATEGIES, Answer, Makers, Snapshot, answer, open_snapshot
+from kpyramid.query.scopes import PUBLIC, Scope
 from kpyramid.settings import Settings
 from kpyramid.warehouse.layout import Warehouse, open_warehouse
 
@@ -57,6 +58,31 @@ def read_question(text: str) -> str:
         raise InputError(f"the question on standard input is not UTF-8: {e}") from e
 
 
+def read_scope(
+    access: Sequence[str] | None,
+    everything: bool,
+    documents: Sequence[str] | None,
+    where: Sequence[str] | None,
+    classes: Sequence[str] | None,
+) -> Scope:
+    """What the options of the command let a question see.
+
+    Raises:
+        InputError: `where` is not `field=value`, or all labels and some are given.
+    """
+    if everything and access:
+        raise InputError("--everything sees all labels; leave --access out")
+    pairs = [pair.partition("=") for pair in where or ()]
+    if wrong := [field for field, is_there, _ in pairs if not field or not is_there]:
+        raise InputError(f"--where {wrong[0]!r}: say field=value, such as --where year=1931")
+    return Scope(
+        access=None if everything else frozenset(access or ()),
+        documents=frozenset(documents or ()),
+        metadata=frozenset((field, value) for field, _, value in pairs),
+        classes=frozenset(classes or ()),
+    )
+
+
 def ask_pyramid(
     question: str,
     warehouse: str | Path,
@@ -64,6 +90,7 @@ def ask_pyramid(
     settings: Settings,
     *,
     candidates: Sequence[str] = (),
+    scope: Scope = PUBLIC,
 ) -> Answer:
     """The answer to a question, as [query] of the settings says.
 
@@ -76,7 +103,7 @@ def ask_pyramid(
         BudgetError, EndpointError: the model may not or cannot be asked.
     """
     asked = settings.query
-    snapshot = open_snapshot(ref, warehouse, model=settings.embed)
+    snapshot = open_snapshot(ref, warehouse, model=settings.embed, scope=scope)
     if not asked.asks_model:
         return replace(_answer(question, snapshot, asked, candidates, Makers()), cost=0.0)
     with TemporaryDirectory(prefix="kpyramid-ask-") as folder:
