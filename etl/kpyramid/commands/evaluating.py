@@ -261,9 +261,10 @@ def _run(
     from kpyramid.evaluation.harness import add_ratings, answer_all
     from kpyramid.evaluation.measures import open_measures
     from kpyramid.evaluation.ratings import read_ratings
-    from kpyramid.evaluation.results import Results
+    from kpyramid.evaluation.results import Results, choose_baseline
     from kpyramid.query import open_snapshot
 
+    choose_baseline(arms, baseline)
     rated = (
         read_ratings(ratings, [q.id for q in questions], [a.name for a in arms]) if ratings else ()
     )

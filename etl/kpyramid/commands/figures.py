@@ -11,7 +11,7 @@ from kpyramid.evaluation.results import SHARE, Figure, Results
 
 _REASONS = 3
 """Failures and missing documents that are named; the files have them all."""
-_WIDE = 110
+_WIDE = 128
 _ROOM, _CELL = 3, 6
 """Arms whose intervals fit a line of 80 characters, and the width of a mean."""
 
@@ -74,7 +74,7 @@ def _draw_expenses(results: Results) -> Table:
     table = Table(box=None, pad_edge=False)
     table.add_column("arm", no_wrap=True)
     for column in ("questions", "failed", "calls", "tokens", "dollars", "seconds", "95 of 100"):
-        table.add_column(column, justify="right")
+        table.add_column(column, justify="right", no_wrap=True)
     for e in results.expenses:
         cost = "unknown" if e.cost is None else f"{e.cost:.4f}"
         counts = (e.questions, e.failures, e.calls, e.tokens)

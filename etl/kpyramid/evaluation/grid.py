@@ -11,6 +11,8 @@ CHOICE = ("precision", "recall", "f1")
 """The paper's metrics of questions with options."""
 OPEN = ("bleu_2", "bleu_4", "similarity", "hit_rate")
 """Its metrics of questions that are answered in words."""
+OTHERS = ("accuracy", "right", "recall_at_5", "ndcg_at_10")
+"""What stands in their place when there is no question of either kind."""
 _FEW, _MANY = 5, 10
 """Triples of the context in Figure 6; the second is the default of every strategy."""
 _ABSENT = "–"
@@ -113,6 +115,7 @@ def plan_grid(readers: Sequence[Reader], mode: str) -> tuple[Arm, ...]:
 def lay_out(results: Results, readers: Sequence[Reader], mode: str) -> tuple[Sheet, ...]:
     """The tables of the results; a metric that applies to no question has no column or row."""
     shown = [name for name in (*CHOICE, *OPEN) if name in results.metrics]
+    shown = shown or [name for name in OTHERS if name in results.metrics]
     left = "Table III, left: completion (CPL) and condensation (CND)"
     right = "Table III, right: layers of knowledge"
     return (
@@ -135,7 +138,7 @@ def _compare_methods(
     rows += [
         (way.name, _NOTE, *(f"{way.paper[known.index(m)]:.3f}" for m in shown))
         for way in _METHODS
-        if way.paper
+        if way.paper and set(shown) <= set(known)
     ]
     return Sheet("Table II: methods", ("method", "reader"), tuple(shown), tuple(rows))
 

@@ -274,9 +274,8 @@ def _ask(question: EvalQuestion, arm: Arm, snapshot: Snapshot) -> Row:
         said = str(e) if isinstance(e, PyramidError) else f"{type(e).__name__}: {e}"
         return Row(question, arm, Answer("", (), (), None, (), ()), said, {})
     calls, tokens = (now - then for now, then in zip(_read_taken(arm), before, strict=True))
-    if arm.makers.asks_model:
-        found = replace(found, calls=calls, tokens=tokens)
-    return Row(question, arm, found, None, {})
+    cost = found.cost if arm.makers.asks_model else 0.0
+    return Row(question, arm, replace(found, calls=calls, tokens=tokens, cost=cost), None, {})
 
 
 def _read_taken(arm: Arm) -> tuple[int, int]:

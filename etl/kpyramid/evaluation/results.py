@@ -94,10 +94,7 @@ class Results:
         self.answers = answers
         self.snapshot = snapshot
         self.seed = seed
-        names = [arm.name for arm in answers.arms]
-        if baseline is not None and baseline not in names:
-            raise InputError(f"no arm is called {baseline!r}; there are {'; '.join(names)}")
-        self.baseline = baseline or names[0]
+        self.baseline = choose_baseline(answers.arms, baseline)
 
     @cached_property
     def rows_by_arm(self) -> Mapping[str, Sequence[Row]]:
@@ -242,6 +239,18 @@ class Results:
             "missing_documents": list(self.answers.missing),
             "stopped": str(stopped) if stopped else None,
         }
+
+
+def choose_baseline(arms: Sequence[Arm], wanted: str | None) -> str:
+    """The name of the arm that the others are compared with, by default the first.
+
+    Raises:
+        InputError: no arm is called so.
+    """
+    names = [arm.name for arm in arms]
+    if wanted is not None and wanted not in names:
+        raise InputError(f"no arm is called {wanted!r}; there are {'; '.join(names)}")
+    return wanted or names[0]
 
 
 def name_layer(row: Row) -> str:

@@ -1,0 +1,266 @@
+"""`kpyramid evaluate` on a small pyramid, and the pyramid without completion or condensation."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from kpyramid.build import BuildOutcome, build
+from kpyramid.cli import app
+from kpyramid.errors import InputError
+from kpyramid.keys import JsonValue
+from kpyramid.ontology.schema import write_schema
+from kpyramid.query import Snapshot, open_snapshot
+from kpyramid.query.ablation import take_away
+from kpyramid.runs import read_mark
+from kpyramid.settings import Settings
+from kpyramid.warehouse.layout import Warehouse, open_warehouse
+from kpyramid.warehouse.results import find_result
+from kpyramid.warehouse.tables import decode_table
+from tests.planted import general_schema
+
+# Six facts that the seed ontology has no property for, and one that is stated in two wordings.
+TEXT = """\
+Ada Byron lost the chess match against Bela Kiss. Carl Orme lost the chess match against Dora Lind.
+Egon Ray lost the chess match against Fay Moss. Gus Hale lost the chess match against Ada Byron.
+Bela Kiss lost the chess match against Egon Ray. Dora Lind lost the chess match against Gus Hale.
+
+Ada Byron was born in London. Bela Kiss was born in Budapest. Carl Orme was born in Boston.
+Dora Lind was born in Stockholm. Egon Ray was born in Berlin. Fay Moss was born in Dublin.
+
+The Harlow Brewing Company was founded by John Harlow.
+The Harlow Brewing Company was established by John Harlow.
+"""
+QUESTIONS: list[dict[str, Any]] = [
+    {
+        "id": "born",
+        "question": "Where was Ada Byron born?",
+        "answer": "London",
+        "gold_doc_ids": ["games.txt"],
+    },
+    {
+        "id": "mill",
+        "question": "Who founded the Harlow Brewing Company?",
+        "answer": "John Harlow",
+        "gold_doc_ids": ["elsewhere.txt"],
+    },
+    {
+        "id": "town",
+        "question": "Where was Egon Ray born?",
+        "options": ["Berlin", "Boston", "Dublin"],
+        "gold": "Berlin",
+    },
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("evaluate")
+    (folder / "corpus").mkdir()
+    (folder / "corpus" / "games.txt").write_text(TEXT)
+    rows = "".join(json.dumps(question) + "\n" for question in QUESTIONS)
+    (folder / "questions.jsonl").write_text(rows)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def outcome(folder: Path) -> BuildOutcome:
+    return build(folder / "corpus", open_warehouse(folder / "w"), Settings())
+
+
+@pytest.fixture(scope="module")
+def snapshot(outcome: BuildOutcome) -> Snapshot:
+    return open_snapshot("main", outcome.run.warehouse.root)
+
+
+def run(folder: Path, *words: str, questions: str = "questions.jsonl") -> tuple[int, str]:
+    place = ["--warehouse", str(folder / "w")]
+    done = CliRunner().invoke(app, ["evaluate", str(folder / questions), *place, *words])
+    return done.exit_code, done.stdout or done.output
+
+
+def find(report: dict[str, Any], arm: str, metric: str) -> float:
+    (mean,) = [
+        row["mean"]
+        for row in report["metrics"]
+        if (row["arm"], row["metric"], row["group"]) == (arm, metric, "")
+    ]
+    return float(mean)
+
+
+@pytest.mark.usefixtures("outcome")
+def test_json_is_one_object_with_a_row_per_arm_and_metric(folder: Path) -> None:
+    code, out = run(folder, "--strategy", "kaping", "--strategy", "polyrag:graph=false", "--json")
+    report = json.loads(out)
+    assert code == 0 and report["questions"] == 3
+    assert [arm["name"] for arm in report["arms"]] == ["kaping", "polyrag (no graph)"]
+    assert report["arms"][1]["options"] == {"graph": False}
+    assert find(report, "polyrag (no graph)", "exact_match") == 1.0
+    assert find(report, "polyrag (no graph)", "layer_ontology") >= 0.66  # two of three at least
+    assert find(report, "polyrag (no graph)", "layer_graph") == 0.0
+    assert find(report, "polyrag (no graph)", "f1") == 1.0
+    assert all(row["low"] <= row["mean"] <= row["high"] for row in report["metrics"])
+    assert {row["baseline"] for row in report["comparisons"]} == {"kaping"}
+    assert report["missing_documents"] == ["elsewhere.txt"]
+    assert report["failures"] == [] and report["stopped"] is None
+
+
+@pytest.mark.usefixtures("outcome")
+def test_two_runs_write_the_same_files_but_for_what_they_took(folder: Path) -> None:
+    words = ("--strategy", "naive", "--strategy", "polyrag", "--out")
+    outs = [folder / "one", folder / "two"]
+    for out in outs:
+        code, said = run(folder, *words, str(out))
+        assert code == 0 and "1 gold documents are not in the corpus" in said
+        assert str(out / "evaluation.html") in said
+    for name in ("answers", "metrics", "comparisons"):
+        assert len({(out / f"{name}.parquet").read_bytes() for out in outs}) == 1
+    expenses = pq.read_table(outs[0] / "expenses.parquet")
+    assert expenses.num_rows == 6 and set(expenses["calls"].to_pylist()) == {0}
+    page = (outs[0] / "evaluation.html").read_text()
+    assert "Where was Ada Byron born?" in page and "polyrag" in page
+
+
+@pytest.mark.usefixtures("outcome")
+def test_ratings_are_checked_before_anything_is_asked_and_joined_in(folder: Path) -> None:
+    path = folder / "ratings.csv"
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["question", "arm", "rater", "score"])
+        writer.writerows([["born", "naive", "a", 5], ["born", "naive", "b", 2]])
+    words = ("--strategy", "naive", "--ratings", str(path), "--json")
+    code, out = run(folder, *words)
+    assert code == 0 and find(json.loads(out), "naive", "rating") == 3.5
+    path.write_text("question,arm,rater,score\nborn,kaping,a,5\n")
+    code, out = run(folder, *words)
+    assert code == 3 and "arm 'kaping' is not among naive" in json.loads(out)["error"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (("--strategy", "magic"), 3, "unknown strategy 'magic'"),
+        (("--tables", "--strategy", "naive"), 2, "--tables has its own strategies"),
+        (("--set", "musique"), 2, "and not both"),
+        (("--reader", "llm"), 2, "llm.provider is 'none'"),
+        (("--judge",), 2, "llm.provider is 'none'"),
+        (("--write-corpus", "x.jsonl"), 2, "name the set with --set"),
+        (("--baseline", "best", "--strategy", "direct"), 3, "no arm is called 'best'"),
+    ],
+)
+@pytest.mark.usefixtures("outcome")
+def test_what_cannot_be_done_is_said(
+    folder: Path, words: tuple[str, ...], code: int, message: str
+) -> None:
+    ended, out = run(folder, *words, "--json")
+    assert ended == code
+    assert message in json.loads(out)["error"]
+
+
+@pytest.mark.usefixtures("outcome")
+def test_questions_that_are_none_are_refused_with_their_lines(folder: Path) -> None:
+    (folder / "bad.jsonl").write_text('{"id": "x", "question": "Who?"}\n')
+    (folder / "empty.jsonl").write_text("")
+    for name in ("bad.jsonl", "empty.jsonl", "absent.jsonl"):
+        code, out = run(folder, "--json", questions=name)
+        assert code == 3 and name in json.loads(out)["error"]
+
+
+def test_an_unknown_set_is_refused_with_advice(folder: Path) -> None:
+    done = CliRunner().invoke(app, ["evaluate", "--set", str(folder / "nowhere"), "--json"])
+    assert done.exit_code == 3
+    assert "KPYRAMID_BENCH" in json.loads(done.stdout)["error"]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("outcome")
+def test_one_command_prints_the_tables_of_the_paper(folder: Path) -> None:
+    code, out = run(folder, "--tables", "--json")
+    report = json.loads(out)
+    assert code == 0 and report["failures"] == []
+    titles = [table["title"].partition(":")[0] for table in report["tables"]]
+    assert titles == ["Table II", "Table III, left", "Table III, right", "Figure 6"]
+    own = {row["method"]: row for row in report["tables"][0]["rows"] if row["reader"] == "rules"}
+    assert own["PolyRAG"]["f1"] == "1.000" and own["Direct querying"]["f1"] == "0.000"
+    code, out = run(folder, "--tables")
+    assert code == 0 and "Table III, left" in out and "paper, GPT-4, other data" in out
+
+
+def read_made(outcome: BuildOutcome, stage: str, table: str) -> list[dict[str, Any]]:
+    """The rows that one stage of the build made of a table."""
+    warehouse: Warehouse = outcome.run.warehouse
+    mark = read_mark(outcome.run, stage)
+    assert mark is not None
+    result = find_result(warehouse, stage, mark.key)
+    assert result is not None
+    return list(decode_table(result.tables[table].path.read_bytes()).to_pylist())
+
+
+def count(rows: list[dict[str, str]]) -> dict[str, str]:
+    return {row["p"]: row["n"] for row in rows}
+
+
+BY_PROPERTY = "SELECT ?p (COUNT(*) AS ?n) WHERE { ?s ?p ?o } GROUP BY ?p"
+
+
+def test_without_completion_the_ontology_is_what_induction_made(
+    outcome: BuildOutcome, snapshot: Snapshot
+) -> None:
+    induced = read_made(outcome, "induce", "instances")
+    added = read_made(outcome, "complete", "instances")
+    assert added, "completion has to add something, or this tests nothing"
+    ids = {row["instance_id"] for row in added}
+    assert set(snapshot.table("additions")["instance_id"].to_pylist()) == ids
+    grown = {row["property_iri"] for row in added} - {None}
+    with take_away(snapshot, ["completion"]) as seed:
+        assert seed.id == f"{snapshot.id}-without-completion"
+        assert seed.table("instances").to_pylist() == induced
+        assert write_schema(seed.schema) == write_schema(general_schema())
+        assert not grown & set(count(seed.sparql(BY_PROPERTY)))
+        assert seed.table("condensed").equals(snapshot.table("condensed"))
+        vectors = seed.table("vectors").to_pylist()
+        kept = {row["owner_id"] for row in vectors if row["owner_table"] == "instances"}
+        assert kept == {row["instance_id"] for row in induced if row["property_iri"]}
+        place = seed.folder
+    assert grown <= set(count(snapshot.sparql(BY_PROPERTY)))
+    assert not place.exists() and snapshot.folder.is_dir()
+
+
+def test_without_condensation_every_triple_stands_for_itself(snapshot: Snapshot) -> None:
+    triples = snapshot.table("triples")
+    assert snapshot.table("condensed").num_rows < triples.num_rows, "nothing was merged"
+    with take_away(snapshot, ["condensation"]) as plain:
+        rows = plain.table("condensed").to_pylist()
+        assert sorted(key for row in rows for key in row["derived_from"]) == sorted(
+            triples["triple_id"].to_pylist()
+        )
+        assert all(len(row["derived_from"]) == 1 for row in rows)
+        founded = {text for _, text, _ in plain.neighbours("Who founded the company?", 4)}
+        assert {t for t in founded if "Harlow" in t and "found" in t}
+        assert {t for t in founded if "Harlow" in t and "establish" in t}
+        for row in rows:
+            assert plain.evidence(row["condensed_id"]) == snapshot.evidence(row["derived_from"][0])
+        assert write_schema(plain.schema) == write_schema(snapshot.schema)
+
+
+def test_nothing_taken_away_is_the_snapshot_itself(snapshot: Snapshot) -> None:
+    with take_away(snapshot, ()) as same:
+        assert same is snapshot
+
+
+def test_a_snapshot_of_an_older_version_says_that_it_cannot_tell(
+    snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = snapshot.manifest["tables"]
+    assert isinstance(tables, dict)
+    older: dict[str, JsonValue] = {k: v for k, v in tables.items() if k != "additions"}
+    monkeypatch.setitem(snapshot.manifest, "tables", older)
+    with (
+        pytest.raises(InputError, match=r"does not say what completion added.*Build"),
+        take_away(snapshot, ["completion"]),
+    ):
+        pass
