@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import islice
 from random import Random
 
 from kpyramid.evaluation.facts import (
@@ -33,6 +34,7 @@ class Pool:
         self,
         relation: str,
         side: str,
+        drawn: Sequence[Thing],
         right: Sequence[Thing],
         asked: Thing,
         text: str,
@@ -42,40 +44,40 @@ class Pool:
     ) -> list[Thing]:
         """So many wrong options, fewer when there are no more.
 
-        `right` is all that is right, told or not; `asked` is what the question is about, `text`
-        the question, `evidence` what states its answers. Left out is what may be another name of
-        either, what a fact links with either, and what the question or the evidence name: facts
-        are never complete, and a sentence that names a thing may say more than they do.
+        `drawn` are the right options, `right` is all that is right; `asked` is what the question
+        is about, `text` the question, `evidence` what states its answers. Left out is what may be
+        another name of any of them, what a fact links with the question or a right option, and
+        what the question or the evidence name: facts are never complete, and a sentence that
+        names a thing may say more than they do.
         """
-        model = right[0]
         seen = tuple(fold_words(part) for part in (text, *evidence))
-        if model.form in ("number", "date"):
-            near = self._draw_values(relation, right, rng)
-            chosen: list[Thing] = []
-            for thing in near:
-                words = fold_words(thing.name)
-                if words not in seen and not any(names_within(thing, part) for part in seen):
-                    chosen.append(thing)
-                if len(chosen) == count:
-                    break
-            return chosen
-        barred = {words for thing in (asked, *right) for words in self._linked(thing)}
-        chosen = []
+        if drawn[0].form in ("number", "date"):
+            values = self._draw_values(relation, drawn[0], right, rng)
+            unseen = (t for t in values if not any(names_within(t, part) for part in seen))
+            return list(islice(unseen, count))
+        barred = {
+            words for thing in (asked, *drawn) for words in self._knowledge.list_linked(thing)
+        }
+        by_word: dict[str, list[Thing]] = defaultdict(list)
+        for thing in right:
+            for word in {word for name in _spell(thing) for word in name}:
+                by_word[word].append(thing)
+        chosen: list[Thing] = []
         taken: set[Words] = set()
-        for thing in self._list_candidates(relation, side, model, rng):
-            names = {fold_words(name) for name in (thing.name, *thing.names)}
+        for thing in self._list_candidates(relation, side, drawn[0], rng):
+            names = set(_spell(thing))
             if names & (taken | barred) or any(names_within(thing, part) for part in seen):
                 continue
-            if any(may_be_same(thing, other) for other in (asked, *right, *chosen)):
+            # There may be thousands of right things; those that share no word are other things.
+            alike = {t.key: t for name in names for word in name for t in by_word.get(word, ())}
+            others = (asked, *drawn, *chosen, *alike.values())
+            if any(may_be_same(thing, other) for other in others):
                 continue
             taken |= names
             chosen.append(thing)
             if len(chosen) == count:
                 break
         return chosen
-
-    def _linked(self, thing: Thing) -> set[Words]:
-        return self._knowledge.list_linked(thing)
 
     def _list_candidates(
         self, relation: str, side: str, model: Thing, rng: Random
@@ -107,9 +109,10 @@ class Pool:
                 found[kind][thing] = None
         return {kind: tuple(sorted(things, key=_order)) for kind, things in found.items()}
 
-    def _draw_values(self, relation: str, right: Sequence[Thing], rng: Random) -> Iterator[Thing]:
+    def _draw_values(
+        self, relation: str, model: Thing, right: Sequence[Thing], rng: Random
+    ) -> Iterator[Thing]:
         """Numbers or dates near the right one: half of them values of other things, the nearest."""
-        model = right[0]
         form, written = model.form, find_precision(model.name, model.form)
         taken = {measure(thing.name, form) for thing in right} | {None}
         centre = measure(model.name, form) or 0.0
@@ -125,6 +128,10 @@ class Pool:
             if value not in taken:
                 taken.add(value)
                 yield Thing(name, name, model.kinds, form=form)
+
+
+def _spell(thing: Thing) -> list[Words]:
+    return [fold_words(name) for name in (thing.name, *thing.names)]
 
 
 def _order(thing: Thing) -> tuple[str, str]:

@@ -208,7 +208,8 @@ def _make_one(
     wrong = pool.draw(
         group.relation,
         group.side,
-        (*drawn, *(thing for thing in all_right if thing not in drawn)),
+        drawn,
+        all_right,
         asked,
         text,
         evidence,
