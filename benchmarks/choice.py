@@ -92,7 +92,11 @@ def measure_corpus(
             found[strategy] = ask_all(questions, snapshot, strategy)
     for layers in list_combinations() if ablate else ():
         switches = {layer: layer in layers for layer in LAYERS}
-        found[" + ".join(layers)] = ask_all(questions, snapshot, "polyrag", **switches)
+        name = " + ".join(layers)
+        whole = layers == LAYERS  # asked already
+        found[name] = (
+            found["polyrag"] if whole else ask_all(questions, snapshot, "polyrag", **switches)
+        )
     return found
 
 
