@@ -130,12 +130,13 @@ def evaluate(
             raise SettingsError("--tables has its own strategies; leave --strategy out")
         loaded = load_settings(settings)
         names = [r.value for r in reader or [ReaderName.rules]]
-        with _open_asker(loaded, warehouse, out, needed=judge or "llm" in names) as asker:
+        with _open_asker(loaded, warehouse, out, needed=judge or "llm" in names) as opened:
+            asker, read_cost = opened
             readers = _make_readers(dict.fromkeys(names), asker, loaded)
             arms = _plan(strategy or [], readers, tables=tables, mode=mode.value)
             results = _run(
                 asked, arms, ref, warehouse, loaded, baseline, asker if judge else None,
-                ratings, quiet=quiet,
+                read_cost, ratings, quiet=quiet,
             )  # fmt: skip
         sheets = _lay_out(results, readers, mode.value) if tables else ()
         if out is not None:
@@ -192,14 +193,15 @@ def _write_corpus(chosen: "QuestionSet | None", path: Path) -> None:
 @contextmanager
 def _open_asker(
     settings: "Settings", warehouse: str, out: Path | None, *, needed: bool
-) -> "Iterator[Asker | None]":
-    """What asks the model of [llm]; its books lie in the folder of the results."""
+) -> "Iterator[tuple[Asker | None, Callable[[], float | None]]]":
+    """What asks the model of [llm], and what it took; its books lie in the folder of results."""
     if not needed:
-        yield None
+        yield None, lambda: 0.0
         return
     from contextlib import ExitStack
     from tempfile import TemporaryDirectory
 
+    from kpyramid.commands.spending import Spending
     from kpyramid.llm.connection import read_key
     from kpyramid.models import Opener
     from kpyramid.warehouse.layout import open_warehouse
@@ -215,7 +217,7 @@ def _open_asker(
         books = out or Path(stack.enter_context(TemporaryDirectory(prefix="kpyramid-evaluate-")))
         books.mkdir(parents=True, exist_ok=True)
         opener = stack.enter_context(Opener(open_warehouse(warehouse), settings, books, ""))
-        yield opener.open_model().caller
+        yield opener.open_model().caller, Spending(books).read_cost
 
 
 def _make_readers(
@@ -254,6 +256,7 @@ def _run(
     settings: "Settings",
     baseline: str | None,
     judge: "Asker | None",
+    read_cost: Callable[[], float | None],
     ratings: Path | None,
     *,
     quiet: bool,
@@ -271,7 +274,13 @@ def _run(
     snapshot = open_snapshot(ref, warehouse, model=settings.embed)
     with _show_progress(len(questions) * len(arms), quiet=quiet) as advance:
         answers = answer_all(
-            questions, snapshot, arms, metrics=open_measures(), judge=judge, advance=advance
+            questions,
+            snapshot,
+            arms,
+            metrics=open_measures(),
+            judge=judge,
+            read_cost=read_cost,
+            advance=advance,
         )
     return Results(add_ratings(answers, rated), snapshot.id, baseline=baseline)
 

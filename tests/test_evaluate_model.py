@@ -1,0 +1,120 @@
+"""`kpyramid evaluate` with a model that reads and grades, behind a real server."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from kpyramid.cli import app
+from kpyramid.query import embedding
+from kpyramid.warehouse.layout import Warehouse
+from tests.asked_model import script
+from tests.corpora import HashEmbedder, copy_shared_build
+from tests.loopback import serve
+
+QUESTIONS = [
+    {"id": "leon", "question": "Where was Leon Batt born?", "answer": "Oslo"},
+    {"id": "ida", "question": "Where was Ida Moor born?", "answer": "Rome"},
+]
+SAID = {"says": True, "cites": [1], "answer": "Oslo", "choices": [], "confidence": 0.8}
+PRICES = '[llm.prices."m"]\ninput = 1.0\noutput = 2.0\n'
+
+
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
+    return copy_shared_build(tmp_path_factory.mktemp("evaluated") / "w")[0]
+
+
+@pytest.fixture(autouse=True)
+def _quick_embedder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stand-in that the shared build was embedded with."""
+    monkeypatch.setattr(
+        embedding, "open_embedder", lambda settings, name, files: HashEmbedder(name, Path(), Path())
+    )
+
+
+def run(warehouse: Warehouse, folder: Path, url: str, *words: str, llm: str = PRICES) -> Result:
+    questions, settings = folder / "questions.jsonl", folder / "settings.toml"
+    questions.write_text("".join(json.dumps(question) + "\n" for question in QUESTIONS))
+    settings.write_text(
+        f'[llm]\nprovider = "openai"\nmodel = "m"\nbase_url = "{url}"\nmax_wait = 1.0\n'
+        f"cache = '{folder / 'cache'}'\n{llm}"
+    )
+    given = ["evaluate", str(questions), "--strategy", "naive", "--settings", str(settings)]
+    return CliRunner().invoke(app, [*given, "--warehouse", str(warehouse.root), *words])
+
+
+def read_report(done: Result) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_a_model_reads_and_what_it_took_is_told_per_arm(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    readers = ("--reader", "rules", "--reader", "llm", "--json", "--out")
+    with serve(script(query_read=SAID)) as server:
+        done = run(warehouse, tmp_path, server.base_url, *readers, str(tmp_path / "one"))
+        assert done.exit_code == 0, done.output
+        used = [
+            (entry["prompt_tokens"], entry["completion_tokens"])
+            for entry in server.log
+            if entry["schema"] == "query_read"
+        ]
+        paid = [(entry["prompt_tokens"], entry["completion_tokens"]) for entry in server.log]
+        again = run(warehouse, tmp_path, server.base_url, *readers, str(tmp_path / "two"))
+        assert len(server.log) == len(paid) == 3, "all replies are in the cache"
+    rules, model = read_report(done)["expenses"]
+    assert (rules["arm"], model["arm"]) == ("naive", "naive by m")
+    assert (rules["calls"], rules["tokens"], rules["cost"]) == (0, 0, 0.0)
+    assert (model["calls"], model["tokens"]) == (2, sum(map(sum, used)))
+    # What trying the endpoint out took is paid for too.
+    assert model["cost"] == pytest.approx(sum(p * 1e-6 + c * 2e-6 for p, c in paid))
+
+    # Run again, it says the same, also of calls and tokens; only nothing was paid.
+    repeated = read_report(again)["expenses"][1]
+    assert (repeated["calls"], repeated["tokens"]) == (model["calls"], model["tokens"])
+    assert repeated["cost"] == 0.0
+    for name in ("answers", "metrics", "comparisons"):
+        files = [(tmp_path / out / f"{name}.parquet").read_bytes() for out in ("one", "two")]
+        assert files[0] == files[1]
+
+
+def test_a_judge_grades_each_answer_and_is_no_part_of_what_the_arm_took(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    grades = {"reason": "It is half so.", "grade": 2}
+    with serve(script(query_read=SAID, judge=grades)) as server:
+        done = run(warehouse, tmp_path, server.base_url, "--reader", "llm", "--judge", "--json")
+        graded = server.calls(schema="judge")
+        read = [entry for entry in server.log if entry["schema"] == "query_read"]
+    report = read_report(done)
+    (grade,) = [row for row in report["metrics"] if row["metric"] == "judge" and not row["group"]]
+    # "Oslo" is right in the same words of one question, and half right of the other.
+    assert (grade["questions"], grade["mean"], graded) == (2, 0.75, 1)
+    (expense,) = report["expenses"]
+    tokens = sum(entry["prompt_tokens"] + entry["completion_tokens"] for entry in read)
+    assert (expense["calls"], expense["tokens"]) == (len(read), tokens) == (2, tokens)
+
+
+def test_a_budget_that_is_reached_keeps_what_was_answered(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    readers = ("--reader", "rules", "--reader", "llm", "--out", str(out))
+    with serve(script(query_read=SAID)) as server:
+        done = run(warehouse, tmp_path, server.base_url, *readers, llm="budget_tokens = 60\n")
+    assert done.exit_code == 5
+    assert "Stopped after 2 of 4 answers." in done.output
+    arms = pq.read_table(out / "answers.parquet")["arm"].to_pylist()
+    assert arms == ["naive", "naive"]
+
+
+def test_an_endpoint_that_is_dead_ends_the_run_with_8(warehouse: Warehouse, tmp_path: Path) -> None:
+    done = run(warehouse, tmp_path, "http://127.0.0.1:9/v1", "--reader", "llm", "--json")
+    assert done.exit_code == 8
+    assert "127.0.0.1:9" in done.output
