@@ -27,7 +27,8 @@ SettingsOption = Annotated[
     Path | None,
     typer.Option(
         help="TOML file with sections [ingest] [chunk] [extract] [cascade] [llm] [embed] [induce] "
-        "[complete] [condense] [publish] [query]; variables KPYRAMID_<SECTION>__<NAME> override it."
+        "[complete] [condense] [index] [publish] [query] [evaluate]; variables "
+        "KPYRAMID_<SECTION>__<NAME> override it."
     ),
 ]
 WorkersOption = Annotated[
