@@ -3,8 +3,9 @@
 Questions are made from the train triples of text2kgbench's Wikidata group, asked of one pyramid of
 their sentences with default settings: a triple's property in words, its subject or its value asked
 for; half of them with candidates (values of the same property). Questions about subjects that no
-sentence names (of the validation triples) have no answer, and what a graph misses has none either:
-whatever is answered to these is wrong. A value is right when it is a gold one, in normal form or as
+sentence names (of the validation triples) have no answer, nor have those for a property that things
+of the kind do not have (a song's voice type), and what a graph misses has none either: whatever is
+answered to these is wrong. A value is right when it is a gold one, in normal form or as
 most of its words; of a date, its year.
 
 The weights are fitted on three ontologies and judged on the two others, whose properties differ;
@@ -26,7 +27,7 @@ import re
 import statistics
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -40,7 +41,7 @@ from kpyramid.build import build
 from kpyramid.evaluation.question_wording import word_for_subject, word_for_value
 from kpyramid.extraction.normal import normalise_name
 from kpyramid.query import Snapshot, open_snapshot, weights
-from kpyramid.query.bearing import Bearing, apply_weights, weigh_facts
+from kpyramid.query.bearing import Bearing, apply_weights, find_chance, weigh_facts
 from kpyramid.query.facts import gather_facts
 from kpyramid.query.sufficiency import SUFFICIENT, weigh_best
 from kpyramid.query.types import Question
@@ -50,6 +51,9 @@ from kpyramid.warehouse.layout import open_warehouse
 FOLDER = "text2kgbench_public"
 UNSEEN = ("culture", "computer")
 """Ontologies that the weights are judged on and not fitted on."""
+_SHARED = frozenset(("author", "composer", "creator", "publication date", "genre", "part of",
+                     "developer", "language of work or name", "producer", "performer"))  # fmt: skip
+"""Properties that things of other ontologies have as well under another name."""
 CANDIDATES = 8
 MOST = 40
 """Facts of a question that are learnt from, best first by the weights in force."""
@@ -74,6 +78,8 @@ def read_asked(data: Path, limit: int | None) -> tuple[list[Asked], dict[str, st
         refuse(f"{data}: no */train/*.jsonl of the Wikidata group")
     sentences: dict[str, str] = {}
     found: list[Asked] = []
+    known_kinds: dict[str, dict[str, tuple[str, str]]] = {}
+    known_rows: dict[str, list[Any]] = {}
     for path in sorted(base.glob("*.jsonl")):
         group = path.name.split("_")[2]
         rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
@@ -85,6 +91,10 @@ def read_asked(data: Path, limit: int | None) -> tuple[list[Asked], dict[str, st
         kinds = _read_kinds(base.parent, group)
         found += list(_word(rows, kinds, group, rows))[: limit or None]
         found += list(_word(strange[: len(rows) // 6], kinds, group, rows, none=True))
+        known_kinds[group], known_rows[group] = kinds, rows[: limit or None]
+    for group, rows in known_rows.items():
+        others = sorted(set(known_kinds) - {group})
+        found += list(_word_foreign(rows, group, others, known_kinds))
     unique = dict.fromkeys(sentences.values())
     return found, {str(at): text for at, text in enumerate(unique)}
 
@@ -136,6 +146,26 @@ def _word(
             candidates = tuple(sorted([*right, *others[: CANDIDATES - 1]]))
         text = wordings[draw[2] % len(wordings)]
         yield Asked(Question(text, candidates), () if none else tuple(sorted(golds)), group)
+
+
+def _word_foreign(
+    rows: Sequence[Mapping[str, Any]],
+    group: str,
+    others: Sequence[str],
+    kinds: Mapping[str, Mapping[str, tuple[str, str]]],
+) -> Iterator[Asked]:
+    """Questions for a property that something does not have: one of another ontology."""
+    own = set(kinds[group])
+    foreign = sorted(
+        (label, *ends) for other in others for label, ends in kinds[other].items()
+        if label not in own and label not in _SHARED
+    )  # fmt: skip
+    for row in rows[::2]:
+        draw = hashlib.sha256(f"foreign {row['sub_label']} {row['obj_label']}".encode()).digest()
+        label, _, range_ = foreign[(draw[0] * 256 + draw[1]) % len(foreign)]
+        form = "date" if "date" in label or label == "inception" else ""
+        wordings = word_for_value(label, row["sub_label"], range_, form)
+        yield Asked(Question(wordings[draw[2] % len(wordings)]), (), group)
 
 
 def read_hops(folder: Path) -> tuple[list[Asked], list[Mapping[str, str]]]:
@@ -199,8 +229,9 @@ def fit_bearing(cases: Sequence[Case]) -> dict[str, float]:
         (bearing.measures, right)
         for case in cases
         for bearing, right in zip(case.facts, case.right, strict=True)
+        if not bearing.measures["unfounded"]  # a rule has judged the others
     ]
-    return _fit(rows)
+    return _fit(rows, without={"unfounded", "missing"})
 
 
 def fit_sufficiency(cases: Sequence[Case], snapshot: Snapshot) -> dict[str, float]:
@@ -225,7 +256,7 @@ def measure_best(
     case: Case, bearing: Mapping[str, float], snapshot: Snapshot
 ) -> tuple[Mapping[str, float], bool]:
     """The measures of the best fact by some weights, and whether its value is right."""
-    weighed = [replace(b, chance=round(apply_weights(b.measures, bearing), 6)) for b in case.facts]
+    weighed = [replace(b, chance=find_chance(b.measures, bearing)) for b in case.facts]
     weighed.sort(key=lambda b: (-b.chance, -b.fact.cosine, b.fact.condensed_id))
     best = weigh_best(case.asked.question, weighed, snapshot)
     if best is None:
@@ -234,8 +265,10 @@ def measure_best(
     return best.measures, bool(values) and is_right(values[0], case.asked.golds)
 
 
-def _fit(rows: Sequence[tuple[Mapping[str, float], bool]]) -> dict[str, float]:
-    names = sorted({name for measures, _ in rows for name in measures})
+def _fit(
+    rows: Sequence[tuple[Mapping[str, float], bool]], without: Collection[str] = ()
+) -> dict[str, float]:
+    names = sorted({name for measures, _ in rows for name in measures} - set(without))
     if len({right for _, right in rows}) < 2:
         refuse(f"{len(rows)} facts are too few to fit weights; give more questions")
     matrix = np.array([[measures.get(name, 0.0) for name in names] for measures, _ in rows])

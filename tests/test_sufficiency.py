@@ -44,7 +44,7 @@ def test_the_logistic_model_is_that_of_its_weights() -> None:
 def test_the_signs_of_the_weights_say_what_must_hold_whatever_they_are_fitted_on() -> None:
     for name in ("cosine", "said", "fits", "chosen"):
         assert BEARING[name] > 0, name
-    for name in ("names_left", "unfit", "echo"):
+    for name in ("left", "unfit"):
         assert BEARING[name] < 0, name
     assert SUFFICIENCY["best"] > 0 and SUFFICIENCY["lead"] > 0
 

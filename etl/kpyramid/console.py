@@ -145,6 +145,8 @@ def print_answer(answer: Answer) -> None:
     nothing = "No answer found; the nearest passages are below." if answer.context else "No answer."
     _out.print(f"[bold]{escape(answer.text or nothing)}[/]")
     _out.print(f"Layer: {answer.layer or 'none'}")
+    if answer.text:
+        _out.print(f"Probability that it is right: {answer.confidence:.2f}")
     for step in answer.trace:
         _out.print(f"  tried {escape(str(step))}")
     if answer.evidence:

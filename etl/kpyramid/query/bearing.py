@@ -18,13 +18,24 @@ from kpyramid.query.facts import NearFact
 from kpyramid.query.linking import LinkedQuestion, find_names
 from kpyramid.query.questions.wording import FUNCTION, share_stem
 from kpyramid.query.snapshot import LITERAL, Snapshot
+from kpyramid.query.turning import find_end
 from kpyramid.query.types import Question
 from kpyramid.query.weights import BEARING
 
 _WORD = re.compile(r"[^\W_]+(?:[-.][^\W_]+)*")
 _POSSESSIVE = re.compile(r"['’]s\b|(?<=s)['’](?=\s|$)")
 _BARE = FUNCTION | frozenset("be have do become make get go include".split())
+_OPEN = re.compile(
+    r"^\W*(?:why|how(?!\s+(?:many|much|old|tall|long|high|far|large|big|deep)))\b",
+    re.IGNORECASE,
+)
+_NONE: frozenset[str] = frozenset()
 _NUMERIC = frozenset({"DATE", "TIME", "CARDINAL", "QUANTITY", "MONEY", "PERCENT"})
+
+
+UNFOUNDED = 0.1
+"""Chance that is left of a fact that cannot answer whatever else speaks for it: a name or year of
+the question occurs nowhere in it, or it is of another form than the answer. Set by hand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +43,8 @@ class Asked:
     """A question taken apart: what it names, what it says beside, and whom it asks for.
 
     `rest` are the words beside the names, `lemmas` their dictionary forms, `words` all words and
-    `names` those of names and numbers, in small letters.
+    `names` those of names and numbers, in small letters; `spelt` the words by which it names each
+    entity.
     """
 
     question: Question
@@ -42,11 +54,15 @@ class Asked:
     words: frozenset[str]
     names: frozenset[str]
     read: ReadQuestion
+    spelt: Mapping[str, frozenset[str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Bearing:
-    """A fact, the value it would give, its measures, and the chance that this answers."""
+    """A fact, the value it would give, its measures, and the chance that this answers.
+
+    `choices` are the candidates that the value is, by any of its names.
+    """
 
     fact: NearFact
     value: str
@@ -54,6 +70,7 @@ class Bearing:
     anchor: str
     measures: Mapping[str, float]
     chance: float
+    choices: tuple[str, ...] = ()
 
     @property
     def meaning(self) -> str:
@@ -67,16 +84,31 @@ def weigh_facts(question: Question, facts: Sequence[NearFact], snapshot: Snapsho
     weighed = []
     for fact in facts:
         value, kind, anchor = open_side(fact, asked)
+        choices = _choose(fact, value, question, snapshot)
         measures = measure(fact, value, kind, anchor, asked)
-        chance = round(apply_weights(measures, BEARING), 6)
-        weighed.append(Bearing(fact, value, kind, anchor, measures, chance))
+        measures["chosen"] = float(bool(choices))
+        founded = not measures["missing"] and answers_form(fact, value, measures, asked)
+        measures["unfounded"] = float(not founded)
+        chance = find_chance(measures, BEARING)
+        weighed.append(Bearing(fact, value, kind, anchor, measures, chance, choices))
     return sorted(weighed, key=lambda b: (-b.chance, -b.fact.cosine, b.fact.condensed_id))
+
+
+def find_chance(measures: Mapping[str, float], weights: Mapping[str, float]) -> float:
+    """The chance that a fact with these measures answers, six decimals."""
+    chance = apply_weights(measures, weights)
+    return round(min(chance, UNFOUNDED) if measures["unfounded"] else chance, 6)
 
 
 def take_apart(question: Question, snapshot: Snapshot) -> Asked:
     """What a question names and says."""
     linked = snapshot.link(question.text)
     named = {word for name in linked.names for word in split_words(name)}
+    spelt = {
+        entity: frozenset(split_words(name))
+        for name in linked.names
+        for entity in snapshot.link(name).entities
+    }
     names = frozenset(
         word for name in find_names(question.text, first_counts=False) for word in split_words(name)
     )
@@ -98,6 +130,7 @@ def take_apart(question: Question, snapshot: Snapshot) -> Asked:
         words,
         names | numbers,
         read_question(question.text, linked),
+        spelt,
     )
 
 
@@ -117,18 +150,22 @@ def measure(
     is_exact = bool({fact.head_id, fact.tail_id} & set(asked.linked.entities))
     said = list_lemmas(fact.relation)
     statement = frozenset(split_words(fact.statement))
+    lemmas = frozenset(lemmatise(word) for word in statement)
+    names = asked.names - asked.spelt.get(fact.head_id, _NONE)
+    names = names - asked.spelt.get(fact.tail_id or "", _NONE) - statement
     content = [word for word in split_words(value) if word not in FUNCTION]
     measures = {
         "anchored": float(is_exact and bool(anchor)),
         "named": 0.0 if is_exact or not anchor else _cover(split_words(anchor), asked.words),
-        "floating": float(not anchor),
-        "names_left": 1.0 - _cover(asked.names, statement) if asked.names else 0.0,
+        "missing": float(bool(names)),
         "cosine": max(fact.cosine, 0.0),
         "said": _count_shared(said, asked.lemmas) / len(said) if said else 0.0,
+        "left": 1.0 - _count_shared(asked.lemmas, lemmas) / len(asked.lemmas)
+        if asked.lemmas
+        else 0.0,
         "bare": float(not said),
         "echo": _cover(content, asked.words) if content else 1.0,
         "proper": float(kind == LITERAL or value[:1].isupper()),
-        "chosen": float(bool(match_candidates(value, asked.question.candidates))),
     }
     return measures | _measure_kind(kind, value, asked)
 
@@ -165,6 +202,23 @@ def match_candidates(value: str, candidates: Sequence[str]) -> tuple[str, ...]:
     return tuple(c for c in inside if len(normalise_name(c)) == longest and 2 * longest > len(own))
 
 
+def spell_out(entity: str | None, value: str, snapshot: Snapshot) -> tuple[str, ...]:
+    """All names of a value that is an entity, the one given first."""
+    if not entity:
+        return (value,)
+    forms = snapshot.surface_forms([entity]).get(entity, ())
+    return tuple(dict.fromkeys([value, *forms]))
+
+
+def _choose(fact: NearFact, value: str, question: Question, snapshot: Snapshot) -> tuple[str, ...]:
+    if not question.candidates or not value:
+        return ()
+    entity = fact.head_id if value == fact.head else fact.tail_id
+    names = spell_out(entity, value, snapshot)
+    found = [match_candidates(name, question.candidates) for name in names]
+    return tuple(dict.fromkeys(c for choices in found for c in choices))
+
+
 def apply_weights(measures: Mapping[str, float], weights: Mapping[str, float]) -> float:
     """The logistic model's probability."""
     total = weights["bias"] + sum(weights.get(name, 0.0) * x for name, x in measures.items())
@@ -177,6 +231,18 @@ def list_lemmas(relation: str) -> frozenset[str]:
     return frozenset(
         word for word in normalise_relation(relation).lemmas if len(word) > 2 and word not in _BARE
     )
+
+
+def answers_form(fact: NearFact, value: str, measures: Mapping[str, float], asked: Asked) -> bool:
+    """Whether a fact has the form of an answer.
+
+    Nothing that one fact gives answers yes or no, or why; what stands in the question answers
+    nothing; and a relation has a direction: whoever bought X is not what X bought.
+    """
+    if asked.read.is_yes_no or _OPEN.match(asked.question.text) or measures["echo"] == 1.0:
+        return False
+    ends = find_end(fact.relation, asked.question.text, asked.linked.names)
+    return ends is None or ends is (value == fact.head)
 
 
 def _measure_kind(kind: str | None, value: str, asked: Asked) -> dict[str, float]:

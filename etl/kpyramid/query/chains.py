@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from kpyramid.query.bearing import Bearing, split_words, weigh_facts
+from kpyramid.extraction.normal import lemmatise
+from kpyramid.query.bearing import Bearing, list_lemmas, split_words, weigh_facts
 from kpyramid.query.facts import NearFact, find_about, state_facts
 from kpyramid.query.linking import LinkedQuestion
 from kpyramid.query.questions.wording import FUNCTION
@@ -18,6 +19,8 @@ from kpyramid.query.types import Question
 
 CLEAR = 0.6
 """Chance of a single fact from which nothing beyond it is looked for."""
+FIRST_ONLY = 0.25
+"""What the chance of a fact is worth that says only what the first part asks; set by hand."""
 LEAST = 0.15
 """Chance of a first fact below which it is not followed: a chain is no surer than each link."""
 MOST_PARTS, MOST_BRIDGES, MOST_BEYOND = 3, 3, 30
@@ -37,6 +40,26 @@ class Parts:
     after: str
 
 
+def weigh_singles(
+    question: Question, facts: Sequence[NearFact], snapshot: Snapshot
+) -> list[Bearing]:
+    """Facts with the chance that each answers the whole question by itself, best first.
+
+    One whose relation says only what the first part of a question asks answers another question:
+    who wrote the book is not the uncle of who wrote it.
+    """
+    weighed = weigh_facts(question, facts, snapshot)
+    parted = list_parts(question.text, snapshot.link(question.text)) if weighed else []
+    if not parted:
+        return weighed
+    firsts = [(_list_lemmas(p.first), _list_lemmas(f"{p.before} {p.after}")) for p in parted]
+    for at, bearing in enumerate(weighed):
+        said = list_lemmas(bearing.fact.relation)
+        if any(said & first and not said & rest for first, rest in firsts):
+            weighed[at] = replace(bearing, chance=round(FIRST_ONLY * bearing.chance, 6))
+    return _sort(weighed)
+
+
 def follow_facts(
     question: Question, weighed: Sequence[Bearing], snapshot: Snapshot
 ) -> list[Bearing]:
@@ -44,9 +67,8 @@ def follow_facts(
     found = list(weighed)
     if not weighed or weighed[0].chance >= CLEAR:
         return found
-    linked = snapshot.link(question.text)
     singles = [bearing.fact for bearing in weighed]
-    for parts in list_parts(question.text, linked):
+    for parts in list_parts(question.text, snapshot.link(question.text)):
         first = weigh_facts(Question(parts.first), singles, snapshot)
         for bridge in [b for b in first if b.chance >= LEAST and _name_end(b)][:MOST_BRIDGES]:
             known = {bridge.fact.condensed_id}
@@ -99,6 +121,10 @@ def _list_spans(text: str, at: int, end: int) -> Iterator[tuple[int, int]]:
 
 def _has_content(text: str, named: frozenset[str]) -> bool:
     return any(word not in named and word not in FUNCTION for word in split_words(text))
+
+
+def _list_lemmas(text: str) -> frozenset[str]:
+    return frozenset(lemmatise(word) for word in split_words(text))
 
 
 def _weigh_beyond(

@@ -63,11 +63,10 @@ def find_facts(
     """
     if not anchored:
         return find_nearest(question.text, snapshot, k)
-    from kpyramid.query.bearing import weigh_facts  # it weighs what is found here
-    from kpyramid.query.chains import follow_facts
+    from kpyramid.query.chains import follow_facts, weigh_singles  # they weigh what is found here
 
     candidates = gather_facts(question.text, snapshot)
-    weighed = weigh_facts(question, candidates, snapshot)
+    weighed = weigh_singles(question, candidates, snapshot)
     weighed = follow_facts(question, weighed, snapshot)
     return [bearing.fact for bearing in weighed[:k]]
 

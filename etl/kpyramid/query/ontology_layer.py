@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kpyramid.ontology import names as n
-from kpyramid.query.bearing import list_lemmas, match_candidates, take_apart
+from kpyramid.query.bearing import list_lemmas, match_candidates, spell_out, take_apart
 from kpyramid.query.reading import read
 from kpyramid.query.snapshot import Snapshot
 from kpyramid.query.sparql_model import ask_by_model
 from kpyramid.query.sparql_rules import Found, ask_by_rules, shorten
-from kpyramid.query.types import Answer, Item, Makers, Outcome, Question, Step
+from kpyramid.query.types import Answer, Item, Makers, Outcome, Question, Reading, Step
 
 RIGHT = 0.95
 """Share of the rules' queries with values that ask what was meant: .438 of (.438 + .021) on the
@@ -23,11 +23,15 @@ down as hints, and statements that are looked through for each."""
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What the layer came to: its step, the answer if it has one, and the items to carry down."""
+    """What the layer came to: its step, the answer if it has one, and the items to carry down.
+
+    `partial` is what it knows of a question that wants several options, and is one.
+    """
 
     step: Step
     answer: Answer | None = None
     items: tuple[Item, ...] = ()
+    partial: Reading | None = None
     calls: int = 0
     tokens: int = 0
 
@@ -71,17 +75,27 @@ def _take_values(
     items = tuple(_state_instance(row, snapshot) for row in rows)
     places = tuple(dict.fromkeys(place for item in items for place in item.evidence))
     step = replace(step, found=shown)
-    finding = Finding(step, None, items, found.calls, found.tokens)
+    finding = Finding(step, items=items, calls=found.calls, tokens=found.tokens)
     if not places:
         reason = f"{found.reason}; no place in the documents says so, and it is not given"
         return _leave(finding, reason)
     choices = shown
     if question.candidates:
         choices = tuple(
-            dict.fromkeys(c for v in shown for c in match_candidates(v, question.candidates))
+            dict.fromkeys(
+                c
+                for value in found.values
+                for spelt in spell_out(shorten(value), _show(value, snapshot), snapshot)
+                for c in match_candidates(spelt, question.candidates)
+            )
         )
         if not choices:
             return _leave(finding, f"{found.reason}; none of them is a candidate")
+        if len(choices) < 2 and take_apart(question, snapshot).read.number == "several":
+            chance = round(RIGHT * min(item.score for item in items), 4)
+            finding = replace(finding, partial=Reading(choices[0], choices, chance, places))
+            reason = f"{found.reason}; the question wants several of its options, and this is one"
+            return _leave(finding, reason)
     chance = round(RIGHT * min(item.score for item in items), 4)
     answer = Answer("; ".join(choices), choices, items, "ontology", places, (), confidence=chance)
     if makers.reader == "llm":

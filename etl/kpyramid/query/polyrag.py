@@ -36,6 +36,7 @@ class _Way:
     calls: int = 0
     tokens: int = 0
     recognised: tuple[str, ...] = ()
+    partial: list[Reading] = field(default_factory=list)
 
     def note(self, step: Step, calls: int, tokens: int) -> None:
         """One more layer tried."""
@@ -93,6 +94,7 @@ def ask_polyrag(
         if found.answer:
             return way.end(found.answer)
         way.carry(found.items if mode == "best" else ())
+        way.partial += [found.partial] if found.partial else []
     else:
         way.trace.append(_skip("ontology"))
     if graph:
@@ -150,6 +152,8 @@ def _ask_graph(
     chance = judged.probability if facts else None
     way.note(Step("graph", outcome, reason, found, chance), judged.calls, judged.tokens)
     if not answer:
+        if judged.values and not judged.enough:
+            way.partial.append(_read_values(judged, items))
         way.carry(items if mode == "paper" else _choose_carried(judged, items))
     return answer
 
@@ -170,11 +174,8 @@ def _take_facts(
     way: _Way,
 ) -> Answer | None:
     """The answer that sufficient facts give; None when it has no words or no places."""
-    keys = {fact.condensed_id for fact in judged.bearing}
-    places = tuple(
-        dict.fromkeys(place for item in items if item.key in keys for place in item.evidence)
-    )
-    reading = Reading("; ".join(judged.values), judged.values, judged.probability, places)
+    reading = _read_values(judged, items)
+    places = reading.evidence
     if makers.reader == "llm" or not judged.values:
         reading = read(question, items, snapshot, makers)
         way.calls, way.tokens = way.calls + reading.calls, way.tokens + reading.tokens
@@ -189,6 +190,30 @@ def _take_facts(
         (),
         confidence=reading.confidence,
         logprobs=reading.logprobs,
+    )
+
+
+def _read_values(judged: Judgement, items: tuple[Item, ...]) -> Reading:
+    """The values of the facts that bear an answer, with their places."""
+    keys = {fact.condensed_id for fact in judged.bearing}
+    places = tuple(
+        dict.fromkeys(place for item in items if item.key in keys for place in item.evidence)
+    )
+    return Reading("; ".join(judged.values), judged.values, judged.probability, places)
+
+
+def _unite(readings: Sequence[Reading], candidates: Sequence[str]) -> Reading:
+    """One reading of the options that several layers found, no surer than the least sure."""
+    found = [reading for reading in readings if reading.choices and reading.evidence]
+    if len(found) < 2:
+        return found[0] if found else readings[0]
+    choices = tuple(c for c in candidates if any(c in reading.choices for reading in found))
+    return replace(
+        found[0],
+        text="; ".join(choices),
+        choices=choices,
+        confidence=min(reading.confidence for reading in found),
+        evidence=tuple(dict.fromkeys(p for reading in found for p in reading.evidence)),
     )
 
 
@@ -209,7 +234,9 @@ def _ask_text(
         statements = [item.text for item in way.carried]
         passages = tuple(find_passages(question.text, snapshot, chunks, facts=statements))
         items = (*passages, *way.carried)
-    reading = read(question, items, snapshot, makers)
+    own = read(question, items, snapshot, makers)
+    reading = _unite([own, *way.partial], question.candidates)
+    reading = replace(reading, calls=own.calls, tokens=own.tokens)
     found = tuple(place.text for place in reading.evidence)
     step = _judge_reading(reading, f"{len(passages)} passages", bool(passages), floor, "text")
     way.note(replace(step, found=found), reading.calls, reading.tokens)

@@ -3,25 +3,30 @@
 from collections.abc import Mapping
 
 BEARING: Mapping[str, float] = {
-    "bias": -4.0,
-    "anchored": 2.0,
-    "named": 1.0,
-    "floating": -4.0,
-    "names_left": -2.0,
-    "cosine": 2.0,
-    "said": 1.5,
-    "bare": -0.5,
-    "echo": -2.0,
-    "proper": 0.5,
-    "fits": 1.0,
-    "unfit": -2.0,
-    "chosen": 2.0,
+    "bias": -2.99,
+    "anchored": -0.13,
+    "bare": 0.13,
+    "chosen": 5.05,
+    "cosine": 1.5,
+    "echo": 0.0,
+    "fits": 1.96,
+    "left": -1.07,
+    "named": -0.1,
+    "proper": 0.55,
+    "said": 1.15,
+    "unfit": -1.19,
 }
 """Of the measures of `kpyramid.query.bearing`: the chance that a fact's open side answers."""
 
 SUFFICIENCY: Mapping[str, float] = {
-    "bias": 0.0,
-    "best": 1.0,
-    "lead": 0.3,
+    "bias": -1.94,
+    "again": 0.69,
+    "best": 1.02,
+    "confidence": 1.91,
+    "hedged": 0.44,
+    "lead": 0.36,
+    "negated": 0.0,
+    "said_often": -0.25,
+    "several": -0.24,
 }
 """Of the measures of `kpyramid.query.sufficiency`: the chance that the best fact's does."""
