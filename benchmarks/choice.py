@@ -30,6 +30,7 @@ from choice_pyramids import (
     read_musique,
     read_text2kgbench,
 )
+from embedding import MemoEmbedder
 from options import explain_faults, print_figures, read_options, refuse, report
 
 from kpyramid.evaluation.facts import fold_words, holds_run
@@ -86,6 +87,8 @@ def measure_corpus(
 ) -> dict[str, list[Asked]]:
     """The answers of each strategy, and of polyrag with each combination of layers."""
     report(f"asks {corpus.name}: {len(questions)} questions")
+    # The arms embed the same texts: each is embedded once.
+    snapshot.embedder = MemoEmbedder(snapshot.embedder, {})
     found = {}
     for strategy in ASKED:
         if strategy in STRATEGIES:

@@ -342,6 +342,8 @@ def test_a_label_becomes_a_question_for_what_has_it(
         ("United Nations", "UN", True),
         ("G. Stanley Hall", "Granville Stanley Hall", True),
         ("Ann Alder", "Alder Ann", True),
+        ("the First World War", "World War I", True),
+        ("World War I", "World War II", False),
         ("Ann Alder", "Ben Alder", False),
         ("Oslo", "Rome", False),
     ],

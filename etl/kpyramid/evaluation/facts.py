@@ -18,6 +18,13 @@ _QUALIFIER = re.compile(r"\s*\([^()]*\)\s*$")
 _APART_BEFORE = re.compile(r"\s+([,:;.!?)\]](?=\s|$)|['’](?:s|t|m|ve|re|ll|d)\b|n['’]t\b)")
 _APART_AFTER = re.compile(r"([(\[])\s+")
 """What a tokenizer parts from the word beside it."""
+_NUMERALS = {
+    word: str(number)
+    for number, words in enumerate(
+        ("i first one 1st", "ii second two 2nd", "iii third three 3rd", "iv fourth four 4th"), 1
+    )
+    for word in words.split()
+}
 _STEPS_UP = 3
 """So far up "is part of" leads from an answer to what would be right as well."""
 
@@ -107,7 +114,7 @@ def _agree(one: Words, other: Words) -> bool:
     if not one or not other:
         return one == other
     short, long = (one, other) if len(one) <= len(other) else (other, one)
-    if holds_run(long, short) or (len(one) == len(other) and sorted(one) == sorted(other)):
+    if holds_run(long, short) or (len(one) == len(other) and _count(one) == _count(other)):
         return True
     if len(short) == 1 and len(long) > 1 and short[0] == "".join(word[0] for word in long):
         return True
@@ -119,6 +126,11 @@ def _agree(one: Words, other: Words) -> bool:
         and one[0][0] == other[0][0]
         and (len(one[0]) == 1 or len(other[0]) == 1)
     )
+
+
+def _count(words: Words) -> list[str]:
+    """The words in order of the alphabet, numbers as digits: "World War I", "First World War"."""
+    return sorted(_NUMERALS.get(word, word) for word in words)
 
 
 def names_within(thing: Thing, text: Words) -> bool:
