@@ -12,6 +12,7 @@ from functools import cache
 
 import Stemmer
 
+from kpyramid.query.linking import find_names
 from kpyramid.query.snapshot import Snapshot
 
 _WORD = re.compile(r"\w+")
@@ -38,6 +39,11 @@ NAMES = 8
 ONWARD = 20
 """Passages looked at for each name."""
 
+ANCHORS = 20
+"""Words written as names that are looked up; a question of more is a text, not a question."""
+COMMON = 30
+"""Passages with a word from which on it is no name of one thing."""
+
 START_PART = 0.5
 """How much of its start's score a passage takes over."""
 OWN_PART = 0.3
@@ -48,7 +54,7 @@ TITLE_PART = 0.1
 """What is gained by being titled as the name is; half of it where the title only holds it."""
 RARE_PART = 0.1
 """What is gained where the name stands in no other passage."""
-TOLL = 0.6
+TOLL = 0.63
 """What a step costs, so that a passage reached is comparable with one found directly."""
 
 
@@ -95,7 +101,10 @@ def walk_on(
     `scores` are those of passages found directly, as cosine plus a part for words. A passage keeps
     the best of its scores.
     """
-    starts = [*start_from_passages(snapshot, scores), *start_from_facts(question, snapshot, facts)]
+    starts = [
+        *start_from_passages(question, snapshot, scores),
+        *start_from_facts(question, snapshot, facts),
+    ]
     paths = [path for start in starts for path in list_paths(question, start)]
     found = dict(scores)
     if not paths:
@@ -126,15 +135,39 @@ def walk_on(
     return found
 
 
-def start_from_passages(snapshot: Snapshot, scores: Mapping[str, float]) -> list[Start]:
-    """The best passages as starts."""
+def start_from_passages(
+    question: str, snapshot: Snapshot, scores: Mapping[str, float]
+) -> list[Start]:
+    """The best passages as starts, of those that say a name of the question.
+
+    A question of several steps begins at something that it names. One that names nothing is
+    answered by a passage of its own, and going on from there only leads away.
+    """
+    named = find_anchors(question, snapshot)
     first = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))[:STARTS]
-    keys = [key for key, _ in first]
+    keys = [key for key, _ in first] if named else []
     names = list_names(snapshot, keys)
     return [
         Start(key, text, names[key], score)
-        for (key, score), text in zip(first, snapshot.texts_of(keys, "chunks"), strict=True)
+        for (key, score), text in zip(
+            first[: len(keys)], snapshot.texts_of(keys, "chunks"), strict=True
+        )
+        if not named.isdisjoint(read_words(text).stems)
     ]
+
+
+def find_anchors(question: str, snapshot: Snapshot) -> frozenset[str]:
+    """The stems of those words of a question that are written as names and stand in few passages.
+
+    "UK" in a collection about British taxes names nothing that a walk could begin at.
+    """
+    written = find_names(question, first_counts=False) - _ASIDE - _ASKING
+    parts = sorted({part for word in written for part in _WORD.findall(word)})[:ANCHORS]
+    return frozenset(
+        stem_word(part)
+        for part in parts
+        if 0 < len(snapshot.words(part, COMMON, "chunks")) < COMMON
+    )
 
 
 def list_names(snapshot: Snapshot, keys: Sequence[str]) -> dict[str, tuple[str, ...]]:

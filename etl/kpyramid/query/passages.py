@@ -12,8 +12,9 @@ By = Literal["bm25", "vectors", "both", "walk"]
 
 POOL = 100
 """Passages that words and vectors each put forward; gold ones are seldom further down."""
-WORDS_PART = 0.35
-"""What the best passage by words gains over one that shares none, in cosine."""
+WORDS_PART = 0.018
+"""What a point of BM25 is worth in cosine. Not a share of the best passage's score: where all words
+of a question are common the best has few points, and words should count for little."""
 
 
 def find_passages(
@@ -62,5 +63,4 @@ def fuse_scores(question: str, snapshot: Snapshot, pool: int) -> dict[str, float
     if missing:
         cosines = snapshot.vectors_of(missing, "chunks") @ snapshot.embed(question)
         near |= dict(zip(missing, cosines.tolist(), strict=True))
-    most = max(worded.values(), default=1.0)
-    return {key: cosine + WORDS_PART * worded.get(key, 0.0) / most for key, cosine in near.items()}
+    return {key: cosine + WORDS_PART * worded.get(key, 0.0) for key, cosine in near.items()}

@@ -1,0 +1,182 @@
+"""How many of the passages that answer a question are found, and how high.
+
+Recall, nDCG (Järvelin and Kekäläinen, TOIS 2002, binary gains) and MRR of documents; a document
+counts once, at its best passage (`evaluation/metrics/retrieval.py`). A pyramid is built from the
+corpus, and `find_passages` asked: the figures are those of `walk`, the way the query module takes
+by default, `ways` has those of the others beside it, and `halves` those of `walk` on two halves of
+the questions, by a hash of their ids. `--reproduce` scores two baselines on whole documents without
+a pyramid: BM25 (k1 1.5, b .75, words of two letters or more, nothing stemmed) and the cosine of the
+project's embedding model on title and text.
+"""
+
+import json
+import re
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from hashlib import sha256
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import bm25s
+import numpy as np
+from embedding import open_embedder
+from options import explain_faults, print_figures, read_options, report
+
+from kpyramid.build import build
+from kpyramid.errors import GateError
+from kpyramid.evaluation.metrics.retrieval import RETRIEVAL_METRICS
+from kpyramid.evaluation.metrics.types import Response
+from kpyramid.evaluation.questions import EvalQuestion, QuestionSet
+from kpyramid.evaluation.sets.passages import read
+from kpyramid.query import Snapshot, open_snapshot
+from kpyramid.query.passages import find_passages
+from kpyramid.settings import check_settings
+from kpyramid.warehouse.layout import Warehouse, open_warehouse
+
+FOLDER = "fiqa_dev"
+DEEP = 30
+"""Passages asked for, so that ten documents are among them when each has several."""
+WAYS = ("bm25", "vectors", "both", "walk")
+NAMES = (
+    *("recall_at_2", "recall_at_5", "recall_at_8", "recall_at_10"),
+    *("all_gold_at_5", "all_gold_at_8", "ndcg_at_10", "mrr"),
+)
+Figures = dict[str, float]
+
+
+def read_passages(folder: Path, limit: int | None) -> QuestionSet:
+    """The set of a folder with its first questions.
+
+    Raises:
+        ValueError: it has no passages with questions, or no question has gold passages.
+    """
+    found = read(folder)
+    if found is None:
+        raise ValueError("no corpus.jsonl with questions.jsonl")
+    asked = tuple(q for q in found.questions if q.gold_documents)[:limit]
+    if not asked:
+        raise ValueError("no question says which passages are right")
+    return QuestionSet(found.name, found.corpus, asked, found.licence)
+
+
+def build_pyramid(corpus: Sequence[Mapping[str, str]], place: Path) -> Snapshot:
+    """The pyramid of passages; what its warehouse has computed already is not computed again.
+
+    A gate that keeps it from being published does not matter here.
+    """
+    source = place / "corpus"
+    source.mkdir(parents=True, exist_ok=True)
+    lines = (json.dumps(dict(row), ensure_ascii=False) + "\n" for row in corpus)
+    (source / "corpus.jsonl").write_text("".join(lines), "utf-8")
+    publish = {"min_document_share": 0.0, "min_triple_share": 0.0}
+    settings = check_settings({"publish": publish}, {"file": "this measurement"})
+    warehouse: Warehouse = open_warehouse(place / "warehouse")
+    try:
+        name = build(source, warehouse, settings).snapshot
+    except GateError as refused:
+        name = str(refused.report["snapshot"])
+        report(f"A gate refused the snapshot, which is measured all the same: {refused}")
+    return open_snapshot(name, warehouse.root)
+
+
+def score_ranks(questions: Sequence[EvalQuestion], ranked: Sequence[Sequence[str]]) -> Figures:
+    """The mean of each measure over questions, given the documents found for each, best first."""
+    metrics = {m.name: m for m in RETRIEVAL_METRICS}
+    responses = [Response(documents=tuple(documents)) for documents in ranked]
+    pairs = list(zip(questions, responses, strict=True))
+    return {
+        name: round(float(np.mean([metrics[name].measure(q, r) or 0.0 for q, r in pairs])), 3)
+        for name in NAMES
+    }
+
+
+def rank_by(way: Any, snapshot: Snapshot) -> Callable[[str], list[str]]:
+    """A ranking of documents by their passages."""
+
+    def rank(question: str) -> list[str]:
+        items = find_passages(question, snapshot, DEEP, by=way)
+        return [place.source for item in items for place in item.evidence]
+
+    return rank
+
+
+def measure_ways(questions: Sequence[EvalQuestion], snapshot: Snapshot) -> dict[str, Any]:
+    """The figures of `walk`, of its halves, and of the other ways."""
+    ways: dict[str, Any] = {}
+    for way in WAYS:
+        rank, ranked, seconds = rank_by(way, snapshot), [], []
+        rank(questions[0].text)  # what is read once is read before the first is timed
+        for question in questions:
+            started = time.perf_counter()
+            ranked.append(rank(question.text))
+            seconds.append(time.perf_counter() - started)
+        ways[way] = {**score_ranks(questions, ranked), "p50_ms": round(1000 * median(seconds), 1)}
+    halves: dict[str, Figures] = {}
+    for half in (0, 1):
+        part = [
+            (q, found)
+            for q, found in zip(questions, ranked, strict=True)
+            if sha256(q.id.encode()).digest()[0] % 2 == half
+        ]
+        if part:
+            halves[str(half)] = score_ranks([q for q, _ in part], [found for _, found in part])
+    return {**ways["walk"], "ways": ways, "halves": halves}
+
+
+def measure_baselines(
+    corpus: Sequence[Mapping[str, str]], questions: Sequence[EvalQuestion]
+) -> dict[str, Figures]:
+    """BM25 and cosine of whole documents; ties go to the earlier document."""
+    texts = [f"{row.get('title', '')}\n{row['text']}".strip() for row in corpus]
+    ranker = bm25s.BM25(method="robertson", k1=1.5, b=0.75)
+    ranker.index([split_words(text) for text in texts], show_progress=False)
+    by_words = np.stack([ranker.get_scores(split_words(q.text)) for q in questions])
+    report(f"Embedding {len(texts)} documents and {len(questions)} questions")
+    embedder = open_embedder()
+    held = np.concatenate([embedder.embed([text]) for text in texts])
+    by_vectors = embedder.embed([q.text for q in questions]) @ held.T
+    return {
+        name: score_ranks(questions, [[corpus[i]["id"] for i in row] for row in order_rows(scores)])
+        for name, scores in (("bm25", by_words), ("vectors", by_vectors))
+    }
+
+
+def split_words(text: str) -> list[str]:
+    return re.findall(r"\b\w\w+\b", text.lower())
+
+
+def order_rows(scores: Any) -> Any:
+    """For each question the first documents by score."""
+    return np.argsort(-scores, axis=1, kind="stable")[:, :DEEP].tolist()
+
+
+def measure(options: Any) -> dict[str, Any]:
+    """All figures."""
+    with explain_faults(options.data, FOLDER):
+        found = read_passages(options.data, options.limit)
+    counts = {"questions": len(found.questions), "passages": len(found.corpus)}
+    if options.reproduce:
+        return {**measure_baselines(found.corpus, found.questions), **counts}
+    kept = options.keep and nullcontext(options.keep)
+    with kept or tempfile.TemporaryDirectory() as place:
+        report(f"Building a pyramid of {len(found.corpus)} passages")
+        snapshot = build_pyramid(found.corpus, Path(place))
+        return {**measure_ways(found.questions, snapshot), **counts}
+
+
+def main() -> None:
+    options = read_options(
+        __doc__,
+        folder=FOLDER,
+        limit="the first N questions only; the corpus stays whole",
+        flags={"--reproduce": "score BM25 and vectors of whole documents, without a pyramid"},
+        values={"--keep": "a folder for the pyramid, which is then not built twice"},
+    )
+    print_figures(measure(options), options.json)
+
+
+if __name__ == "__main__":
+    main()
