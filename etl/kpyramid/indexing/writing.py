@@ -41,6 +41,7 @@ def settle(values: pa.Array) -> pa.Array:
         children = [settle(values.values.slice(first, last - first))]
         return pa.Array.from_buffers(kind, len(values), [bitmap, starts], children=children)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        values = values if bitmap is None else values.fill_null("")
         starts, first, last = _settle_offsets(values, wide=pa.types.is_large_string(kind))
         data = values.buffers()[2]
         data = pa.py_buffer(b"") if data is None else data.slice(first, last - first)

@@ -1,0 +1,346 @@
+"""The snapshot's index: the same answers as whole tables give, and no damage goes unseen."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from threadpoolctl import threadpool_limits
+
+from kpyramid.errors import InputError, IntegrityError
+from kpyramid.indexing.chains import Links
+from kpyramid.indexing.clusters import write_clusters
+from kpyramid.indexing.mapped import MappedRows
+from kpyramid.indexing.nearest import rank_exactly, rank_nearly
+from kpyramid.indexing.words import HeldPostings, rank_words
+from kpyramid.indexing.writing import settle, write_rows
+from kpyramid.query import Snapshot
+from kpyramid.warehouse.layout import Warehouse
+from kpyramid.warehouse.refs import read_head
+from kpyramid.warehouse.snapshots import check_bytes
+from tests.corpora import (
+    build_corpus,
+    copy_shared_build,
+    hash_tree,
+    make_settings,
+    shared_corpus,
+    use_quick_models,
+)
+
+Matrix = np.ndarray
+
+
+@pytest.fixture(autouse=True)
+def _quick_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    use_quick_models(monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    warehouse, snapshot = copy_shared_build(tmp_path_factory.mktemp("index") / "w")
+    return warehouse.snapshots / snapshot
+
+
+@pytest.fixture(scope="module")
+def vectors() -> Matrix:
+    """Vectors in loose groups, as wordings of one relation are."""
+    chance = np.random.default_rng(7)
+    groups = chance.standard_normal((60, 48))
+    made = groups[chance.integers(0, 60, 6000)] + 0.8 * chance.standard_normal((6000, 48))
+    return np.asarray(made / np.linalg.norm(made, axis=1, keepdims=True), np.float32)
+
+
+def test_the_index_finds_what_comparing_with_all_finds(tmp_path: Path, vectors: Matrix) -> None:
+    import faiss
+
+    plan = write_clusters(tmp_path / "x.faiss", vectors, 0.98, seed=0)
+    index = faiss.read_index(str(tmp_path / "x.faiss"), faiss.IO_FLAG_MMAP)
+    chance = np.random.default_rng(11)
+    asked = vectors[chance.integers(0, 6000, 100)] + 0.05 * chance.standard_normal((100, 48))
+    found = total = 0
+    for question in np.asarray(asked, np.float32):
+        exact = dict(rank_exactly(vectors, question, 10))
+        near = dict(rank_nearly(index, plan.probes, vectors, question, 10))
+        found += len(exact.keys() & near.keys())
+        total += 10
+        for row in exact.keys() & near.keys():
+            assert near[row] == pytest.approx(exact[row], abs=1e-6)
+    assert plan.recall_at_10 >= 0.98 and found / total >= 0.97
+    assert 1 < plan.probes < plan.lists
+
+
+@pytest.mark.parametrize("share", [0.9, 0.5, 0.02])
+def test_a_mask_is_respected_and_costs_no_recall(
+    tmp_path: Path, vectors: Matrix, share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import faiss
+
+    monkeypatch.setattr("kpyramid.indexing.nearest._FEW", 100)
+    plan = write_clusters(tmp_path / "x.faiss", vectors, 0.98, seed=0)
+    index = faiss.read_index(str(tmp_path / "x.faiss"), faiss.IO_FLAG_MMAP)
+    mask = np.random.default_rng(3).random(6000) < share
+    found = 0
+    for question in vectors[:50]:
+        exact = [row for row, _ in rank_exactly(vectors, question, 10, mask)]
+        near = [row for row, _ in rank_nearly(index, plan.probes, vectors, question, 10, mask)]
+        assert mask[near].all() and mask[exact].all()
+        found += len(set(exact) & set(near))
+    assert found / 500 >= 0.95
+
+
+def test_threads_do_not_change_a_byte_of_the_index(tmp_path: Path, vectors: Matrix) -> None:
+    import faiss
+
+    for threads in (1, 2, 4):
+        faiss.omp_set_num_threads(threads)
+        with threadpool_limits(threads):
+            write_clusters(tmp_path / f"{threads}.faiss", vectors, 0.9, seed=0)
+    faiss.omp_set_num_threads(1)
+    first, *others = (path.read_bytes() for path in sorted(tmp_path.iterdir()))
+    assert all(other == first for other in others)
+
+
+def test_equal_cosines_come_in_the_order_of_the_rows() -> None:
+    matrix = np.array([[1, 0], [0, 1], [1, 0], [1, 0]], np.float32)
+    question = np.array([1, 0], np.float32)
+    assert [row for row, _ in rank_exactly(matrix, question, 2)] == [0, 2]
+    assert [row for row, _ in rank_exactly(matrix, question, 9)] == [0, 2, 3, 1]
+
+
+def test_words_rank_as_bm25s_ranks_them(built: Path) -> None:
+    import bm25s
+    import Stemmer
+
+    part = Snapshot(built).index.part("condensed")
+    texts = [part.text_of(row) for row in range(len(part))]
+    stemmer = Stemmer.Stemmer("english")
+    ranker = bm25s.BM25()
+    ranker.index(bm25s.tokenize(texts, stemmer=stemmer, show_progress=False), show_progress=False)
+    for text in ("Who founded Aster Pictures?", "born in Oslo", "a chemist of Bergen"):
+        asked = bm25s.tokenize([text], stemmer=stemmer, show_progress=False)
+        _, scores = ranker.retrieve(asked, k=len(texts), show_progress=False)
+        expected = [score for score in scores[0].tolist() if score > 0]
+        found = [score for _, score in part.words(text, len(texts))]
+        assert found == pytest.approx(expected, rel=1e-4) and found
+
+
+def test_words_respect_a_mask_and_find_nothing_where_nothing_is_said() -> None:
+    texts = ["a red house", "a red car", "a green car"]
+    postings = HeldPostings(texts)
+    assert rank_words("red cars", postings, 3, 5)[0][0] == 1
+    mask = np.array([True, False, True])
+    assert {row for row, _ in rank_words("red cars", postings, 3, 5, mask)} == {0, 2}
+    assert rank_words("yellow", postings, 3, 5) == []
+    assert rank_words("red", HeldPostings([]), 0, 5) == []
+
+
+def test_what_the_index_says_of_a_fact_is_what_the_tables_say(built: Path) -> None:
+    snapshot = Snapshot(built)
+    entities = {row["entity_id"]: row for row in snapshot.table("entities").to_pylist()}
+    triples = {row["triple_id"]: row for row in snapshot.table("triples").to_pylist()}
+    raws = {row["raw_triple_id"]: row for row in snapshot.table("raw_triples").to_pylist()}
+    claims = {row["claim_id"]: row for row in snapshot.table("claims").to_pylist()}
+    document_of = {
+        row["chunk_id"]: row["document_id"] for row in snapshot.table("chunks").to_pylist()
+    }
+    rows = snapshot.table("condensed").to_pylist()
+    assert rows
+    for place, row in enumerate(rows):
+        key = row["condensed_id"]
+        own = [raws[r] for t in row["derived_from"] for r in triples[t]["raw_triple_ids"]]
+        spans = {
+            (document_of[raw["chunk_id"]], raw["chunk_id"], span["start"], span["end"])
+            for raw in own
+            for span in claims[raw["claim_id"]]["spans"]
+        }
+        found = snapshot.evidence(key)
+        assert {(e.document_id, e.chunk_id, e.start, e.end) for e in found} == spans
+        head = entities[row["head_id"]]
+        assert snapshot.state_condensed(key)[:3] == (row["head_id"], head["name"], head["type"])
+        ((confidence, support, negated, hedged),) = snapshot.weigh_condensed([key])
+        assert confidence == max(triples[t]["confidence"] for t in row["derived_from"])
+        assert support == len({raw["claim_id"] for raw in own})
+        assert negated == any(raw["negated"] for raw in own)
+        assert hedged == any(raw["modality"] or raw["attribution"] for raw in own)
+        listed = snapshot.index.rows("condensed").list_of("documents", place)
+        documents = snapshot.index.rows("documents").keys
+        assert {documents[int(at)] for at in listed} == {document for document, *_ in spans}
+        assert key in snapshot.facts_about([row["head_id"]])
+    for entity in entities:
+        expected = [r["condensed_id"] for r in rows if entity in (r["head_id"], r["tail_id"])]
+        assert snapshot.facts_about([entity]) == expected
+        assert snapshot.names[entity] == entities[entity]["name"]
+        assert snapshot.surface_forms([entity])[entity] == tuple(entities[entity]["surface_forms"])
+    assert snapshot.facts_about(list(entities), most=2) == [r["condensed_id"] for r in rows[:2]]
+
+
+def test_documents_decide_which_facts_are_seen(built: Path) -> None:
+    index = Snapshot(built).index
+    documents, facts = index.rows("documents"), index.rows("condensed")
+    for allowed in range(len(documents)):
+        mask = np.arange(len(documents)) == allowed
+        seen = index.mask_documents(mask, "condensed")
+        told = [allowed in facts.list_of("documents", row) for row in range(len(facts))]
+        assert seen.tolist() == told
+        part = index.part("condensed")
+        near = part.nearest(part.matrix[0], len(part), seen)
+        assert {row for row, _ in near} == set(np.flatnonzero(seen).tolist())
+
+
+def test_names_lead_to_their_entities_and_unknown_keys_to_none(built: Path) -> None:
+    snapshot = Snapshot(built)
+    (entity,) = snapshot.link("Who founded Aster Pictures?").entities
+    assert snapshot.names[entity] == "Aster Pictures"
+    assert snapshot.names.get("entity-none") is None
+    assert snapshot.evidence("condensed-none") == [] == snapshot.facts_about(["entity-none"])
+    with pytest.raises(KeyError):
+        snapshot.vectors_of(["condensed-none"])
+
+
+def test_vectors_are_looked_at_in_the_file(built: Path) -> None:
+    before = pa.total_allocated_bytes()
+    part = Snapshot(built).index.part("condensed")
+    assert part.matrix.shape == (len(part), 48) and not part.matrix.flags.owndata
+    assert pa.total_allocated_bytes() == before
+    mapped = Path("/proc/self/maps")
+    if mapped.exists():
+        assert str(built / "index" / "condensed.arrow") in mapped.read_text("utf-8")
+
+
+FILES = ["chunks.arrow", "condensed.arrow", "entities.arrow", "names.arrow", "meta.json"]
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("fault", ["cut", "flip", "gone", "empty"])
+def test_a_damaged_index_file_is_named(built: Path, tmp_path: Path, name: str, fault: str) -> None:
+    folder = tmp_path / built.name
+    shutil.copytree(built, folder)
+    path = folder / "index" / name
+    data = bytearray(path.read_bytes())
+    if fault == "gone":
+        path.unlink()
+    else:
+        if fault == "flip":
+            data[len(data) // 2] ^= 4
+        path.write_bytes(data if fault == "flip" else data[: len(data) // 2 * (fault == "cut")])
+    snapshot = Snapshot(folder)
+    with pytest.raises(IntegrityError, match=name):
+        snapshot.link("Who founded Aster Pictures?")
+        snapshot.index.part("condensed")
+        snapshot.evidence("chunk-x")
+        snapshot.names["entity-x"]
+    assert any(f"index/{name}" in problem for problem in check_bytes(folder))
+
+
+def test_offsets_that_run_backwards_do_not_read_beyond_the_file(tmp_path: Path) -> None:
+    write_rows(tmp_path / "x.arrow", {"key": pa.array(["aaaa", "bbbb", "cccc"])})
+    data = (tmp_path / "x.arrow").read_bytes()
+    offsets = np.array([0, 4, 8, 12], np.int32).tobytes()
+    wrong = np.array([0, 4, 2**30, 12], np.int32).tobytes()
+    (tmp_path / "x.arrow").write_bytes(data.replace(offsets, wrong))
+    with pytest.raises(IntegrityError, match=r"x\.arrow"):
+        MappedRows(tmp_path / "x.arrow").find("bbbb")
+
+
+def test_a_removed_snapshot_is_a_clear_error_or_answers_from_what_is_mapped(
+    built: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / built.name
+    shutil.copytree(built, folder)
+    before = Snapshot(built).link("Who founded Aster Pictures?")
+    fresh, used = Snapshot(folder), Snapshot(folder)
+    assert used.link("Who founded Aster Pictures?") == before
+    shutil.rmtree(folder)
+    assert used.link("Who founded Aster Pictures?") == before
+    with pytest.raises(InputError, match="no longer"):
+        fresh.link("Who founded Aster Pictures?")
+
+
+def test_a_snapshot_of_an_earlier_format_says_so(built: Path, tmp_path: Path) -> None:
+    manifest = json.loads((built / "manifest.json").read_text("utf-8"))
+    (tmp_path / "manifest.json").write_text(json.dumps({**manifest, "format": 1}))
+    with pytest.raises(InputError, match=r"another version.*build again"):
+        Snapshot(tmp_path)
+
+
+def test_an_unchanged_build_makes_no_index_and_publishes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warehouse, snapshot = copy_shared_build(tmp_path / "w")
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("the index was made again")
+
+    monkeypatch.setattr("kpyramid.indexing.reusing.build_index", refuse)
+    assert build_corpus(shared_corpus(), warehouse).snapshot == snapshot
+    head = read_head(warehouse, "main")
+    assert head is not None and head.parent is None
+
+
+def test_a_damaged_index_is_made_anew_and_never_copied(tmp_path: Path) -> None:
+    warehouse, snapshot = copy_shared_build(tmp_path / "w")
+    whole = hash_tree(warehouse.snapshots / snapshot)
+    path = warehouse.snapshots / snapshot / "index" / "names.arrow"
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    moved = Warehouse(tmp_path / "moved")
+    shutil.copytree(warehouse.cache, moved.cache)
+    shutil.copytree(warehouse.snapshots / snapshot, moved.snapshots / "0000000000000000")
+    assert build_corpus(shared_corpus(), moved).snapshot == snapshot
+    assert hash_tree(moved.snapshots / snapshot) == whole
+
+
+def test_tables_beyond_the_exact_size_are_searched_through_lists(tmp_path: Path) -> None:
+    warehouse, exact = copy_shared_build(tmp_path / "w")
+    settings = make_settings(index={"exact_up_to": 1})
+    nearly = build_corpus(shared_corpus(), warehouse, settings).snapshot
+    assert nearly != exact
+    one, other = (Snapshot(warehouse.snapshots / name) for name in (exact, nearly))
+    plan = other.index.meta["tables"]["condensed"]
+    assert plan["search"] == "approximate" and plan["recall_at_10"] >= 0.98
+    part, same = one.index.part("condensed"), other.index.part("condensed")
+    for vector in part.matrix[:5]:
+        assert part.nearest(vector, 3) == same.nearest(vector, 3)
+
+
+def test_an_empty_corpus_has_an_empty_index(tmp_path: Path) -> None:
+    (tmp_path / "corpus").mkdir()
+    (tmp_path / "corpus" / "x.txt").write_text("Hm.")
+    warehouse = Warehouse(tmp_path / "w")
+    snapshot = Snapshot(warehouse.snapshots / build_corpus(tmp_path / "corpus", warehouse).snapshot)
+    assert len(snapshot.index.part("condensed")) == 0
+    assert snapshot.neighbours("anything", 3) == [] == snapshot.words("thing", 3, "condensed")
+    assert snapshot.link("Who founded Aster Pictures?").entities == ()
+
+
+def test_links_are_followed_as_nested_loops_would() -> None:
+    one = Links(np.array([0, 0, 2]), np.array([1, 0, 1]))
+    other = Links(np.array([0, 1, 1]), np.array([5, 3, 4]))
+    followed = one.follow(other, 2)
+    assert list(zip(followed.owners, followed.targets, strict=True)) == [
+        *((0, 3), (0, 4), (0, 5), (2, 3), (2, 4))
+    ]
+    assert followed.take(np.array([0, 0, 0, 9, 9, 9])).distinct().to_lists(3).to_pylist() == [
+        *([9], [], [9])
+    ]
+
+
+def test_settled_values_are_the_values_and_their_bytes_are_theirs_alone() -> None:
+    span = pa.struct([("start", pa.int64()), ("end", pa.int64())])
+    whole = [
+        pa.array(["a", "noise", "é"]),
+        pa.array([{"start": 1, "end": 2}, {"start": 8, "end": 9}, {"start": 3, "end": 4}], span),
+        pa.array([1.5, 7.7, 2.5]),
+        pa.array([True, True, False]),
+    ]
+    for values in whole:
+        masked = pc.if_else(pa.array([True, False, True]), values, pa.scalar(None, values.type))
+        fresh = pa.array(masked.to_pylist(), values.type)
+        one, two = settle(masked), settle(fresh)
+        assert one.to_pylist() == masked.to_pylist()
+        one.validate(full=True)
+        pieces = [[b and b.to_pybytes() for b in array.buffers()] for array in (one, two)]
+        assert pieces[0] == pieces[1]
+        assert settle(values[1:]).to_pylist() == values[1:].to_pylist()

@@ -1,0 +1,52 @@
+"""What a serving process loads: nothing that only a build needs, whichever way it answers."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kpyramid.build import build
+from kpyramid.query import STRATEGIES
+from kpyramid.settings import Settings
+from kpyramid.warehouse.layout import open_warehouse
+
+HEAVY = {"spacy", "sklearn", "owlready2", "airflow", "kmedoids", "duckdb", "torch", "thinc"}
+PROGRAM = """
+import json, sys
+import kpyramid.query as query
+loaded = [sorted(set(sys.modules))]
+snapshot = query.open_snapshot("main", sys.argv[1])
+for question in ("Where was Ada Lovelace born?", "Which path did pilgrims take?", "Who is Zog?"):
+    found = query.answer(question, snapshot, sys.argv[2])
+loaded.append(sorted(set(sys.modules)))
+print(json.dumps([[m for m in part if "." not in m] for part in loaded]))
+"""
+
+
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    corpus = tmp_path_factory.mktemp("corpus")
+    (corpus / "ada.txt").write_text("Ada Lovelace was born in London on 10 December 1815.")
+    (corpus / "hill.txt").write_text("Granite crosses mark the path that pilgrims took.")
+    opened = open_warehouse(tmp_path_factory.mktemp("warehouse"))
+    build(corpus, opened, Settings())
+    return opened.root
+
+
+@pytest.mark.parametrize("strategy", sorted(set(STRATEGIES) - {"direct"}))
+def test_neither_import_nor_answer_loads_what_only_a_build_needs(
+    warehouse: Path, strategy: str
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(warehouse), strategy],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    imported, answered = (set(part) for part in json.loads(done.stdout))
+    assert not imported & {*HEAVY, "faiss", "onnxruntime", "bm25s", "scipy"}
+    assert not answered & {*HEAVY, "faiss", "bm25s"}
+    assert "onnxruntime" in answered  # the program did answer
