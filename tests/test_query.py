@@ -27,7 +27,6 @@ def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
         ("When was Ada Lovelace born?", "ontology", "1815-12-10"),
         ("Who founded the Harlow Brewing Company?", "ontology", "John Harlow"),
         ("What is the elevation of Brent Tor?", "graph", "330 metres"),
-        ("What is the name of the hill with granite crosses?", "text", "Brent Tor"),
     ],
 )
 def test_polyrag_answers_from_the_highest_layer_that_knows(
@@ -239,7 +238,7 @@ def test_what_no_text_says_is_not_answered_with_what_lies_nearest(
     found = answer(question, snapshot)
     assert found.text == "" and found.choices == ()
     assert found.context and found.layer == "text"
-    assert "no sentence is near" in str(found.trace[-1])
+    assert found.confidence < SUFFICIENT
 
 
 def test_a_model_of_ones_own_that_is_not_named_is_asked_for(

@@ -56,6 +56,12 @@ class Asked:
     read: ReadQuestion
     spelt: Mapping[str, frozenset[str]]
 
+    def find_strange(self, texts: Sequence[str]) -> frozenset[str]:
+        """The words of its names and numbers that some texts have in no form."""
+        known = frozenset(word for text in texts for word in split_words(text))
+        left = self.names - known
+        return frozenset(w for w in left if not any(share_stem(w, other) for other in known))
+
 
 @dataclass(frozen=True, slots=True)
 class Bearing:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 from kpyramid.errors import InputError
-from kpyramid.query.bearing import take_apart
+from kpyramid.query.bearing import UNFOUNDED, take_apart
 from kpyramid.query.facts import find_facts, state_item
 from kpyramid.query.ontology_layer import ask_ontology
 from kpyramid.query.passages import find_passages
@@ -22,7 +22,9 @@ from kpyramid.query.types import Answer, Item, Makers, Outcome, Question, Readin
 
 Mode = Literal["best", "paper"]
 FLOOR = 0.2
-CARRIED, LEAST = 5, 0.05
+"""Probability below which what was read is not given: a guess among eight options is right by .125,
+and what four times in five is wrong helps nobody who cannot see that it is a guess."""
+CARRIED, LEAST = 5, 0.15
 """Facts that go down to the text with its passages, and the chance from which they do; more, or
 worse ones, crowd out what the passages say and mislead a reader."""
 
@@ -235,12 +237,30 @@ def _ask_text(
         passages = tuple(find_passages(question.text, snapshot, chunks, facts=statements))
         items = (*passages, *way.carried)
     own = read(question, items, snapshot, makers)
+    if makers.reader == "rules":
+        own = _doubt_strange(own, question, items, snapshot)
     reading = _unite([own, *way.partial], question.candidates)
     reading = replace(reading, calls=own.calls, tokens=own.tokens)
     found = tuple(place.text for place in reading.evidence)
     step = _judge_reading(reading, f"{len(passages)} passages", bool(passages), floor, "text")
     way.note(replace(step, found=found), reading.calls, reading.tokens)
     return _make_answer(reading, step, items, "text")
+
+
+def _doubt_strange(
+    reading: Reading, question: Question, items: Sequence[Item], snapshot: Snapshot
+) -> Reading:
+    """The reading, or one that is not given: when a name or year that is asked about is nowhere.
+
+    A context that never mentions it says nothing of it, however near the rest of it lies.
+    """
+    places = [place for item in items for place in item.evidence]
+    titles = snapshot.titles({place.document_id for place in places}).values()
+    strange = take_apart(question, snapshot).find_strange([*(i.text for i in items), *titles])
+    if not strange or not (reading.text or reading.choices):
+        return reading
+    reason = f"nothing that was found mentions {', '.join(sorted(strange))}"
+    return Reading("", (), min(reading.confidence, UNFOUNDED), (), reason=reason)
 
 
 def _read_carried(
