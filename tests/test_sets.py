@@ -1,6 +1,7 @@
 """The adapters: small folders of each form always, the real sets where they are at hand."""
 
 import gzip
+import importlib
 import json
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from kpyramid.errors import InputError
 from kpyramid.evaluation.questions import QuestionSet, read_questions, write_questions
 from kpyramid.evaluation.sets import read_set
 from kpyramid.evaluation.sets.paths import say_name
-from tests.corpora import find_bench
+from tests.corpora import ROOT, find_bench
 
 SETS = {
     # Questions, rows of the corpus, kinds: counted in the files, not taken from the adapters.
@@ -348,3 +349,30 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     write_lines(tmp_path / "questions.jsonl", {"question": "Who?", "gold_doc_ids": ["a"]})
     with pytest.raises(InputError, match=r"corpus\.jsonl, line 2: no JSON"):
         read_set(tmp_path)
+
+
+def test_tuning_reads_no_test_sentence_and_its_halves_share_no_subject(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))  # as for a script that is run there
+    pyramids = importlib.import_module("choice_pyramids")
+    make_text2kgbench(tmp_path)
+    rows = [
+        {"id": f"t{n}", "sent": f"Taught {n} by Person {n % 7}.", "triples": [
+            {"sub": f"Song {n % 20}", "rel": "composer", "obj": f"Person {n % 7}"}]}
+        for n in range(40)
+    ]  # fmt: skip
+    write_lines(tmp_path / "group" / "train" / "ont_1_song_train.jsonl", *rows)
+    (test,) = pyramids.read_text2kgbench(tmp_path, "test", None, 0)
+    (tuning,) = pyramids.read_text2kgbench(tmp_path, "train", None, 0)
+    (other,) = pyramids.read_text2kgbench(tmp_path, "train", None, 1)
+    assert {row["text"] for row in test.rows} & {row["text"] for row in tuning.rows} == set()
+    assert {row["id"] for row in test.rows} == {f"ont_1_song_test_{n}" for n in range(9)}
+    assert len(test.examples) == 40
+    asked = {triple[0] for triple, _ in tuning.facts}
+    taught = {t["sub"] for row in tuning.examples for t in row["triples"]}
+    assert asked
+    assert taught
+    assert not asked & taught
+    assert len(tuning.rows) + len(tuning.examples) == 40
+    assert tuning.rows != other.rows
