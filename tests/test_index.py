@@ -344,3 +344,18 @@ def test_settled_values_are_the_values_and_their_bytes_are_theirs_alone() -> Non
         pieces = [[b and b.to_pybytes() for b in array.buffers()] for array in (one, two)]
         assert pieces[0] == pieces[1]
         assert settle(values[1:]).to_pylist() == values[1:].to_pylist()
+
+
+def test_a_file_cut_short_under_a_reader_is_an_error_and_not_the_end(
+    built: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / built.name
+    shutil.copytree(built, folder)
+    snapshot = Snapshot(folder)
+    snapshot.link("Who founded Aster Pictures?")
+    snapshot.words("founded", 3, "condensed")
+    for path in (folder / "index").iterdir():
+        path.write_bytes(b"")
+    for act in (snapshot.link, lambda text: snapshot.words(text, 3, "condensed")):
+        with pytest.raises(IntegrityError, match=r"written over.*build again"):
+            act("Who founded Aster Pictures?")

@@ -20,6 +20,10 @@ STATEMENTS = "index/statements.nt"
 """The ontology layer without its provenance."""
 SEARCHED = ("chunks", "condensed")
 """Tables that are searched by vectors and by words."""
+ADVICE = (
+    "`kpyramid verify` says what else is; move the snapshot's folder away and build again, which "
+    "costs little: the caches are whole"
+)
 MOST_HASHED = 2**24
 """Bytes up to which a file's sha256 is checked when it is opened: 20 ms. Of longer files the
 length and the form are; `kpyramid verify` hashes them all."""
@@ -45,13 +49,33 @@ class MappedRows:
             self._batch: pa.RecordBatch = file.get_batch(0)
             self._batch.validate()
         except (pa.ArrowException, OSError) as e:
-            raise IntegrityError(f"index file {path} is damaged: {e}") from e
+            raise IntegrityError(f"index file {path} is damaged: {e}. {ADVICE}") from e
+        self._stood = path.stat()
         self._columns: dict[str, pa.Array] = {}
         self._numbers: dict[str, npt.NDArray[Any]] = {}
         self._lists: dict[str, tuple[npt.NDArray[Any], npt.NDArray[Any]]] = {}
 
     def __len__(self) -> int:
         return int(self._batch.num_rows)
+
+    def require_whole(self) -> None:
+        """Passes unless the mapped file was cut short where it stands.
+
+        Reading beyond its end would end the process. A file that was removed or replaced by a
+        rename is read on as it was.
+
+        Raises:
+            IntegrityError: it was.
+        """
+        try:
+            now = self.path.stat()
+        except OSError:
+            return
+        if now.st_ino == self._stood.st_ino and now.st_size < self._stood.st_size:
+            raise IntegrityError(
+                f"index file {self.path} was written over while it was open: a published snapshot "
+                f"is replaced by removal or rename only. {ADVICE}"
+            )
 
     def column(self, name: str) -> pa.Array:
         """One column.
@@ -81,7 +105,9 @@ class MappedRows:
         listed = pa.types.is_list(kind) or pa.types.is_large_list(kind)
         held = len(values.values) if listed else _count_bytes(values.buffers()[2])
         if offsets[0] < 0 or offsets[-1] > held or (np.diff(offsets) < 0).any():
-            raise IntegrityError(f"index file {self.path} is damaged: its offsets run backwards")
+            raise IntegrityError(
+                f"index file {self.path} is damaged: its offsets run backwards. {ADVICE}"
+            )
         if listed:
             self._check_offsets(values.values)
 
@@ -190,15 +216,18 @@ def check_file(folder: Path, name: str, listed: Mapping[str, Any]) -> Path:
                 f"snapshot {folder.name} is no longer in {folder.parent}; it was removed while "
                 "it was open. Open the ref again"
             ) from e
-        raise IntegrityError(f"index file {path} cannot be read: {e.strerror}") from e
+        raise IntegrityError(f"index file {path} cannot be read: {e.strerror}. {ADVICE}") from e
     if entry is None:
         raise IntegrityError(f"index file {path} is not listed in its manifest")
     if size != entry["bytes"]:
         raise IntegrityError(
-            f"index file {path} is damaged: it has {size} bytes, its manifest says {entry['bytes']}"
+            f"index file {path} is damaged: it has {size} bytes, its manifest says "
+            f"{entry['bytes']}. {ADVICE}"
         )
     if data is not None and hash_bytes(data) != entry["sha256"]:
-        raise IntegrityError(f"index file {path} is damaged: its sha256 is not {entry['sha256']}")
+        raise IntegrityError(
+            f"index file {path} is damaged: its sha256 is not {entry['sha256']}. {ADVICE}"
+        )
     return path
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from kpyramid.embeddings.port import Matrix
 from kpyramid.errors import InputError, IntegrityError
-from kpyramid.indexing.mapped import META, SEARCHED, Keys, MappedRows, check_file
+from kpyramid.indexing.mapped import ADVICE, META, SEARCHED, Keys, MappedRows, check_file
 from kpyramid.indexing.nearest import rank_exactly, rank_nearly
 from kpyramid.indexing.words import Mask, rank_words
 
@@ -36,7 +36,7 @@ class Index:
         try:
             found: dict[str, Any] = json.loads(path.read_bytes())
         except (OSError, ValueError) as e:
-            raise IntegrityError(f"index file {path} is damaged: {e}") from e
+            raise IntegrityError(f"index file {path} is damaged: {e}. {ADVICE}") from e
         return found
 
     def locate(self, name: str) -> Path:
@@ -58,6 +58,15 @@ class Index:
         if name not in self._rows:
             self._rows[name] = MappedRows(self.locate(f"index/{name}.arrow"))
         return self._rows[name]
+
+    def require_whole(self) -> None:
+        """Passes unless a file that is open was cut short; asked before each search, 30 us.
+
+        Raises:
+            IntegrityError: one was; names it.
+        """
+        for rows in list(self._rows.values()):
+            rows.require_whole()
 
     def part(self, table: str) -> "Part":
         """A table to search in: `chunks` or `condensed`.
@@ -141,7 +150,7 @@ class Part:
         try:
             found = faiss.read_index(str(path), faiss.IO_FLAG_MMAP | faiss.IO_FLAG_READ_ONLY)
         except RuntimeError as e:
-            raise IntegrityError(f"index file {path} is damaged: {e}") from e
+            raise IntegrityError(f"index file {path} is damaged: {e}. {ADVICE}") from e
         if found.ntotal != len(self) or found.d != self.matrix.shape[1]:
             raise IntegrityError(f"index file {path} is not of the rows of {self._table}")
         return found

@@ -244,6 +244,7 @@ class Snapshot:
 
     def link(self, question: str) -> LinkedQuestion:
         """The entities that a question names, and the words that are left."""
+        self.index.require_whole()
         return link_question(question, self._by_name)
 
     @cached_property
@@ -351,6 +352,7 @@ class Snapshot:
     def _part(self, table: str) -> Part | HeldTable:
         """What a table is searched by: its index, or for the ablations' tables their vectors."""
         if table in SEARCHED:
+            self.index.require_whole()
             return self.index.part(table)
         if table not in self._held:
             self._held[table] = HeldTable(self.table("vectors"), table)
@@ -367,20 +369,6 @@ class Snapshot:
         if self.view.chunks is not None:
             raise InputError(f"table {table!r} is searched as a whole only; open it unscoped")
         return None
-
-    @property
-    def _model(self) -> str | EmbedSettings | None:
-        return self.model
-
-    def _pick(self, name: str, keys: Collection[str]) -> list[dict[str, Any]]:
-        table = self.table(name)
-        wanted = pa.array(sorted(keys), pa.string())
-        return list(table.filter(pc.is_in(table[table.column_names[0]], wanted)).to_pylist())
-
-    def _load_index(self, table: str) -> tuple[list[str], list[str], Matrix]:
-        part = self._part(table)
-        keys = list(part.keys)
-        return keys, [part.text_of(row) for row in range(len(keys))], part.matrix
 
     def _read_text(self, name: str) -> str:
         self._require_folder()
