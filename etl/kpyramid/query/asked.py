@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 from kpyramid.query.linking import LinkedQuestion
 from kpyramid.query.matching import Name, Word, read_name, split_words
@@ -28,6 +29,8 @@ _KINDS: Mapping[str, frozenset[str]] = {
     "when": frozenset({"DATE", "TIME"}),
     "number": frozenset({"CARDINAL", "QUANTITY", "MONEY", "PERCENT", "ORDINAL"}),
 }
+_LESS: Mapping[str, float] = {"ORG": 0.5, "NORP": -0.5}
+"""How far what is no person fits who: "Russian" stands beside a composer, seldom for one."""
 _NOUNS: Mapping[str, frozenset[str]] = {
     word: frozenset(types.split())
     for types, words in (
@@ -60,10 +63,19 @@ _HEAD = re.compile(
     r"|\b(?:what|which)\s+(?P<plain>(?!is\b|are\b|was\b|were\b|do|of\b)\w+)",
     re.IGNORECASE,
 )
+_AUXILIARY = re.compile(
+    r"(?P<one>is|was|has|does)|(?P<several>are|were|have|do)|did|can|could|will"
+)
+_ASKING = re.compile(r"\b(?:who|what|which|where|when|how)\b", re.IGNORECASE)
+_PLURALS = frozenset("people children men women media data".split())
+_SINGULAR = ("ss", "us", "is", "series", "species")
 _YES_NO = re.compile(
     r"^\W*(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should|may|might)\b",
     re.IGNORECASE,
 )
+
+
+Number = Literal["one", "several", "any"]
 
 
 @dataclass(frozen=True)
@@ -78,11 +90,18 @@ class Asked:
     """Its words without names and function words: what is said of what it names."""
     types: frozenset[str]
     """The entity types that can answer it; none when anything can."""
+    number: Number = "any"
+    """Whether its wording asks for one thing or for several; `any` when it leaves that open."""
 
     @cached_property
     def named(self) -> frozenset[str]:
         """The stems of all words of its names."""
         return frozenset(word.stem for name in self.names for word in split_words(name.text)) - STOP
+
+    @cached_property
+    def said(self) -> frozenset[str]:
+        """The stems of all its words that name or say something."""
+        return self.named | {word.stem for word in self.content}
 
     @cached_property
     def rest(self) -> str:
@@ -110,17 +129,21 @@ def read_question(text: str, linked: LinkedQuestion) -> Asked:
         frozenset(linked.entities),
         content,
         _find_types(text, linked.asks_for),
+        _find_number(text),
     )
 
 
 def fits(kind: str, asked: Asked) -> float:
-    """1 when something of an entity type can be the answer, -1 when not, 0 when it is unclear."""
-    if not asked.types or kind in {"", "NOUN"}:
+    """How far something of an entity type can be the answer: 1 fully, -1 not, 0 when unclear."""
+    if not asked.types or not kind:
         return 0.0
+    counted = bool(asked.types & (_KINDS["when"] | _KINDS["number"]))
+    if kind == "NOUN":  # the recogniser could not type it: it may be a name, no date or number
+        return -1.0 if counted else 0.0
     if kind in asked.types:
-        return 1.0
+        return _LESS.get(kind, 1.0) if asked.types == _KINDS["who"] else 1.0
     if kind == LITERAL:
-        return 1.0 if asked.types & (_KINDS["when"] | _KINDS["number"]) else -1.0
+        return 1.0 if counted else -1.0
     return -1.0
 
 
@@ -189,3 +212,36 @@ def _find_types(text: str, asks_for: str) -> frozenset[str]:
         if _AGENT.match(noun) and noun not in _NO_AGENT:
             return _KINDS["who"]
     return _KINDS.get(asks_for, frozenset())
+
+
+def _find_number(text: str) -> Number:
+    """By the verb that agrees with what is asked for, else by the noun: "which books did"."""
+    asking = _ASKING.search(text)
+    if not asking:
+        return "any"
+    if asking.group().casefold() in {"when", "how"}:
+        return "one"
+    words = re.findall(r"[\w'’]+", text[asking.end() :].casefold())
+    if words[:1] == ["of"]:  # which of these has
+        words = words[2:]
+    verb = next((i for i, word in enumerate(words) if _AUXILIARY.fullmatch(word)), None)
+    agreeing = _AUXILIARY.fullmatch(words[verb]) if verb is not None else None
+    if verb == 0 and (words[0] not in {"is", "was", "are", "were"}):
+        asks_of_these = text[asking.end() :].lstrip().startswith("of ")
+        agreeing = agreeing if asks_of_these else None  # what does it make, whom has he met
+        return _read_verb(agreeing) or "any"
+    if asking.group().casefold() in {"who", "where"}:
+        return (_read_verb(agreeing) if verb == 0 else None) or "any"
+    number = _read_verb(agreeing)
+    if number or not words:
+        return number or "any"
+    noun = words[(verb or 1) - 1]
+    if noun in _PLURALS:
+        return "several"
+    return "several" if noun.endswith("s") and not noun.endswith(_SINGULAR) else "one"
+
+
+def _read_verb(verb: re.Match[str] | None) -> Number | None:
+    if verb is None:
+        return None
+    return "one" if verb["one"] else "several" if verb["several"] else None

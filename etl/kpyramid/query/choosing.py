@@ -8,12 +8,7 @@ from kpyramid.query.hits import measure_hits
 from kpyramid.query.pieces import Piece
 from kpyramid.query.snapshot import Snapshot
 from kpyramid.query.types import Evidence, Reading
-from kpyramid.query.weighing import Supported, weigh
-
-HOLDS = 0.5
-"""Probability from which a candidate is chosen beside others: it holds more likely than not."""
-LEAST = 0.15
-"""Probability from which the best one is chosen alone; a guess among eight is right by .125."""
+from kpyramid.query.weighing import Supported, pick, weigh
 
 
 def choose(
@@ -23,10 +18,8 @@ def choose(
     hits = find_candidates(read_candidates(candidates, snapshot), pieces)
     if not hits:
         return Reading("", (), 0.0, ())
-    weighed = weigh(hits, measure_hits(asked, hits, snapshot.embedder), "choice")
-    chosen = [found for found in weighed if found.probability >= HOLDS]
-    if not chosen and weighed[0].probability >= LEAST:
-        chosen = weighed[:1]
+    weighed = weigh(hits, measure_hits(asked, hits, snapshot), "choice")
+    chosen = pick(weighed, asked.number)
     if not chosen:
         return Reading("", (), weighed[0].probability, ())
     held = {found.candidate for found in chosen}

@@ -1,5 +1,6 @@
 """Where a context says the values that can answer a question: candidates', or its own."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -8,12 +9,18 @@ from kpyramid.query.asked import STOP, Asked, fits
 from kpyramid.query.hits import Hit, is_denied, name_side
 from kpyramid.query.linking import join_words
 from kpyramid.query.matching import Name, find_name, read_names, split_words
-from kpyramid.query.pieces import Piece, Side, read_surface_forms
+from kpyramid.query.pieces import Piece, Side
 from kpyramid.query.snapshot import Snapshot
 from kpyramid.query.values import Date, find_values
 
 _LONGEST_SPAN = 8
 """Words of a noun phrase that can still be an answer; longer ones are clauses."""
+_UNIT = re.compile(
+    r"\s?%|[ -](?:(?:kilo|centi|milli)?met(?:er|re)s?|miles?|feet|foot|inch(?:es)?|yards?|acres?"
+    r"|hectares?|(?:kilo)?grams?|tons?|tonnes?|pounds?|seconds?|minutes?|hours?|days?|weeks?"
+    r"|months?|years?|percent|per cent|dollars?|euros?|km|cm|mm|m|kg|lbs?|ft|mph|kmh?)\b[²³]?"
+)
+"""What belongs to the number before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +35,7 @@ class Candidate:
 def read_candidates(texts: Sequence[str], snapshot: Snapshot) -> list[Candidate]:
     """Candidates with the names that the pyramid knows them by."""
     entities = [_link_whole(text, snapshot) for text in texts]
-    forms = read_surface_forms([e for ids in entities for e in ids], snapshot)
+    forms = snapshot.surface_forms([e for ids in entities for e in ids])
     aliases = [[form for entity in ids for form in forms.get(entity, ())] for ids in entities]
     return [
         Candidate(name, frozenset(ids), _find_kind(name, ids, snapshot))
@@ -66,7 +73,7 @@ def gather_values(asked: Asked, pieces: Sequence[Piece]) -> tuple[list[str], lis
         if piece.sides:
             for side in (0, 1):
                 own = piece.sides[side]
-                if fits(own.kind, asked) >= 0 and name_side(asked, own) < 1:
+                if own.name and fits(own.kind, asked) >= 0 and name_side(asked, own) < 1:
                     start, end = _locate_side(piece, side)
                     key = add(_find_key(own.name), own.name)
                     hits.append(Hit(key, piece, start, end, 1.0, own.kind, side))
@@ -76,7 +83,7 @@ def gather_values(asked: Asked, pieces: Sequence[Piece]) -> tuple[list[str], lis
             words = split_words(text)
             if not words or len(words) > _LONGEST_SPAN or fits(kind, asked) < 0:
                 continue
-            if all(word.stem in asked.named or word.plain in STOP for word in words):
+            if all(word.stem in asked.said or word.plain in STOP for word in words):
                 continue
             first = next(i for i, w in enumerate(piece.words) if w.start >= words[0].start + start)
             if not is_denied(piece, first):
@@ -85,15 +92,23 @@ def gather_values(asked: Asked, pieces: Sequence[Piece]) -> tuple[list[str], lis
 
 
 def _list_spans(piece: Piece) -> list[tuple[int, int, str]]:
+    """Names, noun phrases, dates and numbers of a sentence, of those that overlap the best one.
+
+    A typed name is taken before a noun phrase that holds it ("editor Jan Roth"), else the longer.
+    """
     spans = {(m.start, m.end): m.kind for m in piece.mentions}
     for value in piece.values:
         kind = "DATE" if isinstance(value.value, Date) else "CARDINAL"
-        inside = any(a <= value.start and value.end <= b for a, b in spans)
-        if not inside or (value.start, value.end) in spans:
-            spans[value.start, value.end] = kind
-        elif kind == "DATE":
-            spans.setdefault((value.start, value.end), kind)
-    return [(start, end, kind) for (start, end), kind in sorted(spans.items())]
+        measured = _UNIT.match(piece.text, value.end) if kind == "CARDINAL" else None
+        span = (value.start, measured.end() if measured else value.end)
+        if spans.get(span, "NOUN") == "NOUN":
+            spans[span] = kind
+    order = sorted(spans, key=lambda s: (spans[s] in {"NOUN", "CARDINAL"}, s[0] - s[1], s))
+    kept: list[tuple[int, int]] = []
+    for start, end in order:
+        if not any(a < end and start < b for a, b in kept):
+            kept.append((start, end))
+    return [(start, end, spans[start, end]) for start, end in sorted(kept)]
 
 
 def _find_key(text: str) -> str:

@@ -6,20 +6,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kpyramid.embeddings.port import Embedder, Matrix
-from kpyramid.query.asked import Asked, fits
+from kpyramid.embeddings.port import Matrix
+from kpyramid.query.asked import STOP, Asked, fits
 from kpyramid.query.matching import Place, Word, find_name, split_words
 from kpyramid.query.pieces import Piece, Side
+from kpyramid.query.snapshot import Snapshot
 
-MOST_HITS = 20
-MOST_SENTENCES = 14
-"""What is embedded for one question, beside the question: 40 texts in all take some 40 ms."""
+MOST_HITS = 16
+MOST_SENTENCES = 12
+"""What is embedded for one question, beside the question: 30 texts in all take some 40 ms."""
 
 _BEFORE, _AFTER = 6, 3
 """Words around a value that say in what part it takes part."""
 _DENYING = frozenset("not never neither nor without cannot unlike".split())
 _DENIAL_REACH = 7
 """Words from a denial to what it denies; a comma, a semicolon or "but" ends it."""
+_PRONOUNS = frozenset("he she it they his her its their".split())
 _AKIN = 4
 """Letters that words of one root share at least: direct-or and direct-ed."""
 
@@ -67,7 +69,7 @@ def is_akin(word: Word, other: Word) -> bool:
     return shared >= max(_AKIN, 0.6 * max(len(word.stem), len(other.stem)))
 
 
-def measure_hits(asked: Asked, hits: Sequence[Hit], embedder: Embedder) -> list[Features]:
+def measure_hits(asked: Asked, hits: Sequence[Hit], snapshot: Snapshot) -> list[Features]:
     """What speaks for each hit; one batch of at most some 40 texts is embedded.
 
     Hits beyond `MOST_HITS` that look worse by their words have no features of nearness.
@@ -78,8 +80,9 @@ def measure_hits(asked: Asked, hits: Sequence[Hit], embedder: Embedder) -> list[
     pieces = list(dict.fromkeys(hits[i].piece.text for i in order[:MOST_HITS]))[:MOST_SENTENCES]
     snippets = [_cut_snippet(hits[i]) for i in order[:MOST_HITS]]
     rest = asked.rest or asked.text
-    texts = list(dict.fromkeys([asked.text, rest, *pieces, *snippets]))
-    rows = dict(zip(texts, embedder.embed(texts), strict=True))
+    texts = list(dict.fromkeys([rest, *pieces, *snippets]))
+    rows = dict(zip(texts, snapshot.embedder.embed(texts), strict=True))
+    rows[asked.text] = snapshot.embed(asked.text)
     return [
         {
             **counted[i],
@@ -117,10 +120,17 @@ def _count(asked: Asked, hit: Hit) -> dict[str, float]:
         "kind": fits(hit.kind, asked),
         "rank": 1 / (1 + hit.piece.rank),
         "nameless": float(not asked.names),
+        "large": float(
+            any(word.large for word in split_words(hit.piece.text[hit.start : hit.end]))
+        ),
     }
     if hit.side is None:
-        return counted | _count_sentence(asked, hit)
-    return counted | _count_fact(asked, hit.piece, hit.side)
+        counted |= _count_sentence(asked, hit)
+        named = counted["sentence_named"] or counted["around_named"]
+    else:
+        counted |= _count_fact(asked, hit.piece, hit.side)
+        named = counted["fact_named"]
+    return counted | {"astray": float(bool(asked.names) and not named)}
 
 
 def _count_fact(asked: Asked, piece: Piece, side: int) -> dict[str, float]:
@@ -137,8 +147,8 @@ def _count_fact(asked: Asked, piece: Piece, side: int) -> dict[str, float]:
 
 
 def name_side(asked: Asked, side: Side) -> float:
-    """How far the question names a side of a fact, 0 to 1."""
-    if side.entity in asked.entities:
+    """How far the question names a side of a fact, 0 to 1; an unnamed one is what a query asked."""
+    if not side.name or side.entity in asked.entities:
         return 1.0
     stems = {word.stem for word in split_words(side.name)}
     shared = len(asked.named & stems)
@@ -157,16 +167,39 @@ def _count_sentence(asked: Asked, hit: Hit) -> dict[str, float]:
         if i not in own and any(is_akin(word, content) for content in asked.content)
     ]
     found = sum(any(is_akin(words[i], content) for i in said) for content in asked.content)
-    around = {word.stem for word in hit.piece.around}
+    about = len(asked.named & hit.piece.around) / max(len(asked.named), 1)
+    nearest = min(said, key=lambda i: (abs(i - at), i)) if said else None
     return {
         "sentence": 1.0,
         "sentence_named": sum(place.strength for place in places) / max(len(named), 1),
         "sentence_near_name": max((1 / (1 + abs(p.first - at) / 5) for p in places), default=0.0),
-        "around_named": len(asked.named & around) / max(len(asked.named), 1),
+        "around_named": about,
+        "sentence_pronoun": about * float(bool(words) and words[0].plain in _PRONOUNS),
         "sentence_words": found / max(len(asked.content), 1),
         "sentence_near_word": max((1 / (1 + abs(i - at) / 4) for i in said), default=0.0),
+        "sentence_joined": max((float(_is_joined(hit, own, i)) for i in said), default=0.0),
+        "sentence_between": _count_between(hit, nearest) if nearest is not None else 0.0,
         "sentence_echo": float(bool(own) and all(words[i].stem in asked.named for i in own)),
     }
+
+
+def _count_between(hit: Hit, index: int) -> float:
+    """1 when nothing else that is named stands between a value and a word, less for each that does.
+
+    Of several names in a sentence the one next to "directed" is its director.
+    """
+    word = hit.piece.words[index]
+    first, last = (hit.end, word.start) if word.start >= hit.end else (word.end, hit.start)
+    spans = {(m.start, m.end) for m in hit.piece.mentions if m.kind != "NOUN"}
+    return 1 / (1 + sum(first <= start and end <= last for start, end in spans))
+
+
+def _is_joined(hit: Hit, own: Sequence[int], index: int) -> bool:
+    """Whether only function words stand between a word and a value: `composed by Arthur Bliss`."""
+    if not own:
+        return False
+    first, last = (index + 1, own[0]) if index < own[0] else (own[-1] + 1, index)
+    return all(word.plain in STOP for word in hit.piece.words[first:last])
 
 
 def _find_surest(asked: Asked, index: int, piece: Piece) -> Place | None:
@@ -177,7 +210,7 @@ def _find_surest(asked: Asked, index: int, piece: Piece) -> Place | None:
 def _cut_snippet(hit: Hit) -> str:
     """The words around a value, itself left out; of a fact its relation."""
     if hit.side is not None:
-        return hit.piece.relation
+        return hit.piece.relation or hit.piece.text
     words = hit.piece.words
     before = [w for w in words if w.end <= hit.start][-_BEFORE:]
     after = [w for w in words if w.start >= hit.end][:_AFTER]

@@ -11,12 +11,14 @@ import Stemmer
 
 from kpyramid.query.values import Date, Value, agree, read_value
 
-_WORD = re.compile(r"\w+")
+_WORD = re.compile(r"\b(?:[^\W\d_]\.){2,}(?:[^\W\d_]\b)?|\w+")
+"""A word, or initials with their stops: `A.C.` is `AC`."""
 _ASIDE = re.compile(r"\s*\([^)]*\)\s*$")
 _ARTICLES = frozenset({"the", "a", "an"})
 _STEMMER = Stemmer.Stemmer("english")
 _GENERIC = 0.5
 """Share of the candidates from which a word that they have in common tells none apart."""
+_PART = re.compile(r"\s*[,;/]\s*")
 _SHORTEST = 3
 """Letters of a word that stands for a name by itself."""
 
@@ -50,11 +52,12 @@ class Name:
     value: Date | Decimal | None = None
 
 
+@lru_cache(maxsize=4096)
 def split_words(text: str) -> tuple[Word, ...]:
     """The words of a text without case and accents, with their places."""
     return tuple(
         Word(
-            plain := _fold(match.group()),
+            plain := _fold(match.group().replace(".", "")),
             _stem(plain),
             match.start(),
             match.end(),
@@ -65,11 +68,12 @@ def split_words(text: str) -> tuple[Word, ...]:
 
 
 def read_name(text: str, aliases: Collection[str] = ()) -> Name:
-    """A name with its other forms: those given, and itself without article and bracket."""
+    """A name with its other forms: those given, and itself without article or aside."""
     forms: dict[tuple[str, ...], float] = {}
     for form, strength in (
         (text, 1.0),
         (_ASIDE.sub("", text), 0.95),
+        (_PART.split(text)[0], 0.6),
         *((a, 0.95) for a in aliases),
     ):
         words = tuple(word.plain for word in split_words(form))
@@ -114,7 +118,12 @@ def find_name(name: Name, words: Sequence[Word], values: Sequence[Value]) -> lis
             span = (first, first + len(form))
             sure *= _weigh_neighbours(run, words, *span)
             found[span] = max(found.get(span, 0.0), sure)
-    places = [Place(*span, sure) for span, sure in found.items()]
+    longest = [  # "Berrin" within "Tomas Berrin" is no place of its own
+        span
+        for span in found
+        if not any(a <= span[0] and span[1] <= b for a, b in found if (a, b) != span)
+    ]
+    places = [Place(*span, found[span]) for span in longest]
     return sorted(places, key=lambda place: (-place.strength, place.first, place.last))
 
 
@@ -139,7 +148,8 @@ def _weigh_neighbours(run: Sequence[Word], words: Sequence[Word], first: int, la
     weight = 1.0
     if after and after.large and after.start == run[-1].end + 1:
         weight *= 0.6
-    if before and first > 1 and before.large and run[0].start == before.end + 1:
+    apart = before is None or before.plain in _ARTICLES
+    if before and not apart and first > 1 and before.large and run[0].start == before.end + 1:
         weight *= 0.8
     return weight
 
@@ -156,6 +166,7 @@ def _add_distinctive(name: Name, generic: set[str], counts: dict[str, int]) -> N
     return Name(name.text, tuple(forms.items()), name.value)
 
 
+@lru_cache(maxsize=100_000)
 def _fold(word: str) -> str:
     parts = unicodedata.normalize("NFKD", word)
     return "".join(c for c in parts if not unicodedata.combining(c)).casefold()

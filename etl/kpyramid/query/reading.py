@@ -48,7 +48,7 @@ def _find_value(asked: Asked, pieces: Sequence[Piece], snapshot: Snapshot) -> Re
     texts, hits = gather_values(asked, pieces)
     best = 0.0
     if hits:
-        weighed = weigh(hits, measure_hits(asked, hits, snapshot.embedder), "open")
+        weighed = weigh(hits, measure_hits(asked, hits, snapshot), "open")
         best = weighed[0].probability
         if best >= SURE:
             hit = weighed[0].hits[0]
@@ -65,8 +65,8 @@ def _find_sentence(
     near = [p for p in near if not p.sides][:MOST_SENTENCES]
     if not near:
         return Reading("", (), probability, ())
-    vectors = snapshot.embedder.embed([asked.text, *(piece.text for piece in near)])
-    cosines = vectors[1:] @ vectors[0]
+    vectors = snapshot.embedder.embed([piece.text for piece in near])
+    cosines = vectors @ snapshot.embed(asked.text)
     best = int(np.argmax(cosines))
     if cosines[best] < NEAR:
         return Reading("", (), probability, ())

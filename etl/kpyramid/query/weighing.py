@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
+from kpyramid.query.asked import Number
 from kpyramid.query.hits import Features, Hit
 
 Kind = Literal["choice", "open"]
@@ -35,16 +36,22 @@ class _Weights:
     bias: float
 
 
+HOLDS = 0.5
+"""Probability from which a candidate is chosen beside others: it holds more likely than not."""
+HOLDS_OF_SEVERAL = 0.3
+"""The same where the question says that there are several: its F1 gains by one right more than it
+loses by one wrong."""
+LEAST = 0.15
+"""Probability from which the best one is chosen alone; a guess among eight is right by .125."""
 _MARGIN = 4.0
 """Log-odds ahead of the next value beyond which it is no surer; alone counts as that."""
 
 
 @cache
-def _load_weights() -> Mapping[str, _Weights]:
+def load_weights() -> Mapping[str, _Weights]:
     """The weights of `reader.json`.
 
-    Fitted by `benchmarks/reading_weights.py`: questions made from half of the train triples of
-    Text2KGBench (Wikidata-TekGen), asked of their sentences and of the facts read from them.
+    Fitted by `benchmarks/reading.py`, which also says how well they hold.
     """
     data = json.loads(Path(__file__).with_name("reader.json").read_text("utf-8"))
     return {kind: _Weights(**weights) for kind, weights in data["weights"].items()}
@@ -52,7 +59,7 @@ def _load_weights() -> Mapping[str, _Weights]:
 
 def weigh(hits: Sequence[Hit], features: Sequence[Features], kind: Kind) -> list[Supported]:
     """The values that a context says, most probable first; ties by the order of candidates."""
-    weights = _load_weights()[kind]
+    weights = load_weights()[kind]
     places: dict[int, list[tuple[float, int]]] = {}
     for index, (hit, counted) in enumerate(zip(hits, features, strict=True)):
         odds = weights.hit["bias"] + sum(
@@ -63,7 +70,7 @@ def weigh(hits: Sequence[Hit], features: Sequence[Features], kind: Kind) -> list
     weighed = [
         Supported(
             candidate,
-            _squash(_add_up(candidate, best, len(found), weights)),
+            _squash(_add_up(compare(candidate, best, len(found)), weights)),
             tuple(hits[index] for _, index in sorted(found)),
         )
         for candidate, found in places.items()
@@ -71,16 +78,40 @@ def weigh(hits: Sequence[Hit], features: Sequence[Features], kind: Kind) -> list
     return sorted(weighed, key=lambda s: (-s.probability, s.candidate))
 
 
-def _add_up(candidate: int, best: Mapping[int, float], places: int, weights: _Weights) -> float:
+def compare(
+    candidate: int, best: Mapping[int, float], places: int
+) -> tuple[float, float, float, float]:
+    """A value's log-odds at its best place, how far behind and ahead of its rivals, its places.
+
+    `best` are the log-odds of all values, `places` the number of this one's, as a logarithm.
+    """
     own = best[candidate]
     rivals = [odds for other, odds in best.items() if other != candidate]
     margin = own - max(rivals) if rivals else _MARGIN
+    return own, min(margin, 0.0), min(max(margin, 0.0), _MARGIN), math.log(places)
+
+
+def pick(weighed: Sequence[Supported], number: Number) -> list[Supported]:
+    """Those of a question's candidates that hold, at least the best when it is no guess.
+
+    A question for one thing has one answer; one for several has two where two have support.
+    """
+    known = [found for found in weighed if found.probability >= LEAST]
+    if number == "one":
+        return known[:1]
+    holds = HOLDS_OF_SEVERAL if number == "several" else HOLDS
+    chosen = [found for found in known if found.probability >= holds]
+    return chosen if len(chosen) > 1 else known[: 2 if number == "several" else 1]
+
+
+def _add_up(compared: tuple[float, float, float, float], weights: _Weights) -> float:
+    own, behind, ahead, places = compared
     return (
         weights.bias
         + weights.best * own
-        + weights.behind * min(margin, 0.0)
-        + weights.ahead * min(max(margin, 0.0), _MARGIN)
-        + weights.repeated * math.log(places)
+        + weights.behind * behind
+        + weights.ahead * ahead
+        + weights.repeated * places
     )
 
 

@@ -1,0 +1,61 @@
+"""The baselines: what is answered without context, and from the nearest chunks alone."""
+
+import pytest
+
+from kpyramid.errors import InputError
+from kpyramid.query import answer
+from kpyramid.query.reading import read
+from kpyramid.query.types import RULES, Question
+from told import TOLD, open_told
+
+PLACES = ("Lima", "Port Amsel", "Oslo", "Bergen", "Kiruna", "Leeds", "Quito", "Turku")
+
+
+def test_direct_by_rules_knows_no_answer_to_an_open_question_and_says_so() -> None:
+    found = answer("Where was Rhea Valcourt born?", open_told(), "direct")
+    assert (found.text, found.choices, found.context, found.evidence) == ("", (), (), ())
+    assert found.layer is None and found.confidence == 0
+    assert "know nothing without context" in str(found.trace[0])
+
+
+def test_direct_by_rules_guesses_one_candidate_with_the_confidence_of_a_guess() -> None:
+    found = answer("Where was Rhea Valcourt born?", open_told(), "direct", candidates=PLACES)
+    assert found.layer == "model" and found.context == () and found.evidence == ()
+    assert len(found.choices) == 1 and found.choices[0] in PLACES
+    assert found.confidence == 1 / len(PLACES)
+    assert "guess" in str(found.trace[0])
+
+
+@pytest.mark.parametrize("by", ["bm25", "vectors", "both"])
+def test_naive_finds_chunks_by_words_by_vectors_or_by_both(by: str) -> None:
+    question = "Where was Rhea Valcourt born?"
+    found = answer(question, open_told(), "naive", candidates=PLACES, chunks=2, by=by)
+    assert found.choices == ("Port Amsel",) and found.layer == "text"
+    assert 1 <= len(found.context) <= 2
+    assert found.context[0].evidence[0].source == "rhea.txt"
+    assert all(
+        TOLD[place.source][place.start : place.end] == place.text for place in found.evidence
+    )
+
+
+def test_naive_answers_what_the_shared_reader_reads_in_its_chunks() -> None:
+    question = Question("Who directed The Glass Orchard?")
+    found = answer(question.text, open_told(), "naive")
+    reading = read(question, found.context, open_told(), RULES)
+    assert (found.text, found.confidence, found.evidence) == (
+        reading.text,
+        reading.confidence,
+        reading.evidence,
+    )
+    assert found.text == "Tomas Berrin"
+
+
+def test_naive_that_finds_no_answer_keeps_the_context_and_says_why() -> None:
+    found = answer("Who founded Norway?", open_told(), "naive")
+    assert found.text == "" and found.choices == () and found.context
+    assert "insufficient" in str(found.trace[0]) and "no sentence is near" in str(found.trace[0])
+
+
+def test_an_unknown_way_to_find_chunks_is_refused() -> None:
+    with pytest.raises(InputError, match=r"by = 'magic'.*bm25"):
+        answer("Who?", open_told(), "naive", by="magic")

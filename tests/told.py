@@ -1,0 +1,62 @@
+"""A small pyramid of invented facts, built once, for those who read and answer from it."""
+
+import atexit
+import shutil
+import tempfile
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from corpora import write_corpus
+from kpyramid.build import build
+from kpyramid.query import Snapshot, open_snapshot
+from kpyramid.query.types import Item
+from kpyramid.settings import Settings
+from kpyramid.warehouse.layout import open_warehouse
+
+TOLD: Mapping[str, str] = {
+    "bridge.txt": "The Orm Bridge spans the river Vess. Its main span is 1,250 metres long. "
+    "It cost 2.4 million crowns.",
+    "film.txt": "The Glass Orchard is a film directed by Tomas Berrin. Edda Moll and Jan Roth "
+    "starred in The Glass Orchard. The Glass Orchard was released in 1974.",
+    "rhea.txt": "Rhea Valcourt was born on 3 March 1871 in Port Amsel. Rhea Valcourt was not born "
+    "in Oslo, and she never lived in Bergen. In 1902 she founded the Valcourt Observatory.",
+    "tarn.txt": "Milo Tarn was born in Tirana. Milo Tarn married Ada Romanov in Oslo.",
+    "trial.txt": "We studied whether green light helps tomato seedlings grow. Green light did not "
+    "help tomato seedlings to grow. Red light made tomato seedlings grow faster.",
+}
+
+
+@cache
+def open_told() -> Snapshot:
+    """The pyramid of `TOLD`, for reading only."""
+    folder = Path(tempfile.mkdtemp(prefix="kpyramid-tests-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    warehouse = open_warehouse(folder / "warehouse")
+    build(write_corpus(folder / "corpus", TOLD), warehouse, Settings())
+    return open_snapshot("main", warehouse.root)
+
+
+def take_passages(*sources: str) -> tuple[Item, ...]:
+    """The passages of some documents as context, in this order."""
+    snapshot = open_told()
+    chunks = snapshot.table("chunks").select(["chunk_id"])["chunk_id"].to_pylist()
+    places = {
+        snapshot.evidence(chunk)[0].source: (chunk, snapshot.evidence(chunk)) for chunk in chunks
+    }
+    return tuple(
+        Item(places[source][0], places[source][1][0].text, "text", 1.0, tuple(places[source][1]))
+        for source in sources
+    )
+
+
+def take_facts(*words: str) -> tuple[Item, ...]:
+    """The facts of the graph whose statement holds all of some words, in key order."""
+    snapshot = open_told()
+    found = []
+    for key in sorted(snapshot.table("condensed")["condensed_id"].to_pylist()):
+        _, head, _, relation, _, tail, _ = snapshot.state_condensed(key)
+        statement = f"{head} {relation} {tail}"
+        if all(word in statement for word in words):
+            found.append(Item(key, statement, "graph", 1.0, tuple(snapshot.evidence(key))))
+    return tuple(found)
