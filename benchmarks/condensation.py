@@ -42,7 +42,7 @@ from kpyramid.errors import GateError
 from kpyramid.evaluation.hops import HopFact, Triple, score_hop_facts
 from kpyramid.keys import JsonValue, canonical_json, content_id
 from kpyramid.ports import Silence, load_schema
-from kpyramid.query.snapshot import Snapshot
+from kpyramid.query.pyramid.snapshot import Snapshot
 from kpyramid.settings import Settings
 from kpyramid.stages import condense
 from kpyramid.stages.tables import build_table

@@ -30,7 +30,7 @@ from kpyramid.ontology import names as n
 from kpyramid.ontology.judging.lexical import is_well_formed
 from kpyramid.ontology.literals import parse_literal
 from kpyramid.ontology.store import OntologyStore, entity_iri
-from kpyramid.query.snapshot import Snapshot, open_snapshot
+from kpyramid.query.pyramid.snapshot import Snapshot, open_snapshot
 from kpyramid.settings import Settings
 from kpyramid.warehouse.layout import Warehouse
 

@@ -11,7 +11,7 @@ their documents, and the figures are those of each half with the weights in forc
 is a gold name in normal form, or its date or number; `within` the share whose context says a right
 value at all, a bound of both; `brier` the mean squared error of the probability of the answer.
 
-`--write` fits the weights on both halves and writes `etl/kpyramid/query/reader.json`;
+`--write` fits the weights on both halves and writes `etl/kpyramid/query/reader/reader.json`;
 `--write half` on the first half alone, so that the second is unseen.
 """
 
@@ -38,21 +38,21 @@ from sklearn.linear_model import LogisticRegression
 from kpyramid.evaluation.questions import EvalQuestion
 from kpyramid.extraction.normal import normalise_name
 from kpyramid.query import Snapshot, weighing
-from kpyramid.query.asked import Number, read_question
-from kpyramid.query.facts import find_facts, state_item
-from kpyramid.query.finding import (
+from kpyramid.query.graph.facts import find_facts, state_item
+from kpyramid.query.naive import ask_naive
+from kpyramid.query.reader.asked import Number, read_question
+from kpyramid.query.reader.finding import (
     Candidate,
     find_candidates,
     gather_values,
     read_candidates,
 )
-from kpyramid.query.hits import Features, Hit, measure_hits
-from kpyramid.query.matching import read_names
-from kpyramid.query.naive import ask_naive
-from kpyramid.query.pieces import cut_items
-from kpyramid.query.reading import SURE
+from kpyramid.query.reader.hits import Features, Hit, measure_hits
+from kpyramid.query.reader.matching import read_names
+from kpyramid.query.reader.pieces import cut_items
+from kpyramid.query.reader.reading import SURE
+from kpyramid.query.reader.values import agree, read_value
 from kpyramid.query.types import RULES, Item, Question
-from kpyramid.query.values import agree, read_value
 
 Matrix = npt.NDArray[np.float64]
 

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from random import Random
 
-from kpyramid.query.asked import Asked, read_question
-from kpyramid.query.linking import LinkedQuestion, link_question
-from kpyramid.query.matching import split_words
-from kpyramid.query.pieces import Mention, Piece
+from kpyramid.query.pyramid.linking import LinkedQuestion, link_question
+from kpyramid.query.reader.asked import Asked, read_question
+from kpyramid.query.reader.matching import split_words
+from kpyramid.query.reader.pieces import Mention, Piece
 from kpyramid.query.types import Evidence
 
 OPTIONS = 8

@@ -41,9 +41,9 @@ from kpyramid.build import build
 from kpyramid.evaluation.question_wording import word_for_subject, word_for_value
 from kpyramid.extraction.normal import normalise_name
 from kpyramid.query import Snapshot, open_snapshot, weights
-from kpyramid.query.bearing import Bearing, apply_weights, find_chance, weigh_facts
-from kpyramid.query.facts import gather_facts
-from kpyramid.query.sufficiency import SUFFICIENT, weigh_best
+from kpyramid.query.graph.bearing import Bearing, apply_weights, find_chance, weigh_facts
+from kpyramid.query.graph.facts import gather_facts
+from kpyramid.query.graph.sufficiency import SUFFICIENT, weigh_best
 from kpyramid.query.types import Question
 from kpyramid.settings import Settings
 from kpyramid.warehouse.layout import open_warehouse

@@ -15,7 +15,8 @@ from kpyramid.errors import SettingsError
 from kpyramid.fingerprints import fingerprint_stage
 from kpyramid.pipeline import PIPELINE
 from kpyramid.publishing import _describe
-from kpyramid.query import STRATEGIES, embedding
+from kpyramid.query import STRATEGIES
+from kpyramid.query.pyramid import embedding
 from kpyramid.runs import Run
 from kpyramid.settings import Settings
 from kpyramid.warehouse.layout import Warehouse

@@ -12,7 +12,7 @@ from kpyramid.condensation.merging import guard_comparer
 from kpyramid.errors import GateError
 from kpyramid.paraphrase.comparing import Comparer
 from kpyramid.paraphrase.types import Verdict
-from kpyramid.query.snapshot import Snapshot, open_snapshot
+from kpyramid.query.pyramid.snapshot import Snapshot, open_snapshot
 from kpyramid.stages.derivations import read_derivations, read_graph
 from kpyramid.stages.tables import build_table
 from kpyramid.warehouse.layout import Warehouse

@@ -8,7 +8,7 @@ import pytest
 from kpyramid.completion.deciding import decide, hold_file, read_file
 from kpyramid.completion.decisions import parse_decisions
 from kpyramid.errors import InputError
-from kpyramid.query.proposals import Listed, find_proposal
+from kpyramid.query.pyramid.proposals import Listed, find_proposal
 from tests.completing import GENERAL, PERSON, PLACE
 from tests.planted import general_schema
 

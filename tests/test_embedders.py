@@ -20,7 +20,7 @@ from kpyramid.llm.endpoint import Endpoint
 from kpyramid.llm.ledger import Ledger
 from kpyramid.llm.limiter import Limiter
 from kpyramid.model_settings import LLMSettings
-from kpyramid.query.embedding import open_recorded
+from kpyramid.query.pyramid.embedding import open_recorded
 from kpyramid.settings import MINILM, EmbedSettings
 from tests.loopback import serve
 from tests.tiny_instructor import INSTRUCTION, require_instructor, write_instructor
@@ -218,7 +218,7 @@ def test_a_prefix_shapes_the_vector() -> None:
 
 def test_no_model_is_loaded_before_a_text_is_new() -> None:
     program = (
-        "import sys, kpyramid.cached, kpyramid.query.embedding\n"
+        "import sys, kpyramid.cached, kpyramid.query.pyramid.embedding\n"
         "heavy = {'torch', 'sentence_transformers', 'onnxruntime', 'tokenizers', 'openai'}\n"
         "print(*(heavy & sys.modules.keys()))"
     )

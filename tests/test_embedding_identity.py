@@ -10,7 +10,7 @@ import pytest
 from kpyramid import fingerprints
 from kpyramid.errors import InputError, SettingsError
 from kpyramid.identity import identify_embedding
-from kpyramid.query.embedding import open_recorded
+from kpyramid.query.pyramid.embedding import open_recorded
 from kpyramid.settings import EmbedSettings, Settings, load_settings
 from tests.tiny_instructor import require_instructor
 

@@ -15,7 +15,7 @@ from kpyramid.errors import InputError
 from kpyramid.keys import JsonValue
 from kpyramid.ontology.schema import write_schema
 from kpyramid.query import Snapshot, open_snapshot
-from kpyramid.query.ablation import take_away
+from kpyramid.query.pyramid.ablation import take_away
 from kpyramid.runs import read_mark
 from kpyramid.settings import Settings
 from kpyramid.warehouse.layout import Warehouse, open_warehouse

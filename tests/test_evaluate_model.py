@@ -10,7 +10,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from kpyramid.cli import app
-from kpyramid.query import embedding
+from kpyramid.query.pyramid import embedding
 from kpyramid.warehouse.layout import Warehouse
 from tests.asked_model import script
 from tests.corpora import HashEmbedder, copy_shared_build

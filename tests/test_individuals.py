@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from kpyramid.cli import app
 from kpyramid.query import open_snapshot
-from kpyramid.query.individuals import Individuals
+from kpyramid.query.pyramid.individuals import Individuals
 from kpyramid.warehouse.layout import Warehouse
 from tests.corpora import TEXTS, build_corpus, copy_shared_build, use_quick_models, write_corpus
 

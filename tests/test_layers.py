@@ -88,7 +88,9 @@ LAYERS: dict[str, str] = {
     ),
     "reporting": "completion errors extraction induction keys ontology",
     "report": "completion contracts errors keys llm pipeline reporting runs warehouse",
-    "build": "errors gating keys models planning pipeline ports report runner runs settings warehouse",
+    "build": (
+        "errors gating keys models planning pipeline ports report runner runs settings warehouse"
+    ),
     "console": "pipeline ports query runs",
     "commands": (
         "batching build completion console declared errors evaluation keys llm model_settings "

@@ -5,9 +5,9 @@ import pytest
 from kpyramid.build import build
 from kpyramid.errors import InputError
 from kpyramid.query import Snapshot, answer, open_snapshot
-from kpyramid.query.chains import list_parts
-from kpyramid.query.facts import find_facts
-from kpyramid.query.linking import link_question
+from kpyramid.query.graph.chains import list_parts
+from kpyramid.query.graph.facts import find_facts
+from kpyramid.query.pyramid.linking import link_question
 from kpyramid.query.types import Answer, Makers, Outcome, Question
 from kpyramid.settings import Settings
 from kpyramid.warehouse.layout import open_warehouse

@@ -15,7 +15,7 @@ from kpyramid.completion.types import Completion, GraphLayer, OntologyLayer
 from kpyramid.console import print_build
 from kpyramid.errors import InputError, SettingsError
 from kpyramid.query import open_snapshot
-from kpyramid.query.proposals import list_proposals
+from kpyramid.query.pyramid.proposals import list_proposals
 from kpyramid.report import describe_run
 from kpyramid.settings import Settings
 from kpyramid.stages import complete

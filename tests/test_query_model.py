@@ -12,7 +12,7 @@ from kpyramid.errors import EndpointError
 from kpyramid.keys import hash_value
 from kpyramid.llm.types import Reply, Token, Usage, key_request
 from kpyramid.query.direct import ask_direct
-from kpyramid.query.reading_model import (
+from kpyramid.query.model.reading import (
     MOST_CHARACTERS,
     UNREAD,
     UNWORDED,
@@ -20,9 +20,9 @@ from kpyramid.query.reading_model import (
     read_by_model,
     render,
 )
-from kpyramid.query.sufficiency_model import Verdict, judge_by_model
+from kpyramid.query.model.sufficiency import Verdict, judge_by_model
+from kpyramid.query.model.verbatim import find_value_logprobs, holds_answer, is_checkable
 from kpyramid.query.types import Makers, Question, Reading
-from kpyramid.query.verbatim import find_value_logprobs, holds_answer, is_checkable
 from tests import loopback
 from tests.asked_model import ask_scripted, list_prompts, make_item, open_caller, script
 from tests.loopback import RefuseError, serve

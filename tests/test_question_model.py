@@ -17,7 +17,7 @@ from kpyramid.models import Model, Opener
 from kpyramid.ontology.patterns import bind_patterns, list_patterns, select_all
 from kpyramid.ontology.store import OntologyStore, entity_iri
 from kpyramid.query import Answer, Makers, Snapshot, answer, open_snapshot
-from kpyramid.query.sparql_model import add_prefixes, parse, render
+from kpyramid.query.model.sparql import add_prefixes, parse, render
 from kpyramid.settings import Settings
 from kpyramid.warehouse.layout import Warehouse
 from tests import loopback

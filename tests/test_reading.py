@@ -5,12 +5,12 @@ from decimal import Decimal
 
 import pytest
 
-from kpyramid.query.asked import read_question
-from kpyramid.query.linking import LinkedQuestion
-from kpyramid.query.matching import find_name, read_name, read_names, split_words
-from kpyramid.query.reading import read
+from kpyramid.query.pyramid.linking import LinkedQuestion
+from kpyramid.query.reader.asked import read_question
+from kpyramid.query.reader.matching import find_name, read_name, read_names, split_words
+from kpyramid.query.reader.reading import read
+from kpyramid.query.reader.values import Date, find_values, read_value
 from kpyramid.query.types import RULES, Item, Question, Reading
-from kpyramid.query.values import Date, find_values, read_value
 from told import TOLD, open_told, take_facts, take_passages
 
 PLACES = ("Lima", "Port Amsel", "Oslo", "Bergen", "Kiruna", "Leeds", "Quito", "Turku")

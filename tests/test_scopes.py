@@ -14,7 +14,7 @@ from kpyramid.cli import app
 from kpyramid.declared import locate_declarations
 from kpyramid.errors import InputError
 from kpyramid.query import STRATEGIES, Answer, Snapshot, answer, open_snapshot
-from kpyramid.query.scopes import EVERYTHING, Scope
+from kpyramid.query.pyramid.scopes import EVERYTHING, Scope
 from kpyramid.settings import Settings
 from kpyramid.warehouse.layout import open_warehouse
 

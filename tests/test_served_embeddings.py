@@ -24,7 +24,7 @@ from kpyramid.llm.endpoint import Endpoint
 from kpyramid.llm.ledger import Ledger
 from kpyramid.llm.limiter import Limiter
 from kpyramid.model_settings import LLMSettings
-from kpyramid.query.snapshot import Snapshot
+from kpyramid.query.pyramid.snapshot import Snapshot
 from kpyramid.settings import EmbedSettings, Settings, check_settings
 from kpyramid.warehouse.layout import Warehouse
 from tests.corpora import SETTINGS, build_corpus, use_quick_models, write_corpus

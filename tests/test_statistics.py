@@ -168,7 +168,9 @@ def test_holm_corrects_as_in_the_worked_example() -> None:
 
 
 @given(st.lists(st.floats(0, 1), max_size=12))
-def test_holm_lies_between_the_chance_and_the_largest_times_their_number(chances: list[float]) -> None:
+def test_holm_lies_between_the_chance_and_the_largest_times_their_number(
+    chances: list[float],
+) -> None:
     for p, corrected in zip(chances, correct_holm(chances), strict=True):
         assert p <= corrected <= min(1.0, max(chances) * len(chances))
 

@@ -4,7 +4,7 @@ import pytest
 
 from kpyramid.errors import InputError
 from kpyramid.query import answer
-from kpyramid.query.reading import read
+from kpyramid.query.reader.reading import read
 from kpyramid.query.types import RULES, Question
 from told import TOLD, open_told
 

@@ -5,17 +5,17 @@ import math
 import pytest
 
 from kpyramid.query import Snapshot
-from kpyramid.query.bearing import (
+from kpyramid.query.graph.bearing import (
     apply_weights,
     match_candidates,
     open_side,
     take_apart,
     weigh_facts,
 )
-from kpyramid.query.facts import NearFact, gather_facts
-from kpyramid.query.sufficiency import MOST_LEAD, judge_facts, weigh_best
+from kpyramid.query.graph.facts import NearFact, gather_facts
+from kpyramid.query.graph.sufficiency import MOST_LEAD, judge_facts, weigh_best
+from kpyramid.query.graph.weights import BEARING, SUFFICIENCY
 from kpyramid.query.types import RULES, Makers, Question
-from kpyramid.query.weights import BEARING, SUFFICIENCY
 from tests.cascade_script import ScriptedAsker
 from tests.tiny_pyramid import open_tiny
 

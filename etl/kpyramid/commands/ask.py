@@ -101,9 +101,7 @@ def ask(
     ] = None,
     class_name: Annotated[
         list[str] | None,
-        typer.Option(
-            "--class", help="Only what is said of individuals of this class."
-        ),
+        typer.Option("--class", help="Only what is said of individuals of this class."),
     ] = None,
     settings: SettingsOption = None,
     as_json: JsonOption = False,

@@ -15,7 +15,7 @@ from kpyramid.llm.totals import read_totals
 from kpyramid.model_settings import QuerySettings
 from kpyramid.models import Opener
 from kpyramid.query import STRATEGIES, Answer, Makers, Snapshot, answer, open_snapshot
-from kpyramid.query.scopes import PUBLIC, Scope
+from kpyramid.query.pyramid.scopes import PUBLIC, Scope
 from kpyramid.settings import Settings
 from kpyramid.warehouse.layout import Warehouse, open_warehouse
 

@@ -81,7 +81,7 @@ def _judge(
         stated = files.turtle.read_text("utf-8")
         texts["schema.ttl"] = write_schema(parse_schema(stated, source=str(files.turtle)))
     else:
-        from kpyramid.query.snapshot import open_snapshot
+        from kpyramid.query.pyramid.snapshot import open_snapshot
 
         opened = open_snapshot(ref, warehouse)
         identifier = opened.id

@@ -16,7 +16,13 @@ from kpyramid.commands.options import (
 from kpyramid.errors import InputError
 
 if TYPE_CHECKING:
-    from kpyramid.query.individuals import Individual, Individuals, Members, Sentence, Statement
+    from kpyramid.query.pyramid.individuals import (
+        Individual,
+        Individuals,
+        Members,
+        Sentence,
+        Statement,
+    )
 
 _SENTENCES = 3
 """Sentences shown of a statement; --json has all."""
@@ -50,7 +56,7 @@ def show(
 
     def act() -> None:
         from kpyramid.query import open_snapshot
-        from kpyramid.query.individuals import Individuals
+        from kpyramid.query.pyramid.individuals import Individuals
 
         individuals = Individuals(open_snapshot(ref, warehouse))
         found, members = _find(name, individuals)

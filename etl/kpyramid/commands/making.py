@@ -66,7 +66,7 @@ def make(
         from kpyramid.evaluation.making import make_questions
         from kpyramid.evaluation.questions import write_questions
         from kpyramid.evaluation.snapshot_facts import list_instance_facts
-        from kpyramid.query.snapshot import open_snapshot
+        from kpyramid.query.pyramid.snapshot import open_snapshot
 
         snapshot = open_snapshot(ref, warehouse)
         made = make_questions(

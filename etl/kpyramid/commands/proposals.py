@@ -20,8 +20,8 @@ from kpyramid.commands.options import (
 if TYPE_CHECKING:
     from kpyramid.completion.deciding import Decided
     from kpyramid.completion.decisions import Decisions
-    from kpyramid.query.proposals import Listed
-    from kpyramid.query.snapshot import Snapshot
+    from kpyramid.query.pyramid.proposals import Listed
+    from kpyramid.query.pyramid.snapshot import Snapshot
 
 app = typer.Typer(
     name="proposals",
@@ -81,7 +81,7 @@ def list_(
         from kpyramid.completion.deciding import find_file, read_file
         from kpyramid.errors import SettingsError
         from kpyramid.query import open_snapshot
-        from kpyramid.query.proposals import list_proposals
+        from kpyramid.query.pyramid.proposals import list_proposals
         from kpyramid.settings import load_settings
 
         states = ("open", "accepted", "alias", "rejected")
@@ -182,7 +182,7 @@ def _decide(
     from kpyramid.completion.deciding import decide, find_file, hold_file, read_file
     from kpyramid.errors import SettingsError
     from kpyramid.query import open_snapshot
-    from kpyramid.query.proposals import find_proposal, list_proposals
+    from kpyramid.query.pyramid.proposals import find_proposal, list_proposals
     from kpyramid.settings import load_settings
     from kpyramid.warehouse.layout import write_durably
 

@@ -12,8 +12,8 @@ from kpyramid.evaluation.questions import EvalQuestion
 from kpyramid.evaluation.ratings import Rating, group_scores
 from kpyramid.llm.caller import Asker, Caller
 from kpyramid.query import STRATEGIES, answer
-from kpyramid.query.ablation import PARTS, take_away
-from kpyramid.query.snapshot import Snapshot
+from kpyramid.query.pyramid.ablation import PARTS, take_away
+from kpyramid.query.pyramid.snapshot import Snapshot
 from kpyramid.query.types import RULES, Answer, Makers
 
 JUDGE, RATING = "judge", "rating"

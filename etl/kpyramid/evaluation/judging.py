@@ -12,8 +12,8 @@ from kpyramid.extraction.cascade.prompts import GUARD, Strict
 from kpyramid.llm.caller import Asker
 from kpyramid.llm.responses import parse_json, quote_text
 from kpyramid.llm.types import Failure, FailureKind, Reply, ReplyError, Request
-from kpyramid.query.prompting import ask_model, flatten, make_request
-from kpyramid.query.verbatim import join_words
+from kpyramid.query.model.prompting import ask_model, flatten, make_request
+from kpyramid.query.model.verbatim import join_words
 
 TASK = "judge"
 VERSION = 1

@@ -8,7 +8,7 @@ from kpyramid.evaluation.facts import Fact, Thing, Words, fold_words, split_labe
 from kpyramid.evaluation.values import Form, say_value
 from kpyramid.ontology import names as n
 from kpyramid.ontology.schema import Schema
-from kpyramid.query.snapshot import Snapshot
+from kpyramid.query.pyramid.snapshot import Snapshot
 
 TYPE_WORDS: Mapping[str, str] = {
     "PERSON": "person",

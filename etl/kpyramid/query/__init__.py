@@ -11,7 +11,7 @@ from kpyramid.query.exact import ask_exact
 from kpyramid.query.kaping import ask_kaping
 from kpyramid.query.naive import ask_naive
 from kpyramid.query.polyrag import ask_polyrag
-from kpyramid.query.snapshot import Snapshot, open_snapshot
+from kpyramid.query.pyramid.snapshot import Snapshot, open_snapshot
 from kpyramid.query.types import RULES, Answer, Evidence, Makers, Question
 
 STRATEGIES: Mapping[str, Callable[..., Answer]] = {

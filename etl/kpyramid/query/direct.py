@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from kpyramid.query.reading_model import read_by_model
-from kpyramid.query.snapshot import Snapshot
+from kpyramid.query.model.reading import read_by_model
+from kpyramid.query.pyramid.snapshot import Snapshot
 from kpyramid.query.types import Answer, Makers, Outcome, Question, Step
 
 

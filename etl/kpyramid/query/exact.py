@@ -1,9 +1,9 @@
 """Exact match: the facts about what the question names, nearest first (WTS, Table 2: EM-QSR)."""
 
 from kpyramid.errors import InputError
-from kpyramid.query.facts import MOST_ENTITIES, find_about, state_facts
+from kpyramid.query.graph.facts import MOST_ENTITIES, find_about, state_facts
 from kpyramid.query.kaping import read_facts
-from kpyramid.query.snapshot import Snapshot
+from kpyramid.query.pyramid.snapshot import Snapshot
 from kpyramid.query.types import Answer, Makers, Question
 
 

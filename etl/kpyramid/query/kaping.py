@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from kpyramid.errors import InputError
-from kpyramid.query.facts import NearFact, find_facts, state_item
-from kpyramid.query.reading import read
-from kpyramid.query.snapshot import Snapshot
+from kpyramid.query.graph.facts import NearFact, find_facts, state_item
+from kpyramid.query.pyramid.snapshot import Snapshot
+from kpyramid.query.reader.reading import read
 from kpyramid.query.types import Answer, Makers, Outcome, Question, Step
 
 

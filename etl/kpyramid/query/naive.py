@@ -3,8 +3,8 @@
 from typing import Literal, get_args
 
 from kpyramid.errors import InputError
-from kpyramid.query.reading import read
-from kpyramid.query.snapshot import Snapshot
+from kpyramid.query.pyramid.snapshot import Snapshot
+from kpyramid.query.reader.reading import read
 from kpyramid.query.types import Answer, Item, Makers, Outcome, Question, Step
 
 By = Literal["bm25", "vectors", "both"]

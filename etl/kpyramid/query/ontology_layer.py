@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kpyramid.ontology import names as n
-from kpyramid.query.bearing import list_lemmas, match_candidates, spell_out, take_apart
-from kpyramid.query.reading import read
-from kpyramid.query.snapshot import Snapshot
-from kpyramid.query.sparql_model import ask_by_model
+from kpyramid.query.graph.bearing import list_lemmas, match_candidates, spell_out, take_apart
+from kpyramid.query.model.sparql import ask_by_model
+from kpyramid.query.pyramid.snapshot import Snapshot
+from kpyramid.query.reader.reading import read
 from kpyramid.query.sparql_rules import Found, ask_by_rules, shorten
 from kpyramid.query.types import Answer, Item, Makers, Outcome, Question, Reading, Step
 

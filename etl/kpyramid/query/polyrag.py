@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 from kpyramid.errors import InputError
-from kpyramid.query.bearing import UNFOUNDED, take_apart
-from kpyramid.query.facts import find_facts, state_item
+from kpyramid.query.graph.bearing import UNFOUNDED, take_apart
+from kpyramid.query.graph.facts import find_facts, state_item
+from kpyramid.query.graph.sufficiency import SUFFICIENT, Judgement, judge_facts
 from kpyramid.query.ontology_layer import ask_ontology
-from kpyramid.query.passages import find_passages
-from kpyramid.query.reading import read
-from kpyramid.query.snapshot import Snapshot
-from kpyramid.query.sufficiency import SUFFICIENT, Judgement, judge_facts
+from kpyramid.query.pyramid.snapshot import Snapshot
+from kpyramid.query.reader.reading import read
+from kpyramid.query.text.passages import find_passages
 from kpyramid.query.types import Answer, Item, Makers, Outcome, Question, Reading, Step
 
 Mode = Literal["best", "paper"]

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from kpyramid.ontology.names import ENTITY
+from kpyramid.query.pyramid.snapshot import Snapshot
 from kpyramid.query.questions.lexicon import Lexicon
 from kpyramid.query.questions.reading import Unwritten, Written, read_question
 from kpyramid.query.questions.writing import (
@@ -13,7 +14,6 @@ from kpyramid.query.questions.writing import (
     write_query,
     write_string,
 )
-from kpyramid.query.snapshot import Snapshot
 from kpyramid.query.types import Outcome, Step
 
 Fact = tuple[str, str, str]

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from kpyramid.ontology import names as n
 from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema
-from kpyramid.query.linking import KIND_TYPES
-from kpyramid.query.names import EntitiesByName
+from kpyramid.query.pyramid.linking import KIND_TYPES
+from kpyramid.query.pyramid.names import EntitiesByName
 from kpyramid.query.questions.lexicon import Category, Compare, Lexicon, Relation, Run
 
 

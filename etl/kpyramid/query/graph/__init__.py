@@ -1,0 +1,1 @@
+"""Facts near a question, what bears on it, and whether they suffice."""

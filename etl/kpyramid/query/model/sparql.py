@@ -1,0 +1,201 @@
+"""`Query_onto` by a language model: it sees the schema and writes SPARQL, which is never trusted.
+
+Prompt, reply and parser stand here. The query is parsed, restricted and run in the sandbox of
+`kpyramid.ontology`; whatever is wrong with it is an outcome of the layer, not an error.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from jinja2 import Environment
+
+from kpyramid.errors import InputError
+from kpyramid.extraction.cascade.prompts import GUARD, Strict
+from kpyramid.llm.caller import Asker
+from kpyramid.llm.responses import parse_json
+from kpyramid.llm.types import Failure, FailureKind, ReplyError, Request
+from kpyramid.ontology import names as n
+from kpyramid.ontology.patterns import bind_patterns, list_patterns, select_all
+from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema
+from kpyramid.ontology.sparql import LONGEST_QUERY
+from kpyramid.query.model.prompting import ask_model, flatten, make_request
+from kpyramid.query.pyramid.snapshot import Snapshot
+from kpyramid.query.sparql_rules import MOST_VALUES, Fact, Found, judge_rows, shorten
+from kpyramid.query.types import Outcome
+
+TASK = "query_onto"
+VERSION = 1
+_MOST_ROWS = 5_000
+"""Matches of a query's patterns that are looked through for what an answer rests on."""
+MOST_CLASSES, MOST_PROPERTIES, MOST_ENTITIES = 120, 200, 20
+"""What of a schema is shown; those whose words the question shares come first."""
+
+_SYSTEM = """\
+You write one SPARQL query over an ontology for a question.
+{{ guard }}
+- The base namespace is <{{ base }}>; `:` is its prefix. Known as well are rdf:, rdfs:, xsd:
+  and, for entities, e:.
+- Use only the classes, properties and entities that are listed; every entity has an rdfs:label.
+- SELECT or ASK only, over this one graph: no SERVICE, FROM or update.
+- Select what the question asks for and nothing else; use DISTINCT, and COUNT for "how many".
+- When the ontology cannot answer, reply with an empty query.
+Reply with JSON only: {"sparql": "..."}
+"""
+_CONSTANT = re.compile(r"<[^>\s]+>|(?<![\w?$])\w*:[\w%-]+|\"[^\"]*\"|'[^']*'")
+
+
+class Answer(Strict):
+    """The reply."""
+
+    sparql: str
+
+
+def ask_by_model(
+    question: str, snapshot: Snapshot, asker: Asker, *, most: int = MOST_VALUES
+) -> Found:
+    """The answer of the ontology to a question by the query that a model wrote.
+
+    Raises:
+        BudgetError, EndpointError: the model may not or cannot be asked.
+    """
+    asked = ask_model(asker, render(question, snapshot), lambda reply: parse(reply.content))
+    reply = asked.value
+    if isinstance(reply, Failure):
+        found = Found(Outcome.FAILED, f"no query: {reply.kind}: {reply.detail}")
+    elif not reply:
+        found = Found(Outcome.FAILED, "no query: the model sees none in the ontology")
+    else:
+        found = _run(reply, snapshot, most)
+    return replace(found, calls=asked.calls, tokens=asked.tokens)
+
+
+def render(question: str, snapshot: Snapshot) -> Request:
+    """The question with the schema in compact form and the entities that it names."""
+    schema = snapshot.schema
+    system = (
+        Environment(autoescape=False)  # noqa: S701 - text for a model, not for a browser
+        .from_string(_SYSTEM)
+        .render(base=schema.base, guard=GUARD)
+    )
+    linked = snapshot.link(question)
+    lines = [f"Question: {flatten(question)}", *describe_schema(schema, question)]
+    lines += ["Entities:"] if linked.entities else []
+    lines += [
+        f"- e:{entity} {snapshot.names[entity]} ({snapshot.types[entity]})"
+        for entity in linked.entities[:MOST_ENTITIES]
+    ]
+    return make_request(
+        TASK,
+        VERSION,
+        system,
+        "\n".join(lines),
+        Answer,
+        subject=question,
+    )
+
+
+def describe_schema(schema: Schema, question: str) -> Iterator[str]:
+    """A line per class and property: its name, its label where that differs, its ends."""
+    said = set(re.findall(r"\w+", question.casefold()))
+
+    def rank(row: OntologyClass | OntologyProperty) -> tuple[bool, str]:
+        words = " ".join((row.label, *row.alt_labels)).casefold()
+        return not said & set(re.findall(r"\w+", words)), row.iri
+
+    yield "Classes:"
+    for c in sorted(sorted(schema.classes, key=rank)[:MOST_CLASSES], key=lambda c: c.iri):
+        above = ", ".join(_shorten(parent, schema) for parent in c.parents)
+        yield f"- {_shorten(c.iri, schema)} {c.label}" + (f" < {above}" if above else "")
+    shown = sorted(sorted(schema.properties, key=rank)[:MOST_PROPERTIES], key=lambda p: p.iri)
+    for title, literal in (("Object properties:", False), ("Data properties:", True)):
+        yield title
+        for p in shown:
+            if p.is_datatype is literal:
+                ends = f"{_shorten(p.domain, schema)} -> {_shorten(p.range, schema)}"
+                yield f"- {_shorten(p.iri, schema)} {p.label}: {ends}"
+
+
+def parse(content: str) -> str:
+    """The query, empty when there is none.
+
+    Raises:
+        ReplyError: it is no JSON of the schema, or longer than any query that is read.
+    """
+    sparql = parse_json(content, Answer).sparql.strip()
+    if len(sparql) > LONGEST_QUERY:
+        raise ReplyError(FailureKind.INVALID, f"a query of {len(sparql)} characters")
+    return sparql
+
+
+def add_prefixes(sparql: str, schema: Schema) -> str:
+    """The query with the prefixes that the prompt promises and the query does not declare."""
+    known = {"": schema.base, "e": n.ENTITY, "rdf": n.RDF, "rdfs": n.RDFS, "xsd": n.XSD}
+    declared = {name for name in re.findall(r"(?i)\bprefix\s+([\w-]*):\s*<", sparql)}
+    lines = [f"PREFIX {name}: <{iri}>" for name, iri in known.items() if name not in declared]
+    return "\n".join([*lines, sparql])
+
+
+def _run(sparql: str, snapshot: Snapshot, most: int) -> Found:
+    if not _names_something(sparql):
+        return Found(Outcome.TOO_BROAD, f"it is about nothing in particular: {flatten(sparql)}")
+    try:
+        whole = add_prefixes(sparql, snapshot.schema)
+        rows = snapshot.sparql(whole, limit=most + 1)
+    except InputError as e:
+        return Found(Outcome.FAILED, str(e))
+    found = judge_rows(rows, flatten(sparql), most)
+    if found.outcome is not Outcome.ANSWERED:
+        return found
+    facts = _bind_facts(whole, rows, snapshot)
+    reason = found.reason if facts else f"{found.reason}; no evidence found for it"
+    return replace(found, reason=reason, facts=facts)
+
+
+def _names_something(sparql: str) -> bool:
+    """Whether the patterns hold an entity, a class, a property or a literal."""
+    plain = re.sub(r"(?is)\b(?:prefix\s+[\w-]*:|base)\s*<[^>]*>|#[^\n>]*$", " ", sparql)
+    held = set(_CONSTANT.findall(plain)) - {"rdf:type", "rdfs:label", f"<{n.RDF_TYPE}>"}
+    return bool(held - {f"<{n.LABEL}>"})
+
+
+def _bind_facts(
+    sparql: str, answers: Sequence[Mapping[str, str]], snapshot: Snapshot
+) -> tuple[Fact, ...]:
+    """The stored statements that the query's patterns match where it gives these answers."""
+    try:
+        rows = snapshot.sparql(select_all(sparql), limit=_MOST_ROWS)
+    except InputError:  # all variables take longer than those that were asked for
+        return ()
+    patterns = list_patterns(sparql)
+    properties = snapshot.schema.property_by_iri
+    facts = dict.fromkeys(
+        fact
+        for row in rows
+        if any(_agree(row, answer) for answer in answers)
+        for fact in bind_patterns(patterns, row)
+        if fact[1] in properties
+    )
+    short = {(shorten(s), p, shorten(o)): (s, p, o) for s, p, o in facts}
+    stored = {
+        (row["subject_id"], row["property_iri"], row["object_id"] or row["literal"])
+        for row in snapshot.find_instances(short)
+    }
+    inverse = {p.iri: p.inverse_of for p in properties.values()}
+    return tuple(
+        fact
+        for (s, p, o), fact in short.items()
+        if (s, p, o) in stored or (o, inverse[p], s) in stored
+    )
+
+
+def _agree(row: Mapping[str, str], answer: Mapping[str, str]) -> bool:
+    """Whether a match of the patterns is one that an answer comes from: its variables' values."""
+    return all(row.get(name, value) == value for name, value in answer.items())
+
+
+def _shorten(iri: str, schema: Schema) -> str:
+    for base, prefix in ((schema.base, ""), (n.XSD, "xsd"), (n.OWL, "owl"), (n.RDFS, "rdfs")):
+        if iri.startswith(base):
+            return f"{prefix}:{iri.removeprefix(base)}"
+    return f"<{iri}>"

@@ -1,0 +1,1 @@
+"""Passages that answer a question, over a bridge where it takes several."""

@@ -1,0 +1,253 @@
+"""From passages that answer a part of a question to those that answer the rest.
+
+"Who founded the firm that published Tetris?" shares no word with the passage about the founder. It
+is reached from the passage about Tetris by a name in it, the firm's; and that name with the part
+of the question that Tetris's passage does not say, "who founded", is what to look for there.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import Stemmer
+
+from kpyramid.query.pyramid.linking import find_names
+from kpyramid.query.pyramid.snapshot import Snapshot
+
+_WORD = re.compile(r"\w+")
+_ASIDE = frozenset(
+    (
+        "a an the of in on at to for from by with and or as is are was were be been being do does "
+        "did have has had it its this that these those there whom whose what which why s he she "
+        "they his her their him them i if into than then about after before under over during "
+        "along between through also not no can will would could should may might one"
+    ).split()
+)
+_ARTICLES = frozenset({"a", "an", "the"})
+_NO_NAMES = frozenset(
+    "NOUN DATE TIME CARDINAL ORDINAL PERCENT QUANTITY MONEY LANGUAGE NORP".split()
+)
+"""Types of mentions that lead nowhere: they name no thing that a passage could be about."""
+_ASKING = frozenset("who when where how".split())
+"""Words that say what is asked for: they stay in what is looked for and count for no content."""
+
+STARTS = 5
+"""Passages from which a walk goes on."""
+NAMES = 8
+"""Names of a start that it goes on by, first place first: later ones are seldom its subject's."""
+ONWARD = 20
+"""Passages looked at for each name."""
+
+ANCHORS = 20
+"""Words written as names that are looked up; a question of more is a text, not a question."""
+COMMON = 30
+"""Passages with a word from which on it is no name of one thing."""
+
+START_PART = 0.5
+"""How much of its start's score a passage takes over."""
+OWN_PART = 0.3
+"""How much of its own score for the whole question counts."""
+SAID_PART = 0.5
+"""What is gained by saying all of the rest in its words; what it means counts as its cosine."""
+TITLE_PART = 0.1
+"""What is gained by being titled as the name is; half of it where the title only holds it."""
+RARE_PART = 0.1
+"""What is gained where the name stands in no other passage."""
+TOLL = 0.63
+"""What a step costs, so that a passage reached is comparable with one found directly."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where a walk goes on from: its key if it is a passage, its words, names and score."""
+
+    key: str | None
+    text: str
+    names: tuple[str, ...]
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """A step by a name, and what to look for: the rest of the question that the start left."""
+
+    start: Start
+    name: str
+    rest: tuple[str, ...]
+
+    @property
+    def wording(self) -> str:
+        return " ".join([self.name, *self.rest])
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A passage's words in a row between spaces, its title's, and its stems."""
+
+    row: str
+    title: str
+    stems: frozenset[str]
+
+
+def walk_on(
+    question: str,
+    snapshot: Snapshot,
+    scores: Mapping[str, float],
+    facts: Sequence[str] = (),
+) -> dict[str, float]:
+    """The scores of passages for a question, with those of passages reached by a step.
+
+    `scores` are those of passages found directly, as cosine plus a part for words. A passage keeps
+    the best of its scores.
+    """
+    starts = [
+        *start_from_passages(question, snapshot, scores),
+        *start_from_facts(question, snapshot, facts),
+    ]
+    paths = [path for start in starts for path in list_paths(question, start)]
+    found = dict(scores)
+    if not paths:
+        return found
+    vectors = snapshot.embedder.embed([path.wording for path in paths])
+    read: dict[str, Words] = {}
+    for path, vector in zip(paths, vectors, strict=True):
+        near = [key for key, _ in snapshot.words(path.wording, ONWARD, "chunks")]
+        for key, text in zip(near, snapshot.texts_of(near, "chunks"), strict=True):
+            if key not in read:
+                read[key] = read_words(text)
+        held = [key for key in near if key != path.start.key and f" {path.name} " in read[key].row]
+        if not held:
+            continue
+        cosines = (snapshot.vectors_of(held, "chunks") @ vector).tolist()
+        rare = 1 - (len(held) - 1) / ONWARD
+        for key, cosine in zip(held, cosines, strict=True):
+            reached = (
+                START_PART * path.start.score
+                + OWN_PART * scores.get(key, 0.0)
+                + cosine
+                + SAID_PART * measure_said(path.rest, read[key])
+                + TITLE_PART * measure_titled(path.name, read[key])
+                + RARE_PART * rare
+                - TOLL
+            )
+            found[key] = max(found.get(key, reached), reached)
+    return found
+
+
+def start_from_passages(
+    question: str, snapshot: Snapshot, scores: Mapping[str, float]
+) -> list[Start]:
+    """The best passages as starts, of those that say a name of the question.
+
+    A question of several steps begins at something that it names. One that names nothing is
+    answered by a passage of its own, and going on from there only leads away.
+    """
+    named = find_anchors(question, snapshot)
+    first = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))[:STARTS]
+    keys = [key for key, _ in first] if named else []
+    names = list_names(snapshot, keys)
+    return [
+        Start(key, text, names[key], score)
+        for (key, score), text in zip(
+            first[: len(keys)], snapshot.texts_of(keys, "chunks"), strict=True
+        )
+        if not named.isdisjoint(read_words(text).stems)
+    ]
+
+
+def find_anchors(question: str, snapshot: Snapshot) -> frozenset[str]:
+    """The stems of those words of a question that are written as names and stand in few passages.
+
+    "UK" in a collection about British taxes names nothing that a walk could begin at.
+    """
+    written = find_names(question, first_counts=False) - _ASIDE - _ASKING
+    parts = sorted({part for word in written for part in _WORD.findall(word)})[:ANCHORS]
+    return frozenset(
+        stem_word(part)
+        for part in parts
+        if 0 < len(snapshot.words(part, COMMON, "chunks")) < COMMON
+    )
+
+
+def list_names(snapshot: Snapshot, keys: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The names in some passages in the form of `join_name`, first place first."""
+    places: dict[str, dict[str, int]] = {key: {} for key in keys}
+    for mention in snapshot.mentions_in(keys):
+        name, start = join_name(mention["text"]), int(mention["start"])
+        own = places[mention["chunk_id"]]
+        if name and mention["type"] not in _NO_NAMES:
+            own[name] = min(start, own.get(name, start))
+    return {
+        key: tuple(sorted(own, key=lambda name: (own[name], name))) for key, own in places.items()
+    }
+
+
+def start_from_facts(question: str, snapshot: Snapshot, facts: Sequence[str]) -> list[Start]:
+    """Statements from the layers above as starts, as near to the question as their cosine says."""
+    if not facts:
+        return []
+    vectors = snapshot.embedder.embed([question, *facts])
+    cosines = (vectors[1:] @ vectors[0]).tolist()
+    best = sorted(zip(facts, cosines, strict=True), key=lambda pair: (-pair[1], pair[0]))[:STARTS]
+    return [
+        Start(None, fact, tuple(map(join_name, snapshot.link(fact).names)), cosine)
+        for fact, cosine in best
+    ]
+
+
+def list_paths(question: str, start: Start) -> list[Path]:
+    """The ways on from a start: by the names in it that are new to the question."""
+    asked = frozenset(_WORD.findall(question.casefold()))
+    title = read_title(start.text) if start.key else ""
+    rest = find_rest(question, start.text)
+    new = [name for name in start.names if name != title and not asked.issuperset(name.split())]
+    return [Path(start, name, rest) for name in new[:NAMES]]
+
+
+def find_rest(question: str, text: str) -> tuple[str, ...]:
+    """The words of a question that a text does not say, in order."""
+    said = read_words(text).stems
+    return tuple(
+        word
+        for word in _WORD.findall(question)
+        if (low := word.casefold()) in _ASKING or (low not in _ASIDE and stem_word(low) not in said)
+    )
+
+
+def measure_said(rest: Sequence[str], words: Words) -> float:
+    """The share of what was left of the question that a passage says; 0 when nothing was."""
+    stems = {stem_word(word) for word in rest if word.casefold() not in _ASKING}
+    return len(stems & words.stems) / len(stems) if stems else 0.0
+
+
+def measure_titled(name: str, words: Words) -> float:
+    """1 for a passage with the name as its title, a half for one with the name in it."""
+    return 1.0 if words.title == name else 0.5 * (f" {name} " in f" {words.title} ")
+
+
+def read_title(text: str) -> str:
+    """The first line without what stands in brackets, in the form of `join_name`."""
+    return join_name(re.sub(r"\(.*?\)", "", text.partition("\n")[0]))
+
+
+def read_words(text: str) -> Words:
+    """The words of title and text."""
+    words = _WORD.findall(text.casefold())
+    return Words(f" {' '.join(words)} ", read_title(text), frozenset(map(stem_word, words)))
+
+
+def join_name(text: str) -> str:
+    """The words of a name in small letters, without an article before them."""
+    words = _WORD.findall(text.casefold())
+    return " ".join(words[1:] if words[:1] and words[0] in _ARTICLES else words)
+
+
+@cache
+def _open_stemmer() -> Stemmer.Stemmer:
+    return Stemmer.Stemmer("english")
+
+
+def stem_word(word: str) -> str:
+    """A word's stem, in small letters."""
+    return str(_open_stemmer().stemWord(word.casefold()))
