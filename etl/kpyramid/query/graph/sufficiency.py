@@ -1,7 +1,8 @@
 """Whether facts are enough to answer from: the twin by rules of `Query_kg`, and its dispatch.
 
 The rules give a probability. Two logistic models stand behind it: one weighs each fact by itself
-(`bearing`), one the best of them beside its rival, the best fact that gives another value. Both were fitted on questions with known answers; the threshold is a choice about errors.
+(`bearing`), one the best of them beside its rival, the best fact that gives another value. Both
+were fitted on questions with known answers; the threshold is a choice about errors.
 """
 
 import math
