@@ -8,6 +8,7 @@ from kpyramid.query import Snapshot, answer, open_snapshot
 from kpyramid.query.graph.chains import list_parts
 from kpyramid.query.graph.facts import find_facts
 from kpyramid.query.pyramid.linking import link_question
+from kpyramid.query.text.witnesses import find_witnesses
 from kpyramid.query.types import Answer, Makers, Outcome, Question
 from kpyramid.settings import Settings
 from kpyramid.warehouse.layout import open_warehouse
@@ -179,3 +180,23 @@ def test_every_place_of_every_answer_stands_in_its_document(snapshot: Snapshot) 
             assert bool(found.text) <= bool(found.evidence)
             for place in found.evidence:
                 assert TEXTS[place.source][place.start : place.end] == place.text
+
+
+def test_a_passage_speaks_for_an_option_when_it_says_what_the_question_names_too(
+    snapshot: Snapshot,
+) -> None:
+    asked = Question("Who is a niece of John Harlow?", ("Ada Lovelace", "Mary Stone"))
+    (found,) = find_witnesses(asked, snapshot, 5)
+    assert "John Harlow was the uncle of Mary Stone" in found.text
+    assert find_witnesses(asked, snapshot, 5, without=[found.key]) == []
+    assert find_witnesses(Question(asked.text), snapshot, 5) == []
+
+
+def test_an_option_is_looked_up_though_its_passage_is_far_from_the_question(
+    snapshot: Snapshot,
+) -> None:
+    question = "Which writer's relative is in the trade of John Harlow?"
+    options = ["Mary Stone", "Ada Lovelace"]
+    only_text = {"ontology": False, "graph": False}
+    found = answer(question, snapshot, candidates=options, chunks=1, **only_text)
+    assert any("Mary Stone" in item.text for item in found.context if item.layer == "text")

@@ -18,6 +18,7 @@ from kpyramid.query.ontology_layer import ask_ontology
 from kpyramid.query.pyramid.snapshot import Snapshot
 from kpyramid.query.reader.reading import read
 from kpyramid.query.text.passages import find_passages
+from kpyramid.query.text.witnesses import find_witnesses
 from kpyramid.query.types import Answer, Item, Makers, Outcome, Question, Reading, Step
 
 Mode = Literal["best", "paper"]
@@ -235,6 +236,8 @@ def _ask_text(
     else:
         statements = [item.text for item in way.carried]
         passages = tuple(find_passages(question.text, snapshot, chunks, facts=statements))
+        known = {item.key for item in passages}
+        passages += tuple(find_witnesses(question, snapshot, chunks, without=known))
         items = (*passages, *way.carried)
     own = read(question, items, snapshot, makers)
     if makers.reader == "rules":
