@@ -37,9 +37,10 @@ from sklearn.linear_model import LogisticRegression
 
 from kpyramid.evaluation.questions import EvalQuestion
 from kpyramid.extraction.normal import normalise_name
-from kpyramid.query import Snapshot, weighing
+from kpyramid.query import Snapshot
 from kpyramid.query.graph.facts import find_facts, state_item
 from kpyramid.query.naive import ask_naive
+from kpyramid.query.reader import weighing
 from kpyramid.query.reader.asked import Number, read_question
 from kpyramid.query.reader.finding import (
     Candidate,
