@@ -40,7 +40,8 @@ from sklearn.linear_model import LogisticRegression
 from kpyramid.build import build
 from kpyramid.evaluation.question_wording import word_for_subject, word_for_value
 from kpyramid.extraction.normal import normalise_name
-from kpyramid.query import Snapshot, open_snapshot, weights
+from kpyramid.query import Snapshot, open_snapshot
+from kpyramid.query.graph import weights
 from kpyramid.query.graph.bearing import Bearing, apply_weights, find_chance, weigh_facts
 from kpyramid.query.graph.facts import gather_facts
 from kpyramid.query.graph.sufficiency import SUFFICIENT, weigh_best
