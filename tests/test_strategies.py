@@ -22,7 +22,7 @@ def test_direct_by_rules_guesses_one_candidate_with_the_confidence_of_a_guess() 
     found = answer("Where was Rhea Valcourt born?", open_told(), "direct", candidates=PLACES)
     assert found.layer == "model" and found.context == () and found.evidence == ()
     assert len(found.choices) == 1 and found.choices[0] in PLACES
-    assert found.confidence == 1 / len(PLACES)
+    assert found.confidence == 1 / (len(PLACES) + 1)
     assert "guess" in str(found.trace[0])
 
 

@@ -39,7 +39,8 @@ def ask_direct(question: Question, snapshot: Snapshot, makers: Makers) -> Answer
         return Answer("", (), (), None, (), (step,))
     vectors = snapshot.embedder.embed([question.text, *question.candidates])
     guess = question.candidates[int(np.argmax(vectors[1:] @ vectors[0]))]
-    chance = 1 / len(question.candidates)
+    # "None of them" is one more that can be right; one option is no surer than one of two.
+    chance = 1 / (max(len(question.candidates), 2) + 1)
     step = _step(True, "a guess: the candidate nearest to the question", chance)
     return Answer(guess, (guess,), (), "model", (), (step,), confidence=chance)
 

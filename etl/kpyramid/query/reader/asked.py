@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+from kpyramid.extraction.normal import lemmatise
 from kpyramid.query.pyramid.linking import LinkedQuestion
 from kpyramid.query.pyramid.snapshot import LITERAL
 from kpyramid.query.reader.matching import Name, Word, read_name, split_words
@@ -63,6 +64,17 @@ _HEAD = re.compile(
     r"|\b(?:what|which)\s+(?P<plain>(?!is\b|are\b|was\b|were\b|do|of\b)\w+)",
     re.IGNORECASE,
 )
+_KIND = re.compile(
+    r"\b(?:what|which)\s+((?:\w+\s+){1,4}?)(?:is|are|was|were|do|does|did|has|have|had|will|can)\b"
+    r"|\b(?:what|which)\s+(?!is\b|are\b|was\b|were\b|do|of\b)(\w+)",
+    re.IGNORECASE,
+)
+"""The noun that says what kind of thing is asked for."""
+LIGHT = frozenset(
+    "be have do take get go come call locate situate base lie stand happen become know kind type "
+    "sort thing time title other person two three four five i we you us our my your me".split()
+)
+"""Lemmas that say nothing of what is asked."""
 _AUXILIARY = re.compile(
     r"(?P<one>is|was|has|does)|(?P<several>are|were|have|do)|did|can|could|will"
 )
@@ -92,6 +104,21 @@ class Asked:
     """The entity types that can answer it; none when anything can."""
     number: Number = "any"
     """Whether its wording asks for one thing or for several; `any` when it leaves that open."""
+
+    @cached_property
+    def wanted(self) -> tuple[Word, ...]:
+        """The content words that say what is asked of its names: its relation.
+
+        Left out are words that the form of the answer says (`which city`, `how many people`) and
+        verbs that say nothing, and the noun after which or what where anything else is left.
+        """
+        said = [
+            w for w in self.content if w.plain not in _NOUNS and lemmatise(w.plain) not in LIGHT
+        ]
+        match = _KIND.search(self.text)
+        kind = match.span(match.lastindex or 1) if match else (0, 0)
+        left = tuple(word for word in said if not kind[0] <= word.start < kind[1])
+        return left or tuple(said)
 
     @cached_property
     def named(self) -> frozenset[str]:
