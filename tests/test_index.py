@@ -204,7 +204,7 @@ def test_vectors_are_looked_at_in_the_file(built: Path) -> None:
     before = pa.total_allocated_bytes()
     part = Snapshot(built).index.part("condensed")
     assert part.matrix.shape == (len(part), 48) and not part.matrix.flags.owndata
-    assert pa.total_allocated_bytes() == before
+    assert pa.total_allocated_bytes() <= before
     mapped = Path("/proc/self/maps")
     if mapped.exists():
         assert str(built / "index" / "condensed.arrow") in mapped.read_text("utf-8")

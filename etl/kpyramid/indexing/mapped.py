@@ -1,6 +1,5 @@
 """Rows in a file that is mapped into memory, not read: opening costs the same at any size."""
 
-from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -151,10 +150,14 @@ class MappedRows:
 
 
 class Keys(Sequence[str]):
-    """A sorted column of strings, as a sequence for `bisect`."""
+    """A sorted column of strings, found by halving over its bytes in place."""
 
     def __init__(self, values: pa.Array) -> None:
         self._values = values
+        wide = pa.types.is_large_string(values.type)
+        _, offsets, data = values.buffers()
+        self._offsets = memoryview(offsets or b"").cast("q" if wide else "i")
+        self._data = memoryview(data or b"")
 
     def __len__(self) -> int:
         return len(self._values)
@@ -169,13 +172,24 @@ class Keys(Sequence[str]):
 
     def locate(self, key: str) -> int:
         """Where a key stands or would stand; keys are in the order of their bytes."""
-        return bisect_left(self, key.encode("utf-8", "surrogatepass"), key=_encode)
+        return self._locate(key.encode("utf-8", "surrogatepass"))
 
     def starting(self, start: str) -> range:
         """The places of all keys that begin so."""
         first = start.encode("utf-8", "surrogatepass")
         after = first[:-1] + bytes([first[-1] + 1]) if first else b"\xff"
-        return range(bisect_left(self, first, key=_encode), bisect_left(self, after, key=_encode))
+        return range(self._locate(first), self._locate(after))
+
+    def _locate(self, key: bytes) -> int:
+        offsets, data = self._offsets, self._data
+        low, high = 0, len(self._values)
+        while low < high:
+            middle = (low + high) // 2
+            if bytes(data[offsets[middle] : offsets[middle + 1]]) < key:
+                low = middle + 1
+            else:
+                high = middle
+        return low
 
 
 class ValueByKey(Mapping[str, str]):
@@ -229,10 +243,6 @@ def check_file(folder: Path, name: str, listed: Mapping[str, Any]) -> Path:
             f"index file {path} is damaged: its sha256 is not {entry['sha256']}. {ADVICE}"
         )
     return path
-
-
-def _encode(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
 
 
 def _count_bytes(buffer: pa.Buffer | None) -> int:

@@ -54,6 +54,8 @@ DEFAULT_WAREHOUSE = "warehouse/data"
 _SHARED = ("schema", "embedder", "_tables", "_held")
 """What is the same whatever the scope."""
 _MOST_ROWS = 100_000
+_MOST_LINKED = 256
+"""Texts whose names are kept; a question and what it is parted into have some twenty."""
 """Rows by which readings of a question are told apart."""
 
 
@@ -105,6 +107,7 @@ class Snapshot:
         self._tables: dict[str, pa.Table] = {}
         self._held: dict[str, HeldTable] = {}
         self._embedded: tuple[str, Matrix] | None = None
+        self._linked: dict[str, LinkedQuestion] = {}
 
     def scoped(self, scope: Scope) -> "Snapshot":
         """The same snapshot with another scope; keep it for the questions of that scope.
@@ -243,9 +246,14 @@ class Snapshot:
         return sorted(facts.filter(about)[facts.column_names[0]].to_pylist())[:most]
 
     def link(self, question: str) -> LinkedQuestion:
-        """The entities that a question names, and the words that are left."""
+        """The entities that a question names, and the words that are left; the last are kept."""
         self.index.require_whole()
-        return link_question(question, self._by_name)
+        linked = self._linked.get(question)
+        if linked is None:
+            if len(self._linked) >= _MOST_LINKED:
+                self._linked.clear()
+            linked = self._linked[question] = link_question(question, self._by_name)
+        return linked
 
     @cached_property
     def _by_name(self) -> EntitiesByName:

@@ -11,6 +11,7 @@ from kpyramid.query.questions.wording import (
     CODE_WORDS,
     FUNCTION,
     KIND_WORDS,
+    LIGHT,
     NAME_WORDS,
     PERSON_WORDS,
     read_gloss,
@@ -75,6 +76,15 @@ class Relation:
         texts = [v for name in (*self.names, self.gloss) for v in vary_name(name)]
         found = {strip_phrase(split_lemmas(text)) for text in (*texts, *self.spoken)}
         return frozenset(phrase for phrase in found if phrase)
+
+    @cached_property
+    def contents(self) -> tuple[Phrase, ...]:
+        """The words of each wording that say something, once each."""
+        found = (
+            tuple(w for w in phrase if w not in FUNCTION and w not in LIGHT)
+            for phrase in sorted(self.phrases)
+        )
+        return tuple(dict.fromkeys(found))
 
     @cached_property
     def voices(self) -> Mapping[Phrase, bool]:

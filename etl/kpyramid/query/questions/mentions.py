@@ -16,7 +16,6 @@ from kpyramid.query.questions.meanings import (
 )
 from kpyramid.query.questions.wording import (
     ADJECTIVES,
-    FUNCTION,
     LIGHT,
     PLACE_WORDS,
     PRONOUNS,
@@ -194,8 +193,7 @@ class MentionFinder:
             return None
         (lemma,) = lemmas
         costs = []
-        for phrase in relation.phrases:
-            said = [word for word in phrase if word not in FUNCTION and word not in LIGHT]
+        for said in relation.contents:
             rest = 0.0 if len(said) == 1 else PARTIAL
             if lemma in said and len(lemma) > 2:
                 costs.append(rest)

@@ -11,6 +11,8 @@ _WORD = re.compile(r"[^\W_]+(?:[-.@&+:/]?[^\W_]+)*")
 _POSSESSIVE = re.compile(r"['’]s\b|(?<=s)['’](?=\s)")
 _NUMBER = re.compile(r"[0-9][0-9,]{0,19}(?:\.[0-9]{1,9})?")
 _MOST_ROWS = 10_000
+_STEM = 5
+"""Letters that words of one stem begin with at least."""
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[_\W]+")
 _BRACKETS = re.compile(r"\(([^)]*)\)")
 
@@ -154,14 +156,15 @@ def read_gloss(comment: str) -> str:
 
 def share_stem(one: str, other: str) -> bool:
     """Whether two words are of one stem: `expert` and `expertise`, `phone` and `telephone`."""
-    if min(len(one), len(other)) < 5:
+    if min(len(one), len(other)) < _STEM:
         return False
     if one.endswith(other) or other.endswith(one):
         return True
-    common = 0
-    while common < min(len(one), len(other)) and one[common] == other[common]:
-        common += 1
-    return common >= 5 and common >= 0.5 * max(len(one), len(other))
+    if one[:_STEM] != other[:_STEM]:
+        return False
+    shortest = min(len(one), len(other))
+    common = next((at for at in range(_STEM, shortest) if one[at] != other[at]), shortest)
+    return common >= 0.5 * max(len(one), len(other))
 
 
 def is_typo(one: str, other: str) -> bool:
