@@ -106,6 +106,15 @@ def test_what_a_labelled_document_says_more_of_a_public_fact_stays_hidden(
     assert not [relation for relation in facts if "chief" in relation]
 
 
+def test_an_answer_says_that_not_all_documents_were_searched(
+    whole: Snapshot, public: Snapshot
+) -> None:
+    question = "Where was Ada Lovelace born?"
+    assert "searched: 2 of 5 documents" in answer(question, public, "naive").recognised
+    assert "searched: 4 of 5 documents" in answer(question, whole.scoped(has("staff"))).recognised
+    assert not [told for told in answer(question, whole).recognised if "searched" in told]
+
+
 def test_documents_metadata_and_classes_narrow_a_question(whole: Snapshot) -> None:
     def ask(question: str, **wanted: frozenset[str]) -> set[str]:
         return shorten(answer(question, whole.scoped(Scope(None, **wanted)), "naive"))

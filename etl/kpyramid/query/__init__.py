@@ -13,6 +13,7 @@ from kpyramid.query.exact import ask_exact
 from kpyramid.query.kaping import ask_kaping
 from kpyramid.query.naive import ask_naive
 from kpyramid.query.polyrag import ask_polyrag
+from kpyramid.query.pyramid.scopes import EVERYTHING, PUBLIC, Scope
 from kpyramid.query.pyramid.snapshot import Snapshot, open_snapshot
 from kpyramid.query.types import RULES, Answer, Evidence, Makers, Question
 
@@ -79,7 +80,13 @@ def answer(
     found = STRATEGIES[strategy](asked, snapshot, makers, **options)
     if makers.reader == "rules":
         found = doubt_answer(asked, found, snapshot)
-    return replace(found, question=asked.text, seconds=round(time.monotonic() - started, 4))
+    hidden = f"searched: {seen}" if (seen := snapshot.view.describe()) else ""
+    return replace(
+        found,
+        question=asked.text,
+        recognised=(*found.recognised, hidden) if hidden else found.recognised,
+        seconds=round(time.monotonic() - started, 4),
+    )
 
 
 def _read_candidates(candidates: object) -> tuple[str, ...]:
@@ -145,4 +152,15 @@ def _clean(text: object, what: str) -> str:
     return plain
 
 
-__all__ = ["STRATEGIES", "Answer", "Evidence", "Makers", "Snapshot", "answer", "open_snapshot"]
+__all__ = [
+    "EVERYTHING",
+    "PUBLIC",
+    "STRATEGIES",
+    "Answer",
+    "Evidence",
+    "Makers",
+    "Scope",
+    "Snapshot",
+    "answer",
+    "open_snapshot",
+]

@@ -144,7 +144,7 @@ class View:
         """How many documents are seen, of how many; empty when all are."""
         if self.documents is None or self.documents.all():
             return ""
-        return f"{int(self.documents.sum())} of {len(self.documents)} documents are searched"
+        return f"{int(self.documents.sum()):,} of {len(self.documents):,} documents"
 
     def _unlabelled(self) -> Mask | None:
         """The documents whose labels let them be seen."""
