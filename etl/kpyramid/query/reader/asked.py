@@ -72,7 +72,7 @@ _KIND = re.compile(
 """The noun that says what kind of thing is asked for."""
 LIGHT = frozenset(
     "be have do take get go come call locate situate base lie stand happen become know kind type "
-    "sort thing time title other person two three four five i we you us our my your me".split()
+    "sort part thing time title other person two three four five i we you us our my your me".split()
 )
 """Lemmas that say nothing of what is asked."""
 _AUXILIARY = re.compile(

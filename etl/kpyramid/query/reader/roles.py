@@ -7,6 +7,7 @@ from kpyramid.query.reader.matching import Word
 _BE = frozenset("is are was were be been being".split())
 _DO = frozenset("do does did".split())
 _DETERMINERS = frozenset("the a an its his her their".split())
+_NOUN_FOLLOWS = frozenset("has have had of as by".split())
 _WHO = frozenset("who what which".split())
 _REACH = 4
 """Words between a verb and its auxiliary, or between "of" and the end of the name after it."""
@@ -22,6 +23,8 @@ def wants_doer(words: Sequence[Word], verb: int) -> bool | None:
     """
     before = [word.plain for word in words[:verb]]
     after = [word.plain for word in words[verb + 1 :]]
+    if set(before[-1:]) & (_DETERMINERS | _NOUN_FOLLOWS):
+        return None
     if _BE & set(before[-_REACH:]) and not _DO & set(before):
         if before[0] == "by" or after[-1:] == ["by"]:
             return True
