@@ -14,11 +14,11 @@ import numpy as np
 
 from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.query.pyramid.snapshot import Snapshot
-from kpyramid.query.reader.asked import STOP, Asked, read_question
+from kpyramid.query.reader.asked import NUMERIC, STOP, Asked, read_question
 from kpyramid.query.reader.hits import is_akin
 from kpyramid.query.reader.matching import Name, Word, find_name, read_name, split_words
 from kpyramid.query.reader.roles import is_doer, is_whole, wants_doer, wants_whole
-from kpyramid.query.reader.values import find_values
+from kpyramid.query.reader.values import agree, find_values, read_value
 from kpyramid.query.types import Answer, Evidence, Item, Outcome, Question
 
 STRANGE, UNSAID, NO_ANSWER = 0.1, 0.3, 0.0
@@ -55,6 +55,16 @@ _UNDONE = re.compile(
     r"|would have|proposed|considered)\b",
     re.IGNORECASE,
 )
+_NAMED = frozenset({"PERSON", "ORG", "NORP", "GPE", "LOC", "FAC"})
+_NUMBERS = frozenset(
+    "zero no one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
+    "fifteen sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty "
+    "ninety hundred thousand million half dozen spring summer autumn winter january february march "
+    "april may june july august september october november december first second third".split()
+)
+_POSSESSIVE = re.compile(r"['’]s?$")
+_LIFE = re.compile(r"\([^()]*[12][0-9]{3}\s*[-–—]\s*[^()]*\)")
+"""Dates in brackets after a name: of birth, of death."""
 _JOINED = re.compile(r"\s+(?:in|on|at|to|for|and|from)\s+")
 _YES_NO_SAID = frozenset({"yes", "no", "maybe"})
 _REASON = re.compile(r"^\W*(?:why|how come|for what reason)\b|\bwhat (?:is|was) the reason\b", re.I)
@@ -113,7 +123,6 @@ def find_grounds(
 ) -> list[Ground]:
     """The cited sentences with what stands before them, and the facts read from them in words."""
     titles = snapshot.titles({place.document_id for place in places})
-    cited = set(places)
     grounds = []
     for place in places:
         before = titles.get(place.document_id, "")
@@ -121,7 +130,7 @@ def find_grounds(
             before += "\n" + passage.text[: max(place.start - passage.start, 0)]
         facts = [i.text for i in context if i.layer != "text" and place in i.evidence]
         grounds.append(Ground(" . ".join([place.text, *facts]), before))
-    return grounds if cited else []
+    return grounds
 
 
 def find_doubt(
@@ -136,8 +145,36 @@ def find_doubt(
     form = _doubt_form(asked, value, candidates)
     if form.reason:
         return form
-    if candidates and value.strip().casefold() in _YES_NO_SAID:
+    if value.strip().casefold() in _YES_NO_SAID:
         return NO_DOUBT if asked.is_yes_no else Doubt(UNSAID, f"{value!r} is no answer to it")
+    doubt = find_unborne(asked, grounds, context, snapshot, value, NEAR if candidates else SAME)
+    if doubt.reason:
+        return doubt
+    if candidates:
+        return NO_DOUBT
+    if _is_turned(asked, value, grounds):
+        return Doubt(UNSAID, "what is cited says it the other way round")
+    if not is_undone(asked.text) and all(is_undone(g.text) for g in grounds):
+        return Doubt(UNSAID, "what is cited denies it, or only plans it")
+    if _FUTURE.search(asked.text) and not any(_FUTURE.search(g.text) for g in grounds):
+        return Doubt(UNSAID, "what is cited says nothing of the future")
+    return NO_DOUBT
+
+
+def is_undone(text: str) -> bool:
+    """Whether a text denies something, or only plans it."""
+    return bool(_UNDONE.search(text))
+
+
+def find_unborne(
+    asked: Asked,
+    grounds: Sequence[Ground],
+    context: Sequence[str],
+    snapshot: Snapshot,
+    value: str = "",
+    near: float = SAME,
+) -> Doubt:
+    """The names and words of a question that its answer's places do not say."""
     own = frozenset(word.stem for word in split_words(value))
     names = [n for n in _part_names(asked.names, context, snapshot) if not _is_within(n, own)]
     for name in names:
@@ -146,19 +183,34 @@ def find_doubt(
     for name in names:
         if not any(_speaks_of(name, ground, snapshot) for ground in grounds):
             return Doubt(UNSAID, f"what is cited does not speak of {name.text}")
-    words = [word for ground in grounds for word in split_words(ground.text)]
-    missing = _find_unsaid(asked, own, words, snapshot, NEAR if candidates else SAME)
+    words = [word for g in grounds for word in split_words(g.text + _tell_life(g.text, value))]
+    missing = _find_unsaid(asked, own, words, snapshot, near)
     if missing:
         return Doubt(UNSAID, f"what is cited does not say {', '.join(missing)}")
-    if candidates:
-        return NO_DOUBT
-    if _is_turned(asked, value, grounds):
+    if not value and _swaps_names(asked, names, grounds):
         return Doubt(UNSAID, "what is cited says it the other way round")
-    if not _UNDONE.search(asked.text) and all(_UNDONE.search(g.text) for g in grounds):
-        return Doubt(UNSAID, "what is cited denies it, or only plans it")
-    if _FUTURE.search(asked.text) and not any(_FUTURE.search(g.text) for g in grounds):
-        return Doubt(UNSAID, "what is cited says nothing of the future")
     return NO_DOUBT
+
+
+def _swaps_names(asked: Asked, names: Sequence[Name], grounds: Sequence[Ground]) -> bool:
+    """Whether what is cited has a name of the question at the other end of its verb."""
+    question = split_words(asked.text)
+    for word in asked.wanted:
+        for name in names:
+            ends = [_find_ends(name, question, word), set()]
+            for ground in grounds:
+                ends[1] |= _find_ends(name, split_words(ground.text), word)
+            if ends[0] and ends[1] and not ends[0] & ends[1]:
+                return True
+    return False
+
+
+def _find_ends(name: Name, words: Sequence[Word], verb: Word) -> set[bool]:
+    """Whether a name does what a verb says, at each place of both in a text."""
+    places = find_name(name, words, ())
+    verbs = [at for at, other in enumerate(words) if other.stem == verb.stem]
+    found = {is_doer(words, at, (place.first, place.last)) for at in verbs for place in places}
+    return {end for end in found if end is not None}
 
 
 def _doubt_form(asked: Asked, value: str, candidates: Collection[str]) -> Doubt:
@@ -170,6 +222,8 @@ def _doubt_form(asked: Asked, value: str, candidates: Collection[str]) -> Doubt:
         if _OPINION.search(asked.text):
             return Doubt(NO_ANSWER, "the question wants an opinion, and no rule has one")
     words = split_words(value)
+    if words and not candidates and asked.types and not _has_form(asked.types, words):
+        return Doubt(UNSAID, "what was found is no name, time or number as the question wants")
     named = sum(
         all(word.stem in asked.said for word in split_words(option)) for option in candidates
     )
@@ -182,10 +236,18 @@ def _part_names(names: Sequence[Name], context: Sequence[str], snapshot: Snapsho
     """Names, or what a joining word parts where no text says them whole: "Bond in Dr. No"."""
     parted = []
     for name in names:
+        name = read_name(_POSSESSIVE.sub("", name.text)) if name.value is None else name
         parts = _JOINED.split(name.text)
         whole = len(parts) < 2 or any(_says_name(name, text, snapshot) for text in context)
         parted += [name] if whole else [read_name(part) for part in parts]
     return parted
+
+
+def _has_form(types: frozenset[str], words: Sequence[Word]) -> bool:
+    """Whether words can be of some types: names have a capital, times and numbers say a number."""
+    if types & NUMERIC:
+        return any(word.plain[0].isdigit() or word.plain in _NUMBERS for word in words)
+    return not types <= _NAMED or any(word.large for word in words)
 
 
 def _is_within(name: Name, own: frozenset[str]) -> bool:
@@ -244,6 +306,18 @@ def _find_unsaid(
         if all(_part(word, other) for other in alike):
             left.append(word.plain)
     return left
+
+
+def _tell_life(text: str, value: str) -> str:
+    """What a date in brackets after a name says without words: birth, or death."""
+    date = read_value(value)
+    if date is None:
+        return ""
+    for match in _LIFE.finditer(text):
+        found = [v.value for v in find_values(match.group())]
+        if len(found) == 2 and (agree(date, found[0]) or agree(date, found[1])):
+            return " born birth" if agree(date, found[0]) else " died death"
+    return ""
 
 
 def _is_turned(asked: Asked, value: str, grounds: Sequence[Ground]) -> bool:

@@ -30,6 +30,8 @@ _KINDS: Mapping[str, frozenset[str]] = {
     "when": frozenset({"DATE", "TIME"}),
     "number": frozenset({"CARDINAL", "QUANTITY", "MONEY", "PERCENT", "ORDINAL"}),
 }
+NUMERIC = _KINDS["when"] | _KINDS["number"]
+"""Types of what is told by a number."""
 _LESS: Mapping[str, float] = {"ORG": 0.5, "NORP": -0.5}
 """How far what is no person fits who: "Russian" stands beside a composer, seldom for one."""
 _NOUNS: Mapping[str, frozenset[str]] = {
@@ -164,7 +166,7 @@ def fits(kind: str, asked: Asked) -> float:
     """How far something of an entity type can be the answer: 1 fully, -1 not, 0 when unclear."""
     if not asked.types or not kind:
         return 0.0
-    counted = bool(asked.types & (_KINDS["when"] | _KINDS["number"]))
+    counted = bool(asked.types & NUMERIC)
     if kind == "NOUN":  # the recogniser could not type it: it may be a name, no date or number
         return -1.0 if counted else 0.0
     if kind in asked.types:
@@ -260,8 +262,9 @@ def _find_number(text: str) -> Number:
     if asking.group().casefold() in {"who", "where"}:
         return (_read_verb(agreeing) if verb == 0 else None) or "any"
     number = _read_verb(agreeing)
-    if number or not words:
+    if number == "several" or not words:
         return number or "any"
+    # "Which people was it founded by": the verb may agree with something else.
     noun = words[(verb or 1) - 1]
     if noun in _PLURALS:
         return "several"

@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
+from kpyramid.query.doubt import find_grounds, find_unborne, is_undone
 from kpyramid.query.pyramid.snapshot import Snapshot
 from kpyramid.query.reader.asked import Asked
 from kpyramid.query.reader.pieces import Piece
@@ -30,6 +32,8 @@ _NEAREST = 3
 """Sentences that are heard."""
 _SHARPNESS = 4
 """Power of the cosine by which a sentence counts: the nearest outweighs two that are far."""
+CONFIRMED = 0.75
+"""Probability of an answer that one sentence says in the words of the question. Set by hand."""
 _MOST = 38
 _NEAR = 0.4
 """Cosine from which a sentence speaks about what is asked."""
@@ -65,6 +69,30 @@ def decide(
     places = tuple(dict.fromkeys(p for i in order for p in heard[i].evidence))
     guess = 1 / len(given)
     return Reading(given[best], (given[best],), guess + (share - guess) / 2, places)
+
+
+def confirm(asked: Asked, pieces: Sequence[Piece], snapshot: Snapshot) -> Reading:
+    """Yes where a sentence says all that an open question says, no where one denies it.
+
+    Nothing is said for sure by a sentence that says less, and nothing where two disagree.
+    """
+    context = [piece.text for piece in pieces]
+    said: dict[str, Piece] = {}
+    for piece in pieces:
+        grounds = find_grounds(piece.evidence, (), snapshot)
+        if piece.sides:
+            grounds = [replace(g, text=f"{g.text} . {piece.text}") for g in grounds]
+        if grounds and asked.wanted and not find_unborne(asked, grounds, context, snapshot).reason:
+            word = _hear(asked, grounds[0].text)
+            is_so = word == "no" or is_undone(asked.text) or not is_undone(grounds[0].text)
+            said.setdefault(word if is_so else "maybe", piece)
+    if len(said) != 1 or "maybe" in said:
+        why = (
+            "what was found neither says nor denies it" if not said else "what was found disagrees"
+        )
+        return Reading("", (), 0.0, (), reason=why)
+    ((word, piece),) = said.items()
+    return Reading(word, (word,), CONFIRMED, piece.evidence)
 
 
 def _hear(asked: Asked, text: str) -> str:

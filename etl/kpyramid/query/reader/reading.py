@@ -1,26 +1,34 @@
 """What a reader makes of context: by rules, or by the model that is asked."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
+from kpyramid.query.doubt import Doubt, find_doubt, find_grounds
 from kpyramid.query.model.reading import read_by_model
 from kpyramid.query.pyramid.linking import find_names
 from kpyramid.query.pyramid.snapshot import Snapshot
 from kpyramid.query.reader.asked import Asked, read_question
-from kpyramid.query.reader.choosing import choose, cite
-from kpyramid.query.reader.deciding import decide, is_decision
+from kpyramid.query.reader.choosing import choose
+from kpyramid.query.reader.deciding import confirm, decide, is_decision
 from kpyramid.query.reader.finding import gather_values
-from kpyramid.query.reader.hits import measure_hits
+from kpyramid.query.reader.hits import Hit, measure_hits
 from kpyramid.query.reader.pieces import Piece, cut_items
-from kpyramid.query.reader.weighing import weigh
+from kpyramid.query.reader.weighing import Supported, weigh
 from kpyramid.query.types import Item, Makers, Question, Reading
 
 SURE = 0.3
 """Probability of a short answer below which the sentence it stands in is the answer, or none."""
+SURE_IF_SOUND = 0.15
+"""The same of one whose place says all that the question says."""
+GIVES_WAY, MOST_DOUBTED, MOST_PLACES = 0.3, 8, 2
+"""Share of its probability that is left to a value that is not borne out, beside others; values and
+places of each that are looked at."""
 NEAR = 0.3
 """Cosine below which a sentence is no answer; unrelated ones reach about .25."""
-MOST_SENTENCES = 38
+MOST_SENTENCES = 4
+"""Sentences, those with the most words of the question, that are held against it as a whole."""
 
 
 def read(question: Question, items: Sequence[Item], snapshot: Snapshot, makers: Makers) -> Reading:
@@ -40,21 +48,48 @@ def read(question: Question, items: Sequence[Item], snapshot: Snapshot, makers: 
         return decide(asked, question.candidates, pieces, snapshot)
     if question.candidates:
         return choose(asked, question.candidates, pieces, snapshot)
+    if asked.is_yes_no:
+        return confirm(asked, pieces, snapshot)
     return _find_value(asked, pieces, snapshot)
 
 
 def _find_value(asked: Asked, pieces: Sequence[Piece], snapshot: Snapshot) -> Reading:
-    """The value that answers most probably, else the sentence nearest to the question."""
+    """The value that answers most probably, else the sentence nearest to the question.
+
+    One that its place does not bear out gives way to one that is less probable and borne out.
+    """
     texts, hits = gather_values(asked, pieces)
     best = 0.0
     if hits:
         weighed = weigh(hits, measure_hits(asked, hits, snapshot), "open")
         best = weighed[0].probability
-        if best >= SURE:
-            hit = weighed[0].hits[0]
-            text = hit.piece.text[hit.start : hit.end] or texts[weighed[0].candidate]
-            return Reading(text, (text,), best, cite(weighed[:1]))
+        context = [piece.text for piece in pieces]
+        found = []
+        for one in weighed[:MOST_DOUBTED]:
+            hit, doubt = _find_soundest(asked, texts[one.candidate], one, context, snapshot)
+            found.append((one.probability * (GIVES_WAY if doubt.reason else 1.0), doubt, hit, one))
+        _, doubt, hit, one = max(found, key=lambda each: each[0])
+        if one.probability >= (SURE if doubt.reason else SURE_IF_SOUND):
+            text = hit.piece.text[hit.start : hit.end] or texts[one.candidate]
+            return Reading(text, (text,), one.probability, hit.piece.evidence)
     return _find_sentence(asked, pieces, snapshot, best)
+
+
+def _find_soundest(
+    asked: Asked, text: str, one: Supported, context: Sequence[str], snapshot: Snapshot
+) -> tuple[Hit, Doubt]:
+    """The surest place of a value that bears it out, else its surest place and what is amiss."""
+    first = None
+    for hit in one.hits[:MOST_PLACES]:
+        grounds = find_grounds(hit.piece.evidence, (), snapshot)
+        if hit.side is not None:  # its words as well: a pronoun is resolved in them
+            grounds = [replace(g, text=f"{g.text} . {hit.piece.text}") for g in grounds]
+        doubt = find_doubt(asked, text, grounds, context, snapshot)
+        if not doubt.reason:
+            return hit, doubt
+        first = first or (hit, doubt)
+    assert first is not None
+    return first
 
 
 def _find_sentence(
@@ -62,7 +97,11 @@ def _find_sentence(
 ) -> Reading:
     names = find_names(asked.text, first_counts=False)
     near = [p for p in pieces if not names or names & find_names(p.text, first_counts=True)]
-    near = [p for p in near if not p.sides][:MOST_SENTENCES]
+    wanted = asked.said
+    near = sorted(
+        (p for p in near if not p.sides),
+        key=lambda p: -len(wanted & {word.stem for word in p.words}),
+    )[:MOST_SENTENCES]
     if not near:
         return Reading("", (), probability, ())
     vectors = snapshot.embedder.embed([piece.text for piece in near])
