@@ -100,14 +100,7 @@ def doubt_answer(question: Question, answer: Answer, snapshot: Snapshot) -> Answ
     """
     if not answer.choices or not answer.evidence:
         return answer
-    asked = read_question(question.text, snapshot.link(question.text))
-    grounds = find_grounds(answer.evidence, answer.context, snapshot)
-    context = [f"{g.before} {g.text}" for g in grounds] + [item.text for item in answer.context]
-    doubts = [
-        find_doubt(asked, choice, grounds, context, snapshot, question.candidates)
-        for choice in answer.choices
-    ]
-    doubt = min(doubts, key=lambda d: d.bound)
+    doubt = doubt_places(question, answer.choices, answer.evidence, answer.context, snapshot)
     if doubt.bound >= answer.confidence:
         return answer
     last = answer.trace[-1]
@@ -116,6 +109,24 @@ def doubt_answer(question: Question, answer: Answer, snapshot: Snapshot) -> Answ
         step = replace(step, outcome=Outcome.INSUFFICIENT)
         answer = replace(answer, text="", choices=())
     return replace(answer, confidence=doubt.bound, trace=(*answer.trace[:-1], step))
+
+
+def doubt_places(
+    question: Question,
+    choices: Sequence[str],
+    places: Sequence[Evidence],
+    context: Sequence[Item],
+    snapshot: Snapshot,
+) -> Doubt:
+    """What some places do not bear out of values that answer a question: the gravest doubt."""
+    asked = read_question(question.text, snapshot.link(question.text))
+    grounds = find_grounds(places, context, snapshot)
+    texts = [f"{g.before} {g.text}" for g in grounds] + [item.text for item in context]
+    doubts = [
+        find_doubt(asked, choice, grounds, texts, snapshot, question.candidates)
+        for choice in choices
+    ]
+    return min(doubts, key=lambda doubt: doubt.bound)
 
 
 def find_grounds(

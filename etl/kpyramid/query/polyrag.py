@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 from kpyramid.errors import InputError
+from kpyramid.query.doubt import doubt_places
 from kpyramid.query.graph.bearing import UNFOUNDED, take_apart
 from kpyramid.query.graph.facts import find_facts, state_item
 from kpyramid.query.graph.sufficiency import SUFFICIENT, Judgement, judge_facts
@@ -147,7 +148,10 @@ def _ask_graph(
         answer = _take_facts(question, judged, items, snapshot, makers, way)
     outcome = Outcome.INSUFFICIENT if facts else Outcome.EMPTY
     reason = judged.reason
-    if answer:
+    doubt = _find_doubt(question, answer, items, snapshot, makers)
+    if doubt:  # the text may bear out what the fact does not
+        answer, reason = None, f"{reason}; {doubt}"
+    elif answer:
         outcome = Outcome.ANSWERED
     elif judged.enough:
         reason += "; no place in the documents, or no value, can be given from it"
@@ -159,6 +163,19 @@ def _ask_graph(
             way.partial.append(_read_values(judged, items))
         way.carry(items if mode == "paper" else _choose_carried(judged, items))
     return answer
+
+
+def _find_doubt(
+    question: Question,
+    answer: Answer | None,
+    items: tuple[Item, ...],
+    snapshot: Snapshot,
+    makers: Makers,
+) -> str:
+    """Why an open question's answer by rules is not borne out by its places; empty if it is."""
+    if not answer or question.candidates or makers.reader == "llm":
+        return ""
+    return doubt_places(question, answer.choices, answer.evidence, items, snapshot).reason
 
 
 def _choose_carried(judged: Judgement, items: tuple[Item, ...]) -> tuple[Item, ...]:

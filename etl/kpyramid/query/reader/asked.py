@@ -240,7 +240,9 @@ def _find_types(text: str, asks_for: str) -> frozenset[str]:
                 return _NOUNS[form]
         if _AGENT.match(noun) and noun not in _NO_AGENT:
             return _KINDS["who"]
-    return _KINDS.get(asks_for, frozenset())
+    first = _ASKING.search(text)  # "who led it when it was built" asks for a person
+    kind = first.group().casefold() if first else ""
+    return _KINDS.get(kind if kind in _KINDS else asks_for, frozenset())
 
 
 def _find_number(text: str) -> Number:
