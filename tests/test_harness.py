@@ -63,9 +63,17 @@ def ask_planted(
     return make_answer("Bergen; Ada") if key == "c1" else make_answer("")
 
 
+def answer_planted(
+    question: str, snapshot: Any, strategy: str, *, candidates: Any, makers: Makers, **options: Any
+) -> Answer:
+    """What a strategy says, with nothing of a real snapshot looked up."""
+    return STRATEGIES[strategy](Question(question, candidates), snapshot, makers, **options)
+
+
 @pytest.fixture(autouse=True)
 def _planted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(STRATEGIES, "planted", ask_planted)
+    monkeypatch.setattr(harness, "answer", answer_planted)
 
 
 def run(*arms: str, questions: list[EvalQuestion] = QUESTIONS, **options: Any) -> Answers:
