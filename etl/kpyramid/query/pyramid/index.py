@@ -14,6 +14,7 @@ from kpyramid.errors import InputError, IntegrityError
 from kpyramid.indexing.mapped import ADVICE, META, SEARCHED, Keys, MappedRows, check_file
 from kpyramid.indexing.nearest import rank_exactly, rank_nearly
 from kpyramid.indexing.words import Mask, rank_words
+from kpyramid.query.pyramid.order import ReadingOrder
 
 
 class Index:
@@ -80,6 +81,11 @@ class Index:
         if table not in self._parts:
             self._parts[table] = Part(self, table)
         return self._parts[table]
+
+    @cached_property
+    def reading_order(self) -> ReadingOrder:
+        """The chunks in the order in which they are read."""
+        return ReadingOrder(self.rows("chunks"))
 
     def mask_documents(self, allowed: Mask, table: str) -> Mask:
         """The rows of a table that at least one allowed document supports."""

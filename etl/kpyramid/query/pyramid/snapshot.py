@@ -25,6 +25,7 @@ from kpyramid.query.pyramid.held import HeldTable
 from kpyramid.query.pyramid.index import Index, Part
 from kpyramid.query.pyramid.linking import LinkedQuestion, link_question
 from kpyramid.query.pyramid.names import EntitiesByName
+from kpyramid.query.pyramid.order import Rows
 from kpyramid.query.pyramid.scopes import PUBLIC, Scope, View
 from kpyramid.query.pyramid.statements import (
     LITERAL,
@@ -220,6 +221,12 @@ class Snapshot:
         """
         part = self._part(table)
         return np.asarray(part.matrix[[part.locate(key) for key in keys]])
+
+    def place_vectors(self, chunk_ids: Sequence[str]) -> tuple[Matrix, Rows]:
+        """The vectors of chunks in their places (`ReadingOrder`), and their documents' rows."""
+        part, order = self.index.part("chunks"), self.index.reading_order
+        rows = np.array([part.locate(key) for key in chunk_ids], np.int64)
+        return order.place_vectors(rows, self._seen("chunks")), order.documents[rows]
 
     def texts_of(self, keys: Sequence[str], table: str = "condensed") -> list[str]:
         """The words that some rows of a table were embedded by, in the order given.

@@ -6,15 +6,10 @@ from typing import Literal, get_args
 from kpyramid.errors import InputError
 from kpyramid.query.pyramid.snapshot import Snapshot
 from kpyramid.query.text.bridging import walk_on
+from kpyramid.query.text.ranking import POOL, rank_directly
 from kpyramid.query.types import Item
 
 By = Literal["bm25", "vectors", "both", "walk"]
-
-POOL = 100
-"""Passages that words and vectors each put forward; gold ones are seldom further down."""
-WORDS_PART = 0.018
-"""What a point of BM25 is worth in cosine. Not a share of the best passage's score: where all words
-of a question are common the best has few points, and words should count for little."""
 
 
 def find_passages(
@@ -27,10 +22,11 @@ def find_passages(
 ) -> list[Item]:
     """The k passages of the text layer that bear most on a question, best first.
 
-    `bm25` ranks by words, `vectors` by cosine, `both` by their sum. `walk` is for questions that
-    no single passage answers: from the first passages, and from `facts`, statements found in the
-    layers above, it goes on to passages about what they name. Fewer come back where the layer
-    has fewer, by `bm25` also where fewer share a word with the question.
+    `bm25` ranks by words, `vectors` by cosine, `both` by the two and by where passages stand (see
+    `ranking.py`). `walk` is for questions that no single passage answers: from the first passages,
+    and from `facts`, statements found in the layers above, it goes on to passages about what they
+    name. Fewer come back where the layer has fewer, by `bm25` also where fewer share a word with
+    the question.
 
     Raises:
         InputError: `by` is unknown.
@@ -44,7 +40,7 @@ def find_passages(
     elif by == "vectors":
         scores = {key: cosine for key, _, cosine in snapshot.neighbours(question, k, "chunks")}
     else:
-        scores = fuse_scores(question, snapshot, max(k, POOL))
+        scores = rank_directly(question, snapshot, max(k, POOL))
         if by == "walk":
             scores = walk_on(question, snapshot, scores, facts)
     best = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))[:k]
@@ -53,14 +49,3 @@ def find_passages(
         for key, score in best
         for place in snapshot.evidence(key)
     ]
-
-
-def fuse_scores(question: str, snapshot: Snapshot, pool: int) -> dict[str, float]:
-    """Cosine plus a part for words, of the best `pool` passages of each, by key."""
-    near = {key: cosine for key, _, cosine in snapshot.neighbours(question, pool, "chunks")}
-    worded = dict(snapshot.words(question, pool, "chunks"))
-    missing = sorted(worded.keys() - near.keys())
-    if missing:
-        cosines = snapshot.vectors_of(missing, "chunks") @ snapshot.embed(question)
-        near |= dict(zip(missing, cosines.tolist(), strict=True))
-    return {key: cosine + WORDS_PART * worded.get(key, 0.0) for key, cosine in near.items()}

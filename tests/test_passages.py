@@ -1,0 +1,99 @@
+"""How passages are ranked: their places, how crowded they are, and where the first ones lie."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kpyramid.errors import InputError
+from kpyramid.query.pyramid.order import AROUND, FIRST, OWN, ReadingOrder
+from kpyramid.query.text.passages import find_passages
+from kpyramid.query.text.ranking import CROWD, average_first, measure_crowd, rank_directly
+from told import open_told
+
+
+class Columns:
+    """Columns of chunks in memory, read as those of the index are."""
+
+    def __init__(self, columns: Mapping[str, Any]) -> None:
+        self._columns = columns
+
+    def numbers(self, name: str) -> Any:
+        return np.array(self._columns[name])
+
+
+def order_chunks(documents: list[int], starts: list[int], vectors: Any) -> ReadingOrder:
+    """The order of chunks of ten characters each."""
+    columns = {"document": documents, "start": starts, "end": [at + 10 for at in starts]}
+    return ReadingOrder(Columns({**columns, "vector": vectors}))  # type: ignore[arg-type]
+
+
+def test_a_chunk_alone_in_its_document_keeps_its_vector() -> None:
+    order = order_chunks([0, 1], [0, 0], np.eye(2, dtype=np.float32))
+    assert order.place_vectors(np.array([1, 0])) == pytest.approx(np.eye(2)[::-1])
+
+
+def test_a_chunk_takes_a_share_of_its_neighbours_and_of_the_beginning() -> None:
+    # Rows stand in the order of keys, not of reading: 30, 0, 20, 10; the last one is elsewhere.
+    order = order_chunks([0, 0, 0, 0, 1], [30, 0, 20, 10, 0], np.eye(5, dtype=np.float32))
+    placed = order.place_vectors(np.array([0]))[0]
+    around = np.array([1, 0, 1, 1, 0]) / np.sqrt(3)  # itself and two before it, no other document
+    own, first = np.eye(5)[0], np.eye(5)[1]
+    assert placed == pytest.approx(OWN * own + AROUND * around + FIRST * first)
+
+
+def test_surroundings_count_by_their_length() -> None:
+    columns = {"document": [0, 0], "start": [0, 10], "end": [10, 40], "vector": np.eye(2)}
+    order = ReadingOrder(Columns(columns))  # type: ignore[arg-type]
+    placed = order.place_vectors(np.array([0]))[0]
+    assert placed[1] == pytest.approx(AROUND * 30 / np.hypot(10, 30))
+
+
+def test_a_hidden_chunk_has_no_part_in_its_neighbours() -> None:
+    order = order_chunks([0, 0], [0, 10], np.eye(2, dtype=np.float32))
+    placed = order.place_vectors(np.array([1]), np.array([False, True]))
+    assert placed[0] == pytest.approx([0, 1])
+
+
+def test_crowding_is_the_mean_cosine_with_the_nearest_of_other_documents() -> None:
+    angles = np.radians([0, 5, 60, 180])
+    units = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    crowd = measure_crowd(units, np.array([0, 0, 1, 2]))
+    assert crowd[0] == pytest.approx((0.5 - 1) / 2, abs=1e-6)  # not the near one of its document
+    assert crowd[2] > crowd[3]
+
+
+def test_crowding_looks_at_the_nearest_few_only() -> None:
+    near, far = np.array([[1.0, 0.0]] * (CROWD + 1)), np.array([[0.0, 1.0]] * 50)
+    units = np.concatenate([near, far])
+    assert measure_crowd(units, np.arange(len(units)))[0] == pytest.approx(1)
+
+
+def test_passages_of_one_document_are_not_crowded() -> None:
+    assert measure_crowd(np.eye(3), np.zeros(3)).tolist() == [0, 0, 0]
+
+
+def test_the_first_passages_count_by_their_scores() -> None:
+    units = np.eye(3)
+    toward = average_first(np.array([0.5, 0.5, -9.0]), units)
+    assert toward == pytest.approx([np.sqrt(0.5), np.sqrt(0.5), 0], abs=1e-6)
+    ahead = average_first(np.array([0.6, 0.5, 0.4]), units)
+    assert ahead[0] > 5 * ahead[1] > 5 * ahead[2]
+
+
+def test_a_passage_that_says_the_words_of_a_question_is_first() -> None:
+    found = find_passages("Where did Milo Tarn marry?", open_told(), 3)
+    assert [place.source for place in found[0].evidence] == ["tarn.txt"]
+    assert [item.score for item in found] == sorted((i.score for i in found), reverse=True)
+
+
+def test_scores_are_of_all_passages_that_words_or_vectors_put_forward() -> None:
+    snapshot = open_told()
+    chunks = snapshot.table("chunks")["chunk_id"].to_pylist()
+    assert set(rank_directly("bridge", snapshot)) == set(chunks)
+
+
+def test_an_unknown_way_of_finding_passages_is_refused() -> None:
+    with pytest.raises(InputError, match="bm25, vectors, both, walk"):
+        find_passages("Who?", open_told(), 3, by="magic")  # type: ignore[arg-type]
