@@ -5,18 +5,22 @@ share of gold hop facts whose two names one triple of the same passage joins: wo
 digits, in small letters, without articles; an argument matches a name when one contains the other
 as a run of words; arguments of more than eight words do not count; either direction.
 `empty_relations` is the share of all triples whose relation says nothing (`evaluation/hops.py`).
-`recall_at_k` and `all_gold_at_5` rank title and text of every passage by the project's embedding
-model. `--reproduce` scores the recorded triples in `openie_*.json` in place of our own.
+`recall_at_k` and `all_gold_at_5` are of the documents that the query module finds in a pyramid of
+the passages (`passages.py` says more of them); `cosine` has the same of title and text of every
+passage by the cosine of the project's embedding model. `--reproduce` scores the recorded triples
+in `openie_*.json` in place of our own.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from embedding import open_embedder
 from options import explain_faults, print_figures, read_options, read_rows, report
+from passages import build_pyramid, rank_by, read_passages, score_ranks
 
 from kpyramid.evaluation.hops import (
     HopFact,
@@ -114,7 +118,7 @@ def measure_triples(hops: Sequence[HopFact], triples: Mapping[str, list[Triple]]
     }
 
 
-def measure_retrieval(
+def measure_cosines(
     corpus: Sequence[Mapping[str, str]], questions: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
     """Recall of the gold passages among all, by the cosine of embeddings."""
@@ -130,7 +134,18 @@ def measure_retrieval(
     held = np.concatenate([embedder.embed([f"{p['title']}\n{p['text']}"]) for p in corpus])
     scores = score_retrieval(asked, held, gold, RANKS)
     figures = {f"recall_at_{k}": round(value, 3) for k, value in scores.recall.items()}
-    return {**figures, "all_gold_at_5": round(scores.all_gold[5], 3), "passages": len(corpus)}
+    return {**figures, "all_gold_at_5": round(scores.all_gold[5], 3)}
+
+
+def measure_passages(folder: Path, limit: int | None, texts: Collection[str]) -> dict[str, Any]:
+    """The same of what the query module finds in a pyramid of the passages with these texts."""
+    found = read_passages(folder, limit)
+    corpus = [row for row in found.corpus if row["text"] in texts]
+    with tempfile.TemporaryDirectory() as place:
+        rank = rank_by("walk", build_pyramid(corpus, Path(place)))
+        figures = score_ranks(found.questions, [rank(q.text) for q in found.questions])
+    wanted = [*(f"recall_at_{k}" for k in RANKS), "all_gold_at_5"]
+    return {name: figures[name] for name in wanted}
 
 
 def measure(folder: Path, limit: int | None, reproduce: bool) -> dict[str, Any]:
@@ -153,8 +168,11 @@ def measure(folder: Path, limit: int | None, reproduce: bool) -> dict[str, Any]:
     texts = sorted({p["text"] for p in corpus})
     report(f"Extracting facts from {len(texts)} passages")
     figures = measure_triples(hops, extract_triples(texts))
+    report(f"Building a pyramid of {len(corpus)} passages")
+    figures |= measure_passages(folder, limit, frozenset(texts))
     report(f"Embedding {len(corpus)} passages and {len(questions)} questions")
-    return {**figures, **measure_retrieval(corpus, questions)}
+    cosine = measure_cosines(corpus, questions)
+    return {**figures, "cosine": cosine, "passages": len(corpus)}
 
 
 def main() -> None:
