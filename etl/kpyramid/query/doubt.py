@@ -13,6 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from kpyramid.embeddings.port import Embedder, Matrix
+from kpyramid.extraction.text.sentences import split_sentences
 from kpyramid.query.pyramid.snapshot import Snapshot
 from kpyramid.query.reader.asked import NUMERIC, STOP, Asked, read_question
 from kpyramid.query.reader.hits import is_akin
@@ -87,7 +88,10 @@ NO_DOUBT = Doubt()
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What is cited for an answer, and what its passage says before it, its title first."""
+    """What is cited, and what its passage says before it, its title first.
+
+    The text has a line for the place and one for each fact that was read from it.
+    """
 
     text: str
     before: str = ""
@@ -126,7 +130,10 @@ def doubt_places(
         find_doubt(asked, choice, grounds, texts, snapshot, question.candidates)
         for choice in choices
     ]
-    return min(doubts, key=lambda doubt: doubt.bound)
+    gravest = min(doubts, key=lambda doubt: doubt.bound)
+    # An option is not taken away, only doubted: it stays above what is too improbable to give.
+    bound = max(gravest.bound, UNSAID) if question.candidates else gravest.bound
+    return replace(gravest, bound=bound)
 
 
 def find_grounds(
@@ -140,8 +147,14 @@ def find_grounds(
         for passage in snapshot.evidence(place.chunk_id):
             before += "\n" + passage.text[: max(place.start - passage.start, 0)]
         facts = [i.text for i in context if i.layer != "text" and place in i.evidence]
-        grounds.append(Ground(" . ".join([place.text, *facts]), before))
+        said = [" ".join(place.text.split()), *dict.fromkeys(facts)]
+        grounds.append(Ground("\n".join(said), before))
     return grounds
+
+
+def add_fact(ground: Ground, fact: str) -> Ground:
+    """What is cited, with one more fact that was read from it."""
+    return Ground(f"{ground.text}\n{fact}", ground.before)
 
 
 def find_doubt(
@@ -158,6 +171,7 @@ def find_doubt(
         return form
     if value.strip().casefold() in _YES_NO_SAID:
         return NO_DOUBT if asked.is_yes_no else Doubt(UNSAID, f"{value!r} is no answer to it")
+    grounds = _choose_grounds(asked, value, grounds)
     doubt = find_unborne(asked, grounds, context, snapshot, value, NEAR if candidates else SAME)
     if doubt.reason:
         return doubt
@@ -170,6 +184,41 @@ def find_doubt(
     if _FUTURE.search(asked.text) and not any(_FUTURE.search(g.text) for g in grounds):
         return Doubt(UNSAID, "what is cited says nothing of the future")
     return NO_DOUBT
+
+
+def _choose_grounds(asked: Asked, value: str, grounds: Sequence[Ground]) -> list[Ground]:
+    """What of some places says a value, and those that lead to it by a name that both say.
+
+    All of them when none says the value in these words.
+    """
+    narrowed = [_narrow(ground, value) for ground in grounds]
+    saying = [ground for ground in narrowed if ground]
+    bridges = {word for ground in saying for word in _list_large(ground.text)}
+    bridges -= asked.named | {word.stem for word in split_words(value)} | STOP
+    leading = [
+        ground
+        for ground, found in zip(grounds, narrowed, strict=True)
+        if not found and bridges & _list_large(ground.text)
+    ]
+    return [*saying, *leading] if saying else list(grounds)
+
+
+def _list_large(text: str) -> set[str]:
+    return {word.stem for word in split_words(text) if word.large and word.start}
+
+
+def _narrow(ground: Ground, value: str) -> Ground | None:
+    """The sentences and facts of a place that say a value; none if none does."""
+    name = read_name(value)
+    before, said = ground.before, []
+    for sentence in ground.text.split("\n"):
+        for span in split_sentences(sentence):
+            part = sentence[span.start : span.end]
+            if find_name(name, split_words(part), find_values(part)):
+                said.append(part)
+            elif not said:
+                before += f"\n{part}"
+    return Ground("\n".join(said), before) if said else None
 
 
 def is_undone(text: str) -> bool:
@@ -209,8 +258,8 @@ def _swaps_names(asked: Asked, names: Sequence[Name], grounds: Sequence[Ground])
     for word in asked.wanted:
         for name in names:
             ends = [_find_ends(name, question, word), set()]
-            for ground in grounds:
-                ends[1] |= _find_ends(name, split_words(ground.text), word)
+            for line in (line for ground in grounds for line in ground.text.split("\n")):
+                ends[1] |= _find_ends(name, split_words(line), word)
             if ends[0] and ends[1] and not ends[0] & ends[1]:
                 return True
     return False
@@ -306,7 +355,8 @@ def _find_unsaid(
     missing = [w for w in missing if not _is_measured(w, other)]
     if not missing or not other:
         return [w.plain for w in missing]
-    theirs = sorted({o.plain for o in other if not o.plain.isdigit()})
+    # A name says no relation; the first word of a sentence is written large whatever it is.
+    theirs = sorted({o.plain for o in (other[0], *other) if o.plain.isalpha() and not o.large})
     if not theirs:
         return [w.plain for w in missing]
     embedded = embed_words((*(w.plain for w in missing), *theirs), snapshot.embedder)
@@ -341,9 +391,9 @@ def _is_turned(asked: Asked, value: str, grounds: Sequence[Ground]) -> bool:
     for word in asked.wanted:
         at = words.index(word)
         doer, whole = wants_doer(words, at), wants_whole(words, at)
-        for ground in grounds:
-            said = split_words(ground.text)
-            places = find_name(read_name(value), said, find_values(ground.text))
+        for line in (line for ground in grounds for line in ground.text.split("\n")):
+            said = split_words(line)
+            places = find_name(read_name(value), said, find_values(line))
             spans = [(place.first, place.last) for place in places]
             verbs = [i for i, other in enumerate(said) if other.stem == word.stem]
             if doer is not None:

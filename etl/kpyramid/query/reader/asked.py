@@ -158,7 +158,7 @@ def read_question(text: str, linked: LinkedQuestion) -> Asked:
         frozenset(linked.entities),
         content,
         _find_types(text, linked.asks_for),
-        _find_number(text),
+        read_number(text),
     )
 
 
@@ -245,7 +245,7 @@ def _find_types(text: str, asks_for: str) -> frozenset[str]:
     return _KINDS.get(kind if kind in _KINDS else asks_for, frozenset())
 
 
-def _find_number(text: str) -> Number:
+def read_number(text: str) -> Number:
     """By the verb that agrees with what is asked for, else by the noun: "which books did"."""
     asking = _ASKING.search(text)
     if not asking:

@@ -2,11 +2,10 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
-from kpyramid.query.doubt import find_grounds, find_unborne, is_undone
+from kpyramid.query.doubt import add_fact, find_grounds, find_unborne, is_undone
 from kpyramid.query.pyramid.snapshot import Snapshot
 from kpyramid.query.reader.asked import Asked
 from kpyramid.query.reader.pieces import Piece
@@ -81,7 +80,7 @@ def confirm(asked: Asked, pieces: Sequence[Piece], snapshot: Snapshot) -> Readin
     for piece in pieces:
         grounds = find_grounds(piece.evidence, (), snapshot)
         if piece.sides:
-            grounds = [replace(g, text=f"{g.text} . {piece.text}") for g in grounds]
+            grounds = [add_fact(ground, piece.text) for ground in grounds]
         if grounds and asked.wanted and not find_unborne(asked, grounds, context, snapshot).reason:
             word = _hear(asked, grounds[0].text)
             is_so = word == "no" or is_undone(asked.text) or not is_undone(grounds[0].text)

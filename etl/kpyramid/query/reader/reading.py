@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from kpyramid.query.doubt import Doubt, find_doubt, find_grounds
+from kpyramid.query.doubt import Doubt, add_fact, doubt_places, find_doubt, find_grounds
 from kpyramid.query.model.reading import read_by_model
 from kpyramid.query.pyramid.linking import find_names
 from kpyramid.query.pyramid.snapshot import Snapshot
-from kpyramid.query.reader.asked import Asked, read_question
+from kpyramid.query.reader.asked import Asked, read_number, read_question
 from kpyramid.query.reader.choosing import choose
 from kpyramid.query.reader.deciding import confirm, decide, is_decision
 from kpyramid.query.reader.finding import gather_values
@@ -47,10 +47,36 @@ def read(question: Question, items: Sequence[Item], snapshot: Snapshot, makers: 
     if question.candidates and is_decision(question.candidates):
         return decide(asked, question.candidates, pieces, snapshot)
     if question.candidates:
-        return choose(asked, question.candidates, pieces, snapshot)
+        chosen = choose(asked, question.candidates, pieces, snapshot)
+        return _doubt_options(question, chosen, items, snapshot)
     if asked.is_yes_no:
         return confirm(asked, pieces, snapshot)
     return _find_value(asked, pieces, snapshot)
+
+
+def _doubt_options(
+    question: Question, chosen: Reading, items: Sequence[Item], snapshot: Snapshot
+) -> Reading:
+    """The options chosen, no surer than their places bear them out.
+
+    Where the wording leaves open whether several are asked for, the ones that are borne out in
+    the words of the question stand alone: who starred in a film is not who directed it.
+    """
+    if not chosen.choices:
+        return chosen
+    open_question = Question(question.text)
+    if len(chosen.choices) > 1 and read_number(question.text) == "any":
+        sound = tuple(
+            choice
+            for choice in chosen.choices
+            if not doubt_places(open_question, [choice], chosen.evidence, items, snapshot).reason
+        )
+        if sound and sound != chosen.choices:
+            chosen = replace(chosen, text="; ".join(sound), choices=sound)
+    doubt = doubt_places(question, chosen.choices, chosen.evidence, items, snapshot)
+    if doubt.bound >= chosen.confidence:
+        return chosen
+    return replace(chosen, confidence=doubt.bound, reason=doubt.reason)
 
 
 def _find_value(asked: Asked, pieces: Sequence[Piece], snapshot: Snapshot) -> Reading:
@@ -83,7 +109,7 @@ def _find_soundest(
     for hit in one.hits[:MOST_PLACES]:
         grounds = find_grounds(hit.piece.evidence, (), snapshot)
         if hit.side is not None:  # its words as well: a pronoun is resolved in them
-            grounds = [replace(g, text=f"{g.text} . {hit.piece.text}") for g in grounds]
+            grounds = [add_fact(ground, hit.piece.text) for ground in grounds]
         doubt = find_doubt(asked, text, grounds, context, snapshot)
         if not doubt.reason:
             return hit, doubt
