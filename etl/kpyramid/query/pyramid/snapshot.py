@@ -254,9 +254,9 @@ class Snapshot:
 
     def link(self, question: str) -> LinkedQuestion:
         """The entities that a question names, and the words that are left; the last are kept."""
-        self.index.require_whole()
         linked = self._linked.get(question)
         if linked is None:
+            self.index.require_whole()
             if len(self._linked) >= _MOST_LINKED:
                 self._linked.clear()
             linked = self._linked[question] = link_question(question, self._by_name)
