@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from kpyramid.embeddings.port import Embedder, Matrix
-from kpyramid.extraction.text.sentences import split_sentences
+from kpyramid.query.grounds import Ground, choose_grounds, find_grounds
 from kpyramid.query.pyramid.snapshot import Snapshot
 from kpyramid.query.reader.asked import NUMERIC, STOP, Asked, read_question
 from kpyramid.query.reader.hits import is_akin
@@ -86,17 +86,6 @@ class Doubt:
 NO_DOUBT = Doubt()
 
 
-@dataclass(frozen=True, slots=True)
-class Ground:
-    """What is cited, and what its passage says before it, its title first.
-
-    The text has a line for the place and one for each fact that was read from it.
-    """
-
-    text: str
-    before: str = ""
-
-
 def doubt_answer(question: Question, answer: Answer, snapshot: Snapshot) -> Answer:
     """The answer with the confidence that its places bear out; none that has no form of one.
 
@@ -136,27 +125,6 @@ def doubt_places(
     return replace(gravest, bound=bound)
 
 
-def find_grounds(
-    places: Sequence[Evidence], context: Sequence[Item], snapshot: Snapshot
-) -> list[Ground]:
-    """The cited sentences with what stands before them, and the facts read from them in words."""
-    titles = snapshot.titles({place.document_id for place in places})
-    grounds = []
-    for place in places:
-        before = titles.get(place.document_id, "")
-        for passage in snapshot.evidence(place.chunk_id):
-            before += "\n" + passage.text[: max(place.start - passage.start, 0)]
-        facts = [i.text for i in context if i.layer != "text" and place in i.evidence]
-        said = [" ".join(place.text.split()), *dict.fromkeys(facts)]
-        grounds.append(Ground("\n".join(said), before))
-    return grounds
-
-
-def add_fact(ground: Ground, fact: str) -> Ground:
-    """What is cited, with one more fact that was read from it."""
-    return Ground(f"{ground.text}\n{fact}", ground.before)
-
-
 def find_doubt(
     asked: Asked,
     value: str,
@@ -171,7 +139,7 @@ def find_doubt(
         return form
     if value.strip().casefold() in _YES_NO_SAID:
         return NO_DOUBT if asked.is_yes_no else Doubt(UNSAID, f"{value!r} is no answer to it")
-    grounds = _choose_grounds(asked, value, grounds)
+    grounds = choose_grounds(asked, value, grounds)
     doubt = find_unborne(asked, grounds, context, snapshot, value, NEAR if candidates else SAME)
     if doubt.reason:
         return doubt
@@ -184,41 +152,6 @@ def find_doubt(
     if _FUTURE.search(asked.text) and not any(_FUTURE.search(g.text) for g in grounds):
         return Doubt(UNSAID, "what is cited says nothing of the future")
     return NO_DOUBT
-
-
-def _choose_grounds(asked: Asked, value: str, grounds: Sequence[Ground]) -> list[Ground]:
-    """What of some places says a value, and those that lead to it by a name that both say.
-
-    All of them when none says the value in these words.
-    """
-    narrowed = [_narrow(ground, value) for ground in grounds]
-    saying = [ground for ground in narrowed if ground]
-    bridges = {word for ground in saying for word in _list_large(ground.text)}
-    bridges -= asked.named | {word.stem for word in split_words(value)} | STOP
-    leading = [
-        ground
-        for ground, found in zip(grounds, narrowed, strict=True)
-        if not found and bridges & _list_large(ground.text)
-    ]
-    return [*saying, *leading] if saying else list(grounds)
-
-
-def _list_large(text: str) -> set[str]:
-    return {word.stem for word in split_words(text) if word.large and word.start}
-
-
-def _narrow(ground: Ground, value: str) -> Ground | None:
-    """The sentences and facts of a place that say a value; none if none does."""
-    name = read_name(value)
-    before, said = ground.before, []
-    for sentence in ground.text.split("\n"):
-        for span in split_sentences(sentence):
-            part = sentence[span.start : span.end]
-            if find_name(name, split_words(part), find_values(part)):
-                said.append(part)
-            elif not said:
-                before += f"\n{part}"
-    return Ground("\n".join(said), before) if said else None
 
 
 def is_undone(text: str) -> bool:

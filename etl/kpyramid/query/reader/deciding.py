@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kpyramid.query.doubt import add_fact, find_grounds, find_unborne, is_undone
+from kpyramid.query.doubt import find_unborne, is_undone
+from kpyramid.query.grounds import add_fact, find_grounds
 from kpyramid.query.pyramid.snapshot import Snapshot
 from kpyramid.query.reader.asked import Asked
 from kpyramid.query.reader.pieces import Piece

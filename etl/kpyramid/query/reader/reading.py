@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from kpyramid.query.doubt import Doubt, add_fact, doubt_places, find_doubt, find_grounds
+from kpyramid.query.doubt import Doubt, doubt_places, find_doubt
+from kpyramid.query.grounds import add_fact, find_grounds
 from kpyramid.query.model.reading import read_by_model
 from kpyramid.query.pyramid.linking import find_names
 from kpyramid.query.pyramid.snapshot import Snapshot
