@@ -1,11 +1,12 @@
 """How well the reader by rules reads: what it chooses, what it answers, how sure it rightly is.
 
 Choice and open questions are made from the train triples of text2kgbench's Wikidata group and asked
-of one pyramid of their sentences with default settings; no test row is read. Each is read from four
-contexts: the 5 nearest chunks, the 10 nearest facts, both, and the chunks without those that state
-the answer, from which little should be read. Invented sentences that say several things of their
-subject (`reading_invented.py`) are asked about as well. Questions are parted into two halves by
-their documents, and the figures are those of each half with the weights in force.
+of one pyramid of their sentences with default settings; no test row is read. Each is read from five
+contexts: the 5 nearest chunks, the 10 nearest facts, both, the chunks with those that speak for an
+option, and the chunks without those that state the answer, from which little should be read.
+Invented sentences that say several things of their subject (`reading_invented.py`) are asked about
+as well. Questions are parted into two halves by their documents, and the figures are those of each
+half with the weights in force.
 
 `f1` is of the chosen options, a mean over questions; `right` the share of open questions whose text
 is a gold name in normal form, or its date or number; `within` the share whose context says a right
@@ -42,6 +43,7 @@ from kpyramid.query.graph.facts import find_facts, state_item
 from kpyramid.query.naive import ask_naive
 from kpyramid.query.reader import weighing
 from kpyramid.query.reader.asked import Number, read_question
+from kpyramid.query.reader.choosing import drop_echoes
 from kpyramid.query.reader.finding import (
     Candidate,
     find_candidates,
@@ -53,6 +55,7 @@ from kpyramid.query.reader.matching import read_names
 from kpyramid.query.reader.pieces import cut_items
 from kpyramid.query.reader.reading import SURE
 from kpyramid.query.reader.values import agree, read_value
+from kpyramid.query.text.witnesses import find_witnesses
 from kpyramid.query.types import RULES, Item, Question
 
 Matrix = npt.NDArray[np.float64]
@@ -63,7 +66,7 @@ SENTENCES = 160
 """Of an ontology by default; five ontologies have 800 then."""
 QUESTIONS = 400
 INVENTED = 400
-CHOICES_OF_INVENTED = 4
+CHOICES_OF_INVENTED = 2
 """One invented passage in so many is asked with options: options of real facts seldom share a
 sentence, and weights that expect it read real sentences less well."""
 CHUNKS, FACTS = 5, 10
@@ -120,8 +123,9 @@ def make_cases(question: EvalQuestion, snapshot: Snapshot) -> Iterator[Case]:
     asked = read_question(question.text, snapshot.link(question.text))
     for name, items in list_contexts(question, snapshot).items():
         pieces = cut_items(items, snapshot)
-        hits = find_candidates(read_candidates(question.candidates, snapshot), pieces)
-        features = tuple(measure_hits(asked, hits, snapshot)) if hits else ()
+        offered = read_candidates(question.candidates, snapshot)
+        hits = drop_echoes(find_candidates(offered, pieces), asked)
+        features = tuple(measure_hits(asked, hits, snapshot, pieces)) if hits else ()
         yield Case(
             question, "choice", name, question.candidates, tuple(hits), features, asked.number
         )
@@ -143,7 +147,7 @@ def make_invented(count: int, seed: int, snapshot: Snapshot) -> Iterator[Case]:
         )
         names = read_names(one.options, [()] * len(one.options))
         options = [Candidate(name, frozenset(), "") for name in names]
-        hits = find_candidates(options, one.pieces)
+        hits = drop_echoes(find_candidates(options, one.pieces), one.asked)
         values, found = gather_values(one.asked, one.pieces)
         for kind, offered, places in (
             ("choice", one.options, hits),
@@ -151,25 +155,29 @@ def make_invented(count: int, seed: int, snapshot: Snapshot) -> Iterator[Case]:
         ):
             if kind == "choice" and number % CHOICES_OF_INVENTED:
                 continue
-            counted = tuple(measure_hits(one.asked, places, snapshot)) if places else ()
+            shown = one.pieces if kind == "choice" else ()
+            counted = tuple(measure_hits(one.asked, places, snapshot, shown)) if places else ()
             yield Case(
                 question, kind, "invented", offered, tuple(places), counted, one.asked.number
             )  # type: ignore[arg-type]
 
 
 def list_contexts(question: EvalQuestion, snapshot: Snapshot) -> dict[str, list[Item]]:
-    """Chunks, facts, both, and chunks that do not state the answer."""
-    asked = Question(question.text)
+    """Chunks, facts, both, chunks with what speaks for an option, and chunks without the answer."""
+    asked = Question(question.text, question.candidates)
     many = list(ask_naive(asked, snapshot, RULES, chunks=CHUNKS + 10, by="both").context)
     facts = find_facts(asked, snapshot, FACTS, anchored=False)
     stated = [state_item(fact, snapshot, fact.cosine) for fact in facts]
     gold = set(question.gold_documents)
     astray = [i for i in many if i.evidence[0].source.rpartition("#")[2] not in gold]
     chunks = many[:CHUNKS]
+    known = {item.key for item in chunks}
+    witnesses = find_witnesses(asked, snapshot, CHUNKS, without=known)
     return {
         "chunks": chunks,
         "facts": stated,
         "both": [*chunks, *stated],
+        "witnesses": [*chunks, *witnesses, *stated[:CHUNKS]],
         "astray": astray[:CHUNKS],
     }
 
@@ -195,11 +203,11 @@ def fit(cases: Sequence[Case]) -> dict[str, Any]:
         best = {v: float(np.max(r @ odds)) + bias for v, r in group_places(case, names).items()}
         counts = {v: sum(hit.candidate == v for hit in case.hits) for v in best}
         for value in best:
-            rows.append(weighing.compare(value, best, counts[value]))
+            rows.append(weighing.compare(value, best, counts[value], case.number))
             labels.append(case.is_right(value))
     final = LogisticRegression(C=STRENGTH, max_iter=5000).fit(np.array(rows), labels)
     value = [round(float(w), 3) for w in (*final.coef_[0], final.intercept_[0])]
-    fields = ("best", "behind", "ahead", "repeated", "bias")
+    fields = ("best", "behind", "ahead", "repeated", "several", "bias")
     return {"hit": hit | {"bias": round(bias, 3)}, **dict(zip(fields, value, strict=True))}
 
 
@@ -241,7 +249,7 @@ def measure(cases: Sequence[Case]) -> dict[str, float]:
     kind = cases[0].kind
     scores, within, errors, answered = [], [], [], []
     for case in cases:
-        weighed = weighing.weigh(case.hits, case.features, kind) if case.hits else []
+        weighed = weighing.weigh(case.hits, case.features, kind, case.number) if case.hits else []
         right = {v for v in {hit.candidate for hit in case.hits} if case.is_right(v)}
         within.append(bool(right))
         errors += [(w.probability - (w.candidate in right)) ** 2 for w in weighed[:1]]

@@ -1,7 +1,7 @@
 """The ontology's part in an answer: its values, or what it knows beside the point."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,6 +9,7 @@ from kpyramid.ontology import names as n
 from kpyramid.query.graph.bearing import list_lemmas, match_candidates, spell_out, take_apart
 from kpyramid.query.model.sparql import ask_by_model
 from kpyramid.query.pyramid.snapshot import Snapshot
+from kpyramid.query.reader.matching import split_words
 from kpyramid.query.reader.reading import read
 from kpyramid.query.sparql_rules import Found, ask_by_rules, shorten
 from kpyramid.query.types import Answer, Item, Makers, Outcome, Question, Reading, Step
@@ -25,7 +26,7 @@ down as hints, and statements that are looked through for each."""
 class Finding:
     """What the layer came to: its step, the answer if it has one, and the items to carry down.
 
-    `partial` is what it knows of a question that wants several options, and is one.
+    `partial` is what it knows of a question that wants several options.
     """
 
     step: Step
@@ -80,6 +81,7 @@ def _take_values(
         reason = f"{found.reason}; no place in the documents says so, and it is not given"
         return _leave(finding, reason)
     choices = shown
+    chance = round(RIGHT * min(item.score for item in items), 4)
     if question.candidates:
         choices = tuple(
             dict.fromkeys(
@@ -91,12 +93,12 @@ def _take_values(
         )
         if not choices:
             return _leave(finding, f"{found.reason}; none of them is a candidate")
-        if len(choices) < 2 and take_apart(question, snapshot).read.number == "several":
-            chance = round(RIGHT * min(item.score for item in items), 4)
-            finding = replace(finding, partial=Reading(choices[0], choices, chance, places))
-            reason = f"{found.reason}; the question wants several of its options, and this is one"
-            return _leave(finding, reason)
-    chance = round(RIGHT * min(item.score for item in items), 4)
+        if unused := _find_unused(question, found, items, snapshot):
+            return _leave(finding, f"{found.reason}; {', '.join(unused)} is not asked for in it")
+        if take_apart(question, snapshot).read.number == "several":
+            partial = Reading("; ".join(choices), choices, chance, places)
+            reason = f"{found.reason}; the question wants several of its options"
+            return _leave(replace(finding, partial=partial), f"{reason}: more may be found below")
     answer = Answer("; ".join(choices), choices, items, "ontology", places, (), confidence=chance)
     if makers.reader == "llm":
         reading = read(question, items, snapshot, makers)
@@ -115,6 +117,25 @@ def _take_values(
                 logprobs=reading.logprobs,
             )
     return replace(finding, step=replace(step, confidence=chance), answer=answer)
+
+
+def _find_unused(
+    question: Question, found: Found, items: Sequence[Item], snapshot: Snapshot
+) -> tuple[str, ...]:
+    """The words of a question that a query about nothing in particular leaves out.
+
+    Whatever has an ideology is found where "secularism" is a word that the ontology does not know;
+    a query that names a thing or a value is about that.
+    """
+    if f"<{n.ENTITY}" in found.sparql or '"' in found.sparql:
+        return ()
+    schema = snapshot.schema
+    known = [label for p in schema.properties for label in (p.label, *p.alt_labels)]
+    known += [label for c in schema.classes for label in (c.label, *c.alt_labels)]
+    known += [item.text for item in items]
+    stems = {word.stem for text in known for word in split_words(text)}
+    words = take_apart(question, snapshot).read.content
+    return tuple(dict.fromkeys(word.plain for word in words if word.stem not in stems))
 
 
 def _shorten_reason(found: Found) -> str:

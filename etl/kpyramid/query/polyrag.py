@@ -290,7 +290,9 @@ def _read_carried(
     items = tuple(way.carried)
     if not items:
         return Answer("", (), (), None, (), ())
-    reading = read(question, items, snapshot, makers)
+    own = read(question, items, snapshot, makers)
+    reading = _unite([own, *way.partial], question.candidates)
+    reading = replace(reading, calls=own.calls, tokens=own.tokens)
     layer = _name_layer(reading, items)
     step = _judge_reading(reading, f"{len(items)} findings", True, floor, layer or "graph")
     way.note(step, reading.calls, reading.tokens)

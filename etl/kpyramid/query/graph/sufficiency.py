@@ -7,7 +7,7 @@ were fitted on questions with known answers; the threshold is a choice about err
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kpyramid.query.graph.bearing import UNFOUNDED, Bearing, apply_weights, take_apart
 from kpyramid.query.graph.chains import weigh_chains, weigh_singles
@@ -34,8 +34,8 @@ MOST_VALUES = 5
 class Judgement:
     """Whether facts are enough, how probably their answer is right, and which facts bear it.
 
-    `values` are what they give, of a question with candidates the candidates, also when more of
-    them are wanted; `chances` says of
+    `values` are what they give, of a question with candidates the candidates, also when several of
+    them are wanted, for which facts are never enough: there may be more below. `chances` says of
     each fact how probably it answers, where the rules judged.
     """
 
@@ -81,9 +81,13 @@ def judge_facts(
     number = take_apart(question, snapshot).read.number if question.candidates else "any"
     if number == "one":
         values = values[:1]
-    if number == "several" and len(values) == 1:
+    if number == "several" and values:
         enough = False
-        reason = f"{reason}; the question wants several of its options, and this is one"
+        reason = f"{reason}; the question wants several of its options: more may be found below"
+        likely = [b for b in weighed if b.choices and b.chance >= sufficient]
+        likely = [b for b in likely if b not in best.facts]
+        best = replace(best, facts=(*best.facts, *likely))
+        values = _list_values(question, best.facts)
     bearing = tuple(b.fact for b in best.facts)
     chances = {b.fact: b.chance for b in weighed}
     return Judgement(enough, best.chance, reason, bearing, values, chances)

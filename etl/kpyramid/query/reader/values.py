@@ -17,7 +17,7 @@ _DATES = tuple(
     re.compile(rf"(?<![\w-]){pattern}(?![\w-])", re.IGNORECASE)
     for pattern in (
         r"(?P<year>[0-9]{4})-(?P<month>[01]?[0-9])-(?P<day>[0-3]?[0-9])",
-        r"(?P<day>[0-3]?[0-9])-(?P<month>[01]?[0-9])-(?P<year>[0-9]{4})",
+        r"(?P<day>[0-3]?[0-9])(?P<mark>[-/.])(?P<month>[01]?[0-9])(?P=mark)(?P<year>[0-9]{4})",
         rf"{_DAY}(?: of)?[ -]{_MONTH},?[ -]{_YEAR}",
         rf"{_MONTH} {_DAY},? {_YEAR}",
         rf"{_MONTH}(?: of)?,? {_YEAR}",
@@ -110,6 +110,8 @@ def _read_date(match: re.Match[str]) -> Date | None:
     month = parts["month"]
     number = int(month) if month.isdigit() else _find_month(month)
     day = int(parts.get("day") or 0)
+    if number > 12 >= day > 0:  # the month first: 11/30/1977
+        number, day = day, number
     return Date(int(parts["year"]), number, day) if 1 <= number <= 12 and day <= 31 else None
 
 

@@ -33,6 +33,7 @@ class _Weights:
     ahead: float
     best: float
     repeated: float
+    several: float
     bias: float
 
 
@@ -57,7 +58,9 @@ def load_weights() -> Mapping[str, _Weights]:
     return {kind: _Weights(**weights) for kind, weights in data["weights"].items()}
 
 
-def weigh(hits: Sequence[Hit], features: Sequence[Features], kind: Kind) -> list[Supported]:
+def weigh(
+    hits: Sequence[Hit], features: Sequence[Features], kind: Kind, number: Number = "any"
+) -> list[Supported]:
     """The values that a context says, most probable first; ties by the order of candidates."""
     weights = load_weights()[kind]
     places: dict[int, list[tuple[float, int]]] = {}
@@ -70,7 +73,7 @@ def weigh(hits: Sequence[Hit], features: Sequence[Features], kind: Kind) -> list
     weighed = [
         Supported(
             candidate,
-            _squash(_add_up(compare(candidate, best, len(found)), weights)),
+            _squash(_add_up(compare(candidate, best, len(found), number), weights)),
             tuple(hits[index] for _, index in sorted(found)),
         )
         for candidate, found in places.items()
@@ -79,16 +82,19 @@ def weigh(hits: Sequence[Hit], features: Sequence[Features], kind: Kind) -> list
 
 
 def compare(
-    candidate: int, best: Mapping[int, float], places: int
-) -> tuple[float, float, float, float]:
+    candidate: int, best: Mapping[int, float], places: int, number: Number = "any"
+) -> tuple[float, float, float, float, float]:
     """A value's log-odds at its best place, how far behind and ahead of its rivals, its places.
 
-    `best` are the log-odds of all values, `places` the number of this one's, as a logarithm.
+    `best` are the log-odds of all values, `places` the number of this one's, as a logarithm. Where
+    several are asked for they are no rivals, and the last figure is 1.
     """
     own = best[candidate]
+    if number == "several":
+        return own, 0.0, 0.0, math.log(places), 1.0
     rivals = [odds for other, odds in best.items() if other != candidate]
     margin = own - max(rivals) if rivals else _MARGIN
-    return own, min(margin, 0.0), min(max(margin, 0.0), _MARGIN), math.log(places)
+    return own, min(margin, 0.0), min(max(margin, 0.0), _MARGIN), math.log(places), 0.0
 
 
 def pick(weighed: Sequence[Supported], number: Number) -> list[Supported]:
@@ -104,14 +110,15 @@ def pick(weighed: Sequence[Supported], number: Number) -> list[Supported]:
     return chosen if len(chosen) > 1 else known[: 2 if number == "several" else 1]
 
 
-def _add_up(compared: tuple[float, float, float, float], weights: _Weights) -> float:
-    own, behind, ahead, places = compared
+def _add_up(compared: tuple[float, float, float, float, float], weights: _Weights) -> float:
+    own, behind, ahead, places, several = compared
     return (
         weights.bias
         + weights.best * own
         + weights.behind * behind
         + weights.ahead * ahead
         + weights.repeated * places
+        + weights.several * several
     )
 
 
