@@ -34,7 +34,9 @@ _APART = tuple(
     frozenset(words.split())
     for words in (
         "buy sell bought sold", "born die died birth death", "win lose won lost",
-        "open close opened closed", "first last next former", "length height width depth",
+        "open close opened closed", "first last next former",
+        "length height width depth area population weight speed price",
+        "length elevation width depth area population weight speed price",
         "north south east west", "before after", "increase decrease", "cause treat cure prevent",
         "mother father daughter son sister brother aunt uncle niece nephew grandmother "
         "grandfather cousin wife husband parent child",
@@ -49,7 +51,8 @@ _MEASURED = {
     "big": "hectare acre area size",
 }  # fmt: skip
 """What tells the measure that an adjective of "how" asks for."""
-_PRONOUNS = frozenset("he she it its his her him their they this these both who which".split())
+_PERSONAL = frozenset("he she his her him they their both who".split())
+_PRONOUNS = frozenset("it its this these which".split())
 _UNDONE = re.compile(
     r"\b(?:not|never|no|neither|nor|n't|planned|wanted|hoped|intended|tried|refused|declined"
     r"|rejected|cancelled|canceled|stopped|abandoned|turned (?:\w+ )?down|failed|unfinished"
@@ -207,6 +210,8 @@ def _find_ends(name: Name, words: Sequence[Word], verb: Word) -> set[bool]:
 
 
 def _doubt_form(asked: Asked, value: str, candidates: Collection[str]) -> Doubt:
+    if asked.is_about_nothing:
+        return Doubt(UNSAID, "the question names nothing that it asks about")
     if not candidates:
         if asked.is_yes_no and value.casefold() not in _YES_NO_SAID:
             return Doubt(NO_ANSWER, "the question wants yes or no, and what was found is neither")
@@ -273,9 +278,18 @@ def _speaks_of(name: Name, ground: Ground, snapshot: Snapshot) -> bool:
     words = split_words(ground.text)
     if any(word.large and word.stem in parts for word in words):
         return True
-    return any(word.plain in _PRONOUNS for word in words) or any(
-        word.plain == "the" and not after.large for word, after in pairwise(words)
+    if any(word.plain in _PERSONAL for word in words):
+        return True
+    return not _is_person(name, snapshot) and any(
+        word.plain in _PRONOUNS or (word.plain == "the" and not after.large)
+        for word, after in pairwise(words)
     )
+
+
+def _is_person(name: Name, snapshot: Snapshot) -> bool:
+    """Whether all that a name of several words is known to be is a person."""
+    kinds = {snapshot.types[entity] for entity in snapshot.link(name.text).entities}
+    return kinds == {"PERSON"} and " " in name.text
 
 
 def _find_unsaid(

@@ -74,9 +74,13 @@ _KIND = re.compile(
 """The noun that says what kind of thing is asked for."""
 LIGHT = frozenset(
     "be have do take get go come call locate situate base lie stand happen become know kind type "
-    "sort part thing time title other person two three four five i we you us our my your me".split()
+    "sort part thing time title other two three four five i we you us our my your me "
+    "person people man woman city country state town village place location region river company "
+    "team club band university organisation organization year date day month century book novel "
+    "film movie song album".split()
 )
-"""Lemmas that say nothing of what is asked."""
+"""Lemmas that say nothing of what is asked, or what the form of the answer says."""
+_PRONOUN = re.compile(r"\b(?:he|she|it|they|him|her|them|his|its|their)\b", re.IGNORECASE)
 _AUXILIARY = re.compile(
     r"(?P<one>is|was|has|does)|(?P<several>are|were|have|do)|did|can|could|will"
 )
@@ -136,6 +140,11 @@ class Asked:
     def rest(self) -> str:
         """What it says without its names, as words to embed."""
         return " ".join(word.plain for word in self.content)
+
+    @property
+    def is_about_nothing(self) -> bool:
+        """Whether it names nothing and says only "she" or "it", or nothing at all."""
+        return not self.names and (not self.wanted or bool(_PRONOUN.search(self.text)))
 
     @property
     def is_yes_no(self) -> bool:

@@ -76,6 +76,8 @@ def confirm(asked: Asked, pieces: Sequence[Piece], snapshot: Snapshot) -> Readin
 
     Nothing is said for sure by a sentence that says less, and nothing where two disagree.
     """
+    if asked.is_about_nothing:
+        return Reading("", (), 0.0, (), reason="the question names nothing that it asks about")
     context = [piece.text for piece in pieces]
     said: dict[str, Piece] = {}
     for piece in pieces:
