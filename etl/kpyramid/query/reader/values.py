@@ -17,7 +17,7 @@ _DATES = tuple(
     re.compile(rf"(?<![\w-]){pattern}(?![\w-])", re.IGNORECASE)
     for pattern in (
         r"(?P<year>[0-9]{4})-(?P<month>[01]?[0-9])-(?P<day>[0-3]?[0-9])",
-        r"(?P<day>[0-3]?[0-9])(?P<mark>[-/.])(?P<month>[01]?[0-9])(?P=mark)(?P<year>[0-9]{4})",
+        r"(?P<day>[0-3]?[0-9])(?P<mark>[-/.])(?P<month>[0-3]?[0-9])(?P=mark)(?P<year>[0-9]{4})",
         rf"{_DAY}(?: of)?[ -]{_MONTH},?[ -]{_YEAR}",
         rf"{_MONTH} {_DAY},? {_YEAR}",
         rf"{_MONTH}(?: of)?,? {_YEAR}",

@@ -1,0 +1,119 @@
+"""Which options a context bears out: echoes, rare words, several right ones, and their layers."""
+
+from decimal import Decimal
+
+import pytest
+
+from kpyramid.query import Snapshot, answer, ontology_layer
+from kpyramid.query.graph.facts import gather_facts
+from kpyramid.query.graph.sufficiency import judge_facts
+from kpyramid.query.ontology_layer import ask_ontology
+from kpyramid.query.pyramid.linking import LinkedQuestion
+from kpyramid.query.reader.asked import Asked, Number, read_question
+from kpyramid.query.reader.choosing import choose, drop_echoes
+from kpyramid.query.reader.finding import Candidate, find_candidates
+from kpyramid.query.reader.matching import read_names
+from kpyramid.query.reader.pieces import Piece
+from kpyramid.query.reader.values import Date, find_values
+from kpyramid.query.reader.weighing import compare
+from kpyramid.query.sparql_rules import ask_by_rules
+from kpyramid.query.types import RULES, Outcome, Question
+from tests.tiny_pyramid import open_tiny
+
+
+@pytest.fixture(scope="module")
+def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
+    return open_tiny(tmp_path_factory)
+
+
+def ask(text: str) -> Asked:
+    return read_question(text, LinkedQuestion((), (), (), "what"))
+
+
+def say(*sentences: str) -> list[Piece]:
+    return [Piece(text, (), rank, "text") for rank, text in enumerate(sentences)]
+
+
+def test_a_word_of_the_question_is_no_part_of_one_option() -> None:
+    names = ("Harlow Riding Club", "Port Amsel United")
+    options = [Candidate(name, frozenset(), "") for name in read_names(names, [(), ()])]
+    pieces = say("Jan Roth belongs to the Norfolk club.", "Per Lund plays for Port Amsel United.")
+    found = find_candidates(options, pieces)
+    assert {names[hit.candidate] for hit in found} == set(names)
+    kept = drop_echoes(found, ask("Which club does Jan Roth belong to?"))
+    assert {names[hit.candidate] for hit in kept} == {"Port Amsel United"}
+
+
+def test_the_rare_word_of_a_question_without_names_decides(snapshot: Snapshot) -> None:
+    names = ("Violet Party", "Amber Party", "Ochre Party")
+    pieces = say(
+        "The political ideology of the Violet Party is known.",
+        "The Ochre Party stands for secularism, a political ideology.",
+        "A political ideology moves the Amber Party.",
+        "Any political party has its political ideology.",
+    )
+    asked = ask("Which political party has the political ideology secularism?")
+    assert choose(asked, names, pieces, snapshot).choices == ("Ochre Party",)
+
+
+@pytest.mark.parametrize(
+    ("question", "number"),
+    [
+        ("Which people was the firm founded by?", "several"),
+        ("Which people are the founders of the firm?", "several"),
+        ("Which airports is Leeds served by?", "several"),
+        ("Which software have the platform MSX?", "several"),
+        ("Which person was the firm founded by?", "one"),
+        ("Which club has the coach Jan Roth?", "one"),
+        ("When was the firm founded?", "one"),
+        ("Who founded the firm?", "any"),
+    ],
+)
+def test_how_many_are_asked_for_is_said_by_the_noun_or_by_its_verb(
+    question: str, number: Number
+) -> None:
+    assert ask(question).number == number
+
+
+def test_where_several_are_asked_for_they_are_no_rivals() -> None:
+    best = {0: 2.0, 1: 1.0}
+    assert compare(1, best, 1, "several") == compare(1, {1: 1.0}, 1, "several")
+    assert compare(1, best, 1, "one")[1] == -1.0
+
+
+@pytest.mark.parametrize("stated", ["30/11/1977", "30.11.1977", "30-11-1977", "11/30/1977"])
+def test_a_date_in_figures_is_read_with_any_mark(stated: str) -> None:
+    (found,) = find_values(f"He died on {stated}.")
+    assert found.value == Date(1977, 11, 30)
+
+
+def test_what_only_looks_like_a_date_in_figures_is_none() -> None:
+    assert not any(isinstance(v.value, Date) for v in find_values("Runway 13/31 and 4/22."))
+    assert [v.value for v in find_values("It is 3.5 long.")] == [Decimal("3.5")]
+
+
+def test_the_graph_is_never_enough_for_several_and_hands_on_what_it_has(
+    snapshot: Snapshot,
+) -> None:
+    question = Question("Which cities was Ada Lovelace born in?", ("Paris", "London", "Leeds"))
+    facts = gather_facts(question.text, snapshot)
+    judged = judge_facts(question, facts, snapshot, RULES, sufficient=0.0)
+    assert (judged.enough, judged.values) == (False, ("London",))
+    assert "several" in judged.reason
+    found = answer(question.text, snapshot, candidates=question.candidates)
+    assert found.trace[-1].layer == "text" and "London" in found.choices
+
+
+def test_a_query_that_leaves_a_word_of_the_question_out_chooses_nothing(
+    snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = ("Ada Lovelace", "Mary Stone")
+    whole = "Which person has a birth place?"
+    found = ask_ontology(Question(whole, options), snapshot, RULES)
+    assert found.answer and found.answer.choices == ("Ada Lovelace",)
+    overlooking = ask_by_rules(whole, snapshot)
+    monkeypatch.setattr(ontology_layer, "ask_by_rules", lambda *_: overlooking)
+    strange = "Which person has secularism as birth place?"
+    found = ask_ontology(Question(strange, options), snapshot, RULES)
+    assert (found.answer, found.step.outcome) == (None, Outcome.INSUFFICIENT)
+    assert "secularism" in found.step.reason
