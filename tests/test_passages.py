@@ -1,6 +1,6 @@
-"""How passages are ranked: their places, how crowded they are, and where the first ones lie."""
+"""How passages are ranked: their places, crowding, the first ones, and a walk over a bridge."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,6 +8,13 @@ import pytest
 
 from kpyramid.errors import InputError
 from kpyramid.query.pyramid.order import AROUND, FIRST, OWN, ReadingOrder
+from kpyramid.query.text.bridging import (
+    Start,
+    find_rest,
+    list_paths,
+    measure_rarest,
+    measure_titled,
+)
 from kpyramid.query.text.passages import find_passages
 from kpyramid.query.text.ranking import CROWD, average_first, measure_crowd, rank_directly
 from told import open_told
@@ -97,3 +104,58 @@ def test_scores_are_of_all_passages_that_words_or_vectors_put_forward() -> None:
 def test_an_unknown_way_of_finding_passages_is_refused() -> None:
     with pytest.raises(InputError, match="bm25, vectors, both, walk"):
         find_passages("Who?", open_told(), 3, by="magic")  # type: ignore[arg-type]
+
+
+def score_sources(question: str, by: Any, facts: Sequence[str] = ()) -> dict[str, float]:
+    """The scores of all passages of the small pyramid by their sources."""
+    found = find_passages(question, open_told(), 20, by=by, facts=facts)
+    return {place.source: item.score for item in found for place in item.evidence}
+
+
+def list_raised(question: str, facts: Sequence[str] = ()) -> set[str]:
+    """The sources of those passages that a walk rates higher than without a step."""
+    before, after = (score_sources(question, by, facts) for by in ("both", "walk"))
+    assert before.keys() == after.keys()
+    return {source for source in after if after[source] > before[source]}
+
+
+def test_a_walk_goes_on_from_what_is_named_to_who_shares_a_name_with_it() -> None:
+    # Milo Tarn's passage names Oslo; who was not born there stands in Rhea Valcourt's.
+    assert list_raised("Who was not born in the city where Milo Tarn married?") == {"rhea.txt"}
+
+
+def test_a_question_that_names_nothing_is_not_walked_on_from() -> None:
+    assert list_raised("who was born in the city where they married?") == set()
+
+
+def test_a_walk_goes_on_from_a_statement_carried_down() -> None:
+    question = "who founded the place that he visited?"
+    assert list_raised(question) == set()
+    assert list_raised(question, ["Milo Tarn visited the Valcourt Observatory"]) == {
+        "rhea.txt",
+        "tarn.txt",
+    }
+
+
+def test_the_rest_of_a_question_is_what_the_start_does_not_say() -> None:
+    rest = find_rest("Who founded the firm that published Tetris?", "Nintendo published Tetris.")
+    assert rest == ("Who", "founded", "firm")
+
+
+def test_a_walk_goes_by_names_that_are_new_to_the_question() -> None:
+    start = Start("key", "Tetris\nNintendo sold it.", ("tetris", "nintendo", "kyoto"), 1.0)
+    paths = list_paths("Who founded the firm in Kyoto?", start)
+    assert [path.name for path in paths] == ["nintendo"]  # neither its title nor what is asked of
+
+
+def test_a_title_that_is_the_name_counts_more_than_one_that_holds_it() -> None:
+    titles = ("oslo", "oslo opera house", "oslofjord")
+    assert [measure_titled("oslo", title) for title in titles] == [1, 0.5, 0]
+
+
+def test_the_rarest_word_is_worth_what_bm25_gives_it() -> None:
+    snapshot = open_told()
+    # Its share in a passage's score is below it by how often and how long alone, never above.
+    ((_, points), *others) = snapshot.words("Tirana", 5, "chunks")
+    assert not others
+    assert 0.3 < points / measure_rarest(snapshot) < 1

@@ -5,11 +5,10 @@ from typing import Literal, get_args
 from kpyramid.errors import InputError
 from kpyramid.query.pyramid.snapshot import Snapshot
 from kpyramid.query.reader.reading import read
-from kpyramid.query.types import Answer, Item, Makers, Outcome, Question, Step
+from kpyramid.query.text.passages import find_passages
+from kpyramid.query.types import Answer, Makers, Outcome, Question, Step
 
 By = Literal["bm25", "vectors", "both"]
-_RANK_OFFSET = 60
-"""Of reciprocal rank fusion (Cormack et al., SIGIR 2009)."""
 
 
 def ask_naive(
@@ -22,7 +21,7 @@ def ask_naive(
 ) -> Answer:
     """The answer that a reader finds in the `chunks` chunks nearest to the question.
 
-    `by` says how near is meant: in words (BM25), in vectors, or in both rankings fused.
+    `by` says how near is meant: in words (BM25), in vectors, or in both (see `text/ranking.py`).
 
     Raises:
         InputError: there is no such `by`.
@@ -30,7 +29,7 @@ def ask_naive(
     """
     if by not in get_args(By):
         raise InputError(f"by = {by!r}: chunks are found by {', '.join(get_args(By))}")
-    items = _find_chunks(question.text, snapshot, chunks, by)
+    items = tuple(find_passages(question.text, snapshot, chunks, by=by))
     reading = read(question, items, snapshot, makers)
     answered = bool(reading.text or reading.choices)
     outcome = Outcome.ANSWERED if answered else Outcome.INSUFFICIENT if items else Outcome.EMPTY
@@ -48,26 +47,4 @@ def ask_naive(
         calls=reading.calls,
         tokens=reading.tokens,
         logprobs=reading.logprobs,
-    )
-
-
-def _find_chunks(question: str, snapshot: Snapshot, k: int, by: By) -> tuple[Item, ...]:
-    ranked: list[tuple[str, float]]
-    if by == "bm25":
-        ranked = snapshot.words(question, k, "chunks")
-    elif by == "vectors":
-        ranked = [(key, cosine) for key, _, cosine in snapshot.neighbours(question, k, "chunks")]
-    else:
-        scores: dict[str, float] = {}
-        for order in (
-            [key for key, _ in snapshot.words(question, 10 * k, "chunks")],
-            [key for key, *_ in snapshot.neighbours(question, 10 * k, "chunks")],
-        ):
-            for rank, key in enumerate(order, 1):
-                scores[key] = scores.get(key, 0.0) + 1 / (_RANK_OFFSET + rank)
-        ranked = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))[:k]
-    return tuple(
-        Item(key, place.text, "text", score, (place,))
-        for key, score in ranked
-        for place in snapshot.evidence(key)
     )

@@ -5,6 +5,7 @@ is reached from the passage about Tetris by a name in it, the firm's; and that n
 of the question that Tetris's passage does not say, "who founded", is what to look for there.
 """
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -33,7 +34,7 @@ _ASKING = frozenset("who when where how".split())
 """Words that say what is asked for: they stay in what is looked for and count for no content."""
 
 STARTS = 5
-"""Passages from which a walk goes on."""
+"""Passages, and statements, from which a walk goes on."""
 NAMES = 8
 """Names of a start that it goes on by, first place first: later ones are seldom its subject's."""
 ONWARD = 20
@@ -48,13 +49,13 @@ START_PART = 0.5
 """How much of its start's score a passage takes over."""
 OWN_PART = 0.3
 """How much of its own score for the whole question counts."""
-SAID_PART = 0.5
-"""What is gained by saying all of the rest in its words; what it means counts as its cosine."""
+SAID_PART = 0.145
+"""What is gained by saying, of the name and the rest, a word that no other passage says."""
 TITLE_PART = 0.1
 """What is gained by being titled as the name is; half of it where the title only holds it."""
 RARE_PART = 0.1
 """What is gained where the name stands in no other passage."""
-TOLL = 0.63
+TOLL = 0.14
 """What a step costs, so that a passage reached is comparable with one found directly."""
 
 
@@ -81,15 +82,6 @@ class Path:
         return " ".join([self.name, *self.rest])
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
-    """A passage's words in a row between spaces, its title's, and its stems."""
-
-    row: str
-    title: str
-    stems: frozenset[str]
-
-
 def walk_on(
     question: str,
     snapshot: Snapshot,
@@ -98,36 +90,27 @@ def walk_on(
 ) -> dict[str, float]:
     """The scores of passages for a question, with those of passages reached by a step.
 
-    `scores` are those of passages found directly, as cosine plus a part for words. A passage keeps
-    the best of its scores.
+    `scores` are those of passages found directly. A passage keeps the best of its scores. Nothing
+    is embedded: what a passage says of the rest is told by BM25.
     """
     starts = [
         *start_from_passages(question, snapshot, scores),
-        *start_from_facts(question, snapshot, facts),
+        *start_from_facts(snapshot, scores, facts),
     ]
-    paths = [path for start in starts for path in list_paths(question, start)]
     found = dict(scores)
-    if not paths:
-        return found
-    vectors = snapshot.embedder.embed([path.wording for path in paths])
-    read: dict[str, Words] = {}
-    for path, vector in zip(paths, vectors, strict=True):
-        near = [key for key, _ in snapshot.words(path.wording, ONWARD, "chunks")]
-        for key, text in zip(near, snapshot.texts_of(near, "chunks"), strict=True):
-            if key not in read:
-                read[key] = read_words(text)
-        held = [key for key in near if key != path.start.key and f" {path.name} " in read[key].row]
-        if not held:
-            continue
-        cosines = (snapshot.vectors_of(held, "chunks") @ vector).tolist()
+    texts = Held(snapshot)
+    word_part = SAID_PART / measure_rarest(snapshot)
+    for path in [path for start in starts for path in list_paths(question, start)]:
+        points = dict(snapshot.words(path.wording, ONWARD, "chunks"))
+        points.pop(path.start.key or "", None)
+        held = texts.find(path.name, list(points))
         rare = 1 - (len(held) - 1) / ONWARD
-        for key, cosine in zip(held, cosines, strict=True):
+        for key, titled in held.items():
             reached = (
                 START_PART * path.start.score
                 + OWN_PART * scores.get(key, 0.0)
-                + cosine
-                + SAID_PART * measure_said(path.rest, read[key])
-                + TITLE_PART * measure_titled(path.name, read[key])
+                + word_part * points[key]
+                + TITLE_PART * titled
                 + RARE_PART * rare
                 - TOLL
             )
@@ -144,16 +127,16 @@ def start_from_passages(
     answered by a passage of its own, and going on from there only leads away.
     """
     named = find_anchors(question, snapshot)
-    first = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))[:STARTS]
-    keys = [key for key, _ in first] if named else []
-    names = list_names(snapshot, keys)
-    return [
-        Start(key, text, names[key], score)
-        for (key, score), text in zip(
-            first[: len(keys)], snapshot.texts_of(keys, "chunks"), strict=True
-        )
-        if not named.isdisjoint(read_words(text).stems)
-    ]
+    if not named:
+        return []
+    first = sorted(scores, key=lambda key: (-scores[key], key))[:STARTS]
+    texts = {
+        key: text
+        for key, text in zip(first, snapshot.texts_of(first, "chunks"), strict=True)
+        if not named.isdisjoint(read_stems(text))
+    }
+    names = list_names(snapshot, list(texts))
+    return [Start(key, text, names[key], scores[key]) for key, text in texts.items()]
 
 
 def find_anchors(question: str, snapshot: Snapshot) -> frozenset[str]:
@@ -183,16 +166,17 @@ def list_names(snapshot: Snapshot, keys: Sequence[str]) -> dict[str, tuple[str, 
     }
 
 
-def start_from_facts(question: str, snapshot: Snapshot, facts: Sequence[str]) -> list[Start]:
-    """Statements from the layers above as starts, as near to the question as their cosine says."""
-    if not facts:
-        return []
-    vectors = snapshot.embedder.embed([question, *facts])
-    cosines = (vectors[1:] @ vectors[0]).tolist()
-    best = sorted(zip(facts, cosines, strict=True), key=lambda pair: (-pair[1], pair[0]))[:STARTS]
+def start_from_facts(
+    snapshot: Snapshot, scores: Mapping[str, float], facts: Sequence[str]
+) -> list[Start]:
+    """Statements from the layers above as starts, each as good as the best passage.
+
+    What is carried down was found to bear on the question.
+    """
+    best = max(scores.values(), default=0.0)
     return [
-        Start(None, fact, tuple(map(join_name, snapshot.link(fact).names)), cosine)
-        for fact, cosine in best
+        Start(None, fact, tuple(map(join_name, snapshot.link(fact).names)), best)
+        for fact in facts[:STARTS]
     ]
 
 
@@ -207,7 +191,7 @@ def list_paths(question: str, start: Start) -> list[Path]:
 
 def find_rest(question: str, text: str) -> tuple[str, ...]:
     """The words of a question that a text does not say, in order."""
-    said = read_words(text).stems
+    said = read_stems(text)
     return tuple(
         word
         for word in _WORD.findall(question)
@@ -215,15 +199,33 @@ def find_rest(question: str, text: str) -> tuple[str, ...]:
     )
 
 
-def measure_said(rest: Sequence[str], words: Words) -> float:
-    """The share of what was left of the question that a passage says; 0 when nothing was."""
-    stems = {stem_word(word) for word in rest if word.casefold() not in _ASKING}
-    return len(stems & words.stems) / len(stems) if stems else 0.0
+class Held:
+    """The words of passages in a row between spaces, read once for all names."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._read: dict[str, tuple[str, str]] = {}
+
+    def find(self, name: str, keys: Sequence[str]) -> dict[str, float]:
+        """Those of some passages that hold a name, with `measure_titled` of it."""
+        new = [key for key in keys if key not in self._read]
+        for key, text in zip(new, self._snapshot.texts_of(new, "chunks"), strict=True):
+            self._read[key] = f" {' '.join(_WORD.findall(text.casefold()))} ", read_title(text)
+        return {
+            key: measure_titled(name, self._read[key][1])
+            for key in keys
+            if f" {name} " in self._read[key][0]
+        }
 
 
-def measure_titled(name: str, words: Words) -> float:
-    """1 for a passage with the name as its title, a half for one with the name in it."""
-    return 1.0 if words.title == name else 0.5 * (f" {name} " in f" {words.title} ")
+def measure_rarest(snapshot: Snapshot) -> float:
+    """How rare BM25 holds a word of a single passage, which grows with the number of passages."""
+    return math.log(1 + (len(snapshot.index.rows("chunks")) - 0.5) / 1.5)
+
+
+def measure_titled(name: str, title: str) -> float:
+    """1 for a title that is the name, a half for one with the name in it."""
+    return 1.0 if title == name else 0.5 * (f" {name} " in f" {title} ")
 
 
 def read_title(text: str) -> str:
@@ -231,10 +233,9 @@ def read_title(text: str) -> str:
     return join_name(re.sub(r"\(.*?\)", "", text.partition("\n")[0]))
 
 
-def read_words(text: str) -> Words:
-    """The words of title and text."""
-    words = _WORD.findall(text.casefold())
-    return Words(f" {' '.join(words)} ", read_title(text), frozenset(map(stem_word, words)))
+def read_stems(text: str) -> frozenset[str]:
+    """The stems of a text's words."""
+    return frozenset(_open_stemmer().stemWords(_WORD.findall(text.casefold())))
 
 
 def join_name(text: str) -> str:

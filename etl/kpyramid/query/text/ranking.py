@@ -50,7 +50,7 @@ def measure_crowd(units: Matrix, documents: npt.NDArray[Any]) -> Matrix:
     """
     cosines = units @ units.T
     cosines[documents[:, None] == documents] = -np.inf
-    nearest = -np.sort(-cosines, axis=1)[:, :CROWD]
+    nearest = np.partition(cosines, -CROWD, axis=1)[:, -CROWD:] if len(units) > CROWD else cosines
     counted = np.isfinite(nearest)
     total = np.where(counted, nearest, 0).sum(axis=1)
     return np.asarray(total / np.maximum(counted.sum(axis=1), 1), dtype=np.float32)
