@@ -125,12 +125,12 @@ def make_cases(question: EvalQuestion, snapshot: Snapshot) -> Iterator[Case]:
         pieces = cut_items(items, snapshot)
         offered = read_candidates(question.candidates, snapshot)
         hits = drop_echoes(find_candidates(offered, pieces), asked)
-        features = tuple(measure_hits(asked, hits, snapshot, pieces)) if hits else ()
+        features = tuple(measure_hits(asked, hits, pieces)) if hits else ()
         yield Case(
             question, "choice", name, question.candidates, tuple(hits), features, asked.number
         )
         values, found = gather_values(asked, pieces)
-        features = tuple(measure_hits(asked, found, snapshot)) if found else ()
+        features = tuple(measure_hits(asked, found)) if found else ()
         yield Case(question, "open", name, tuple(values), tuple(found), features, asked.number)
 
 
@@ -156,7 +156,7 @@ def make_invented(count: int, seed: int, snapshot: Snapshot) -> Iterator[Case]:
             if kind == "choice" and number % CHOICES_OF_INVENTED:
                 continue
             shown = one.pieces if kind == "choice" else ()
-            counted = tuple(measure_hits(one.asked, places, snapshot, shown)) if places else ()
+            counted = tuple(measure_hits(one.asked, places, shown)) if places else ()
             yield Case(
                 question, kind, "invented", offered, tuple(places), counted, one.asked.number
             )  # type: ignore[arg-type]

@@ -21,7 +21,7 @@ def choose(
     hits = drop_echoes(find_candidates(read_candidates(candidates, snapshot), pieces), asked)
     if not hits:
         return Reading("", (), 0.0, ())
-    weighed = weigh(hits, measure_hits(asked, hits, snapshot, pieces), "choice", asked.number)
+    weighed = weigh(hits, measure_hits(asked, hits, pieces), "choice", asked.number)
     chosen = pick(weighed, asked.number)
     if not chosen:
         return Reading("", (), weighed[0].probability, ())

@@ -5,20 +5,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from kpyramid.embeddings.port import Matrix
-from kpyramid.query.pyramid.snapshot import Snapshot
 from kpyramid.query.reader.asked import STOP, Asked, fits
 from kpyramid.query.reader.matching import Place, Word, find_name, split_words
 from kpyramid.query.reader.pieces import Piece, Side
 
-MOST_HITS = 16
-MOST_SENTENCES = 12
-"""What is embedded for one question, beside the question: 30 texts in all take some 40 ms."""
-
-_BEFORE, _AFTER = 6, 3
-"""Words around a value that say in what part it takes part."""
 _DENYING = frozenset("not never neither nor without cannot unlike".split())
 _DENIAL_REACH = 7
 """Words from a denial to what it denies; a comma, a semicolon or "but" ends it."""
@@ -70,53 +60,14 @@ def is_akin(word: Word, other: Word) -> bool:
     return shared >= max(_AKIN, 0.6 * max(len(word.stem), len(other.stem)))
 
 
-def measure_hits(
-    asked: Asked, hits: Sequence[Hit], snapshot: Snapshot, pieces: Sequence[Piece] = ()
-) -> list[Features]:
-    """What speaks for each hit; one batch of at most some 40 texts is embedded.
+def measure_hits(asked: Asked, hits: Sequence[Hit], pieces: Sequence[Piece] = ()) -> list[Features]:
+    """What speaks for each hit, all of it by words: cosines of sentences told no more.
 
-    Hits beyond `MOST_HITS` that look worse by their words have no features of nearness. With
-    `pieces`, all of the context, the rare words of a question that names nothing are its names.
+    With `pieces`, all of the context, the rare words of a question that names nothing are its
+    names.
     """
     shares = {} if asked.names else _share_words(asked, pieces)
-    counted = [_count(asked, hit, shares) for hit in hits]
-    order = sorted(range(len(hits)), key=lambda i: (-_rank_by_words(counted[i]), i))
-    chosen = frozenset(order[:MOST_HITS])
-    whole = list(dict.fromkeys(hits[i].piece.text for i in order[:MOST_HITS]))[:MOST_SENTENCES]
-    snippets = [_cut_snippet(hits[i]) for i in order[:MOST_HITS]]
-    rest = asked.rest or asked.text
-    texts = list(dict.fromkeys([rest, *whole, *snippets]))
-    rows = dict(zip(texts, snapshot.embedder.embed(texts), strict=True))
-    rows[asked.text] = snapshot.embed(asked.text)
-    return [
-        {
-            **counted[i],
-            **(_measure_nearness(asked.text, rest, hits[i], rows) if i in chosen else {}),
-        }
-        for i in range(len(hits))
-    ]
-
-
-def _measure_nearness(text: str, rest: str, hit: Hit, rows: Mapping[str, Matrix]) -> Features:
-    kind = "sentence" if hit.side is None else "fact"
-    whole = rows.get(hit.piece.text)
-    return {
-        f"{kind}_cosine": 0.0 if whole is None else float(np.dot(rows[text], whole)),
-        f"{kind}_local": float(np.dot(rows[rest], rows[_cut_snippet(hit)])),
-    }
-
-
-def _rank_by_words(features: Features) -> float:
-    named = max(features.get("fact_named", 0.0), features.get("sentence_named", 0.0))
-    words = max(features.get("fact_words", 0.0), features.get("sentence_words", 0.0))
-    return (
-        2 * named
-        + features.get("around_named", 0.0)
-        + words
-        + features["strength"]
-        + 0.5 * features["kind"]
-        + 0.2 * features["rank"]
-    )
+    return [_count(asked, hit, shares) for hit in hits]
 
 
 def _share_words(asked: Asked, pieces: Sequence[Piece]) -> dict[Piece, float]:
@@ -236,15 +187,3 @@ def _is_joined(hit: Hit, own: Sequence[int], index: int) -> bool:
 def _find_surest(asked: Asked, index: int, piece: Piece) -> Place | None:
     places = find_name(asked.names[index], piece.words, piece.values)
     return places[0] if places else None
-
-
-def _cut_snippet(hit: Hit) -> str:
-    """The words around a value, itself left out; of a fact its relation."""
-    if hit.side is not None:
-        return hit.piece.relation or hit.piece.text
-    words = hit.piece.words
-    before = [w for w in words if w.end <= hit.start][-_BEFORE:]
-    after = [w for w in words if w.start >= hit.end][:_AFTER]
-    left = hit.piece.text[before[0].start : hit.start] if before else ""
-    right = hit.piece.text[hit.end : after[-1].end] if after else ""
-    return " ".join(f"{left} {right}".split()) or hit.piece.text

@@ -88,7 +88,7 @@ def _find_value(asked: Asked, pieces: Sequence[Piece], snapshot: Snapshot) -> Re
     texts, hits = gather_values(asked, pieces)
     best = 0.0
     if hits:
-        weighed = weigh(hits, measure_hits(asked, hits, snapshot), "open")
+        weighed = weigh(hits, measure_hits(asked, hits), "open")
         best = weighed[0].probability
         context = [piece.text for piece in pieces]
         found = []
