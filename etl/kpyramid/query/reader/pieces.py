@@ -53,7 +53,7 @@ class Piece:
         return split_words(self.text)
 
     @cached_property
-    def values(self) -> list[Value]:
+    def values(self) -> tuple[Value, ...]:
         """Its dates and numbers."""
         return find_values(self.text)
 

@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 
 _MONTHS = (
     "january february march april may june july august september october november december".split()
@@ -30,6 +31,7 @@ _NUMBERS = re.compile(
     re.IGNORECASE,
 )
 _SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
+_DIGIT = re.compile(r"[0-9]")
 _UNIT = re.compile(r"\s?(?:%|[^\W\d]+[²³]?)?")
 
 
@@ -67,8 +69,11 @@ class Value:
     value: Date | Decimal
 
 
-def find_values(text: str) -> list[Value]:
+@lru_cache(maxsize=8192)
+def find_values(text: str) -> tuple[Value, ...]:
     """The dates and numbers of a text in its order; a number within a date is not one."""
+    if not _DIGIT.search(text):
+        return ()
     found: list[Value] = []
     for pattern in _DATES:
         for match in pattern.finditer(text):
@@ -81,7 +86,7 @@ def find_values(text: str) -> list[Value]:
     for match in _NUMBERS.finditer(text):
         if not _overlaps(match, found):
             found.append(Value(match.start(), match.end(), _read_number(match)))
-    return sorted(found, key=lambda value: value.start)
+    return tuple(sorted(found, key=lambda value: value.start))
 
 
 def read_value(text: str) -> Date | Decimal | None:
