@@ -12,11 +12,16 @@ from kpyramid.query.text.bridging import (
     Start,
     find_rest,
     list_paths,
-    measure_rarest,
     measure_titled,
 )
 from kpyramid.query.text.passages import find_passages
-from kpyramid.query.text.ranking import CROWD, average_first, measure_crowd, rank_directly
+from kpyramid.query.text.ranking import (
+    CROWD,
+    average_first,
+    measure_crowd,
+    measure_rarest,
+    rank_directly,
+)
 from told import open_told
 
 

@@ -5,7 +5,6 @@ is reached from the passage about Tetris by a name in it, the firm's; and that n
 of the question that Tetris's passage does not say, "who founded", is what to look for there.
 """
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ import Stemmer
 
 from kpyramid.query.pyramid.linking import find_names
 from kpyramid.query.pyramid.snapshot import Snapshot
+from kpyramid.query.text.ranking import measure_rarest
 
 _WORD = re.compile(r"\w+")
 _ASIDE = frozenset(
@@ -216,11 +216,6 @@ class Held:
             for key in keys
             if f" {name} " in self._read[key][0]
         }
-
-
-def measure_rarest(snapshot: Snapshot) -> float:
-    """How rare BM25 holds a word of a single passage, which grows with the number of passages."""
-    return math.log(1 + (len(snapshot.index.rows("chunks")) - 0.5) / 1.5)
 
 
 def measure_titled(name: str, title: str) -> float:

@@ -1,5 +1,6 @@
 """Passages by how well they fit a question: their meaning in its place, words, kin, and rivals."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,9 @@ from kpyramid.query.pyramid.snapshot import Snapshot
 
 POOL = 100
 """Passages that words and vectors each put forward; gold ones are seldom further down."""
-WORDS_PART = 0.014
-"""What a point of BM25 is worth in cosine. Not a share of the best passage's score: where all words
-of a question are common the best has few points, and words should count for little."""
+WORDS_PART = 0.1
+"""What a word that no other passage says is worth in cosine at most. Not a share of the best
+passage's score: where all words of a question are common, words should count for little."""
 CROWD = 10
 """Passages of other documents nearest to one, by which is told how crowded its place is."""
 CROWD_PART = 0.4
@@ -34,7 +35,7 @@ def rank_directly(question: str, snapshot: Snapshot, pool: int = POOL) -> dict[s
         return {}
     placed, documents = snapshot.place_vectors(keys)
     points = np.array([worded.get(key, 0.0) for key in keys], np.float32)
-    scores = placed @ snapshot.embed(question) + WORDS_PART * points
+    scores = placed @ snapshot.embed(question) + WORDS_PART / measure_rarest(snapshot) * points
     units = placed / np.linalg.norm(placed, axis=1, keepdims=True)
     scores -= CROWD_PART * measure_crowd(units, documents)
     scores += FIRST_PART * (units @ average_first(scores, units))
@@ -54,6 +55,11 @@ def measure_crowd(units: Matrix, documents: npt.NDArray[Any]) -> Matrix:
     counted = np.isfinite(nearest)
     total = np.where(counted, nearest, 0).sum(axis=1)
     return np.asarray(total / np.maximum(counted.sum(axis=1), 1), dtype=np.float32)
+
+
+def measure_rarest(snapshot: Snapshot) -> float:
+    """How rare BM25 holds a word of a single passage, which grows with the number of passages."""
+    return math.log(1 + (len(snapshot.index.rows("chunks")) - 0.5) / 1.5)
 
 
 def average_first(scores: Matrix, units: Matrix) -> Matrix:
