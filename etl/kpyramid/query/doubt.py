@@ -13,6 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from kpyramid.embeddings.port import Embedder, Matrix
+from kpyramid.extraction.normal import lemmatise
 from kpyramid.query.grounds import Ground, choose_grounds, find_grounds
 from kpyramid.query.pyramid.snapshot import Snapshot
 from kpyramid.query.reader.asked import NUMERIC, STOP, Asked, read_question
@@ -204,7 +205,7 @@ def _swaps_names(asked: Asked, names: Sequence[Name], grounds: Sequence[Ground])
 def _find_ends(name: Name, words: Sequence[Word], verb: Word) -> set[bool]:
     """Whether a name does what a verb says, at each place of both in a text."""
     places = find_name(name, words, ())
-    verbs = [at for at, other in enumerate(words) if other.stem == verb.stem]
+    verbs = [at for at, other in enumerate(words) if _is_same(verb, other)]
     found = {is_doer(words, at, (place.first, place.last)) for at in verbs for place in places}
     return {end for end in found if end is not None}
 
@@ -298,7 +299,7 @@ def _find_unsaid(
     """The words of a question that no word of its answer's places says."""
     wanted = [w for w in asked.wanted if w.stem not in own]
     other = [w for w in words if w.plain not in STOP]
-    missing = [w for w in wanted if not any(is_akin(w, o) for o in other)]
+    missing = [w for w in wanted if not any(_is_same(w, o) for o in other)]
     missing = [w for w in missing if not _is_measured(w, other)]
     if not missing or not other:
         return [w.plain for w in missing]
@@ -342,7 +343,7 @@ def _is_turned(asked: Asked, value: str, grounds: Sequence[Ground]) -> bool:
             said = split_words(line)
             places = find_name(read_name(value), said, find_values(line))
             spans = [(place.first, place.last) for place in places]
-            verbs = [i for i, other in enumerate(said) if other.stem == word.stem]
+            verbs = [i for i, other in enumerate(said) if _is_same(word, other)]
             if doer is not None:
                 found = [is_doer(said, verb, span) for verb in verbs for span in spans]
                 right |= doer in found
@@ -352,6 +353,11 @@ def _is_turned(asked: Asked, value: str, grounds: Sequence[Ground]) -> bool:
                 right |= whole and is_so
                 wrong |= whole is not is_so and (whole or is_so) and not value[:1].isdigit()
     return wrong and not right
+
+
+def _is_same(word: Word, other: Word) -> bool:
+    """Whether two words are of one root, or forms of one irregular verb: buy and bought."""
+    return is_akin(word, other) or lemmatise(word.plain) == lemmatise(other.plain)
 
 
 def _part(word: Word, other: str) -> bool:

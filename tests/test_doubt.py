@@ -1,0 +1,154 @@
+"""What an answer's places do not bear out bounds its confidence, in the test's own sentences."""
+
+import tomllib
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from corpora import write_corpus
+from kpyramid.build import build
+from kpyramid.query import STRATEGIES, answer, open_snapshot
+from kpyramid.query.doubt import NO_ANSWER, NO_DOUBT, UNSAID, Doubt, find_doubt
+from kpyramid.query.grounds import Ground
+from kpyramid.query.reader.asked import read_question
+from kpyramid.query.reader.matching import split_words
+from kpyramid.query.reader.roles import is_doer, wants_doer
+from kpyramid.settings import Settings
+from kpyramid.warehouse.layout import open_warehouse
+from told import open_told
+
+
+def doubt(question: str, value: str, *cited: str, before: str = "") -> Doubt:
+    """The doubt about a value that some sentences, each of its own passage, are cited for."""
+    snapshot = open_told()
+    asked = read_question(question, snapshot.link(question))
+    grounds = [Ground(text, before) for text in cited]
+    return find_doubt(asked, value, grounds, [f"{before}\n{text}" for text in cited], snapshot)
+
+
+@pytest.mark.parametrize(
+    ("question", "value", "cited"),
+    [
+        ("Who bought the Arken Mill?", "Liv Moe", "The Arken Mill was bought by Liv Moe."),
+        ("Who purchased the Arken Mill?", "Liv Moe", "Liv Moe bought the Arken Mill in 1911."),
+        ("How long is the Brenn Tunnel?", "4 miles", "The Brenn Tunnel is 4 miles long."),
+        ("What is the depth of Lake Orr?", "91 metres", "Lake Orr has a depth of 91 metres."),
+        ("When did Liv Moe die?", "1940", "Liv Moe (1871–1940) was a miller."),
+        ("When was Liv Moe born?", "1871", "Liv Moe (1871–1940) was a miller."),
+    ],
+)
+def test_what_a_place_says_in_the_questions_words_or_like_ones_is_not_doubted(
+    question: str, value: str, cited: str
+) -> None:
+    assert doubt(question, value, cited) == NO_DOUBT
+
+
+@pytest.mark.parametrize(
+    ("question", "value", "cited", "why"),
+    [
+        ("Who founded the Arken Mill?", "Liv Moe", "Liv Moe bought the Arken Mill.", "founded"),
+        ("What is the depth of Lake Orr?", "9 miles", "Lake Orr is 9 miles long.", "depth"),
+        ("Who bought the Orken Mill?", "Liv Moe", "Liv Moe bought the Arken Mill.", "mentions Or"),
+        ("Who bought the Arken Mill in 1912?", "Liv Moe", "Liv Moe bought the Arken Mill in 1911.",
+         "mentions 1912"),
+        ("Who did the Arken Mill buy?", "Liv Moe", "The Arken Mill was bought by Liv Moe.",
+         "other way"),
+        ("Which river is the Orr a tributary of?", "Sill", "The Sill is a tributary of the Orr.",
+         "other way"),
+        ("When did Liv Moe buy the Arken Mill?", "1911",
+         "In 1911 Liv Moe planned to buy the Arken Mill.", "plans"),
+        ("Who will buy the Arken Mill?", "Liv Moe", "Liv Moe bought the Arken Mill.", "future"),
+        ("When did Liv Moe die?", "1871", "Liv Moe (1871–1940) was a miller.", "die"),
+        ("Where was Liv Moe born?", "miller", "Liv Moe was born a miller.", "no name"),
+        ("Where was she born?", "Orrby", "She was born in Orrby.", "names nothing"),
+        ("Wo wurde Liv Moe geboren?", "Orrby", "Liv Moe lived in Orrby.", "geboren"),
+    ],
+)  # fmt: skip
+def test_what_a_place_leaves_unsaid_bounds_the_confidence_and_is_told(
+    question: str, value: str, cited: str, why: str
+) -> None:
+    found = doubt(question, value, cited)
+    assert NO_ANSWER < found.bound <= UNSAID and why in found.reason
+
+
+@pytest.mark.parametrize(
+    ("question", "why"),
+    [
+        ("Why did Liv Moe buy the Arken Mill?", "reason"),
+        ("Is Liv Moe the buyer of the Arken Mill?", "yes or no"),
+        ("What did Liv Moe buy, the Arken Mill?", "stands in the question"),
+    ],
+)
+def test_what_has_not_the_form_of_an_answer_is_none(question: str, why: str) -> None:
+    found = doubt(question, "Arken Mill", "Liv Moe bought the Arken Mill in 1911.")
+    assert found.bound == NO_ANSWER and why in found.reason
+
+
+def test_a_pronoun_stands_for_what_was_named_before_and_for_nothing_else() -> None:
+    before = "Lake Orr lies in Sillmark."
+    asked = "What is the depth of Lake Orr?"
+    assert doubt(asked, "91 metres", "Its depth is 91 metres.", before=before) == NO_DOUBT
+    named = doubt(
+        asked, "91 metres", "The depth of Lake Umm is 91 metres.", before="Lake Orr is far."
+    )
+    assert named.reason == "" or "Lake Orr" in named.reason
+    alone = doubt(asked, "91 metres", "Lake Umm has a depth of 91 metres.")
+    assert "mentions Lake Orr" in alone.reason
+
+
+def test_a_sentence_that_leads_to_an_answer_bears_it_out_and_one_beside_it_does_not() -> None:
+    question = "Who leads the company that bought the Arken Mill?"
+    says, leads = "Joss Tann leads Halgard.", "The Arken Mill was bought by Halgard."
+    assert doubt(question, "Joss Tann", says, leads) == NO_DOUBT
+    assert doubt(question, "Joss Tann", says, "The Arken Mill was bought by Ferro.").reason
+
+
+@pytest.mark.parametrize(
+    ("text", "is_named_doer"),
+    [
+        ("Halgard bought the mill", True),
+        ("The mill was bought by Halgard", True),
+        ("Halgard was bought by Ferro", False),
+        ("Ferro bought Halgard", False),
+    ],
+)
+def test_who_does_it_is_read_from_voice_and_order(text: str, is_named_doer: bool) -> None:
+    words = split_words(text)
+    plain = [word.plain for word in words]
+    at = plain.index("halgard")
+    assert is_doer(words, plain.index("bought"), (at, at + 1)) is is_named_doer
+
+
+@pytest.mark.parametrize(
+    ("question", "wants"),
+    [("Who bought Halgard?", True), ("What did Halgard buy?", False),
+     ("What was bought by Halgard?", False), ("By whom was Halgard bought?", True)],
+)  # fmt: skip
+def test_whether_the_doer_is_asked_for_is_read_from_the_question(
+    question: str, wants: bool
+) -> None:
+    words = split_words(question)
+    verb = next(i for i, word in enumerate(words) if word.plain in {"bought", "buy"})
+    assert wants_doer(words, verb) is wants
+
+
+@pytest.mark.slow
+def test_few_unanswerable_questions_are_answered_with_confidence(tmp_path: Path) -> None:
+    told = tomllib.loads(Path(__file__).with_name("unanswerable.toml").read_text("utf-8"))
+    texts = {f"{name}.txt": text for name, text in told["texts"].items()}
+    warehouse = open_warehouse(tmp_path / "warehouse")
+    build(write_corpus(tmp_path / "corpus", texts), warehouse, Settings())
+    snapshot = open_snapshot("main", warehouse.root)
+    sure: Counter[tuple[str, bool]] = Counter()
+    for asked in told["questions"]:
+        for strategy in sorted(STRATEGIES.keys() - {"direct"}):
+            found = answer(
+                asked["text"], snapshot, strategy, candidates=asked.get("candidates", ())
+            )
+            sure[strategy, "answers" in asked] += bool(found.choices) and found.confidence >= 0.5
+    assert sum("answers" not in asked for asked in told["questions"]) == 35
+    assert sure["polyrag", False] <= 2
+    assert all(sure[strategy, False] <= 4 for strategy in STRATEGIES)
+    # A module that never answers is never wrong.
+    assert sure["polyrag", True] >= 10
