@@ -358,4 +358,4 @@ def test_a_file_cut_short_under_a_reader_is_an_error_and_not_the_end(
         path.write_bytes(b"")
     for act in (snapshot.link, lambda text: snapshot.words(text, 3, "condensed")):
         with pytest.raises(IntegrityError, match=r"written over.*build again"):
-            act("Who founded Aster Pictures?")
+            act("Who heads Aster Pictures?")
