@@ -14,7 +14,7 @@ from kpyramid.query.reader.matching import find_name, split_words
 from kpyramid.query.reader.values import find_values
 from kpyramid.query.types import Item, Question
 
-LOOKED = 20
+LOOKED = 10
 """Passages looked at for an option."""
 SAID = 0.5
 """How surely a passage must say an option, and how much of what the question names."""
@@ -62,7 +62,10 @@ def measure_said(
     for key, text in zip(keys, snapshot.texts_of(keys, "chunks"), strict=True):
         words = split_words(text)
         share = len(wanted & {word.stem for word in words}) / max(len(wanted), 1)
-        places = find_name(candidate.name, words, find_values(text)) if share >= SAID else []
+        if share < SAID:
+            continue
+        values = find_values(text) if candidate.name.value is not None else []
+        places = find_name(candidate.name, words, values)
         if places and places[0].strength >= SAID:
             said[key] = share * places[0].strength
     return said
