@@ -96,6 +96,10 @@ class Index:
         return np.asarray(before[starts[1:]] > before[starts[:-1]], dtype=np.bool_)
 
 
+_MOST_STEMS = 1_000
+"""Stems whose place is kept: a question's walk asks a hundred times for a dozen."""
+
+
 class Part:
     """One searched table. Rows have numbers, in the order of their keys."""
 
@@ -103,6 +107,7 @@ class Part:
         self._index = index
         self._table = table
         self.rows = index.rows(table)
+        self._stems: dict[str, int | None] = {}
         try:
             self._plan: Mapping[str, Any] = index.meta["tables"][table]
         except (KeyError, TypeError) as e:
@@ -168,5 +173,10 @@ class Part:
     def find(self, stem: str) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]] | None:
         """See `Postings.find`."""
         words = self._index.rows(f"{self._table}.words")
-        at = words.find(stem)
+        at = self._stems.get(stem, -1)
+        if at == -1:
+            at = words.find(stem)
+            if len(self._stems) >= _MOST_STEMS:
+                self._stems.clear()
+            self._stems[stem] = at
         return None if at is None else (words.list_of("rows", at), words.list_of("parts", at))

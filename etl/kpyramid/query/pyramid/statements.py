@@ -1,6 +1,6 @@
 """Facts, values and names in words, by the numbers of their rows in the index."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from kpyramid.ontology.schema import Schema
 from kpyramid.query.pyramid.index import Index
 
 LITERAL = "LITERAL"
+_MENTION = ("text", "type", "start", "end")
 
 Statement = tuple[str, str, str, str, str | None, str, str]
 """Id, name and type of the head, relation, id, name and type of the tail."""
@@ -117,15 +118,18 @@ def _state_entity_of(index: Index, key: str) -> tuple[str, str, str]:
 def list_mentions(index: Index, chunk_ids: Sequence[str]) -> list[dict[str, Any]]:
     """The mentions in some chunks, in key order: chunk_id, text, type, start, end."""
     chunks, mentions = index.rows("chunks"), index.rows("mentions")
-    found = []
+    found: list[tuple[str, dict[str, Any]]] = []
     for key in sorted(set(chunk_ids)):
         row = chunks.find(key)
         if row is None:
             continue
-        first, last = np.searchsorted(mentions.numbers("chunk"), [row, row + 1])
+        first, last = map(int, np.searchsorted(mentions.numbers("chunk"), [row, row + 1]))
+        names, *columns = (
+            mentions.column(name)[first:last].to_pylist() for name in ("mention_id", *_MENTION)
+        )
         found += [
-            (mentions.value("mention_id", at), {"chunk_id": key, **_pick(mentions.read(at))})
-            for at in range(int(first), int(last))
+            (name, {"chunk_id": key, **dict(zip(_MENTION, said, strict=True))})
+            for name, *said in zip(names, *columns, strict=True)
         ]
     return [mention for _, mention in sorted(found, key=lambda pair: pair[0])]
 
@@ -134,7 +138,3 @@ def read_by_key(rows: MappedRows, column: str, keys: Collection[str]) -> dict[st
     """One column by the keys of some rows; unknown keys are left out."""
     places = {key: rows.find(key) for key in keys}
     return {key: rows.value(column, row) for key, row in places.items() if row is not None}
-
-
-def _pick(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: row[name] for name in ("text", "type", "start", "end")}
