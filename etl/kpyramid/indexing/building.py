@@ -34,7 +34,7 @@ from kpyramid.warehouse.tables import read_table
 
 log = logging.getLogger(__name__)
 
-VERSION = 2
+VERSION = 3
 """Raised when the same tables give other files."""
 READS = (
     *("documents", "chunks", "claims", "mentions", "raw_triples"),

@@ -24,6 +24,7 @@ _ROUNDS = 10
 _BLOCK = 16_384
 _ASKED = 200
 _NEAREST = 10
+_BETWEEN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,8 @@ class Plan:
     """How a table is searched: so many lists, of which `probes` are looked through.
 
     `recall_at_10` is the share of the ten exactly nearest rows that are found, over `asked`
-    vectors: half of them rows, half the middle of two rows, as a question lies between facts.
+    vectors: each the middle of three rows. A question lies between facts; of a million facts real
+    questions found .976 where middles of three found .966, of two .996 and rows .998.
     """
 
     lists: int
@@ -43,8 +45,8 @@ class Plan:
 def write_clusters(path: Path, matrix: Matrix, least_recall: float, seed: int) -> Plan:
     """Writes the faiss index of some vectors, and says how to search it.
 
-    `probes` are the fewest, doubling, that reach the recall. Everything runs on one thread and
-    draws from `seed`, so that the bytes do not depend on the machine's cores.
+    `probes` are the fewest, growing by half, that reach the recall. Everything runs on one thread
+    and draws from `seed`, so that the bytes do not depend on the machine's cores.
     """
     before = faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(1)
@@ -105,11 +107,9 @@ def _measure(index: Any, matrix: Matrix, least_recall: float, seed: int) -> Plan
     """The fewest probes that reach the recall, and the recall they reach."""
     chance = np.random.default_rng(seed + 1)
     asked = min(_ASKED, len(matrix))
-    drawn = matrix[chance.choice(len(matrix), asked, replace=False)]
-    others = matrix[chance.choice(len(matrix), asked, replace=False)]
-    middle = drawn + others
-    middle /= np.maximum(np.linalg.norm(middle, axis=1, keepdims=True), 1e-12)
-    questions = np.concatenate([drawn[::2], middle[1::2]])
+    drawn = [matrix[chance.choice(len(matrix), asked, replace=False)] for _ in range(_BETWEEN)]
+    questions = sum(drawn[1:], drawn[0])
+    questions /= np.maximum(np.linalg.norm(questions, axis=1, keepdims=True), 1e-12)
     exact = [{row for row, _ in rank_exactly(matrix, q, _NEAREST)} for q in questions]
     probes = min(4, index.nlist)
     while True:
@@ -120,4 +120,4 @@ def _measure(index: Any, matrix: Matrix, least_recall: float, seed: int) -> Plan
         recall = shared / max(1, sum(map(len, exact)))
         if recall >= least_recall or probes == index.nlist:
             return Plan(index.nlist, probes, round(recall, 4), len(questions))
-        probes = min(probes * 2, index.nlist)
+        probes = min(probes + probes // 2, index.nlist)

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from kpyramid.query.model.reading import read_by_model
 from kpyramid.query.pyramid.snapshot import Snapshot
 from kpyramid.query.types import Answer, Makers, Outcome, Question, Step
 
@@ -18,6 +17,8 @@ def ask_direct(question: Question, snapshot: Snapshot, makers: Makers) -> Answer
     """
     if makers.reader == "llm":
         assert makers.asker is not None  # `Makers` demands it
+        from kpyramid.query.model.reading import read_by_model  # prompts take as long as the rest
+
         reading = read_by_model(question, (), makers.asker, logprobs=makers.logprobs)
         known = bool(reading.text or reading.choices)
         reason = "from what the model has learnt" if known else "the model does not know"

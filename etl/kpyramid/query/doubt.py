@@ -8,6 +8,7 @@ same direction and not denied. Everything here only lowers a confidence, it neve
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -253,19 +254,25 @@ def _is_within(name: Name, own: frozenset[str]) -> bool:
     return all(word.stem in own or word.plain in STOP for word in split_words(name.text))
 
 
-def _forms(name: Name, snapshot: Snapshot) -> list[Name]:
+def _forms(name: Name, snapshot: Snapshot) -> tuple[Name, ...]:
     """A name with all that the pyramid calls what it names."""
     linked = snapshot.link(name.text)
     whole = linked.entities if [*linked.names] and len(linked.names[0]) + 5 > len(name.text) else ()
     spelt = snapshot.surface_forms(whole)
-    return [name, *(read_name(form) for forms in spelt.values() for form in forms)]
+    return (name, *(read_name(form) for forms in spelt.values() for form in forms))
 
 
 def _says_name(name: Name, text: str, snapshot: Snapshot) -> bool:
+    return _says(_forms(name, snapshot), text)
+
+
+@lru_cache(maxsize=4096)
+def _says(forms: tuple[Name, ...], text: str) -> bool:
+    """Whether a text says a name in one of its forms, the first its own, or all of its words."""
     words, values = split_words(text), find_values(text)
-    if any(find_name(form, words, values) for form in _forms(name, snapshot)):
+    if any(find_name(form, words, values) for form in forms):
         return True
-    parts = [word.stem for word in split_words(name.text) if word.plain not in STOP]
+    parts = [word.stem for word in split_words(forms[0].text) if word.plain not in STOP]
     return len(parts) > 3 and set(parts) <= {word.stem for word in words}
 
 
@@ -377,10 +384,11 @@ _MOST_VECTORS = 5_000
 def embed_words(words: Sequence[str], embedder: Embedder) -> Matrix:
     """One vector per word, those not met before in one call."""
     keys = [(embedder.name, word) for word in words]
-    new = list(dict.fromkeys(key for key in keys if key not in _VECTORS))
-    if len(_VECTORS) + len(new) > _MOST_VECTORS:
-        _VECTORS.clear()
-        new = list(dict.fromkeys(keys))
+    known = {key: found for key in keys if (found := _VECTORS.get(key)) is not None}
+    new = [key for key in dict.fromkeys(keys) if key not in known]
     if new:
-        _VECTORS.update(zip(new, embedder.embed([word for _, word in new]), strict=True))
-    return np.stack([_VECTORS[key] for key in keys])
+        known |= zip(new, embedder.embed([word for _, word in new]), strict=True)
+        if len(_VECTORS) + len(new) > _MOST_VECTORS:
+            _VECTORS.clear()
+        _VECTORS.update({key: known[key] for key in new})
+    return np.stack([known[key] for key in keys])

@@ -7,7 +7,6 @@ from typing import Any
 
 from kpyramid.ontology import names as n
 from kpyramid.query.graph.bearing import list_lemmas, match_candidates, spell_out, take_apart
-from kpyramid.query.model.sparql import ask_by_model
 from kpyramid.query.pyramid.snapshot import Snapshot
 from kpyramid.query.reader.matching import split_words
 from kpyramid.query.reader.reading import read
@@ -65,6 +64,8 @@ def _query(question: str, snapshot: Snapshot, makers: Makers) -> Found:
     if makers.sparql == "rules":
         return ask_by_rules(question, snapshot)
     assert makers.asker is not None  # `Makers` demands it
+    from kpyramid.query.model.sparql import ask_by_model  # prompts take as long as the rest
+
     return ask_by_model(question, snapshot, makers.asker)
 
 

@@ -13,7 +13,6 @@ from kpyramid.query.graph.bearing import UNFOUNDED, Bearing, apply_weights, take
 from kpyramid.query.graph.chains import weigh_chains, weigh_singles
 from kpyramid.query.graph.facts import NearFact
 from kpyramid.query.graph.weights import SUFFICIENCY
-from kpyramid.query.model.sufficiency import judge_by_model
 from kpyramid.query.pyramid.snapshot import Snapshot
 from kpyramid.query.types import Makers, Question
 
@@ -178,6 +177,8 @@ def _ask_model(
 ) -> Judgement:
     """The model's yes or no; the values are those that the rules would take."""
     assert makers.asker is not None  # `Makers` demands it
+    from kpyramid.query.model.sufficiency import judge_by_model  # prompts take as long as the rest
+
     verdict = judge_by_model(question, [fact.statement for fact in facts], makers.asker)
     bearing = tuple(facts[at] for at in verdict.bearing) or (
         tuple(b.fact for b in best.facts) if best else tuple(facts[:1])

@@ -87,6 +87,13 @@ class Relation:
         return tuple(dict.fromkeys(found))
 
     @cached_property
+    def labels(self) -> frozenset[Phrase]:
+        """The wordings that name it, without those that state it."""
+        nouns = [name for name in (*self.names, self.gloss) if name not in self.spoken]
+        found = {strip_phrase(split_lemmas(v)) for name in nouns for v in vary_name(name)}
+        return frozenset(phrase for phrase in found if phrase)
+
+    @cached_property
     def voices(self) -> Mapping[Phrase, bool]:
         """The wordings that state it from source to target; True for those in the passive."""
         nouns = [name for name in self.names if name not in self.spoken]

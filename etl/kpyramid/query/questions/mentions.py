@@ -319,7 +319,7 @@ class MentionFinder:
         ]
         for thing in things:
             sort = "class" if isinstance(thing, Category) else "relation"
-            for phrase in thing.phrases:
+            for phrase in thing.phrases if isinstance(thing, Category) else thing.labels:
                 if sum(map(len, phrase)) > 2:
                     option = Option(sort, (thing.iri,), cost=NEAR)
                     known.setdefault(" ".join(phrase), []).append(option)

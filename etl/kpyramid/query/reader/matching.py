@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
+from typing import NamedTuple
 
 import Stemmer
 
@@ -23,8 +24,7 @@ _SHORTEST = 3
 """Letters of a word that stands for a name by itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(NamedTuple):
     """A word's stem and plain form, its place, and whether it is written large."""
 
     plain: str
@@ -69,6 +69,11 @@ def split_words(text: str) -> tuple[Word, ...]:
 
 def read_name(text: str, aliases: Collection[str] = ()) -> Name:
     """A name with its other forms: those given, and itself without article or aside."""
+    return _read_name(text, tuple(aliases))
+
+
+@lru_cache(maxsize=4096)
+def _read_name(text: str, aliases: tuple[str, ...]) -> Name:
     forms: dict[tuple[str, ...], float] = {}
     for form, strength in (
         (text, 1.0),

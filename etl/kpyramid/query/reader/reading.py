@@ -3,18 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from kpyramid.query.doubt import Doubt, doubt_places, find_doubt
 from kpyramid.query.grounds import add_fact, find_grounds
-from kpyramid.query.model.reading import read_by_model
 from kpyramid.query.pyramid.linking import find_names
 from kpyramid.query.pyramid.snapshot import Snapshot
 from kpyramid.query.reader.asked import Asked, read_number, read_question
 from kpyramid.query.reader.choosing import choose
 from kpyramid.query.reader.deciding import confirm, decide, is_decision
 from kpyramid.query.reader.finding import gather_values
-from kpyramid.query.reader.hits import Hit, measure_hits
+from kpyramid.query.reader.hits import Hit, is_akin, measure_hits
 from kpyramid.query.reader.pieces import Piece, cut_items
 from kpyramid.query.reader.weighing import Supported, weigh
 from kpyramid.query.types import Item, Makers, Question, Reading
@@ -26,10 +23,8 @@ SURE_IF_SOUND = 0.15
 GIVES_WAY, MOST_DOUBTED, MOST_PLACES = 0.3, 8, 2
 """Share of its probability that is left to a value that is not borne out, beside others; values and
 places of each that are looked at."""
-NEAR = 0.3
-"""Cosine below which a sentence is no answer; unrelated ones reach about .25."""
-MOST_SENTENCES = 4
-"""Sentences, those with the most words of the question, that are held against it as a whole."""
+LEAST_SAID = 0.5
+"""Share of what a question says besides names that a sentence has to say to be its answer."""
 
 
 def read(question: Question, items: Sequence[Item], snapshot: Snapshot, makers: Makers) -> Reading:
@@ -42,6 +37,8 @@ def read(question: Question, items: Sequence[Item], snapshot: Snapshot, makers: 
         return Reading("", (), 0.0, ())
     if makers.reader == "llm":
         assert makers.asker is not None  # `Makers` demands it
+        from kpyramid.query.model.reading import read_by_model  # prompts take as long as the rest
+
         return read_by_model(question, items, makers.asker, logprobs=makers.logprobs)
     asked = read_question(question.text, snapshot.link(question.text))
     pieces = cut_items(items, snapshot)
@@ -81,7 +78,7 @@ def _doubt_options(
 
 
 def _find_value(asked: Asked, pieces: Sequence[Piece], snapshot: Snapshot) -> Reading:
-    """The value that answers most probably, else the sentence nearest to the question.
+    """The value that answers most probably, else the sentence that says most of the question.
 
     One that its place does not bear out gives way to one that is less probable and borne out.
     """
@@ -91,15 +88,17 @@ def _find_value(asked: Asked, pieces: Sequence[Piece], snapshot: Snapshot) -> Re
         weighed = weigh(hits, measure_hits(asked, hits), "open")
         best = weighed[0].probability
         context = [piece.text for piece in pieces]
-        found = []
+        found: list[tuple[float, Doubt, Hit, Supported]] = []
         for one in weighed[:MOST_DOUBTED]:
+            if found and one.probability <= max(standing for standing, *_ in found):
+                break
             hit, doubt = _find_soundest(asked, texts[one.candidate], one, context, snapshot)
             found.append((one.probability * (GIVES_WAY if doubt.reason else 1.0), doubt, hit, one))
         _, doubt, hit, one = max(found, key=lambda each: each[0])
         if one.probability >= (SURE if doubt.reason else SURE_IF_SOUND):
             text = hit.piece.text[hit.start : hit.end] or texts[one.candidate]
             return Reading(text, (text,), one.probability, hit.piece.evidence)
-    return _find_sentence(asked, pieces, snapshot, best)
+    return _find_sentence(asked, pieces, best)
 
 
 def _find_soundest(
@@ -119,22 +118,12 @@ def _find_soundest(
     return first
 
 
-def _find_sentence(
-    asked: Asked, pieces: Sequence[Piece], snapshot: Snapshot, probability: float
-) -> Reading:
+def _find_sentence(asked: Asked, pieces: Sequence[Piece], probability: float) -> Reading:
     names = find_names(asked.text, first_counts=False)
     near = [p for p in pieces if not names or names & find_names(p.text, first_counts=True)]
-    wanted = asked.said
-    near = sorted(
-        (p for p in near if not p.sides),
-        key=lambda p: -len(wanted & {word.stem for word in p.words}),
-    )[:MOST_SENTENCES]
-    if not near:
+    near = [p for p in near if not p.sides]
+    said = [sum(any(is_akin(w, o) for o in p.words) for w in asked.content) for p in near]
+    if not any(said) or max(said) < LEAST_SAID * len(asked.content):
         return Reading("", (), probability, ())
-    vectors = snapshot.embedder.embed([piece.text for piece in near])
-    cosines = vectors @ snapshot.embed(asked.text)
-    best = int(np.argmax(cosines))
-    if cosines[best] < NEAR:
-        return Reading("", (), probability, ())
-    piece = near[best]
+    piece = near[said.index(max(said))]
     return Reading(piece.text, (piece.text,), probability, piece.evidence)
