@@ -52,6 +52,8 @@ def is_akin(word: Word, other: Word) -> bool:
     """Whether two words are of one root: the same stem, or its first letters alike."""
     if word.stem == other.stem:
         return True
+    if word.plain[:_AKIN] != other.plain[:_AKIN]:
+        return False
     shared = 0
     for a, b in zip(word.plain, other.plain, strict=False):
         if a != b:

@@ -56,15 +56,16 @@ class Name:
 def split_words(text: str) -> tuple[Word, ...]:
     """The words of a text without case and accents, with their places."""
     return tuple(
-        Word(
-            plain := _fold(match.group().replace(".", "")),
-            _stem(plain),
-            match.start(),
-            match.end(),
-            match.group()[0].isupper(),
-        )
+        Word(*_read_word(match.group()), match.start(), match.end(), match.group()[0].isupper())
         for match in _WORD.finditer(text)
     )
+
+
+@lru_cache(maxsize=100_000)
+def _read_word(written: str) -> tuple[str, str]:
+    """Plain form and stem of a word."""
+    plain = _fold(written.replace(".", ""))
+    return plain, _stem(plain)
 
 
 def read_name(text: str, aliases: Collection[str] = ()) -> Name:
