@@ -67,6 +67,13 @@ def test_layers_stand_in_the_order_in_which_they_were_asked_with_query_and_findi
     assert order == sorted(order)
 
 
+@pytest.mark.parametrize("later", [(), (Step("graph", Outcome.SKIPPED, "it is switched off"),)])
+def test_findings_are_kept_only_for_a_layer_that_is_asked(later: tuple[Step, ...]) -> None:
+    said = explain(Answer("", (), (), None, (), (ONTOLOGY, *later)))
+    assert "found: Ada Lovelace birth year 1815" in said and "is kept" not in said
+    assert "is kept" in explain(Answer("", (), (), None, (), (ONTOLOGY, *later, GRAPH)))
+
+
 def test_the_answer_shows_its_probability_and_its_places_with_the_words_marked() -> None:
     said = explain(ANSWERED)
     assert "probability that it is right: 0.93; from the graph" in said

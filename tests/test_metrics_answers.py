@@ -21,7 +21,7 @@ from kpyramid.evaluation.metrics import (
 from kpyramid.evaluation.metrics.answers import score_right
 from kpyramid.evaluation.metrics.running import score_wrong_confident
 from kpyramid.evaluation.metrics.wholes import find_percentile
-from kpyramid.evaluation.metrics.words import names_value, normalise_answer
+from kpyramid.evaluation.metrics.words import names_value, normalise_answer, state_same
 from kpyramid.evaluation.questions import EvalQuestion
 
 TEXTS = st.text(max_size=40)
@@ -71,6 +71,36 @@ def test_answers_score_as_computed_by_hand(said: str, gold: str, exact: float, f
     assert score("token_f1", ask(gold), said) == pytest.approx(f1)
 
 
+@pytest.mark.parametrize(
+    ("gold", "said", "same"),
+    [
+        ("28 November 1953", "1953-11-28", True),
+        ("28 November 1953", "Nov 28, 1953", True),
+        ("1953", "28 November 1953", True),
+        ("1 January 1953", "1953", True),
+        ("28 November 1953", "1953", False),
+        ("28 November 1953", "1953-11-27", False),
+        ("1000", "1,000", True),
+        ("12,000 km", "12000 km", True),
+        ("1953 metres", "28 November 1953", False),
+        ("2.5 million", "2,500,000", True),
+        ("1000", "1,001", False),
+        ("91 metres", "91", True),
+        ("91 metres", "91 feet", False),
+        ("5 million", "5", False),
+        ("Boeing 747", "747", False),
+    ],
+)
+def test_a_date_or_number_is_right_in_any_notation(gold: str, said: str, same: bool) -> None:
+    response = Response(said, (said,), confidence=0.9)
+    found = {name: METRICS[name].measure(ask(gold), response) for name in
+             ("exact_match", "hit_rate", "right", "wrong_confident")}  # fmt: skip
+    assert found["exact_match"] == float(same)
+    if same or not names_value(said, gold):
+        assert found["right"] == found["hit_rate"] == float(same)
+        assert found["wrong_confident"] == float(not same)
+
+
 def test_best_spelling_and_best_value_count() -> None:
     question = EvalQuestion("q", "Who?", "open", (("Sigma", "the letter S"), ("Tau",)))
     assert score("token_f1", question, "letter") == pytest.approx(2 / 3)
@@ -82,7 +112,8 @@ def test_scores_of_any_text_are_bounded_and_ordered(said: str, gold: str) -> Non
     question = ask(gold)
     exact, f1 = score("exact_match", question, said), score("token_f1", question, said)
     assert exact is not None and f1 is not None
-    assert 0 <= exact <= f1 <= 1 + 1e-12
+    assert 0 <= f1 <= 1 + 1e-12
+    assert 0 <= exact <= f1 or state_same(gold, said)  # 1.0 is 1, and they share no word
     assert exact <= (score("hits_at_1", question, said) or 0)
 
 

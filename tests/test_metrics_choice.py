@@ -77,11 +77,9 @@ def test_f1_of_all_choices_is_that_of_scikit_learn() -> None:
             assert score("f1", ask("A", "B", "F"), *chosen) == pytest.approx(expected)
 
 
-def test_options_that_differ_in_case_alone_are_two_options() -> None:
-    question = EvalQuestion(
-        "q", "Which?", "choice", (("Polish",),), candidates=("polish", "Polish")
-    )
-    assert score("accuracy", question, "polish") == 0.0
+def test_spaces_around_an_option_do_not_count() -> None:
+    question = EvalQuestion("q", "Which?", "choice", (("Polish",),), ("Finnish", "Polish"))
+    assert score("accuracy", question, "Finnish") == 0.0
     assert score("accuracy", question, " Polish ") == 1.0
 
 
@@ -103,6 +101,12 @@ def test_values_match_in_any_spelling_and_count_once() -> None:
     question = EvalQuestion("q", "Who?", "values", gold)
     assert score("f1", question, "einstein", "Albert  Einstein", "NIELS BOHR") == 1.0
     assert score("precision", question, "Einstein", "Max Planck") == 0.5
+
+
+def test_dates_and_numbers_are_the_same_values_in_any_notation() -> None:
+    question = EvalQuestion("q", "When?", "values", (("28 November 1953",), ("12,000 km",)))
+    assert score("f1", question, "1953-11-28", "12000 km") == 1.0
+    assert score("precision", question, "1953-11-29", "12000 km", "12000 miles") == 1 / 3
 
 
 def test_numbers_are_values_and_not_digits() -> None:

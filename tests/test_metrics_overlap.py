@@ -103,6 +103,17 @@ def test_empty_answer_scores_nothing_and_lowers_the_whole() -> None:
     assert SET_METRICS["corpus_bleu_4"].score([]) is None
 
 
+def test_where_no_text_has_a_run_of_so_many_words_there_is_no_figure() -> None:
+    long, short = "the cat is here", "Paris"
+    measure = SET_METRICS["corpus_bleu_4"].score
+    assert measure([(ask(short), Response(short))] * 2) is None
+    assert measure([(ask(short), Response(long))]) is None
+    assert measure([(ask(long), Response(short))]) is None
+    assert measure([(ask(short), Response(short)), (ask(long), Response(long))]) is not None
+    assert measure([(ask(long), Response(""))]) == 0.0  # silence is wrong
+    assert SET_METRICS["corpus_bleu_1"].score([(ask(short), Response(short))]) == 1.0
+
+
 def test_values_stand_in_for_an_answer_without_text() -> None:
     found = METRICS["rouge_r"].measure(ask("Bohr and Planck"), Response(choices=("Bohr", "Planck")))
     assert found == pytest.approx(2 / 3)

@@ -125,13 +125,42 @@ def test_everything_wrong_is_said_at_once_with_its_line(tmp_path: Path) -> None:
     assert "line 3: no question" in said
     assert "line 5: gold 'e f' is none of the options a b, c d" in said
     assert "line 6: id 'one' was given in line 1" in said
-    assert "line 7: question 7: nothing says which documents are right" in said
+    assert "line 7: no answer; name the field" in said
 
 
 def test_a_bad_row_of_a_table_has_the_line_where_it_begins(tmp_path: Path) -> None:
     path = tmp_path / "q.csv"
     path.write_text('question,answer\n"two\nlines?",x\nwho?,a,b\n')
     assert "line 4: more fields than the header" in refuse(path)
+
+
+@pytest.mark.parametrize(
+    "empty", [{}, {"answer": None}, {"answers": []}, {"answer": "", "kind": "open"}]
+)
+def test_a_question_without_an_answer_is_told_which_fields_may_hold_one(
+    tmp_path: Path, empty: dict[str, object]
+) -> None:
+    rows: list[dict[str, object]] = [{"question": "a?", "answer": "x"}, {"question": "b?"} | empty]
+    said = refuse(write_rows(tmp_path / "q.jsonl", *rows))
+    assert "line 2: no answer" in said and "question 2" not in said
+    for field in ("`answer`", "`answers`", "`options` with `gold`", "`gold_doc_ids`"):
+        assert field in said
+
+
+def test_the_line_of_a_question_without_an_id_is_said_once(tmp_path: Path) -> None:
+    path = write_rows(tmp_path / "q.jsonl", {"question": "a?", "options": ["x"], "gold": "x"})
+    assert "line 1: a choice question needs two options" in refuse(path)
+
+
+@pytest.mark.parametrize("other", ["sweden", "  Sweden ", "SWEDEN"])
+def test_options_that_are_one_but_for_case_and_spaces_are_refused_with_their_line(
+    tmp_path: Path, other: str
+) -> None:
+    fine: dict[str, object] = {"question": "a?", "options": ["Swedes", "Sweden"], "gold": "Swedes"}
+    path = write_rows(tmp_path / "q.jsonl", fine, fine | {"options": ["Swedes", "Sweden", other]})
+    assert f"line 2: options 'Sweden' and {other.strip()!r} are the same" in refuse(path)
+    with pytest.raises(InputError, match="are the same"):
+        EvalQuestion("q", "a?", "choice", (("Sweden",),), ("Sweden", other))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from kpyramid.evaluation.statistics import (
     bootstrap,
     bootstrap_statistic,
-    compare_arms,
     compare_paired,
     correct_holm,
 )
@@ -173,14 +172,6 @@ def test_holm_lies_between_the_chance_and_the_largest_times_their_number(
 ) -> None:
     for p, corrected in zip(chances, correct_holm(chances), strict=True):
         assert p <= corrected <= min(1.0, max(chances) * len(chances))
-
-
-def test_arms_are_corrected_for_being_several() -> None:
-    better, worse = [1.0] * 10, [0.0] * 10
-    found = compare_arms(worse, {"same": worse, "better": better}, 0)
-    assert list(found) == ["same", "better"]
-    assert found["better"].p_holm == 2 * found["better"].p == 4 / 2**10
-    assert found["same"].p_holm == 1.0
 
 
 def test_same_seed_gives_the_same_interval_and_another_seed_another() -> None:

@@ -56,11 +56,12 @@ def _show_steps(answer: Answer) -> list[Text | Padding | Group]:
         about = LAYERS.get(step.layer, "")
         title = f"{number}. {step.layer.capitalize()}"
         lines.append(Text.assemble((title, "bold"), (f"  {about}" if about else "", "dim")))
-        lines.append(_indent(Group(*_show_step(step))))
+        goes_on = any(later.outcome is not Outcome.SKIPPED for later in answer.trace[number:])
+        lines.append(_indent(Group(*_show_step(step, goes_on=goes_on))))
     return lines
 
 
-def _show_step(step: Step) -> list[Text]:
+def _show_step(step: Step, *, goes_on: bool) -> list[Text]:
     style = "green" if step.outcome is Outcome.ANSWERED else "yellow"
     lines = [Text.assemble((f"{OUTCOMES[step.outcome]}: ", style), step.reason + ".")]
     if step.query:
@@ -70,7 +71,7 @@ def _show_step(step: Step) -> list[Text]:
         lines.append(Text.assemble(("found: ", "dim"), _shorten(found)))
     if len(step.found) > _MOST_FOUND:
         lines.append(Text(f"and {len(step.found) - _MOST_FOUND} more (--json shows all)", "dim"))
-    if step.found and step.outcome not in (Outcome.ANSWERED, Outcome.SKIPPED):
+    if goes_on and step.found and step.outcome not in (Outcome.ANSWERED, Outcome.SKIPPED):
         lines.append(Text("What was found is kept for the next layer.", "dim"))
     return lines
 

@@ -7,7 +7,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from kpyramid.evaluation.grid import Sheet
-from kpyramid.evaluation.results import SHARE, Figure, Results
+from kpyramid.evaluation.results import SHARE, SURE, Figure, Results
 
 _REASONS = 3
 """Failures and missing documents that are named; the files have them all."""
@@ -28,8 +28,8 @@ def print_figures(results: Results, sheets: Sequence[Sheet]) -> None:
         out.print(_draw_metrics(results))
         if len(results.rows_by_arm) > 1:
             out.print(
-                f"With 95 % intervals; * differs from {escape(results.baseline)}: the interval of "
-                "the difference, question by question, does not hold 0. --json has all of them."
+                f"With 95 % intervals; * differs from {escape(results.baseline)}, question by "
+                f"question: p < {SURE} with Holm's correction for several arms. --json has all."
             )
     out.print(_draw_expenses(results))
     for line in _list_remarks(results):
@@ -47,7 +47,7 @@ def _draw_sheet(sheet: Sheet) -> Table:
 
 def _draw_metrics(results: Results) -> Table:
     """A line per metric, a column per arm; the intervals where the line has room for them."""
-    differing = {(c.arm, c.metric) for c in results.comparisons if c.low > 0 or c.high < 0}
+    differing = {(c.arm, c.metric) for c in results.comparisons if c.p_holm < SURE}
     table = Table("metric", box=None, pad_edge=False)
     for arm in results.rows_by_arm:
         table.add_column(escape(arm), justify="right", min_width=_CELL, overflow="fold")
@@ -73,7 +73,7 @@ def _show(figure: Figure | None, mark: str, *, narrow: bool) -> str:
 def _draw_expenses(results: Results) -> Table:
     table = Table(box=None, pad_edge=False)
     table.add_column("arm", no_wrap=True)
-    for column in ("questions", "failed", "calls", "tokens", "dollars", "seconds", "95 of 100"):
+    for column in ("questions", "failed", "calls", "tokens", "dollars", "seconds", "95th pct. s"):
         table.add_column(column, justify="right", no_wrap=True)
     for e in results.expenses:
         cost = "unknown" if e.cost is None else f"{e.cost:.4f}"

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from kpyramid.evaluation.grid import Sheet
 from kpyramid.evaluation.harness import Row
 from kpyramid.evaluation.metrics import METRICS, SET_METRICS
-from kpyramid.evaluation.results import SHARE, Figure, Results, name_layer
+from kpyramid.evaluation.results import SHARE, SURE, Figure, Results, name_layer
 from kpyramid.query.types import Evidence
 
 WORST = 20
@@ -94,10 +94,10 @@ def _list_shares(results: Results) -> list[dict[str, Any]]:
 
 
 def _list_comparisons(results: Results) -> list[dict[str, Any]]:
-    """The comparisons by metric, those whose interval is on one side of zero marked."""
+    """The comparisons by metric, those that luck does not explain marked."""
     by_metric: dict[str, list[dict[str, Any]]] = {}
     for c in results.comparisons:
-        differs = c.low > 0 or c.high < 0
+        differs = c.p_holm < SURE
         by_metric.setdefault(c.metric, []).append({"row": c, "differs": differs})
     return [
         {"metric": metric, "rows": rows}

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from kpyramid.errors import InputError
-from kpyramid.evaluation.questions import KINDS, EvalQuestion
+from kpyramid.evaluation.questions import KINDS, EvalQuestion, find_same
 
 Row = Mapping[str, object]
 
@@ -33,6 +33,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
 _OPTION = re.compile(r"(?:option|choice|candidate)?[ _-]?([a-z])", re.ASCII)
 _LETTERS = re.compile(r"\(?([A-Za-z])[).]?")
 _YES_NO = {"yes", "no", "maybe", "true", "false"}
+_ANSWERED = set(KINDS) - {"retrieval"}
 _MOST_PROBLEMS = 20
 
 
@@ -61,7 +62,8 @@ def parse_rows(path: Path) -> list[EvalQuestion]:
         try:
             question = _parse_row(row, line, base)
         except InputError as e:
-            problems.append(f"line {line}: {e}")
+            # A question without an id has its line's number, which is said already.
+            problems.append(f"line {line}: {str(e).removeprefix(f'question {line}: ')}")
             continue
         if question.id in places:
             problems.append(
@@ -148,6 +150,11 @@ def _parse_row(row: Row, line: int, base: int | None) -> EvalQuestion:
         answers = _match_gold(row, labels, texts, base)
     else:
         answers = _read_answers(row, kind)
+    if not answers and (kind in _ANSWERED or not (documents or titles)):
+        raise InputError(
+            "no answer; name the field `answer` or `answers`, give `options` with `gold`, or "
+            "`gold_doc_ids` for the documents that are right"
+        )
     return EvalQuestion(
         id=name or str(line),
         text=text,
@@ -216,8 +223,8 @@ def _read_options(row: Row) -> dict[str, str]:
         options = [pair for pair in options if pair[1]] if len(options) > 1 else []
     if any(not text for _, text in options):
         raise InputError("an option is empty")
-    if len({text for _, text in options}) < len(options):
-        raise InputError("two options are the same")
+    if same := find_same(text for _, text in options):
+        raise InputError(f"options {same[0]!r} and {same[1]!r} are the same")
     return dict(options)
 
 

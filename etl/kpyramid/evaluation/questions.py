@@ -59,8 +59,8 @@ class EvalQuestion:
         if self.kind == "choice":
             if len(self.candidates) < 2:
                 yield "a choice question needs two options at least"
-            if len(set(self.candidates)) < len(self.candidates):
-                yield "two of its options are the same"
+            if same := find_same(self.candidates):
+                yield f"its options {same[0]!r} and {same[1]!r} are the same"
             for value in self.answers:
                 if value and value[0] not in self.candidates:
                     yield f"the right answer {value[0]!r} is not among the options"
@@ -69,6 +69,17 @@ class EvalQuestion:
     def values(self) -> tuple[str, ...]:
         """The usual spelling of each gold value."""
         return tuple(value[0] for value in self.answers)
+
+
+def find_same(options: Iterable[str]) -> tuple[str, str] | None:
+    """The first two options that are one but for case and spaces: whoever answers merges them."""
+    seen: dict[str, str] = {}
+    for option in options:
+        plain = " ".join(option.split()).casefold()
+        if plain in seen:
+            return seen[plain], option
+        seen[plain] = option
+    return None
 
 
 @dataclass(frozen=True, slots=True)

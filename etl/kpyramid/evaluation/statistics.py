@@ -4,8 +4,8 @@ Everything depends on the values, the seed and the number of samples alone, not 
 the questions.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import product
 from math import fsum, isnan, sqrt
 from typing import TypeVar
@@ -36,17 +36,13 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The mean difference of `count` pairs, its interval, the chance of one so large by luck.
-
-    `p_holm` is that chance among all comparisons made together, None of a single one.
-    """
+    """The mean difference of `count` pairs, its interval, the chance of one so large by luck."""
 
     difference: float
     low: float
     high: float
     p: float
     count: int
-    p_holm: float | None = None
 
 
 def bootstrap(
@@ -117,25 +113,6 @@ def compare_paired(
     found = bootstrap(differences, seed, samples)
     p = _flip_signs(_sort(differences), seed, samples)
     return Comparison(found.mean, found.low, found.high, p, found.count)
-
-
-def compare_arms(
-    baseline: Sequence[float],
-    arms: Mapping[str, Sequence[float]],
-    seed: int,
-    samples: int = SAMPLES,
-) -> dict[str, Comparison]:
-    """Each arm against the baseline, with `p_holm` for as many comparisons as there are arms.
-
-    Raises:
-        ValueError: as `compare_paired`.
-    """
-    found = {name: compare_paired(arm, baseline, seed, samples) for name, arm in arms.items()}
-    corrected = correct_holm([comparison.p for comparison in found.values()])
-    return {
-        name: replace(comparison, p_holm=p)
-        for (name, comparison), p in zip(found.items(), corrected, strict=True)
-    }
 
 
 def correct_holm(chances: Sequence[float]) -> list[float]:

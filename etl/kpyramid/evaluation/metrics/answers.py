@@ -13,6 +13,7 @@ from kpyramid.evaluation.metrics.words import (
     names_any,
     names_value,
     normalise_answer,
+    state_same,
     word_answer,
 )
 from kpyramid.evaluation.questions import EvalQuestion
@@ -24,13 +25,20 @@ VALUE_WORDS = 10
 def score_exact(question: EvalQuestion, response: Response) -> float:
     """1 when the answer is a gold value in any spelling, else 0.
 
-    Of open questions in SQuAD's normal form, the best over the references; of choice questions
-    HyKGE's EM, exactly the right options (§5.1.5).
+    Of open questions in SQuAD's normal form, the best over the references, where a date or number
+    may be written in another way; of choice questions HyKGE's EM, exactly the right options
+    (§5.1.5).
     """
     if question.kind == "choice":
         return score_set(question, response)
-    said = normalise_answer(word_answer(response))
-    return float(any(said == normalise_answer(name) for name in list_references(question)))
+    said = word_answer(response)
+    plain = normalise_answer(said)
+    return float(
+        any(
+            plain == normalise_answer(name) or state_same(name, said)
+            for name in list_references(question)
+        )
+    )
 
 
 def score_token_f1(question: EvalQuestion, response: Response) -> float:
@@ -50,8 +58,8 @@ def score_hit(question: EvalQuestion, response: Response) -> float:
 
     The sense of Hits@1 on WebQuestions in RoK (§5.1.2), where models answer in sentences.
     """
-    chosen = list_chosen(response)
-    return float(bool(chosen) and names_any(chosen[0], list_references(question)))
+    chosen, wanted = list_chosen(response)[:1], list_references(question)
+    return float(any(names_any(c, wanted) or _states_any(c, wanted) for c in chosen))
 
 
 def score_hit_rate(question: EvalQuestion, response: Response) -> float:
@@ -95,7 +103,12 @@ def has_verdict(question: EvalQuestion) -> bool:
 
 def _names_any(response: Response, names: Iterable[str]) -> bool:
     """Whether text or values name it; each for itself, so that no name runs across a border."""
-    return any(names_value(t, n) for n in names for t in (response.text, *response.choices))
+    texts = (response.text, *response.choices)
+    return any(names_value(t, n) or state_same(n, t) for n in names for t in texts)
+
+
+def _states_any(text: str, names: Iterable[str]) -> bool:
+    return any(state_same(name, text) for name in names)
 
 
 def _is_exact(question: EvalQuestion) -> bool:

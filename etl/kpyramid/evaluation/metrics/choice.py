@@ -7,10 +7,10 @@ naive RAG has .5032, .5094 and .4651, where the harmonic mean of the first two i
 
 import re
 import unicodedata
-from collections.abc import Callable, Set
+from collections.abc import Callable, Mapping, Set
 
 from kpyramid.evaluation.metrics.types import Metric, Response
-from kpyramid.evaluation.metrics.words import fold, fold_value, list_chosen
+from kpyramid.evaluation.metrics.words import fold, fold_value, list_chosen, state_same
 from kpyramid.evaluation.questions import EvalQuestion
 
 _VERDICTS = {"yes": "yes", "no": "no", "maybe": "maybe", "true": "yes", "false": "no"}
@@ -79,11 +79,20 @@ def _match(question: EvalQuestion, response: Response) -> tuple[Set[str], Set[st
     usual = {form(name): form(value[0]) for value in question.answers for name in value}
     usual |= {form(value[0]): form(value[0]) for value in question.answers}
     chosen = {form(name) for name in list_chosen(response)}
-    return {usual.get(name, name) for name in chosen}, set(usual.values())
+    if question.kind == "choice":
+        return {usual.get(name, name) for name in chosen}, set(usual.values())
+    return {_find_usual(name, usual) for name in chosen}, set(usual.values())
+
+
+def _find_usual(said: str, usual: Mapping[str, str]) -> str:
+    """The first spelling of the right value that was said; what was said if it is none."""
+    if said in usual:
+        return usual[said]
+    return next((right for name, right in usual.items() if state_same(name, said)), said)
 
 
 def _choose_form(question: EvalQuestion) -> Callable[[str], str]:
-    """Options are compared as written, in one form of Unicode: two may differ in case alone."""
+    """Options are compared as they are written, in one form of Unicode."""
     return _write_plainly if question.kind == "choice" else fold_value
 
 

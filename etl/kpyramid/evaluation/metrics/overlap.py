@@ -34,7 +34,8 @@ def score_bleu(answer: str, references: Sequence[str], order: int) -> float:
 def score_corpus_bleu(pairs: Sequence[Pair], order: int) -> float | None:
     """BLEU of all open answers as one text, in [0, 1]: counts are summed, not scores.
 
-    An unanswered question adds its reference's length and no match. None without open questions.
+    An unanswered question adds its reference's length and no match. None without open questions,
+    and where no reference or no answer has a run of `order` words: there is nothing to compare.
     """
     kept = [(q, r) for q, r in pairs if is_open(q)]
     if not kept:
@@ -42,8 +43,13 @@ def score_corpus_bleu(pairs: Sequence[Pair], order: int) -> float | None:
     references = [list_references(question) for question, _ in kept]
     most = max(map(len, references))
     columns = [[row[at] if at < len(row) else None for row in references] for at in range(most)]
-    bleu = _open_bleu(order, _choose_tokeniser([r for row in references for r in row]), False)
-    return _read_score(bleu.corpus_score([word_answer(r) for _, r in kept], columns))
+    every = [reference for row in references for reference in row]
+    bleu = _open_bleu(order, _choose_tokeniser(every), False)
+    if all(len(bleu.tokenizer(reference).split()) < order for reference in every):
+        return None
+    found = bleu.corpus_score([word_answer(r) for _, r in kept], columns)
+    # Silence is wrong; answers that are all shorter than a run can be neither right nor wrong.
+    return None if found.sys_len and not found.totals[-1] else _read_score(found)
 
 
 def score_rouge(answer: str, reference: str, kind: str) -> float:

@@ -8,9 +8,12 @@ from string import punctuation
 
 from kpyramid.evaluation.metrics.types import Response
 from kpyramid.evaluation.questions import EvalQuestion
+from kpyramid.query.reader.values import agree, find_values, read_value
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
+_SAME = 0.85
+"""How far a date has to say the gold one: a finer one does, a year does not say a day in it."""
 UNSPACED = re.compile(r"[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 """Thai, Lao, Khmer, Japanese and Chinese: words without spaces between them."""
 
@@ -58,6 +61,19 @@ def names_value(text: str, value: str) -> bool:
     return bool(wanted) and f" {wanted} " in f" {said} "
 
 
+def state_same(gold: str, said: str) -> bool:
+    """Whether both are a date or a number, and the one that was said says the gold one.
+
+    28 November 1953 is 1953-11-28, and 12,000 is 12000. Units that both state have to be the same
+    word: 91 metres are not 91 feet. What has a unit is no year: 1953 metres are not in 1953.
+    """
+    wanted, stated = read_value(gold), read_value(said)
+    if wanted is None or stated is None or agree(wanted, stated) < _SAME:
+        return False
+    one, other = _read_unit(gold), _read_unit(said)
+    return one == other or (isinstance(wanted, Decimal) and not (one and other))
+
+
 def names_any(text: str, names: Iterable[str]) -> bool:
     """Whether the text names one of them."""
     return any(names_value(text, name) for name in names)
@@ -83,6 +99,12 @@ def is_open(question: EvalQuestion) -> bool:
 def list_references(question: EvalQuestion) -> list[str]:
     """All right answers in all their spellings, each once."""
     return list(dict.fromkeys(name for value in question.answers for name in value))
+
+
+def _read_unit(text: str) -> str:
+    """What stands behind the value that a text consists of."""
+    plain = text.strip().strip("\"'")
+    return fold(plain[find_values(plain)[0].end :])
 
 
 def _is_punctuation(character: str) -> bool:
