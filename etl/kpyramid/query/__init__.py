@@ -75,7 +75,7 @@ def answer(
         raise InputError(f"snapshot = {_cut(snapshot)}: pass what open_snapshot(ref, root) returns")
     if not isinstance(makers, Makers):
         raise InputError(f"makers = {_cut(makers)}: pass a Makers, or leave it out to ask no model")
-    _check_options(strategy, options)
+    check_options(strategy, options)
     started = time.monotonic()
     found = STRATEGIES[strategy](asked, snapshot, makers, **options)
     if makers.reader == "rules":
@@ -106,7 +106,7 @@ def _read_candidates(candidates: object) -> tuple[str, ...]:
     return tuple(options.values())
 
 
-def _check_options(strategy: str, options: Mapping[str, object]) -> None:
+def check_options(strategy: str, options: Mapping[str, object]) -> None:
     """That a strategy has these parameters, and that each value is of its kind.
 
     What a parameter means beyond that is the strategy's to check.

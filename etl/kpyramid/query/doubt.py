@@ -11,9 +11,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
-import numpy as np
-
-from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.extraction.normal import lemmatise
 from kpyramid.query.grounds import Ground, choose_grounds, find_grounds
 from kpyramid.query.pyramid.snapshot import Snapshot
@@ -46,10 +43,11 @@ _APART = tuple(
 )  # fmt: skip
 """Words near to each other that mean different things: of one group only the same is the same."""
 _MEASURED = {
-    "long": "metre kilometre mile foot inch minute hour day km length", "far": "kilometre mile",
-    "high": "metre foot elevation height", "tall": "metre foot height",
-    "deep": "metre foot depth", "heavy": "kilogram ton tonne pound weight",
-    "old": "born age year", "wide": "metre foot width", "large": "hectare acre area size",
+    "long": "metre meter kilometre kilometer mile foot feet inch minute hour day km length",
+    "far": "kilometre kilometer mile", "high": "metre meter foot feet elevation height",
+    "tall": "metre meter foot feet height", "deep": "metre meter foot feet depth",
+    "heavy": "kilogram ton tonne pound weight", "old": "born age year",
+    "wide": "metre meter foot feet width", "large": "hectare acre area size",
     "big": "hectare acre area size",
 }  # fmt: skip
 """What tells the measure that an adjective of "how" asks for."""
@@ -314,7 +312,7 @@ def _find_unsaid(
     theirs = sorted({o.plain for o in (other[0], *other) if o.plain.isalpha() and not o.large})
     if not theirs:
         return [w.plain for w in missing]
-    embedded = embed_words((*(w.plain for w in missing), *theirs), snapshot.embedder)
+    embedded = snapshot.embed_all([*(w.plain for w in missing), *theirs])
     cosines = embedded[: len(missing)] @ embedded[len(missing) :].T
     left = []
     for word, row in zip(missing, cosines, strict=True):
@@ -373,22 +371,5 @@ def _part(word: Word, other: str) -> bool:
 
 
 def _is_measured(word: Word, others: Sequence[Word]) -> bool:
-    units = _MEASURED.get(word.plain, "").split()
-    return any(other.plain.startswith(unit) for unit in units for other in others)
-
-
-_VECTORS: dict[tuple[str, str], Matrix] = {}
-_MOST_VECTORS = 5_000
-
-
-def embed_words(words: Sequence[str], embedder: Embedder) -> Matrix:
-    """One vector per word, those not met before in one call."""
-    keys = [(embedder.name, word) for word in words]
-    known = {key: found for key in keys if (found := _VECTORS.get(key)) is not None}
-    new = [key for key in dict.fromkeys(keys) if key not in known]
-    if new:
-        known |= zip(new, embedder.embed([word for _, word in new]), strict=True)
-        if len(_VECTORS) + len(new) > _MOST_VECTORS:
-            _VECTORS.clear()
-        _VECTORS.update({key: known[key] for key in new})
-    return np.stack([known[key] for key in keys])
+    units = {unit.stem for unit in split_words(_MEASURED.get(word.plain, ""))}
+    return any(other.stem in units for other in others)

@@ -222,12 +222,16 @@ def _read_values(judged: Judgement, items: tuple[Item, ...]) -> Reading:
     return Reading("; ".join(judged.values), judged.values, judged.probability, places)
 
 
-def _unite(readings: Sequence[Reading], candidates: Sequence[str]) -> Reading:
-    """One reading of the options that several layers found, no surer than the least sure."""
-    found = [reading for reading in readings if reading.choices and reading.evidence]
+def _unite(readings: Sequence[Reading], candidates: Sequence[str], floor: float) -> Reading:
+    """One reading of the options that several layers found, no surer than the least sure.
+
+    What would not be given by itself takes no part.
+    """
+    found = [r for r in readings if r.choices and r.evidence and r.confidence >= floor]
     if len(found) < 2:
         return found[0] if found else readings[0]
-    choices = tuple(c for c in candidates if any(c in reading.choices for reading in found))
+    chosen = dict.fromkeys(choice for reading in found for choice in reading.choices)
+    choices = tuple(c for c in candidates or chosen if c in chosen)
     return replace(
         found[0],
         text="; ".join(choices),
@@ -259,12 +263,15 @@ def _ask_text(
     own = read(question, items, snapshot, makers)
     if makers.reader == "rules":
         own = _doubt_strange(own, question, items, snapshot)
-    reading = _unite([own, *way.partial], question.candidates)
+    reading = _unite([own, *way.partial], question.candidates, floor)
+    above = reading in way.partial  # the passages add nothing to what a layer above found
     reading = replace(reading, calls=own.calls, tokens=own.tokens)
     found = tuple(place.text for place in reading.evidence)
-    step = _judge_reading(reading, f"{len(passages)} passages", bool(passages), floor, "text")
+    seen = f"{len(passages)} passages" + (" add nothing to what the layers above say" * above)
+    step = _judge_reading(reading, seen, bool(passages), floor, "text")
     way.note(replace(step, found=found), reading.calls, reading.tokens)
-    return _make_answer(reading, step, items, "text")
+    layer = _name_layer(reading, tuple(way.carried)) if above else None
+    return _make_answer(reading, step, items, layer or "text")
 
 
 def _doubt_strange(
@@ -291,7 +298,7 @@ def _read_carried(
     if not items:
         return Answer("", (), (), None, (), ())
     own = read(question, items, snapshot, makers)
-    reading = _unite([own, *way.partial], question.candidates)
+    reading = _unite([own, *way.partial], question.candidates, floor)
     reading = replace(reading, calls=own.calls, tokens=own.tokens)
     layer = _name_layer(reading, items)
     step = _judge_reading(reading, f"{len(items)} findings", True, floor, layer or "graph")

@@ -20,6 +20,7 @@ from kpyramid.query.pyramid.snapshot import LITERAL, Snapshot
 from kpyramid.query.questions.wording import FUNCTION, share_stem
 from kpyramid.query.reader.asked import Asked as ReadQuestion
 from kpyramid.query.reader.asked import fits, read_question
+from kpyramid.query.reader.values import agree, read_value
 from kpyramid.query.types import Question
 
 _WORD = re.compile(r"[^\W_]+(?:[-.][^\W_]+)*")
@@ -36,6 +37,9 @@ _NUMERIC = frozenset({"DATE", "TIME", "CARDINAL", "QUANTITY", "MONEY", "PERCENT"
 UNFOUNDED = 0.1
 """Chance that is left of a fact that cannot answer whatever else speaks for it: a name or year of
 the question occurs nowhere in it, or it is of another form than the answer. Set by hand."""
+
+SAME_VALUE = 0.85
+"""How far a date or number must say an option to be it: a year is its first of January."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,11 +202,16 @@ def open_side(fact: NearFact, asked: Asked) -> tuple[str, str | None, str]:
 
 
 def match_candidates(value: str, candidates: Sequence[str]) -> tuple[str, ...]:
-    """The candidates that a value is, by their normal forms or as most of its words."""
+    """The candidates that a value is: by their normal forms, as date or number, by most words."""
     own = normalise_name(value)
     found = tuple(c for c in candidates if normalise_name(c) == own)
     if found or not own:
         return found
+    if (stated := read_value(value)) is not None:
+        read = {c: read_value(c) for c in candidates}
+        sure = {c: agree(v, stated) for c, v in read.items() if v is not None}
+        best = max(sure.values(), default=0.0)
+        return tuple(c for c in sure if sure[c] == best >= SAME_VALUE)
     inside = [c for c in candidates if f" {normalise_name(c)} " in f" {own} "]
     longest = max((len(normalise_name(c)) for c in inside), default=0)
     return tuple(c for c in inside if len(normalise_name(c)) == longest and 2 * longest > len(own))

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kpyramid.query.pyramid.linking import LinkedQuestion
 from kpyramid.query.pyramid.snapshot import Snapshot
 from kpyramid.query.types import Item, Question
 
@@ -118,16 +117,3 @@ def state_item(fact: NearFact, snapshot: Snapshot, score: float) -> Item:
     if fact.through:
         places = (*snapshot.evidence(fact.through.condensed_id), *places)
     return Item(fact.condensed_id, fact.statement, "graph", score, tuple(dict.fromkeys(places)))
-
-
-def pick_side(fact: NearFact, question: LinkedQuestion) -> tuple[str, str | None]:
-    """The side of a fact that the question does not name, with its type.
-
-    The whole fact, without a type, when the question names neither side or both.
-    """
-    head, tail = (side in question.entities for side in (fact.head_id, fact.tail_id))
-    if head and not tail:
-        return fact.tail, fact.tail_type
-    if tail and not head:
-        return fact.head, fact.head_type
-    return fact.statement, None

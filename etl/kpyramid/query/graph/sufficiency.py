@@ -78,8 +78,10 @@ def judge_facts(
     )
     values = best.values if enough else ()
     number = take_apart(question, snapshot).read.number if question.candidates else "any"
-    if number == "one":
+    if number == "one" and values:
         values = values[:1]
+        saying = tuple(b for b in best.facts if values[0] in b.choices)
+        best = replace(best, facts=saying or best.facts)
     if number == "several" and values:
         enough = False
         reason = f"{reason}; the question wants several of its options: more may be found below"
@@ -180,15 +182,16 @@ def _ask_model(
     from kpyramid.query.model.sufficiency import judge_by_model  # prompts take as long as the rest
 
     verdict = judge_by_model(question, [fact.statement for fact in facts], makers.asker)
-    bearing = tuple(facts[at] for at in verdict.bearing) or (
-        tuple(b.fact for b in best.facts) if best else tuple(facts[:1])
-    )
+    ours = tuple(b.fact for b in best.facts) if best else ()
+    bearing = tuple(facts[at] for at in verdict.bearing) or ours or tuple(facts[:1])
+    # Facts of the model's own choice are read anew: the values of the rules' are not theirs.
+    values = best.values if best and verdict.enough and set(bearing) & set(ours) else ()
     return Judgement(
         verdict.enough,
         best.chance if best else 0.0,
         f"the model says {'yes' if verdict.enough else 'no'}: {verdict.reason}",
         bearing,
-        best.values if best and verdict.enough else (),
+        values,
         calls=verdict.calls,
         tokens=verdict.tokens,
     )

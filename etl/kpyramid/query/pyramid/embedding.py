@@ -1,11 +1,12 @@
 """The embedding model of a snapshot, opened again for questions."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
+import numpy as np
 from pydantic import TypeAdapter
 
 from kpyramid.embeddings.opening import SingleCall, open_embedder, open_served
-from kpyramid.embeddings.port import Embedder
+from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.errors import InputError, SettingsError
 from kpyramid.identity import identify_embedding
 from kpyramid.keys import JsonValue
@@ -14,6 +15,28 @@ from kpyramid.settings import MINILM, EmbedSettings
 
 _PATIENCE = 30.0
 """Seconds that a question waits for its vector."""
+_MOST_KEPT = 5_000
+"""Vectors that are kept: 8 MB of 384 dimensions."""
+
+
+class KeptVectors:
+    """The vectors of texts; those that were asked for last are kept. Threads may share it."""
+
+    def __init__(self, embed: Callable[[Sequence[str]], Matrix]) -> None:
+        self._embed = embed
+        self._kept: dict[str, Matrix] = {}
+
+    def look_up(self, texts: Sequence[str]) -> Matrix:
+        """A row for each text; those not kept are embedded in one call."""
+        known = {text: row for text in texts if (row := self._kept.get(text)) is not None}
+        new = [text for text in dict.fromkeys(texts) if text not in known]
+        if new:
+            rows = dict(zip(new, self._embed(new), strict=True))
+            if len(self._kept) + len(rows) > _MOST_KEPT:
+                self._kept.clear()
+            self._kept.update(rows)
+            known |= rows
+        return np.stack([known[text] for text in texts])
 
 
 def open_recorded(

@@ -19,7 +19,7 @@ from kpyramid.keys import JsonValue
 from kpyramid.ontology.names import ENTITY
 from kpyramid.ontology.schema import Schema, parse_schema
 from kpyramid.ontology.store import OntologyStore
-from kpyramid.query.pyramid.embedding import open_recorded
+from kpyramid.query.pyramid.embedding import KeptVectors, open_recorded
 from kpyramid.query.pyramid.evidence import find_evidence
 from kpyramid.query.pyramid.held import HeldTable
 from kpyramid.query.pyramid.index import Index, Part
@@ -55,9 +55,9 @@ DEFAULT_WAREHOUSE = "warehouse/data"
 _SHARED = ("schema", "embedder", "_tables", "_held")
 """What is the same whatever the scope."""
 _MOST_ROWS = 100_000
+"""Rows by which readings of a question are told apart."""
 _MOST_LINKED = 256
 """Texts whose names are kept; a question and what it is parted into have some twenty."""
-"""Rows by which readings of a question are told apart."""
 
 
 def open_snapshot(
@@ -107,7 +107,7 @@ class Snapshot:
         self.view = View(self.index, lambda: self.schema, scope)
         self._tables: dict[str, pa.Table] = {}
         self._held: dict[str, HeldTable] = {}
-        self._embedded: tuple[str, Matrix] | None = None
+        self._vectors = KeptVectors(lambda texts: self.embedder.embed(texts))
         self._linked: dict[str, LinkedQuestion] = {}
 
     def scoped(self, scope: Scope) -> "Snapshot":
@@ -182,11 +182,12 @@ class Snapshot:
         return open_recorded(made, self.model, self.id)
 
     def embed(self, text: str) -> Matrix:
-        """The vector of a text; that of the last text is kept, so a question is embedded once."""
-        last = self._embedded
-        if last is None or last[0] != text:
-            last = self._embedded = (text, self.embedder.embed([text])[0])
-        return last[1]
+        """The vector of a text."""
+        return np.asarray(self.embed_all([text])[0])
+
+    def embed_all(self, texts: Sequence[str]) -> Matrix:
+        """The vectors of texts, a row each; the last are kept, so a question is embedded once."""
+        return self._vectors.look_up(texts)
 
     def neighbours(
         self, text: str, k: int, table: str = "condensed"
@@ -273,7 +274,7 @@ class Snapshot:
         def run(query: str) -> list[dict[str, str]]:
             return self.ontology.select_trusted(query, limit=_MOST_ROWS)
 
-        comparer = PhraseComparer(lambda texts: self.embedder.embed(texts))
+        comparer = PhraseComparer(self.embed_all)
         entities = EntitiesByName(self.index, ENTITY, self.view.entities)
         return read_snapshot_lexicon(self.schema, entities, run, comparer.compare)
 
@@ -394,7 +395,5 @@ class Snapshot:
 
     def _require_folder(self) -> None:
         if not self.folder.is_dir():
-            raise InputError(
-                f"snapshot {self.id} is no longer in {self.folder.parent}; it was removed while "
-                "it was open. Open the ref again"
-            )
+            gone = f"snapshot {self.id} is no longer in {self.folder.parent}"
+            raise InputError(f"{gone}; it was removed while it was open. Open the ref again")

@@ -1,4 +1,4 @@
-"""How near in meaning a word is to labels, by the embedding model; each phrase is embedded once."""
+"""How near in meaning a word is to labels, by the embedding model; each label is embedded once."""
 
 from collections.abc import Callable, Sequence
 
@@ -16,11 +16,10 @@ class PhraseComparer:
 
     def compare(self, text: str, known: Sequence[str]) -> list[float]:
         """The cosine of a text with each of some others."""
-        wanted = dict.fromkeys([text, *known])
-        new = [phrase for phrase in wanted if phrase not in self._vectors]
-        if new:
-            self._vectors.update(zip(new, self._embed(new), strict=True))
         if not known:
             return []
+        new = [phrase for phrase in dict.fromkeys(known) if phrase not in self._vectors]
+        own, *others = self._embed([text, *new])
+        self._vectors.update(zip(new, others, strict=True))
         rows = np.stack([self._vectors[phrase] for phrase in known])
-        return [float(cosine) for cosine in rows @ self._vectors[text]]
+        return [float(cosine) for cosine in rows @ own]

@@ -103,7 +103,7 @@ class MentionFinder:
         written = any(word.is_name for word in words) and not (
             len(words) == 1 and (words[0].is_function or start == 0)
         )
-        found = self._name_individuals(text, words) if written else []
+        found = self._name_individuals(text) if written else []
         if written and text in self._lexicon.values:
             found += [
                 Option("value", (p,), (literal,)) for p, literal in self._lexicon.values[text]
@@ -136,7 +136,7 @@ class MentionFinder:
             for o in options
         )
 
-    def _name_individuals(self, text: str, words: Sequence[Word]) -> list[Option]:
+    def _name_individuals(self, text: str) -> list[Option]:
         found = []
         iris = self._lexicon.names.get(text, ())
         kinds = tuple(iri for iri in iris if self._are_kinds((iri,)))

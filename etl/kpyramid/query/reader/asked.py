@@ -138,7 +138,7 @@ class Asked:
 
     @cached_property
     def rest(self) -> str:
-        """What it says without its names, as words to embed."""
+        """What it says without its names."""
         return " ".join(word.plain for word in self.content)
 
     @property

@@ -65,6 +65,8 @@ def decide(
         votes[_hear(asked, heard[i].text)] += float(cosines[i]) ** _SHARPNESS
     given = {c.strip().casefold(): c for c in candidates}
     best = max(given, key=lambda word: (votes[word], word == "yes", word))
+    if not votes[best]:
+        return Reading("", (), 0.0, (), reason="what was found neither says nor denies it")
     share = votes[best] / sum(votes.values())
     places = tuple(dict.fromkeys(p for i in order for p in heard[i].evidence))
     guess = 1 / len(given)

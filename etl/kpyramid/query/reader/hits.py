@@ -63,7 +63,7 @@ def is_akin(word: Word, other: Word) -> bool:
 
 
 def measure_hits(asked: Asked, hits: Sequence[Hit], pieces: Sequence[Piece] = ()) -> list[Features]:
-    """What speaks for each hit, all of it by words: cosines of sentences told no more.
+    """What speaks for each hit, all of it by words.
 
     With `pieces`, all of the context, the rare words of a question that names nothing are its
     names.
