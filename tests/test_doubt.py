@@ -89,12 +89,14 @@ def test_a_pronoun_stands_for_what_was_named_before_and_for_nothing_else() -> No
     before = "Lake Orr lies in Sillmark."
     asked = "What is the depth of Lake Orr?"
     assert doubt(asked, "91 metres", "Its depth is 91 metres.", before=before) == NO_DOUBT
-    named = doubt(
-        asked, "91 metres", "The depth of Lake Umm is 91 metres.", before="Lake Orr is far."
-    )
-    assert named.reason == "" or "Lake Orr" in named.reason
     alone = doubt(asked, "91 metres", "Lake Umm has a depth of 91 metres.")
     assert "mentions Lake Orr" in alone.reason
+
+
+@pytest.mark.xfail(strict=True, reason="a name before the sentence counts as said of it")
+def test_a_sentence_about_another_is_doubted_though_the_name_stands_before_it() -> None:
+    asked, says = "What is the depth of Lake Orr?", "The depth of Lake Umm is 91 metres."
+    assert doubt(asked, "91 metres", says, before="Lake Orr is far.").reason
 
 
 def test_a_sentence_that_leads_to_an_answer_bears_it_out_and_one_beside_it_does_not() -> None:
