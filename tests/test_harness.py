@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
+from io import StringIO
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from kpyramid.commands.figures import print_figures
 from kpyramid.errors import EndpointError, InputError
 from kpyramid.evaluation import harness
 from kpyramid.evaluation.grid import Reader, lay_out, plan_grid
@@ -54,11 +56,11 @@ def make_answer(text: str, layer: str = "text", source: str = "texts.jsonl#ada")
 
 
 def ask_planted(
-    question: Question, snapshot: Any, makers: Makers, *, right: str = "q1 q2 q3 c1"
+    question: Question, snapshot: Any, makers: Makers, *, mode: str = "q1 q2 q3 c1"
 ) -> Answer:
     """Right answers to some questions; of the others the choice is half right, the rest silent."""
     key = IDS[question.text]
-    if key in right.split():
+    if key in mode.split():
         return make_answer(RIGHT[key], "graph" if key == "q2" else "text")
     return make_answer("Bergen; Ada") if key == "c1" else make_answer("")
 
@@ -82,7 +84,7 @@ def run(*arms: str, questions: list[EvalQuestion] = QUESTIONS, **options: Any) -
 
 
 def test_figures_of_planted_answers_are_what_was_planted() -> None:
-    results = Results(run("planted", "planted:right=q1 c1"), "stub")
+    results = Results(run("planted", "planted:mode=q1 c1"), "stub")
     half = results.answers.arms[1].name
     means = {m: [results.find(a, m) for a in results.rows_by_arm] for m in results.metrics}
     # Of q2 and q3 the second arm says nothing, so it has a third of what is said in words.
@@ -95,7 +97,7 @@ def test_figures_of_planted_answers_are_what_was_planted() -> None:
 
 
 def test_a_choice_that_is_half_right_has_half_of_precision_and_recall() -> None:
-    (row,) = run("planted:right=none", questions=QUESTIONS[3:]).rows
+    (row,) = run("planted:mode=none", questions=QUESTIONS[3:]).rows
     assert row.scores["precision"] == row.scores["recall"] == row.scores["f1"] == 0.5
     assert row.scores["exact_match"] == row.scores["accuracy"] == 0.0
 
@@ -108,7 +110,7 @@ def test_metrics_apply_by_the_kind_of_question() -> None:
 
 
 def test_comparisons_are_question_by_question_with_the_baseline() -> None:
-    answers = run("planted", "planted:right=q1 c1", "planted:right=none")
+    answers = run("planted", "planted:mode=q1 c1", "planted:mode=none")
     results = Results(answers, "stub")
     found = {(c.arm, c.metric): c for c in results.comparisons}
     one, other = (found[arm.name, "exact_match"] for arm in answers.arms[1:])
@@ -118,8 +120,39 @@ def test_comparisons_are_question_by_question_with_the_baseline() -> None:
     assert {c.arm for c in results.comparisons} == {arm.name for arm in answers.arms[1:]}
 
 
+def draw(results: Results) -> str:
+    out = StringIO()
+    with redirect_stdout(out):
+        print_figures(results, ())
+    return out.getvalue()
+
+
+def test_a_star_marks_what_differs_after_correction_for_several_arms() -> None:
+    # Of six differences of one sign p is 2 / 2 ** 6: below 0.05 alone, and not among two arms.
+    six = [EvalQuestion(f"s{n}", f"{n}?", "open", (("Rome",),)) for n in range(6)]
+    IDS.update({q.text: q.id for q in six})
+    RIGHT.update({q.id: "Rome" for q in six})
+    every = "planted:mode=" + " ".join(q.id for q in six)
+    one = Results(run(every, "planted:mode=none", questions=six), "stub")
+    (mine,) = [c for c in one.comparisons if c.metric == "exact_match"]
+    assert mine.p == mine.p_holm == 2 / 2**6 and mine.high < 0
+    assert re.search(r"^exact_match .*0\.000\*", draw(one), re.MULTILINE)
+    assert 'class="differs"' in render_page(one)
+
+    arms = (every, "planted:mode=none", "planted:mode=nothing")
+    two = Results(run(*arms, questions=six), "stub")
+    found = [c for c in two.comparisons if c.metric == "exact_match"]
+    assert [c.p_holm for c in found] == [4 / 2**6] * 2 and all(c.high < 0 for c in found)
+    (line,) = re.findall(r"^exact_match .*", draw(two), re.MULTILINE)
+    assert "0.000" in line and "*" not in line
+
+
+def test_the_95th_percentile_of_seconds_is_called_so() -> None:
+    assert "95th pct. s" in draw(Results(run("planted"), "stub"))
+
+
 def test_the_baseline_can_be_named_and_an_unknown_one_is_refused() -> None:
-    answers = run("planted", "planted:right=none")
+    answers = run("planted", "planted:mode=none")
     results = Results(answers, "stub", baseline=answers.arms[1].name)
     assert {c.arm for c in results.comparisons} == {"planted"}
     with pytest.raises(InputError, match=r"no arm is called 'best'.*planted"):
@@ -192,7 +225,11 @@ def test_an_endpoint_that_is_down_stops_the_run_and_keeps_what_was_answered(
     ("text", "message"),
     [
         ("magic", "unknown strategy 'magic'; there are"),
-        ("planted:depth=3", "strategy planted has no option 'depth'; it has right"),
+        ("planted:depth=3", "strategy planted has no option 'depth'; it takes mode"),
+        ("planted:mode=3", "mode = 3: pass a string"),
+        ("polyrag:triples=abc", "triples = 'abc': pass a whole number, 1 or more"),
+        ("polyrag:graph=perhaps", "graph = 'perhaps': pass True or False"),
+        ("naive:graph=false", "strategy naive has no option 'graph'; it takes"),
         ("planted:right", "write NAME:OPTION=VALUE"),
     ],
 )
@@ -227,7 +264,7 @@ def test_the_same_answers_give_the_same_bytes_whatever_the_time() -> None:
 
 
 def test_the_table_of_answers_has_a_row_per_question_and_arm_with_its_scores() -> None:
-    answers = run("planted", "planted:right=none")
+    answers = run("planted", "planted:mode=none")
     table = Results(answers, "stub").build_tables()["answers"]
     rows = table.to_pylist()
     assert [(r["question_id"], r["arm"]) for r in rows] == [
@@ -235,7 +272,7 @@ def test_the_table_of_answers_has_a_row_per_question_and_arm_with_its_scores() -
     ]
     assert rows[0]["evidence"][0]["source"] == "texts.jsonl#ada"
     assert rows[1]["gold"] == [["John Harlow", "Harlow"]] and rows[1]["layer"] == "graph"
-    assert rows[4]["layer"] == "none" and rows[4]["options"] == '{"right": "none"}'
+    assert rows[4]["layer"] == "none" and rows[4]["options"] == '{"mode": "none"}'
     assert rows[0]["precision"] is None and rows[3]["precision"] == 1.0
 
 
@@ -250,7 +287,7 @@ def test_ratings_of_people_are_joined_in() -> None:
 def test_the_page_shows_every_arm_its_bars_and_links_that_lead_somewhere() -> None:
     odd = [*QUESTIONS, EvalQuestion("q4", "<script>alert(1)</script>?", "open", (("x",),))]
     IDS[odd[-1].text] = "q4"
-    results = Results(run("planted", "planted:right=none", questions=odd), "stub")
+    results = Results(run("planted", "planted:mode=none", questions=odd), "stub")
     page = render_page(results)
     assert page == render_page(results)
     assert "<script" not in page and "&lt;script&gt;" in page and "http" not in page

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from inspect import Parameter, signature
 from typing import Any
 
 from kpyramid.errors import BudgetError, EndpointError, InputError, IntegrityError, PyramidError
@@ -11,7 +10,7 @@ from kpyramid.evaluation.metrics import METRICS, Metric, Response
 from kpyramid.evaluation.questions import EvalQuestion
 from kpyramid.evaluation.ratings import Rating, group_scores
 from kpyramid.llm.caller import Asker, Caller
-from kpyramid.query import STRATEGIES, answer
+from kpyramid.query import STRATEGIES, answer, check_options
 from kpyramid.query.pyramid.ablation import PARTS, take_away
 from kpyramid.query.pyramid.snapshot import Snapshot
 from kpyramid.query.types import RULES, Answer, Makers
@@ -38,12 +37,7 @@ class Arm:
         if self.strategy not in STRATEGIES:
             known = ", ".join(STRATEGIES)
             raise InputError(f"unknown strategy {self.strategy!r}; there are {known}")
-        taken = list_options(self.strategy)
-        if unknown := {name for name, _ in self.options} - set(taken):
-            raise InputError(
-                f"strategy {self.strategy} has no option {min(unknown)!r}; it has "
-                f"{', '.join(taken) or 'none'}"
-            )
+        check_options(self.strategy, dict(self.options))
         if unknown := set(self.without) - set(PARTS):
             raise InputError(f"nothing is called {min(unknown)!r}; there are {', '.join(PARTS)}")
         object.__setattr__(self, "options", tuple(sorted(self.options)))
@@ -96,7 +90,7 @@ def parse_arm(text: str, reader: str = "rules", makers: Makers = RULES) -> Arm:
     """The arm of `strategy:option=value,option=value`; true, false and numbers are read as such.
 
     Raises:
-        InputError: the strategy or an option is unknown, or an option has no value.
+        InputError: the strategy or an option is unknown, or an option has no value or a wrong one.
     """
     name, _, rest = text.partition(":")
     options: list[tuple[str, object]] = []
@@ -117,12 +111,6 @@ def _read_value(text: str) -> object:
         except ValueError:
             continue
     return text
-
-
-def list_options(strategy: str) -> list[str]:
-    """The names of a strategy's options."""
-    parameters = signature(STRATEGIES[strategy]).parameters.values()
-    return [p.name for p in parameters if p.kind is Parameter.KEYWORD_ONLY]
 
 
 def answer_all(
