@@ -1,13 +1,19 @@
 """Which options a context bears out: echoes, rare words, several right ones, and their layers."""
 
+from collections.abc import Sequence
 from decimal import Decimal
 
+import numpy as np
 import pytest
 
+from kpyramid.embeddings.port import Matrix
 from kpyramid.query import Snapshot, answer, ontology_layer
+from kpyramid.query.graph.bearing import match_candidates
 from kpyramid.query.graph.facts import gather_facts
 from kpyramid.query.graph.sufficiency import judge_facts
 from kpyramid.query.ontology_layer import ask_ontology
+from kpyramid.query.polyrag import _unite
+from kpyramid.query.pyramid.embedding import KeptVectors
 from kpyramid.query.pyramid.linking import LinkedQuestion
 from kpyramid.query.reader.asked import Asked, Number, read_question
 from kpyramid.query.reader.choosing import choose, drop_echoes
@@ -17,7 +23,7 @@ from kpyramid.query.reader.pieces import Piece
 from kpyramid.query.reader.values import Date, find_values
 from kpyramid.query.reader.weighing import compare
 from kpyramid.query.sparql_rules import ask_by_rules
-from kpyramid.query.types import RULES, Outcome, Question
+from kpyramid.query.types import RULES, Evidence, Outcome, Question, Reading
 from tests.tiny_pyramid import open_tiny
 
 
@@ -117,3 +123,35 @@ def test_a_query_that_leaves_a_word_of_the_question_out_chooses_nothing(
     found = ask_ontology(Question(strange, options), snapshot, RULES)
     assert (found.answer, found.step.outcome) == (None, Outcome.INSUFFICIENT)
     assert "secularism" in found.step.reason
+
+
+def test_a_date_is_an_option_however_it_is_written() -> None:
+    options = ("28 November 1953", "1 May 1953", "November 1953")
+    assert match_candidates("1953-11-28", options) == ("28 November 1953",)
+    assert match_candidates("1954-11-28", options) == ()
+
+
+def give(choice: str, confidence: float) -> Reading:
+    place = Evidence("doc-1", "chunk-1", 0, 3, choice, "a.txt")
+    return Reading(choice, (choice,), confidence, (place,))
+
+
+def test_what_would_not_be_given_takes_no_part_in_what_several_layers_say() -> None:
+    sound, weak = give("Oslo", 0.9), give("Rome", 0.16)
+    assert _unite([weak, sound], ("Rome", "Oslo"), 0.2) == sound
+    both = _unite([give("Rome", 0.6), sound], ("Rome", "Oslo"), 0.2)
+    assert (both.choices, both.confidence) == (("Rome", "Oslo"), 0.6)
+    assert _unite([give("Rome", 0.6), sound], (), 0.2).choices == ("Rome", "Oslo")
+
+
+def test_a_text_is_embedded_once_and_rows_come_in_the_order_asked() -> None:
+    asked: list[str] = []
+
+    def embed(texts: Sequence[str]) -> Matrix:
+        asked.extend(texts)
+        return np.array([[len(text)] for text in texts], dtype=np.float32)
+
+    kept = KeptVectors(embed)
+    assert kept.look_up(["a", "bbb", "a"]).tolist() == [[1], [3], [1]]
+    assert kept.look_up(["bbb", "cc"]).tolist() == [[3], [2]]
+    assert asked == ["a", "bbb", "cc"]
