@@ -93,7 +93,6 @@ def test_a_pronoun_stands_for_what_was_named_before_and_for_nothing_else() -> No
     assert "mentions Lake Orr" in alone.reason
 
 
-@pytest.mark.xfail(strict=True, reason="a name before the sentence counts as said of it")
 def test_a_sentence_about_another_is_doubted_though_the_name_stands_before_it() -> None:
     asked, says = "What is the depth of Lake Orr?", "The depth of Lake Umm is 91 metres."
     assert doubt(asked, "91 metres", says, before="Lake Orr is far.").reason

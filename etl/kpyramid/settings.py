@@ -219,7 +219,7 @@ class IndexSettings:
     """
 
     exact_up_to: Annotated[int, Field(strict=True, ge=0)] = 50_000
-    min_recall: Share = 0.97
+    min_recall: Share = 0.975
     seed: Seed = 0
 
 

@@ -282,8 +282,9 @@ def _speaks_of(name: Name, ground: Ground, snapshot: Snapshot) -> bool:
         return False
     parts = {w.stem for w in split_words(name.text) if w.large and w.plain not in STOP}
     words = split_words(ground.text)
-    if any(word.large and word.stem in parts for word in words):
-        return True
+    shared = [at for at, word in enumerate(words) if word.large and word.stem in parts]
+    if shared:
+        return any(_stands_alone(at, words, parts) for at in shared)
     if any(word.plain in _PERSONAL for word in words):
         return True
     return not _is_person(name, snapshot) and any(
@@ -296,6 +297,13 @@ def _is_person(name: Name, snapshot: Snapshot) -> bool:
     """Whether all that a name of several words is known to be is a person."""
     kinds = {snapshot.types[entity] for entity in snapshot.link(name.text).entities}
     return kinds == {"PERSON"} and " " in name.text
+
+
+def _stands_alone(at: int, words: Sequence[Word], parts: Collection[str]) -> bool:
+    """Whether a word that is part of a name is no part of another: not the lake of "Lake Umm"."""
+    beside = (*words[max(at - 1, 0) : at], *words[at + 1 : at + 2])
+    others = [word for word in beside if word.plain not in STOP and word.stem not in parts]
+    return not any(word.large for word in others)
 
 
 def _find_unsaid(
