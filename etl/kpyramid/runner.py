@@ -68,7 +68,8 @@ def run_stage(
     if shard is not None:
         mark = _warm_shard(run, stage, shard, workers, progress)
     elif name == "publish":
-        corpus = _require_mark(run, PIPELINE[0]).details["corpus"]
+        marks = [_require_mark(run, earlier) for earlier in PIPELINE[: PIPELINE.index(stage)]]
+        corpus = marks[0].details["corpus"]
         tables = {table: _merge_parts(run, table) for table in load_contracts()}
         mark = publish(run, corpus, tables)
     else:
