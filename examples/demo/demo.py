@@ -14,7 +14,7 @@ SHOWN = 3
 QUESTIONS = (
     ("When was Franc Rode born?", "a value that the ontology holds"),
     ("What is the elevation of Greencreek?", "a fact that only the graph holds"),
-    ("Where did Hayek acquire his doctorates?", "left to the text"),
+    ("When was The Sensory Order published?", "left to the text"),
 )
 
 

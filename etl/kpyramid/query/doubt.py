@@ -100,7 +100,8 @@ def doubt_answer(question: Question, answer: Answer, snapshot: Snapshot) -> Answ
     if doubt.bound >= answer.confidence:
         return answer
     last = answer.trace[-1]
-    step = replace(last, reason=f"{last.reason}; {doubt.reason}", confidence=doubt.bound)
+    why = f"{last.reason}; but {doubt.reason}, so at most {doubt.bound:.2f}"
+    step = replace(last, reason=why, confidence=doubt.bound)
     if doubt.bound == NO_ANSWER and not question.candidates:
         step = replace(step, outcome=Outcome.INSUFFICIENT)
         answer = replace(answer, text="", choices=())
