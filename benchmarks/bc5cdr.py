@@ -20,19 +20,18 @@ from pathlib import Path
 from typing import Any
 
 from options import explain_faults, print_figures, read_options, refuse
-
-from kpyramid.declared import locate_ontology
-from kpyramid.evaluation.bc5cdr import (
+from sets.bc5cdr import (
     Abstract,
     Pairs,
     list_cooccurrences,
     read_abstracts,
     score_pairs,
 )
-from kpyramid.evaluation.canonicalisation import Score
+from sets.canon import Score
+from sets.mention_pairs import MentionDocument, PairReader
+
+from kpyramid.declared import locate_ontology
 from kpyramid.extraction.syntax.parsing import Parser
-from kpyramid.induction.documents import PairReader
-from kpyramid.induction.pairs import MentionDocument
 from kpyramid.ontology.schema import Schema, parse_schema
 
 FOLDER = "bc5cdr_train"

@@ -24,10 +24,10 @@ from typing import Any
 import numpy as np
 from carb import FOLDER, PARSER, read_gold
 from options import print_figures, read_options, refuse
+from sets.carb import OpenTuple, match_tuples, score_extractions
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
-from kpyramid.evaluation.carb import OpenTuple, match_tuples, score_extractions
 from kpyramid.extraction import confidence
 from kpyramid.extraction.confidence import WEIGHTS, apply_weights, list_values
 from kpyramid.extraction.propositions.clausal import draft_propositions

@@ -14,8 +14,8 @@ from typing import Any
 import spacy
 from embedding import open_embedder
 from options import explain_faults, print_figures, read_options, read_rows
+from sets.canon import ClusterScores, Score, score_clusters
 
-from kpyramid.evaluation.canonicalisation import ClusterScores, Score, score_clusters
 from kpyramid.extraction.normal import normalise_relation
 from kpyramid.resolution.entities import resolve_names
 from kpyramid.resolution.entries import UNKNOWN, Use

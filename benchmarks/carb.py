@@ -29,15 +29,15 @@ from typing import Any
 
 import spacy
 from options import explain_faults, print_figures, read_options
-
-from kpyramid.evaluation.carb import (
+from sets.carb import (
     OpenTuple,
     Tally,
+    find_constructions,
     read_tuples,
     score_extractions,
     tally_sentences,
 )
-from kpyramid.evaluation.constructions import find_constructions
+
 from kpyramid.extraction.openie import DependencyExtractor
 from kpyramid.extraction.syntax.parsing import Parser
 from kpyramid.extraction.types import Proposition

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from options import report
+from sets.text2kgbench import list_facts, list_known, read_ends
 from text2kgbench import find_number, read_lines
 
 from kpyramid.build import build
 from kpyramid.evaluation.facts import Fact, Thing, clean_name, fold_words
 from kpyramid.evaluation.making import Made, make_questions
-from kpyramid.evaluation.sets.text2kgbench import list_facts, list_known, read_ends
 from kpyramid.evaluation.snapshot_facts import list_things, type_things
 from kpyramid.evaluation.values import say_value
 from kpyramid.ontology.text2kgbench import convert_ontology

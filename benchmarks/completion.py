@@ -29,13 +29,13 @@ from typing import Any
 import numpy as np
 from embedding import open_embedder
 from options import explain_faults, print_figures, read_options, report
+from sets.musique import list_words
 from text2kgbench import find_number, read_lines
 
 from kpyramid.completion.layers import choose_region, compare_layers
 from kpyramid.completion.proposing import draw_proposals, propose
 from kpyramid.completion.types import Completion, GraphLayer, OntologyLayer
 from kpyramid.embeddings.port import Embedder
-from kpyramid.evaluation.hops import list_words
 from kpyramid.extraction.openie import DependencyExtractor
 from kpyramid.extraction.types import Extraction
 from kpyramid.numerics.priority import PRIORITIES, Signed

@@ -34,12 +34,12 @@ import pyarrow.compute as pc
 from embedding import open_embedder
 from musique import FOLDER, read_hops, read_json
 from options import explain_faults, print_figures, read_options, report
+from sets.musique import HopFact, Triple, score_hop_facts
 
 from kpyramid.build import build
 from kpyramid.contracts import map_column
 from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.errors import GateError
-from kpyramid.evaluation.hops import HopFact, Triple, score_hop_facts
 from kpyramid.keys import JsonValue, canonical_json, content_id
 from kpyramid.ports import Silence, load_schema
 from kpyramid.query.pyramid.snapshot import Snapshot

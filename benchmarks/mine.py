@@ -1,9 +1,9 @@
 """MINE: the share of an essay's facts that can be deduced from what its graph offers about them.
 
 Essays, facts, graphs and GPT-4's verdicts are those of KGGen (Mo et al. 2025), with their
-retrieval: the eight nodes nearest to the fact and two steps from each (`evaluation/mine.py`).
+retrieval: the eight nodes nearest to the fact and two steps from each (`sets/mine.py`).
 GPT-4 is replaced by an offline judge learnt from its verdicts on half the essays
-(`evaluation/judge.py`); `judge_agreement`, `judge_kappa` and `majority_rate` are of the other half.
+(there too); `judge_agreement`, `judge_kappa` and `majority_rate` are of the other half.
 No essay is scored by a judge that learnt from it: two judges learn from one half each and score
 the other. `score` is ours on all essays, `score_common` ours on the essays that all published
 systems cover, and `published` is every system on those under the same judges. `gpt4` are the
@@ -13,7 +13,6 @@ ours is: judges that learnt from the two other systems score each published one,
 it. `--reproduce` leaves our own graphs out.
 """
 
-import importlib
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,19 +21,32 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from embedding import open_embedder
 from options import explain_faults, print_figures, read_options, read_rows, report
+from sets.mine import (
+    Floats,
+    Graph,
+    Judge,
+    Recorded,
+    Triple,
+    decide,
+    measure_agreement,
+    measure_kappa,
+    measure_majority,
+    measure_overlap,
+    measure_support,
+    read_context,
+)
 
 from kpyramid.embeddings.port import Embedder
-from kpyramid.evaluation.agreement import measure_agreement, measure_kappa, measure_majority
-from kpyramid.evaluation.judge import Floats, Judge, Recorded, decide, measure_support
-from kpyramid.evaluation.mine import Graph, Triple, measure_overlap, read_context
 from kpyramid.pipeline import PIPELINE
-from kpyramid.ports import Silence, open_ports
+from kpyramid.ports import Silence
+from kpyramid.runner import run_stage
+from kpyramid.runs import start_run
 from kpyramid.settings import Settings
-from kpyramid.sources.corpus import list_corpus
 from kpyramid.warehouse.layout import Warehouse
+from kpyramid.warehouse.results import find_result
 
 FOLDER = "mine_public"
 LEAST = 4
@@ -109,42 +121,28 @@ def check_data(data: Data) -> None:
 
 
 def build_graphs(texts: Mapping[int, str]) -> dict[int, list[Triple]]:
-    """Our own triples per essay: the stages up to resolve, resolve on each essay alone."""
-    settings = Settings()
+    """Our own triples per essay: each is a corpus of its own, built as far as resolve."""
     with tempfile.TemporaryDirectory() as name:
-        corpus = Path(name) / "corpus"
-        corpus.mkdir()
-        for essay, text in texts.items():
-            (corpus / f"{essay}.txt").write_text(text, "utf-8")
         warehouse = Warehouse(Path(name) / "warehouse")
-        tables: dict[str, pa.Table] = {}
-        for stage in PIPELINE:
-            ports = open_ports(warehouse, settings, stage, 1, Silence())
-            if "corpus" in stage.ports:
-                ports.calls["corpus"] = list_corpus(corpus).read_files()
-            run = importlib.import_module(f"kpyramid.stages.{stage.name}").run
-            if stage.name == "resolve":
-                return {
-                    int(Path(source).stem): _name_triples(
-                        run(*(_select(tables, t, document) for t in stage.reads), **ports.calls)
-                    )
-                    for document, source in zip(
-                        tables["documents"]["document_id"].to_pylist(),
-                        tables["documents"]["source"].to_pylist(),
-                        strict=True,
-                    )
-                }
-            tables |= run(*(tables[table] for table in stage.reads), **ports.calls)
-    raise AssertionError("the pipeline has no stage resolve")
+        return {
+            essay: build_graph(text, warehouse, Path(name) / str(essay))
+            for essay, text in texts.items()
+        }
 
 
-def _select(tables: Mapping[str, pa.Table], name: str, document: str) -> pa.Table:
-    """The rows of a table that belong to one document."""
-    table = tables[name]
-    if "document_id" in table.column_names:
-        return table.filter(pc.equal(table["document_id"], document))
-    chunks = _select(tables, "chunks", document)["chunk_id"]
-    return table.filter(pc.is_in(table["chunk_id"], value_set=chunks.combine_chunks()))
+def build_graph(text: str, warehouse: Warehouse, corpus: Path) -> list[Triple]:
+    """The triples of one text, which is written into the corpus."""
+    corpus.mkdir()
+    (corpus / "essay.txt").write_text(text, "utf-8")
+    run = start_run(warehouse, corpus, Settings(), ref="main")
+    for stage in PIPELINE:
+        mark = run_stage(run, stage.name, workers=1, progress=Silence())
+        if stage.name == "resolve":
+            break
+    result = find_result(warehouse, "resolve", mark.key)
+    if result is None:
+        raise AssertionError("what was made is not stored")
+    return _name_triples({t: pq.read_table(file.path) for t, file in result.tables.items()})
 
 
 def _name_triples(made: Mapping[str, pa.Table]) -> list[Triple]:

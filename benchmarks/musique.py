@@ -4,7 +4,7 @@ Questions, passages and gold hops are MuSiQue's (Trivedi et al., TACL 2022). `ho
 share of gold hop facts whose two names one triple of the same passage joins: words of letters and
 digits, in small letters, without articles; an argument matches a name when one contains the other
 as a run of words; arguments of more than eight words do not count; either direction.
-`empty_relations` is the share of all triples whose relation says nothing (`evaluation/hops.py`).
+`empty_relations` is the share of all triples whose relation says nothing (`sets/musique.py`).
 `recall_at_k` and `all_gold_at_5` are of the documents that the query module finds in a pyramid of
 the passages (`passages.py` says more of them); `cosine` has the same of title and text of every
 passage by the cosine of the project's embedding model. `--reproduce` scores the recorded triples
@@ -21,14 +21,14 @@ import numpy as np
 from embedding import open_embedder
 from options import explain_faults, print_figures, read_options, read_rows, report
 from passages import build_pyramid, rank_by, read_passages, score_ranks
-
-from kpyramid.evaluation.hops import (
+from sets.musique import (
     HopFact,
     Triple,
     is_empty_relation,
     score_hop_facts,
     score_retrieval,
 )
+
 from kpyramid.extraction.openie import DependencyExtractor
 from kpyramid.extraction.syntax.parsing import Parser
 from kpyramid.settings import Settings

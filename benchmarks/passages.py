@@ -24,13 +24,14 @@ import bm25s
 import numpy as np
 from embedding import open_embedder
 from options import explain_faults, print_figures, read_options, report
+from sets import musique, passages
+from sets.files import QuestionSet
 
 from kpyramid.build import build
 from kpyramid.errors import GateError
 from kpyramid.evaluation.metrics.retrieval import RETRIEVAL_METRICS
 from kpyramid.evaluation.metrics.types import Response
-from kpyramid.evaluation.questions import EvalQuestion, QuestionSet
-from kpyramid.evaluation.sets.passages import read
+from kpyramid.evaluation.questions import EvalQuestion
 from kpyramid.query import Snapshot, open_snapshot
 from kpyramid.query.text.passages import find_passages
 from kpyramid.settings import check_settings
@@ -53,7 +54,7 @@ def read_passages(folder: Path, limit: int | None) -> QuestionSet:
     Raises:
         ValueError: it has no passages with questions, or no question has gold passages.
     """
-    found = read(folder)
+    found = passages.read(folder) or musique.read(folder)
     if found is None:
         raise ValueError("no corpus.jsonl with questions.jsonl")
     asked = tuple(q for q in found.questions if q.gold_documents)[:limit]

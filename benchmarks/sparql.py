@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from options import explain_faults, print_figures, read_options
+from sets.ck25 import GoldQuestion, collect_values, read_lexicon, read_questions
 
 from kpyramid.embeddings.opening import open_embedder
 from kpyramid.errors import InputError
-from kpyramid.evaluation.ck25 import GoldQuestion, collect_values, read_questions
 from kpyramid.identity import identify_embedding
 from kpyramid.ontology.store import OntologyStore
 from kpyramid.query.questions.comparing import PhraseComparer
-from kpyramid.query.questions.graphs import read_lexicon
 from kpyramid.query.questions.reading import Unwritten, read_question
 from kpyramid.query.sparql_rules import MOST_VALUES, judge_reading
 from kpyramid.query.types import Outcome

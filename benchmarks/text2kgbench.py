@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from options import explain_faults, print_figures, read_options, report
+from sets.text2kgbench import GoldSentence, Scores, Triple, score_ontology
 
-from kpyramid.evaluation.text2kgbench import GoldSentence, Scores, Triple, score_ontology
 from kpyramid.extraction.syntax.parsing import Parser
 from kpyramid.induction.examples import Example, parse_examples
 from kpyramid.induction.reading import LIKELY, Reader

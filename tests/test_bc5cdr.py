@@ -9,14 +9,14 @@ import time
 from pathlib import Path
 
 import pytest
-
-from kpyramid.errors import InputError
-from kpyramid.evaluation.bc5cdr import (
+from sets.bc5cdr import (
     list_cooccurrences,
     parse_xml,
     read_abstracts,
     score_pairs,
 )
+
+from kpyramid.errors import InputError
 from kpyramid.extraction.syntax.parsing import Parser
 from tests.corpora import find_bench
 

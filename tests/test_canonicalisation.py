@@ -1,20 +1,16 @@
 """Scores of clusters: against brute force, planted cases, and published figures where at hand."""
 
-import importlib
 import itertools
 import json
 import random
-import sys
 from collections.abc import Hashable, Sequence
 from pathlib import Path
-from types import ModuleType
 
+import canon
 import pytest
+from sets.canon import Score, score_clusters
 
-from kpyramid.evaluation.canonicalisation import Score, score_clusters
 from tests.corpora import find_bench
-
-ROOT = Path(__file__).parent.parent
 
 
 def count_by_hand(left: Sequence[Hashable], right: Sequence[Hashable]) -> tuple[float, ...]:
@@ -64,13 +60,8 @@ def test_nothing_to_score_and_unequal_lengths_are_refused(ours: list[str], gold:
         score_clusters(ours, gold)
 
 
-def load_benchmark() -> ModuleType:
-    sys.path.append(str(ROOT / "benchmarks"))  # as for a script that is run there
-    return importlib.import_module("canon")
-
-
 def test_simple_rules_reproduce_the_known_figures() -> None:
-    triples = load_benchmark().read_triples(find_bench("canon_base"), None)
+    triples = canon.read_triples(find_bench("canon_base"), None)
     gold = [triple.gold for triple in triples]
 
     exact = score_clusters([t.normal_head for t in triples], gold)
@@ -90,7 +81,7 @@ def test_the_benchmark_reads_any_folder_of_the_same_form(tmp_path: Path) -> None
     text = "\n".join(json.dumps(row) for row in rows)
     (tmp_path / "other_test.jsonl").write_text(text, "utf-8")
 
-    figures = load_benchmark().measure(tmp_path, None, True)
+    figures = canon.measure(tmp_path, None, True)
 
     assert (figures["triples"], figures["gold_clusters"]) == (4, 2)
     assert figures["macro_f1"] == figures["micro_f1"] == figures["pairwise_f1"] == 1.0

@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from kpyramid.errors import InputError
-from kpyramid.evaluation.carb import (
+from sets.carb import (
     OpenTuple,
+    find_constructions,
     match_tuples,
     read_tuples,
     score_extractions,
     tally_sentences,
     tally_tuples,
 )
-from kpyramid.evaluation.constructions import find_constructions
+
+from kpyramid.errors import InputError
 from kpyramid.extraction.syntax.parsing import Parser
 from tests.corpora import find_bench
 

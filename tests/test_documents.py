@@ -5,11 +5,10 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 
 import pytest
+from sets.mention_pairs import Mention, MentionDocument, PairReader, describe_pairs, read_wording
 
 from kpyramid.declared import locate_ontology
 from kpyramid.extraction.syntax.parsing import Parser
-from kpyramid.induction.documents import PairReader
-from kpyramid.induction.pairs import Mention, MentionDocument, describe_pairs, read_wording
 from kpyramid.induction.types import Words
 from kpyramid.ontology.schema import Schema, parse_schema
 

@@ -150,7 +150,6 @@ def test_ratings_are_checked_before_anything_is_asked_and_joined_in(folder: Path
         (("--set", "musique"), 2, "and not both"),
         (("--reader", "llm"), 2, "llm.provider is 'none'"),
         (("--judge",), 2, "llm.provider is 'none'"),
-        (("--write-corpus", "x.jsonl"), 2, "name the set with --set"),
         (("--baseline", "best", "--strategy", "direct"), 3, "no arm is called 'best'"),
     ],
 )
@@ -172,10 +171,10 @@ def test_questions_that_are_none_are_refused_with_their_lines(folder: Path) -> N
         assert code == 3 and name in json.loads(out)["error"]
 
 
-def test_an_unknown_set_is_refused_with_advice(folder: Path) -> None:
+def test_a_folder_without_questions_is_refused_with_advice(folder: Path) -> None:
     done = CliRunner().invoke(app, ["evaluate", "--set", str(folder / "nowhere"), "--json"])
     assert done.exit_code == 3
-    assert "KPYRAMID_BENCH" in json.loads(done.stdout)["error"]
+    assert "convert_set.py" in json.loads(done.stdout)["error"]
 
 
 @pytest.mark.slow

@@ -19,7 +19,6 @@ FACTS = 2000
 
 @pytest.fixture(scope="module")
 def growth() -> ModuleType:
-    sys.path.append(str(ROOT / "benchmarks"))  # as for a script that is run there
     return __import__("growth")
 
 

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from kpyramid.evaluation.hops import (
+from sets.musique import (
     HopFact,
     is_empty_relation,
     joins,
@@ -20,6 +19,7 @@ from kpyramid.evaluation.hops import (
     score_hop_facts,
     score_retrieval,
 )
+
 from tests.corpora import find_bench
 
 ROOT = Path(__file__).parent.parent

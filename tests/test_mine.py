@@ -6,20 +6,27 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import mine as script
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sets.mine import (
+    FEATURES,
+    Graph,
+    Judge,
+    Triple,
+    list_words,
+    measure_agreement,
+    measure_kappa,
+    measure_majority,
+    measure_overlap,
+    measure_support,
+    read_context,
+)
 from sklearn.metrics import cohen_kappa_score
 
-from kpyramid.evaluation.agreement import measure_agreement, measure_kappa, measure_majority
-from kpyramid.evaluation.judge import FEATURES, Judge, list_words, measure_support
-from kpyramid.evaluation.mine import Graph, Triple, measure_overlap, read_context
 from tests.corpora import HashEmbedder, find_bench
-
-ROOT = Path(__file__).parent.parent
-sys.path.append(str(ROOT / "benchmarks"))  # as for a script that is run there
-script: Any = importlib.import_module("mine")
 
 MODEL = HashEmbedder("words", Path("model"), Path("tokenizer"))
 

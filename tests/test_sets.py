@@ -1,17 +1,18 @@
-"""The adapters: small folders of each form always, the real sets where they are at hand."""
+"""Sets as questions: small folders of each form always, the real sets where they are at hand."""
 
 import gzip
-import importlib
 import json
 from pathlib import Path
 
 import pytest
+from choice_pyramids import read_text2kgbench
+from convert_set import read_set, write_set
+from sets.files import QuestionSet
+from sets.pathquestion import say_name
 
 from kpyramid.errors import InputError
-from kpyramid.evaluation.questions import QuestionSet, read_questions, write_questions
-from kpyramid.evaluation.sets import read_set
-from kpyramid.evaluation.sets.paths import say_name
-from tests.corpora import ROOT, find_bench
+from kpyramid.evaluation.questions import read_questions
+from tests.corpora import find_bench
 
 SETS = {
     # Questions, rows of the corpus, kinds: counted in the files, not taken from the adapters.
@@ -60,9 +61,9 @@ def test_every_set_is_read_whole(name: str, tmp_path: Path) -> None:
     assert len(found.questions) >= 10
     assert rows is None or len(found.corpus) == rows
     assert found.licence
-    path = tmp_path / "q.jsonl"
-    path.write_text(write_questions(found.questions), "utf-8")
-    assert read_questions(path) == list(found.questions)
+    write_set(found, tmp_path / "out")
+    assert read_questions(tmp_path / "out" / "questions.jsonl") == list(found.questions)
+    assert (tmp_path / "out" / "corpus.jsonl").is_file() == bool(found.corpus)
 
 
 def test_passages_with_titles_for_gold_are_found_by_their_titles(tmp_path: Path) -> None:
@@ -351,11 +352,7 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
         read_set(tmp_path)
 
 
-def test_tuning_reads_no_test_sentence_and_its_halves_share_no_subject(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))  # as for a script that is run there
-    pyramids = importlib.import_module("choice_pyramids")
+def test_tuning_reads_no_test_sentence_and_its_halves_share_no_subject(tmp_path: Path) -> None:
     make_text2kgbench(tmp_path)
     rows = [
         {"id": f"t{n}", "sent": f"Taught {n} by Person {n % 7}.", "triples": [
@@ -363,9 +360,9 @@ def test_tuning_reads_no_test_sentence_and_its_halves_share_no_subject(
         for n in range(40)
     ]  # fmt: skip
     write_lines(tmp_path / "group" / "train" / "ont_1_song_train.jsonl", *rows)
-    (test,) = pyramids.read_text2kgbench(tmp_path, "test", None, 0)
-    (tuning,) = pyramids.read_text2kgbench(tmp_path, "train", None, 0)
-    (other,) = pyramids.read_text2kgbench(tmp_path, "train", None, 1)
+    (test,) = read_text2kgbench(tmp_path, "test", None, 0)
+    (tuning,) = read_text2kgbench(tmp_path, "train", None, 0)
+    (other,) = read_text2kgbench(tmp_path, "train", None, 1)
     assert {row["text"] for row in test.rows} & {row["text"] for row in tuning.rows} == set()
     assert {row["id"] for row in test.rows} == {f"ont_1_song_test_{n}" for n in range(9)}
     assert len(test.examples) == 40

@@ -10,12 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sets.ck25 import collect_values, read_lexicon, read_questions
 
 from kpyramid.errors import InputError
-from kpyramid.evaluation.ck25 import collect_values, read_questions
 from kpyramid.ontology.names import LABEL
 from kpyramid.ontology.store import OntologyStore
-from kpyramid.query.questions.graphs import read_lexicon
 from kpyramid.query.questions.lexicon import Lexicon
 from kpyramid.query.questions.reading import Unwritten, Written, read_question
 from kpyramid.query.sparql_rules import bind_facts, judge_reading

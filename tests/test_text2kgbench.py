@@ -1,16 +1,13 @@
-"""Text2KGBench: its scorer against published figures, its stemmer, ontologies and benchmark."""
+"""Text2KGBench: its scorer against published figures, ontologies and benchmark."""
 
-import importlib
 import json
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+import text2kgbench
+from sets.text2kgbench import GoldSentence, score_ontology
 
 from kpyramid.errors import InputError
-from kpyramid.evaluation.porter import stem_word
-from kpyramid.evaluation.text2kgbench import GoldSentence, score_ontology
 from kpyramid.ontology.names import THING, XSD
 from kpyramid.ontology.schema import parse_schema
 from kpyramid.ontology.text2kgbench import convert_ontology
@@ -38,14 +35,9 @@ GOLD = {
 }
 
 
-def load_benchmark() -> ModuleType:
-    sys.path.append(str(ROOT / "benchmarks"))  # as for a script that is run there
-    return importlib.import_module("text2kgbench")
-
-
 @pytest.mark.slow
 def test_recorded_responses_get_their_published_figures() -> None:
-    figures = load_benchmark().reproduce(find_bench("text2kgbench_public"))
+    figures = text2kgbench.reproduce(find_bench("text2kgbench_public"))
 
     assert figures["figures"] >= 200
     # One object of one sentence is cut into other words by the tokenizer of the published run.
@@ -87,31 +79,6 @@ def test_a_sentence_without_an_answer_counts_zero() -> None:
 def test_no_gold_is_refused() -> None:
     with pytest.raises(ValueError, match="no gold"):
         score_ontology({}, {}, [], [])
-
-
-@pytest.mark.parametrize(
-    ("word", "stem"),
-    [
-        ("caresses", "caress"),
-        ("ponies", "poni"),
-        ("ties", "tie"),
-        ("agreed", "agre"),
-        ("plastered", "plaster"),
-        ("motoring", "motor"),
-        ("hopping", "hop"),
-        ("filing", "file"),
-        ("happy", "happi"),
-        ("relational", "relat"),
-        ("electriciti", "electr"),
-        ("replacement", "replac"),
-        ("adoption", "adopt"),
-        ("controlling", "control"),
-        ("sky", "sky"),
-        ("is", "is"),
-    ],
-)
-def test_words_lose_the_endings_that_porter_names(word: str, stem: str) -> None:
-    assert stem_word(word) == stem
 
 
 def test_the_ontologys_json_becomes_a_schema() -> None:
@@ -170,10 +137,10 @@ def write_folder(folder: Path) -> None:
 
 def test_the_benchmark_reads_any_folder_of_the_same_form(tmp_path: Path) -> None:
     write_folder(tmp_path)
-    figures = load_benchmark().measure(tmp_path, None, False)
+    figures = text2kgbench.measure(tmp_path, None, False)
 
     assert figures["f1_set"] > 0
     assert figures["conformance"] == 1.0
     assert "margin_set" not in figures
     assert "3_boat" in figures["without_vicuna"]
-    assert load_benchmark().measure(tmp_path, None, True)["examples"] == "none"
+    assert text2kgbench.measure(tmp_path, None, True)["examples"] == "none"

@@ -18,12 +18,12 @@ from kpyramid.commands.options import (
     print_json,
     run_command,
 )
-from kpyramid.errors import InputError, SettingsError
+from kpyramid.errors import SettingsError
 
 if TYPE_CHECKING:
     from kpyramid.evaluation.grid import Reader, Sheet
     from kpyramid.evaluation.harness import Arm
-    from kpyramid.evaluation.questions import EvalQuestion, QuestionSet
+    from kpyramid.evaluation.questions import EvalQuestion
     from kpyramid.evaluation.results import Results
     from kpyramid.llm.caller import Asker
     from kpyramid.settings import Settings
@@ -57,15 +57,11 @@ def evaluate(
             help="Questions with their answers: .jsonl, .csv or .tsv.", metavar="[FILE]"
         ),
     ] = None,
-    benchmark: Annotated[
-        str | None,
-        typer.Option(
-            "--set", help="A benchmark set instead: its folder, or its name in $KPYRAMID_BENCH."
-        ),
-    ] = None,
-    write_corpus: Annotated[
+    folder: Annotated[
         Path | None,
-        typer.Option(help="Only write the set's corpus into this .jsonl file, to be built."),
+        typer.Option(
+            "--set", help="A folder instead, with questions.jsonl about its corpus.jsonl."
+        ),
     ] = None,
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
     ref: Annotated[str, typer.Option(help="The ref or the id of a snapshot.")] = "main",
@@ -119,13 +115,9 @@ def evaluate(
     def act() -> None:
         from kpyramid.settings import load_settings
 
-        if (questions is None) == (benchmark is None):
+        if (questions is None) == (folder is None):
             raise SettingsError("name a file of questions, or a set with --set, and not both")
-        chosen = _read_set(benchmark) if benchmark is not None else None
-        if write_corpus is not None:
-            _write_corpus(chosen, write_corpus)
-            return
-        asked = list(chosen.questions) if chosen else _read_questions(questions)
+        asked = _read_questions(questions, folder)
         if tables and strategy:
             raise SettingsError("--tables has its own strategies; leave --strategy out")
         loaded = load_settings(settings)
@@ -152,42 +144,13 @@ def evaluate(
     run_command(act, verbose=verbose, as_json=as_json)
 
 
-def _read_questions(path: Path | None) -> "list[EvalQuestion]":
-    from kpyramid.evaluation.questions import read_questions
+def _read_questions(path: Path | None, folder: Path | None) -> "list[EvalQuestion]":
+    from kpyramid.evaluation.questions import read_questions, read_set
 
+    if folder is not None:
+        return read_set(folder)
     assert path is not None  # either it or a set was named
     return read_questions(path)
-
-
-def _read_set(name: str) -> "QuestionSet":
-    import os
-
-    from kpyramid.evaluation.sets import read_set
-
-    folder = Path(name)
-    root = os.environ.get("KPYRAMID_BENCH")
-    if not folder.is_dir() and root:
-        folder = Path(root) / name
-    if not folder.is_dir():
-        raise InputError(
-            f"there is no set {name!r}: give its folder, or set KPYRAMID_BENCH to the folder that "
-            "has a folder of that name"
-        )
-    return read_set(folder)
-
-
-def _write_corpus(chosen: "QuestionSet | None", path: Path) -> None:
-    import json
-
-    from kpyramid.warehouse.layout import write_durably
-
-    if chosen is None:
-        raise SettingsError("--write-corpus writes the corpus of a set; name the set with --set")
-    if not chosen.corpus:
-        raise InputError(f"set {chosen.name} has no corpus of its own. {chosen.note}".strip())
-    lines = (json.dumps(dict(row), ensure_ascii=False) + "\n" for row in chosen.corpus)
-    write_durably(path, "".join(lines).encode())
-    typer.echo(f"{len(chosen.corpus)} texts in {path}; now `kpyramid build {path}`")
 
 
 @contextmanager

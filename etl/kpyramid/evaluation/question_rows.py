@@ -4,8 +4,9 @@ import csv
 import io
 import json
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import replace
 from pathlib import Path
 
 from kpyramid.errors import InputError
@@ -37,14 +38,18 @@ _ANSWERED = set(KINDS) - {"retrieval"}
 _MOST_PROBLEMS = 20
 
 
-def parse_rows(path: Path) -> list[EvalQuestion]:
-    """The questions of a file; see `read_questions`."""
+def _read_text(path: Path) -> str:
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        return path.read_bytes().decode("utf-8-sig")
     except OSError as e:
         raise InputError(f"{path}: cannot be read: {e.strerror or e}") from e
     except UnicodeDecodeError as e:
         raise InputError(f"{path}: not UTF-8 at byte {e.start}; save it as UTF-8") from e
+
+
+def parse_rows(path: Path) -> list[EvalQuestion]:
+    """The questions of a file; see `read_questions`."""
+    text = _read_text(path)
     endings = {".jsonl": _read_lines, ".csv": _read_commas, ".tsv": _read_tabs}
     if path.suffix.lower() not in endings:
         raise InputError(f"{path}: give questions as .jsonl, .csv or .tsv")
@@ -76,6 +81,39 @@ def parse_rows(path: Path) -> list[EvalQuestion]:
     if not questions:
         raise InputError(f"{path}: no questions; give one a line")
     return questions
+
+
+def parse_set(folder: Path) -> list[EvalQuestion]:
+    """The questions of a folder beside their corpus; see `read_set`."""
+    corpus, asked = folder / "corpus.jsonl", folder / "questions.jsonl"
+    for path in (corpus, asked):
+        if not path.is_file():
+            raise InputError(
+                f"{path}: no such file; a set is a folder with corpus.jsonl (id, text, perhaps "
+                "title) and questions.jsonl. `python benchmarks/convert_set.py` of the source "
+                "repository makes one of a published benchmark"
+            )
+    ids: set[str] = set()
+    titled: dict[str, list[str]] = defaultdict(list)
+    for line, row in _read_lines(_read_text(corpus)):
+        if isinstance(row, str):
+            raise InputError(f"{corpus}, line {line}: {row}")
+        if row.get("id") is None or row.get("text") is None:
+            raise InputError(f"{corpus}, line {line}: no `id` or no `text`")
+        ids.add(str(row["id"]))
+        titled[str(row.get("title", ""))].append(str(row["id"]))
+    return [_find_documents(question, ids, titled) for question in parse_rows(asked)]
+
+
+def _find_documents(
+    question: EvalQuestion, ids: Set[str], titled: Mapping[str, Sequence[str]]
+) -> EvalQuestion:
+    missing = [i for i in question.gold_documents if i not in ids]
+    missing += [t for t in question.gold_titles if t not in titled]
+    if missing:
+        raise InputError(f"question {question.id}: the corpus has no row {', '.join(missing)}")
+    found = (i for title in question.gold_titles for i in titled[title])
+    return replace(question, gold_documents=(*question.gold_documents, *found), gold_titles=())
 
 
 def _join_problems(path: Path, problems: list[str]) -> str:
@@ -155,6 +193,7 @@ def _parse_row(row: Row, line: int, base: int | None) -> EvalQuestion:
             "no answer; name the field `answer` or `answers`, give `options` with `gold`, or "
             "`gold_doc_ids` for the documents that are right"
         )
+    hops = _read_hops(row.get("hops"))
     return EvalQuestion(
         id=name or str(line),
         text=text,
@@ -163,10 +202,17 @@ def _parse_row(row: Row, line: int, base: int | None) -> EvalQuestion:
         candidates=tuple(texts),
         gold_documents=documents,
         gold_titles=titles,
-        entities=_list_texts(_pick(row, "entities")),
+        entities=_list_texts(_pick(row, "entities")) or tuple(dict.fromkeys(hops)),
         evidence=_list_texts(_pick(row, "evidence")),
-        group=_text_of(_pick(row, "group")),
+        group=_text_of(_pick(row, "group")) or (f"{len(hops)} hops" if hops else ""),
     )
+
+
+def _read_hops(value: object) -> list[str]:
+    """The answers of the questions that a question was composed of."""
+    hops = value if isinstance(value, list) else []
+    answers = (_text_of(hop.get("answer")) for hop in hops if isinstance(hop, Mapping))
+    return [answer for answer in answers if answer]
 
 
 def _guess_kind(options: list[str], answers: list[tuple[str, ...]]) -> str:

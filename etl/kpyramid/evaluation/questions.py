@@ -1,12 +1,12 @@
-"""Questions with their gold answers, from a user's own file or a set of the benchmark.
+"""Questions with their gold answers, from a file, or from a folder with their corpus.
 
-`read_set` of `kpyramid.evaluation.sets` reads the sets; `read_questions` reads a file of JSON lines
-or CSV whose fields have any of the usual names. A file is read as a whole: all that is wrong with
-it is said at once, each row by its line.
+`read_questions` reads a file of JSON lines or CSV whose fields have any of the usual names,
+`read_set` a folder with such a file beside the corpus that it asks about. A file is read as a
+whole: all that is wrong with it is said at once, each row by its line.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
@@ -82,23 +82,6 @@ def find_same(options: Iterable[str]) -> tuple[str, str] | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class QuestionSet:
-    """A benchmark set: questions, and the corpus that a pyramid is built from to answer them.
-
-    A row of `corpus` has `id`, `text` and perhaps `title`, as `kpyramid build` reads them; where
-    it is empty, `note` says what stands in for it. `left_out` counts by reason what no question
-    was made of. `licence` is what the set states of itself.
-    """
-
-    name: str
-    corpus: tuple[Mapping[str, str], ...]
-    questions: tuple[EvalQuestion, ...]
-    licence: str
-    note: str = ""
-    left_out: Mapping[str, int] | None = None
-
-
 def read_questions(path: str | Path) -> list[EvalQuestion]:
     """The questions of a file: JSON lines (.jsonl), or a table (.csv, .tsv) with a header.
 
@@ -106,7 +89,8 @@ def read_questions(path: str | Path) -> list[EvalQuestion]:
     and `aliases` for its other spellings; `answers` for several values (each may be a list of
     spellings; with kind "open" they are spellings of one); `options`, `choices` or `candidates`
     with `gold` as texts, letters or numbers; `gold_doc_ids`, `gold_passages` or `gold_titles`;
-    `entities`, `evidence`, `group`, `kind`. In a table a list is a JSON list or parted by "|", and
+    `entities`, `evidence`, `group`, `kind`; `hops` with the answer of each stands for `group` and
+    `entities` of a composed question. In a table a list is a JSON list or parted by "|", and
     options may stand in columns of their own (A, B, C or option_a, option_b).
 
     Raises:
@@ -116,6 +100,17 @@ def read_questions(path: str | Path) -> list[EvalQuestion]:
     from kpyramid.evaluation.question_rows import parse_rows
 
     return parse_rows(Path(path))
+
+
+def read_set(folder: str | Path) -> list[EvalQuestion]:
+    """The questions of a folder's `questions.jsonl`, gold titles as ids of its `corpus.jsonl`.
+
+    Raises:
+        InputError: a file is missing or damaged, or a gold id or title is of no row of the corpus.
+    """
+    from kpyramid.evaluation.question_rows import parse_set
+
+    return parse_set(Path(folder))
 
 
 def write_questions(questions: Iterable[EvalQuestion]) -> str:

@@ -1,11 +1,30 @@
-"""Files of benchmark sets: JSON, lines of JSON, and what a folder says of its licence."""
+"""The form that every benchmark set is brought into, and reading a set's files."""
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from kpyramid.errors import InputError
+from kpyramid.evaluation.questions import EvalQuestion
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionSet:
+    """A benchmark set: questions, and the corpus that a pyramid is built from to answer them.
+
+    A row of `corpus` has `id`, `text` and perhaps `title`, as `kpyramid build` reads them; where
+    it is empty, `note` says what stands in for it. `left_out` counts by reason what no question
+    was made of. `licence` is what the set states of itself.
+    """
+
+    name: str
+    corpus: tuple[Mapping[str, str], ...]
+    questions: tuple[EvalQuestion, ...]
+    licence: str
+    note: str = ""
+    left_out: Mapping[str, int] | None = None
 
 
 def read_json(path: Path, default: Any = None) -> Any:

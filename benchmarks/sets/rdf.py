@@ -11,13 +11,12 @@ from pathlib import Path
 from kpyramid.errors import InputError
 from kpyramid.evaluation.facts import Fact, Thing
 from kpyramid.evaluation.making import make_questions
-from kpyramid.evaluation.questions import QuestionSet
-from kpyramid.evaluation.sets.files import read_licence
 from kpyramid.evaluation.values import say_value
 from kpyramid.ontology import names as n
 from kpyramid.ontology.foreign.files import read_outside
 from kpyramid.ontology.foreign.graph import Graph
 from kpyramid.ontology.turtle import make_iri as _node
+from sets.files import QuestionSet, read_licence
 
 _ENDINGS = (".owl", ".rdf", ".ttl", ".n3", ".nt")
 _DEFINITIONS = (

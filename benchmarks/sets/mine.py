@@ -1,22 +1,111 @@
-"""An offline judge: can a fact be deduced from a list of triples?
+"""MINE (KGGen, Mo et al. 2025): facts of essays, what a graph offers about them, and a judge.
 
-It stands in for GPT-4 in MINE and is calibrated on GPT-4's recorded verdicts: a regularised
-logistic model over signs of entailment. No sign counts triples or words of the context, and no
-sign can fall by leaving words out or rise by adding triples that have nothing to do with the fact.
+Retrieval is the published one (section 4): the eight nodes nearest to the fact are looked up, and
+from each of them every triple that leads away from it in at most two steps. The graph is directed
+and joins a head and a tail by one triple at most, the last one given, and each node speaks for
+itself, so that a triple may come twice. A node that is only ever a tail offers nothing.
+
+The judge stands in for GPT-4 and is calibrated on GPT-4's recorded verdicts: a regularised logistic
+model over signs of entailment. No sign counts triples or words of the context, and no sign can fall
+by leaving words out or rise by adding triples that have nothing to do with the fact.
+
+As a set of questions, each fact is a query for its essay: a fact is true of no other one.
 """
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from kpyramid.embeddings.port import Embedder
-from kpyramid.evaluation.mine import Triple
+from kpyramid.embeddings.port import Embedder, Matrix
+from kpyramid.errors import InputError
+from kpyramid.evaluation.questions import EvalQuestion
 from kpyramid.extraction.normal import lemmatise
+from sets.files import QuestionSet, find_by_fields, read_json_lines, read_licence
+
+TOP_NODES = 8
+HOPS = 2
+
+
+class Triple(NamedTuple):
+    """A head, a relation and a tail in words."""
+
+    head: str
+    relation: str
+    tail: str
+
+    @property
+    def sentence(self) -> str:
+        """The triple as the judge reads it."""
+        return f"{self.head} {self.relation} {self.tail}."
+
+
+class Graph:
+    """Triples by their heads, and the vectors of all nodes."""
+
+    def __init__(self, triples: Sequence[Triple], embedder: Embedder) -> None:
+        joined = {(t.head, t.tail): t for t in triples}
+        self.nodes = tuple(sorted({node for pair in joined for node in pair}))
+        self._vectors: Matrix | None = embedder.embed(self.nodes) if self.nodes else None
+        self._leaving: dict[str, list[Triple]] = {node: [] for node in self.nodes}
+        for triple in sorted(joined.values()):
+            self._leaving[triple.head].append(triple)
+
+    def rank_nodes(self, vector: Matrix, count: int = TOP_NODES) -> list[str]:
+        """The nodes most similar to a vector of shape (size,), best first; ties by alphabet."""
+        if self._vectors is None:
+            return []
+        order = np.argsort(-(self._vectors @ vector), kind="stable")
+        return [self.nodes[at] for at in order[:count]]
+
+    def follow(self, node: str, hops: int = HOPS) -> list[Triple]:
+        """The triples at most `hops` steps ahead of a node, nearest first, each once."""
+        found: dict[Triple, None] = {}
+        front = [node]
+        for _ in range(hops):
+            step = [triple for at in front for triple in self._leaving[at]]
+            front = sorted({triple.tail for triple in step})
+            found.update(dict.fromkeys(step))
+        return list(found)
+
+    def retrieve(self, vector: Matrix) -> list[Triple]:
+        """The context of a fact's vector: node by node, a triple as often as nodes lead to it."""
+        return [triple for node in self.rank_nodes(vector) for triple in self.follow(node)]
+
+
+def read_context(text: str, triples: Sequence[Triple]) -> list[Triple]:
+    """The triples that a recorded context lists, in its order.
+
+    Words that no triple of the graph accounts for (a full stop within a name, a graph that lacks
+    the triple) are kept as a triple with head alone, sentence by sentence.
+    """
+    by_sentence: Mapping[str, Triple] = {t.sentence: t for t in triples}
+    longest_first = sorted(by_sentence, key=lambda sentence: (-len(sentence), sentence))
+    found: list[Triple] = []
+    rest = text.strip()
+    while rest:
+        match = next((s for s in longest_first if rest.startswith(s)), None)
+        if match is None:
+            match = rest.split(". ", 1)[0]
+            found.append(Triple(match.rstrip("."), "", ""))
+            rest = rest[len(match) :].lstrip(". ")
+        else:
+            found.append(by_sentence[match])
+            rest = rest[len(match) :].lstrip()
+    return found
+
+
+def measure_overlap(one: Sequence[Triple], other: Sequence[Triple]) -> float:
+    """The share of two contexts' triples that both have (Jaccard); 1 when both are empty."""
+    union = set(one) | set(other)
+    return len(set(one) & set(other)) / len(union) if union else 1.0
+
 
 Floats = npt.NDArray[np.float64]
 
@@ -202,3 +291,55 @@ def decide(
 ) -> npt.NDArray[np.bool_]:
     """The verdicts, each by the judge that learnt from the other half."""
     return np.where(half == 1, judges[0].decide(signs), judges[1].decide(signs)).astype(bool)
+
+
+def measure_agreement(one: Sequence[bool], other: Sequence[bool]) -> float:
+    """The share of equal verdicts."""
+    return sum(a == b for a, b in zip(one, other, strict=True)) / len(one)
+
+
+def measure_kappa(one: Sequence[bool], other: Sequence[bool]) -> float:
+    """Cohen's kappa: agreement beyond chance over the most there can be; 0 when nobody varies."""
+    yes, other_yes = sum(one) / len(one), sum(other) / len(other)
+    chance = yes * other_yes + (1 - yes) * (1 - other_yes)
+    if chance == 1.0:
+        return 0.0
+    return (measure_agreement(one, other) - chance) / (1 - chance)
+
+
+def measure_majority(verdicts: Sequence[bool]) -> float:
+    """The agreement of a judge who always gives the commoner verdict."""
+    yes = sum(verdicts) / len(verdicts)
+    return max(yes, 1 - yes)
+
+
+def read(folder: Path) -> QuestionSet | None:
+    """The set, or nothing when no file holds essays with facts."""
+    paths = find_by_fields(folder, "*.jsonl", "id", "text", "facts")
+    if not paths:
+        return None
+    path = paths[0]
+    essays: dict[str, Mapping[str, Any]] = {str(row["id"]): row for row in read_json_lines(path)}
+    said: Counter[str] = Counter()
+    for row in essays.values():
+        if not isinstance(row["facts"], list):
+            raise InputError(f"{path}: essay {row['id']} has no list of facts")
+        said.update(map(str, row["facts"]))
+    shared = sum(count for count in said.values() if count > 1)
+    return QuestionSet(
+        folder.name,
+        tuple(
+            {"id": key, "title": str(row.get("topic", "")), "text": str(row["text"])}
+            for key, row in essays.items()
+        ),
+        tuple(
+            EvalQuestion(f"{key}-{n}", str(fact), "retrieval", gold_documents=(key,))
+            for key, row in essays.items()
+            for n, fact in enumerate(row["facts"])
+            if said[str(fact)] == 1
+        ),
+        read_licence(folder),
+        "each fact is a query for the essay that states it: MINE has no questions, and every fact "
+        "is true, so there is no other answer to give",
+        {"several essays have this fact": shared} if shared else {},
+    )

@@ -1,17 +1,19 @@
-"""How much of multi-hop questions a graph's facts and a passage index can answer.
+"""MuSiQue (Trivedi et al., TACL 2022): multi-hop questions, their passages and their hop facts.
 
-The questions are MuSiQue's (Trivedi et al., "MuSiQue: Multihop Questions via Single-hop Question
-Composition", TACL 2022): each hop has a fact, the passage that states it, and the two names it
-joins. A hop fact counts as found when one triple of its passage joins both names.
+Each hop has a fact, the passage that states it, and the two names it joins. A hop fact counts as
+found when one triple of its passage joins both names.
 """
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from kpyramid.embeddings.port import Matrix
+from kpyramid.evaluation.questions import EvalQuestion
+from sets.files import QuestionSet, read_json, read_licence
 
 Triple = tuple[str, str, str]
 Words = tuple[str, ...]
@@ -115,3 +117,49 @@ def score_retrieval(
         {k: sum(values) / len(values) for k, values in shares.items()},
         {k: sum(value == 1 for value in values) / len(values) for k, values in shares.items()},
     )
+
+
+MUSIQUE = "MuSiQue CC BY 4.0, Wikipedia text CC BY-SA"
+
+
+def read(folder: Path) -> QuestionSet | None:
+    """The set, or nothing when there are no passages with questions."""
+    passages = sorted(folder.glob("*_corpus.json"))
+    asked = [p for p in sorted(folder.glob("*.json")) if p not in passages and _is_musique(p)]
+    return _read_passages(folder, passages[0], asked) if passages and asked else None
+
+
+def _is_musique(path: Path) -> bool:
+    rows = read_json(path, default=[])
+    return bool(rows) and isinstance(rows, list) and "question_decomposition" in rows[0]
+
+
+def _read_passages(folder: Path, corpus: Path, asked: Sequence[Path]) -> QuestionSet:
+    passages = read_json(corpus)
+    rows = tuple(
+        {"id": f"p{n:04}", "title": str(p["title"]), "text": str(p["text"])}
+        for n, p in enumerate(passages)
+    )
+    by_text = {(row["title"], row["text"]): row["id"] for row in rows}
+    questions = []
+    for path in asked:
+        for row in read_json(path):
+            gold = [
+                by_text[p["title"], p["paragraph_text"]]
+                for p in row["paragraphs"]
+                if p["is_supporting"] and (p["title"], p["paragraph_text"]) in by_text
+            ]
+            answers = [str(hop["answer"]) for hop in row["question_decomposition"]]
+            spellings = (str(row["answer"]), *map(str, row.get("answer_aliases", ())))
+            questions.append(
+                EvalQuestion(
+                    id=str(row["id"]),
+                    text=str(row["question"]),
+                    kind="open",
+                    answers=(tuple(dict.fromkeys(spellings)),),
+                    gold_documents=tuple(dict.fromkeys(gold)),
+                    group=f"{len(answers)} hops",
+                    entities=tuple(dict.fromkeys(answers)),
+                )
+            )
+    return QuestionSet(folder.name, rows, tuple(questions), read_licence(folder) or MUSIQUE)

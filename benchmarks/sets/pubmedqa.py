@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from kpyramid.errors import InputError
-from kpyramid.evaluation.questions import EvalQuestion, QuestionSet
-from kpyramid.evaluation.sets.files import read_json, read_licence
+from kpyramid.evaluation.questions import EvalQuestion
+from sets.files import QuestionSet, read_json, read_licence
 
 _FIELDS = frozenset(("QUESTION", "CONTEXTS", "final_decision"))
 _DECISIONS = ("yes", "no", "maybe")

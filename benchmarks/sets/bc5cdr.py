@@ -9,17 +9,21 @@ filtered here: a pair with the wider disease counts as wrong.
 
 import gzip
 import zlib
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
 from kpyramid.errors import InputError
-from kpyramid.evaluation.canonicalisation import Score
+from kpyramid.evaluation.facts import Fact, Thing
+from kpyramid.evaluation.making import make_questions
 from kpyramid.extraction.syntax.tree import Tree
-from kpyramid.induction.pairs import Mention, MentionDocument
 from kpyramid.induction.types import Words
+from sets.canon import Score
+from sets.files import QuestionSet, read_licence
+from sets.mention_pairs import Mention, MentionDocument
 
 Pairs = frozenset[tuple[str, str]]
 
@@ -165,3 +169,61 @@ def score_pairs(found: Sequence[Pairs], gold: Iterable[Pairs]) -> Score:
         precision=right / max(sum(len(ours) for ours, _ in both), 1),
         recall=right / max(sum(len(theirs) for _, theirs in both), 1),
     )
+
+
+_SHORTEST = 4
+"""Letters of a name: shorter ones are abbreviations, which abstracts use for anything."""
+
+
+def read(folder: Path) -> QuestionSet | None:
+    """The set, or nothing when there is no BioC file of this corpus."""
+    if not any(path.name.endswith(ENDINGS) for path in folder.iterdir()):
+        return None
+    abstracts = read_abstracts(folder)
+    made = make_questions(_list_facts(abstracts))
+    return QuestionSet(
+        folder.name,
+        tuple(
+            {
+                "id": abstract.key,
+                "title": abstract.text[: abstract.title_end],
+                "text": abstract.text[abstract.title_end :].strip(),
+            }
+            for abstract in abstracts
+        ),
+        made.questions,
+        read_licence(folder),
+        "choice questions made from the pairs of chemical and induced disease",
+        made.left_out,
+    )
+
+
+def _list_facts(abstracts: Sequence[Abstract]) -> Iterator[Fact]:
+    names: dict[str, Counter[str]] = defaultdict(Counter)
+    kinds: dict[str, str] = {}
+    for abstract in abstracts:
+        for kind, mentions in (("chemical", abstract.chemicals), ("disease", abstract.diseases)):
+            for mention in mentions:
+                if len(mention.entities) == 1 and len(mention.words.text) >= _SHORTEST:
+                    names[mention.entities[0]][mention.words.text] += 1
+                    kinds[mention.entities[0]] = kind
+    things = {
+        key: Thing(
+            key,
+            max(sorted(found), key=found.__getitem__),
+            (kinds[key],),
+            tuple(sorted(found)),
+        )
+        for key, found in names.items()
+    }
+    for abstract in abstracts:
+        for chemical, disease in sorted(abstract.pairs):
+            if chemical in things and disease in things:
+                yield Fact(
+                    things[chemical],
+                    "induces",
+                    things[disease],
+                    ("chemical", "disease"),
+                    (abstract.key,),
+                    (abstract.text,),
+                )

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kpyramid.errors import InputError
-from kpyramid.evaluation.questions import EvalQuestion, QuestionSet
-from kpyramid.evaluation.sets.files import read_licence
+from kpyramid.evaluation.questions import EvalQuestion
+from sets.files import QuestionSet, read_licence
 
 LICENCE = "facts CC BY 2.5 (Freebase), repository without a licence: for measurement only"
 _SMALL = frozenset("of the and in de la von van der den du di da al el zu".split())

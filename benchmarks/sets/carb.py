@@ -1,11 +1,15 @@
-"""CaRB: how well extracted tuples cover gold tuples (Bhardwaj, Aggarwal, Mausam, EMNLP 2019).
+"""CaRB (Bhardwaj, Aggarwal, Mausam, EMNLP 2019): how well extracted facts cover gold facts.
 
 Tuples are compared word by word and slot by slot: predicate with predicate, first argument with
 first, all other arguments with all others. A gold tuple's recall is that of the extraction that
 covers it best, so that one extraction may cover several; precision pairs each extraction with at
 most one gold tuple, the most precise pair first, and an extraction left over has none.
+
+As a set of questions, each gold tuple asks for its subject: CaRB writes a predicate in full, so
+that what follows "Who or what" does so. `find_constructions` tells scores apart by grammar.
 """
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +17,10 @@ from itertools import pairwise
 from pathlib import Path
 
 from kpyramid.errors import InputError
+from kpyramid.evaluation.facts import fold_words, holds_run
+from kpyramid.evaluation.questions import EvalQuestion
+from kpyramid.extraction.syntax.tree import Node, Tree
+from sets.files import QuestionSet, read_licence
 
 _FORMS_OF_BE = ("be", "is", "am", "are", "was", "were", "been", "being")
 # The speaker may stand on either side of these: CaRB tries both.
@@ -240,3 +248,137 @@ def _tally_matches(scores: Sequence[Sequence[tuple[float, float]]], kept: Sequen
             precise -= loss
     recalled = sum(max((row[at][1] for at in kept), default=0.0) for row in scores)
     return Tally(precise, len(kept), recalled, len(scores))
+
+
+_VERBS = frozenset({"VERB", "AUX"})
+_PARTICIPLES = frozenset({"VBN", "VBG"})
+_SUBJECTS = frozenset({"nsubj", "nsubjpass", "csubj", "csubjpass", "expl"})
+_QUOTES = frozenset({'"', "``", "''", "“", "”"})
+_OF_EDGE = {
+    "relcl": "relative clause",
+    "appos": "apposition",
+    "nsubjpass": "passive",
+    "csubjpass": "passive",
+    "auxpass": "passive",
+    "dative": "ditransitive",
+    "poss": "possessive",
+    "ccomp": "complement clause",
+    "neg": "negation",
+    "expl": "existential",
+    "nummod": "quantity",
+}
+
+
+def find_constructions(tree: Tree) -> frozenset[str]:
+    """The names of the constructions that occur, as the parser sees them; "plain" for none."""
+    found = {name for node in tree.nodes for name in _name_constructions(node)}
+    return frozenset(found or {"plain"})
+
+
+def _name_constructions(node: Node) -> Iterable[str]:
+    if node.dep in _OF_EDGE:
+        yield _OF_EDGE[node.dep]
+    if node.dep == "conj":
+        yield "verb coordination" if node.pos in _VERBS else "noun coordination"
+    elif node.dep == "xcomp":
+        yield "control or raising"
+    elif node.dep == "acl" and node.tag in _PARTICIPLES:
+        yield "participial clause"
+    elif node.dep == "acl":
+        yield "infinitive of a noun"
+    elif node.dep == "advcl":
+        bare = node.tag in _PARTICIPLES and not _has_child(node, _SUBJECTS)
+        yield "participial clause" if bare else "adverbial clause"
+    elif node.dep == "ROOT" and node.pos not in _VERBS:
+        yield "verbless"
+    if node.lemma == "be" and _has_child(node, {"attr", "acomp"}):
+        yield "copula"
+    if node.tag == "MD":
+        yield "modality"
+    if node.text in _QUOTES:
+        yield "quotation"
+    elif node.text == "?":
+        yield "question"
+    elif node.text in {"(", "-LRB-"}:
+        yield "parenthesis"
+
+
+def _has_child(node: Node, labels: Iterable[str]) -> bool:
+    return any(child.dep in labels for child in node.children)
+
+
+_PRONOUNS = frozenset(
+    "i you he she it we they him her them this that these those who which what one there".split()
+)
+_NOT_FINITE = re.compile(r"(?:to|not|by|of|in|on|at|for|from|with|as|and|or)\b|\S+ing\b|\S+ly\b")
+_FEWEST_WORDS, _MOST_WORDS = 3, 25
+"""Words after "Who or what": fewer fit any sentence, more repeat it."""
+_QUOTE_FORMS = str.maketrans({"`": '"'})
+
+
+def read(folder: Path) -> QuestionSet | None:
+    """The set, or nothing when there are no gold tuples."""
+    paths = sorted(folder.glob("**/gold/*.tsv"))
+    if not paths:
+        return None
+    path = paths[0]
+    corpus: dict[str, str] = {}
+    answers: dict[str, dict[str, str]] = defaultdict(dict)
+    left_out: Counter[str] = Counter()
+    for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+        fields = [field.strip() for field in line.split("\t")]
+        if len(fields) < 3:
+            raise InputError(f"{path}, line {number}: fewer than three fields")
+        sentence, predicate, subject, *rest = fields
+        key = corpus.setdefault(sentence, f"s{len(corpus):04}")
+        said = " ".join((predicate, *rest))
+        reason = _find_fault(predicate, subject, said)
+        if reason:
+            left_out[reason] += 1
+        else:
+            answers[f"Who or what {_join_tokens(said)}?"].setdefault(subject, key)
+    questions: list[EvalQuestion] = []
+    for text, found in answers.items():
+        if len(found) > 1:
+            left_out["several tuples differ in their subject only"] += 1
+            continue
+        ((subject, key),) = found.items()
+        questions.append(
+            EvalQuestion(
+                id=f"{key}-{len(questions)}",
+                text=text,
+                kind="open",
+                answers=((_join_tokens(subject),),),
+                gold_documents=(key,),
+            )
+        )
+    return QuestionSet(
+        folder.name,
+        tuple({"id": key, "text": sentence} for sentence, key in corpus.items()),
+        tuple(questions),
+        read_licence(folder),
+        "open questions made from the gold tuples, each for the subject of its predicate",
+        dict(left_out),
+    )
+
+
+def _find_fault(predicate: str, subject: str, said: str) -> str:
+    """Why a tuple makes no question; empty when it does."""
+    if not subject or subject.split()[0].lower() in _PRONOUNS:
+        return "its subject is a pronoun"
+    if _NOT_FINITE.match(predicate) or not predicate[:1].islower():
+        return "its predicate has no finite verb in front"
+    if predicate in ("is", "are", "was", "were", "be"):
+        return "its predicate says nothing"
+    if not _FEWEST_WORDS <= len(said.split()) <= _MOST_WORDS:
+        return "it is too short to be found, or repeats the sentence"
+    if holds_run(fold_words(said), fold_words(subject)):
+        return "the question names the answer"
+    return ""
+
+
+def _join_tokens(text: str) -> str:
+    """Words and signs that a tokenizer has parted, together again."""
+    plain = text.translate(_QUOTE_FORMS).replace('""', '"').replace("''", '"')
+    plain = re.sub(r"\s+(?=[,.;:?!%)]|'\w|n't)", "", plain)
+    return re.sub(r"(?<=[$(])\s+", "", plain)
