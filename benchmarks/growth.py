@@ -11,7 +11,6 @@ The exponent is the slope of log seconds over log size between the two largest s
 a million facts on, the seconds to 15 minutes for completion and 30 for condensation.
 """
 
-import argparse
 import json
 import math
 import resource
@@ -23,7 +22,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from options import name_count, print_figures, refuse, report
+from options import make_parser, name_count, print_figures, refuse, report
 
 STAGES = {"complete": 15 * 60.0, "condense": 30 * 60.0}
 """Stages with the seconds that they may take for a million facts."""
@@ -182,9 +181,7 @@ def main() -> None:
     if sys.argv[1:2] == ["--child"]:
         _be_child(*sys.argv[2:])
         return
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__, "draws heads and tails")
     parser.add_argument(
         "--sizes",
         type=read_sizes,
@@ -194,8 +191,6 @@ def main() -> None:
     parser.add_argument(
         "--stages", nargs="+", choices=STAGES, default=list(STAGES), help="in the pipeline's order"
     )
-    parser.add_argument("--seed", type=int, default=0, help="draws heads and tails")
-    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
     options = parser.parse_args()
     found = {size: measure(size, options.stages, options.seed) for size in options.sizes}
     print_figures(summarise(found, options.stages), options.json)

@@ -332,11 +332,14 @@ def measure(folder: Path, limit: int | None) -> dict[str, Any]:
     prompts = {mode: modes[mode]["prompt_tokens_per_chunk"] for mode in MODES}
     return {
         "passages": len(rows),
-        "modes": modes,
+        "calls_per_chunk": {mode: modes[mode]["calls_per_chunk"] for mode in MODES},
+        "prompt_tokens_per_chunk": prompts,
         "prompt_share": round(prompts["merged"] / prompts["paper"], 3),
         "overhead_ms": round(1000 * (lone["wall"] - lone["busy"]) / lone["calls"], 2),
-        "speed": speed,
+        "wall_over_floor": {mode: speed[mode]["wall_over_floor"] for mode in MODES},
         "planned_over_actual": plans,
+        "modes": modes,
+        "speed": speed,
     }
 
 

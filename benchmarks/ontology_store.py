@@ -10,7 +10,6 @@ that the property's range allows, or when it is no code and has at most two char
 a corpus that is built first, or the folder of a snapshot; `examples/demo/corpus` by default.
 """
 
-import argparse
 import random
 import statistics
 import tempfile
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import rdflib
-from options import name_count, print_figures, refuse, report
+from options import make_parser, name_count, print_figures, refuse, report
 
 from kpyramid.build import build
 from kpyramid.declared import locate_ontology
@@ -168,13 +167,9 @@ def open_data(data: Path, folder: Path) -> Snapshot:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__, "of the generated graph")
     parser.add_argument("--triples", type=name_count(100), default=1_000_000, help="of the graph")
     parser.add_argument("--data", type=Path, default=DEMO, help="a corpus, or a snapshot's folder")
-    parser.add_argument("--seed", type=int, default=0, help="of the generated graph")
-    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
     options = parser.parse_args()
     if not options.data.exists():
         refuse(f"{options.data}: no such file or folder; say --data FOLDER")

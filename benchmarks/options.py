@@ -34,9 +34,7 @@ def read_options(
     `seed` and the values of `flags` and of `values`, options that take a text, are help texts;
     `least` is the smallest limit.
     """
-    parser = argparse.ArgumentParser(
-        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(doc, seed)
     bench = os.environ.get(BENCH)
     if folder:
         form = f"a folder of the form of {folder}; found below ${BENCH} by default"
@@ -45,12 +43,10 @@ def read_options(
         form = "any corpus folder or file"
     parser.add_argument("--data", type=Path, default=data, help=form)
     parser.add_argument("--limit", type=name_count(least), help=limit)
-    parser.add_argument("--seed", type=int, default=0, help=seed)
     for flag, text in (flags or {}).items():
         parser.add_argument(flag, action="store_true", help=text)
     for option, text in (values or {}).items():
         parser.add_argument(option, help=text)
-    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
     options = parser.parse_args()
     advice = f"say --data FOLDER or set {BENCH} to the folder that holds {folder}"
     if options.data is None:
@@ -60,6 +56,16 @@ def read_options(
     if not options.data.exists():
         refuse(f"{options.data}: no such file or folder; say --data FOLDER")
     return options
+
+
+def make_parser(doc: str | None, seed: str) -> argparse.ArgumentParser:
+    """What every script takes, `--seed` and `--json`; `seed` is a help text."""
+    parser = argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--seed", type=int, default=0, help=seed)
+    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    return parser
 
 
 def name_count(least: int) -> Callable[[str], int]:

@@ -16,7 +16,6 @@ named entities of the graph, no name, a name that nobody has, and things the tex
 `--keep FOLDER` keeps the warehouse there, or measures the one that is there already.
 """
 
-import argparse
 import json
 import random
 import resource
@@ -32,7 +31,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from options import name_count, print_figures, refuse, report
+from options import make_parser, name_count, print_figures, refuse, report
 
 ASKED = 400
 WARMING = 40
@@ -377,13 +376,9 @@ def main() -> None:
     if sys.argv[1:2] == ["--child"]:
         _be_child(*sys.argv[2:])
         return
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__, "draws facts and questions")
     parser.add_argument("--triples", type=name_count(1000), default=100_000, help="of the graph")
     parser.add_argument("--keep", type=Path, help="a folder for the warehouse that is measured")
-    parser.add_argument("--seed", type=int, default=0, help="draws facts and questions")
-    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         place = options.keep or Path(folder)

@@ -12,18 +12,16 @@ import time
 from pathlib import Path
 from typing import Any
 
+from embedding import open_embedder
 from options import explain_faults, print_figures, read_options
 from sets.ck25 import GoldQuestion, collect_values, read_lexicon, read_questions
 
-from kpyramid.embeddings.opening import open_embedder
 from kpyramid.errors import InputError
-from kpyramid.identity import identify_embedding
 from kpyramid.ontology.store import OntologyStore
 from kpyramid.query.questions.comparing import PhraseComparer
 from kpyramid.query.questions.reading import Unwritten, read_question
 from kpyramid.query.sparql_rules import MOST_VALUES, judge_reading
 from kpyramid.query.types import Outcome
-from kpyramid.settings import Settings
 
 FOLDER = "ck25"
 ALL = 10**7
@@ -35,12 +33,6 @@ def open_graph(data: Path) -> OntologyStore:
     if not files:
         raise InputError("no graphs/*.ttl")
     return OntologyStore("\n".join(path.read_text("utf-8") for path in files), "", seconds=60.0)
-
-
-def open_comparison() -> PhraseComparer:
-    """Cosines of the default embedding model."""
-    model = identify_embedding(Settings().embed)
-    return PhraseComparer(open_embedder(Settings().embed, model.name, model.files).embed)
 
 
 def answer_gold(store: OntologyStore, question: GoldQuestion) -> frozenset[str] | None:
@@ -66,7 +58,8 @@ def measure(data: Path, limit: int | None) -> dict[str, Any]:
         gold = {q.id: answer_gold(store, q) for q in questions}
         started = time.perf_counter()
         lexicon = read_lexicon(
-            lambda q: store.select_trusted(q, limit=ALL), open_comparison().compare
+            lambda q: store.select_trusted(q, limit=ALL),
+            PhraseComparer(open_embedder().embed).compare,
         )
         opened = time.perf_counter() - started
     verdicts: dict[str, dict[str, str]] = {}

@@ -83,16 +83,16 @@ def read_asked(data: Path, limit: int | None) -> tuple[list[Asked], dict[str, st
     known_rows: dict[str, list[Any]] = {}
     for path in sorted(base.glob("*.jsonl")):
         group = path.name.split("_")[2]
-        rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+        rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()][:limit]
         sentences |= {row["id"]: row["sent"] for row in rows}
         other = base.parent / "validation" / path.name.replace("_train", "_validation")
         strange = [json.loads(line) for line in other.read_text("utf-8").splitlines()]
         known = normalise_name(" ".join(row["sent"] for row in rows))
         strange = [r for r in strange if normalise_name(r["sub_label"]) not in known]
         kinds = _read_kinds(base.parent, group)
-        found += list(_word(rows, kinds, group, rows))[: limit or None]
+        found += list(_word(rows, kinds, group, rows))
         found += list(_word(strange[: len(rows) // 6], kinds, group, rows, none=True))
-        known_kinds[group], known_rows[group] = kinds, rows[: limit or None]
+        known_kinds[group], known_rows[group] = kinds, rows
     for group, rows in known_rows.items():
         others = sorted(set(known_kinds) - {group})
         found += list(_word_foreign(rows, group, others, known_kinds))
@@ -379,12 +379,16 @@ def write_weights(bearing: Mapping[str, float], best: Mapping[str, float]) -> No
     path.write_text(text, "utf-8")
 
 
-if __name__ == "__main__":
+def main() -> None:
     options = read_options(
         __doc__,
-        limit="questions of each ontology",
+        limit="the first N train sentences of each ontology only",
         folder=FOLDER,
         flags={"--hops": "judge on MuSiQue's hops too", "--write": "put the weights in force"},
     )
     figures = measure(options.data, options.limit, hops=options.hops, write=options.write)
     print_figures(figures, options.json)
+
+
+if __name__ == "__main__":
+    main()

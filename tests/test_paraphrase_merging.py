@@ -6,12 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from merge import read_pairs, score
 
 ROOT = Path(__file__).parent.parent
 SCRIPT = ROOT / "benchmarks" / "merge.py"
-sys.path.append(str(SCRIPT.parent))  # as for a script that is run there
-
-from merge import read_pairs, score  # noqa: E402
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:

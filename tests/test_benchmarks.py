@@ -1,0 +1,98 @@
+"""Every script of benchmarks/ runs on a tiny part of its data and prints the fields it promises."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.corpora import ROOT, find_bench
+
+FOLDER = ROOT / "benchmarks"
+SHARED = {"choice_pyramids", "embedding", "options", "reading_invented", "synthetic"}
+"""What scripts import, no scripts themselves; `make bench` leaves them out."""
+TINY = "TINY"
+"""In place of the folder that `tiny` writes."""
+RUNS: dict[str, tuple[str, str, str]] = {
+    # Script: its data, arguments that keep it short, fields that it prints at least.
+    "bc5cdr": ("bc5cdr_train", "--limit 10", "f1 precision recall cooccurrence_f1 "
+               "f1_over_cooccurrence"),
+    "calibration": ("carb_dev", "--limit 40", "ece brier ranking carb_auc drift"),
+    "canon": ("canon_base", "--limit 40", "macro_f1 micro_f1 pairwise_f1"),
+    "carb": ("carb_dev", "--limit 5", "precision recall f1 auc time_over_pipeline "
+             "scaling_over_bare"),
+    "choice": ("text2kgbench_public", "--limit 5 --only tekgen-music --quick --questions 4",
+               "f1_naive f1_kaping f1_polyrag gap_closed layers"),
+    "completion": ("text2kgbench_public", "--limit 3", "recovered_at_n ontologies hidden left_out "
+                   "seeds"),
+    "condensation": ("musique100", "--limit 1", "planted_merged false_merges natural_reduction "
+                     "hop_facts_kept recall_at_10_before recall_at_10_after"),
+    "convert_set": (TINY, "", "questions passages licence note left_out"),
+    "growth": ("", "--sizes 200,400", "worst_exponent worst_peak_mb stages"),
+    "incremental": (TINY, "", "unchanged_seconds changed_share_of_full same_bytes"),
+    "llm_calls": ("musique100", "--limit 10", "calls_per_chunk prompt_tokens_per_chunk "
+                  "overhead_ms wall_over_floor planned_over_actual"),
+    "merge": ("", "--limit 20", "pairwise_f1 false_merges"),
+    "mine": ("mine_public", "--limit 4", "score score_common published judge_agreement "
+             "judge_kappa majority_rate"),
+    "musique": ("musique100", "--limit 1", "hop_facts empty_relations recall_at_2 recall_at_5 "
+                "recall_at_10 all_gold_at_5"),
+    "ontology_store": (TINY, "--triples 1000", "load_over_rdflib lookup_over_rdflib bad_values"),
+    "passages": (TINY, "", "recall_at_2 recall_at_5 recall_at_8 recall_at_10 all_gold_at_5 "
+                 "all_gold_at_8 ndcg_at_10 mrr"),
+    "query": ("", "--triples 1000", "p50_ms p99_ms recall_at_10 cold_seconds"),
+    "reader_weights": ("musique100", "--limit 40", "passages"),
+    "reading": ("text2kgbench_public", "--limit 3", "questions sentences"),
+    "routing": ("text2kgbench_public", "--limit 1", "kept calls"),
+    "sparql": ("ck25", "--limit 5", "right wrong_confident answered questions"),
+    "sufficiency": ("text2kgbench_public", "--limit 30", "questions in_force fitted"),
+    "text2kgbench": ("text2kgbench_public", "--limit 1 --zero-shot", "f1_tekgen f1_webnlg margin_tekgen "
+                     "margin_webnlg conformance subject_hallucination relation_hallucination "
+                     "object_hallucination precision_unfiltered"),
+    "triples": (TINY, "--limit 3", "triples"),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three passages with two questions."""
+    folder = tmp_path_factory.mktemp("tiny")
+    passages = {
+        "Harlow Bridge": "The Harlow Bridge was built by John Rennie in 1824. It is in Kent.",
+        "John Rennie": "John Rennie was born in Phantassie. He was an engineer.",
+        "Vell": "Vell is a lake in Norway. Ada Holm was born in Oslo in 1900.",
+    }
+    rows = [{"id": t.lower(), "title": t, "text": text} for t, text in passages.items()]
+    asked = [
+        {"question": "Who built the Harlow Bridge?", "gold_titles": ["Harlow Bridge"]},
+        {"question": "Where was the engineer of the Harlow Bridge born?",
+         "gold_doc_ids": ["harlow bridge", "john rennie"]},
+    ]  # fmt: skip
+    for name, lines in (("corpus.jsonl", rows), ("questions.jsonl", asked)):
+        (folder / name).write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    return folder
+
+
+def test_every_script_is_run_here() -> None:
+    assert {path.stem for path in FOLDER.glob("*.py")} == RUNS.keys() | SHARED
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", RUNS)
+def test_a_script_prints_its_figures(name: str, tiny: Path) -> None:
+    data, arguments, fields = RUNS[name]
+    # The corpus alone where all that lies in a folder is built.
+    whole = tiny if name in {"passages", "convert_set"} else tiny / "corpus.jsonl"
+    folder = whole if data == TINY else data and find_bench(data)
+    command = [sys.executable, str(FOLDER / f"{name}.py"), "--json", *arguments.split()]
+    done = subprocess.run(
+        [*command, *(("--data", str(folder)) if folder else ())],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    )
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(done.stdout)
+    assert set(fields.split()) <= figures.keys()
