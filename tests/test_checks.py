@@ -125,7 +125,6 @@ def test_a_check_that_is_stopped_is_not_run_unless_another_fails(
     ]
     found = run_checks(paths, store, read_prefixes(TURTLE))
     assert judge_checks(found[:2]).startswith("not run: Endless.: SPARQL query stopped after 2 s")
-    assert judge_checks(found, most=1).startswith("not run: ")
     assert judge_checks(found).startswith("fail: Endless.: SPARQL query stopped")
 
 
@@ -136,16 +135,10 @@ def test_a_check_that_runs_out_of_memory_is_not_run(tmp_path: Path) -> None:
     assert judge_checks(found).startswith("not run: Greedy.: SPARQL query stopped")
 
 
-def test_violations_are_counted_beyond_what_is_allowed(
-    store: OntologyStore, tmp_path: Path
-) -> None:
-    pairs = "# Pairs.\nSELECT * { ?a ?b ?c . ?d ?e ?f }"
-    paths = [write_check(tmp_path, pairs + " LIMIT 1500")]
-    found = run_checks(paths, store, read_prefixes(TURTLE), most=1500)
-    assert judge_checks(found, most=1500).startswith("pass: 1500 found")
+def test_violations_are_counted_up_to_a_thousand(store: OntologyStore, tmp_path: Path) -> None:
+    paths = [write_check(tmp_path, "# Pairs.\nSELECT * { ?a ?b ?c . ?d ?e ?f } LIMIT 1500")]
     short = run_checks(paths, store, read_prefixes(TURTLE))
     assert " and 997 or more others); correct" in judge_checks(short)
-    assert judge_checks(short, most=1000).startswith("fail")
 
 
 # --- questions -----------------------------------------------------------------------------
@@ -410,14 +403,6 @@ def test_what_is_wrong_beside_an_ontology_is_told_before_any_stage(
     with pytest.raises(InputError, match=re.escape(name)):
         build(corpus, warehouse, settings)
     assert not list(warehouse.runs.glob("*"))
-
-
-def test_violations_up_to_the_allowed_number_pass_and_are_told() -> None:
-    found = [Answered("Born after death", ({"who": "Ada"},), 1)]
-    assert judge_checks(found).startswith("fail: Born after death (Ada)")
-    assert judge_checks(found, most=1).startswith("pass: 1 found")
-    broken = [*found, Answered("Broken", (), 0, "no SPARQL")]
-    assert judge_checks(broken, most=5).startswith("fail")
 
 
 def test_a_check_that_is_added_later_judges_a_pyramid_that_did_not_change(
