@@ -18,19 +18,19 @@ from kpyramid.cli import app
 from kpyramid.declared import OntologyFiles, locate_ontology
 from kpyramid.errors import GateError, InputError
 from kpyramid.ontology.judging.checks import (
-    Answered,
     Question,
     judge_checks,
     judge_questions,
     label_rows,
-    read_prefixes,
     read_questions,
     run_checks,
     run_questions,
 )
 from kpyramid.ontology.judging.gates import Judgement, judge_ontology
 from kpyramid.ontology.schema import parse_schema
+from kpyramid.ontology.sparql import read_prefixes
 from kpyramid.ontology.store import OntologyStore, entity_iri
+from kpyramid.ports import require_ontology
 from kpyramid.warehouse.layout import Warehouse, open_warehouse
 from kpyramid.warehouse.refs import list_entries
 from tests.corpora import (
@@ -362,6 +362,23 @@ def test_the_command_judges_a_snapshot_and_ends_with_4_when_a_gate_fails(
     assert "Gate questions: pass." in seed.stdout
     absent = CliRunner().invoke(app, ["ontology", "check", "nowhere"])
     assert absent.exit_code == 3
+
+
+def test_a_byte_order_mark_before_an_ontology_and_its_companions_is_no_fault(
+    tmp_path: Path,
+) -> None:
+    general = locate_ontology("general")
+    assert general is not None and general.shapes is not None and general.questions is not None
+    for path in (general.turtle, general.shapes, general.questions, *general.checks):
+        own = tmp_path / path.name.replace("general", "own")
+        own.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    (tmp_path / "own.examples.jsonl").write_text("\ufeff", "utf-8")
+    own = tmp_path / "own.ttl"
+    require_ontology(make_settings(induce={"ontology": str(own)}))
+    done = CliRunner().invoke(app, ["ontology", "check", str(own), "--json"])
+    assert done.exit_code == 0, done.output
+    gates = json.loads(done.stdout)["gates"]
+    assert {gates[name] for name in ("shapes", "checks", "questions")} == {"pass"}
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Statements that contradict others: the one with less evidence is withdrawn, the rest published."""
+"""Of statements that contradict each other those with less evidence are withdrawn."""
 
 import json
 from collections.abc import Mapping

@@ -20,7 +20,7 @@ from kpyramid.ontology.judging.explaining import shrink
 from kpyramid.ontology.judging.reasoner import Part
 from kpyramid.ontology.judging.repair import Fault
 from kpyramid.ontology.limited import run_function
-from kpyramid.ontology.sparql import check_query, list_iris, load_store, shut_doors
+from kpyramid.ontology.sparql import check_query, list_iris, load_store, read_prefixes, shut_doors
 from kpyramid.ontology.store import OntologyStore, QueryStoppedError
 
 log = logging.getLogger(__name__)
@@ -32,10 +32,6 @@ _MOST_EXPLAINED = 10_000
 _MEMORY = 2 * 2**30
 _BYTES_OF_A_STORE = 20
 """Memory that a store and its facts take for each byte of N-Triples, with room to spare."""
-_PREFIXES = {
-    "kp": n.KP, "owl": n.OWL, "prov": n.PROV, "rdf": n.RDF, "rdfs": n.RDFS, "skos": n.SKOS,
-    "xsd": n.XSD,
-}  # fmt: skip
 
 
 @checked(frozen=True)
@@ -73,7 +69,7 @@ def read_questions(path: Path) -> list[Question]:
         InputError: it is no TOML, or a question has no text or no query.
     """
     try:
-        found = tomllib.loads(path.read_text("utf-8")).get("questions", [])
+        found = tomllib.loads(path.read_text("utf-8-sig")).get("questions", [])
         return TypeAdapter(list[Question]).validate_python(found)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as e:
         raise InputError(f"{path}: {e}; correct the file") from e
@@ -84,14 +80,6 @@ def read_questions(path: Path) -> list[Question]:
         raise InputError(
             f"{path}: {problems}; each has a text, a sparql and perhaps a least"
         ) from e
-
-
-def read_prefixes(turtle: str) -> dict[str, str]:
-    """The prefixes that queries may use undeclared: those of the ontology and of the standards."""
-    parsed = ox.parse(turtle, format=ox.RdfFormat.TURTLE)
-    for _ in parsed:  # a prefix may be declared on any line
-        continue
-    return _PREFIXES | parsed.prefixes
 
 
 def complete_query(query: str, prefixes: Mapping[str, str]) -> str:
@@ -116,7 +104,7 @@ def run_checks(
 
 def _read_check(path: Path) -> tuple[str, str]:
     """What a check says in words, and its query."""
-    query = path.read_text("utf-8")
+    query = path.read_text("utf-8-sig")
     first = query.lstrip().partition("\n")[0]
     return first.lstrip("# ").strip() if first.startswith("#") else path.name, query
 
@@ -129,7 +117,7 @@ def trace_violations(
     Empty when that takes longer than `seconds`, or more memory than there is: what is left must
     not depend on the speed of a machine.
     """
-    prefixes = read_prefixes(files.turtle.read_text("utf-8"))
+    prefixes = read_prefixes(files.turtle.read_text("utf-8-sig"))
     checks = [_read_check(path) for path in files.checks]
     queries = [complete_query(query, prefixes) for _, query in checks]
     given = {"schema": schema_turtle, "instances": instances_nt, "queries": queries}
@@ -334,8 +322,8 @@ def check_queries(files: OntologyFiles) -> None:
     Raises:
         InputError: names the file and what is wrong with it.
     """
-    prefixes = read_prefixes(files.turtle.read_text("utf-8"))
-    queries = {str(path): path.read_text("utf-8") for path in files.checks}
+    prefixes = read_prefixes(files.turtle.read_text("utf-8-sig"))
+    queries = {str(path): path.read_text("utf-8-sig") for path in files.checks}
     if files.questions:
         questions = read_questions(files.questions)
         queries |= {f"{files.questions}, “{q.text}”": q.sparql for q in questions}

@@ -75,7 +75,7 @@ def judge_ontology(
     schema = parse_schema(schema_turtle, source="the schema")
     shapes = {"the shapes of the schema": derive_shapes(schema)}
     if files.shapes:
-        shapes[files.shapes.name] = files.shapes.read_text("utf-8")
+        shapes[files.shapes.name] = files.shapes.read_text("utf-8-sig")
     questions = read_questions(files.questions) if files.questions else []
     judged = Judgement()
 
@@ -156,7 +156,7 @@ def _query(
     questions: Sequence[Question],
 ) -> tuple[tuple[list[Answered], float], tuple[list[Answered], float]]:
     """What the checks and the questions find, each with its seconds."""
-    prefixes, terms = read_prefixes(files.turtle.read_text("utf-8")), _list_terms(schema)
+    prefixes, terms = read_prefixes(files.turtle.read_text("utf-8-sig")), _list_terms(schema)
     with store:
         return (
             _measure(lambda: run_checks(files.checks, store, prefixes)),
