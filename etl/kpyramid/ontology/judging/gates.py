@@ -13,7 +13,6 @@ from kpyramid.ontology.judging.checks import (
     Question,
     judge_checks,
     judge_questions,
-    read_prefixes,
     read_questions,
     run_checks,
     run_questions,
@@ -30,6 +29,7 @@ from kpyramid.ontology.judging.shapes import (
 )
 from kpyramid.ontology.limited import end_running
 from kpyramid.ontology.schema import Schema, parse_schema
+from kpyramid.ontology.sparql import read_prefixes
 from kpyramid.ontology.store import InstanceStatement, OntologyStore
 
 _Found = TypeVar("_Found")
