@@ -97,9 +97,10 @@ def _judge_once(
     if not path.exists():
         judged = judge_ontology(files, schema_turtle, instances_nt, **options)
         part = path.with_suffix(f".{os.getpid()}")
-        part.write_text(json.dumps(judged.gates), "utf-8")
+        part.write_text(json.dumps([judged.gates, judged.broken]), "utf-8")
         part.replace(path)
-    return Judgement(json.loads(path.read_text("utf-8")))
+    gates, broken = json.loads(path.read_text("utf-8"))
+    return Judgement(gates, broken=broken)
 
 
 def use_quick_models(monkeypatch: pytest.MonkeyPatch) -> None:

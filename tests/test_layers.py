@@ -71,8 +71,8 @@ LAYERS: dict[str, str] = {
     ),
     "runs": "errors keys settings warehouse",
     "publishing": (
-        "cached condensation contracts declared errors fingerprints gating indexing keys models "
-        "ontology paraphrase pipeline ports runs settings stages warehouse"
+        "cached condensation contracts declared errors fingerprints gating identity indexing keys "
+        "models ontology paraphrase pipeline ports runs settings stages warehouse"
     ),
     "runner": (
         "contracts errors fingerprints keys llm models pipeline ports publishing runs sources "

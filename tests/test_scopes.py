@@ -219,3 +219,27 @@ def test_the_command_refuses_a_scope_that_makes_no_sense(
     found = ask(whole, *options)
     assert found.exit_code == 3
     assert message in json.loads(found.stdout)["error"]
+
+
+def test_ontology_show_tells_what_is_seen_of_an_individual_and_nothing_else(
+    whole: Snapshot, public: Snapshot
+) -> None:
+    root = str(whole.folder.parent.parent)
+    done = CliRunner().invoke(app, ["ontology", "show", "Ada Lovelace", "--warehouse", root])
+    assert done.exit_code == 0, done.output
+    assert "London" in done.stdout
+    assert "Turin" not in done.stdout
+    hidden = CliRunner().invoke(app, ["ontology", "show", "Clara Boone", "--warehouse", root])
+    assert hidden.exit_code == 3
+    assert "1931" not in hidden.output
+
+
+def test_sparql_knows_the_prefixes_of_the_standards_and_of_the_ontology(public: Snapshot) -> None:
+    rows = public.sparql(
+        'SELECT ?born { ?p rdfs:label "Ada Lovelace" ; a :Person ; :birthPlace/rdfs:label ?born }'
+    )
+    assert rows == [{"born": "London"}]
+    own = 'PREFIX rdfs: <urn:own:> SELECT ?p { ?p rdfs:label "Ada Lovelace" }'
+    assert public.sparql(own) == []
+    known = "ASK { ?a owl:a rdf:a . ?b xsd:a skos:a . ?c prov:a kp:a }"
+    assert public.sparql(known) == [{"ask": "false"}]

@@ -56,7 +56,7 @@ BAD = [
 
 
 def judge(*facts: str, shapes: dict[str, str] = DERIVED, seconds: float = 60) -> str:
-    return judge_shapes(SCHEMA, "".join(facts), shapes, seconds=seconds)
+    return judge_shapes(SCHEMA, "".join(facts), shapes, seconds=seconds).verdict
 
 
 def test_what_fits_the_schema_passes() -> None:

@@ -311,7 +311,7 @@ def load_constraints(settings: Settings) -> tuple[Constraint, ...]:
         InputError: they are no Turtle.
     """
     path = locate_files(settings).shapes
-    return read_constraints(path.read_text("utf-8"), source=str(path)) if path else ()
+    return read_constraints(path.read_text("utf-8-sig"), source=str(path)) if path else ()
 
 
 def load_schema(settings: Settings) -> Schema:
@@ -322,7 +322,7 @@ def load_schema(settings: Settings) -> Schema:
         InputError: it is no valid ontology.
     """
     path = locate_files(settings).turtle
-    return parse_schema(path.read_text("utf-8"), source=str(path))
+    return parse_schema(path.read_text("utf-8-sig"), source=str(path))
 
 
 def locate_files(settings: Settings) -> OntologyFiles:

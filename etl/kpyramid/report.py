@@ -5,6 +5,7 @@ import logging
 from collections.abc import Mapping
 from typing import cast
 
+import pyarrow.compute as pc
 from jinja2 import Environment, PackageLoader
 
 from kpyramid.completion.decisions import load_decisions
@@ -26,6 +27,8 @@ PLAN = "plan.json"
 """What a build with a language model expected to pay, in the run's folder."""
 
 _EXAMPLES = 3
+_MOST_WITHDRAWN = 200
+"""Withdrawn statements that a report names; the table `rejects` has all of them."""
 
 
 def write_report(run: Run, marks: tuple[StageMark, ...] | None = None) -> StageMark:
@@ -69,6 +72,7 @@ def describe_run(run: Run, marks: tuple[StageMark, ...]) -> dict[str, object]:
         "rows": dict(publish.rows),
         "rejects": {mark.stage: dict(mark.rejects) for mark in marks if mark.rejects},
         "examples": _pick_examples(run, snapshot),
+        "withdrawn": _list_withdrawn(run, snapshot),
         "recomputed": {mark.stage: mark.recomputed for mark in marks},
         "seconds": {mark.stage: mark.seconds for mark in marks},
         "stages": [
@@ -202,6 +206,14 @@ def _pick_examples(run: Run, snapshot: str) -> dict[str, list[str]]:
         if len(shown) < _EXAMPLES:
             shown.append(row["detail"][:300])
     return dict(sorted(examples.items()))
+
+
+def _list_withdrawn(run: Run, snapshot: str) -> list[dict[str, str]]:
+    """The statements that contradicted others and lost: reason, and what, why and where."""
+    path = run.warehouse.snapshots / snapshot / "tables" / "rejects.parquet"
+    rejects = read_table(path, load_contracts()["rejects"])
+    rows = rejects.filter(pc.equal(rejects["stage"], "publish")).select(["reason", "detail"])
+    return list(rows.sort_by("detail").slice(0, _MOST_WITHDRAWN).to_pylist())
 
 
 def _compare_rows(run: Run, committed: str) -> dict[str, int] | None:

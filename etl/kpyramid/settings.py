@@ -230,7 +230,10 @@ class PublishSettings:
     `min_document_share`, `min_triple_share`: it has fewer of the last one's documents or triples.
     `min_kept_share`: less of its triples are said by the condensed fact they stand in.
     `max_unanswered_share`: more of its chunks lack the language model's answer.
-    `max_violations`: its ontology's checks (`NAME-*-violation.rq`) find more.
+    `max_violation_share`: more of its individuals have a statement that contradicts others, by
+    the ontology's checks (`NAME-*-violation.rq`), its shapes or the reasoner. Of contradicting
+    statements those with the least evidence are withdrawn and become rejects.
+    `strict`: nothing is withdrawn, and any contradiction keeps it from becoming HEAD.
     `reasoner_seconds`: after these the reasoner, SHACL or a check's query is stopped, and its gate
     says "not run".
     """
@@ -239,7 +242,8 @@ class PublishSettings:
     min_triple_share: Share = 0.5
     min_kept_share: Share = 1.0
     max_unanswered_share: Share = 0.02
-    max_violations: Annotated[int, Field(strict=True, ge=0)] = 0
+    max_violation_share: Share = 0.005
+    strict: bool = False
     reasoner_seconds: Annotated[float, Field(gt=0, le=86_400)] = 120.0
 
 
@@ -375,13 +379,20 @@ def check_settings(values: object, where: Mapping[str, str]) -> Settings:
             given = f" (given: {error['input']!r})"
             if isinstance(error["input"], dict) or not shown:
                 given = ""
-            said = error["msg"].removeprefix("Value error, ")
+            said = _RENAMED.get(name) or error["msg"].removeprefix("Value error, ")
             problems.append(f"  {name or 'all together'}: {said}{given}, from {place}")
         raise SettingsError(
             f"{len(problems)} problem(s) in the settings:\n"
             + "\n".join(problems)
             + "\n`kpyramid plan --help` names the sections; README.md lists the settings"
         ) from e
+
+
+_RENAMED: Mapping[str, str] = {
+    "publish.max_violations": "is now publish.max_violation_share, a share of the individuals; "
+    "what contradicts is withdrawn unless publish.strict = true",
+}
+"""What became of settings that are no more."""
 
 
 def _parse_value(text: str) -> object:

@@ -78,7 +78,7 @@ def _judge(
     texts = {"schema.ttl": "", "instances.nt": "", "provenance.nt": ""}
     identifier = None
     if ref is None:
-        stated = files.turtle.read_text("utf-8")
+        stated = files.turtle.read_text("utf-8-sig")
         texts["schema.ttl"] = write_schema(parse_schema(stated, source=str(files.turtle)))
     else:
         from kpyramid.query.pyramid.snapshot import open_snapshot
@@ -87,7 +87,7 @@ def _judge(
         identifier = opened.id
         for name in texts:
             path = opened.folder / "ontology" / name
-            texts[name] = path.read_text("utf-8") if path.is_file() else ""
+            texts[name] = path.read_text("utf-8-sig") if path.is_file() else ""
     judged = judge_ontology(
         files,
         texts["schema.ttl"],

@@ -29,7 +29,7 @@ def read_examples(path: Path) -> tuple[Example, ...]:
         InputError: the file cannot be read, or a line is no example.
     """
     try:
-        lines = path.read_text("utf-8").splitlines()
+        lines = path.read_text("utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as e:
         raise InputError(f"{path}: cannot be read as UTF-8 text: {e}") from e
     return parse_examples(lines, source=str(path))

@@ -94,7 +94,10 @@ def read_constraints(turtle: str, *, source: str) -> tuple[Constraint, ...]:
         InputError: not Turtle, or a pattern that is none.
     """
     try:
-        triples = [quad.triple for quad in ox.parse(turtle, format=ox.RdfFormat.TURTLE)]
+        triples = [
+            quad.triple
+            for quad in ox.parse(turtle.removeprefix("\ufeff"), format=ox.RdfFormat.TURTLE)
+        ]
     except SyntaxError as e:
         raise InputError(
             f"{source}, line {e.lineno or 1}: not valid Turtle: {e.msg}; correct that line"

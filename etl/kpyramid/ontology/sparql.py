@@ -18,6 +18,7 @@ from typing import TypedDict
 import pyoxigraph as ox
 
 from kpyramid.errors import InputError
+from kpyramid.ontology import names as n
 
 Rows = list[dict[str, str]]
 
@@ -29,6 +30,12 @@ _REFUSED = {
     "ServiceGraphPattern": "SERVICE reaches out to another server",
     "DatasetClause": "FROM names data outside the snapshot",
 }
+
+
+_PREFIXES = {
+    "kp": n.KP, "owl": n.OWL, "prov": n.PROV, "rdf": n.RDF, "rdfs": n.RDFS, "skos": n.SKOS,
+    "xsd": n.XSD,
+}  # fmt: skip
 
 
 class Data(TypedDict):
@@ -76,16 +83,27 @@ def load_store(schema_turtle: str, instances_nt: str) -> ox.Store:
     return store
 
 
-def run_query(store: ox.Store, query: str, limit: int) -> Rows:
+def read_prefixes(turtle: str) -> dict[str, str]:
+    """The prefixes that queries may use undeclared: those of the ontology and of the standards."""
+    parsed = ox.parse(turtle.removeprefix("\ufeff"), format=ox.RdfFormat.TURTLE)
+    for _ in parsed:  # a prefix may be declared on any line
+        continue
+    return _PREFIXES | parsed.prefixes
+
+
+def run_query(
+    store: ox.Store, query: str, limit: int, prefixes: Mapping[str, str] | None = None
+) -> Rows:
     """At most `limit` solutions, unbound variables left out; ASK gives one row `{"ask": …}`.
 
-    Solutions are drawn one by one, so the limit holds like a LIMIT at the query's end.
+    A query may use `prefixes` without declaring them. Solutions are drawn one by one, so the limit
+    holds like a LIMIT at the query's end.
 
     Raises:
         InputError: the query cannot be parsed or run, or is neither SELECT nor ASK.
     """
     try:
-        found = store.query(query)
+        found = store.query(query, prefixes=dict(prefixes or {}))
         if isinstance(found, ox.QueryBoolean):
             return [{"ask": "true" if found else "false"}]
         if isinstance(found, ox.QuerySolutions):
@@ -179,7 +197,7 @@ def serve() -> None:
         store = load_store(data["schema"], data["instances"])
         # Imports open files: the parser must be there before the door is shut.
         check_query("ASK { ?s ?p ?o FILTER NOT EXISTS { ?s ?p 1 } }")
-        memory_bytes = data["memory_bytes"]
+        memory_bytes, prefixes = data["memory_bytes"], read_prefixes(data["schema"])
         del data
         shut_doors(memory_bytes)
         _send({"rows": []})
@@ -193,7 +211,7 @@ def serve() -> None:
         signal.setitimer(signal.ITIMER_REAL, request["seconds"] + 1)
         try:
             query = check_query(request["query"])
-            _send({"rows": run_query(store, query, request["limit"])})
+            _send({"rows": run_query(store, query, request["limit"], prefixes)})
         except InputError as e:
             _send({"error": str(e)})
         except MemoryError:

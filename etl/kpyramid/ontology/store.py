@@ -28,6 +28,7 @@ __all__ = [
     "Place",
     "QueryStoppedError",
     "entity_iri",
+    "list_facts",
     "parse_literal",
     "write_instances",
     "write_provenance",
@@ -51,6 +52,19 @@ class InstanceStatement:
     object_label: str | None = None
     places: tuple[Place, ...] = ()
     instance_id: str | None = None
+    confidence: float = 1.0
+
+
+def list_facts(row: InstanceStatement) -> Iterator[ox.Triple]:
+    """What a row states of its subject: the class, and the value where it has one.
+
+    Raises:
+        InputError: as `write_instances`.
+    """
+    subject, value = make_iri(row.subject_iri), _make_value(row)
+    yield ox.Triple(subject, make_iri(n.RDF_TYPE), make_iri(row.class_iri))
+    if row.property_iri is not None and value is not None:
+        yield ox.Triple(subject, make_iri(row.property_iri), value)
 
 
 def write_instances(rows: Iterable[InstanceStatement]) -> str:
@@ -82,7 +96,7 @@ def write_provenance(rows: Sequence[InstanceStatement]) -> str:
 
 def _list_triples(row: InstanceStatement) -> Iterator[ox.Triple]:
     subject, label = make_iri(row.subject_iri), make_iri(n.LABEL)
-    yield ox.Triple(subject, make_iri(n.RDF_TYPE), make_iri(row.class_iri))
+    yield from list_facts(row)
     yield ox.Triple(subject, label, ox.Literal(row.subject_label))
     if row.object_iri is not None and row.object_label is not None:
         yield ox.Triple(make_iri(row.object_iri), label, ox.Literal(row.object_label))
@@ -91,9 +105,6 @@ def _list_triples(row: InstanceStatement) -> Iterator[ox.Triple]:
             if end is not None:
                 yield ox.Triple(make_iri(end), make_iri(n.DERIVED_FROM), make_iri(place.iri))
         yield from describe_place(place)
-    value = _make_value(row)
-    if row.property_iri is not None and value is not None:
-        yield ox.Triple(subject, make_iri(row.property_iri), value)
 
 
 def _list_sources(row: InstanceStatement) -> Iterator[ox.Triple]:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from urllib.parse import quote
 
 from kpyramid.errors import InputError
@@ -21,11 +22,13 @@ _DATATYPES = {
 }
 
 
-def convert_ontology(text: str, *, source: str) -> str:
+def convert_ontology(text: str, *, source: str, merged: list[tuple[str, str]] | None = None) -> str:
     """The Turtle of an ontology in Text2KGBench's JSON; `parse_schema` reads it.
 
     A domain or range that no concept declares becomes a class of its own, or `owl:Thing` where
-    only a Wikidata number or nothing is given. The same concept twice is one class.
+    only a Wikidata number or nothing is given. Concepts that differ in case only are one class. A
+    relation stated twice is one property; an end on which its statements differ is `owl:Thing`.
+    What was merged is added to `merged`: IRI, and what of it.
 
     Raises:
         InputError: not such JSON; names every problem.
@@ -41,9 +44,6 @@ def convert_ontology(text: str, *, source: str) -> str:
     concepts = _read_rows(data, "concepts", ("qid", "label"), problems)
     relations = _read_rows(data, "relations", ("pid", "label"), problems)
     pids = [row["pid"] for row in relations]
-    problems += [
-        f"relation {pid}: stated twice" for pid in sorted(set(pids)) if pids.count(pid) > 1
-    ]
     if problems:
         listed = "".join(f"\n  {problem}" for problem in problems)
         raise InputError(f"{source}: {len(problems)} to correct in the ontology:{listed}")
@@ -54,31 +54,62 @@ def convert_ontology(text: str, *, source: str) -> str:
     def add_class(qid: str, label: str) -> str:
         local = quote(qid[:1].upper() + qid[1:], safe="")
         iri = base + local + ("Class" if local in taken else "")
-        classes.setdefault(qid, OntologyClass(iri, label))
-        return classes[qid].iri
+        classes.setdefault(qid.casefold(), OntologyClass(iri, label))
+        return classes[qid.casefold()].iri
 
     def find_end(name: str) -> str:
-        if not name or (name not in classes and name[:1] == "Q" and name[1:].isdigit()):
+        key = name.casefold()
+        if not name or (key not in classes and name[:1] == "Q" and name[1:].isdigit()):
             return n.THING
-        return classes[name].iri if name in classes else add_class(name, name)
+        return classes[key].iri if key in classes else add_class(name, name)
 
+    notes: list[tuple[str, str]] = []
+    qids = {row["qid"] for row in concepts}
+    said: dict[str, str] = {}
     for row in concepts:
-        add_class(row["qid"], row["label"])
-    properties = []
+        iri = add_class(row["qid"], row["label"])
+        first = said.setdefault(iri, row["qid"])
+        if first != row["qid"]:
+            notes.append((iri, f"the concepts {first!r} and {row['qid']!r} are one class"))
+    properties: dict[str, OntologyProperty] = {}
     for row in relations:
-        datatype = None if row["range"] in classes else _DATATYPES.get(row["range"].lower())
-        properties.append(
-            OntologyProperty(
-                iri=base + quote(row["pid"], safe=""),
-                label=row["label"],
-                alt_labels=(),
-                comment="",
-                domain=find_end(row["domain"]),
-                range=datatype or find_end(row["range"]),
-                is_datatype=datatype is not None,
-            )
+        datatype = None if row["range"] in qids else _DATATYPES.get(row["range"].lower())
+        new = OntologyProperty(
+            iri=base + quote(row["pid"], safe=""),
+            label=row["label"],
+            alt_labels=(),
+            comment="",
+            domain=find_end(row["domain"]),
+            range=datatype or find_end(row["range"]),
+            is_datatype=datatype is not None,
         )
-    return write_schema(Schema(base, tuple(classes.values()), tuple(properties)))
+        old = properties.setdefault(new.iri, new)
+        if old != new:
+            properties[new.iri] = _merge(old, new)
+            notes.append((new.iri, f"stated twice, as {_say(old)} and as {_say(new)}"))
+    if merged is not None:
+        merged += notes
+    schema = Schema(base, tuple(classes.values()), tuple(properties.values()))
+    return write_schema(schema)
+
+
+def _merge(old: OntologyProperty, new: OntologyProperty) -> OntologyProperty:
+    """One property of two statements: all labels, and no end that only one of them has.
+
+    Where only one has values of a datatype, the first says what the property is.
+    """
+    labels = {old.label, *old.alt_labels}
+    alt_labels = old.alt_labels if new.label in labels else (*old.alt_labels, new.label)
+    range_ = old.range
+    if old.range != new.range and old.is_datatype == new.is_datatype:
+        range_ = n.RDFS + "Literal" if old.is_datatype else n.THING
+    domain = old.domain if old.domain == new.domain else n.THING
+    return replace(old, alt_labels=alt_labels, domain=domain, range=range_)
+
+
+def _say(prop: OntologyProperty) -> str:
+    ends = [iri.rpartition("#")[2] for iri in (prop.domain, prop.range)]
+    return f"{prop.label!r} from {ends[0]} to {ends[1]}"
 
 
 def _read_rows(

@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -40,11 +40,15 @@ _XML_SIGNS = ("<?xml", "<!doctype", "<!--", "<rdf:rdf")
 
 @dataclass(frozen=True, slots=True)
 class OutsideText:
-    """The statements of a file, its form, and IRIs that were mended, by what they were."""
+    """The statements of a file, its form, and IRIs that were mended, by what they were.
+
+    `merged`: IRIs of what was stated more than once, and how.
+    """
 
     triples: list[ox.Triple]
     form: str
     mended: Mapping[str, str]
+    merged: Sequence[tuple[str, str]] = ()
 
 
 def read_outside(path: Path) -> OutsideText:
@@ -58,13 +62,15 @@ def read_outside(path: Path) -> OutsideText:
     """
     data = _read_bytes(path)
     form = _find_form(data, path)
+    merged: list[tuple[str, str]] = []
     if form == "Text2KGBench's JSON":
-        data = convert_ontology(_decode(data, path), source=str(path)).encode("utf-8")
+        text = _decode(data, path)
+        data = convert_ontology(text, source=str(path), merged=merged).encode("utf-8")
     elif form == "Turtle":
         _decode(data, path)
         data = data.removeprefix(b"\xef\xbb\xbf")
     triples, mended = _parse(data, "rdfxml" if form == "RDF/XML" else "turtle", path)
-    return OutsideText(triples, form, mended)
+    return OutsideText(triples, form, mended, merged)
 
 
 def _read_bytes(path: Path) -> bytes:

@@ -1,7 +1,11 @@
 """The gates `checks` and `questions`: queries that must find nothing, and those that must run."""
 
+import json
+import logging
+import sys
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,15 +16,22 @@ from pydantic.dataclasses import dataclass as checked
 from kpyramid.declared import OntologyFiles
 from kpyramid.errors import InputError
 from kpyramid.ontology import names as n
-from kpyramid.ontology.sparql import check_query, list_iris
+from kpyramid.ontology.judging.explaining import shrink
+from kpyramid.ontology.judging.reasoner import Part
+from kpyramid.ontology.judging.repair import Fault
+from kpyramid.ontology.limited import run_function
+from kpyramid.ontology.sparql import check_query, list_iris, load_store, read_prefixes, shut_doors
 from kpyramid.ontology.store import OntologyStore, QueryStoppedError
+
+log = logging.getLogger(__name__)
 
 _MOST_NAMED = 3
 _MOST_COUNTED = 1000
-_PREFIXES = {
-    "kp": n.KP, "owl": n.OWL, "prov": n.PROV, "rdf": n.RDF, "rdfs": n.RDFS, "skos": n.SKOS,
-    "xsd": n.XSD,
-}  # fmt: skip
+_MOST_EXPLAINED = 10_000
+"""Violations of one check that are traced to their facts at once."""
+_MEMORY = 2 * 2**30
+_BYTES_OF_A_STORE = 20
+"""Memory that a store and its facts take for each byte of N-Triples, with room to spare."""
 
 
 @checked(frozen=True)
@@ -58,7 +69,7 @@ def read_questions(path: Path) -> list[Question]:
         InputError: it is no TOML, or a question has no text or no query.
     """
     try:
-        found = tomllib.loads(path.read_text("utf-8")).get("questions", [])
+        found = tomllib.loads(path.read_text("utf-8-sig")).get("questions", [])
         return TypeAdapter(list[Question]).validate_python(found)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as e:
         raise InputError(f"{path}: {e}; correct the file") from e
@@ -71,34 +82,178 @@ def read_questions(path: Path) -> list[Question]:
         ) from e
 
 
-def read_prefixes(turtle: str) -> dict[str, str]:
-    """The prefixes that queries may use undeclared: those of the ontology and of the standards."""
-    parsed = ox.parse(turtle, format=ox.RdfFormat.TURTLE)
-    for _ in parsed:  # a prefix may be declared on any line
-        continue
-    return _PREFIXES | parsed.prefixes
-
-
 def complete_query(query: str, prefixes: Mapping[str, str]) -> str:
     """The query with the prefixes in front; one that it declares itself comes later and wins."""
     return "".join(f"PREFIX {name}: <{iri}>\n" for name, iri in sorted(prefixes.items())) + query
 
 
 def run_checks(
-    paths: Sequence[Path], store: OntologyStore, prefixes: Mapping[str, str], *, most: int = 0
+    paths: Sequence[Path], store: OntologyStore, prefixes: Mapping[str, str]
 ) -> list[Answered]:
-    """What each violation query finds, with labels for IRIs, counted beyond `most`.
+    """What each violation query finds, with labels for IRIs.
 
     Its text is the file's first comment line.
     """
     found = []
     for path in paths:
-        query = path.read_text("utf-8")
-        first = query.lstrip().partition("\n")[0]
-        text = first.lstrip("# ").strip() if first.startswith("#") else path.name
-        answered = _run(text, query, store, prefixes, limit=max(_MOST_COUNTED, most + 1))
+        text, query = _read_check(path)
+        answered = _run(text, query, store, prefixes, limit=_MOST_COUNTED)
         found.append(replace(answered, rows=label_rows(answered.rows, store)))
     return found
+
+
+def _read_check(path: Path) -> tuple[str, str]:
+    """What a check says in words, and its query."""
+    query = path.read_text("utf-8-sig")
+    first = query.lstrip().partition("\n")[0]
+    return first.lstrip("# ").strip() if first.startswith("#") else path.name, query
+
+
+def trace_violations(
+    files: OntologyFiles, schema_turtle: str, instances_nt: str, *, seconds: float
+) -> list[Fault]:
+    """The smallest set of facts behind each row that a check finds.
+
+    Empty when that takes longer than `seconds`, or more memory than there is: what is left must
+    not depend on the speed of a machine.
+    """
+    prefixes = read_prefixes(files.turtle.read_text("utf-8-sig"))
+    checks = [_read_check(path) for path in files.checks]
+    queries = [complete_query(query, prefixes) for _, query in checks]
+    given = {"schema": schema_turtle, "instances": instances_nt, "queries": queries}
+    try:
+        code, output = run_function(
+            "kpyramid.ontology.judging.checks:serve",
+            seconds=seconds,
+            given=json.dumps(given).encode(),
+        )
+        found: list[list[list[str]]] = json.loads(output.splitlines()[-1])
+    except TimeoutError:
+        log.warning("the facts behind violated checks were not found in %g seconds", seconds)
+        return []
+    except (IndexError, ValueError):
+        said = " ".join(output.decode("utf-8", "replace").split())[-300:]
+        log.warning("the facts behind violated checks were not found (code %d): %s", code, said)
+        return []
+    faults = []
+    for (text, _), explained in zip(checks, found, strict=True):
+        for lines in explained:
+            parsed = ox.parse("".join(lines), format=ox.RdfFormat.N_TRIPLES)
+            facts = tuple(quad.triple for quad in parsed)
+            faults.append(Fault("violated_check", text, facts, len(facts) - 1))
+    return faults
+
+
+def serve() -> None:
+    """Reads schema, instances and queries as JSON from stdin; writes facts, by query, to stdout."""
+    given = json.loads(sys.stdin.buffer.read())
+    checked = []
+    for query in given["queries"]:
+        try:
+            checked.append((check_query(query), list_iris(query)))
+        except InputError:  # the gate says what is wrong with it
+            checked.append(("", set()))
+    shut_doors(_MEMORY + _BYTES_OF_A_STORE * len(given["instances"]))
+    tracer = _Tracer(given["schema"], given["instances"])
+    found = [tracer.trace(query, named) if query else [] for query, named in checked]
+    sys.stdout.write("\n" + json.dumps(found) + "\n")
+
+
+_Solution = tuple[tuple[str, str], ...]
+
+
+class _Tracer:
+    """Finds the facts by which a query has a solution, by leaving out facts until it has none."""
+
+    def __init__(self, schema_turtle: str, instances_nt: str) -> None:
+        self._all = load_store(schema_turtle, instances_nt)
+        self._part = load_store(schema_turtle, "")
+        self._facts: defaultdict[object, list[ox.Triple]] = defaultdict(list)
+        for quad in ox.parse(instances_nt, format=ox.RdfFormat.N_TRIPLES):
+            self._facts[quad.subject].append(quad.triple)
+            if isinstance(quad.object, ox.NamedNode) and quad.predicate.value != n.RDF_TYPE:
+                self._facts[quad.object].append(quad.triple)
+
+    def trace(self, query: str, named: set[str]) -> list[list[str]]:
+        """The facts of each solution as N-Triples, each set once, sorted."""
+        try:
+            solutions = sorted(_solve(self._all, query))
+        except InputError:
+            return []
+        found = {tuple(self._explain(query, named, s)) for s in solutions[:_MOST_EXPLAINED]}
+        return [list(lines) for lines in sorted(found) if lines]
+
+    def _explain(self, query: str, named: set[str], solution: _Solution) -> list[str]:
+        """A smallest set of facts that gives the solution, each as a line; empty without any."""
+        judge = _SolutionJudge(self._part, query, solution)
+        for near in self._list_candidates(named, solution):
+            if judge.finds(near):
+                return sorted(f"{item} .\n" for item in shrink(near, judge))
+        return []
+
+    def _list_candidates(
+        self, named: set[str], solution: _Solution
+    ) -> Iterator[Sequence[ox.Triple]]:
+        """Facts around the solution's nodes, step by step; at the end all facts.
+
+        First only those with a property that the query names.
+        """
+        nodes = [ox.NamedNode(term[1:-1]) for _, term in solution if term.startswith("<")]
+        for wanted in (named, None):
+            near: dict[ox.Triple, None] = {}
+            reached: set[object] = set(nodes)
+            queue: list[object] = list(nodes)
+            while queue:
+                before = len(near)
+                for node in queue:
+                    for fact in self._facts.get(node, ()):
+                        if wanted is None or fact.predicate.value in wanted:
+                            near[fact] = None
+                if len(near) > before:
+                    yield list(near)
+                ends: set[object] = {t for fact in near for t in (fact.subject, fact.object)}
+                queue = sorted((ends & self._facts.keys()) - reached, key=str)
+                reached.update(queue)
+        yield sorted({fact for facts in self._facts.values() for fact in facts}, key=str)
+
+
+@dataclass(frozen=True, slots=True)
+class _SolutionJudge:
+    """Says whether facts, together with the schema in `store`, give a query one solution."""
+
+    store: ox.Store
+    query: str
+    solution: _Solution
+
+    def finds(self, facts: Iterable[ox.Triple]) -> bool:
+        quads = [ox.Quad(t.subject, t.predicate, t.object) for t in facts]
+        quads = [quad for quad in quads if quad not in self.store]
+        self.store.extend(quads)
+        try:
+            return self.solution in _solve(self.store, self.query)
+        finally:
+            for quad in quads:
+                self.store.remove(quad)
+
+    def find_inconsistent(self, parts: Iterable[Part]) -> int | None:
+        """What `shrink` asks: the first part with the solution."""
+        return next((i for i, (_, facts) in enumerate(parts) if self.finds(facts)), None)
+
+
+def _solve(store: ox.Store, query: str) -> set[_Solution]:
+    """Solutions as names with terms in N-Triples; ASK has an empty one if it is true."""
+    try:
+        found = store.query(query)
+    except (SyntaxError, OSError, RuntimeError, ValueError) as e:
+        raise InputError(f"SPARQL query: {e}") from e
+    if isinstance(found, ox.QueryBoolean):
+        return {()} if found else set()
+    assert isinstance(found, ox.QuerySolutions)
+    names = [variable.value for variable in found.variables]
+    return {
+        tuple((name, str(solution[name])) for name in names if solution[name] is not None)
+        for solution in found
+    }
 
 
 def run_questions(
@@ -167,8 +322,8 @@ def check_queries(files: OntologyFiles) -> None:
     Raises:
         InputError: names the file and what is wrong with it.
     """
-    prefixes = read_prefixes(files.turtle.read_text("utf-8"))
-    queries = {str(path): path.read_text("utf-8") for path in files.checks}
+    prefixes = read_prefixes(files.turtle.read_text("utf-8-sig"))
+    queries = {str(path): path.read_text("utf-8-sig") for path in files.checks}
     if files.questions:
         questions = read_questions(files.questions)
         queries |= {f"{files.questions}, “{q.text}”": q.sparql for q in questions}
@@ -179,13 +334,12 @@ def check_queries(files: OntologyFiles) -> None:
             raise InputError(f"{place}: {e}") from e
 
 
-def judge_checks(found: Sequence[Answered], *, most: int = 0) -> str:
-    """`pass` when the checks found at most so many violations, else what they found.
+def judge_checks(found: Sequence[Answered]) -> str:
+    """`pass` when the checks found nothing, else what they found.
 
     `not run: why` when one was stopped and the others do not fail.
     """
     told = []
-    total = sum(check.count for check in found)
     for check in found:
         if check.problem:
             told.append(f"{check.text}: {check.problem}")
@@ -195,11 +349,9 @@ def judge_checks(found: Sequence[Answered], *, most: int = 0) -> str:
             rest = f" and {left} {'or more others' if check.more else 'more'}" if left else ""
             told.append(f"{check.text} ({rows}{rest})")
     said = "; ".join(told)
-    if total > most or any(check.more for check in found):
-        return f"fail: {said}; correct the text, or allow so many with publish.max_violations"
-    if any(check.problem for check in found):
-        return f"{_choose_verdict(found)}: {said}"
-    return f"pass: {total} found, publish.max_violations = {most}: {said}" if told else "pass"
+    if any(check.count for check in found):
+        return f"fail: {said}; correct the text"
+    return f"{_choose_verdict(found)}: {said}" if told else "pass"
 
 
 def _choose_verdict(found: Iterable[Answered]) -> str:

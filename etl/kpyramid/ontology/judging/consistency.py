@@ -13,9 +13,12 @@ from kpyramid.ontology.judging.explaining import (
     state_item,
 )
 from kpyramid.ontology.judging.reasoner import NotJudgedError, Reasoner
+from kpyramid.ontology.judging.repair import Fault, Repair
 from kpyramid.ontology.judging.theory import Theory, read_theory
 
 _MOST_NAMED = 5
+_MOST_CONTRADICTIONS = 50
+"""Contradictions explained one after another; each takes several calls of HermiT."""
 
 
 def judge_consistency(
@@ -67,6 +70,45 @@ def _ask(theory: Theory, reasoner: Reasoner, state: Callable[[Sequence[Item]], s
             lambda: explain_class(theory, first, reasoner), state
         )
     return "pass"
+
+
+def repair_contradictions(
+    schema_turtle: str, instances_nt: str, repair: Repair, *, seconds: float
+) -> None:
+    """Withdraws the weakest statements of each smallest contradiction that HermiT finds.
+
+    The instances must contradict the schema. Nothing is withdrawn where the axioms alone are at
+    fault, or where `seconds` or the number of contradictions do not suffice: what is left must
+    not depend on the speed of a machine.
+    """
+    theory = read_theory(schema_turtle, instances_nt)
+    if theory.unknown:
+        return
+    if theory.malformed:
+        for fact in theory.malformed:
+            assert isinstance(fact.object, ox.Literal)
+            datatype = fact.object.datatype.value.rpartition("#")[2]
+            repair.take(Fault("malformed_value", f"the value is no {datatype}", (fact,), 0))
+        return
+    before = dict(repair.withdrawn)
+    try:
+        with Reasoner(theory, seconds=seconds) as reasoner:
+            for _ in range(_MOST_CONTRADICTIONS):
+                items = explain_contradiction(theory, reasoner)
+                facts = tuple(item for item in items if isinstance(item, ox.Triple))
+                axioms = [item for item in items if not isinstance(item, ox.Triple)]
+                rule = "; ".join(
+                    state_item(axiom, theory.labels, lambda _: None) for axiom in axioms
+                )
+                gone = repair.take(Fault("contradiction", rule, facts, len(facts) - 1))
+                if not gone:
+                    break
+                theory.facts = [fact for fact in theory.facts if fact not in gone]
+                if reasoner.find_inconsistent([(theory.axioms, theory.facts)]) is None:
+                    return
+    except NotJudgedError:
+        pass
+    repair.withdrawn = before
 
 
 def _explain(find: Callable[[], list[Item]], state: Callable[[Sequence[Item]], str]) -> str:

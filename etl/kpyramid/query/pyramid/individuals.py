@@ -81,18 +81,19 @@ class Individuals:
         """The ids of the individuals that a name, id or IRI means.
 
         Raises:
-            InputError: there is none; gives the nearest names.
+            InputError: there is none, or the scope hides all of it; gives the nearest names.
         """
         key = name.removeprefix(ENTITY)
-        if key in self._about:
+        if key in self._about and self._is_seen(key):
             return [key]
         wanted = join_words(name)
         by_name: dict[str, set[str]] = defaultdict(set)
         for entity in self._about:
             for form in (self._entities[entity]["name"], *self._entities[entity]["surface_forms"]):
                 by_name[join_words(form)].add(entity)
-        if wanted in by_name:
-            return sorted(by_name[wanted], key=lambda i: (-len(self._about[i]), i))
+        seen = [entity for entity in by_name.pop(wanted, ()) if self._is_seen(entity)]
+        if seen:
+            return sorted(seen, key=lambda i: (-len(self._about[i]), i))
         near = get_close_matches(wanted, [n for n in by_name if n], n=_NEAR, cutoff=0.5)
         names = [self._entities[min(by_name[form])]["name"] for form in near]
         advice = f"; near: {', '.join(dict.fromkeys(names))}" if names else ""
@@ -100,9 +101,14 @@ class Individuals:
             f"snapshot {self._snapshot.id} has no individual, class or property {name!r}{advice}"
         )
 
+    def _is_seen(self, entity_id: str) -> bool:
+        """Whether the scope shows a sentence that states something of an individual."""
+        return any(map(self._quote, self._about[entity_id]))
+
     def describe(self, entity_id: str) -> Individual:
-        """All that the ontology says of an individual."""
+        """What the ontology says of an individual in sentences that the scope shows."""
         rows = sorted(self._about[entity_id], key=lambda r: (-r["confidence"], r["instance_id"]))
+        rows = [row for row in rows if self._quote(row)]
         own = [row for row in rows if row["subject_id"] == entity_id]
         entity = self._entities[entity_id]
         return Individual(
@@ -168,15 +174,18 @@ class Individuals:
         return self._snapshot.names[row["object_id"]] if row["object_id"] else row["literal"]
 
     def _quote(self, row: Mapping[str, Any]) -> list[Sentence]:
-        """The sentences, the strongest first, which alone has its words marked."""
+        """The sentences that the scope shows, the strongest first; only its words are marked."""
         order = [(p["chunk_id"], p["start"], p["end"]) for p in row["places"]]
+        strongest = row["chunk_id"], row["start"], row["end"]
         found = {
             (e.chunk_id, e.start, e.end): e for e in self._snapshot.evidence(row["instance_id"])
         }
         quoted = []
-        for at, place in enumerate(order):
+        for place in order:
+            if place not in found:
+                continue
             evidence = found[place]
-            spans = [row["subject_span"], row["object_span"]] if at == 0 else []
+            spans = [row["subject_span"], row["object_span"]] if place == strongest else []
             marked = sorted(
                 (span["start"] - evidence.start, span["end"] - evidence.start)
                 for span in spans

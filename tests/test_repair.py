@@ -1,0 +1,280 @@
+"""Of statements that contradict each other those with less evidence are withdrawn."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from kpyramid.build import BuildOutcome, build
+from kpyramid.cli import app
+from kpyramid.declared import OntologyFiles
+from kpyramid.errors import GateError, SettingsError
+from kpyramid.ontology.judging.gates import judge_ontology, repair_ontology
+from kpyramid.ontology.store import InstanceStatement, Place, entity_iri, write_instances
+from kpyramid.settings import Settings, check_settings
+from kpyramid.warehouse.layout import Warehouse, open_warehouse
+from kpyramid.warehouse.refs import read_head
+from tests.corpora import (
+    find_bench,
+    hash_tree,
+    make_settings,
+    read_snapshot,
+    require_java,
+    use_quick_models,
+    write_corpus,
+)
+
+KPG = "https://w3id.org/kpyramid/general#"
+XSD = "http://www.w3.org/2001/XMLSchema#"
+GENERAL = Path(__file__).parent.parent / "ontology" / "general.ttl"
+LENIENT = {"max_violation_share": 0.9}
+
+
+def state(
+    key: str,
+    subject: str,
+    prop: str | None,
+    value: str | None = None,
+    *,
+    kind: str = "Person",
+    confidence: float = 0.9,
+    documents: int = 1,
+) -> InstanceStatement:
+    """A statement with so many documents; a value of digits is a year, another an individual."""
+    is_year = value is not None and value.isdigit()
+    return InstanceStatement(
+        subject_iri=entity_iri(subject),
+        property_iri=KPG + prop if prop else None,
+        class_iri=KPG + kind,
+        object_iri=entity_iri(value) if value and not is_year else None,
+        literal=value if is_year else None,
+        datatype=XSD + "gYear" if is_year else None,
+        subject_label=subject,
+        object_label=None if is_year else value,
+        places=tuple(
+            Place(f"document-{at}", 0, 9, f"{subject} {prop} {value}.", "a.txt")
+            for at in range(documents)
+        ),
+        instance_id=key,
+        confidence=confidence,
+    )
+
+
+def repair(
+    files: OntologyFiles, schema: str, statements: list[InstanceStatement]
+) -> dict[str, tuple[str, str]]:
+    """Reason and detail of what is withdrawn, by key."""
+    instances = write_instances(statements)
+    judged = judge_ontology(files, schema, instances, seconds=60)
+    found = repair_ontology(files, schema, instances, statements, judged, seconds=60)
+    return {str(w.statement.instance_id): (w.reason, w.detail) for w in found}
+
+
+def write_check(folder: Path, query: str, shapes: str | None = None) -> OntologyFiles:
+    """The general ontology with this check alone, and perhaps with shapes."""
+    check = folder / "general-x-violation.rq"
+    check.write_text(query, "utf-8")
+    if shapes is not None:
+        (folder / "general.shapes.ttl").write_text(shapes, "utf-8")
+    found = folder / "general.shapes.ttl" if shapes is not None else None
+    return OntologyFiles(GENERAL, found, None, None, (check,))
+
+
+BORN_LATE = """# Died before being born.
+SELECT ?p ?b ?d { ?p kpg:birthYear ?b ; kpg:deathYear ?d
+  FILTER (xsd:integer(STR(?b)) > xsd:integer(STR(?d))) }"""
+
+
+@pytest.mark.parametrize(
+    ("born", "died", "gone"),
+    [
+        ({"confidence": 0.8}, {"confidence": 0.9}, {"b"}),
+        ({"documents": 2}, {"documents": 1}, {"d"}),
+        ({}, {}, {"b", "d"}),
+    ],
+)
+def test_the_statement_with_less_evidence_leaves_and_both_where_neither_has_more(
+    tmp_path: Path, born: dict[str, float], died: dict[str, float], gone: set[str]
+) -> None:
+    statements = [
+        state("a", "Ada", None),
+        state("b", "Ada", "birthYear", "1950", **born),  # type: ignore[arg-type]
+        state("d", "Ada", "deathYear", "1900", **died),  # type: ignore[arg-type]
+        state("e", "Bea", "birthYear", "1900"),
+    ]
+    found = repair(write_check(tmp_path, BORN_LATE), GENERAL.read_text("utf-8"), statements)
+    assert set(found) == gone
+    assert {reason for reason, _ in found.values()} == {"violated_check"}
+    assert all("Died before being born." in detail for _, detail in found.values())
+
+
+def test_the_facts_behind_a_path_are_found_and_the_weakest_of_a_circle_leaves(
+    tmp_path: Path,
+) -> None:
+    query = "# In itself.\nSELECT DISTINCT ?p { ?p (kpg:locatedIn|kpg:partOf)+ ?p }"
+    circle = [("A", "B", 0.9), ("B", "C", 0.6), ("C", "A", 0.9), ("A", "Z", 0.3)]
+    statements = [
+        state(f"{x}{y}", x, "locatedIn", y, kind="Place", confidence=c) for x, y, c in circle
+    ]
+    statements += [state(x, x, None, kind="Place") for x in "ABCZ"]
+    found = repair(write_check(tmp_path, query), GENERAL.read_text("utf-8"), statements)
+    assert set(found) == {"BC"}
+    assert "“B” has " in found["BC"][1]
+    assert "stated in “B locatedIn C.”" in found["BC"][1]
+
+
+def test_a_check_that_names_no_node_is_traced_all_the_same(tmp_path: Path) -> None:
+    query = "# Late.\nASK { ?p kpg:deathYear ?y FILTER (STR(?y) > '2100') }"
+    statements = [state("a", "Ada", "deathYear", "2200"), state("b", "Bea", "deathYear", "1900")]
+    found = repair(write_check(tmp_path, query), GENERAL.read_text("utf-8"), statements)
+    assert set(found) == {"a"}
+
+
+SHAPES = f"""@prefix sh: <http://www.w3.org/ns/shacl#> . @prefix : <{KPG}> .
+[] a sh:NodeShape ; sh:targetClass :Person ;
+   sh:property [ sh:path :spouse ; sh:maxCount 1 ; sh:message "one spouse" ] ,
+      [ sh:path :birthYear ; sh:pattern "^1" ; sh:message "too late" ] ,
+      [ sh:path :birthYear ; sh:lessThan :deathYear ; sh:message "no life" ] ,
+      [ sh:path [ sh:inversePath :founder ] ; sh:maxCount 0 ; sh:message "founds" ] .
+[] a sh:NodeShape ; sh:targetSubjectsOf :sibling ;
+   sh:property [ sh:path :birthYear ; sh:minCount 1 ; sh:message "not born" ] .
+"""
+
+
+def test_a_shape_withdraws_the_values_it_counts_refuses_compares_or_misses(tmp_path: Path) -> None:
+    files = write_check(tmp_path, "# Nothing.\nASK { kpg:a kpg:a kpg:a }", SHAPES)
+    statements = [
+        *(state(name, name, None) for name in ("Ada", "Bea", "Cy", "Dan")),
+        state("kept", "Ada", "spouse", "Bea", confidence=0.9),
+        state("second", "Ada", "spouse", "Cy", confidence=0.8),
+        state("late", "Bea", "birthYear", "2050"),
+        state("born", "Cy", "birthYear", "1950", confidence=0.8),
+        state("died", "Cy", "deathYear", "1900"),
+        state("org", "Org", None, kind="Organisation"),
+        state("founds", "Org", "founder", "Dan", kind="Organisation"),
+        state("sibling", "Dan", "sibling", "Ada"),
+    ]
+    found = repair(files, GENERAL.read_text("utf-8"), statements)
+    assert {
+        key: detail.partition(": ")[2].partition(";")[0] for key, (_, detail) in found.items()
+    } == {
+        "second": "one spouse",
+        "late": "too late",
+        "born": "no life",
+        "founds": "founds",
+        "sibling": "not born",
+    }
+    assert {reason for reason, _ in found.values()} == {"broken_shape"}
+
+
+def test_of_a_contradiction_that_only_the_reasoner_finds_the_weakest_statement_leaves(
+    tmp_path: Path,
+) -> None:
+    require_java()
+    statements = [
+        state("org", "Ada", None, kind="Organisation", confidence=0.6),
+        state("person", "Ada", None),
+        state("place", "Cy", None, kind="Place"),
+        state("people", "Cy", None),
+        state("bea", "Bea", None, kind="Organisation"),
+    ]
+    files = write_check(tmp_path, "# None.\nASK { kpg:a kpg:a kpg:a }")
+    found = repair(files, GENERAL.read_text("utf-8"), statements)
+    assert set(found) == {"org", "place", "people"}
+    assert {reason for reason, _ in found.values()} == {"contradiction"}
+    assert "no person is an organisation; kept: “Ada” is a person" in found["org"][1]
+
+
+# --- whole builds --------------------------------------------------------------------------
+
+TEXTS = {
+    "a.txt": "Ada Holm was born in 1950. Ada Holm died in 1920. Ada Holm lived in Oslo.",
+    "b.txt": "Ada Holm was born in 1950.",
+    "c.txt": "Bea Lund was born in 1930. Cy Berg was born in 1931.",
+}
+
+
+def run(folder: Path, settings: Settings) -> BuildOutcome:
+    return build(folder / "corpus", open_warehouse(folder / "w"), settings)
+
+
+def verify(folder: Path, snapshot: str) -> int:
+    done = CliRunner().invoke(app, ["verify", snapshot, "--warehouse", str(folder / "w")])
+    return done.exit_code
+
+
+def test_a_contradiction_is_withdrawn_named_and_counted_and_the_rest_is_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_quick_models(monkeypatch)
+    write_corpus(tmp_path / "corpus", TEXTS)
+    with pytest.raises(GateError, match=r"max_violation_share = 0\.005"):
+        run(tmp_path, make_settings())
+    with pytest.raises(GateError, match="A person died before being born") as strict:
+        run(tmp_path, make_settings(publish={"strict": True}))
+    assert "contradictions" not in strict.value.report["gates"]  # type: ignore[operator]
+    assert read_head(Warehouse(tmp_path / "w"), "main") is None
+
+    outcome = run(tmp_path, make_settings(publish=LENIENT))
+    mark = outcome.marks[-1]
+    assert mark.details["committed"] == "yes"
+    assert mark.rejects == {"violated_check": 1}
+    assert mark.gates["contradictions"].startswith("pass: 1 contradicting statements about 1 of ")
+    report = json.loads((outcome.run.folder / "report.json").read_bytes())
+    ((reason, detail),) = [(row["reason"], row["detail"]) for row in report["withdrawn"]]
+    assert reason == "violated_check"
+    assert detail.startswith("“Ada Holm” has death year “1920” (")
+    assert "kept: “Ada Holm” has birth year “1950”" in detail
+    assert "stated in “Ada Holm died in 1920.”" in detail
+    assert "death year “1920”" in (outcome.run.folder / "report.html").read_text("utf-8")
+    assert verify(tmp_path, outcome.snapshot) == 0
+
+    tables = read_snapshot(Warehouse(tmp_path / "w"), outcome.snapshot)
+    (reject,) = [r for r in tables["rejects"].to_pylist() if r["stage"] == "publish"]
+    assert reject["document_id"] in tables["documents"]["document_id"].to_pylist()
+    assert reject["row_key"] not in tables["instances"]["instance_id"].to_pylist()
+    assert reject["row_key"] not in tables["vectors"]["owner_id"].to_pylist()
+    years = {r["literal"] for r in tables["instances"].to_pylist()}
+    assert {"1950", "1930", "1931"} <= years
+    assert "1920" not in years
+
+    again = run(tmp_path, make_settings(publish=LENIENT)).marks[-1]
+    assert (again.details["committed"], dict(again.gates)) == ("unchanged", {})
+    assert again.rejects == mark.rejects
+    other = tmp_path / "other"
+    write_corpus(other / "corpus", TEXTS)
+    assert run(other, make_settings(publish=LENIENT)).snapshot == outcome.snapshot
+    first, second = (
+        hash_tree(folder / "w" / "snapshots" / outcome.snapshot) for folder in (tmp_path, other)
+    )
+    assert first == second
+
+
+def test_max_violations_is_refused_with_the_name_of_its_successor() -> None:
+    with pytest.raises(SettingsError, match=r"publish\.max_violation_share"):
+        check_settings({"publish": {"max_violations": 3}}, {"file": "a test"})
+
+
+@pytest.mark.slow
+def test_one_contradiction_in_fifty_documents_does_not_keep_a_corpus_from_being_published(
+    tmp_path: Path,
+) -> None:
+    passages = json.loads((find_bench("musique100") / "musique_train_corpus.json").read_bytes())
+    texts: dict[str, str] = {}
+    for at, passage in enumerate(passages[:400]):
+        planted = ""
+        if at % 50 == 0:
+            name = f"{'Ada Bea Cora Dora Edda Frida Gerda Hilda'.split()[at // 50]} Holmquist"
+            planted = f"\n\n{name} was born in 1950. {name} died in 19{at // 50 + 10}."
+        texts[f"{at:04}.txt"] = f"{passage['title']}\n\n{passage['text']}{planted}"
+    write_corpus(tmp_path / "corpus", texts)
+    outcome = run(tmp_path, make_settings())
+    assert outcome.marks[-1].details["committed"] == "yes"
+    report = json.loads((outcome.run.folder / "report.json").read_bytes())
+    named: list[Mapping[str, str]] = report["withdrawn"]
+    losers = [row["detail"] for row in named if row["detail"].split("”")[0].endswith("Holmquist")]
+    assert len(losers) == 8
+    assert all("A person died before being born" in detail for detail in losers)
+    assert verify(tmp_path, outcome.snapshot) == 0
