@@ -254,6 +254,22 @@ def test_links_between_pages_lead_somewhere() -> None:
     assert not broken
 
 
+PATH = re.compile(
+    r"`((?:etl|docs|tests|schemas|examples|benchmarks|dags|warehouse/views)/[a-z0-9_./-]+)`"
+)
+
+
+def test_paths_that_pages_give_exist() -> None:
+    wrong, seen = [], 0
+    for page in list_prose():
+        for path in sorted(set(PATH.findall(page.read_text("utf-8")))):
+            seen += 1
+            if not (CHECKOUT / path).exists():
+                wrong.append(f"{page.relative_to(CHECKOUT)}: {path}")
+    assert not wrong
+    assert seen > 10
+
+
 def test_names_in_the_code_that_pages_give_exist() -> None:
     wrong, seen = [], 0
     for page in list_prose():
