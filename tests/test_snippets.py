@@ -17,8 +17,8 @@ import typer.main
 
 from kpyramid.cli import app
 from kpyramid.settings import check_settings
-from pages import CHECKOUT, DEMO, PAGES, Block, list_calls, read_blocks
-from tiny_pyramid import TEXTS, open_tiny
+from tests.pages import CHECKOUT, DEMO, PAGES, Block, list_calls, read_blocks
+from tests.tiny_pyramid import TEXTS, open_tiny
 
 BLOCKS = {page.relative_to(CHECKOUT).as_posix(): read_blocks(page) for page in PAGES}
 ALL = [block for blocks in BLOCKS.values() for block in blocks]

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from pages import DEMO as DEMO_BLOCK
-from pages import list_calls, read_blocks
+from tests.pages import DEMO as DEMO_BLOCK
+from tests.pages import list_calls, read_blocks
 
 CHECKOUT = Path(__file__).parent.parent
 DEMO = CHECKOUT / "examples" / "demo"
