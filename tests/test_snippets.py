@@ -32,7 +32,7 @@ REASONS = (
     "the Airflow environment",
 )
 """Why a block is not executed: needs what a test has not, or changes the environment."""
-PRINTED = re.compile(r"#> (.*)$", re.M)
+PRINTED = re.compile(r"# -> (.*)$", re.M)
 
 
 @pytest.fixture(scope="module")
@@ -147,6 +147,12 @@ def test_settings_of_all_pages_are_valid() -> None:
     assert blocks
     for block in blocks:
         check_settings(tomllib.loads(block.text), {"file": name_block(block)})
+
+
+def test_python_of_all_pages_compiles() -> None:
+    for block in ALL:
+        if block.language == "python":
+            compile(block.text, name_block(block), "exec")
 
 
 @pytest.mark.parametrize("page", pages_with("python", "sparql"))
