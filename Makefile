@@ -61,7 +61,7 @@ format: $(DEV)  ## Format the code and mend what lint can mend
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-docs: $(DEV)  ## Generate docs/tables.md, docs/cli.md and docs/priority.svg
+docs: $(DEV)  ## Generate the reference pages of docs/
 	$(BIN)/python docs/generate.py
 
 versions: $(DEV)  ## Record the code that each stage's version stands for

@@ -1,18 +1,26 @@
-"""Generate `tables.md` from the contracts, `cli.md` from the command line, and `priority.svg`.
+"""Generate the reference pages: `tables.md`, `cli.md`, `settings.md`, and `priority.svg`.
+
+The sources are the contracts, the command line, and the dataclasses of the settings.
 
 `python docs/generate.py` writes them, `python docs/generate.py --check` only compares.
 """
 
 import inspect
+import json
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
+from itertools import groupby
 from pathlib import Path
-from typing import Any
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from annotated_types import Ge, Gt, Le, Lt
 from draw_priority import draw_priority
 
 from kpyramid.contracts import Column, Contract, load_contracts
+from kpyramid.settings import Settings
 
 DOCS = Path(__file__).parent
 COMMAND = "make docs"
@@ -112,6 +120,121 @@ def _describe_command(path: str, command: Any) -> Iterator[str]:
         yield command.epilog
 
 
+_MEANING = re.compile(r"(?:(?<=^)|(?<=[.;:)] ))((?:`\w+`(?:, | and )?)+): ")
+"""Where a docstring begins to say what some of its fields mean: "`one`, `other`: meaning"."""
+
+
+def describe_settings() -> str:
+    """The page of all settings, their kinds and defaults, read from the dataclasses."""
+    lines = [
+        "# Settings",
+        "",
+        f"Generated from `kpyramid.settings.Settings` by `{COMMAND}`; do not edit.",
+        "",
+        "One TOML file, given with `--settings`, has a table per section. The environment variable",
+        "`KPYRAMID_<SECTION>__<NAME>` overrides a value, as in `KPYRAMID_CHUNK__MAX_TOKENS=150`.",
+        "Unknown names and wrong values are reported all together before any work starts.",
+    ]
+    sections = get_type_hints(Settings, include_extras=True)
+    lines += ["", ", ".join(f"[{name}](#{name})" for name in sections)]
+    for name, section in sections.items():
+        lines += ["", f"## {name}", "", *_describe_section(section)]
+    return "\n".join(lines) + "\n"
+
+
+def _describe_section(section: Any) -> Iterator[str]:
+    lead, meanings = _read_meanings(section)
+    hints = get_type_hints(section, include_extras=True)
+    yield lead
+    yield ""
+    yield "| setting | value | default | meaning |"
+    yield "|---|---|---|---|"
+    for meaning, together in groupby(fields(section), lambda field: meanings.get(field.name, "")):
+        group = list(together)
+        if not meaning:
+            raise ValueError(
+                f"{section.__name__}: no meaning of `{group[0].name}` in its docstring"
+            )
+        kinds = dict.fromkeys(_name_kind(hints[field.name]) for field in group)
+        values = dict.fromkeys(_show_value(_read_default(field)) for field in group)
+        names = _quote(tuple(field.name for field in group))
+        yield _join_cells([names, "; ".join(kinds), ", ".join(values), meaning])
+
+
+def _read_default(field: Field[Any]) -> object:
+    made = field.default_factory
+    return field.default if made is MISSING else made()
+
+
+def _read_meanings(section: Any) -> tuple[str, dict[str, str]]:
+    """What a section is for, and what each of its settings means, from the docstring."""
+    text = " ".join(inspect.cleandoc(section.__doc__ or "").split())
+    known = {field.name for field in fields(section)}
+    lead, *parts = _split_meanings(text, known)
+    meanings: dict[str, str] = {}
+    for names, meaning in zip(parts[::2], parts[1::2], strict=True):
+        meaning = meaning.strip().rstrip(";")
+        is_word = not meaning.startswith("f_")
+        sentence = meaning[:1].upper() + meaning[1:] if is_word else meaning
+        sentence += "" if sentence.endswith(".") else "."
+        meanings |= dict.fromkeys(re.findall(r"`(\w+)`", names), sentence)
+    return lead.strip(), meanings
+
+
+def _split_meanings(text: str, known: set[str]) -> list[str]:
+    """The lead, then in turn the names that are explained and their explanation."""
+    parts, start = [], 0
+    for found in _MEANING.finditer(text):
+        if known.issuperset(re.findall(r"`(\w+)`", found[1])):
+            parts += [text[start : found.start()], found[1]]
+            start = found.end()
+    return [*parts, text[start:]]
+
+
+def _name_kind(hint: Any) -> str:
+    """A type in words: "integer, 1 or more", "`rules` or `llm`"."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        bounds = [bound for extra in arguments[1:] for bound in getattr(extra, "metadata", [])]
+        return ", ".join([_name_kind(arguments[0]), *_name_bounds(bounds)])
+    if origin is Literal:
+        return " or ".join(f"`{_show_plain(value)}`" for value in arguments)
+    if origin in (Union, UnionType):
+        return " or ".join(_name_kind(part) for part in arguments if part is not NoneType)
+    if origin is tuple:
+        inner = arguments[0]
+        return "list of tables" if is_dataclass(inner) else f"list of {_name_kind(inner)}s"
+    if origin is dict:
+        return "table of tables" if is_dataclass(arguments[1]) else "table of numbers"
+    return {bool: "true or false", int: "integer", float: "number", str: "string"}[hint]
+
+
+def _name_bounds(bounds: list[Any]) -> Iterator[str]:
+    low = next((b.ge for b in bounds if isinstance(b, Ge)), None)
+    above = next((b.gt for b in bounds if isinstance(b, Gt)), None)
+    high = next((b.le for b in bounds if isinstance(b, Le)), None)
+    below = next((b.lt for b in bounds if isinstance(b, Lt)), None)
+    if below is not None:
+        high = below - 1
+    if above is not None:
+        yield f"above {above}" + (f" to {high:,}" if high is not None else "")
+    elif low is not None:
+        yield f"{low} to {high:,}" if high is not None else f"{low} or more"
+
+
+def _show_plain(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _show_value(value: object) -> str:
+    """A default as TOML has it; empty for a setting that is absent by default."""
+    if value is None:
+        return ""
+    if isinstance(value, dict):
+        return "`{}`" if not value else f"`{_show_plain(value)}`"
+    return f"`{_show_plain(list(value) if isinstance(value, tuple) else value)}`"
+
+
 def _quote(names: tuple[str, ...]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
@@ -123,6 +246,7 @@ def _join_cells(cells: list[str]) -> str:
 PAGES: Mapping[str, Callable[[], str]] = {
     "tables.md": describe_tables,
     "cli.md": describe_commands,
+    "settings.md": describe_settings,
     "priority.svg": draw_priority,
 }
 

@@ -1,9 +1,9 @@
 """The generated pages are what the code says now, and staleness is told with its remedy."""
 
+import json
 import re
 import subprocess
 import sys
-import tomllib
 from dataclasses import asdict
 from pathlib import Path
 
@@ -24,7 +24,14 @@ def run_generator(*arguments: str, docs: Path) -> subprocess.CompletedProcess[st
 
 
 def copy_docs(folder: Path) -> Path:
-    for name in ("generate.py", "draw_priority.py", "tables.md", "cli.md", "priority.svg"):
+    for name in (
+        "generate.py",
+        "draw_priority.py",
+        "tables.md",
+        "cli.md",
+        "settings.md",
+        "priority.svg",
+    ):
         (folder / name).write_bytes((CHECKOUT / "docs" / name).read_bytes())
     return folder
 
@@ -46,7 +53,7 @@ def test_stale_page_is_named_with_the_command_that_mends_it(tmp_path: Path) -> N
     assert run_generator("--check", docs=docs).returncode == 0
 
 
-@pytest.mark.parametrize("name", ["cli.md", "priority.svg"])
+@pytest.mark.parametrize("name", ["settings.md", "priority.svg"])
 def test_missing_page_is_written(name: str, tmp_path: Path) -> None:
     docs = copy_docs(tmp_path)
     (docs / name).unlink()
@@ -55,15 +62,25 @@ def test_missing_page_is_written(name: str, tmp_path: Path) -> None:
     assert (docs / name).read_bytes() == (CHECKOUT / "docs" / name).read_bytes()
 
 
-def test_readme_shows_every_setting_with_its_default() -> None:
-    readme = (CHECKOUT / "README.md").read_text("utf-8")
-    blocks = re.findall(r"```toml\n(.*?)```", readme, re.S)
-    (block,) = (text for text in blocks if "[ingest]" in text)
-    shown = tomllib.loads(block)
+def test_settings_page_has_every_setting_with_its_default() -> None:
+    page = (CHECKOUT / "docs" / "settings.md").read_text("utf-8")
+    sections = dict(re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", page, re.M | re.S))
     for section, defaults in asdict(Settings()).items():
         for name, default in defaults.items():
-            if shown[section].get(name) is None:
-                assert re.search(rf"\b{name}\b", readme), f"{section}.{name} is not in the README"
-            else:
-                value = shown[section][name]
-                assert (tuple(value) if isinstance(value, list) else value) == default, name
+            (row,) = re.findall(rf"^\|[^|]*`{name}`.*$", sections[section], re.M)
+            names, _, values, meaning = re.findall(r"(?<=\| )(.*?)(?= \|)", row)
+            if default not in (None, {}):
+                plain = list(default) if isinstance(default, tuple) else default
+                assert json.dumps(plain) in values, (section, name)
+            assert f"`{name}`" in names and len(meaning) > 10
+
+
+def test_setting_without_a_meaning_in_its_docstring_is_refused(tmp_path: Path) -> None:
+    docs = copy_docs(tmp_path)
+    code = (docs / "generate.py").read_text("utf-8")
+    forgetful = code.replace('cleandoc(section.__doc__ or "")', 'cleandoc("A section.")')
+    assert forgetful != code
+    (docs / "generate.py").write_text(forgetful, "utf-8")
+    done = run_generator("--check", docs=docs)
+    assert done.returncode == 1
+    assert "IngestSettings: no meaning of `max_document_bytes`" in done.stderr

@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 
+from tests.pages import DEMO as DEMO_BLOCK
+from tests.pages import list_calls, read_blocks
+
 CHECKOUT = Path(__file__).parent.parent
 DEMO = CHECKOUT / "examples" / "demo"
 
@@ -120,6 +123,17 @@ def test_question_is_answered_with_evidence(command: Path, home: Path) -> None:
     assert answer["text"] == "3189 feet"
     assert answer["evidence"]
     assert {"document_id", "chunk_id", "start", "end", "text"} <= answer["evidence"][0].keys()
+
+
+def test_readme_shows_what_the_demo_answers(command: Path, home: Path) -> None:
+    blocks = [block for block in read_blocks(CHECKOUT / "README.md") if block.mark == DEMO_BLOCK]
+    transcripts = [one for block in blocks for one in block.list_transcripts()]
+    assert len(transcripts) == 2
+    for typed, shown in transcripts:
+        (arguments,) = list_calls(typed, "kpyramid")
+        done = run(command, *arguments, cwd=home)
+        assert done.returncode == 0, done.stderr
+        assert set(shown) <= set(done.stdout.splitlines()), done.stdout
 
 
 def test_missing_corpus_and_unknown_ref_are_input_errors(command: Path, home: Path) -> None:

@@ -29,7 +29,7 @@ class Example:
 class CascadeSettings:
     """Which steps of extraction a language model does, and how it is asked (PolyRAG, Eq. 2).
 
-    `paraphrase`, `entities`, `relations`, `disambiguation`: f_par, f_ent, f_rel, f_dis.
+    `paraphrase`, `entities`, `relations`, `disambiguation`: who does f_par, f_ent, f_rel, f_dis.
     `mode`: `merged` asks once per chunk for claims, entities and triples, and disambiguates near
     duplicates in batches; `paper` asks once per step and chunk.
     `hybrid`: only the chunks on which the rules are unsure are sent.
@@ -83,14 +83,20 @@ class ModelPrice:
 class LLMSettings:
     """The language model: an endpoint that speaks OpenAI's API, a recording, or none.
 
-    `base_url`: by default OpenAI's; `api_key_env` names the variable that holds the key.
+    `provider`: `openai` for any endpoint of that API, `replay` for a recording. `model`: its name
+    at the endpoint. `seed`: sent with every request. `concurrency`: requests at a time.
+    `timeout`: seconds that one request may take.
+    `base_url`: by default OpenAI's; `api_key_env`: variable that holds the key.
     `temperature`: "default" leaves it out, for models that take no other.
     `max_tokens`: of one reply, reasoning included; doubled once when a reply is cut off.
     `requests_per_minute`, `tokens_per_minute`: shared by all processes on the warehouse; 0: none.
     `max_wait`: seconds that a call waits for a busy endpoint before it is left for the next run.
-    `budget`: US dollars from one finished build of a ref to the next; `budget_tokens` likewise.
+    `budget`: US dollars from one finished build of a ref to the next.
+    `budget_tokens`: tokens, over the same time.
     `cache`: where replies are kept; by default in the warehouse, else a folder or `s3://` URL.
     `recording`: file that provider `replay` answers from.
+    `prices`: a table per model: dollars per million tokens of `input`, `output`, `cached_input`,
+    and the share of them that the Batch API charges, `batch`.
     """
 
     provider: Literal["none", "openai", "replay"] = "none"

@@ -38,7 +38,13 @@ MINILM = "minilm-int8"
 
 @dataclass(frozen=True, config=STRICT)
 class IngestSettings:
-    """Which bytes become documents."""
+    """Which bytes become documents.
+
+    `max_document_bytes`: a larger file is rejected before it is parsed. `fallback_encoding`: read
+    what is neither UTF-8 nor declares a charset in this encoding, such as "cp1252"; by default it
+    is rejected. `language`: of documents that do not name theirs. `text_fields`, `title_fields`,
+    `id_fields`: fields of a record that hold its text, its title and its id, tried in this order.
+    """
 
     max_document_bytes: Count = 50_000_000
     fallback_encoding: str | None = None
@@ -61,7 +67,8 @@ class IngestSettings:
 class ChunkSettings:
     """How long a chunk may be, in words and punctuation marks.
 
-    200 such tokens are about 250 word pieces, which MiniLM reads whole (it cuts at 256).
+    `max_tokens`: of a chunk; 200 are about 250 word pieces, and MiniLM cuts at 256.
+    `overlap_tokens`: tokens that a chunk repeats of the one before; at most half of `max_tokens`.
     """
 
     max_tokens: Count = 200
@@ -91,10 +98,10 @@ class ExtractSettings:
 class EmbedSettings:
     """The embedding model; facts, chunks and questions are compared by its vectors.
 
-    `provider`: `onnx` runs `model` here: `minilm-int8`, or a folder with `model.onnx` and
-    `tokenizer.json`. `instructor`: a folder with an INSTRUCTOR model; needs the extra of that
-    name. `openai`: the name of a model behind an endpoint that speaks OpenAI's API; retries and
-    budget are those of [llm].
+    `provider`: `onnx` and `instructor` run the model here, the latter with the extra of that name;
+    `openai` asks any endpoint of that API, with the retries and the budget of [llm].
+    `model`: for `onnx` "minilm-int8" or a folder with `model.onnx` and `tokenizer.json`; for
+    `instructor` the folder of the model; for `openai` its name at the endpoint.
     `instruction`: put before every text. INSTRUCTOR reads it and leaves it out of the mean, as
     in "Represent the fact for retrieval: "; to the others it is a prefix, as in "query: ".
     `base_url`, `api_key_env`: as in [llm], for provider `openai`; `dimensions`: of its vectors,
@@ -155,7 +162,7 @@ class InduceSettings:
 
 @dataclass(frozen=True, config=STRICT)
 class CompleteSettings:
-    """Completion; `DECISIONS.md` argues the defaults.
+    """Completion (PolyRAG §III-B); `docs/decisions/` argues the defaults.
 
     `dimensions`: axes of the space that both layers share. `priority`: how a phrase's lack in the
     ontology is measured (`docs/priority.md`).
@@ -172,6 +179,7 @@ class CompleteSettings:
     `naming`: who words labels and definitions, rules or the model of [llm].
     `decisions`: TOML file with the proposals that a person accepted or rejected, which
     `kpyramid proposals accept` and `reject` write; a relative path is one below the working folder.
+    `seed`: draws the sample that is clustered and the random axes of pairs.
     """
 
     dimensions: Count = 16
@@ -193,7 +201,7 @@ class CompleteSettings:
 
 @dataclass(frozen=True, config=STRICT)
 class CondenseSettings:
-    """Condensation; `DECISIONS.md` argues the defaults.
+    """Condensation (PolyRAG §III-C); `docs/decisions/` argues the defaults.
 
     `mode`: `llm` asks the model of [llm] about facts that the rules left apart (f_con).
     `neighbours`: wordings that are linked to an anchor, at most.
@@ -210,7 +218,7 @@ class CondenseSettings:
 
 @dataclass(frozen=True, config=STRICT)
 class IndexSettings:
-    """How a snapshot is searched; `DECISIONS.md` argues the defaults.
+    """How a snapshot is searched; `docs/decisions/` argues the defaults.
 
     `exact_up_to`: rows of a table up to which a question is compared with every one.
     `min_recall`: beyond, the least share of the ten exactly nearest rows that a search must find,
@@ -384,7 +392,7 @@ def check_settings(values: object, where: Mapping[str, str]) -> Settings:
         raise SettingsError(
             f"{len(problems)} problem(s) in the settings:\n"
             + "\n".join(problems)
-            + "\n`kpyramid plan --help` names the sections; README.md lists the settings"
+            + "\n`kpyramid plan --help` names the sections; docs/settings.md lists the settings"
         ) from e
 
 

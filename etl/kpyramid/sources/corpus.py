@@ -72,7 +72,7 @@ def list_corpus(location: Path, *, leave_out: Sequence[Path] = ()) -> Corpus:
     if "" in unread:
         raise InputError(f"corpus {location}: {unread['']}")
     if not paths and not unread:
-        raise InputError(f"corpus {location} has no file in it; README.md lists the formats")
+        raise InputError(f"corpus {location} has no file in it; docs/build.md lists the formats")
     files = [
         (_escape_name(path), None) if path in unread else _list_file(location, path)
         for path in sorted([*paths, *unread])
