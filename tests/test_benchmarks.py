@@ -48,9 +48,9 @@ RUNS: dict[str, tuple[str, str, str]] = {
     "routing": ("text2kgbench_public", "--limit 1", "kept calls"),
     "sparql": ("ck25", "--limit 5", "right wrong_confident answered questions"),
     "sufficiency": ("text2kgbench_public", "--limit 30", "questions in_force fitted"),
-    "text2kgbench": ("text2kgbench_public", "--limit 1 --zero-shot", "f1_tekgen f1_webnlg margin_tekgen "
-                     "margin_webnlg conformance subject_hallucination relation_hallucination "
-                     "object_hallucination precision_unfiltered"),
+    "text2kgbench": ("text2kgbench_public", "--limit 1 --zero-shot", "f1_tekgen f1_webnlg "
+                     "margin_tekgen margin_webnlg conformance subject_hallucination "
+                     "relation_hallucination object_hallucination precision_unfiltered"),
     "triples": (TINY, "--limit 3", "triples"),
 }  # fmt: skip
 

@@ -8,21 +8,11 @@ from kpyramid.errors import InputError
 from kpyramid.evaluation.ratings import (
     Rating,
     Scale,
-    average_ratings,
-    measure_agreement,
-    measure_alpha,
-    measure_kappa,
     read_ratings,
 )
 
 QUESTIONS, ARMS = ("q1", "q2"), ("naive", "polyrag")
 _ = None
-KRIPPENDORFF = (
-    (1, 2, 3, 3, 2, 1, 4, 1, 2, _, _, _),
-    (1, 2, 3, 3, 2, 2, 4, 1, 2, 5, _, 3),
-    (_, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, _),
-    (1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, _),
-)
 """Four observers of twelve units, from "Computing Krippendorff's Alpha-Reliability", example C."""
 
 
@@ -99,60 +89,3 @@ def test_hundred_wrong_rows_are_counted_and_not_listed(tmp_path: Path) -> None:
     path = write(tmp_path, "question,arm,rater,score\n" + "q1,naive,A,9\n" * 100)
     with pytest.raises(InputError, match="and 80 more"):
         read_ratings(path, QUESTIONS, ARMS)
-
-
-def test_answer_counts_once_however_many_rated_it() -> None:
-    ratings = [Rating("q1", "naive", rater, 5.0) for rater in "ABCD"]
-    ratings.append(Rating("q2", "naive", "A", 1.0))
-    found = average_ratings(ratings)["naive"]
-    assert (found.mean, found.count) == (3.0, 2)
-
-
-def test_arms_stand_in_the_order_of_their_names_with_their_intervals() -> None:
-    ratings = [Rating(f"q{n}", arm, "A", float(n % 5 + 1)) for n in range(20) for arm in ("z", "b")]
-    found = average_ratings(ratings)
-    assert list(found) == ["b", "z"]
-    assert found["b"].low < 3.0 < found["b"].high and found["b"] == found["z"]
-
-
-@pytest.mark.parametrize(
-    ("level", "alpha"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)]
-)
-def test_alpha_is_that_of_the_published_example(level: str, alpha: float) -> None:
-    units = [
-        [float(s) for s in column if s is not None] for column in zip(*KRIPPENDORFF, strict=True)
-    ]
-    assert measure_alpha(units, level) == pytest.approx(alpha, abs=0.0005)  # type: ignore[arg-type]
-
-
-def test_kappa_is_that_of_the_worked_example() -> None:
-    # 50 proposals: 20 yes by both, 15 no by both, 5 and 10 on which the raters differ.
-    pairs = [(1.0, 1.0)] * 20 + [(0.0, 0.0)] * 15 + [(1.0, 0.0)] * 5 + [(0.0, 1.0)] * 10
-    assert measure_kappa(pairs) == pytest.approx(0.4)
-
-
-def test_two_raters_have_a_kappa_and_three_have_none() -> None:
-    two = [Rating(f"q{n}", "naive", rater, float(n % 3)) for n in range(6) for rater in "AB"]
-    found = measure_agreement(two)
-    assert (found.raters, found.units, found.alpha, found.kappa) == (2, 6, 1.0, 1.0)
-    found = measure_agreement([*two, Rating("q1", "naive", "C", 2.0)])
-    assert found.raters == 3 and found.kappa is None
-    assert found.alpha is not None and found.alpha < 1
-
-
-def test_raters_who_agree_by_chance_have_an_alpha_near_nothing() -> None:
-    import numpy as np
-
-    scores = np.random.default_rng(0).integers(1, 6, size=(3000, 2)).astype(float).tolist()
-    assert measure_alpha(scores) == pytest.approx(0.0, abs=0.05)
-    assert measure_kappa([(a, b) for a, b in scores]) == pytest.approx(0.0, abs=0.05)
-
-
-def test_nothing_is_said_where_nothing_differs_or_nobody_rated_the_same() -> None:
-    same = [Rating(f"q{n}", "naive", rater, 3.0) for n in range(6) for rater in "AB"]
-    found = measure_agreement(same)
-    assert (found.alpha, found.kappa) == (None, None)
-    apart = [Rating("q1", "naive", "A", 1.0), Rating("q2", "naive", "B", 5.0)]
-    found = measure_agreement(apart)
-    assert (found.units, found.alpha, found.kappa) == (0, None, None)
-    assert measure_agreement([]).raters == 0

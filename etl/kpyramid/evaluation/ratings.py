@@ -1,18 +1,14 @@
-"""What people think of answers: ratings from a CSV file, their means and their agreement."""
+"""What people think of answers: ratings from a CSV file."""
 
 import csv
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from itertools import permutations
-from math import fsum, isfinite
+from math import isfinite
 from pathlib import Path
-from typing import Literal
 
 from kpyramid.errors import InputError
-from kpyramid.evaluation.statistics import SAMPLES, Interval, bootstrap
 
-Level = Literal["nominal", "ordinal", "interval"]
 Unit = tuple[str, str]
 """What is rated: the answer of an arm to a question."""
 
@@ -54,21 +50,6 @@ class Rating:
         return self.question, self.arm
 
 
-@dataclass(frozen=True, slots=True)
-class Agreement:
-    """How far `raters` raters agree on the `units` answers that two or more of them rated.
-
-    `alpha` is Krippendorff's for scores at equal distances. `kappa` is Cohen's, of exactly two
-    raters. Both are 1 for full agreement and 0 for what chance would give, and None where every
-    score is the same or no answer was rated twice: then nothing can be said.
-    """
-
-    raters: int
-    units: int
-    alpha: float | None
-    kappa: float | None
-
-
 def read_ratings(
     path: Path,
     questions: Collection[str],
@@ -107,90 +88,12 @@ def read_ratings(
     return ratings
 
 
-def average_ratings(
-    ratings: Iterable[Rating], seed: int = 0, samples: int = SAMPLES
-) -> dict[str, Interval]:
-    """The mean score of each arm with its interval, arms in the order of their names.
-
-    Each answer counts once, with the mean of its raters: scores of one answer are not independent,
-    and an interval that took them so would be too narrow.
-    """
-    by_arm: dict[str, list[float]] = defaultdict(list)
-    for (_, arm), scores in sorted(group_scores(ratings).items()):
-        by_arm[arm].append(fsum(scores) / len(scores))
-    return {arm: bootstrap(means, seed, samples) for arm, means in sorted(by_arm.items())}
-
-
 def group_scores(ratings: Iterable[Rating]) -> dict[Unit, list[float]]:
     """The scores that each answer got, in the order of raters."""
     found: dict[Unit, list[float]] = defaultdict(list)
     for rating in sorted(ratings, key=lambda r: (r.unit, r.rater)):
         found[rating.unit].append(rating.score)
     return dict(found)
-
-
-def measure_agreement(ratings: Sequence[Rating]) -> Agreement:
-    """How far the raters agree on the same answers."""
-    raters = sorted({rating.rater for rating in ratings})
-    units = [scores for scores in group_scores(ratings).values() if len(scores) > 1]
-    kappa = measure_kappa([(a, b) for a, b in units]) if len(raters) == 2 else None
-    return Agreement(len(raters), len(units), measure_alpha(units, "interval"), kappa)
-
-
-def measure_kappa(pairs: Sequence[tuple[float, float]]) -> float | None:
-    """Cohen's kappa of two raters, every difference counting alike.
-
-    "A Coefficient of Agreement for Nominal Scales", Educational and Psychological Measurement
-    1960. None when there is no pair or no score differs from another.
-    """
-    scores = sorted({score for pair in pairs for score in pair})
-    if len(scores) < 2:
-        return None
-    from sklearn.metrics import cohen_kappa_score
-
-    one, other = ([scores.index(pair[at]) for pair in pairs] for at in (0, 1))
-    return float(cohen_kappa_score(one, other))
-
-
-def measure_alpha(units: Sequence[Sequence[float]], level: Level = "interval") -> float | None:
-    """Krippendorff's alpha: 1 - observed over expected disagreement, for any number of raters.
-
-    "Computing Krippendorff's Alpha-Reliability" (2011). `units` hold the scores of each answer;
-    those with fewer than two say nothing. `level` says what a difference weighs: nothing but
-    being one, the ranks between, or the squared distance. None where nothing differs.
-    """
-    paired = [scores for scores in units if len(scores) > 1]
-    weights: dict[tuple[float, float], float] = defaultdict(float)
-    for scores in paired:
-        for pair in permutations(scores, 2):
-            weights[pair] += 1 / (len(scores) - 1)
-    totals = Counter(score for scores in paired for score in scores)
-    distance = _weigh_differences(totals, level)
-    observed = fsum(weight * distance[pair] for pair, weight in weights.items())
-    expected = fsum(totals[a] * totals[b] * distance[a, b] for a in totals for b in totals)
-    if not expected:
-        return None
-    return 1 - (totals.total() - 1) * observed / expected
-
-
-def _weigh_differences(totals: Counter[float], level: Level) -> dict[tuple[float, float], float]:
-    """The squared difference of every two scores; of ranks, of the middle one of equal scores."""
-    scores = sorted(totals)
-    ranks: dict[float, float] = {}
-    passed = 0.0
-    for score in scores:
-        ranks[score] = passed + totals[score] / 2
-        passed += totals[score]
-    found = {}
-    for a in scores:
-        for b in scores:
-            if level == "nominal":
-                found[a, b] = float(a != b)
-            elif level == "ordinal":
-                found[a, b] = (ranks[a] - ranks[b]) ** 2
-            else:
-                found[a, b] = (a - b) ** 2
-    return found
 
 
 def _read_rows(path: Path) -> tuple[list[tuple[int, dict[str, str | None]]], dict[str, str]]:
