@@ -250,8 +250,6 @@ MODEL_FLIPS: list[tuple[str, dict[str, object], set[str]]] = [
     ("cascade", {"mode": "paper"}, CASCADE),
     ("cascade", {"disambiguation": "rules"}, {"resolve"}),
     ("cascade", RULES, {"extract"}),
-    ("cascade", {"hybrid": True}, {"extract"}),
-    ("cascade", {"closed": True}, {"extract"}),
     ("cascade", {"domain": "medicine"}, ALL),
     ("cascade", {"language": "German"}, ALL),
     ("cascade", {"examples": [EXAMPLE]}, {"extract"}),
@@ -289,7 +287,7 @@ def test_a_models_settings_change_the_keys_of_the_stages_that_ask_it(
 
 
 def test_without_a_model_its_settings_change_nothing() -> None:
-    other = make_settings(cascade={"domain": "d", "hybrid": True}, llm={"model": "m", "seed": 3})
+    other = make_settings(cascade={"domain": "d", "mode": "paper"}, llm={"model": "m", "seed": 3})
 
     assert compute_keys(other) == compute_keys(make_settings())
 

@@ -30,6 +30,18 @@ _SEPARATOR = "__"
 _PLACES = frozenset(_PREFIX + name for name in ["WAREHOUSE", "CORPUS", "REF", "SETTINGS", "BENCH"])
 """Variables that say where things are and are no settings."""
 
+_REMOVED: Mapping[str, str] = {
+    "cascade.hybrid": (
+        "the hybrid mode was removed, because it bought nothing over the rules or the model alone: "
+        "delete this line"
+    ),
+    "cascade.closed": (
+        "the closed form for small models was removed, because at most a fifth of its triples were "
+        "right: delete this line, and name a model that can keep to the open form"
+    ),
+}
+"""Settings of earlier versions, with what to do about them."""
+
 Count = Annotated[int, Field(strict=True, ge=1)]
 
 MINILM = "minilm-int8"
@@ -375,7 +387,7 @@ def check_settings(values: object, where: Mapping[str, str]) -> Settings:
             given = f" (given: {error['input']!r})"
             if isinstance(error["input"], dict) or not shown:
                 given = ""
-            said = error["msg"].removeprefix("Value error, ")
+            said = _REMOVED.get(name) or error["msg"].removeprefix("Value error, ")
             problems.append(f"  {name or 'all together'}: {said}{given}, from {place}")
         raise SettingsError(
             f"{len(problems)} problem(s) in the settings:\n"
