@@ -11,13 +11,10 @@ from kpyramid.extraction.cascade.chunks import Chunk, cut_extraction
 from kpyramid.extraction.types import Claim, Dropped, Extraction, Fact, Mention, Span
 from kpyramid.llm.types import Failure, FailureKind, Request
 from tests.cascade_script import (
-    BY_RULES,
     CHUNK,
-    LLM,
     PAPER,
     RULED,
     STEPS,
-    TEXT,
     Counter,
     ScriptedAsker,
     answer_paper,
