@@ -185,7 +185,7 @@ def list_flips() -> Iterator[tuple[str, Callable[[Bench], dict[str, str]], set[s
     yield "model file", change_file("model/model.onnx"), EMBEDDING
     yield "tokenizer file", change_file("model/tokenizer.json"), EMBEDDING
     yield "ontology file", change_file("general.ttl"), ONTOLOGY
-    yield "lexicon file", change_file("paraphrase/lexicon/1_people.toml"), LEXICON
+    yield "lexicon file", change_file("paraphrase/lexicon/lexicon.tsv"), LEXICON
     yield "WordNet file", change_file("paraphrase/wordnet/extract.txt.gz"), LEXICON
     yield (
         "row text",
