@@ -8,7 +8,6 @@ from kpyramid.errors import InputError
 from kpyramid.evaluation.ratings import (
     Rating,
     Scale,
-    average_ratings,
     measure_agreement,
     measure_alpha,
     measure_kappa,
@@ -99,20 +98,6 @@ def test_hundred_wrong_rows_are_counted_and_not_listed(tmp_path: Path) -> None:
     path = write(tmp_path, "question,arm,rater,score\n" + "q1,naive,A,9\n" * 100)
     with pytest.raises(InputError, match="and 80 more"):
         read_ratings(path, QUESTIONS, ARMS)
-
-
-def test_answer_counts_once_however_many_rated_it() -> None:
-    ratings = [Rating("q1", "naive", rater, 5.0) for rater in "ABCD"]
-    ratings.append(Rating("q2", "naive", "A", 1.0))
-    found = average_ratings(ratings)["naive"]
-    assert (found.mean, found.count) == (3.0, 2)
-
-
-def test_arms_stand_in_the_order_of_their_names_with_their_intervals() -> None:
-    ratings = [Rating(f"q{n}", arm, "A", float(n % 5 + 1)) for n in range(20) for arm in ("z", "b")]
-    found = average_ratings(ratings)
-    assert list(found) == ["b", "z"]
-    assert found["b"].low < 3.0 < found["b"].high and found["b"] == found["z"]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What people think of answers: ratings from a CSV file, their means and their agreement."""
+"""What people think of answers: ratings from a CSV file, and their agreement."""
 
 import csv
 from collections import Counter, defaultdict
@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Literal
 
 from kpyramid.errors import InputError
-from kpyramid.evaluation.statistics import SAMPLES, Interval, bootstrap
 
 Level = Literal["nominal", "ordinal", "interval"]
 Unit = tuple[str, str]
@@ -105,20 +104,6 @@ def read_ratings(
     if not ratings:
         raise InputError(f"{path}: no ratings below the header; give one a line")
     return ratings
-
-
-def average_ratings(
-    ratings: Iterable[Rating], seed: int = 0, samples: int = SAMPLES
-) -> dict[str, Interval]:
-    """The mean score of each arm with its interval, arms in the order of their names.
-
-    Each answer counts once, with the mean of its raters: scores of one answer are not independent,
-    and an interval that took them so would be too narrow.
-    """
-    by_arm: dict[str, list[float]] = defaultdict(list)
-    for (_, arm), scores in sorted(group_scores(ratings).items()):
-        by_arm[arm].append(fsum(scores) / len(scores))
-    return {arm: bootstrap(means, seed, samples) for arm, means in sorted(by_arm.items())}
 
 
 def group_scores(ratings: Iterable[Rating]) -> dict[Unit, list[float]]:

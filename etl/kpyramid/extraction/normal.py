@@ -18,6 +18,11 @@ _POSSESSIVE = re.compile(r"['’]s?$")
 _FILLERS = frozenset("also then now later still currently the".split())
 _AUXILIARIES = frozenset({"be", "have"})
 MODALS = frozenset("can could may might must ought shall should will would".split())
+MONTHS = tuple(
+    "January February March April May June July August September October November December".split()
+)
+MONTH = rf"(?:{'|'.join(MONTHS)}|Sept|{'|'.join(name[:3] for name in MONTHS if len(name) > 3)})"
+"""The pattern of a month's name or its abbreviation without a stop."""
 _OVERRIDES = {"born": "bear"}
 """Participles that the dictionary takes for adjectives."""
 
