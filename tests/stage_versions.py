@@ -29,7 +29,7 @@ SHAPING = (
     "sources",
 )
 """Packages whose code shapes what a stage makes; the others only carry it."""
-DATA = ("*.json", "lexicon/*.toml", "wordnet/*.gz")
+DATA = ("*.json", "*.toml", "lexicon/*.tsv", "wordnet/*.gz")
 """Fitted weights, the lexicon and the like, which shape results as code does, in a package."""
 ENTRIES = {
     "splitter": "kpyramid.extraction.text.splitter",

@@ -8,17 +8,13 @@ import pytest
 
 from kpyramid.errors import BudgetError
 from kpyramid.extraction.cascade.chunks import Chunk, cut_extraction
-from kpyramid.extraction.cascade.unsure import is_unsure
 from kpyramid.extraction.types import Claim, Dropped, Extraction, Fact, Mention, Span
 from kpyramid.llm.types import Failure, FailureKind, Request
 from tests.cascade_script import (
-    BY_RULES,
     CHUNK,
-    LLM,
     PAPER,
     RULED,
     STEPS,
-    TEXT,
     Counter,
     ScriptedAsker,
     answer_paper,
@@ -123,17 +119,6 @@ def test_when_no_further_call_can_be_made_the_rest_is_not_asked() -> None:
     asked = len(asker.asked)
     time.sleep(0.05)
     assert len(asker.asked) == asked
-
-
-# Hybrid.
-
-
-def test_only_chunks_with_few_facts_to_expect_are_wanted_in_hybrid_mode() -> None:
-    hybrid = open_cascade(ScriptedAsker(answer_paper), replace(LLM, hybrid=True))
-    assert (hybrid.wants(RULED), hybrid.wants(CHUNK)) == (is_unsure(RULED), True)
-    sure = Chunk(TEXT[:39], found=BY_RULES)
-    assert not hybrid.wants(sure)
-    assert open_cascade(ScriptedAsker(answer_paper)).wants(sure)
 
 
 # What the rules found, in the chunk's own characters.

@@ -34,7 +34,6 @@ RECORDED = Path(__file__).parent.parent / "examples" / "demo" / "recorded_gpt35.
 CHUNK = Chunk("Rome is the capital of Italy. It lies on the Tiber.", "Rome", "doc-1")
 LLM = CascadeSettings(paraphrase="llm", entities="llm", relations="llm")
 PAPER = replace(LLM, mode="paper", disambiguation="llm")
-CLOSED = replace(LLM, closed=True)
 CLAIMS = ("Rome is the capital of Italy.", "Rome lies on the Tiber.")
 NAMES = ("Rome", "Italy", "Tiber")
 TRIPLES = (Triple("Rome", "is capital of", "Italy"),)
@@ -249,11 +248,6 @@ def test_splitting_again_changes_nothing(names: list[str]) -> None:
         (CascadeSettings(disambiguation="llm"), ()),
         (LLM, ("merged",)),
         (replace(LLM, disambiguation="llm"), ("merged",)),
-        (CLOSED, ("merged_closed", "relations_closed")),
-        (
-            replace(CLOSED, mode="paper"),
-            ("paraphrase_closed", "entities_closed", "relations_closed"),
-        ),
         (PAPER, ("paraphrase", "entities", "relations", "disambiguation")),
         (replace(PAPER, paraphrase="rules", disambiguation="rules"), ("entities", "relations")),
     ],
@@ -267,8 +261,6 @@ def test_tasks_are_those_of_the_steps(settings: CascadeSettings, names: tuple[st
     "change",
     [
         {"mode": "paper"},
-        {"hybrid": True},
-        {"closed": True},
         {"domain": "law"},
         {"language": "Danish"},
         {"examples": (EXAMPLE,)},

@@ -282,33 +282,19 @@ def test_a_model_is_given_title_document_and_what_the_rules_found_in_the_chunk()
     assert second.found.claims == (Claim(TEXT, (Span(0, 33),)),)
 
 
-@pytest.mark.parametrize("hybrid", [False, True])
-def test_a_chunk_without_a_reply_is_a_reject_and_keeps_the_rules_rows_in_hybrid(
-    hybrid: bool,
-) -> None:
-    cascade = ScriptedCascade(
-        lambda chunk: REFUSED if chunk.document == "doc-1" else READ, hybrid=hybrid, **ALL
-    )
+def test_a_chunk_without_a_reply_is_a_reject() -> None:
+    cascade = ScriptedCascade(lambda chunk: REFUSED if chunk.document == "doc-1" else READ, **ALL)
     doubtful = Extraction(FOUND.claims, FOUND.mentions, (replace(FOUND.facts[0], confidence=0.1),))
 
     made = extract_tables(TWICE, {TEXT: doubtful}, cascade)
 
     assert len(cascade.given) == 2
     producers = {row["chunk_id"]: row["producer"] for row in made["raw_triples"].to_pylist()}
-    assert producers == ({"chunk-1": "rules", "chunk-2": "m"} if hybrid else {"chunk-2": "m"})
+    assert producers == {"chunk-2": "m"}
     assert list_rejects(made) == [("chunk-1", "llm_refused"), ("chunk-2", "unsupported")]
     (reject,) = (r for r in made["rejects"].to_pylist() if r["reason"] == "llm_refused")
     assert (reject["row_key"], reject["document_id"]) == ("chunk-1", "doc-1")
     assert reject["detail"] == "the model refused"
-
-
-def test_in_hybrid_the_rules_keep_the_chunks_they_are_sure_of() -> None:
-    cascade = ScriptedCascade(lambda _: READ, hybrid=True, **ALL)
-
-    made = extract_tables(TWICE, {TEXT: FOUND}, cascade)
-
-    assert cascade.given == []
-    assert made == extract_tables(TWICE, {TEXT: FOUND})
 
 
 def test_a_fact_in_the_overlap_of_two_chunks_counts_once() -> None:

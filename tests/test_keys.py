@@ -185,7 +185,7 @@ def list_flips() -> Iterator[tuple[str, Callable[[Bench], dict[str, str]], set[s
     yield "model file", change_file("model/model.onnx"), EMBEDDING
     yield "tokenizer file", change_file("model/tokenizer.json"), EMBEDDING
     yield "ontology file", change_file("general.ttl"), ONTOLOGY
-    yield "lexicon file", change_file("paraphrase/lexicon/1_people.toml"), LEXICON
+    yield "lexicon file", change_file("paraphrase/lexicon/lexicon.tsv"), LEXICON
     yield "WordNet file", change_file("paraphrase/wordnet/extract.txt.gz"), LEXICON
     yield (
         "row text",
@@ -250,8 +250,6 @@ MODEL_FLIPS: list[tuple[str, dict[str, object], set[str]]] = [
     ("cascade", {"mode": "paper"}, CASCADE),
     ("cascade", {"disambiguation": "rules"}, {"resolve"}),
     ("cascade", RULES, {"extract"}),
-    ("cascade", {"hybrid": True}, {"extract"}),
-    ("cascade", {"closed": True}, {"extract"}),
     ("cascade", {"domain": "medicine"}, ALL),
     ("cascade", {"language": "German"}, ALL),
     ("cascade", {"examples": [EXAMPLE]}, {"extract"}),
@@ -289,7 +287,7 @@ def test_a_models_settings_change_the_keys_of_the_stages_that_ask_it(
 
 
 def test_without_a_model_its_settings_change_nothing() -> None:
-    other = make_settings(cascade={"domain": "d", "hybrid": True}, llm={"model": "m", "seed": 3})
+    other = make_settings(cascade={"domain": "d", "mode": "paper"}, llm={"model": "m", "seed": 3})
 
     assert compute_keys(other) == compute_keys(make_settings())
 
@@ -308,6 +306,7 @@ def test_another_recording_is_another_ingredient(tmp_path: Path) -> None:
 
 
 NO_INGREDIENT = {
+    "filelock": "keeps two from asking the same at once, whatever is asked",
     "jinja2": "fills prompts, whose text is in the key of every request",
     "pydantic": "checks values and shapes none",
     "numpy": "a vector's arithmetic is named by the stages that do it",

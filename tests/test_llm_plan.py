@@ -164,23 +164,9 @@ def test_after_a_stop_the_plan_gives_the_rest_and_after_the_build_nothing(
     }
 
 
-def test_hybrid_plans_only_the_chunks_that_are_sent(server: Loopback, tmp_path: Path) -> None:
-    settings = make_settings(
-        chunk={"max_tokens": 24, "overlap_tokens": 0},
-        cascade={**dict.fromkeys(STEPS[:3], "llm"), "hybrid": True},
-        llm={"provider": "openai", "model": "m", "base_url": server.base_url},
-    )
-    texts = {**make_texts(5, 3), "unsure.txt": "Mills, bridges, rivers. What a view! Kent, again."}
-    corpus = write_corpus(tmp_path / "corpus", texts)
-    planned = plan(corpus, tmp_path / "w", settings)
-    run(corpus, tmp_path / "w", settings)
-    assert planned["extract"]["calls"] == count(server)[0]
-    assert planned["extract"]["calls"] > 0
-
-
 def test_what_a_build_plans_first_with_its_rules_is_not_computed_twice(tmp_path: Path) -> None:
     settings = make_settings(
-        cascade={**dict.fromkeys(STEPS[:3], "llm"), "hybrid": True},
+        cascade={"mode": "paper", "entities": "llm", "relations": "llm"},
         llm={"provider": "openai", "model": "m", "base_url": NOWHERE},
     )
     corpus = write_corpus(tmp_path / "corpus", make_texts(5, 3))

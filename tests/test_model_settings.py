@@ -115,7 +115,7 @@ def test_a_run_goes_on_with_another_endpoint_and_budget_but_not_another_model() 
     started = make_settings(cascade=ALL_LLM, llm=ENDPOINT)
     price = {"m": {"input": 1.0, "output": 2.0}}
     now = make_settings(
-        cascade=ALL_LLM | {"hybrid": True},
+        cascade=ALL_LLM | {"mode": "paper"},
         llm={
             "provider": "openai",
             "model": "other",
@@ -130,3 +130,11 @@ def test_a_run_goes_on_with_another_endpoint_and_budget_but_not_another_model() 
     assert started.with_operations(now) == started
     shaping = make_settings(cascade=ALL_LLM, llm=ENDPOINT | {"seed": 9, "max_tokens": 99})
     assert started.with_operations(shaping) == started
+
+
+@pytest.mark.parametrize("name", ["hybrid", "closed"])
+def test_a_setting_that_was_removed_says_so_and_what_to_do(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "s.toml"
+    path.write_text(f"[cascade]\n{name} = true\n")
+    with pytest.raises(SettingsError, match=f"cascade.{name}: .*removed.*delete this line.*s.toml"):
+        load_settings(path, {})

@@ -1,15 +1,18 @@
 """What wordings mean of each other: pairs written by hand, and the readings they rest on."""
 
 import csv
+import time
 from collections.abc import Iterator, Sequence
+from importlib.util import module_from_spec, spec_from_file_location
 from itertools import product
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from kpyramid.embeddings.port import Matrix
 from kpyramid.paraphrase.comparing import Comparer
-from kpyramid.paraphrase.lexicon import expand, load_lexicon
+from kpyramid.paraphrase.lexicon import TABLE, load_lexicon
 from kpyramid.paraphrase.reading import read_frame
 from kpyramid.paraphrase.types import Likeness, Verdict
 from tests.planted import MemoEmbedder
@@ -176,8 +179,45 @@ def test_what_a_place_has_is_in_it_from_the_other_end(comparer: Comparer) -> Non
     assert not is_same(comparer.compare("is home to", "has"))
 
 
-def test_patterns_stand_for_their_wordings() -> None:
-    assert list(expand("is [a] part|piece of")) == [
+@pytest.fixture(scope="module")
+def compiler() -> ModuleType:
+    """The script that compiles the lexicon, which the package leaves out."""
+    path = Path(__file__).parent.parent / "etl" / "compile_lexicon.py"
+    spec = spec_from_file_location("compile_lexicon", path)
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_table_is_what_the_declarations_compile_to(compiler: ModuleType) -> None:
+    made = compiler.write_table(compiler.read_declarations(TABLE.parent))
+    assert made == TABLE.read_text("utf-8"), "python etl/compile_lexicon.py"
+
+
+@pytest.mark.parametrize(
+    "declaration",
+    ["[a]\nsays = 'x'", "[a]\nsay = 'met'\nup = 'b'", "[a]\nends = 'person house'\nsay = 'met'"],
+)
+def test_a_wrong_declaration_is_refused(
+    compiler: ModuleType, declaration: str, tmp_path: Path
+) -> None:
+    (tmp_path / "0.toml").write_text(declaration)
+    with pytest.raises(SystemExit, match=r"\[a\]"):
+        compiler.read_declarations(tmp_path)
+
+
+def test_the_lexicon_loads_in_a_fifth_of_a_second() -> None:
+    took = []
+    for _ in range(3):
+        begun = time.process_time()
+        load_lexicon.__wrapped__()
+        took.append(time.process_time() - begun)
+    assert min(took) < 0.2
+
+
+def test_patterns_stand_for_their_wordings(compiler: ModuleType) -> None:
+    assert list(compiler.expand("is [a] part|piece of")) == [
         "is a part of",
         "is a piece of",
         "is part of",

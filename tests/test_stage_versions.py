@@ -31,4 +31,4 @@ def test_data_that_packages_carry_are_watched() -> None:
         path.name for pattern in DATA for path in (ETL / "kpyramid/paraphrase").glob(pattern)
     }
 
-    assert {"1_people.toml", "extract.txt.gz"} <= watched
+    assert {"lexicon.tsv", "extract.txt.gz"} <= watched

@@ -160,7 +160,7 @@ class CachedEmbedder:
         self._progress = progress
         self._connect = connect
         self._stage = stage
-        self._locks = KeyLocks(warehouse.cache / "llm" / "locks")
+        self._locks = KeyLocks(warehouse.cache / "llm" / "held")
         self.function = CachedFunction(
             "embedder",
             warehouse,

@@ -8,7 +8,6 @@ import typer
 
 from kpyramid.commands import batch, cache, evaluating, making, ontology, proposals, rejects
 from kpyramid.commands.ask import ask
-from kpyramid.commands.local import serve_model
 from kpyramid.commands.options import (
     DEFAULT_WAREHOUSE,
     WORKERS,
@@ -295,4 +294,3 @@ def _parse_shard(text: str | None) -> "Shard | None":
 
 
 evaluating.register(app)
-app.command()(serve_model)

@@ -348,9 +348,9 @@ class Forecast:
         return [known.get(text, Extraction()) for text in texts]
 
     def _depends_on_rules(self) -> bool:
-        """Whether the rules choose the chunks, or make what the model's first step is shown."""
+        """Whether the rules make what the model's first step is shown."""
         cascade = self._settings.cascade
-        return cascade.hybrid or (cascade.mode == "paper" and cascade.paraphrase == "rules")
+        return cascade.mode == "paper" and cascade.paraphrase == "rules"
 
     def _read(self, table: str) -> pa.Table:
         """A table as it is stored, or as it is foreseen."""

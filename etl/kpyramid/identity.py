@@ -151,7 +151,7 @@ def identify_ontology(ontology: str) -> Identity:
 
 def identify_lexicon() -> Identity:
     """What the package knows of wordings: its lexicon and its extract of WordNet."""
-    files = [*_PARAPHRASE.glob("lexicon/*.toml"), *_PARAPHRASE.glob("wordnet/*.gz")]
+    files = [_PARAPHRASE / "lexicon" / "lexicon.tsv", *_PARAPHRASE.glob("wordnet/*.gz")]
     return _identify("lexicon", {path.name: path for path in files})
 
 

@@ -32,8 +32,6 @@ class CascadeSettings:
     `paraphrase`, `entities`, `relations`, `disambiguation`: who does f_par, f_ent, f_rel, f_dis.
     `mode`: `merged` asks once per chunk for claims, entities and triples, and disambiguates near
     duplicates in batches; `paper` asks once per step and chunk.
-    `hybrid`: only the chunks on which the rules are unsure are sent.
-    `closed`: heads and tails are an enum of the entities found before; for small local models.
     `domain`, `language`, `examples`: what the prompts say; without examples the built-in one.
     """
 
@@ -42,8 +40,6 @@ class CascadeSettings:
     relations: Maker = "rules"
     disambiguation: Maker = "rules"
     mode: Literal["merged", "paper"] = "merged"
-    hybrid: bool = False
-    closed: bool = False
     domain: str = "general"
     language: str = "English"
     examples: tuple[Example, ...] = ()

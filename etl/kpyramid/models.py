@@ -150,7 +150,7 @@ class Opener:
         blobs = open_replies(self._warehouse, self._settings)
         source = AfterBatches(endpoint, list_open_keys(blobs))
         model = describe_source(self._settings.llm)
-        locks = KeyLocks(places / "locks")
+        locks = KeyLocks(places / "held")
         return Model(Caller(model, source, ReplyCache(blobs), locks), endpoint)
 
     def connect(

@@ -30,6 +30,22 @@ _SEPARATOR = "__"
 _PLACES = frozenset(_PREFIX + name for name in ["WAREHOUSE", "CORPUS", "REF", "SETTINGS", "BENCH"])
 """Variables that say where things are and are no settings."""
 
+_REMOVED: Mapping[str, str] = {
+    "publish.max_violations": (
+        "is now publish.max_violation_share, a share of the individuals; what contradicts is "
+        "withdrawn unless publish.strict = true"
+    ),
+    "cascade.hybrid": (
+        "the hybrid mode was removed, because it bought nothing over the rules or the model alone: "
+        "delete this line"
+    ),
+    "cascade.closed": (
+        "the closed form for small models was removed, because at most a fifth of its triples were "
+        "right: delete this line, and name a model that can keep to the open form"
+    ),
+}
+"""Settings of earlier versions, with what to do about them."""
+
 Count = Annotated[int, Field(strict=True, ge=1)]
 
 MINILM = "minilm-int8"
@@ -387,7 +403,7 @@ def check_settings(values: object, where: Mapping[str, str]) -> Settings:
             given = f" (given: {error['input']!r})"
             if isinstance(error["input"], dict) or not shown:
                 given = ""
-            said = _RENAMED.get(name) or error["msg"].removeprefix("Value error, ")
+            said = _REMOVED.get(name) or error["msg"].removeprefix("Value error, ")
             problems.append(f"  {name or 'all together'}: {said}{given}, from {place}")
         raise SettingsError(
             f"{len(problems)} problem(s) in the settings:\n"
@@ -395,12 +411,6 @@ def check_settings(values: object, where: Mapping[str, str]) -> Settings:
             + "\n`kpyramid plan --help` names the sections; docs/settings.md lists the settings"
         ) from e
 
-
-_RENAMED: Mapping[str, str] = {
-    "publish.max_violations": "is now publish.max_violation_share, a share of the individuals; "
-    "what contradicts is withdrawn unless publish.strict = true",
-}
-"""What became of settings that are no more."""
 
 
 def _parse_value(text: str) -> object:

@@ -6,13 +6,10 @@ from dataclasses import dataclass
 from random import Random
 from typing import Literal
 
+from kpyramid.extraction.normal import MONTHS
+
 Form = Literal["", "number", "date", "text"]
 
-MONTHS = tuple(
-    (
-        "January February March April May June July August September October November December"
-    ).split()
-)
 _ISO = re.compile(r"(\d{4})(?:-(\d{2})(?:-(\d{2}))?)?(?:T[\d:.Z+-]*)?", re.ASCII)
 _SAID = re.compile(rf"(?:(\d{{1,2}}) )?({'|'.join(MONTHS)}) (\d{{4}})", re.ASCII)
 _NO_MONTH = re.compile(r"00? (\d{4})", re.ASCII)

@@ -1,9 +1,12 @@
 """Normal forms: which names and which relation phrases are the same."""
 
 import re
+import tomllib
 import unicodedata
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 
 from simplemma import lemmatize
 
@@ -15,8 +18,29 @@ _POSSESSIVE = re.compile(r"['’]s?$")
 _FILLERS = frozenset("also then now later still currently the".split())
 _AUXILIARIES = frozenset({"be", "have"})
 MODALS = frozenset("can could may might must ought shall should will would".split())
+MONTHS = tuple(
+    "January February March April May June July August September October November December".split()
+)
+MONTH = rf"(?:{'|'.join(MONTHS)}|Sept|{'|'.join(name[:3] for name in MONTHS if len(name) > 3)})"
+"""The pattern of a month's name or its abbreviation without a stop."""
 _OVERRIDES = {"born": "bear"}
 """Participles that the dictionary takes for adjectives."""
+
+
+def read_words(module: str) -> Mapping[str, frozenset[str]]:
+    """The lists of words in the TOML file beside a module, by name; `table.name` in a table."""
+    found: dict[str, frozenset[str]] = {}
+
+    def take(name: str, value: object) -> None:
+        if isinstance(value, str):
+            found[name] = frozenset(value.split())
+        else:
+            pairs = value.items() if isinstance(value, dict) else enumerate(value)  # type: ignore[arg-type]
+            for key, inner in pairs:
+                take(f"{name}.{key}" if name else str(key), inner)
+
+    take("", tomllib.loads(Path(module).with_suffix(".toml").read_text("utf-8")))
+    return found
 
 
 def normalise_name(name: str) -> str:

@@ -5,6 +5,7 @@ import unicodedata
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
+from kpyramid.extraction.normal import MONTH
 from kpyramid.extraction.syntax.tree import Node, Tree
 
 # Small words that stand inside names: "Ministry of the Interior", "Rio de la Plata".
@@ -13,10 +14,7 @@ _INNER = frozenset(
 )
 _QUOTES = {'"': '"', "“": "”", "``": "''", "«": "»", "‘": "’"}
 _NOMINAL = frozenset(("NOUN", "PROPN", "ADJ", "NUM", "X", "VERB", "ADV"))
-_MONTH = (
-    r"(?:January|February|March|April|May|June|July|August|September|October|November|December"
-    r"|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.?"
-)
+_MONTH = rf"{MONTH}\.?"
 _DAY = r"[0-9]{1,2}(?:st|nd|rd|th)?"
 _DATE = re.compile(
     rf"\b(?:[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}|{_DAY}(?: of)? {_MONTH},? [0-9]{{4}}"

@@ -34,7 +34,6 @@ _CALL_SPREAD = (1.0, 1.0, 1.25)
 
 _REPLY_CHARACTERS: Mapping[str, float] = {
     "merged": 4.6,
-    "merged_closed": 3.0,
     "paraphrase": 2.6,
     "entities": 0.35,
     "relations": 1.65,

@@ -1,24 +1,18 @@
 """Our lexicon of relation meanings: which wordings have which meaning, and how meanings relate.
 
 The declarations lie in `lexicon/*.toml`, a table per meaning; `lexicon/README.md` has the form.
+`lexicon/lexicon.tsv` is what `etl/compile_lexicon.py` makes of them.
 """
 
-import re
-import tomllib
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import product
 from pathlib import Path
 
-from kpyramid.errors import PyramidError
-from kpyramid.paraphrase.reading import Frame, read_frame
-from kpyramid.paraphrase.words import PREPOSITIONS
+from kpyramid.paraphrase.reading import Frame
 
-_FOLDER = Path(__file__).parent / "lexicon"
-_FIELDS = frozenset("ends say back role attr up contrary symmetric".split())
-_KINDS = {
+TABLE = Path(__file__).parent / "lexicon" / "lexicon.tsv"
+KINDS = {
     "person": frozenset({"PERSON"}),
     "org": frozenset({"ORG"}),
     "agent": frozenset({"PERSON", "ORG", "NORP", "GPE"}),
@@ -125,82 +119,36 @@ class Lexicon:
 
 @cache
 def load_lexicon() -> Lexicon:
-    """The lexicon that the package carries.
-
-    Raises:
-        PyramidError: a declaration is wrong; the message names the meaning and the field.
-    """
-    declared: dict[str, dict[str, str | bool]] = {}
-    for path in sorted(_FOLDER.glob("*.toml")):
-        for name, table in tomllib.loads(path.read_text("utf-8")).items():
-            if name in declared or not table.keys() <= _FIELDS:
-                raise PyramidError(f"{path.name}: [{name}] is declared twice or has unknown fields")
-            declared[name] = table
-    meanings = {name: _read_meaning(name, table, declared) for name, table in declared.items()}
-    senses: dict[str, dict[tuple[str, bool, frozenset[str]], Sense]] = defaultdict(dict)
-    for name, table in declared.items():
-        for wording, turned in _list_wordings(table):
-            frame = read_frame(wording.rstrip("!"))
-            if not frame.key:
-                raise PyramidError(f"lexicon: [{name}] {wording!r} has no word with a meaning")
-            sense = Sense(
-                meanings[name],
-                turned != frame.turned and not meanings[name].symmetric,
-                frame.qualities,
-                frame.negated,
-                wording.endswith("!"),
-            )
-            known, place = senses[frame.key], (name, sense.negated, sense.qualities)
-            if place not in known or known[place].weak:
-                known[place] = sense
-    return Lexicon(meanings, {key: tuple(found.values()) for key, found in senses.items()})
+    """The lexicon that the package carries."""
+    meanings: dict[str, Meaning] = {}
+    senses: dict[str, tuple[Sense, ...]] = {}
+    sense_of: dict[str, Sense] = {}
+    for line in TABLE.read_text("utf-8").splitlines():
+        mark, name, *rest = line.split("\t")
+        if mark == "m":
+            meanings[name] = _read_meaning(name, *rest)
+            continue
+        for written in rest:
+            if written not in sense_of:
+                sense_of[written] = _read_sense(written, meanings)
+        senses[name] = tuple(map(sense_of.__getitem__, rest))
+    return Lexicon(meanings, senses)
 
 
-def _read_meaning(
-    name: str, table: Mapping[str, str | bool], declared: Mapping[str, object]
-) -> Meaning:
-    ends = str(table.get("ends", "- -")).split()
-    above = [(up.lstrip("~"), up.startswith("~")) for up in str(table.get("up", "")).split()]
-    contraries = frozenset(str(table.get("contrary", "")).split())
-    unknown = ({up for up, _ in above} | contraries) - declared.keys()
-    if unknown or len(ends) != 2:
-        raise PyramidError(f"lexicon: [{name}] names unknown meanings or ends: {sorted(unknown)}")
-    head, tail = (_read_kinds(kinds) for kinds in ends)
-    return Meaning(name, (head, tail), tuple(above), contraries, bool(table.get("symmetric")))
+def _read_meaning(name: str, ends: str, up: str, contraries: str, symmetric: str) -> Meaning:
+    above = tuple((other.lstrip("~"), other.startswith("~")) for other in up.split())
+    head, tail = map(_read_kinds, ends.split())
+    return Meaning(name, (head, tail), above, frozenset(contraries.split()), bool(symmetric))
 
 
+def _read_sense(written: str, meanings: Mapping[str, Meaning]) -> Sense:
+    name, flags, qualities = written.split(":")
+    found = frozenset(qualities.split(",")) if qualities else frozenset()
+    return Sense(meanings[name], "t" in flags, found, "n" in flags, "w" in flags)
+
+
+@cache
 def _read_kinds(kinds: str) -> frozenset[str] | None:
     if kinds == "-":
         return None
-    return frozenset().union(*(_KINDS[kind] for kind in kinds.split("|")))
-
-
-def _list_wordings(table: Mapping[str, str | bool]) -> Iterator[tuple[str, bool]]:
-    """Each wording of a declaration, and whether it reads from tail to head."""
-    for name, turned in (("say", False), ("back", True)):
-        for pattern in _split(table, name):
-            mark = "!" if pattern.endswith("!") else ""
-            yield from ((wording + mark, turned) for wording in expand(pattern.rstrip("!")))
-    for name, turned in (("role", False), ("attr", True)):
-        for pattern in _split(table, name):
-            mark = "!" if pattern.endswith("!") else ""
-            for noun in expand(pattern.rstrip("!")):
-                with_preposition = noun.split()[-1] in PREPOSITIONS
-                yield f"is the {noun}" + ("" if with_preposition else " of") + mark, turned
-                if not with_preposition or noun.endswith(" of"):
-                    yield f"has the {noun.removesuffix(' of')}{mark}", not turned
-
-
-def _split(table: Mapping[str, str | bool], name: str) -> list[str]:
-    return [p for p in (part.strip() for part in re.split(r"[;\n]", str(table.get(name, "")))) if p]
-
-
-def expand(pattern: str) -> Iterator[str]:
-    """The wordings of a pattern: `is [a] part|piece of` → `is a part of`, `is piece of` ..."""
-    choices = []
-    for token in re.findall(r"\[[^\]]*\]|\S+", pattern):
-        optional = token.startswith("[")
-        parts = token.strip("[]").split("|")
-        choices.append([*parts, ""] if optional else parts)
-    for chosen in product(*choices):
-        yield " ".join(part for part in chosen if part)
+    return frozenset().union(*(KINDS[kind] for kind in kinds.split("|")))

@@ -1,5 +1,7 @@
 """The small words of English that change what a relation wording says, or do not."""
 
+from kpyramid.extraction.normal import read_words
+
 BE = frozenset("be am is are was were been being 's 're".split())
 HAVE = frozenset("have has had having".split())
 DO = frozenset("do does did".split())
@@ -64,23 +66,7 @@ INVARIANT = frozenset(
 )
 """Verbs whose past participle is the base form."""
 
-HARMLESS = frozenset(
-    "also then now later still currently presently today officially famously eventually "
-    "subsequently finally ultimately formally initially actually really simply commonly generally "
-    "usually typically often frequently widely well best better himself herself itself themselves "
-    "there here however moreover thus hence therefore together thereby again even just indeed "
-    "first soon afterwards afterward thereafter recently historically traditionally notably "
-    "primarily mainly mostly chiefly principally largely predominantly basically essentially "
-    "popularly publicly personally proudly successfully briefly long ever always originally "
-    "legally regularly normally clearly explicitly directly independently geographically "
-    "politically respectively specifically particularly especially quickly "
-    "gradually greatly strongly significantly substantially markedly considerably effectively both "
-    "permanently physically locally internationally nationally very quite highly more most all "
-    "already collectively ably actively dutifully duly certainly definitely "
-    "undoubtedly evidently continuously continually constantly consistently repeatedly "
-    "professionally tragically sadly peacefully otherwise alternatively alternately "
-    "variously".split()
-)
+HARMLESS = read_words(__file__)["harmless"]
 """Adverbs that leave the relation what it is."""
 FORMER = frozenset("formerly previously once erstwhile".split())
 FORMER_ADJECTIVES = frozenset("former ex erstwhile onetime one-time previous past late".split())

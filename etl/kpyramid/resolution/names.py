@@ -8,7 +8,9 @@ from itertools import dropwhile
 
 from anyascii import anyascii
 
-from kpyramid.extraction.normal import lemmatise
+from kpyramid.extraction.normal import lemmatise, read_words
+
+_WORDS = read_words(__file__)
 
 _WORD = re.compile(r"[^\W_]+(?:['’.][^\W_]+)*")
 _POSSESSIVE = re.compile(r"\s?['’][sS]?$")
@@ -35,19 +37,7 @@ _NUMERALS = {
     **{word: str(n) for n, word in enumerate(_SPELT, 1)},
 }
 
-TITLES = frozenset(
-    """
-    mr mrs ms miss mx master madam madame monsieur mme mlle herr frau signor signora senor senora
-    don dona sir dame lord lady baron baroness count countess earl duke duchess marquess viscount
-    prince princess king queen emperor empress tsar czar sultan shah emir sheikh caliph pharaoh
-    pope cardinal archbishop bishop abbot father mother brother sister rabbi imam reverend rev
-    pastor dr doctor prof professor president chancellor premier minister senator sen
-    congressman congresswoman representative rep governor gov mayor ambassador secretary
-    judge justice general gen colonel col major maj captain capt lieutenant lt sergeant
-    sgt corporal cpl admiral commander marshal officer detective inspector coach
-    chairman chairwoman director
-    """.split()
-)
+TITLES = _WORDS["titles"]
 """Words that go before a person's name and are no part of it."""
 
 WIVES = frozenset("mrs miss madame mme mlle frau signora senora".split())
@@ -121,46 +111,14 @@ PLACE_MODIFIERS = frozenset(
 )
 """First words that make another place of the place they stand before."""
 
-KIND_NOUNS = frozenset(
-    """
-    company corporation group motor motors industries enterprises holdings automotive airlines
-    airways air lines university college academy institute bank insurance pharmaceuticals
-    laboratories technologies systems software electronics oil petroleum energy steel railway
-    railroad newspaper magazine football soccer basketball baseball hockey rugby cricket
-    athletic club team party fc afc cf sc museum hospital clinic theatre theater stadium arena hotel
-    airport airfield airbase base
-    federal national international regional municipal river ocean sea desert mountains islands
-    """.split()
-)
+KIND_NOUNS = _WORDS["kind_nouns"]
 """Words that say which kind of thing the name before them names, and that short forms leave."""
 
 
-SITES = frozenset(
-    """
-    river lake sea ocean bay gulf strait channel canal creek falls waterfall cave reservoir dam
-    mountain mountains hill hills valley range peak island islands peninsula beach harbor harbour
-    desert forest park garden gardens zoo airport airfield station port bridge road street avenue
-    boulevard highway route pike tunnel museum gallery theatre theater stadium arena hall tower
-    castle palace hotel hospital clinic cathedral temple mosque abbey cemetery prison
-    """.split()
-)
+SITES = _WORDS["sites"]
 """Words for what stands or lies at one place."""
 
-OTHER_KINDS = SITES | frozenset(
-    """
-    county city town village township province state region district area parish municipality
-    republic kingdom empire prefecture territory line railway railroad
-    school college university academy institute library house building church
-    center centre office council committee commission board
-    court department ministry agency authority police army navy government senate parliament
-    legislature congress assembly administration campaign party union association federation league
-    club team foundation society award awards prize medal cup trophy championship championships
-    finals games open festival tour show film movie book novel album song series trilogy war battle
-    treaty act law bill doctrine theory theorem effect principle method model system language people
-    family dynasty brothers sisters day week month year era period times post news journal magazine
-    newspaper press herald tribune gazette records pictures studios entertainment research
-    """.split()
-)
+OTHER_KINDS = SITES | _WORDS["other_kinds"]
 """Words that make another thing of the name before them: what is called after it."""
 
 

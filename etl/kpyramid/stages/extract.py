@@ -5,12 +5,12 @@ claim then belongs to the first chunk that holds it. Equal passages share one ex
 all their places.
 
 A language model reads chunks, and what it finds belongs to the chunk that it read. The rules read
-all the same: they give the types of names, the antecedents of pronouns, the steps that are theirs
-and, in hybrid mode, the chunks that they are sure of or that got no reply.
+all the same: they give the types of names, the antecedents of pronouns, and the steps that are
+theirs.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -71,7 +71,7 @@ def _read_chunks(
     cascade: Cascade,
     made: "_Made",
 ) -> None:
-    """What the model reads in the chunks that it is to read, and the rules in the others."""
+    """What the model reads in each chunk, given what the rules found there."""
     by_document: dict[str, list[tuple[int, Extraction]]] = {}
     for passage, extraction in found:
         document = passage.chunks[0].document_id
@@ -83,21 +83,14 @@ def _read_chunks(
         title = None if row["title"] is None else str(row["title"])
         for place in chunks_of.get(document, ()):
             part = cut_extraction(by_document.get(document, ()), place.start, place.end)
-            chunk = Chunk(text[place.start : place.end], title, document, part)
-            if cascade.wants(chunk):
-                places.append(place)
-                inputs.append(chunk)
-    read: set[str] = set()
+            places.append(place)
+            inputs.append(Chunk(text[place.start : place.end], title, document, part))
     for place, chunk, result in zip(places, inputs, cascade.read(inputs, extractor), strict=True):
         if isinstance(result, Failure):
             made.reject_unanswered(place, result)
         else:
-            read.add(place.chunk_id)
             passage = _Passage([place], place.start, chunk.text)
             made.add(passage, made.leave_out_overlap(passage, result), *cascade.producers)
-    if cascade.keeps_rules:
-        for passage, extraction in found:
-            made.add(passage, extraction, _RULES, _RULES, leave_out=read)
 
 
 @dataclass(slots=True)
@@ -117,17 +110,12 @@ class _Made:
         extraction: Extraction,
         claims_by: str,
         facts_by: str,
-        leave_out: Collection[str] = (),
     ) -> None:
-        """Binds an extraction to its place, except what falls to the chunks to leave out."""
+        """Binds an extraction to its place."""
         bound = [_bind_claim(passage, claim, claims_by) for claim in extraction.claims]
-        self.claims.update(
-            (str(row["claim_id"]), row) for row in bound if row["chunk_id"] not in leave_out
-        )
+        self.claims.update((str(row["claim_id"]), row) for row in bound)
         for mention in extraction.mentions:
             claim = bound[mention.claim]
-            if claim["chunk_id"] in leave_out:
-                continue
             span = _shift(mention.span, passage.start)
             mention_id = content_id(
                 "mention", str(claim["claim_id"]), mention.text, mention.type, *span.values()
@@ -141,19 +129,15 @@ class _Made:
                 **span,
             }
         for fact in extraction.facts:
-            if bound[fact.claim]["chunk_id"] not in leave_out:
-                row = _bind_fact(passage, bound[fact.claim], fact, facts_by)
-                self.triples[str(row["raw_triple_id"])] = row
+            row = _bind_fact(passage, bound[fact.claim], fact, facts_by)
+            self.triples[str(row["raw_triple_id"])] = row
         for dropped in extraction.dropped:
             chunk = passage.find_chunk(dropped.span)
-            if chunk.chunk_id not in leave_out:
-                place = _shift(dropped.span, passage.start)
-                characters = f"{place['start']}-{place['end']}"
-                key = content_id("candidate", chunk.chunk_id, characters, dropped.text)
-                detail = f"characters {characters}: {dropped.text}"
-                self.rejects.append(
-                    make_reject("extract", dropped.reason, key, detail, **chunk.place)
-                )
+            place = _shift(dropped.span, passage.start)
+            characters = f"{place['start']}-{place['end']}"
+            key = content_id("candidate", chunk.chunk_id, characters, dropped.text)
+            detail = f"characters {characters}: {dropped.text}"
+            self.rejects.append(make_reject("extract", dropped.reason, key, detail, **chunk.place))
 
     def leave_out_overlap(self, passage: "_Passage", extraction: Extraction) -> Extraction:
         """The extraction of a chunk without facts that an earlier one states in the same place.

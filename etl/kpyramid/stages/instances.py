@@ -1,6 +1,6 @@
 """From findings of induction to rows of `instances`; induce and complete share it."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -207,9 +207,3 @@ def state_values(
         for row in valued
     ]
     return [str(row["instance_id"]) for row in valued], texts
-
-
-def majority(counts: Counter[str]) -> tuple[str, float]:
-    """The most frequent key, ties by alphabet, and its share; the counter must not be empty."""
-    key = min(counts, key=lambda k: (-counts[k], k))
-    return key, counts[key] / counts.total()

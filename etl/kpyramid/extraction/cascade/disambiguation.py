@@ -31,9 +31,7 @@ def render(
     """The request to refine the triples of a chunk; the reply has the form of the relations'."""
     rows = [f"{triple.head} | {triple.relation} | {triple.tail}" for triple in triples]
     material = show_parts({"Claims": claims, "Entities": entities, "Triples": rows})
-    return make_request(
-        NAME, VERSION, write_static(form), material, schema(entities, form), chunk, form
-    )
+    return make_request(NAME, VERSION, write_static(form), material, schema(), chunk, form)
 
 
 @lru_cache(maxsize=8)

@@ -2,9 +2,8 @@
 
 Spans are character offsets in the chunk's text. What is given up is counted with its reason:
 `no_evidence` (the quotation does not occur, or says nothing), `not_a_triple`, `empty_relation`,
-`relation_too_long`, `pronoun`, `head_is_literal`, `self_reference`, `unknown_entity` (outside of
-the list that it was to choose from), `unsupported` (words that the text does not hold, or not
-there), `repeated`, `too_many`.
+`relation_too_long`, `pronoun`, `head_is_literal`, `self_reference`, `unsupported` (words that
+the text does not hold, or not there), `repeated`, `too_many`.
 """
 
 import re
@@ -99,14 +98,12 @@ def ground_triples(
     triples: Sequence[Sequence[Triple]],
     *,
     facts: Sequence[Fact] = (),
-    closed: bool = False,
 ) -> Extraction:
     """The extraction: a row of triples per claim, the entities as mentions where they stand.
 
     `facts`: those of the rules that triples may be the words of; they stand as they are but for
-    their relation, which a model may have reworded. `closed`: heads and tails must be entities.
+    their relation, which a model may have reworded.
     """
-    allowed = frozenset(e.casefold() for e in entities) if closed else None
     ruled = {(f.claim, f.head, f.tail): f for f in reversed(facts)}
     ruled_words = {(f.claim, f.head, f.relation, f.tail): f for f in reversed(facts)}
     kept: dict[tuple[object, ...], Fact] = {}
@@ -117,7 +114,7 @@ def ground_triples(
             made: Fact | str | None = ruled_words.get((number, row.head, row.relation, row.tail))
             if made is None and (fact := ruled.get((number, row.head, row.tail))):
                 made = replace(fact, relation=row.relation, relation_span=None)
-            made = made or _ground_triple(text, number, claim, row, allowed)
+            made = made or _ground_triple(text, number, claim, row)
             if isinstance(made, Fact):
                 words = (made.head.casefold(), made.relation.casefold(), made.tail.casefold())
                 key = (*words, made.negated, made.modality, made.attribution)
@@ -170,14 +167,10 @@ def _cover(spans: Sequence[Span]) -> Span:
     return Span(min(s.start for s in spans), max(s.end for s in spans))
 
 
-def _ground_triple(
-    text: Text, number: int, claim: Claim, row: Triple, allowed: frozenset[str] | None
-) -> Fact | str:
+def _ground_triple(text: Text, number: int, claim: Claim, row: Triple) -> Fact | str:
     """The fact, or the reason why the row is none."""
     if not (row.head and row.relation and row.tail):
         return "not_a_triple"
-    if allowed is not None and not {row.head.casefold(), row.tail.casefold()} <= allowed:
-        return "unknown_entity"
     named = _resolve_head(row.head, claim)
     if named is None or is_pronoun(row.tail):
         return "pronoun"

@@ -2,16 +2,14 @@
 
 import re
 
-_MONTHS = (
-    "jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
-    "|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?"
-)
+from kpyramid.extraction.normal import MONTH
+
 _NUMBER = r"\d+(?:[.,]\d+)*"
 _FORMS = (
     ("DATE", r"(?:(?:early|late|mid)[- ])?(?:c\. ?)?(?:1[0-9]|20)\d\d(?:s|[-–](?:\d\d){1,2})?"),
     (
         "DATE",
-        rf"(?:\d{{1,2}}(?:st|nd|rd|th)? )?(?:{_MONTHS})\.?(?: \d{{1,2}}(?:st|nd|rd|th)?)?"
+        rf"(?:\d{{1,2}}(?:st|nd|rd|th)? )?{MONTH.lower()}\.?(?: \d{{1,2}}(?:st|nd|rd|th)?)?"
         r"(?:,? \d{4})?",
     ),
     ("DATE", r"\d{4}-\d\d-\d\d|\d{1,2}[./]\d{1,2}[./]\d{2,4}|\d{1,2}(?:st|nd|rd|th) century"),

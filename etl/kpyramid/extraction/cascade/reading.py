@@ -5,12 +5,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import chain
 from typing import Protocol, TypeVar
 
 from kpyramid.extraction.cascade import (
-    closed,
     disambiguation,
     entities,
     merged,
@@ -30,7 +28,6 @@ from kpyramid.extraction.cascade.paraphrase import Statement
 from kpyramid.extraction.cascade.prompts import Form, clean_items
 from kpyramid.extraction.cascade.relations import Triple
 from kpyramid.extraction.cascade.support import Text, prepare_text, supports
-from kpyramid.extraction.cascade.unsure import is_unsure
 from kpyramid.extraction.types import Claim, Dropped, Extraction, Fact, Mention
 from kpyramid.llm.caller import Asker
 from kpyramid.llm.types import Failure, Request
@@ -140,15 +137,6 @@ class Cascade:
             self.model if relates else "rules"
         )
 
-    @property
-    def keeps_rules(self) -> bool:
-        """Whether what the rules found stays where the model did not read."""
-        return self._settings.hybrid
-
-    def wants(self, chunk: Chunk) -> bool:
-        """Whether a chunk is to be read: all are, in hybrid mode those the rules are unsure of."""
-        return not self._settings.hybrid or is_unsure(chunk)
-
     def read(
         self, chunks: Sequence[Chunk], extractor: ExtractFunction
     ) -> list[Extraction | Failure]:
@@ -226,31 +214,18 @@ class Cascade:
             draft.entities,
             draft.triples,
             facts=draft.facts,
-            closed=self._settings.closed and self._settings.relations == "llm",
         )
         draft.finish(made)
 
     def _merge(self, draft: _Draft) -> None:
-        if self._settings.closed:
-            request = closed.render_merged(draft.chunk, self._form)
-            parse = partial(closed.parse_merged, text=draft.chunk.text)
-            draft.entities, statements = self._ask(request, parse)
-            draft.ground(statements)
-            self._relate(draft)
-            return
         reading = self._ask(merged.render(draft.chunk, self._form), merged.parse)
         draft.entities = reading.entities
         draft.triples = draft.ground(reading.statements, reading.triples)
 
     def _paraphrase(self, draft: _Draft) -> None:
         if self._settings.paraphrase == "llm":
-            parse: Callable[[str], tuple[Statement, ...]] = paraphrase.parse
-            if self._settings.closed:
-                request = closed.render_paraphrase(draft.chunk, self._form)
-                parse = partial(closed.parse_paraphrase, text=draft.chunk.text)
-            else:
-                request = paraphrase.render(draft.chunk, self._form)
-            draft.ground(self._ask(request, parse))
+            request = paraphrase.render(draft.chunk, self._form)
+            draft.ground(self._ask(request, paraphrase.parse))
         else:
             draft.claims = draft.chunk.found.claims
 
@@ -258,14 +233,8 @@ class Cascade:
         if not draft.claims:
             return
         if self._settings.entities == "llm":
-            claims = draft.write_claims()
-            parse: Callable[[str], tuple[str, ...]] = entities.parse
-            if self._settings.closed:
-                request = closed.render_entities(claims, draft.chunk, self._form)
-                parse = partial(closed.parse_entities, claims=len(claims))
-            else:
-                request = entities.render(claims, draft.chunk, self._form)
-            draft.entities = self._ask(request, parse)
+            request = entities.render(draft.write_claims(), draft.chunk, self._form)
+            draft.entities = self._ask(request, entities.parse)
         else:
             draft.entities = clean_items(mention.text for mention in draft.chunk.found.mentions)
 
@@ -277,11 +246,6 @@ class Cascade:
         draft.triples = ((),) * len(draft.claims)
         if draft.claims and draft.entities:
             claims = draft.write_claims()
-            if self._settings.closed:
-                asked = closed.render_relations(claims, draft.entities, draft.chunk, self._form)
-                parse = partial(closed.parse_relations, claims=claims, entities=draft.entities)
-                draft.triples = self._ask(asked, parse) if asked else draft.triples
-                return
             request = relations.render(claims, draft.entities, draft.chunk, self._form)
             draft.triples = _assign_rows(claims, self._ask(request, relations.parse))
 

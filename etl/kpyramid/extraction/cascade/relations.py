@@ -35,9 +35,6 @@ Example
 Reply: {{ example.reply }}
 {% endfor %}"""
 
-MAX_ENUM = 250
-"""Entities that heads and tails can be chosen from; OpenAI's limit for long enums begins there."""
-
 
 class Related(Strict):
     """One triple of the reply."""
@@ -65,9 +62,7 @@ class Triple:
 def render(claims: Sequence[str], entities: Sequence[str], chunk: Chunk, form: Form) -> Request:
     """The question how the entities of a chunk are related."""
     material = show_parts({"Claims": claims, "Entities": entities})
-    return make_request(
-        NAME, VERSION, write_static(form), material, schema(entities, form), chunk, form
-    )
+    return make_request(NAME, VERSION, write_static(form), material, schema(), chunk, form)
 
 
 @lru_cache(maxsize=8)
@@ -83,30 +78,13 @@ def write_static(form: Form) -> str:
     return write_system(SYSTEM, form, examples)
 
 
-def schema(entities: Sequence[str], form: Form) -> dict[str, JsonValue]:
-    """The strict schema of the reply; with `closed`, heads and tails are among the entities."""
-    if not form.settings.closed:
-        return strict_schema(Answer)
-    names: JsonValue = {"type": "string", "enum": list(entities[:MAX_ENUM])}
-    row: JsonValue = {
-        "type": "object",
-        "properties": {"head": names, "relation": {"type": "string"}, "tail": names},
-        "required": ["head", "relation", "tail"],
-        "additionalProperties": False,
-    }
-    return {
-        "type": "object",
-        "properties": {"triples": {"type": "array", "items": row}},
-        "required": ["triples"],
-        "additionalProperties": False,
-    }
+def schema() -> dict[str, JsonValue]:
+    """The strict schema of the reply."""
+    return strict_schema(Answer)
 
 
 def parse(content: str) -> tuple[Triple, ...]:
     """The triples, in the order of the reply.
-
-    That heads and tails are among the entities is checked row by row by who knows them: one
-    triple outside of an enum that a server ignored does not cost the chunk.
 
     Raises:
         ReplyError: it is no JSON of the schema.

@@ -1,12 +1,10 @@
 """The tasks that a choice of settings asks, and what identifies them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from functools import partial
 from typing import Protocol
 
 from kpyramid.extraction.cascade import (
-    closed,
     disambiguation,
     entities,
     merged,
@@ -38,26 +36,11 @@ class _Prompt(Protocol):
 
     def write_static(self, form: Form, /) -> str: ...
 
-
-def _describe_closed(name: str, form: Form) -> Task:
-    static, schema = closed.write_static(name, form), closed.describe_form(name, form)
-    return Task(name, closed.VERSION, static, schema)
+    def schema(self) -> Schema: ...
 
 
-def _describe_open(prompt: _Prompt, schema: Callable[[Form], Schema], form: Form) -> Task:
-    return Task(prompt.NAME, prompt.VERSION, prompt.write_static(form), schema(form))
-
-
-_OPEN: Sequence[tuple[_Prompt, Callable[[Form], Schema]]] = (
-    (merged, lambda _: merged.schema()),
-    (paraphrase, lambda _: paraphrase.schema()),
-    (entities, lambda _: entities.schema()),
-    (relations, partial(relations.schema, ())),
-    (disambiguation, partial(relations.schema, ())),
-)
-_DESCRIBE: Mapping[str, Callable[[Form], Task]] = {
-    **{name: partial(_describe_closed, name) for name in closed.SYSTEMS},
-    **{prompt.NAME: partial(_describe_open, prompt, schema) for prompt, schema in _OPEN},
+_PROMPTS: Mapping[str, _Prompt] = {
+    prompt.NAME: prompt for prompt in (merged, paraphrase, entities, relations, disambiguation)
 }
 
 
@@ -69,11 +52,11 @@ def list_tasks(settings: CascadeSettings) -> tuple[str, ...]:
     if not settings.reads_chunks:
         return ()
     if settings.mode == "merged":
-        return (closed.MERGED, closed.RELATIONS) if settings.closed else (merged.NAME,)
+        return (merged.NAME,)
     steps = {
-        closed.PARAPHRASE if settings.closed else paraphrase.NAME: settings.paraphrase,
-        closed.ENTITIES if settings.closed else entities.NAME: settings.entities,
-        closed.RELATIONS if settings.closed else relations.NAME: settings.relations,
+        paraphrase.NAME: settings.paraphrase,
+        entities.NAME: settings.entities,
+        relations.NAME: settings.relations,
         disambiguation.NAME: settings.disambiguation,
     }
     return tuple(name for name, maker in steps.items() if maker == "llm")
@@ -82,7 +65,8 @@ def list_tasks(settings: CascadeSettings) -> tuple[str, ...]:
 def open_tasks(settings: CascadeSettings) -> tuple[Task, ...]:
     """The tasks that are asked for every chunk that is sent, in their order."""
     form = Form(settings, max_tokens=0)
-    return tuple(_DESCRIBE[name](form) for name in list_tasks(settings))
+    prompts = (_PROMPTS[name] for name in list_tasks(settings))
+    return tuple(Task(p.NAME, p.VERSION, p.write_static(form), p.schema()) for p in prompts)
 
 
 def describe_tasks(settings: CascadeSettings) -> JsonValue:
@@ -92,8 +76,6 @@ def describe_tasks(settings: CascadeSettings) -> JsonValue:
     """
     return {
         "mode": settings.mode,
-        "hybrid": settings.hybrid and settings.reads_chunks,
-        "closed": settings.closed,
         "tasks": [
             {
                 "name": task.name,

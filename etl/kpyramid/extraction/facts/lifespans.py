@@ -5,14 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from kpyramid.extraction.normal import MONTH
 from kpyramid.extraction.syntax.phrases import Phrase
 from kpyramid.extraction.syntax.tree import Node, Tree
 from kpyramid.extraction.types import Span
 
-_MONTH = (
-    r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?"
-    r"|Sept?(?:ember)?|Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)\.?"
-)
+_MONTH = rf"{MONTH}\.?"
 _YEAR = r"\d{3,4}(?:\s*(?:BCE?|CE|AD)\b)?"
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?"
 _DATE = re.compile(

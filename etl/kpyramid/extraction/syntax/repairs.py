@@ -7,9 +7,11 @@ says it is.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 
+from kpyramid.extraction.normal import MONTH
 from kpyramid.extraction.syntax.kinds import LABEL_BY_NOUN, find_kind_label
 from kpyramid.extraction.syntax.places import is_named_place
 from kpyramid.extraction.syntax.titles import (
@@ -26,12 +28,7 @@ from kpyramid.extraction.syntax.titles import (
 )
 from kpyramid.extraction.syntax.tree import Node, Tree
 
-_MONTHS = frozenset(
-    (
-        "january february march april may june july august september october november december "
-        "jan feb mar apr jun jul aug sep sept oct nov dec"
-    ).split()
-)
+_IS_MONTH = re.compile(MONTH)
 _DASHES = frozenset({"-", "--", "\u2013", "\u2014"})
 _SINCE = frozenset("since in by until till before after from during".split())
 _MAX_BRACKET = 60
@@ -44,7 +41,7 @@ _GROUPS = frozenset("one part member type kind form example name group set serie
 def repair_tree(tree: Tree) -> None:
     """Mend the tree in place; linear in its tokens."""
     for node in tree.nodes:
-        if node.word in _MONTHS and node.text[:1].isupper():
+        if _IS_MONTH.fullmatch(node.word.title()) and node.text[:1].isupper():
             _join_date(node)
         elif node.text in QUOTES:
             join_title(node)

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
 
+from kpyramid.extraction.normal import read_words
+
+_WORDS = read_words(__file__)
 _WORD = re.compile(r"[^\W\d_]+")
 _LETTER = re.compile(r"[^\W\d_]")
 _SAMPLE = 2_000
@@ -47,46 +50,16 @@ LANGUAGES: Mapping[str, Language] = {
     "en": Language(
         # Outside of Latin, its extensions, and the letters of formulas and ordinals.
         foreign_letter=re.compile(r"[^\W\d_A-Za-zªº\u00c0-\u02ff\u1e00-\u1eff\u2100-\u214f]"),
-        own_words=frozenset(
-            (
-                "the and of to was is are were by from with for which that this these those its it "
-                "his their they them he she you we our your my been being has have had having "
-                "but not or who whom whose when where while why how what there here after before "
-                "into onto upon between among through during since until about against across "
-                "behind without within would could should shall may might must cannot than then "
-                "such each other another some any many much more most both either neither only "
-                "also very just because although though if whether did does out up down again "
-                "one first new well called known made used"
-            ).split()
-        ),
-        # In German, Dutch, Danish, Finnish, French, Portuguese or Italian frequent words as well.
-        shared_words=frozenset(
-            "a an as at do for her if in me no off on or over per so than under will".split()
-        ),
+        own_words=_WORDS["own.en"],
+        shared_words=_WORDS["shared.en"],
         alike=frozenset({"pcm"}),
     )
 }
 
 _NEIGHBOURS: Mapping[str, frozenset[str]] = {
-    code: frozenset(words.split())
-    for code, words in {
-        "de": "der das dem des ein eine einen einem einer und ist sind waren wird wurde wurden "
-        "hatte im in an von vom zu zum zur mit für auf aus bei nach als auch nicht er sie es sich "
-        "so",
-        "nl": "de het een en van is was in op over te met voor zijn werd wordt heeft had hij zij "
-        "ook niet aan bij naar uit om dat als er",
-        "fr": "le la les un une des du de et est sont était a à au aux en dans sur avec qui que il "
-        "elle sa ses cette ne pas fut on me",
-        "es": "el la los las un una y es fue está de del al en por para que se su sus como más ha "
-        "no a me",
-        "it": "il lo la gli un una uno è sono di del della dei delle da dal nel nella in a per che "
-        "si su non ha",
-        "pt": "a os as um uma é são foi de do da dos das no na em por para que se ao não mais seu "
-        "sua me",
-        "sv": "och är en ett det av på för med som från att har hade inte om under",
-        "da": "og er en et det af på for med som til fra at blev har ikke om i over under",
-        "no": "og er en et det av på for med som til fra at ble har ikke om i over under",
-    }.items()
+    name.removeprefix("neighbour."): words
+    for name, words in _WORDS.items()
+    if name.startswith("neighbour.")
 }
 """Function words of languages that are written with the same letters and share words with English.
 
