@@ -1,7 +1,6 @@
 """Of statements that contradict each other those with less evidence are withdrawn."""
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -258,23 +257,21 @@ def test_max_violations_is_refused_with_the_name_of_its_successor() -> None:
 
 
 @pytest.mark.slow
-def test_one_contradiction_in_fifty_documents_does_not_keep_a_corpus_from_being_published(
-    tmp_path: Path,
+def test_real_passages_with_planted_contradictions_are_published_and_the_losers_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    use_quick_models(monkeypatch)
     passages = json.loads((find_bench("musique100") / "musique_train_corpus.json").read_bytes())
-    texts: dict[str, str] = {}
-    for at, passage in enumerate(passages[:400]):
-        planted = ""
-        if at % 50 == 0:
-            name = f"{'Ada Bea Cora Dora Edda Frida Gerda Hilda'.split()[at // 50]} Holmquist"
-            planted = f"\n\n{name} was born in 1950. {name} died in 19{at // 50 + 10}."
-        texts[f"{at:04}.txt"] = f"{passage['title']}\n\n{passage['text']}{planted}"
+    names = [f"{first} Holmquist" for first in ("Ada", "Bea", "Cora", "Dora", "Edda")]
+    texts = {f"{at:04}.txt": f"{p['title']}\n\n{p['text']}" for at, p in enumerate(passages[:400])}
+    for at, name in enumerate(names):  # 50 of 4,000
+        texts[f"{80 * at:04}.txt"] += f"\n\n{name} was born in 1950. {name} died in 191{at}."
     write_corpus(tmp_path / "corpus", texts)
     outcome = run(tmp_path, make_settings())
     assert outcome.marks[-1].details["committed"] == "yes"
     report = json.loads((outcome.run.folder / "report.json").read_bytes())
-    named: list[Mapping[str, str]] = report["withdrawn"]
-    losers = [row["detail"] for row in named if row["detail"].split("”")[0].endswith("Holmquist")]
-    assert len(losers) == 8
+    details = [row["detail"] for row in report["withdrawn"]]
+    losers = [detail for detail in details if "Holmquist" in detail]
+    assert [detail.partition("”")[0][1:] for detail in losers] == names
     assert all("A person died before being born" in detail for detail in losers)
     assert verify(tmp_path, outcome.snapshot) == 0
