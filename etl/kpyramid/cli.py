@@ -12,6 +12,7 @@ from kpyramid.commands.local import serve_model
 from kpyramid.commands.options import (
     DEFAULT_WAREHOUSE,
     WORKERS,
+    Commands,
     CorpusArgument,
     JsonOption,
     OrderOption,
@@ -24,6 +25,7 @@ from kpyramid.commands.options import (
     WorkersOption,
     print_json,
     run_command,
+    say,
 )
 from kpyramid.errors import InputError
 from kpyramid.pipeline import PIPELINE
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from kpyramid.runner import Shard
 
 app = typer.Typer(
+    cls=Commands,
     name="kpyramid",
     no_args_is_help=True,
     add_completion=False,
@@ -150,12 +153,12 @@ def verify(
             print_json({"snapshot": identifier, "ok": not problems, "problems": problems})
         elif problems:
             lines = "\n".join(f"  {problem}" for problem in problems)
-            typer.echo(
+            say(
                 f"Snapshot {identifier} is damaged:\n{lines}\n"
                 f"Do not serve it. Move {folder} away and build again: caches make that cheap."
             )
         else:
-            typer.echo(f"Snapshot {identifier} is whole: bytes, contracts, references and spans.")
+            say(f"Snapshot {identifier} is whole: bytes, contracts, references and spans.")
         if problems:
             raise typer.Exit(6)
 
