@@ -17,6 +17,7 @@ from kpyramid.commands.options import (
     WarehouseOption,
     print_json,
     run_command,
+    say,
 )
 from kpyramid.errors import InputError, SettingsError
 
@@ -187,7 +188,7 @@ def _write_corpus(chosen: "QuestionSet | None", path: Path) -> None:
         raise InputError(f"set {chosen.name} has no corpus of its own. {chosen.note}".strip())
     lines = (json.dumps(dict(row), ensure_ascii=False) + "\n" for row in chosen.corpus)
     write_durably(path, "".join(lines).encode())
-    typer.echo(f"{len(chosen.corpus)} texts in {path}; now `kpyramid build {path}`")
+    say(f"{len(chosen.corpus)} texts in {path}; now `kpyramid build {path}`")
 
 
 @contextmanager
@@ -327,4 +328,4 @@ def _print(results: "Results", sheets: "Sequence[Sheet]", out: Path | None) -> N
 
     print_figures(results, sheets)
     if out is not None:
-        typer.echo(f"Page: {out / 'evaluation.html'}; tables beside it")
+        say(f"Page: {out / 'evaluation.html'}; tables beside it")
