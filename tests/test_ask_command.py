@@ -11,12 +11,14 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from kpyramid.cli import app
+from kpyramid.console import print_answer
 from kpyramid.errors import SettingsError
 from kpyramid.fingerprints import fingerprint_stage
 from kpyramid.pipeline import PIPELINE
 from kpyramid.publishing import _describe
 from kpyramid.query import STRATEGIES
 from kpyramid.query.pyramid import embedding
+from kpyramid.query.types import Answer, Evidence, Item
 from kpyramid.runs import Run
 from kpyramid.settings import Settings
 from kpyramid.warehouse.layout import Warehouse
@@ -90,6 +92,23 @@ def test_an_explanation_shows_what_was_tried(warehouse: Warehouse) -> None:
     assert "ontology" in done.stdout and "Oslo" in done.stdout
     assert done.stdout != run(warehouse, QUESTION).stdout
     assert "Model:" not in done.stdout
+
+
+def test_without_an_answer_the_nearest_that_was_found_is_shown(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    place = Evidence("d", "c", 3, 9, "passage", "a.txt")
+    items = tuple(Item(f"c{n}", f"passage {n} \x1b[31m", "text", 1.0, (place,)) for n in range(7))
+
+    print_answer(Answer("", (), items, None, (), ()))
+
+    said = capsys.readouterr().out
+    assert "No answer found; the nearest that was found is below." in said
+    assert [f"passage {n} \\x1b[31m" in said for n in range(7)] == [True] * 5 + [False] * 2
+    assert "a.txt, characters 3-9" in said
+    assert "and 2 more" in said
+    print_answer(Answer("", (), (), None, (), ()))
+    assert "below" not in capsys.readouterr().out
 
 
 def test_a_question_on_standard_input_is_the_same_question(warehouse: Warehouse) -> None:

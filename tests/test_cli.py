@@ -165,6 +165,24 @@ def test_a_damaged_snapshot_ends_with_6_and_names_the_file(tmp_path: Path) -> No
     fails(6, ["triples.parquet"], "build", shared_corpus(), *options)
 
 
+def test_damaged_refs_end_verify_with_6_and_are_named(tmp_path: Path) -> None:
+    warehouse, snapshot = copy_shared_build(tmp_path / "w")
+    entry = warehouse.refs / "nightly" / "0000000001.json"
+    entry.parent.mkdir()
+    entry.write_text("{}")
+
+    done = run("verify", "--warehouse", warehouse.root, "--json")
+
+    assert done.exit_code == 6
+    found = json.loads(done.stdout)
+    assert found["snapshot"] == snapshot
+    assert not found["ok"]
+    assert "nightly/0000000001.json" in found["problems"][0]
+    said = run("verify", "--warehouse", warehouse.root).stdout
+    assert f"Snapshot {snapshot} is whole" in said
+    assert "Refs are damaged" in said
+
+
 def test_a_build_older_than_head_ends_with_7(tmp_path: Path) -> None:
     warehouse, head = copy_shared_build(tmp_path / "w")
     corpus = write_corpus(tmp_path / "corpus", dict(list(TEXTS.items())[:4]))

@@ -52,10 +52,12 @@ LAYERS: dict[str, str] = {
         "completion condensation contracts embeddings errors extraction induction keys llm "
         "numerics ontology paraphrase resolution settings sources"
     ),
-    "indexing": "contracts embeddings errors extraction identity keys ontology settings warehouse",
+    "indexing": (
+        "contracts embeddings errors extraction identity keys numerics ontology settings warehouse"
+    ),
     "query": (
         "contracts embeddings errors extraction identity indexing keys llm model_settings "
-        "ontology settings warehouse"
+        "numerics ontology settings warehouse"
     ),
     "evaluation": (
         "embeddings errors extraction identity induction keys llm numerics ontology query "

@@ -2,6 +2,8 @@
 
 import datetime
 import json
+import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from kpyramid.warehouse.layout import Warehouse
 from kpyramid.warehouse.refs import (
     RefEntry,
     check_ref_name,
+    check_refs,
     commit,
     list_entries,
     list_refs,
@@ -151,6 +154,111 @@ def test_a_damaged_entry_is_named(tmp_path: Path) -> None:
 
     with pytest.raises(IntegrityError, match=r"0000000001\.json cannot be read"):
         read_head(Warehouse(tmp_path), "main")
+
+
+def test_every_flipped_bit_of_an_entry_is_noticed(tmp_path: Path) -> None:
+    warehouse = Warehouse(tmp_path)
+    move(warehouse, "a")
+    move(warehouse, "b")
+    path = tmp_path / "refs" / "main" / "0000000002.json"
+    whole = path.read_bytes()
+    (warehouse.snapshots / ("b" * 16)).mkdir(parents=True)
+    assert check_refs(warehouse) == []
+
+    for bit in range(8 * len(whole)):
+        data = bytearray(whole)
+        data[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(data)
+        with pytest.raises(IntegrityError, match=r"0000000002\.json"):
+            read_head(warehouse, "main")
+
+
+def test_an_entry_of_an_earlier_release_is_still_read(tmp_path: Path) -> None:
+    warehouse = Warehouse(tmp_path)
+    move(warehouse, "a")
+    path = tmp_path / "refs" / "main" / "0000000001.json"
+    fields = json.loads(path.read_bytes())
+    del fields["sha256"]
+    path.write_text(json.dumps(fields, indent=1))
+
+    head = read_head(warehouse, "main")
+    moved = move(warehouse, "b")
+
+    assert head is not None
+    assert head.snapshot == "a" * 16
+    assert moved is not None
+    assert moved.parent == head.snapshot
+    (warehouse.snapshots / ("b" * 16)).mkdir(parents=True)
+    assert check_refs(warehouse) == []
+
+
+def rewrite(entry: Path, **changed: str) -> None:
+    """Changes an entry with its checksum, as a clumsy hand might."""
+    fields = json.loads(entry.read_bytes())
+    del fields["sha256"]
+    entry.write_bytes(refs._encode_entry(RefEntry(**{**fields, **changed})))
+
+
+LOGS: dict[str, tuple[Callable[[Path], object], str]] = {
+    "a cut entry": (lambda f: os.truncate(f / "0000000002.json", 9), "0000000002.json cannot be"),
+    "a removed entry": (lambda f: (f / "0000000002.json").unlink(), "0000000002.json is missing"),
+    "a foreign parent": (
+        lambda f: rewrite(f / "0000000002.json", parent="f" * 16),
+        "0000000002.json: its parent is not",
+    ),
+    "an order that goes back": (
+        lambda f: rewrite(f / "0000000003.json", order="2025-01-01"),
+        "0000000003.json: its order is less",
+    ),
+    "a snapshot that is gone": (
+        lambda f: (f.parent.parent / "snapshots" / ("c" * 16)).rmdir(),
+        f"ref 'main' is at snapshot {'c' * 16}: not there",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_a_log_that_does_not_fit_together_is_found(tmp_path: Path, name: str) -> None:
+    warehouse = Warehouse(tmp_path)
+    for letter in "abc":
+        move(warehouse, letter)
+        (warehouse.snapshots / (letter * 16)).mkdir(parents=True)
+    assert check_refs(warehouse) == []
+    damage, expected = LOGS[name]
+
+    damage(warehouse.refs / "main")
+
+    (problem,) = check_refs(warehouse)
+    assert expected in problem
+
+
+def test_what_is_no_ref_and_no_snapshot_is_ignored_with_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    warehouse, snapshot = copy_shared_build(tmp_path / "w")
+    strange = [
+        warehouse.snapshots / "notes",
+        warehouse.snapshots / ("f" * 16),
+        warehouse.refs / "a name with spaces",
+        warehouse.refs / "main" / "1abc.json",
+        warehouse.refs / "main" / "9.json",
+        warehouse.refs / "main" / "9999999999.json.bak",
+        warehouse.refs / "main" / "more",
+    ]
+    for folder in strange:
+        folder.mkdir()
+    files = [warehouse.snapshots / ".DS_Store", warehouse.refs / "README", warehouse.refs / ".x"]
+    for file in files:
+        file.write_text("x")
+
+    rows = list_snapshots(warehouse)
+
+    assert [row["id"] for row in rows] == [snapshot]
+    assert rows[0]["refs"] == ["main"]
+    assert check_refs(warehouse) == []
+    for path in (*strange, *files):
+        assert str(path) in caplog.text
+    assert move(warehouse, "a", "9999") is not None
 
 
 def test_an_overtaken_backfill_leaves_head_and_both_snapshots(

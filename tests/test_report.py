@@ -12,6 +12,7 @@ from jinja2 import Environment, PackageLoader
 from kpyramid.errors import IntegrityError
 from kpyramid.reporting import Account, describe_snapshot
 from tests.accounts import make_account
+from tests.corpora import ROOT
 
 PLAIN = {
     "run": "r",
@@ -157,6 +158,23 @@ def test_page_needs_nothing_from_outside_and_is_well_formed(account: Account) ->
     links = [value for name, value in page.attributes if name in ("href", "src")]
     assert links
     assert {link.removeprefix("#") for link in links} <= set(ids)
+
+
+@pytest.mark.parametrize("page", ["report.html.jinja", "evaluation.html.jinja"])
+def test_no_table_or_long_word_makes_a_page_wider_than_the_window(page: str) -> None:
+    """Tables scroll in a place of their own, and what has no space in it is broken."""
+    folder = ROOT / "etl" / "kpyramid" / "templates"
+    text = (folder / page).read_text("utf-8")
+    included = [(folder / name).read_text("utf-8") for name in re.findall(r'include "(.+?)"', text)]
+    style = text.partition("<style>")[2].partition("</style>")[0]
+
+    for part in (text, *included):
+        assert "<table" not in part.replace('<div class="wide"><table>', "")
+        assert part.count("</table></div>") == part.count("</table>")
+    assert ".wide { overflow-x: auto }" in style
+    assert re.search(r"body {[^}]*overflow-wrap: anywhere", style)
+    assert re.search(r"svg {[^}]*max-width: 100%", style)
+    assert 'name="viewport" content="width=device-width"' in text
 
 
 def test_page_says_what_the_values_say(account: Account) -> None:

@@ -66,6 +66,13 @@ def test_the_manifest_says_nothing_of_machine_or_time(folder: Path) -> None:
     assert os.uname().nodename not in text
 
 
+def replace_by_link(folder: Path, name: str) -> None:
+    """All bytes stay readable, by way of another place."""
+    elsewhere = folder.parent.parent / "elsewhere"
+    (folder / name).rename(elsewhere)
+    (folder / name).symlink_to(elsewhere)
+
+
 DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "a changed byte": (lambda f: flip(f, "tables/chunks.parquet"), "chunks.parquet: its bytes"),
     "a truncated file": (
@@ -84,7 +91,17 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda f: (f / "tables/more.parquet").write_text("x"),
         "more.parquet: is not",
     ),
-    "an extra link": (lambda f: (f / "tables/link").symlink_to("nowhere"), "link: is not listed"),
+    "an extra link": (lambda f: (f / "tables/link").symlink_to("nowhere"), "link: is a link"),
+    "a table replaced by a link to its copy": (
+        lambda f: replace_by_link(f, "tables/chunks.parquet"),
+        "chunks.parquet: is a link",
+    ),
+    "a folder replaced by a link to its copy": (
+        lambda f: replace_by_link(f, "index"),
+        "index: is a link",
+    ),
+    "an empty folder": (lambda f: (f / "more/of").mkdir(parents=True), "more/of: is an empty"),
+    "a pipe": (lambda f: os.mkfifo(f / "tables/pipe"), "pipe: is no regular file"),
     "a renamed file": (
         lambda f: (f / "ontology/schema.ttl").rename(f / "ontology/other.ttl"),
         "schema.ttl: is missing",

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from encodings.aliases import aliases
 from pathlib import Path
@@ -230,6 +231,48 @@ def test_a_string_that_is_no_utf8_inside_parquet_is_a_reject(tmp_path: Path) -> 
 
     assert not documents
     assert rejects["a.parquet"]["reason"] == "bad_parquet"
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.timestamp("ns"),
+        pa.timestamp("ms"),
+        pa.date32(),
+        pa.duration("s"),
+        pa.duration("ns"),
+        pa.time64("ns"),
+        pa.list_(pa.timestamp("ms")),
+    ],
+    ids=str,
+)
+def test_a_parquet_row_with_a_value_python_cannot_hold_is_a_reject(
+    tmp_path: Path, kind: pa.DataType
+) -> None:
+    far = {"date32[day]": 10**9, "timestamp[ms]": 10**17, "duration[s]": 10**18}
+    value = far.get(str(kind), 10**17 if pa.types.is_list(kind) else 1_000_001)
+    values = pa.array([[value] if pa.types.is_list(kind) else value, None], kind)
+    ids = pa.array(["a", "b"])
+    pq.write_table(pa.table({"id": ids, "text": ids, "when": values}), tmp_path / "a.parquet")
+
+    documents, rejects = ingest_folder(tmp_path)
+
+    assert [row["text"] for row in documents.values()] == ["b"], "its neighbour is read"
+    (key,) = rejects
+    assert key == "a.parquet#line1"
+    assert rejects[key]["reason"] == "bad_record"
+    assert re.match(r"row 1: the .+ in column 'when': ", str(rejects[key]["detail"]))
+
+
+def test_a_parquet_file_with_two_columns_of_one_name_is_a_reject(tmp_path: Path) -> None:
+    columns = [pa.array(["first"]), pa.array(["second"])]
+    pq.write_table(pa.Table.from_arrays(columns, ["text", "text"]), tmp_path / "a.parquet")
+
+    documents, rejects = ingest_folder(tmp_path)
+
+    assert not documents
+    assert rejects["a.parquet"]["reason"] == "bad_parquet"
+    assert "the column 'text' twice" in str(rejects["a.parquet"]["detail"])
 
 
 def test_a_document_beyond_the_limit_is_refused_and_its_neighbours_are_not(tmp_path: Path) -> None:

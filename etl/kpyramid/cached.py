@@ -6,7 +6,7 @@ earlier crash can change it.
 
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
@@ -89,8 +89,9 @@ class CachedFunction(Generic[T]):
         self._progress.expect(len(missing))
         fresh: dict[str, bytes] = {}
         flushed = time.monotonic()
+        results = self._compute(missing)
         try:
-            for text, payload in zip(missing, self._compute(missing), strict=True):
+            for text, payload in zip(missing, results, strict=True):
                 fresh[keys[text]] = payload
                 self.computed += 1
                 self._progress.advance(1)
@@ -104,6 +105,8 @@ class CachedFunction(Generic[T]):
                 self._cache.store(fresh)
             else:
                 self._held.update(fresh)
+            if isinstance(results, Generator):
+                results.close()  # and its worker processes, when the loop was interrupted
         payloads.update(fresh)
         return [self._decode(payloads[keys[text]]) for text in texts]
 

@@ -11,6 +11,7 @@ from kpyramid.commands.ask import ask
 from kpyramid.commands.options import (
     DEFAULT_WAREHOUSE,
     WORKERS,
+    Commands,
     CorpusArgument,
     JsonOption,
     OrderOption,
@@ -23,6 +24,7 @@ from kpyramid.commands.options import (
     WorkersOption,
     print_json,
     run_command,
+    say,
 )
 from kpyramid.errors import InputError
 from kpyramid.pipeline import PIPELINE
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from kpyramid.runner import Shard
 
 app = typer.Typer(
+    cls=Commands,
     name="kpyramid",
     no_args_is_help=True,
     add_completion=False,
@@ -133,11 +136,11 @@ def verify(
     as_json: JsonOption = False,
     verbose: VerboseOption = False,
 ) -> None:
-    """Check a snapshot: every byte, every contract, every reference, every span."""
+    """Check a snapshot: every byte, every contract, every reference, every span; and all refs."""
 
     def act() -> None:
         from kpyramid.warehouse.layout import open_warehouse
-        from kpyramid.warehouse.refs import resolve_ref
+        from kpyramid.warehouse.refs import check_refs, resolve_ref
         from kpyramid.warehouse.snapshots import check_bytes, check_tables
 
         place = open_warehouse(warehouse)
@@ -145,17 +148,21 @@ def verify(
         folder = place.snapshots / identifier
         problems = check_bytes(folder)
         problems = problems or check_tables(folder)
+        of_refs = check_refs(place)
         if as_json:
-            print_json({"snapshot": identifier, "ok": not problems, "problems": problems})
-        elif problems:
+            found = {"ok": not problems and not of_refs, "problems": [*problems, *of_refs]}
+            print_json({"snapshot": identifier, **found})
+        elif not problems:
+            say(f"Snapshot {identifier} is whole: bytes, contracts, references and spans.")
+        else:
             lines = "\n".join(f"  {problem}" for problem in problems)
-            typer.echo(
+            say(
                 f"Snapshot {identifier} is damaged:\n{lines}\n"
                 f"Do not serve it. Move {folder} away and build again: caches make that cheap."
             )
-        else:
-            typer.echo(f"Snapshot {identifier} is whole: bytes, contracts, references and spans.")
-        if problems:
+        if of_refs and not as_json:
+            say("\n".join(["Refs are damaged:", *(f"  {problem}" for problem in of_refs)]))
+        if problems or of_refs:
             raise typer.Exit(6)
 
     run_command(act, verbose=verbose, as_json=as_json)

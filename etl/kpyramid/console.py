@@ -1,24 +1,54 @@
 """What a person sees: progress on stderr, results as short text on stdout."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bars
+from rich.segment import Segment
 from rich.table import Table
 
 from kpyramid.pipeline import PIPELINE
-from kpyramid.ports import Progress, Silence
-from kpyramid.query.types import Answer
-from kpyramid.runs import StageMark
 
-_out = Console(soft_wrap=True, highlight=False)
+if TYPE_CHECKING:
+    from kpyramid.ports import Progress
+    from kpyramid.query.types import Answer, Evidence
+    from kpyramid.runs import StageMark
+
+CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # all but tab and line end
+    "\u202a-\u202e\u2066-\u2069"  # change the direction, and so the order in which text is read
+    "\ud800-\udfff]"  # of file names that are not UTF-8; no terminal can be sent them
+)
+"""What a terminal obeys, and does not show."""
+
+
+def clean(text: str) -> str:
+    r"""The text with control characters written out, such as `\x1b`: a terminal would obey them."""
+    return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+class SafeConsole(Console):
+    """A console that obeys its own styles only, never what stands in a printed text."""
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """See `Console.render`; each text cleaned."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(clean(segment.text), segment.style)
+
+
+_out = SafeConsole(soft_wrap=True, highlight=False)
 _MOST_EVIDENCE = 5
+LONGEST = 400
+"""Characters of a passage that are shown."""
 _MOST_REASONS = 6
 _WIDE = 100
 
@@ -50,9 +80,11 @@ class _StageBars:
 
 
 @contextmanager
-def show_progress(*, quiet: bool) -> Iterator[Progress]:
+def show_progress(*, quiet: bool) -> Iterator["Progress"]:
     """Bars on stderr while work goes on; nothing when it is no terminal or quiet is asked."""
-    console = Console(stderr=True)
+    from kpyramid.ports import Silence
+
+    console = SafeConsole(stderr=True)
     if quiet or not console.is_terminal:
         yield Silence()
         return
@@ -131,7 +163,7 @@ def print_judgement(judged: Mapping[str, Any]) -> None:
         _out.print(f"Gate {name}: {escape(verdict)}.")
 
 
-def print_stage(mark: StageMark) -> None:
+def print_stage(mark: "StageMark") -> None:
     """One line about a stage."""
     made = ", ".join(f"{rows} {name}" for name, rows in mark.rows.items()) or "nothing"
     _out.print(
@@ -140,9 +172,14 @@ def print_stage(mark: StageMark) -> None:
     )
 
 
-def print_answer(answer: Answer) -> None:
-    """The answer, its layer, what was tried, and the evidence down to the characters."""
-    nothing = "No answer found; the nearest passages are below." if answer.context else "No answer."
+def print_answer(answer: "Answer") -> None:
+    """The answer, its layer, what was tried, and the evidence down to the characters.
+
+    Without an answer the nearest of what was found stands in the place of the evidence.
+    """
+    nothing = (
+        "No answer found; the nearest that was found is below." if answer.context else "No answer."
+    )
     _out.print(f"[bold]{escape(answer.text or nothing)}[/]")
     _out.print(f"Layer: {answer.layer or 'none'}")
     if answer.text:
@@ -151,11 +188,25 @@ def print_answer(answer: Answer) -> None:
         _out.print(f"  tried {escape(str(step))}")
     if answer.evidence:
         _out.print("Evidence:")
-    for item in answer.evidence[:_MOST_EVIDENCE]:
-        place = f"{item.source}, characters {item.start}-{item.end}"
-        _out.print(f"  {escape(item.text)}\n    [dim]{escape(place)}[/]")
-    if len(answer.evidence) > _MOST_EVIDENCE:
-        _out.print(f"  and {len(answer.evidence) - _MOST_EVIDENCE} more (--json shows all)")
+        _print_places([(place.text, [place]) for place in answer.evidence])
+    elif not answer.text:
+        _print_places([(shorten(item.text), item.evidence[:1]) for item in answer.context])
+
+
+def _print_places(found: "Sequence[tuple[str, Sequence[Evidence]]]") -> None:
+    for text, places in found[:_MOST_EVIDENCE]:
+        _out.print(f"  {escape(text)}")
+        for place in places:
+            where = f"{place.source}, characters {place.start}-{place.end}"
+            _out.print(f"    [dim]{escape(where)}[/]")
+    if len(found) > _MOST_EVIDENCE:
+        _out.print(f"  and {len(found) - _MOST_EVIDENCE} more (--json shows all)")
+
+
+def shorten(text: str) -> str:
+    """The text on one line, its end cut off when it is longer than `LONGEST`."""
+    plain = " ".join(text.split())
+    return plain if len(plain) <= LONGEST else f"{plain[:LONGEST]}…"
 
 
 def print_snapshots(rows: Sequence[Mapping[str, Any]]) -> None:

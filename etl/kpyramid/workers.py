@@ -1,10 +1,13 @@
 """Texts shared out to worker processes, each of which loads its model once."""
 
 import multiprocessing
+import os
+import signal
+import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from functools import partial
 
 from pydantic import TypeAdapter
 
@@ -29,7 +32,14 @@ def share_out(
     chosen: tuple[str, ...],
     work: Callable[[Sequence[str]], Iterator[bytes]],
 ) -> Iterator[bytes]:
-    """The results in order, of this process or of several, each of which loads its model once."""
+    """The results in order, of this process or of several, each of which loads its model once.
+
+    Worker processes end when this process ends, however it ends, and when the caller stops
+    reading the results.
+
+    Raises:
+        PyramidError: a worker process died.
+    """
     if not texts:
         return
     if workers == 1 or len(texts) < _FEW:
@@ -37,17 +47,43 @@ def share_out(
         yield from work(texts)
         return
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, context, load, chosen)
+    others = {*multiprocessing.active_children()}
+    pool = ProcessPoolExecutor(workers, context, _start_worker, (load, chosen))
     try:
-        for payloads in pool.map(partial(_collect, work), _make_batches(texts)):
-            yield from payloads
+        # Not `pool.map`: interrupted, it cancels what it waits for, and Python 3.11's pool, whose
+        # processes then end, complains of work that is cancelled already.
+        waiting = deque(pool.submit(_collect, work, batch) for batch in _make_batches(texts))
+        while waiting:
+            yield from waiting.popleft().result()
     except BrokenProcessPool as e:
         raise PyramidError(
             "a worker process died while extracting, killed or out of memory. What was "
             "finished is kept: run the command again, with fewer --workers if memory is short"
         ) from e
+    except BaseException:  # also when it is interrupted: nobody waits for the work under way
+        for process in {*multiprocessing.active_children()} - others:
+            process.terminate()
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _start_worker(load: Callable[..., None], chosen: tuple[str, ...]) -> None:
+    # Ctrl-C reaches every process of a terminal; the parent alone decides what it means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    load(*chosen)
+
+
+def _end_with_parent() -> None:
+    """Ends this worker process when its parent has ended, also by SIGKILL.
+
+    The parent holds one end of a pipe for as long as it lives, on every system.
+    """
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 _extractors: list[Extractor] = []

@@ -14,6 +14,7 @@ from kpyramid.commands.options import (
     WarehouseOption,
     print_json,
     run_command,
+    say,
 )
 
 
@@ -153,6 +154,6 @@ def ask(
         else:
             console.print_answer(found)
         if spending := asking.describe_spending(found):
-            typer.echo(spending)
+            say(spending)
 
     run_command(act, verbose=verbose, as_json=as_json)

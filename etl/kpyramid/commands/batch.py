@@ -20,6 +20,7 @@ from kpyramid.commands.options import (
     WorkersOption,
     print_json,
     run_command,
+    say,
 )
 from kpyramid.errors import EndpointError, SettingsError
 
@@ -97,20 +98,20 @@ def submit(
             )
         else:
             _echo_batches(done.batches)
-            typer.echo(
+            say(
                 f"{done.submitted} requests submitted, {done.open} open, {done.pending} pending, "
                 f"{_count_answers(desk, run.name)} answered"
             )
             if done.waiting:
-                typer.echo(f"{done.waiting} wait until the endpoint has room for them")
+                say(f"{done.waiting} wait until the endpoint has room for them")
             if done.unfinished:
-                typer.echo(
+                say(
                     f"{done.unfinished} are being submitted by another process; should it have "
                     f"died, a call {LIMITS.stale / 60:.0f} minutes after it takes over"
                 )
             if done.failed:
-                typer.echo(f"{done.failed} failed for good: see `kpyramid rejects list`")
-            typer.echo(
+                say(f"{done.failed} failed for good: see `kpyramid rejects list`")
+            say(
                 "all is answered: run `kpyramid build`"
                 if answered
                 else "next: `kpyramid batch collect`"
@@ -173,13 +174,13 @@ def collect(
         else:
             _echo_batches(done.batches)
             cost = "" if done.cost is None else f", {done.cost:.4f} dollars"
-            typer.echo(
+            say(
                 f"{done.replies} replies ({done.tokens} tokens{cost}), {done.failures} failures, "
                 f"{done.again} to be asked again, {done.open} open"
             )
             for note in done.notes:
-                typer.echo(note)
-            typer.echo(
+                say(note)
+            say(
                 f"not all are done: call again in {_AGAIN // 60} minutes or so"
                 if done.open
                 else "no batch is open: `kpyramid batch submit` says whether anything is left"
@@ -213,7 +214,7 @@ def status(
             print_json({"batches": _describe(records), "open": still})
             return
         _echo_batches(records)
-        typer.echo(f"{len(records)} batches, {still} requests open")
+        say(f"{len(records)} batches, {still} requests open")
 
     run_command(act, verbose=verbose, as_json=as_json)
 
@@ -294,9 +295,7 @@ def _echo_batches(records: "Sequence[Record]") -> None:
     for record in records:
         counts = ", ".join(f"{n} {name}" for name, n in (record.counts or {}).items() if n)
         name = record.batch or f"intent {record.id}"
-        typer.echo(
-            f"{name}: {record.requests} requests, {record.state}" + (counts and f": {counts}")
-        )
+        say(f"{name}: {record.requests} requests, {record.state}" + (counts and f": {counts}"))
 
 
 def _name_time(at: float | None) -> str | None:

@@ -14,6 +14,7 @@ from kpyramid.commands.options import (
     VerboseOption,
     print_json,
     run_command,
+    say,
 )
 from kpyramid.errors import InputError
 
@@ -96,15 +97,15 @@ def bootstrap(
             return
         for number, found in enumerate(senses, 1):
             mark = "taken" if number == sense else f"--sense {number}"
-            typer.echo(f"{mark}: {', '.join(found.words)}: {found.gloss}")
+            say(f"{mark}: {', '.join(found.words)}: {found.gloss}")
         named = ", ".join(p.label for p in schema.properties) or "none that WordNet knows"
-        typer.echo(f"{target}: {len(schema.classes)} classes; properties: {named}")
+        say(f"{target}: {len(schema.classes)} classes; properties: {named}")
         if conceptnet is not None:
-            typer.echo(f"{added} of the classes are from ConceptNet")
+            say(f"{added} of the classes are from ConceptNet")
         if cut.instances:
-            typer.echo(f"left: {cut.instances} single things, which are no classes")
+            say(f"left: {cut.instances} single things, which are no classes")
         if cut.deeper:
-            typer.echo(f"left: {cut.deeper} meanings below these; --depth {depth + 1} takes more")
-        typer.echo(f"Review {target}, then set induce.ontology to its path.")
+            say(f"left: {cut.deeper} meanings below these; --depth {depth + 1} takes more")
+        say(f"Review {target}, then set induce.ontology to its path.")
 
     run_command(act, verbose=verbose, as_json=as_json)

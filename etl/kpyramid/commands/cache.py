@@ -20,6 +20,7 @@ from kpyramid.commands.options import (
     WarehouseOption,
     print_json,
     run_command,
+    say,
 )
 from kpyramid.errors import InputError, IntegrityError
 
@@ -69,12 +70,12 @@ def stats(
                 values[name] = _name_day(values[name]) if found.replies else None
             print_json({"cache": place, **values})
             return
-        typer.echo(f"{place}: {found.replies} replies, {found.bytes} bytes")
+        say(f"{place}: {found.replies} replies, {found.bytes} bytes")
         if found.replies:
             oldest, newest = _name_day(found.oldest), _name_day(found.newest)
-            typer.echo(f"the oldest of {oldest}, the newest of {newest}")
+            say(f"the oldest of {oldest}, the newest of {newest}")
         for kind, count in found.failures.items():
-            typer.echo(f"{count} failed: {kind} (see `kpyramid rejects list --kind {kind}`)")
+            say(f"{count} failed: {kind} (see `kpyramid rejects list --kind {kind}`)")
 
     run_command(act, verbose=verbose, as_json=as_json)
 
@@ -124,13 +125,13 @@ def gc(
             )
             return
         verb = "would remove" if dry_run else "removed"
-        typer.echo(f"{place}: {verb} {len(sweep.removable)} replies, {sweep.bytes} bytes")
-        typer.echo(f"kept {sweep.used} in use, {sweep.young} others that are too young")
+        say(f"{place}: {verb} {len(sweep.removable)} replies, {sweep.bytes} bytes")
+        say(f"kept {sweep.used} in use, {sweep.young} others that are too young")
         if dry_run:
             for key in sweep.removable[:_MOST_NAMED]:
-                typer.echo(f"  {key}")
+                say(f"  {key}")
             if len(sweep.removable) > _MOST_NAMED:
-                typer.echo(f"  and {len(sweep.removable) - _MOST_NAMED} more; --json lists all")
+                say(f"  and {len(sweep.removable) - _MOST_NAMED} more; --json lists all")
 
     run_command(act, verbose=verbose, as_json=as_json)
 
@@ -169,7 +170,7 @@ def export(
         if as_json:
             print_json({"cache": place, "file": str(file), "written": written, "damaged": damaged})
         else:
-            typer.echo(f"{file}: {written} replies of {place}")
+            say(f"{file}: {written} replies of {place}")
 
     run_command(act, verbose=verbose, as_json=as_json)
 
@@ -199,7 +200,7 @@ def import_(
         if as_json:
             print_json({"cache": place, "file": str(file), **counts, "damaged": lines})
         else:
-            typer.echo(f"{place}: {found.new} new replies, {found.known} known")
+            say(f"{place}: {found.new} new replies, {found.known} known")
         if lines:
             named = "\n".join(f"  line {n}: {detail}" for n, detail in lines[:_MOST_NAMED])
             more = f"\n  and {len(lines) - _MOST_NAMED} more" if len(lines) > _MOST_NAMED else ""
@@ -259,10 +260,11 @@ def find_live_keys(warehouse: "Warehouse") -> set[str]:
 
 def show_count(items: Iterable[T], label: str, *, quiet: bool) -> Iterator[T]:
     """Passes items on and counts them on stderr, if that is a terminal."""
-    from rich.console import Console
     from rich.progress import Progress, TextColumn
 
-    console = Console(stderr=True)
+    from kpyramid.console import SafeConsole
+
+    console = SafeConsole(stderr=True)
     columns = (TextColumn("{task.completed:.0f} {task.description}"),)
     with Progress(*columns, console=console, disable=quiet or not console.is_terminal) as bars:
         yield from bars.track(items, description=label)

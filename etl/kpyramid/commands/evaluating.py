@@ -17,6 +17,7 @@ from kpyramid.commands.options import (
     WarehouseOption,
     print_json,
     run_command,
+    say,
 )
 from kpyramid.errors import SettingsError
 
@@ -290,4 +291,4 @@ def _print(results: "Results", sheets: "Sequence[Sheet]", out: Path | None) -> N
 
     print_figures(results, sheets)
     if out is not None:
-        typer.echo(f"Page: {out / 'evaluation.html'}; tables beside it")
+        say(f"Page: {out / 'evaluation.html'}; tables beside it")

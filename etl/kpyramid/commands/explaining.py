@@ -7,12 +7,11 @@ from rich.console import Console, Group
 from rich.padding import Padding
 from rich.text import Text
 
+from kpyramid.console import LONGEST, SafeConsole, shorten
 from kpyramid.query.types import Answer, Evidence, Outcome, Step
 
-_out = Console(highlight=False)
+_out = SafeConsole(highlight=False)
 _MOST_FOUND, _MOST_PLACES = 5, 6
-_LONGEST = 400
-"""Characters of a passage that are shown around the words that answer."""
 
 LAYERS = {
     "ontology": "statements of a fixed vocabulary, asked with a query",
@@ -68,7 +67,7 @@ def _show_step(step: Step, *, goes_on: bool) -> list[Text]:
         what = "nearest query, not run: " if step.outcome is Outcome.FAILED else "asked: "
         lines.append(Text.assemble((what, "dim"), step.query))
     for found in step.found[:_MOST_FOUND]:
-        lines.append(Text.assemble(("found: ", "dim"), _shorten(found)))
+        lines.append(Text.assemble(("found: ", "dim"), shorten(found)))
     if len(step.found) > _MOST_FOUND:
         lines.append(Text(f"and {len(step.found) - _MOST_FOUND} more (--json shows all)", "dim"))
     if goes_on and step.found and step.outcome not in (Outcome.ANSWERED, Outcome.SKIPPED):
@@ -83,7 +82,7 @@ def _show_answer(answer: Answer) -> list[Text | Padding]:
         lines.append(Text.assemble(("Answer  ", "bold"), nothing))
         if answer.context:
             lines.append(_indent(Text("The nearest that was found:", "dim")))
-            lines += [_indent(Text(_shorten(i.text))) for i in answer.context[:_MOST_FOUND]]
+            lines += [_indent(Text(shorten(i.text))) for i in answer.context[:_MOST_FOUND]]
     else:
         lines.append(Text.assemble(("Answer  ", "bold"), (answer.text, "bold green")))
         chance = f"probability that it is right: {answer.confidence:.2f}; from the {answer.layer}"
@@ -112,8 +111,8 @@ def _mark(place: Evidence, words: Sequence[str]) -> Text:
     """A place's text with the words of the answer in it marked by brackets and colour."""
     found = [m for w in words for m in re.finditer(re.escape(w), place.text, re.IGNORECASE)]
     first = min((m.start() for m in found), default=0)
-    start = max(0, first - _LONGEST // 2) if len(place.text) > _LONGEST else 0
-    end = min(len(place.text), start + _LONGEST)
+    start = max(0, first - LONGEST // 2) if len(place.text) > LONGEST else 0
+    end = min(len(place.text), start + LONGEST)
     text = Text("…" if start else "")
     at = start
     for span in sorted({m.span() for m in found}, key=lambda s: (s[0], -s[1])):
@@ -132,11 +131,6 @@ def _close(answer: Answer) -> str:
     tried = dict.fromkeys(step.layer for step in answer.trace)
     told = "; ".join(f"{name}: {LAYERS[name]}" for name in tried if name in LAYERS)
     return f"Layers are asked from the surest to the widest, until one is enough. {told}."
-
-
-def _shorten(text: str) -> str:
-    plain = " ".join(text.split())
-    return plain if len(plain) <= _LONGEST else f"{plain[:_LONGEST]}…"
 
 
 def _indent(what: Text | Group, by: int = 2) -> Padding:

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from kpyramid.console import SafeConsole
 from kpyramid.evaluation.grid import Sheet
 from kpyramid.evaluation.results import SHARE, SURE, Figure, Results
 
@@ -18,7 +18,7 @@ _ROOM, _CELL = 3, 6
 
 def print_figures(results: Results, sheets: Sequence[Sheet]) -> None:
     """The tables of the paper if there are any, else a line per metric; then what it took."""
-    out = Console(soft_wrap=True, highlight=False)
+    out = SafeConsole(soft_wrap=True, highlight=False)
     out.width = max(out.width, _WIDE)  # a narrow terminal breaks lines, but cuts no figure off
     for sheet in sheets:
         out.print(f"[bold]{escape(sheet.title)}[/]")

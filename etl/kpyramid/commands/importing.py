@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kpyramid.commands.options import JsonOption, VerboseOption, print_json, run_command
+from kpyramid.commands.options import JsonOption, VerboseOption, print_json, run_command, say
 from kpyramid.errors import InputError
 
 if TYPE_CHECKING:
@@ -87,24 +87,24 @@ def import_(
                 }
             )
             return
-        typer.echo(
+        say(
             f"{target}: {len(schema.classes)} classes, {len(schema.properties)} properties, "
             f"{len(schema.axioms)} further statements, from {imported.form}"
         )
         if imported.individuals:
-            typer.echo(
+            say(
                 f"{imported.individuals} of its individuals stay among these statements; "
                 "a build finds its own in the text"
             )
-        typer.echo(f"consistent: {verdict}")
+        say(f"consistent: {verdict}")
         _show_changes(imported.changes)
         if bare:
-            typer.echo(
+            say(
                 f"{bare} of {len(schema.properties)} properties have no phrase (skos:altLabel): by "
                 "rules they are found by their label only; add phrases, or sentences with their "
                 f"values in {target.stem}.examples.jsonl"
             )
-        typer.echo(f"Review {target}, then set induce.ontology to its path.")
+        say(f"Review {target}, then set induce.ontology to its path.")
 
     run_command(act, verbose=verbose, as_json=as_json)
 
@@ -113,11 +113,11 @@ def _show_changes(changes: Sequence["Change"]) -> None:
     from kpyramid.ontology.foreign.importing import group_changes
 
     for kind, group in group_changes(changes).items():
-        typer.echo(f"{kind}: {len(group)}")
+        say(f"{kind}: {len(group)}")
         for change in group[:_EXAMPLES]:
-            typer.echo(f"  {_clean(change.subject)} {_clean(change.detail)}")
+            say(f"  {_clean(change.subject)} {_clean(change.detail)}")
         if len(group) > _EXAMPLES:
-            typer.echo(f"  and {len(group) - _EXAMPLES} more; --json lists all")
+            say(f"  and {len(group) - _EXAMPLES} more; --json lists all")
 
 
 def _clean(text: str) -> str:

@@ -12,6 +12,7 @@ from kpyramid.commands.options import (
     WarehouseOption,
     print_json,
     run_command,
+    say,
 )
 from kpyramid.errors import InputError
 
@@ -66,13 +67,13 @@ def show(
             print_json({"individuals": shown, "members": listed})
             return
         if members is not None:
-            typer.echo(_list(members))
+            say(_list(members))
         if len(found) == 1:
-            typer.echo(_describe(found[0]))
+            say(_describe(found[0]))
         for individual in found if len(found) > 1 else ():
             kinds = ", ".join(statement.label for statement in individual.classes) or "no class"
             count = len(individual.values) + len(individual.value_of)
-            typer.echo(f"{individual.entity_id}  {individual.name}: {kinds}; {count} value(s)")
+            say(f"{individual.entity_id}  {individual.name}: {kinds}; {count} value(s)")
 
     run_command(act, verbose=verbose, as_json=as_json)
 

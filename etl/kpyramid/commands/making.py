@@ -13,6 +13,7 @@ from kpyramid.commands.options import (
     WarehouseOption,
     print_json,
     run_command,
+    say,
 )
 
 app = typer.Typer(
@@ -98,15 +99,13 @@ def make(
             )
             return
         for question in made.questions[:_SHOWN]:
-            typer.echo(f"{question.text}\n    right: {'; '.join(question.values)}")
+            say(f"{question.text}\n    right: {'; '.join(question.values)}")
         several = sum(len(q.answers) > 1 for q in made.questions)
-        typer.echo(
-            f"{len(made.questions)} questions in {out}, {several} with several right options."
-        )
+        say(f"{len(made.questions)} questions in {out}, {several} with several right options.")
         for why, number in sorted(made.left_out.items(), key=lambda pair: -pair[1]):
-            typer.echo(f"{number} left out: {why}.")
+            say(f"{number} left out: {why}.")
         where = "" if warehouse == DEFAULT_WAREHOUSE else f" --warehouse {warehouse}"
-        typer.echo(f"Then run `kpyramid evaluate {out} --ref {ref}{where}`.")
+        say(f"Then run `kpyramid evaluate {out} --ref {ref}{where}`.")
 
     run_command(act, verbose=verbose, as_json=as_json)
 
@@ -135,6 +134,6 @@ def check(
             )
             return
         listed = ", ".join(f"{number} {kind}" for kind, number in kinds.most_common())
-        typer.echo(f"{len(questions)} questions: {listed}; {placed} name gold documents.")
+        say(f"{len(questions)} questions: {listed}; {placed} name gold documents.")
 
     run_command(act, verbose=verbose, as_json=as_json)

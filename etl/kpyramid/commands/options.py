@@ -3,12 +3,18 @@
 import json
 import logging
 import os
+import signal
 import sys
-from collections.abc import Callable, Mapping
+import threading
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
+from typer.exceptions import TyperException
 
 from kpyramid.errors import PyramidError
 
@@ -63,20 +69,58 @@ WORKERS = os.cpu_count() or 1
 
 _said: list[bool] = []
 """Whether this command has printed its JSON object."""
+_KEPT = "What was finished is kept; run the command again to go on."
+
+
+class Commands(TyperGroup):
+    """The root of the command line: with `--json` a usage error is an object on stdout as well."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
+    ) -> Any:
+        _said.clear()
+        self._as_json = "--json" in args
+        return self._run(
+            lambda: super(Commands, self).make_context(info_name, args, parent, **extra)
+        )
+
+    def invoke(self, ctx: Any) -> Any:
+        return self._run(lambda: super(Commands, self).invoke(ctx))
+
+    def _run(self, act: Callable[[], Any]) -> Any:
+        try:
+            return act()
+        except TyperException as e:  # typer itself says it on stderr
+            if self._as_json and not _said:
+                print_json({"error": e.format_message(), "exit_code": e.exit_code})
+            raise
+
+
+class _TerminatedError(KeyboardInterrupt):
+    """SIGTERM came: the work ends as it does at Ctrl-C."""
+
+
+class _CleanFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        from kpyramid.console import clean
+
+        return clean(super().format(record))
 
 
 def run_command(act: Callable[[], None], *, verbose: bool, as_json: bool = False) -> None:
-    """Runs a command; an expected error becomes one message and its exit code.
+    """Runs a command; an error becomes one message and its exit code.
 
     With `as_json` an error is also an object on stdout, unless the command's own stands there.
+    An error that no command expects ends with 1 and is told with its traceback. SIGTERM ends the
+    work and its processes, with 143, as Ctrl-C does with 130.
     """
     _said.clear()
-    level = logging.INFO if verbose else logging.WARNING
-    logging.basicConfig(level=level, stream=sys.stderr, format="%(levelname)s %(message)s")
-    for chatty in ("openai", "httpx2", "httpcore2"):  # a line per call
-        logging.getLogger(chatty).setLevel(logging.WARNING)
+    _start_logging(verbose=verbose)
     try:
-        act()
+        with _interrupt_on_terminate():
+            act()
+    except (typer.Exit, typer.Abort, TyperException):
+        raise
     except PyramidError as e:
         _tell(str(e), e.exit_code, as_json, getattr(e, "report", {}))
         raise typer.Exit(e.exit_code) from e
@@ -89,20 +133,73 @@ def run_command(act: Callable[[], None], *, verbose: bool, as_json: bool = False
         message = f"{e}. What was finished is kept; mend it and run the command again."
         _tell(message, 8, as_json, {})
         raise typer.Exit(8) from e
-    except KeyboardInterrupt:
-        typer.echo("Stopped. What was finished is kept; run the command again to go on.", err=True)
-        raise typer.Exit(130) from None
+    except KeyboardInterrupt as e:
+        ended, code = (
+            ("Ended by SIGTERM", 143) if isinstance(e, _TerminatedError) else ("Stopped", 130)
+        )
+        say(f"{ended}. {_KEPT}", err=True)
+        if as_json and not _said:
+            print_json({"error": f"{ended}. {_KEPT}", "exit_code": code})
+        raise typer.Exit(code) from None
+    except Exception as e:
+        say(traceback.format_exc(), err=True)
+        message = (
+            f"unexpected {type(e).__name__}: {e}. This is a fault of kpyramid: report it with the "
+            f"lines above. {_KEPT}"
+        )
+        _tell(message, 1, as_json, {})
+        raise typer.Exit(1) from e
+
+
+def _start_logging(*, verbose: bool) -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_CleanFormatter("%(levelname)s %(message)s"))
+    level = logging.INFO if verbose else logging.WARNING
+    logging.basicConfig(level=level, handlers=[handler])
+    for chatty in ("openai", "httpx2", "httpcore2"):  # a line per call
+        logging.getLogger(chatty).setLevel(logging.WARNING)
+
+
+@contextmanager
+def _interrupt_on_terminate() -> Iterator[None]:
+    """While it lasts SIGTERM raises where the main thread stands, so that all is closed."""
+
+    def interrupt(number: int, frame: object) -> None:
+        raise _TerminatedError
+
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may say what a signal does
+        return
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _tell(error: str, exit_code: int, as_json: bool, report: Mapping[str, object]) -> None:
     """The message, and with `as_json` the object, unless the command's own stands there."""
     typer.secho("Error: ", fg="red", bold=True, nl=False, err=True)
-    typer.echo(error, err=True)
+    say(error, err=True)
     if as_json and not _said:
         print_json({**report, "error": error, "exit_code": exit_code})
 
 
+def say(text: str, *, err: bool = False) -> None:
+    """Prints a text for a person; what a terminal would obey in it is written out."""
+    from kpyramid.console import clean
+
+    typer.echo(clean(text), err=err)
+
+
 def print_json(value: object) -> None:
-    """The one object of a command."""
+    """The one object of a command.
+
+    What a terminal would obey is escaped, and so is half a surrogate pair, which a raw reply of a
+    model may hold and no UTF-8 can.
+    """
+    from kpyramid.console import CONTROL
+
     _said.append(True)
-    typer.echo(json.dumps(value, ensure_ascii=False))
+    text = json.dumps(value, ensure_ascii=False)
+    typer.echo(CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text))

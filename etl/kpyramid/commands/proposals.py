@@ -15,6 +15,7 @@ from kpyramid.commands.options import (
     WarehouseOption,
     print_json,
     run_command,
+    say,
 )
 
 if TYPE_CHECKING:
@@ -97,16 +98,16 @@ def list_(
             return
         if not shown:
             kind = f"{state} " if state else ""
-            typer.echo(f"Snapshot {snapshot.id} has no {kind}proposals.")
+            say(f"Snapshot {snapshot.id} has no {kind}proposals.")
         for name in states:
             own = [p for p in shown if p.state == name]
             first = own if everything else own[:_LISTED]
             for p in first:
-                typer.echo(_describe(p, decided))
+                say(_describe(p, decided))
                 if verbose:
-                    typer.echo(_explain(p, snapshot))
+                    say(_explain(p, snapshot))
             if len(own) > len(first):
-                typer.echo(f"and {len(own) - len(first):,} more {name}; --all shows them")
+                say(f"and {len(own) - len(first):,} more {name}; --all shows them")
 
     run_command(act, verbose=False, as_json=as_json)
 
@@ -213,16 +214,16 @@ def _decide(
     if as_json:
         print_json({"file": str(path), "decided": decided.done, "unchanged": decided.unchanged})
         return
-    typer.echo(_say_done(decided, path, decision, is_new=is_new))
+    say(_say_done(decided, path, decision, is_new=is_new))
     if decided.text == text:
         return
     named = loaded.decisions is not None and Path(loaded.decisions).resolve() == path.resolve()
     given = f" --settings {settings}" if settings else ""
     if not named:
-        typer.echo(f'Name the file in the settings: [complete] decisions = "{path}"')
+        say(f'Name the file in the settings: [complete] decisions = "{path}"')
         given = f" --settings {settings or 'SETTINGS'}"
     where = "" if warehouse == DEFAULT_WAREHOUSE else f" --warehouse {warehouse}"
-    typer.echo(f"Then run `kpyramid build CORPUS{where}{given}`; only what follows is computed.")
+    say(f"Then run `kpyramid build CORPUS{where}{given}`; only what follows is computed.")
 
 
 def _say_done(decided: "Decided", path: Path, decision: str, *, is_new: bool) -> str:

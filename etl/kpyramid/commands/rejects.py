@@ -16,6 +16,7 @@ from kpyramid.commands.options import (
     WarehouseOption,
     print_json,
     run_command,
+    say,
 )
 from kpyramid.errors import InputError, SettingsError
 
@@ -53,7 +54,6 @@ def list_(
     """
 
     def act() -> None:
-        from kpyramid.llm.cache import dump_json
         from kpyramid.llm.caller import is_due
 
         cache, place, _ = open_cache(warehouse, settings, read_only=True)
@@ -68,20 +68,19 @@ def list_(
                 | {name: value for name, value in asdict(entry).items() if name != "failure"}
                 for entry in entries
             ]
-            # Not as UTF-8: a raw reply may hold what no text may, such as half a surrogate pair.
-            typer.echo(dump_json({"cache": place, "kinds": counts, "failures": rows}))
+            print_json({"cache": place, "kinds": counts, "failures": rows})
             return
         if not entries:
-            typer.echo(f"{place}: no failed requests")
+            say(f"{place}: no failed requests")
         for name, found in sorted(kinds.items()):
             due = sum(is_due(entry.failure) for entry in found)
-            typer.echo(f"{len(found)} {name}, the next build asks for {due} of them again:")
+            say(f"{len(found)} {name}, the next build asks for {due} of them again:")
             for entry in found[:_EXAMPLES]:
-                typer.echo("\n".join(_describe(entry)))
+                say("\n".join(_describe(entry)))
             if len(found) > _EXAMPLES:
-                typer.echo(f"  and {len(found) - _EXAMPLES} more; --json lists all")
+                say(f"  and {len(found) - _EXAMPLES} more; --json lists all")
         if any(not is_due(entry.failure) for entry in entries):
-            typer.echo("`kpyramid rejects retry` has the others asked again as well.")
+            say("`kpyramid rejects retry` has the others asked again as well.")
 
     run_command(act, verbose=verbose, as_json=as_json)
 
@@ -115,7 +114,7 @@ def retry(
         if as_json:
             print_json({"cache": place, "forgotten": len(chosen), "keys": chosen})
         else:
-            typer.echo(f"{place}: {len(chosen)} failures forgotten; the next build asks again")
+            say(f"{place}: {len(chosen)} failures forgotten; the next build asks again")
 
     run_command(act, verbose=verbose, as_json=as_json)
 

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kpyramid.embeddings.port import Matrix
+from kpyramid.numerics import load_faiss
 
 Places = npt.NDArray[np.int64]
 Cosines = npt.NDArray[np.float64]
@@ -54,8 +55,7 @@ def _compare_all(
 def _search_index(
     queries: Matrix, points: Matrix, k: int, least: float
 ) -> Iterator[tuple[Places, Cosines]]:
-    import faiss  # a second to load, and rarely needed
-
+    faiss = load_faiss()
     count, size = points.shape
     lists = max(1, min(int(np.sqrt(count)), count // _TRAINING))
     centres = faiss.IndexFlatIP(size)

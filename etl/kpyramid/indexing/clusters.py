@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import faiss
 import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from kpyramid.embeddings.port import Matrix
 from kpyramid.indexing.nearest import rank_exactly, rank_nearly
+from kpyramid.numerics import load_faiss
 
 _PER_LIST = 64
 """Vectors per list from which centres are learnt; faiss warns below 39."""
@@ -48,6 +48,7 @@ def write_clusters(path: Path, matrix: Matrix, least_recall: float, seed: int) -
     `probes` are the fewest, growing by half, that reach the recall. Everything runs on one thread
     and draws from `seed`, so that the bytes do not depend on the machine's cores.
     """
+    faiss = load_faiss()
     before = faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(1)
     try:
@@ -66,6 +67,7 @@ def _build(matrix: Matrix, seed: int) -> Any:
     chance = np.random.default_rng(seed)
     sample = np.sort(chance.choice(rows, min(rows, lists * _PER_LIST), replace=False))
     centres = _find_centres(np.ascontiguousarray(matrix[sample]), lists, chance)
+    faiss = load_faiss()
     quantiser = faiss.IndexFlatIP(width)
     quantiser.add(centres)
     index = faiss.IndexIVFScalarQuantizer(
@@ -76,7 +78,7 @@ def _build(matrix: Matrix, seed: int) -> Any:
         block = np.ascontiguousarray(matrix[start : start + _BLOCK])
         nearest = _assign(block, centres).astype(np.int64)
         ids = np.arange(start, start + len(block), dtype=np.int64)
-        swig = faiss.swig_ptr
+        swig = load_faiss().swig_ptr
         index.add_core(len(block), swig(block), swig(ids), swig(nearest))
     return index
 

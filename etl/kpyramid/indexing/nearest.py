@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from kpyramid.embeddings.port import Matrix
 from kpyramid.indexing.words import Mask, pick_best
+from kpyramid.numerics import load_faiss
 
 _WIDER = 5
 """How many more rows than asked for the index gives; their exact cosines then decide."""
@@ -39,8 +40,7 @@ def rank_nearly(
     The index ranks by rounded vectors; of those it finds the exact cosines decide. Where a mask
     leaves few rows they are all compared; where it leaves a part, more lists are looked through.
     """
-    import faiss
-
+    faiss = load_faiss()
     options: dict[str, Any] = {"nprobe": probes}
     if mask is not None:
         left = int(mask.sum())

@@ -14,7 +14,7 @@ from kpyramid.keys import JsonValue, hash_file
 from kpyramid.settings import IndexSettings
 from kpyramid.warehouse.layout import Warehouse, stage_folder
 from kpyramid.warehouse.results import TableFile, read_result
-from kpyramid.warehouse.snapshots import read_manifest
+from kpyramid.warehouse.snapshots import list_folders, read_manifest
 
 log = logging.getLogger(__name__)
 
@@ -58,10 +58,10 @@ def prepare_index(
 
 def _find_made(warehouse: Warehouse, key: str) -> dict[str, Path] | None:
     """The index files of a snapshot with this key, if they are whole."""
-    for folder in sorted(warehouse.snapshots.glob("*")):
+    for folder in list_folders(warehouse):
         try:
             manifest = read_manifest(folder)
-        except PyramidError:  # no snapshot, or damaged: `verify` says so
+        except PyramidError:  # damaged: `verify` says so
             continue
         index, files = manifest.get("index"), manifest.get("files")
         if not isinstance(index, dict) or index.get("key") != key or not isinstance(files, dict):

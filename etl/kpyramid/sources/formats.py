@@ -197,11 +197,43 @@ def _read_csv(path: str, data: bytes, settings: IngestSettings) -> Iterator[Reco
 def _read_parquet(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record | Refusal]:
     try:
         file = pq.ParquetFile(pa.BufferReader(data))
-        rows = file.read(use_threads=False).to_pylist()
+        repeated = _find_repeated(file.schema_arrow.names)
+        if repeated is not None:
+            raise RefusedError("bad_parquet", f"the file has the column {repeated!r} twice")
+        table = file.read(use_threads=False)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as e:
         raise RefusedError("bad_parquet", str(e)) from e
+    try:
+        rows = table.to_pylist()
+    except UnicodeDecodeError as e:
+        raise RefusedError("bad_parquet", str(e)) from e
+    except _UNHELD:
+        yield from _read_parquet_rows(path, table, settings)
+        return
     for number, row in enumerate(rows, 1):
         yield _make_record(path, number, row, settings)
+
+
+_UNHELD = (ValueError, OverflowError, pa.ArrowException)
+"""What Arrow raises at a value that Python has no object for: parts of a microsecond, years beyond
+9999, durations of millions of years, unknown time zones."""
+
+
+def _read_parquet_rows(
+    path: str, table: pa.Table, settings: IngestSettings
+) -> Iterator[Record | Refusal]:
+    """Each row by itself: those with a value that Python cannot hold are refused, others read."""
+    for number in range(table.num_rows):
+        row = {}
+        for name, column in zip(table.column_names, table.columns, strict=True):
+            try:
+                row[name] = column[number].as_py()
+            except _UNHELD as e:
+                detail = f"row {number + 1}: the {column.type} in column {name!r}: {e}"
+                yield Refusal(f"{path}#line{number + 1}", "bad_record", detail)
+                break
+        else:
+            yield _make_record(path, number + 1, row, settings)
 
 
 def _make_record(

@@ -3,13 +3,14 @@
 from kpyramid.keys import JsonValue
 from kpyramid.warehouse.layout import Warehouse
 from kpyramid.warehouse.refs import list_entries, list_refs
-from kpyramid.warehouse.snapshots import read_manifest
+from kpyramid.warehouse.snapshots import list_folders, read_manifest
 
 
 def list_snapshots(warehouse: Warehouse) -> list[dict[str, JsonValue]]:
     """One row per snapshot, newest commit first: id, refs at it, when committed, rows per table.
 
-    `created` is null for a snapshot that no ref was ever moved to.
+    `created` is null for a snapshot that no ref was ever moved to. What is neither snapshot nor
+    ref is left aside with a warning.
     """
     heads: dict[str, list[str]] = {}
     committed: dict[str, str] = {}
@@ -18,9 +19,10 @@ def list_snapshots(warehouse: Warehouse) -> list[dict[str, JsonValue]]:
         heads.setdefault(entries[-1].snapshot, []).append(ref)
         for entry in entries:
             committed[entry.snapshot] = max(committed.get(entry.snapshot, ""), entry.at)
-    folders = [f for f in sorted(warehouse.snapshots.glob("*")) if f.is_dir()]
     rows: list[dict[str, JsonValue]] = []
-    for folder in sorted(folders, key=lambda f: committed.get(f.name, ""), reverse=True):
+    for folder in sorted(
+        list_folders(warehouse), key=lambda f: committed.get(f.name, ""), reverse=True
+    ):
         tables = read_manifest(folder).get("tables")
         counts = tables if isinstance(tables, dict) else {}
         rows.append(

@@ -1,9 +1,11 @@
 """Refs: append-only logs of numbered entries; the highest number is HEAD.
 
-An entry is created by hard link, which fails when the number is taken: compare-and-swap.
+An entry is created by hard link, which fails when the number is taken: compare-and-swap. It ends
+with a checksum of its other fields; entries of earlier releases have none and are still read.
 """
 
 import json
+import logging
 import os
 import re
 import uuid
@@ -11,10 +13,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from kpyramid.errors import ConflictError, InputError, IntegrityError
+from kpyramid.keys import hash_value
 from kpyramid.warehouse.layout import Warehouse, sync_folder, write_and_sync
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _SNAPSHOT = re.compile(r"[0-9a-f]{16}")
+_ENTRY = re.compile(r"[0-9]{10}\.json")
+_BEING_WRITTEN = re.compile(r"\..*\.tmp")
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +47,12 @@ def check_ref_name(name: str) -> str:
 
 
 def list_refs(warehouse: Warehouse) -> list[str]:
-    """The names of all refs, sorted."""
-    if not warehouse.refs.is_dir():
-        return []
-    return sorted(p.name for p in warehouse.refs.iterdir() if read_head(warehouse, p.name))
+    """The names of all refs, sorted; what is no ref is left aside with a warning.
+
+    Raises:
+        IntegrityError: the newest entry of a ref cannot be read.
+    """
+    return [folder.name for folder in _list_logs(warehouse) if read_head(warehouse, folder.name)]
 
 
 def read_head(warehouse: Warehouse, ref: str) -> RefEntry | None:
@@ -64,6 +73,36 @@ def list_entries(warehouse: Warehouse, ref: str) -> list[RefEntry]:
     """
     folder = warehouse.refs / ref
     return [_read_entry(folder, number) for number in _list_numbers(folder)]
+
+
+def check_refs(warehouse: Warehouse) -> list[str]:
+    """What is wrong with the refs: entries that cannot be read, and logs that do not fit together.
+
+    An entry names the snapshot before it as its parent, its order is not less than the one
+    before, and no number is missing. The snapshot that a ref is at has to be there.
+    """
+    problems = []
+    for folder in _list_logs(warehouse):
+        before: RefEntry | None = None
+        for place, number in enumerate(_list_numbers(folder), 1):
+            path = folder / f"{number:010d}.json"
+            try:
+                entry = _read_entry(folder, number)
+            except IntegrityError as e:
+                problems.append(str(e))
+                break
+            if number != place:
+                problems.append(f"ref entry {folder / f'{place:010d}.json'} is missing")
+                break
+            if entry.parent != (before.snapshot if before else None):
+                problems.append(f"ref entry {path}: its parent is not the entry before it")
+            if before and entry.order < before.order:
+                problems.append(f"ref entry {path}: its order is less than that of the one before")
+            before = entry
+        else:
+            if before and not (warehouse.snapshots / before.snapshot).is_dir():
+                problems.append(f"ref {folder.name!r} is at snapshot {before.snapshot}: not there")
+    return problems
 
 
 def resolve_ref(warehouse: Warehouse, name: str) -> str:
@@ -115,7 +154,7 @@ def commit(
 def _create_entry(folder: Path, number: int, entry: RefEntry) -> bool:
     temporary = folder / f".{os.getpid()}.{uuid.uuid4().hex[:8]}.tmp"
     try:
-        write_and_sync(temporary, json.dumps(asdict(entry), indent=1).encode())
+        write_and_sync(temporary, _encode_entry(entry))
         os.link(temporary, folder / f"{number:010d}.json")
     except FileExistsError:
         return False
@@ -125,13 +164,44 @@ def _create_entry(folder: Path, number: int, entry: RefEntry) -> bool:
     return True
 
 
+def _list_logs(warehouse: Warehouse) -> list[Path]:
+    """The folders of the refs; what is no ref is left aside with a warning."""
+    folders = []
+    for path in sorted(warehouse.refs.glob("*")):
+        if path.is_dir() and _NAME.fullmatch(path.name):
+            folders.append(path)
+        else:
+            log.warning("%s is no ref and is ignored; move it out of there", path)
+    return folders
+
+
 def _list_numbers(folder: Path) -> list[int]:
-    return sorted(int(p.stem) for p in folder.glob("[0-9]*.json"))
+    """The numbers of a ref's entries; what is no entry is left aside with a warning."""
+    names = sorted(path.name for path in folder.glob("*"))
+    for name in names:
+        if not _ENTRY.fullmatch(name) and not _BEING_WRITTEN.fullmatch(name):
+            log.warning("%s is no entry of the ref and is ignored", folder / name)
+    return [int(name[:10]) for name in names if _ENTRY.fullmatch(name)]
+
+
+def _encode_entry(entry: RefEntry) -> bytes:
+    fields = asdict(entry)
+    return json.dumps({**fields, "sha256": hash_value(fields)}, indent=1).encode()
 
 
 def _read_entry(folder: Path, number: int) -> RefEntry:
     path = folder / f"{number:010d}.json"
+    advice = (
+        "Put it back from a copy, or move it and those after it away: the ref is then at the "
+        "entry before it"
+    )
     try:
-        return RefEntry(**json.loads(path.read_bytes()))
-    except (OSError, ValueError, TypeError) as e:
-        raise IntegrityError(f"ref entry {path} cannot be read: {e}") from e
+        data = path.read_bytes()
+        fields = json.loads(data)
+        checksum = fields.pop("sha256", None)
+        entry = RefEntry(**fields)
+    except (OSError, ValueError, TypeError, AttributeError) as e:
+        raise IntegrityError(f"ref entry {path} cannot be read: {e}. {advice}") from e
+    if checksum is not None and data != _encode_entry(entry):
+        raise IntegrityError(f"ref entry {path} is damaged: its checksum differs. {advice}")
+    return entry

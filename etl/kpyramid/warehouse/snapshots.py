@@ -1,6 +1,8 @@
 """Snapshots: immutable folders named by the hash of their manifest."""
 
 import json
+import logging
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,9 @@ from kpyramid.warehouse.tables import read_table
 MANIFEST = "manifest.json"
 SUMS = "SHA256SUMS"
 _ID_DIGITS = 16
+_ID = re.compile(f"[0-9a-f]{{{_ID_DIGITS}}}")
+
+log = logging.getLogger(__name__)
 
 
 def write_snapshot(
@@ -97,6 +102,17 @@ def read_manifest(folder: Path) -> dict[str, JsonValue]:
     return manifest
 
 
+def list_folders(warehouse: Warehouse) -> list[Path]:
+    """The snapshots' folders, by id; what is no snapshot is left aside with a warning."""
+    folders = []
+    for path in sorted(warehouse.snapshots.glob("*")):
+        if _ID.fullmatch(path.name) and (path / MANIFEST).is_file():
+            folders.append(path)
+        else:
+            log.warning("%s is no snapshot and is ignored; move it out of there", path)
+    return folders
+
+
 def check_bytes(folder: Path) -> list[str]:
     """What is wrong with a snapshot's bytes: its name, its list of files, each file's hash."""
     try:
@@ -118,9 +134,8 @@ def check_bytes(folder: Path) -> list[str]:
             f"{name}: {SUMS} does not say of it what {MANIFEST} says"
             for name in sorted({name for name, _ in differing})
         ]
-    present = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if not p.is_dir()} - {
-        SUMS
-    }
+    present, odd = _walk(folder)
+    problems += odd
     problems += [f"{name}: is missing" for name in sorted(listed.keys() - present)]
     problems += [f"{name}: is not listed in {SUMS}" for name in sorted(present - listed.keys())]
     problems += [
@@ -129,6 +144,27 @@ def check_bytes(folder: Path) -> list[str]:
         if hash_file(folder / name) != listed[name]
     ]
     return problems
+
+
+def _walk(folder: Path) -> tuple[set[str], list[str]]:
+    """The regular files below a snapshot's folder, and what else is there, which has no place.
+
+    A link may lead to bytes that somebody changes later, and it breaks when the folder is copied.
+    """
+    present: set[str] = set()
+    problems = []
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        if path.is_symlink():
+            problems.append(f"{name}: is a link, not a file")
+        elif path.is_dir():
+            if not any(path.iterdir()):
+                problems.append(f"{name}: is an empty folder, not listed in {SUMS}")
+        elif path.is_file():
+            present.add(name)
+        else:
+            problems.append(f"{name}: is no regular file")
+    return present - {SUMS}, problems
 
 
 def check_tables(folder: Path) -> list[str]:

@@ -14,6 +14,7 @@ from kpyramid.errors import InputError, IntegrityError
 from kpyramid.indexing.mapped import ADVICE, META, SEARCHED, Keys, MappedRows, check_file
 from kpyramid.indexing.nearest import rank_exactly, rank_nearly
 from kpyramid.indexing.words import Mask, rank_words
+from kpyramid.numerics import load_faiss
 from kpyramid.query.pyramid.order import ReadingOrder
 
 
@@ -155,8 +156,7 @@ class Part:
 
     @cached_property
     def _faiss(self) -> Any:
-        import faiss
-
+        faiss = load_faiss()
         path = self._index.locate(f"index/{self._table}.faiss")
         try:
             found = faiss.read_index(str(path), faiss.IO_FLAG_MMAP | faiss.IO_FLAG_READ_ONLY)

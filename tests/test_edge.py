@@ -1,0 +1,190 @@
+"""The edge of the command line: signals, faults nobody expected, characters terminals obey."""
+
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from kpyramid import cli
+from kpyramid.cli import app
+from kpyramid.commands.options import run_command, say
+from kpyramid.console import SafeConsole, clean
+from tests.corpora import ROOT
+
+HOSTILE = "red \x1b[31m \x9b2J \x07 over\rwritten \u202eedoc \udc80"
+CLEAN = r"red \x1b[31m \x9b2J \x07 over\rwritten \u202eedoc \udc80"
+
+
+SHARING = """
+import os, sys, time, typer
+from pathlib import Path
+from kpyramid.commands.options import run_command
+from kpyramid.workers import share_out
+
+def load_nothing():
+    pass
+
+def note_and_sleep(texts):
+    (Path(texts[0].split()[0]) / str(os.getpid())).touch()
+    time.sleep(120)
+    yield from (b"" for _ in texts)
+
+def act():
+    texts = [f"{sys.argv[1]} {'x' * 20_000}"] * 24  # a batch each
+    list(share_out(texts, 2, load_nothing, (), note_and_sleep))
+
+if __name__ == "__main__":
+    try:
+        run_command(act, verbose=False, as_json=True)
+    except typer.Exit as e:
+        sys.exit(e.exit_code)
+"""
+"""A command that shares texts out to two processes, which work for longer than a test waits."""
+
+
+def is_running(process: int) -> bool:
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_worker_processes_end_with_the_command_however_it_ends(tmp_path: Path, number: int) -> None:
+    script = tmp_path / "sharing.py"
+    script.write_text(SHARING)
+    (tmp_path / "workers").mkdir()
+    process = subprocess.Popen(
+        [sys.executable, str(script), str(tmp_path / "workers")],
+        env=os.environ | {"PYTHONPATH": str(ROOT / "etl")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while len(workers := [int(path.name) for path in (tmp_path / "workers").iterdir()]) < 2:
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(number)
+
+    out, err = process.communicate(timeout=20)  # ends when nobody holds stdout any more
+
+    assert not [worker for worker in workers if is_running(worker)]
+    if number == signal.SIGKILL:
+        assert process.returncode == -signal.SIGKILL
+        return
+    code_of = {signal.SIGTERM: 143, signal.SIGINT: 130}[signal.Signals(number)]
+    assert process.returncode == code_of
+    assert "run the command again" in err
+    assert "Traceback" not in err
+    assert json.loads(out)["exit_code"] == code_of
+
+
+def test_sigterm_raises_in_a_command_and_means_after_it_what_it_did_before() -> None:
+    handler = signal.getsignal(signal.SIGTERM)
+
+    def act() -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(5)
+
+    with pytest.raises(cli.typer.Exit) as ended:
+        run_command(act, verbose=False)
+
+    assert ended.value.exit_code == 143
+    assert signal.getsignal(signal.SIGTERM) is handler
+
+
+def test_an_unexpected_error_is_one_json_object_and_exit_code_1(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise KeyError("nobody thought of this \x1b[31m")
+
+    monkeypatch.setattr("kpyramid.warehouse.catalogue.list_snapshots", fail)
+
+    done = CliRunner().invoke(app, ["snapshots", "--warehouse", str(tmp_path), "--json"])
+
+    assert done.exit_code == 1
+    found = json.loads(done.stdout)
+    assert found["exit_code"] == 1
+    assert "unexpected KeyError" in found["error"]
+    assert done.stderr.count("Error: unexpected") == 1
+    assert "Traceback" in done.stderr, "who mends it needs to know where"
+    assert "\x1b[31m" not in done.output
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["build"],
+        ["nonsense"],
+        ["build", "x", "--workers", "0"],
+        ["build", "x", "--wrong"],
+        ["ontology", "nonsense"],
+        ["stage", "nonsense", "--run", "r"],
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_is_one_json_object_and_exit_code_2(arguments: list[str]) -> None:
+    done = CliRunner().invoke(app, [*arguments, "--json"])
+
+    assert done.exit_code == 2
+    assert done.stdout.count("\n") == 1
+    found = json.loads(done.stdout)
+    assert found["exit_code"] == 2
+    assert found["error"]
+    assert "Usage:" in done.stderr
+    assert CliRunner().invoke(app, arguments).stdout == "", "only when it is asked for"
+
+
+def test_what_a_terminal_would_obey_is_written_out() -> None:
+    assert clean(HOSTILE) == CLEAN
+    assert (
+        clean("two\nlines\tand Zürich, 東京, שלום, 🙂") == "two\nlines\tand Zürich, 東京, שלום, 🙂"
+    )
+
+
+def test_no_way_of_printing_lets_corpus_text_drive_the_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    say(HOSTILE)
+    say(HOSTILE, err=True)
+    console = SafeConsole(file=io.StringIO(), force_terminal=True, width=200, highlight=False)
+    table = Table("column")
+    table.add_row(HOSTILE)
+    for part in (HOSTILE, Text(HOSTILE, "bold"), table, f"[dim]{HOSTILE}[/]"):
+        console.print(part)
+    cli.print_json({"text": HOSTILE})
+
+    told = capsys.readouterr()
+    drawn = console.file.getvalue()  # type: ignore[attr-defined]
+    for text in (told.out, told.err, drawn):
+        assert not {"\x07", "\x9b", "\u202e"} & set(text)
+        assert "\x1b[31m" not in text
+    assert "\x1b[1m" in drawn, "our own styles are obeyed"
+    assert told.err == CLEAN + "\n"
+    assert json.loads(told.out.splitlines()[1]) == {"text": HOSTILE}
+
+
+def test_commands_print_through_the_functions_that_clean() -> None:
+    """`say`, `print_json` and `SafeConsole` are the only ways to a person's terminal."""
+    offenders = [
+        f"{path.name}:{number}"
+        for path in sorted((ROOT / "etl" / "kpyramid").rglob("*.py"))
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
+        if ("typer.echo(" in line or re.search(r"\bConsole\((?!stderr)", line))
+        and path.name not in ("options.py", "console.py", "local.py")
+    ]
+    assert offenders == []
