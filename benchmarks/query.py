@@ -222,7 +222,8 @@ def _open_embedder() -> Any:
 def draw_questions(snapshot: Any, count: int, seed: int) -> Iterator[str]:
     """Questions of eight kinds in turn, about facts and names that are drawn."""
     chance = random.Random(seed)  # noqa: S311  questions, no secret
-    facts, entities = snapshot.index.rows("condensed"), snapshot.index.rows("entities")
+    index = Store(snapshot.folder).index
+    facts, entities = index.rows("condensed"), index.rows("entities")
     names = entities.column("name")
     kinds = {"person": 0, "organisation": 1, "place": 2}
     for number in range(count):
@@ -261,7 +262,7 @@ def measure_answers(folder: Path, seed: int) -> dict[str, Any]:
         seconds.append(time.perf_counter() - started)
     answering = peak_mb()
     kinds = {number: seconds[(number - WARMING) % 8 :: 8] for number in range(8)}
-    part = snapshot.index.part("condensed")
+    part = Store(snapshot.folder).index.part("condensed")
     shared = searched = 0.0
     for question in questions[:COMPARED]:
         vector = snapshot.embed(question)
@@ -279,7 +280,7 @@ def measure_answers(folder: Path, seed: int) -> dict[str, Any]:
         "own_mb": _own_mb(),
         "layers": {layer: layers.count(layer) for layer in sorted(set(layers))},
         "kinds_p50_ms": {str(kind): _percentile(times, 50) for kind, times in kinds.items()},
-        "search": dict(snapshot.index.meta["tables"]["condensed"]),
+        "search": dict(Store(snapshot.folder).index.meta["tables"]["condensed"]),
     }
 
 

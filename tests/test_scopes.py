@@ -161,7 +161,7 @@ def test_every_row_is_seen_when_no_document_has_a_label(tmp_path: Path) -> None:
     (tmp_path / "corpus").mkdir()
     (tmp_path / "corpus" / "a.txt").write_text("Ada Lovelace was born in London.")
     build(tmp_path / "corpus", open_warehouse(tmp_path / "w"), Settings())
-    view = open_snapshot("main", tmp_path / "w").view
+    view = open_snapshot("main", tmp_path / "w")._view
     assert (view.documents, view.chunks, view.facts, view.instances, view.entities) == (None,) * 5
 
 
@@ -174,14 +174,14 @@ def test_the_view_of_labels_says_what_the_index_goes_by(whole: Snapshot) -> None
         (table, key, document): tuple(labels)
         for table, key, document, labels in database.execute("FROM access").fetchall()
     }
-    documents = whole.index.rows("documents").keys
-    chunks = whole.index.rows("chunks")
+    documents = whole._view._store.index.rows("documents").keys
+    chunks = whole._view._store.index.rows("chunks")
     held = {
         ("chunks", chunks.keys[row], documents[int(chunks.numbers("document")[row])])
         for row in range(len(chunks))
     }
     for table in ("condensed", "instances"):
-        rows = whole.index.rows(table)
+        rows = whole._view._store.index.rows(table)
         held |= {
             (table, rows.keys[row], documents[int(at)])
             for row in range(len(rows))
