@@ -241,8 +241,8 @@ class View:
         tails = rows.numbers("tail")
         named, worded = self._entity_forms.owners, self._relation_forms.owners
         tail_named = (tails < 0) | _at(named, tails)
-        told: Mask = seen & tail_named & named[rows.numbers("head")]
-        return told & worded[rows.numbers("relation")]
+        told: Mask = named[rows.numbers("head")] & worded[rows.numbers("relation")]
+        return seen & tail_named & told
 
     @cached_property
     def _held(self) -> Mask | None:
