@@ -62,6 +62,7 @@ SECRET = (
         "closed.jsonl",
     ),
     *("Quill", "Zorn", "Krell", "Taub", "betray", "smuggler", "Sir John", "boat", "Paris"),
+    "closed.jsonl",
 )
 """What only labelled documents say: names, values, titles, sources, and also another name of a
 public person, and terms that completion added to the ontology for these documents alone."""
