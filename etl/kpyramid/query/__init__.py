@@ -80,7 +80,7 @@ def answer(
     found = STRATEGIES[strategy](asked, snapshot, makers, **options)
     if makers.reader == "rules":
         found = doubt_answer(asked, found, snapshot)
-    hidden = f"searched: {seen}" if (seen := snapshot.view.describe()) else ""
+    hidden = f"searched: {seen}" if (seen := snapshot.describe_scope()) else ""
     return replace(
         found,
         question=asked.text,

@@ -59,7 +59,7 @@ def measure_crowd(units: Matrix, documents: npt.NDArray[Any]) -> Matrix:
 
 def measure_rarest(snapshot: Snapshot) -> float:
     """How rare BM25 holds a word of a single passage, which grows with the number of passages."""
-    return math.log(1 + (len(snapshot.index.rows("chunks")) - 0.5) / 1.5)
+    return math.log(1 + (snapshot.count("chunks") - 0.5) / 1.5)
 
 
 def average_first(scores: Matrix, units: Matrix) -> Matrix:
