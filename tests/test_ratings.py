@@ -12,7 +12,6 @@ from kpyramid.evaluation.ratings import (
 )
 
 QUESTIONS, ARMS = ("q1", "q2"), ("naive", "polyrag")
-_ = None
 """Four observers of twelve units, from "Computing Krippendorff's Alpha-Reliability", example C."""
 
 
