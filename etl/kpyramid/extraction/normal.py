@@ -27,8 +27,8 @@ _OVERRIDES = {"born": "bear"}
 """Participles that the dictionary takes for adjectives."""
 
 
-def read_words(module: str) -> Mapping[str, frozenset[str]]:
-    """The lists of words in the TOML file beside a module, by name; `table.name` in a table."""
+def read_words(module: str, name: str) -> Mapping[str, frozenset[str]]:
+    """The lists of words in a TOML file beside a module, by name; `table.name` in a table."""
     found: dict[str, frozenset[str]] = {}
 
     def take(name: str, value: object) -> None:
@@ -39,7 +39,7 @@ def read_words(module: str) -> Mapping[str, frozenset[str]]:
             for key, inner in pairs:
                 take(f"{name}.{key}" if name else str(key), inner)
 
-    take("", tomllib.loads(Path(module).with_suffix(".toml").read_text("utf-8")))
+    take("", tomllib.loads(Path(module).with_name(name).read_text("utf-8")))
     return found
 
 

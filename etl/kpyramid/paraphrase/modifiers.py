@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from kpyramid.extraction.normal import read_words
 from kpyramid.paraphrase.words import PREPOSITIONS
 
-_WORDS = read_words(__file__)
+_WORDS = read_words(__file__, "modifiers.toml")
 
 _ORDINALS = frozenset("second third fourth fifth sixth seventh eighth ninth tenth".split())
 _SUPERLATIVES = _WORDS["superlatives"]

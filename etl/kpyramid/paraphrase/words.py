@@ -66,7 +66,7 @@ INVARIANT = frozenset(
 )
 """Verbs whose past participle is the base form."""
 
-HARMLESS = read_words(__file__)["harmless"]
+HARMLESS = read_words(__file__, "words.toml")["harmless"]
 """Adverbs that leave the relation what it is."""
 FORMER = frozenset("formerly previously once erstwhile".split())
 FORMER_ADJECTIVES = frozenset("former ex erstwhile onetime one-time previous past late".split())

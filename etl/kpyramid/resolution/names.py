@@ -10,7 +10,7 @@ from anyascii import anyascii
 
 from kpyramid.extraction.normal import lemmatise, read_words
 
-_WORDS = read_words(__file__)
+_WORDS = read_words(__file__, "names.toml")
 
 _WORD = re.compile(r"[^\W_]+(?:['’.][^\W_]+)*")
 _POSSESSIVE = re.compile(r"\s?['’][sS]?$")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kpyramid.extraction.normal import read_words
 
-_WORDS = read_words(__file__)
+_WORDS = read_words(__file__, "kinds.toml")
 
 PERSON_NOUNS = _WORDS["person"]
 _PERSON_ENDINGS = ("er", "or", "ist", "ian", "man", "woman", "eer")

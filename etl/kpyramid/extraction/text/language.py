@@ -13,7 +13,7 @@ from typing import Any
 
 from kpyramid.extraction.normal import read_words
 
-_WORDS = read_words(__file__)
+_WORDS = read_words(__file__, "language.toml")
 _WORD = re.compile(r"[^\W\d_]+")
 _LETTER = re.compile(r"[^\W\d_]")
 _SAMPLE = 2_000
