@@ -71,6 +71,16 @@ def _ignore_settings_of_the_shell(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delenv(variable)
 
 
+@pytest.fixture(scope="module")
+def passing_gates() -> Iterator[None]:
+    """Builds start neither Java nor pyshacl: for modules that test no gate."""
+    from tests.corpora import pass_gates
+
+    with pytest.MonkeyPatch.context() as patch:
+        pass_gates(patch)
+        yield
+
+
 @pytest.fixture(scope="session")
 def snapshot() -> "Snapshot":
     """The pyramid of a few sentences, built once in a test run, for reading only."""

@@ -71,18 +71,23 @@ _judge_schema = cache(judge_consistency)
 
 
 def use_quick_models(monkeypatch: pytest.MonkeyPatch, *, judged: bool = False) -> None:
-    """`HashEmbedder` for the embedding model, and gates that start no process but if `judged`.
-
-    HermiT and pyshacl take seconds each and pass what is built of these corpora; that they stop
-    what they must is for the tests of the gates, which ask for them.
-    """
+    """`HashEmbedder` for the embedding model, and unless `judged` the gates of `pass_gates`."""
     monkeypatch.setattr(
         cached, "open_embedder", lambda settings, name, files: HashEmbedder(name, Path(), Path())
     )
     monkeypatch.setattr(ports, "judge_consistency", _judge_schema)
     if not judged:
-        monkeypatch.setattr(gates, "judge_consistency", lambda *_, **__: "pass")
-        monkeypatch.setattr(gates, "judge_shapes", lambda *_, **__: "pass")
+        pass_gates(monkeypatch)
+
+
+def pass_gates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets every snapshot pass the two gates that start a process, which takes them seconds.
+
+    They pass what is built of small corpora; that they stop what they must is for the tests of
+    the gates, which ask them.
+    """
+    monkeypatch.setattr(gates, "judge_consistency", lambda *_, **__: "pass")
+    monkeypatch.setattr(gates, "judge_shapes", lambda *_, **__: "pass")
 
 
 def share(name: str, make: Callable[[Path], None]) -> Path:

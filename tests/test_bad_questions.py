@@ -25,6 +25,8 @@ from kpyramid.warehouse.layout import open_warehouse
 from tests.asked_model import open_caller
 from tests.corpora import write_corpus
 
+pytestmark = pytest.mark.usefixtures("passing_gates")
+
 EVERY = pytest.mark.parametrize("strategy", sorted(STRATEGIES))
 READING = pytest.mark.parametrize("strategy", sorted(STRATEGIES.keys() - {"direct"}))
 """Strategies that read the snapshot."""

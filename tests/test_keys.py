@@ -379,6 +379,7 @@ def test_a_model_and_an_ontology_that_only_moved_keep_their_keys(bench: Bench) -
     assert compute_keys(settings) == before
 
 
+@pytest.mark.slow
 def test_keys_are_the_same_in_every_process(tmp_path: Path) -> None:
     script = (
         "import json; from tests.test_keys import *; print(json.dumps(compute_keys(Settings())))"

@@ -15,6 +15,8 @@ from kpyramid.warehouse.layout import open_warehouse
 from tests.cascade_script import ScriptedAsker
 from tests.tiny_pyramid import TEXTS
 
+pytestmark = pytest.mark.usefixtures("passing_gates")
+
 BORN = "Where was Ada Lovelace born?"
 
 
