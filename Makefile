@@ -5,8 +5,10 @@ SHELL := /bin/bash
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest
+# As many workers as processors, four at most; WORKERS=0 runs the tests in one process.
+WORKERS ?= auto
+PARALLEL := -n $(WORKERS) --maxprocesses 4 --dist worksteal --durations 10
 
 # Debian packages that a test or an extra needs; installed by `install-ci` when it runs as root.
 SYSTEM_PACKAGES := default-jre-headless wordnet-base
@@ -35,10 +37,10 @@ demo-llm: $(CORE)  ## Build it from recorded answers of a language model, also w
 	$(BIN)/python examples/demo/demo_llm.py
 
 test: $(DEV)  ## Run the fast tests
-	$(PYTEST) -m "not slow"
+	$(PYTEST) $(PARALLEL) -m "not slow"
 
 test-slow: $(DEV)  ## Run the slow tests: wheel, Airflow, whole builds
-	$(PYTEST) -m slow
+	$(PYTEST) $(PARALLEL) -m slow
 
 check: check-format lint types layers check-docs test  ## Run all that CI demands, except the slow tests
 
@@ -102,12 +104,12 @@ $(BIN)/python:
 
 $(CORE): $(DECLARED) | $(BIN)/python
 	@echo "Installing the package and its dependencies (850 MB) into $(VENV), about 2 minutes ..."
-	@$(PIP) install -c constraints.txt -e .
+	@.ci/install $(BIN) .
 	@touch $(CORE)
 
 $(DEV): $(DECLARED) | $(BIN)/python
 	@echo "Installing the package and the development tools (900 MB) into $(VENV), about 2 minutes ..."
-	@$(PIP) install -c constraints.txt -e '.[dev]'
+	@.ci/install $(BIN) '.[dev]'
 	@touch $(CORE) $(DEV)
 
 $(CI): $(DECLARED) | $(BIN)/python
@@ -118,5 +120,5 @@ $(CI): $(DECLARED) | $(BIN)/python
 			|| echo "They could not be installed; tests that need them will say so." >&2; \
 	fi
 	@echo "Installing the package and all extras (2.2 GB) into $(VENV), about 5 minutes ..."
-	@$(PIP) install -c constraints.txt -e '.[airflow,dev,instructor,s3]'
+	@.ci/install $(BIN) '.[airflow,dev,instructor,s3]'
 	@touch $(CORE) $(DEV) $(CI)

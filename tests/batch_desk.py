@@ -1,12 +1,16 @@
-"""Submitting and collecting on a loopback server; as a program, for tests that kill it.
+"""Submitting and collecting on a loopback server, and what store, books and server hold afterwards.
 
-python -m tests.batch_desk submit|collect BASE_URL FOLDER [REPLIES]   # dies after REPLIES replies
+As a program, for tests that kill it; it dies after REPLIES replies:
+python -m tests.batch_desk submit|collect BASE_URL FOLDER [REPLIES]
 """
 
 import functools
+import json
 import os
 import signal
+import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -14,9 +18,10 @@ from pathlib import Path
 import openai
 
 from kpyramid.keys import JsonValue
-from kpyramid.llm.batch_collect import Till, collect
+from kpyramid.llm.batch_collect import Collection, Till, collect
 from kpyramid.llm.batch_submit import Desk, submit
-from kpyramid.llm.batches import LIMITS, Limits
+from kpyramid.llm.batches import LIMITS, Limits, Record, read_records
+from kpyramid.llm.books import read_lines
 from kpyramid.llm.cache import ReplyCache
 from kpyramid.llm.ledger import Ledger
 from kpyramid.llm.probe import Dialect
@@ -24,6 +29,7 @@ from kpyramid.llm.stores import FolderStore
 from kpyramid.llm.transport import open_client, shape_request
 from kpyramid.llm.types import Message, Request, describe_model, key_request
 from kpyramid.model_settings import LLMSettings, ModelPrice
+from tests.loopback import Loopback
 
 RUN = "nightly"
 PRICES = {"small": ModelPrice(input=1.0, output=4.0)}
@@ -136,6 +142,45 @@ def main() -> None:
     cache = DyingCache(till.blobs)
     cache.left = int(sys.argv[4])
     collect(replace(till, cache=cache))
+
+
+DAY = 86_400.0
+NOW = 1_000_000.0
+
+
+def run_child(verb: str, server: Loopback, folder: Path, *more: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "tests.batch_desk", verb, server.base_url, str(folder), *more]
+    return subprocess.Popen(command, cwd=Path(__file__).parent.parent)
+
+
+def list_records(folder: Path) -> list[Record]:
+    return read_records(FolderStore(folder / "store"))
+
+
+def list_replies(folder: Path) -> set[str]:
+    return {key for key, _ in ReplyCache(FolderStore(folder / "store")).list_replies()}
+
+
+def collect_twice(settings: LLMSettings, folder: Path) -> Collection:
+    """The first look only sees the batch in progress."""
+    collect(open_till(settings, folder))
+    return collect(open_till(settings, folder))
+
+
+def list_asked(server: Loopback) -> list[str]:
+    """The custom_ids of all batches that were created, with repetitions."""
+    used = [batch["input_file_id"] for batch in server.batches.batches.values()]
+    lines = [line for file in used for line in server.batches.contents[file].splitlines()]
+    return [json.loads(line)["custom_id"] for line in lines]
+
+
+def count_booked(folder: Path) -> Counter[str]:
+    """Settled and billed lines per name."""
+    lines, torn = read_lines(folder / "runs" / RUN / "ledger.jsonl")
+    assert torn == 0
+    return Counter(
+        str(line["name"]) for line in lines if line["event"] == "settled" and line["billed"]
+    )
 
 
 if __name__ == "__main__":

@@ -1,14 +1,67 @@
-"""What all tests share: repeatable cases, no settings of the shell, no run without a test."""
+"""What all tests share: repeatable cases, models loaded once, no run without a test."""
 
 import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
+
+from kpyramid.embeddings.onnx import OnnxEmbedder
+from kpyramid.extraction.syntax.parsing import Parser
+from kpyramid.extraction.syntax.tree import Tree
+from kpyramid.extraction.types import Span
+
+if TYPE_CHECKING:
+    from kpyramid.query import Snapshot
+
+SHARED = "PYTEST_KPYRAMID_SHARED"
+"""As in `corpora.py`, which not every test needs."""
 
 hypothesis.settings.register_profile(
     "repeatable", derandomize=True, deadline=None, database=None, print_blob=True
 )
 hypothesis.settings.load_profile("repeatable")
+
+
+@cache
+def _load_pipeline(package: str) -> object:
+    import spacy
+
+    return spacy.load(package)
+
+
+@cache
+def _load_session(name: str, model: Path, tokenizer: Path, _written: float) -> OnnxEmbedder:
+    loaded = object.__new__(OnnxEmbedder)
+    _init_embedder(loaded, name, model, tokenizer)
+    return loaded
+
+
+_init_embedder = OnnxEmbedder.__init__
+_parse_parts = Parser.parse_parts
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _load_models_once() -> Iterator[None]:
+    """The parser takes a second to load and the embedding model a third: once per process."""
+
+    def parse_parts(parser: Parser, texts: Iterable[tuple[str, Sequence[Span]]]) -> Iterator[Tree]:
+        parser._pipeline = parser._pipeline or _load_pipeline(parser.package)
+        return _parse_parts(parser, texts)
+
+    def init(embedder: OnnxEmbedder, name: str, model: Path, tokenizer: Path) -> None:
+        written = model.stat().st_mtime if model.is_file() else 0.0
+        vars(embedder).update(vars(_load_session(name, model, tokenizer, written)))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Parser, "parse_parts", parse_parts)
+        patch.setattr(OnnxEmbedder, "__init__", init)
+        yield
 
 
 @pytest.fixture(autouse=True)
@@ -18,9 +71,34 @@ def _ignore_settings_of_the_shell(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delenv(variable)
 
 
-@pytest.fixture(autouse=True, scope="session")
-def _verdicts_of_this_run(tmp_path_factory: pytest.TempPathFactory) -> None:
-    os.environ["PYTEST_KPYRAMID_VERDICTS"] = str(tmp_path_factory.mktemp("verdicts"))
+@pytest.fixture(scope="module")
+def passing_gates() -> Iterator[None]:
+    """Builds start neither Java nor pyshacl: for modules that test no gate."""
+    from tests.corpora import pass_gates
+
+    with pytest.MonkeyPatch.context() as patch:
+        pass_gates(patch)
+        yield
+
+
+@pytest.fixture(scope="session")
+def snapshot() -> "Snapshot":
+    """The pyramid of a few sentences, built once in a test run, for reading only."""
+    from tests.tiny_pyramid import open_tiny
+
+    return open_tiny()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Makes the folder that the workers of this run share."""
+    if not hasattr(config, "workerinput"):
+        os.environ[SHARED] = tempfile.mkdtemp(prefix="kpyramid-tests-")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Removes it."""
+    if not hasattr(config, "workerinput"):
+        shutil.rmtree(os.environ[SHARED], ignore_errors=True)
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:

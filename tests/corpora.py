@@ -1,35 +1,33 @@
 """Small corpora with planted facts, and quick stand-ins for the models that read them."""
 
-import atexit
 import hashlib
-import json
 import os
 import shutil
-import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from filelock import FileLock
 
-from kpyramid import cached, ports, publishing, workers
+from kpyramid import cached, ports
 from kpyramid.build import BuildOutcome, build
 from kpyramid.contracts import load_contracts
-from kpyramid.declared import OntologyFiles
 from kpyramid.embeddings.port import Matrix
-from kpyramid.extraction.openie import DependencyExtractor
-from kpyramid.keys import hash_value
-from kpyramid.ontology.judging.gates import Judgement, judge_ontology
+from kpyramid.ontology.judging import gates
+from kpyramid.ontology.judging.consistency import judge_consistency
 from kpyramid.ontology.judging.reasoner import find_java
+from kpyramid.ontology.judging.shapes import Shaped
 from kpyramid.runs import StageMark
 from kpyramid.settings import Settings, check_settings
 from kpyramid.warehouse.layout import Warehouse
 from kpyramid.warehouse.tables import read_table
 
 ROOT = Path(__file__).parent.parent
+SHARED = "PYTEST_KPYRAMID_SHARED"
+"""Variable with the folder that all processes of a test run share; `conftest.py` makes it."""
 DEMO = ROOT / "examples" / "demo" / "corpus" / "passages.jsonl"
 
 TEXTS: Mapping[str, str] = {
@@ -70,46 +68,40 @@ def _embed_word(word: str) -> Matrix:
     return np.random.default_rng(seed).standard_normal(48).astype(np.float32)
 
 
-@cache
-def _open_extractor(parser: str, language: str) -> DependencyExtractor:
-    return DependencyExtractor(parser, language)
+_judge_schema = cache(judge_consistency)
 
 
-def _load_extractor_once(parser: str, language: str) -> None:
-    workers._extractors[:] = [_open_extractor(parser, language)]
-
-
-VERDICTS = "PYTEST_KPYRAMID_VERDICTS"
-"""Variable with the folder where verdicts of equal ontologies are kept for one test run."""
-
-
-def _judge_once(
-    files: OntologyFiles, schema_turtle: str, instances_nt: str, **options: Any
-) -> Judgement:
-    """The real gates, asked once per test run about equal ontologies: Java takes a second to start.
-
-    Processes that tests start share the verdicts through a folder that `conftest.py` names.
-    """
-    beside = (files.turtle, files.shapes, files.questions, *files.checks)
-    texts = [path.read_text("utf-8") for path in beside if path is not None]
-    key = hash_value([schema_turtle, instances_nt, texts, options])
-    path = Path(os.environ[VERDICTS]) / key
-    if not path.exists():
-        judged = judge_ontology(files, schema_turtle, instances_nt, **options)
-        part = path.with_suffix(f".{os.getpid()}")
-        part.write_text(json.dumps([judged.gates, judged.broken]), "utf-8")
-        part.replace(path)
-    gates, broken = json.loads(path.read_text("utf-8"))
-    return Judgement(gates, broken=broken)
-
-
-def use_quick_models(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The real parser loaded once per process, and `HashEmbedder` for the embedding model."""
+def use_quick_models(monkeypatch: pytest.MonkeyPatch, *, judged: bool = False) -> None:
+    """`HashEmbedder` for the embedding model, and unless `judged` the gates of `pass_gates`."""
     monkeypatch.setattr(
         cached, "open_embedder", lambda settings, name, files: HashEmbedder(name, Path(), Path())
     )
-    monkeypatch.setattr(ports, "load_extractor", _load_extractor_once)
-    monkeypatch.setattr(publishing, "judge_ontology", _judge_once)
+    monkeypatch.setattr(ports, "judge_consistency", _judge_schema)
+    if not judged:
+        pass_gates(monkeypatch)
+
+
+def pass_gates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets every snapshot pass the two gates that start a process, which takes them seconds.
+
+    They pass what is built of small corpora; that they stop what they must is for the tests of
+    the gates, which ask them.
+    """
+    monkeypatch.setattr(gates, "judge_consistency", lambda *_, **__: "pass")
+    monkeypatch.setattr(gates, "judge_shapes", lambda *_, **__: Shaped("pass"))
+
+
+def share(name: str, make: Callable[[Path], None]) -> Path:
+    """A folder that `make` fills once in a test run, for all its processes; for reading only."""
+    folder = Path(os.environ[SHARED]) / name
+    with FileLock(folder.with_suffix(".lock")):
+        if not folder.exists():
+            part = folder.with_suffix(".part")
+            shutil.rmtree(part, ignore_errors=True)
+            part.mkdir()
+            make(part)
+            part.rename(folder)
+    return folder
 
 
 def find_bench(name: str) -> Path:
@@ -179,13 +171,16 @@ def hash_tree(folder: Path) -> dict[str, str]:
 
 @cache
 def _build_shared() -> tuple[Path, str]:
-    folder = Path(tempfile.mkdtemp(prefix="kpyramid-tests-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    folder = share("corpora", _build_texts)
+    return folder, (folder / "snapshot").read_text("utf-8")
+
+
+def _build_texts(folder: Path) -> None:
     with pytest.MonkeyPatch.context() as monkeypatch:
-        use_quick_models(monkeypatch)
+        use_quick_models(monkeypatch, judged=True)
         corpus = write_corpus(folder / "corpus")
         outcome = build_corpus(corpus, Warehouse(folder / "warehouse"), order="2026-01-01")
-    return folder, outcome.snapshot
+    (folder / "snapshot").write_text(outcome.snapshot, "utf-8")
 
 
 def shared_corpus() -> Path:

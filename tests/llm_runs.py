@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict
 
 from kpyramid.errors import PyramidError
 from kpyramid.keys import JsonValue
-from kpyramid.llm.cache import ReplyCache
+from kpyramid.llm.cache import FailureEntry, ReplyCache
 from kpyramid.llm.caller import Caller
 from kpyramid.llm.endpoint import Endpoint
 from kpyramid.llm.ledger import Ledger
@@ -33,8 +33,8 @@ from kpyramid.llm.totals import Totals
 from kpyramid.llm.transport import HttpTransport, open_transport
 from kpyramid.llm.types import Failure, FailureKind, Message, ReplyError, Request, describe_model
 from kpyramid.model_settings import LLMSettings
+from tests.loopback import Loopback
 from tests.loopback_replies import answer_by_schema
-from tests.loopback_state import Loopback
 
 TASK = "item"
 
@@ -243,6 +243,42 @@ def main() -> None:
         die_at(step, int(number))
     run = run_items(base_url, Path(folder), int(items), name=f"run-{os.getpid()}")
     raise SystemExit(run.error.exit_code if run.error else len(run.failures))
+
+
+ITEMS = 6
+SICK = 3
+"""The item that faults of one item strike."""
+
+
+def run(server: Loopback, folder: Path, name: str = "run", **options: Any) -> Run:
+    """A run in which nobody really waits."""
+    return run_items(server.base_url, folder, ITEMS, name=name, clock=Time(), **options)
+
+
+def check_books(server: Loopback, *runs: Run) -> None:
+    """Every call at the server stands in the books of a run, and none that was not made."""
+    assert sum(r.totals.run.calls for r in runs) == sum(r.calls for r in runs) == server.calls()
+    assert all(r.totals.run.open == 0 for r in runs)
+
+
+def check_healed(server: Loopback, folder: Path, *before: Run, asked: int) -> Run:
+    """The next run asks only for what is missing, and the one after it for nothing."""
+    server.faults.clear()
+    calls = server.calls(schema=TASK)
+    healed = run(server, folder, "healed")
+    assert healed.error is None
+    assert healed.answered == set(range(ITEMS))
+    assert server.calls(schema=TASK) - calls == asked
+    check_books(server, *before, healed)
+    calls = server.calls()
+    assert run(server, folder, "again").answered == set(range(ITEMS))
+    assert server.calls() == calls, "an unchanged run asks nothing, not even whether it could"
+    return healed
+
+
+def read_failed(folder: Path) -> list[FailureEntry]:
+    """The failures in the cache."""
+    return list(open_cache(folder).list_failures())
 
 
 if __name__ == "__main__":

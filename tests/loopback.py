@@ -21,11 +21,8 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
-from tests.loopback_batches import Batches
-from tests.loopback_faults import Rule
-from tests.loopback_http import Server
-from tests.loopback_replies import Answer, AnswerFunction, RefuseError, answer_by_schema
-from tests.loopback_state import CHAT, Entry, Loopback, count_calls
+from tests.loopback_replies import Answer, AnswerFunction, RefuseError, Rule, answer_by_schema
+from tests.loopback_server import CHAT, Batches, Entry, Loopback, Server, count_calls
 
 __all__ = ["Answer", "Loopback", "RefuseError", "Rule", "answer_by_schema", "serve", "spawn"]
 

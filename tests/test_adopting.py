@@ -5,7 +5,7 @@ import pytest
 
 from kpyramid.stages import graph as graph_module
 from kpyramid.stages.graph import Graph
-from tests.completing import (
+from tests.planted import (
     COMPLETE,
     KNOWN,
     MISSING,
@@ -14,11 +14,13 @@ from tests.completing import (
     PLACE,
     TOWNS,
     VILLAGES,
+    Statement,
+    pick,
+    plant,
     run_complete,
     suggest,
     use_script,
 )
-from tests.planted import Statement, pick, plant
 
 CHESS = "lost the chess match against"
 ACCEPT = f"""

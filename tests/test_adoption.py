@@ -7,9 +7,8 @@ from kpyramid.ontology.judging.consistency import judge_consistency
 from kpyramid.ontology.names import THING, XSD
 from kpyramid.ontology.proposals import adopt_proposals, coin_iri
 from kpyramid.ontology.schema import parse_schema, write_schema
-from tests.completing import GENERAL, PERSON, PLACE
 from tests.corpora import require_java
-from tests.planted import general_schema
+from tests.planted import GENERAL, PERSON, PLACE, general_schema
 
 BASE = general_schema()
 

@@ -24,7 +24,8 @@ from kpyramid.settings import Settings
 from kpyramid.warehouse.layout import open_warehouse
 from tests.asked_model import open_caller
 from tests.corpora import write_corpus
-from tests.tiny_pyramid import open_tiny
+
+pytestmark = pytest.mark.usefixtures("passing_gates")
 
 EVERY = pytest.mark.parametrize("strategy", sorted(STRATEGIES))
 READING = pytest.mark.parametrize("strategy", sorted(STRATEGIES.keys() - {"direct"}))
@@ -33,11 +34,6 @@ BORN = "Where was Ada Lovelace born?"
 CONFIDENT = 0.5
 SECONDS = 20.0
 """Many times what the longest question takes, for machines that do other work as well."""
-
-
-@pytest.fixture(scope="module")
-def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
-    return open_tiny(tmp_path_factory)
 
 
 def ask(question: str, snapshot: Snapshot, strategy: str, **options: Any) -> Answer:

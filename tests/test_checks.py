@@ -213,7 +213,7 @@ def test_a_broken_file_of_questions_is_named(tmp_path: Path, text: str, said: st
 def refuse(tmp_path: Path, planted: str, monkeypatch: pytest.MonkeyPatch) -> GateError:
     """A build whose instances get these lines besides; HEAD must not move."""
     warehouse, head = copy_shared_build(tmp_path / "w")
-    use_quick_models(monkeypatch)
+    use_quick_models(monkeypatch, judged=True)
     real: Callable[..., Mapping[str, str]] = publishing.stage.run
 
     def plant(*tables: object, **ports: object) -> dict[str, str]:

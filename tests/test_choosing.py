@@ -24,12 +24,6 @@ from kpyramid.query.reader.values import Date, find_values
 from kpyramid.query.reader.weighing import compare
 from kpyramid.query.sparql_rules import ask_by_rules
 from kpyramid.query.types import RULES, Evidence, Outcome, Question, Reading
-from tests.tiny_pyramid import open_tiny
-
-
-@pytest.fixture(scope="module")
-def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
-    return open_tiny(tmp_path_factory)
 
 
 def ask(text: str) -> Asked:

@@ -150,27 +150,27 @@ HOSTILE = {
 
 SENTENCE = "This is a sentence of some words. "
 PAGES = {
-    "prose.md": ("# Head\n\n" + f"A *word* & {SENTENCE * 6}\n\n- item\n- item\n\n", 600),
-    "prose.html": ("<h1>Head</h1><p>A <b>word</b><br>" + SENTENCE * 2 + "</p><li>item\n", 300),
-    "unclosed.html": ("<!-- > <![CDATA[> <div><i>a</b></p> ", 300),
-    "open.html": ('<p <a b="</ <? &# ', 300),
+    "prose.md": ("# Head\n\n" + f"A *word* & {SENTENCE * 6}\n\n- item\n- item\n\n", 150),
+    "prose.html": ("<h1>Head</h1><p>A <b>word</b><br>" + SENTENCE * 2 + "</p><li>item\n", 75),
+    "unclosed.html": ("<!-- > <![CDATA[> <div><i>a</b></p> ", 75),
+    "open.html": ('<p <a b="</ <? &# ', 75),
 }
-"""A piece of each, and the seconds that 20 MB may take."""
+"""A piece of each, and the seconds that 5 MB may take."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PAGES)
 def test_a_huge_page_is_read_in_bounded_time(name: str) -> None:
     piece, seconds = PAGES[name]
-    data = (piece * (20_000_000 // len(piece))).encode()
+    data = (piece * (5_000_000 // len(piece))).encode()
     started = time.process_time()
 
     (record,) = read_records(name, data, IngestSettings())
 
-    # About 40 s for Markdown, whose parser takes 2 s a megabyte; 20 s for HTML. Quadratic: days.
+    # About 10 s for Markdown, whose parser takes 2 s a megabyte; 5 s for HTML. Quadratic: hours.
     assert time.process_time() - started < seconds
     assert isinstance(record, Record)
-    assert len(record.text) > 1_000_000
+    assert len(record.text) > 250_000
 
 
 @pytest.mark.parametrize(

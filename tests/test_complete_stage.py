@@ -7,7 +7,7 @@ import pytest
 from kpyramid.errors import InputError
 from kpyramid.ontology.names import THING, XSD
 from kpyramid.ontology.schema import OntologyProperty, parse_schema, write_schema
-from tests.completing import (
+from tests.planted import (
     GENERAL,
     KNOWN,
     MISSING,
@@ -16,11 +16,12 @@ from tests.completing import (
     PLACE,
     TOWNS,
     VILLAGES,
+    Statement,
+    general_schema,
     run_complete,
     suggest,
     use_script,
 )
-from tests.planted import Statement, general_schema
 
 CHESS = "lost the chess match against"
 LOST = {(loser, winner) for loser, _, _, winner, _ in MISSING}

@@ -13,7 +13,7 @@ from kpyramid.numerics.moments import Moments
 from kpyramid.numerics.space import fit_space
 from kpyramid.ontology.schema import Schema
 from kpyramid.settings import CompleteSettings
-from tests.completing import (
+from tests.planted import (
     GENERAL,
     KNOWN,
     MISSING,
@@ -23,10 +23,13 @@ from tests.completing import (
     TOWNS,
     VILLAGES,
     Completed,
+    MemoEmbedder,
+    Statement,
+    general_schema,
+    plant,
     run_complete,
     run_induce,
 )
-from tests.planted import MemoEmbedder, Statement, general_schema, plant
 
 CHESS = MISSING[0][2]
 

@@ -9,9 +9,16 @@ import pytest
 from kpyramid.embeddings.port import Matrix
 from kpyramid.errors import InputError
 from kpyramid.ontology.schema import OntologyClass, Schema
-from tests.completing import KNOWN, MISSING, VILLAGES
-from tests.condensing import YesSayer, condense_statements
-from tests.planted import MemoEmbedder, Statement, WordEmbedder
+from tests.planted import (
+    KNOWN,
+    MISSING,
+    VILLAGES,
+    MemoEmbedder,
+    Statement,
+    WordEmbedder,
+    YesSayer,
+    condense_statements,
+)
 
 ADA, LIND = ("Ada Byron", "PERSON"), ("Lind Institute", "ORG")
 GHENT, BELGIUM = ("Ghent", "GPE"), ("Belgium", "GPE")

@@ -16,7 +16,6 @@ from kpyramid.query.pyramid.snapshot import Snapshot, open_snapshot
 from kpyramid.stages.derivations import read_derivations, read_graph
 from kpyramid.stages.tables import build_table
 from kpyramid.warehouse.layout import Warehouse
-from tests.condensing import condense_statements
 from tests.corpora import (
     HashEmbedder,
     build_corpus,
@@ -24,7 +23,7 @@ from tests.corpora import (
     use_quick_models,
     write_corpus,
 )
-from tests.planted import MemoEmbedder, Statement
+from tests.planted import MemoEmbedder, Statement, condense_statements
 
 TOLD: list[Statement] = [
     ("Ada Byron", "PERSON", "founded", "Lind Institute", "ORG"),

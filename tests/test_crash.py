@@ -32,6 +32,8 @@ from tests.corpora import (
     write_corpus,
 )
 
+pytestmark = pytest.mark.slow  # each starts processes
+
 STAGES = [stage.name for stage in PIPELINE if stage.name != "publish"]
 
 
@@ -105,7 +107,6 @@ def finish(warehouse: Path, old: str, expected: str) -> dict[str, int]:
     return count_recomputed(outcome)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("moment", ["inside", "after"])
 @pytest.mark.parametrize("stage", STAGES)
 def test_killed_in_a_stage_the_build_goes_on_there(
@@ -130,11 +131,7 @@ def test_killed_in_a_stage_the_build_goes_on_there(
 
 @pytest.mark.parametrize(
     ("function", "stored"),
-    [
-        ("extractor", 2),
-        pytest.param("embedder", 5, marks=pytest.mark.slow),
-        pytest.param("splitter", 1, marks=pytest.mark.slow),
-    ],
+    [("extractor", 2), ("embedder", 5), ("splitter", 1)],
 )
 def test_killed_between_rows_no_stored_row_is_computed_again(
     tmp_path: Path, small: tuple[Path, str], expected: str, function: str, stored: int
@@ -157,13 +154,7 @@ def test_killed_between_rows_no_stored_row_is_computed_again(
         assert counts[stage] == total - kept > 0
 
 
-@pytest.mark.parametrize(
-    "step",
-    [
-        pytest.param(s, marks=() if s == "after the rename" else pytest.mark.slow)
-        for s in faults.PUBLISH_STEPS
-    ],
-)
+@pytest.mark.parametrize("step", faults.PUBLISH_STEPS)
 def test_killed_while_publishing_head_is_old_or_new_and_a_retry_commits_once(
     tmp_path: Path, small: tuple[Path, str], expected: str, step: str
 ) -> None:
@@ -189,7 +180,6 @@ def processes() -> Iterator[multiprocessing.pool.Pool]:
         pool.join()
 
 
-@pytest.mark.slow
 def test_eight_publishers_at_once_make_a_chain_and_readers_see_only_whole_snapshots(
     tmp_path: Path, processes: multiprocessing.pool.Pool
 ) -> None:
@@ -212,7 +202,6 @@ def test_eight_publishers_at_once_make_a_chain_and_readers_see_only_whole_snapsh
     assert list((tmp_path / "staging").iterdir()) == []
 
 
-@pytest.mark.slow
 def test_two_builds_at_once_on_one_warehouse_agree(tmp_path: Path, expected: str) -> None:
     (tmp_path / "w").mkdir()
 
@@ -287,7 +276,6 @@ def tiny_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
-@pytest.mark.slow
 def test_a_real_full_disk_ends_with_one_error_and_a_larger_one_goes_on(
     tiny_disk: Path, expected: str
 ) -> None:

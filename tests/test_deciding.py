@@ -9,8 +9,7 @@ from kpyramid.completion.deciding import decide, hold_file, read_file
 from kpyramid.completion.decisions import parse_decisions
 from kpyramid.errors import InputError
 from kpyramid.query.pyramid.proposals import Listed, find_proposal
-from tests.completing import GENERAL, PERSON, PLACE
-from tests.planted import general_schema
+from tests.planted import GENERAL, PERSON, PLACE, general_schema
 
 
 def accept(text: str) -> list[dict[str, object]]:

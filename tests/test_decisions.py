@@ -21,9 +21,8 @@ from kpyramid.fingerprints import describe_settings, fingerprint_stage
 from kpyramid.pipeline import PIPELINE, find_stage
 from kpyramid.ports import require_ontology
 from kpyramid.settings import CompleteSettings
-from tests.completing import GENERAL, PERSON, PLACE
 from tests.corpora import make_settings
-from tests.planted import general_schema
+from tests.planted import GENERAL, PERSON, PLACE, general_schema
 
 KING = f"""
 # Agreed on in May.

@@ -59,6 +59,7 @@ def test_two_warehouses_workers_places_seeds_and_zones_give_the_same_bytes(tmp_p
     assert check_bytes(warehouse.snapshots / outcome.snapshot) == []
 
 
+@pytest.mark.slow
 def test_the_order_in_which_texts_were_computed_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,6 +18,8 @@ from kpyramid.settings import Settings
 from kpyramid.warehouse.layout import open_warehouse
 from told import open_told
 
+pytestmark = pytest.mark.usefixtures("passing_gates")
+
 
 def doubt(question: str, value: str, *cited: str, before: str = "") -> Doubt:
     """The doubt about a value that some sentences, each of its own passage, are cited for."""

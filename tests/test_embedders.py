@@ -171,6 +171,7 @@ def test_threads_get_the_same_bytes(embedder: Embedder) -> None:
     assert np.stack(made).tobytes() == expected.tobytes()
 
 
+@pytest.mark.slow
 def test_another_process_with_other_threads_gets_the_same_bytes(
     embedder: Embedder, settings: EmbedSettings, tmp_path: Path
 ) -> None:

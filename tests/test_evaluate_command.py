@@ -23,6 +23,8 @@ from kpyramid.warehouse.results import find_result
 from kpyramid.warehouse.tables import decode_table
 from tests.planted import general_schema
 
+pytestmark = pytest.mark.usefixtures("passing_gates")
+
 # Six facts that the seed ontology has no property for, and one that is stated in two wordings.
 TEXT = """\
 Ada Byron lost the chess match against Bela Kiss. Carl Orme lost the chess match against Dora Lind.

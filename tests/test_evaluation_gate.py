@@ -14,6 +14,8 @@ from kpyramid.gating import describe_floor, judge_floor
 from kpyramid.settings import Settings, check_settings
 from kpyramid.warehouse.layout import Warehouse
 
+pytestmark = pytest.mark.usefixtures("passing_gates")
+
 TEXTS = {
     "ada.txt": "Ada Lovelace was born in London on 10 December 1815.",
     "mill.txt": "The Harlow Brewing Company was founded by John Harlow in 1871.",

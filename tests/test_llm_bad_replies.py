@@ -9,13 +9,18 @@ import pytest
 
 from kpyramid.errors import EndpointError
 from kpyramid.llm.types import FailureKind
-from tests.llm_checks import ITEMS, SICK, check_books, check_healed, read_failed, run
 from tests.llm_runs import (
+    ITEMS,
+    SICK,
     TASK,
     Time,
     answer_item,
+    check_books,
+    check_healed,
     count_items,
     open_cache,
+    read_failed,
+    run,
     run_items,
 )
 from tests.loopback import Loopback, serve

@@ -12,13 +12,18 @@ from kpyramid.errors import EndpointError
 from kpyramid.llm.batch_collect import collect
 from kpyramid.llm.batch_submit import submit
 from kpyramid.model_settings import LLMSettings
-from tests.batch_desk import RUN, make_pending, make_settings, open_books, open_desk, open_till
-from tests.batch_outcomes import (
+from tests.batch_desk import (
+    RUN,
     collect_twice,
     count_booked,
     list_asked,
     list_records,
     list_replies,
+    make_pending,
+    make_settings,
+    open_books,
+    open_desk,
+    open_till,
     run_child,
 )
 from tests.loopback import Loopback, serve

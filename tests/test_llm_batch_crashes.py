@@ -19,8 +19,17 @@ from kpyramid.llm.batches import LIMITS, claim_record, claim_turn, save_record
 from kpyramid.llm.stores import FolderStore
 from kpyramid.llm.transport import open_client
 from kpyramid.model_settings import LLMSettings
-from tests.batch_desk import make_pending, make_settings, open_desk
-from tests.batch_outcomes import DAY, NOW, collect_twice, list_asked, list_records, run_child
+from tests.batch_desk import (
+    DAY,
+    NOW,
+    collect_twice,
+    list_asked,
+    list_records,
+    make_pending,
+    make_settings,
+    open_desk,
+    run_child,
+)
 from tests.loopback import Loopback, serve
 
 

@@ -14,8 +14,18 @@ from kpyramid.llm.cache import ReplyCache
 from kpyramid.llm.stores import FolderStore
 from kpyramid.llm.types import FailureKind
 from kpyramid.model_settings import LLMSettings
-from tests.batch_desk import make_pending, make_settings, open_desk, open_till
-from tests.batch_outcomes import DAY, NOW, collect_twice, count_booked, list_records, list_replies
+from tests.batch_desk import (
+    DAY,
+    NOW,
+    collect_twice,
+    count_booked,
+    list_records,
+    list_replies,
+    make_pending,
+    make_settings,
+    open_desk,
+    open_till,
+)
 from tests.loopback import Loopback, serve
 
 

@@ -18,8 +18,18 @@ from kpyramid.llm.stores import FolderStore
 from kpyramid.llm.transport import open_transport
 from kpyramid.llm.types import Failure, FailureKind, describe_model
 from kpyramid.model_settings import LLMSettings
-from tests.batch_desk import HASTY, make_pending, make_request, make_settings, open_desk, open_till
-from tests.batch_outcomes import collect_twice, list_asked, list_records, list_replies
+from tests.batch_desk import (
+    HASTY,
+    collect_twice,
+    list_asked,
+    list_records,
+    list_replies,
+    make_pending,
+    make_request,
+    make_settings,
+    open_desk,
+    open_till,
+)
 from tests.loopback import Loopback, serve
 
 

@@ -13,12 +13,16 @@ import pytest
 
 from kpyramid.errors import BudgetError, EndpointError
 from kpyramid.llm.types import FailureKind
-from tests.llm_checks import ITEMS, SICK, check_healed, read_failed, run
 from tests.llm_runs import (
+    ITEMS,
+    SICK,
     TASK,
     Time,
     answer_item,
+    check_healed,
     count_items,
+    read_failed,
+    run,
     run_items,
 )
 from tests.loopback import Loopback, serve

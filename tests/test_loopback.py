@@ -12,7 +12,7 @@ import openai
 import pytest
 
 from tests.loopback import Answer, Loopback, Rule, answer_by_schema, serve, spawn
-from tests.loopback_faults import BODY
+from tests.loopback_replies import BODY
 
 COLOURS = {
     "type": "object",

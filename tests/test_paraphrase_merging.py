@@ -17,6 +17,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_pairs_by_other_hands_reach_what_merging_must() -> None:
     done = run("--json")
     assert done.returncode == 0, done.stderr

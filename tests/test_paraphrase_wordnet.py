@@ -14,6 +14,7 @@ FOLDER = ROOT / "etl" / "kpyramid" / "paraphrase" / "wordnet"
 INSTALLED = Path("/usr/share/wordnet")
 
 
+@pytest.mark.slow
 def test_the_extract_is_what_its_script_cuts(tmp_path: Path) -> None:
     if not INSTALLED.is_dir():
         assert "CI" not in os.environ, "install wordnet-base"

@@ -13,14 +13,11 @@ from kpyramid.query.types import Answer, Makers, Outcome, Question
 from kpyramid.settings import Settings
 from kpyramid.warehouse.layout import open_warehouse
 from tests.cascade_script import ScriptedAsker
-from tests.tiny_pyramid import TEXTS, open_tiny
+from tests.tiny_pyramid import TEXTS
+
+pytestmark = pytest.mark.usefixtures("passing_gates")
 
 BORN = "Where was Ada Lovelace born?"
-
-
-@pytest.fixture(scope="module")
-def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
-    return open_tiny(tmp_path_factory)
 
 
 def test_the_paper_mode_reads_the_ten_nearest_facts_and_nothing_else(snapshot: Snapshot) -> None:

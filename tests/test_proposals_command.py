@@ -20,7 +20,6 @@ from kpyramid.report import describe_run
 from kpyramid.settings import Settings
 from kpyramid.stages import complete
 from kpyramid.warehouse.layout import Warehouse
-from tests.completing import GENERAL, PERSON, PLACE, Scripted, suggest
 from tests.corpora import (
     DEMO,
     build_corpus,
@@ -31,6 +30,7 @@ from tests.corpora import (
     use_quick_models,
     write_corpus,
 )
+from tests.planted import GENERAL, PERSON, PLACE, Scripted, suggest
 
 PEOPLE = ["Leon Batt", "Anna Kuhn", "Karl Weiss", "Maria Lenz", "Peter Holm"]
 TOWNS = ["Oslo", "Berlin", "Madrid", "Vienna", "Prague"]

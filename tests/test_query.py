@@ -12,12 +12,7 @@ from kpyramid.query.graph.sufficiency import SUFFICIENT
 from kpyramid.query.pyramid.linking import link_question
 from kpyramid.query.sparql_rules import ask_by_rules
 from kpyramid.query.types import Outcome
-from tests.tiny_pyramid import TEXTS, open_tiny
-
-
-@pytest.fixture(scope="module")
-def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
-    return open_tiny(tmp_path_factory)
+from tests.tiny_pyramid import TEXTS
 
 
 @pytest.mark.parametrize(

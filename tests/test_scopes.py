@@ -26,6 +26,8 @@ from kpyramid.query.questions.lexicon import Lexicon
 from kpyramid.settings import Settings
 from kpyramid.warehouse.layout import open_warehouse
 
+pytestmark = pytest.mark.usefixtures("passing_gates")
+
 PUBLIC_ONES = [
     {"id": "ada", "text": "Ada Lovelace was born in London. She was a mathematician."},
     {"id": "mill", "text": "John Harlow works for the Harlow Brewing Company.", "year": "1871"},

@@ -332,7 +332,7 @@ def test_a_pyramid_of_its_field_passes_the_gates_and_answers_the_questions_of_a_
     seed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     require_java()
-    use_quick_models(monkeypatch)
+    use_quick_models(monkeypatch, judged=True)
     corpus = tmp_path / "corpus" / "texts.jsonl"
     corpus.parent.mkdir()
     if seed == "general":  # the demo's first passages; its whole takes a minute

@@ -31,7 +31,7 @@ from tests.corpora import SETTINGS, build_corpus, use_quick_models, write_corpus
 from tests.llm_runs import Time
 from tests.loopback import serve
 from tests.loopback_replies import make_vector
-from tests.loopback_state import Loopback
+from tests.loopback_server import Loopback
 
 PATH = "/embeddings"
 ROOT = Path(__file__).parent.parent

@@ -17,14 +17,8 @@ from kpyramid.query.graph.sufficiency import MOST_LEAD, judge_facts, weigh_best
 from kpyramid.query.graph.weights import BEARING, SUFFICIENCY
 from kpyramid.query.types import RULES, Makers, Question
 from tests.cascade_script import ScriptedAsker
-from tests.tiny_pyramid import open_tiny
 
 BORN = Question("Where was Ada Lovelace born?")
-
-
-@pytest.fixture(scope="module")
-def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
-    return open_tiny(tmp_path_factory)
 
 
 def weigh(text: str, snapshot: Snapshot, *candidates: str) -> list[tuple[str, float]]:

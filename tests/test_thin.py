@@ -12,6 +12,11 @@ from kpyramid.query import STRATEGIES
 from kpyramid.settings import Settings
 from kpyramid.warehouse.layout import open_warehouse
 
+pytestmark = [
+    pytest.mark.slow,  # each starts a process
+    pytest.mark.usefixtures("passing_gates"),
+]
+
 HEAVY = {"spacy", "sklearn", "owlready2", "airflow", "kmedoids", "duckdb", "torch", "thinc"}
 PROGRAM = """
 import json, sys

@@ -2,12 +2,11 @@
 
 from pathlib import Path
 
-import pytest
-
 from kpyramid.build import build
 from kpyramid.query import Snapshot, open_snapshot
 from kpyramid.settings import Settings
 from kpyramid.warehouse.layout import open_warehouse
+from tests.corpora import share, write_corpus
 
 TEXTS = {
     "ada.txt": "Ada Lovelace was born in London on 10 December 1815. She was a mathematician.",
@@ -23,13 +22,13 @@ TEXTS = {
 _built: list[Snapshot] = []
 
 
-def open_tiny(folders: pytest.TempPathFactory) -> Snapshot:
-    """The snapshot of `TEXTS`; the first call builds it."""
+def open_tiny() -> Snapshot:
+    """The snapshot of `TEXTS`; the first call of a test run builds it."""
     if not _built:
-        corpus = folders.mktemp("tiny")
-        for name, text in TEXTS.items():
-            (corpus / name).write_text(text)
-        warehouse = open_warehouse(Path(folders.mktemp("tiny-warehouse")))
-        build(corpus, warehouse, Settings())
-        _built.append(open_snapshot("main", warehouse.root))
+        _built.append(open_snapshot("main", share("tiny", _build) / "warehouse"))
     return _built[0]
+
+
+def _build(folder: Path) -> None:
+    corpus = write_corpus(folder / "corpus", TEXTS)
+    build(corpus, open_warehouse(folder / "warehouse"), Settings())

@@ -155,6 +155,7 @@ def identify_lexicon() -> Identity:
     return _identify("lexicon", {path.name: path for path in files})
 
 
+@cache
 def library_version(distribution: str) -> str:
     """The installed version of a library."""
     return importlib.metadata.version(distribution)

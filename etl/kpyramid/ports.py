@@ -6,7 +6,7 @@ earlier crash can change it.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -322,7 +322,13 @@ def load_schema(settings: Settings) -> Schema:
         InputError: it is no valid ontology.
     """
     path = locate_files(settings).turtle
-    return parse_schema(path.read_text("utf-8-sig"), source=str(path))
+    return _parse_once(path.read_text("utf-8-sig"), str(path))
+
+
+@lru_cache(maxsize=4)
+def _parse_once(turtle: str, source: str) -> Schema:
+    """A schema is a frozen value, and most stages of a build ask for the same one."""
+    return parse_schema(turtle, source=source)
 
 
 def locate_files(settings: Settings) -> OntologyFiles:

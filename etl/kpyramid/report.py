@@ -3,10 +3,11 @@
 import json
 import logging
 from collections.abc import Mapping
+from functools import cache
 from typing import cast
 
 import pyarrow.compute as pc
-from jinja2 import Environment, PackageLoader
+from jinja2 import Environment, PackageLoader, Template
 
 from kpyramid.completion.decisions import load_decisions
 from kpyramid.contracts import load_contracts
@@ -49,11 +50,17 @@ def write_report(run: Run, marks: tuple[StageMark, ...] | None = None) -> StageM
         "condensation": account.condensation,
     }
     write_durably(run.folder / "report.json", json.dumps(report, indent=1).encode())
-    page = Environment(loader=PackageLoader("kpyramid"), autoescape=True, trim_blocks=True)
-    template = page.get_template("report.html.jinja")
-    text = template.render(report=report, figure=account.figure, figure_words=account.figure_words)
+    text = _load_template().render(
+        report=report, figure=account.figure, figure_words=account.figure_words
+    )
     write_durably(run.folder / "report.html", text.encode())
     return publish
+
+
+@cache
+def _load_template() -> Template:
+    page = Environment(loader=PackageLoader("kpyramid"), autoescape=True, trim_blocks=True)
+    return page.get_template("report.html.jinja")
 
 
 def describe_run(run: Run, marks: tuple[StageMark, ...]) -> dict[str, object]:

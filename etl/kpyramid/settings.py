@@ -412,7 +412,6 @@ def check_settings(values: object, where: Mapping[str, str]) -> Settings:
         ) from e
 
 
-
 def _parse_value(text: str) -> object:
     """A variable's value as TOML would read it, else the bare string."""
     try:
