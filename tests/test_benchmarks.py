@@ -43,7 +43,7 @@ RUNS: dict[str, tuple[str, str, str]] = {
     "passages": (TINY, "", "recall_at_2 recall_at_5 recall_at_8 recall_at_10 all_gold_at_5 "
                  "all_gold_at_8 ndcg_at_10 mrr"),
     "query": ("", "--triples 1000", "p50_ms p99_ms recall_at_10 cold_seconds"),
-    "reader_weights": ("musique100", "--limit 40", "passages"),
+    "reader_weights": ("musique100", "--limit 200", "passages"),
     "reading": ("text2kgbench_public", "--limit 3", "questions sentences"),
     "routing": ("text2kgbench_public", "--limit 1", "kept calls"),
     "sparql": ("ck25", "--limit 5", "right wrong_confident answered questions"),
