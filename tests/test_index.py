@@ -1,10 +1,7 @@
 """The snapshot's index: the same answers as whole tables give, and no damage goes unseen."""
 
 import json
-import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +23,6 @@ from kpyramid.warehouse.layout import Warehouse
 from kpyramid.warehouse.refs import read_head
 from kpyramid.warehouse.snapshots import check_bytes
 from tests.corpora import (
-    ROOT,
     build_corpus,
     copy_shared_build,
     hash_tree,
@@ -106,21 +102,6 @@ def test_threads_do_not_change_a_byte_of_the_index(tmp_path: Path, vectors: Matr
     faiss.omp_set_num_threads(1)
     first, *others = (path.read_bytes() for path in sorted(tmp_path.iterdir()))
     assert all(other == first for other in others)
-
-
-def test_loading_faiss_says_nothing_in_the_log_of_a_build() -> None:
-    code = (
-        "import logging; logging.basicConfig(level=logging.INFO)\n"
-        "from kpyramid.numerics import load_faiss; load_faiss()"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stderr == ""
-    importing = [
-        path.name
-        for path in sorted((ROOT / "etl" / "kpyramid").rglob("*.py"))
-        if re.search(r"^\s*(import|from) faiss", path.read_text("utf-8"), re.MULTILINE)
-    ]
-    assert importing == ["__init__.py"], "faiss is imported in one place"
 
 
 def test_equal_cosines_come_in_the_order_of_the_rows() -> None:
@@ -320,10 +301,7 @@ def test_tables_beyond_the_exact_size_are_searched_through_lists(tmp_path: Path)
     one, other = (Snapshot(warehouse.snapshots / name) for name in (exact, nearly))
     plan = Store(other.folder).index.meta["tables"]["condensed"]
     assert plan["search"] == "approximate" and plan["recall_at_10"] >= 0.98
-    part, same = (
-        Store(one.folder).index.part("condensed"),
-        Store(other.folder).index.part("condensed"),
-    )
+    part, same = (Store(s.folder).index.part("condensed") for s in (one, other))
     for vector in part.matrix[:5]:
         assert part.nearest(vector, 3) == same.nearest(vector, 3)
 
