@@ -32,7 +32,7 @@ from kpyramid.evaluation.metrics.types import Response
 from kpyramid.evaluation.questions import EvalQuestion, QuestionSet
 from kpyramid.evaluation.sets.passages import read
 from kpyramid.query import Snapshot, open_snapshot
-from kpyramid.query.text.passages import find_passages
+from kpyramid.query.passages import find_passages
 from kpyramid.settings import check_settings
 from kpyramid.warehouse.layout import Warehouse, open_warehouse
 

@@ -36,26 +36,27 @@ from reading_invented import invent
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
-from kpyramid.evaluation.questions import EvalQuestion
-from kpyramid.extraction.normal import normalise_name
-from kpyramid.query import Snapshot
-from kpyramid.query.graph.facts import find_facts, state_item
-from kpyramid.query.naive import ask_naive
-from kpyramid.query.reader import weighing
-from kpyramid.query.reader.asked import Number, read_question
-from kpyramid.query.reader.choosing import drop_echoes
-from kpyramid.query.reader.finding import (
+from kpyramid.answering.reader import (
+    SURE,
     Candidate,
+    Features,
+    Hit,
+    cut_items,
+    drop_echoes,
     find_candidates,
     gather_values,
+    measure_hits,
     read_candidates,
 )
-from kpyramid.query.reader.hits import Features, Hit, measure_hits
-from kpyramid.query.reader.matching import read_names
-from kpyramid.query.reader.pieces import cut_items
-from kpyramid.query.reader.reading import SURE
-from kpyramid.query.reader.values import agree, read_value
-from kpyramid.query.text.witnesses import find_witnesses
+from kpyramid.evaluation.questions import EvalQuestion
+from kpyramid.extraction.normal import normalise_name
+from kpyramid.extraction.values import agree, read_value
+from kpyramid.query import Snapshot
+from kpyramid.query.analysis import Number, read_asked, read_names
+from kpyramid.query.facts import find_facts, state_item
+from kpyramid.query.naive import ask_naive
+from kpyramid.query.passages import find_for_options
+from kpyramid.query.reader import weighing
 from kpyramid.query.types import RULES, Item, Question
 
 Matrix = npt.NDArray[np.float64]
@@ -120,7 +121,7 @@ def is_gold(text: str, question: EvalQuestion) -> bool:
 
 def make_cases(question: EvalQuestion, snapshot: Snapshot) -> Iterator[Case]:
     """The question with its options and without them, read from each context."""
-    asked = read_question(question.text, snapshot.link(question.text))
+    asked = read_asked(question.text, snapshot.link(question.text))
     for name, items in list_contexts(question, snapshot).items():
         pieces = cut_items(items, snapshot)
         offered = read_candidates(question.candidates, snapshot)
@@ -172,7 +173,7 @@ def list_contexts(question: EvalQuestion, snapshot: Snapshot) -> dict[str, list[
     astray = [i for i in many if i.evidence[0].source.rpartition("#")[2] not in gold]
     chunks = many[:CHUNKS]
     known = {item.key for item in chunks}
-    witnesses = find_witnesses(asked, snapshot, CHUNKS, without=known)
+    witnesses = find_for_options(asked, snapshot, CHUNKS, without=known)
     return {
         "chunks": chunks,
         "facts": stated,

@@ -9,10 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from random import Random
 
-from kpyramid.query.pyramid.linking import LinkedQuestion, link_question
-from kpyramid.query.reader.asked import Asked, read_question
-from kpyramid.query.reader.matching import split_words
-from kpyramid.query.reader.pieces import Mention, Piece
+from kpyramid.answering.reader import Mention, Piece
+from kpyramid.query.analysis import Asked, LinkedQuestion, link_question, read_asked, split_words
 from kpyramid.query.types import Evidence
 
 OPTIONS = 8
@@ -101,7 +99,7 @@ def invent(count: int, seed: int) -> Iterator[Invented]:
         random.shuffle(options)
         text = random.choice(asks).format(subjects[0])
         linked = link_question(text, {})
-        asked = read_question(text, LinkedQuestion((), (), linked.lemmas, linked.asks_for))
+        asked = read_asked(text, LinkedQuestion((), (), linked.lemmas, linked.asks_for))
         yield Invented(asked, answer, tuple(options), tuple(pieces))
 
 

@@ -14,15 +14,14 @@ from typing import Any
 
 from options import explain_faults, print_figures, read_options
 
+from kpyramid.answering.graphs import read_lexicon
+from kpyramid.answering.lexicon import PhraseComparer
+from kpyramid.answering.sparql import MOST_VALUES, Unwritten, judge_reading, read_question
 from kpyramid.embeddings.opening import open_embedder
 from kpyramid.errors import InputError
 from kpyramid.evaluation.ck25 import GoldQuestion, collect_values, read_questions
 from kpyramid.identity import identify_embedding
 from kpyramid.ontology.store import OntologyStore
-from kpyramid.query.questions.comparing import PhraseComparer
-from kpyramid.query.questions.graphs import read_lexicon
-from kpyramid.query.questions.reading import Unwritten, read_question
-from kpyramid.query.sparql_rules import MOST_VALUES, judge_reading
 from kpyramid.query.types import Outcome
 from kpyramid.settings import Settings
 

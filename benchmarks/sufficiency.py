@@ -37,14 +37,13 @@ import numpy as np
 from options import print_figures, read_options, refuse
 from sklearn.linear_model import LogisticRegression
 
+from kpyramid.answering.sufficiency import SUFFICIENT, weigh_best
 from kpyramid.build import build
 from kpyramid.evaluation.question_wording import word_for_subject, word_for_value
 from kpyramid.extraction.normal import normalise_name
 from kpyramid.query import Snapshot, open_snapshot
+from kpyramid.query.facts import RatedFact, apply_weights, find_chance, gather_facts, rate_facts
 from kpyramid.query.graph import weights
-from kpyramid.query.graph.bearing import Bearing, apply_weights, find_chance, weigh_facts
-from kpyramid.query.graph.facts import gather_facts
-from kpyramid.query.graph.sufficiency import SUFFICIENT, weigh_best
 from kpyramid.query.types import Question
 from kpyramid.settings import Settings
 from kpyramid.warehouse.layout import open_warehouse
@@ -207,7 +206,7 @@ class Case:
     """A question with its weighed facts, the right ones among them."""
 
     asked: Asked
-    facts: tuple[Bearing, ...]
+    facts: tuple[RatedFact, ...]
     right: tuple[bool, ...]
 
 
@@ -217,7 +216,7 @@ def weigh_all(asked: Sequence[Asked], snapshot: Snapshot) -> list[Case]:
     for number, one in enumerate(asked):
         if number % 100 == 0:
             sys.stderr.write(f"\r{number} of {len(asked)} questions")
-        facts = weigh_facts(one.question, gather_facts(one.question.text, snapshot), snapshot)
+        facts = rate_facts(one.question, gather_facts(one.question.text, snapshot), snapshot)
         kept = tuple(b for b in facts if b.value)[:MOST]
         cases.append(Case(one, kept, tuple(is_right(b.value, one.golds) for b in kept)))
     sys.stderr.write("\n")
@@ -343,7 +342,7 @@ def measure(data: Path, limit: int | None, *, hops: bool, write: bool) -> dict[s
             "fitted_on": len(seen),
             "reachable": round(statistics.fmean(any(case.right) for case in cases), 4),
             "in_force": {
-                name: judge(rate(found, weights.BEARING, weights.SUFFICIENCY, where))
+                name: judge(rate(found, weights.RELEVANCE, weights.SUFFICIENCY, where))
                 for name, (found, where) in judged.items()
             },
             "fitted": {
@@ -368,7 +367,7 @@ def write_weights(bearing: Mapping[str, float], best: Mapping[str, float]) -> No
     """Both tables of the module in place of those there."""
     path = Path(weights.__file__)
     text = path.read_text("utf-8")
-    for name, table in (("BEARING", bearing), ("SUFFICIENCY", best)):
+    for name, table in (("RELEVANCE", bearing), ("SUFFICIENCY", best)):
         lines = "".join(f'    "{key}": {weight},\n' for key, weight in table.items())
         text = re.sub(
             rf"(?<=^{name}: Mapping\[str, float\] = \{{\n)[^}}]*(?=^\}})",

@@ -14,6 +14,7 @@ from kpyramid.cli import app
 from kpyramid.declared import locate_declarations
 from kpyramid.errors import InputError
 from kpyramid.query import STRATEGIES, Answer, Snapshot, answer, open_snapshot
+from kpyramid.query.analysis import link_text
 from kpyramid.query.pyramid.scopes import EVERYTHING, Scope
 from kpyramid.settings import Settings
 from kpyramid.warehouse.layout import open_warehouse
@@ -101,7 +102,7 @@ def test_what_a_labelled_document_says_more_of_a_public_fact_stays_hidden(
 ) -> None:
     facts = {
         public.state_condensed(key)[3]
-        for key in public.facts_about(public.link("Who is John Harlow?").entities)
+        for key in public.facts_about(link_text("Who is John Harlow?", public).entities)
     }
     assert not [relation for relation in facts if "chief" in relation]
 

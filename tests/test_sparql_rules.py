@@ -11,14 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from kpyramid.answering.graphs import read_lexicon
+from kpyramid.answering.lexicon import Lexicon
+from kpyramid.answering.sparql import Unwritten, Written, bind_facts, judge_reading, read_question
 from kpyramid.errors import InputError
 from kpyramid.evaluation.ck25 import collect_values, read_questions
 from kpyramid.ontology.names import LABEL
 from kpyramid.ontology.store import OntologyStore
-from kpyramid.query.questions.graphs import read_lexicon
-from kpyramid.query.questions.lexicon import Lexicon
-from kpyramid.query.questions.reading import Unwritten, Written, read_question
-from kpyramid.query.sparql_rules import bind_facts, judge_reading
 from kpyramid.query.types import Outcome
 from tests.corpora import ROOT, find_bench
 from tests.stage import ANSWERED, BEYOND, REFUSED, TURTLE
@@ -32,9 +31,9 @@ PREFIXES = (
 
 
 def open_graph(turtle: str) -> tuple[OntologyStore, Lexicon]:
+    from kpyramid.answering.lexicon import PhraseComparer
     from kpyramid.embeddings.opening import open_embedder
     from kpyramid.identity import identify_embedding
-    from kpyramid.query.questions.comparing import PhraseComparer
     from kpyramid.settings import EmbedSettings
 
     store = OntologyStore(turtle, "")

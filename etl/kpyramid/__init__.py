@@ -3,9 +3,9 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kpyramid.query import Answer, Makers, Scope, Snapshot, answer, open_snapshot
+    from kpyramid.query import Answer, Backends, Scope, Snapshot, answer, open_snapshot
 
-__all__ = ["Answer", "Makers", "Scope", "Snapshot", "answer", "open_snapshot"]
+__all__ = ["Answer", "Backends", "Scope", "Snapshot", "answer", "open_snapshot"]
 
 
 def __getattr__(name: str) -> Any:

@@ -7,15 +7,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from kpyramid.errors import InputError
+from kpyramid.query.analysis import QuestionAnalysis
+from kpyramid.query.decisions import bound_confidence, choose_decisions
 from kpyramid.query.direct import ask_direct
-from kpyramid.query.doubt import doubt_answer
 from kpyramid.query.exact import ask_exact
 from kpyramid.query.kaping import ask_kaping
 from kpyramid.query.naive import ask_naive
 from kpyramid.query.polyrag import ask_polyrag
 from kpyramid.query.pyramid.scopes import EVERYTHING, PUBLIC, Scope
 from kpyramid.query.pyramid.snapshot import Snapshot, open_snapshot
-from kpyramid.query.types import RULES, Answer, Evidence, Makers, Question
+from kpyramid.query.types import RULES, Answer, Backends, Evidence, Question
 
 STRATEGIES: Mapping[str, Callable[..., Answer]] = {
     "direct": ask_direct,
@@ -57,29 +58,31 @@ def answer(
     strategy: str = "polyrag",
     *,
     candidates: Sequence[str] = (),
-    makers: Makers = RULES,
+    backends: Backends = RULES,
     **options: object,
 ) -> Answer:
     """The answer of one strategy; `options` are that strategy's keyword parameters.
 
-    `candidates` are the options of a choice question, `makers` who takes the decisions.
+    `candidates` are the options of a choice question, `backends` who takes the decisions.
 
     Raises:
         InputError: the question or a candidate is empty, too long or no text, or the strategy, the
-            snapshot, the makers or an option is none that there is.
+            snapshot, the backends or an option is none that there is.
     """
     asked = Question(_clean(question, "the question"), _read_candidates(candidates))
     if strategy not in STRATEGIES:
         raise InputError(f"unknown strategy {_cut(strategy)}; there are {', '.join(STRATEGIES)}")
     if not isinstance(snapshot, Snapshot):
         raise InputError(f"snapshot = {_cut(snapshot)}: pass what open_snapshot(ref, root) returns")
-    if not isinstance(makers, Makers):
-        raise InputError(f"makers = {_cut(makers)}: pass a Makers, or leave it out to ask no model")
+    if not isinstance(backends, Backends):
+        raise InputError(
+            f"backends = {_cut(backends)}: pass a Backends, or leave it out to ask no model"
+        )
     check_options(strategy, options)
     started = time.monotonic()
-    found = STRATEGIES[strategy](asked, snapshot, makers, **options)
-    if makers.reader == "rules":
-        found = doubt_answer(asked, found, snapshot)
+    analysis, decisions = QuestionAnalysis(asked, snapshot), choose_decisions(backends)
+    found = STRATEGIES[strategy](analysis, decisions, **options)
+    found = bound_confidence(analysis, found, decisions)
     hidden = f"searched: {seen}" if (seen := snapshot.view.describe()) else ""
     return replace(
         found,
@@ -157,8 +160,8 @@ __all__ = [
     "PUBLIC",
     "STRATEGIES",
     "Answer",
+    "Backends",
     "Evidence",
-    "Makers",
     "Scope",
     "Snapshot",
     "answer",

@@ -16,14 +16,12 @@ from kpyramid.errors import InputError, IntegrityError
 from kpyramid.indexing.mapped import FORMAT, SEARCHED, STATEMENTS, ValueByKey
 from kpyramid.indexing.words import Mask
 from kpyramid.keys import JsonValue
-from kpyramid.ontology.names import ENTITY
 from kpyramid.ontology.schema import Schema, parse_schema
 from kpyramid.ontology.store import OntologyStore
 from kpyramid.query.pyramid.embedding import KeptVectors, open_recorded
 from kpyramid.query.pyramid.evidence import find_evidence
 from kpyramid.query.pyramid.held import HeldTable
 from kpyramid.query.pyramid.index import Index, Part
-from kpyramid.query.pyramid.linking import LinkedQuestion, link_question
 from kpyramid.query.pyramid.names import EntitiesByName
 from kpyramid.query.pyramid.order import Rows
 from kpyramid.query.pyramid.scopes import PUBLIC, Scope, View
@@ -39,9 +37,6 @@ from kpyramid.query.pyramid.statements import (
     state_instance,
     weigh_condensed,
 )
-from kpyramid.query.questions.comparing import PhraseComparer
-from kpyramid.query.questions.lexicon import Lexicon
-from kpyramid.query.questions.pyramids import read_snapshot_lexicon
 from kpyramid.query.types import Evidence
 from kpyramid.settings import EmbedSettings
 from kpyramid.warehouse.layout import open_warehouse
@@ -54,10 +49,6 @@ __all__ = ["LITERAL", "Snapshot", "open_snapshot"]
 DEFAULT_WAREHOUSE = "warehouse/data"
 _SHARED = ("schema", "embedder", "_tables", "_held")
 """What is the same whatever the scope."""
-_MOST_ROWS = 100_000
-"""Rows by which readings of a question are told apart."""
-_MOST_LINKED = 256
-"""Texts whose names are kept; a question and what it is parted into have some twenty."""
 
 
 def open_snapshot(
@@ -108,7 +99,6 @@ class Snapshot:
         self._tables: dict[str, pa.Table] = {}
         self._held: dict[str, HeldTable] = {}
         self._vectors = KeptVectors(lambda texts: self.embedder.embed(texts))
-        self._linked: dict[str, LinkedQuestion] = {}
 
     def scoped(self, scope: Scope) -> "Snapshot":
         """The same snapshot with another scope; keep it for the questions of that scope.
@@ -253,30 +243,10 @@ class Snapshot:
         about = pc.or_kleene(pc.is_in(facts["head_id"], known), pc.is_in(facts["tail_id"], known))
         return sorted(facts.filter(about)[facts.column_names[0]].to_pylist())[:most]
 
-    def link(self, question: str) -> LinkedQuestion:
-        """The entities that a question names, and the words that are left; the last are kept."""
-        linked = self._linked.get(question)
-        if linked is None:
-            self.index.require_whole()
-            if len(self._linked) >= _MOST_LINKED:
-                self._linked.clear()
-            linked = self._linked[question] = link_question(question, self._by_name)
-        return linked
-
     @cached_property
-    def _by_name(self) -> EntitiesByName:
+    def entities_by_name(self) -> EntitiesByName:
+        """The ids of the entities that the scope shows, by name in the form of `join_words`."""
         return EntitiesByName(self.index, seen=self.view.entities)
-
-    @cached_property
-    def lexicon(self) -> Lexicon:
-        """What the words of a question can mean in the ontology layer."""
-
-        def run(query: str) -> list[dict[str, str]]:
-            return self.ontology.select_trusted(query, limit=_MOST_ROWS)
-
-        comparer = PhraseComparer(self.embed_all)
-        entities = EntitiesByName(self.index, ENTITY, self.view.entities)
-        return read_snapshot_lexicon(self.schema, entities, run, comparer.compare)
 
     @property
     def names(self) -> Mapping[str, str]:

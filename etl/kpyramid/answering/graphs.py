@@ -3,8 +3,8 @@
 from collections import defaultdict
 from collections.abc import Iterable
 
-from kpyramid.ontology import names as n
-from kpyramid.query.questions.lexicon import (
+from kpyramid.answering.lexicon import (
+    PLACE_WORDS,
     Category,
     Compare,
     Lexicon,
@@ -14,14 +14,12 @@ from kpyramid.query.questions.lexicon import (
     is_naming,
     looks_like_person,
     merge_names,
-)
-from kpyramid.query.questions.wording import (
-    PLACE_WORDS,
     read_gloss,
     split_lemmas,
     split_local_name,
     vary_name,
 )
+from kpyramid.ontology import names as n
 
 _META = (n.OWL, n.RDFS, n.RDF, n.SKOS, "http://rdfs.org/ns/void#", "http://purl.org/dc/",
          "http://purl.org/vocab/vann/", "http://creativecommons.org/", n.PROV, n.XSD)  # fmt: skip
