@@ -562,7 +562,7 @@ def open_lexicon(snapshot: Snapshot) -> Lexicon:
 
         lexicon = _OPEN[snapshot] = read_snapshot_lexicon(
             snapshot.schema,
-            snapshot.entities_by_name.prefixed(n.ENTITY),
+            snapshot.entities_by_name(n.ENTITY),
             lambda query: reach().ontology.select_trusted(query, limit=_MOST_ROWS),
             PhraseComparer(lambda texts: reach().embed_all(texts)).compare,
         )

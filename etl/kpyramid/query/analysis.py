@@ -6,7 +6,7 @@ it is computed when they first ask.
 
 import re
 import unicodedata
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache, cached_property, lru_cache
@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 import Stemmer
 
 from kpyramid.embeddings.port import Matrix
+from kpyramid.errors import InputError
 from kpyramid.extraction.normal import lemmatise
 from kpyramid.extraction.values import Date, Value, agree, read_value
 from kpyramid.indexing.wording import WORD, join_words
@@ -441,10 +442,9 @@ def link_text(text: str, snapshot: Snapshot) -> LinkedQuestion:
     kept = _LINKED.setdefault(snapshot, {})
     linked = kept.get(text)
     if linked is None:
-        snapshot.index.require_whole()
         if len(kept) >= _MOST_LINKED:
             kept.clear()
-        linked = kept[text] = link_question(text, snapshot.entities_by_name)
+        linked = kept[text] = link_question(text, snapshot.entities_by_name())
     return linked
 
 
@@ -756,3 +756,73 @@ def _find_option_kind(name: Name, entities: Sequence[str], snapshot: Snapshot) -
         return "DATE" if isinstance(name.value, Date) else "CARDINAL"
     kinds = {snapshot.types[entity] for entity in entities}
     return kinds.pop() if len(kinds) == 1 else ""
+
+
+MOST_WORDS, MOST_CHARACTERS, MOST_CANDIDATES = 500, 5_000, 100
+"""What is read as one question: no benchmark's has more than 120 words. A longer text is a
+document with a question in it; reading it to the end would cost seconds and answer nothing."""
+MOST_SHOWN = 40
+"""Characters of a wrong value that a message repeats."""
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff]+")
+
+
+def analyse(question: str, snapshot: Snapshot, candidates: Sequence[str] = ()) -> QuestionAnalysis:
+    """The analysis of a question with the options to choose from, both checked.
+
+    Raises:
+        InputError: the question or a candidate is empty, too long or no text, or the snapshot is
+            none.
+    """
+    asked = Question(_clean(question, "the question"), _read_candidates(candidates))
+    if not isinstance(snapshot, Snapshot):
+        raise InputError(
+            f"snapshot = {cut_value(snapshot)}: pass what open_snapshot(ref, root) returns"
+        )
+    return QuestionAnalysis(asked, snapshot)
+
+
+def _read_candidates(candidates: object) -> tuple[str, ...]:
+    """The options as they were given, each once: two spellings of one are one."""
+    if isinstance(candidates, str | bytes) or not isinstance(candidates, Iterable):
+        raise InputError(
+            f"candidates = {cut_value(candidates)}: pass a sequence of strings, or () for an open "
+            "question; one candidate is written (candidate,)"
+        )
+    given = tuple(candidates)
+    if len(given) > MOST_CANDIDATES:
+        raise InputError(f"{len(given)} candidates; at most {MOST_CANDIDATES} are told apart")
+    options: dict[str, str] = {}
+    for candidate in given:
+        plain = _clean(candidate, f"candidate {cut_value(candidate)}")
+        options.setdefault(" ".join(plain.split()).casefold(), candidate)
+    return tuple(options.values())
+
+
+def cut_value(value: object) -> str:
+    """A value as a message shows it: never more of it than a reader wants to see."""
+    shown = repr(value)
+    return shown if len(shown) <= MOST_SHOWN else f"{shown[:MOST_SHOWN]}..."
+
+
+def _clean(text: object, what: str) -> str:
+    """A text without control characters.
+
+    Raises:
+        InputError: it is no string, nothing is left, it is too long, or it holds half a character.
+    """
+    if not isinstance(text, str):
+        raise InputError(f"{what} is of type {type(text).__name__}; pass a string")
+    plain = _CONTROL.sub(" ", text).strip()
+    if not plain:
+        raise InputError(f"{what} is empty")
+    words = len(plain.split())
+    if words > MOST_WORDS or len(plain) > MOST_CHARACTERS:
+        raise InputError(
+            f"{what} has {words:,} words and {len(plain):,} characters; at most {MOST_WORDS} words "
+            f"and {MOST_CHARACTERS:,} characters are read. Ask in fewer words; a text to be "
+            "searched belongs into the corpus"
+        )
+    half = next((at for at, c in enumerate(plain) if "\ud800" <= c <= "\udfff"), None)
+    if half is not None:
+        raise InputError(f"{what} is no text: character {half + 1} is half of one (a surrogate)")
+    return plain

@@ -76,7 +76,7 @@ def measure_crowd(units: Matrix, documents: npt.NDArray[Any]) -> Matrix:
 
 def measure_rarest(snapshot: Snapshot) -> float:
     """How rare BM25 holds a word of a single passage, which grows with the number of passages."""
-    return math.log(1 + (len(snapshot.index.rows("chunks")) - 0.5) / 1.5)
+    return math.log(1 + (snapshot.count("chunks") - 0.5) / 1.5)
 
 
 def average_first(scores: Matrix, units: Matrix) -> Matrix:
@@ -163,8 +163,8 @@ def follow_names(
     snapshot: Snapshot,
     scores: Mapping[str, float],
     facts: Sequence[str] = (),
-) -> dict[str, float]:
-    """The scores of passages for a question, with those of passages reached by a step.
+) -> tuple[dict[str, float], dict[str, Path]]:
+    """The scores of passages for a question, and the paths to those reached by a step.
 
     `scores` are those of passages found directly. A passage keeps the best of its scores. Nothing
     is embedded: what a passage says of the rest is told by BM25.
@@ -173,7 +173,7 @@ def follow_names(
         *start_from_passages(question, snapshot, scores),
         *start_from_facts(snapshot, scores, facts),
     ]
-    found = dict(scores)
+    found, paths = dict(scores), dict[str, Path]()
     texts = Held(snapshot)
     word_part = SAID_PART / measure_rarest(snapshot)
     for path in [path for start in starts for path in list_paths(question, start)]:
@@ -190,8 +190,9 @@ def follow_names(
                 + RARE_PART * rare
                 - TOLL
             )
-            found[key] = max(found.get(key, reached), reached)
-    return found
+            if reached >= found.get(key, reached):
+                found[key], paths[key] = reached, path
+    return found, paths
 
 
 def start_from_passages(
@@ -347,11 +348,18 @@ def find_passages(
     by: By = "walk",
     facts: Sequence[str] = (),
 ) -> list[Item]:
+    """The passages of `find_connected` without the paths between them."""
+    return find_connected(asked, k, by=by, facts=facts)[0]
+
+
+def find_connected(
+    asked: QuestionAnalysis, k: int, *, by: By = "walk", facts: Sequence[str] = ()
+) -> tuple[list[Item], dict[str, Path]]:
     """The k passages of the text layer that bear most on a question, best first.
 
     `bm25` ranks by words, `vectors` by cosine, `both` by the two and by where passages stand (see
-    `ranking.py`). `walk` is for questions that no single passage answers: from the first passages,
-    and from `facts`, statements found in the layers above, it goes on to passages about what they
+    `rank_directly`). `walk` is for questions that no single passage answers: from the first
+    passages and from `facts`, statements found in the layers above, it goes on to passages about what they
     name. Fewer come back where the layer has fewer, by `bm25` also where fewer share a word with
     the question.
 
@@ -361,8 +369,9 @@ def find_passages(
     if by not in get_args(By):
         raise InputError(f"by = {by!r}: passages are found by {', '.join(get_args(By))}")
     if k < 1:
-        return []
+        return [], {}
     question, snapshot = asked.text, asked.snapshot
+    paths: dict[str, Path] = {}
     if by == "bm25":
         scores = dict(snapshot.words(question, k, "chunks"))
     elif by == "vectors":
@@ -370,13 +379,14 @@ def find_passages(
     else:
         scores = rank_directly(question, snapshot, max(k, POOL))
         if by == "walk":
-            scores = follow_names(question, snapshot, scores, facts)
+            scores, paths = follow_names(question, snapshot, scores, facts)
     best = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))[:k]
-    return [
+    items = [
         Item(key, place.text, "text", float(score), (place,))
         for key, score in best
         for place in snapshot.evidence(key)
     ]
+    return items, {key: paths[key] for key, _ in best if key in paths}
 
 
 # Passages that say an option together with what the question names: what speaks for the option.

@@ -15,16 +15,14 @@ from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.decisions import SUFFICIENT, Decisions, Judgement
 from kpyramid.query.facts import find_facts, state_item
 from kpyramid.query.ontology_layer import ask_ontology
-from kpyramid.query.passages import find_for_options, find_passages
+from kpyramid.query.passages import find_passages
+from kpyramid.query.retrieval import CARRIED, LEAST, retrieve_passages
 from kpyramid.query.types import Answer, Item, Outcome, Reading, Step
 
 Mode = Literal["best", "paper"]
 FLOOR = 0.2
 """Probability below which what was read is not given: a guess among eight options is right by .125,
 and what four times in five is wrong helps nobody who cannot see that it is a guess."""
-CARRIED, LEAST = 5, 0.15
-"""Facts that go down to the text with its passages, and the chance from which they do; more, or
-worse ones, crowd out what the passages say and mislead a reader."""
 
 
 @dataclass(slots=True)
@@ -234,10 +232,7 @@ def _ask_text(
         passages = tuple(find_passages(asked, chunks, by="vectors"))
         items = passages
     else:
-        statements = [item.text for item in way.carried]
-        passages = tuple(find_passages(asked, chunks, facts=statements))
-        known = {item.key for item in passages}
-        passages += tuple(find_for_options(asked, chunks, without=known))
+        passages, _ = retrieve_passages(asked, chunks, way.carried)
         items = (*passages, *way.carried)
     own = decisions.read(asked, items)
     reading = _unite([own, *way.partial], asked.candidates, floor)

@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import Any, Literal, get_args
 
 from kpyramid.errors import InputError
-from kpyramid.llm.caller import Asker
+from kpyramid.llm.types import Asker
 
 Backend = Literal["rules", "llm"]
 

@@ -11,10 +11,9 @@ from dataclasses import replace
 from jinja2 import Environment
 
 from kpyramid.errors import InputError
-from kpyramid.extraction.cascade.prompts import GUARD, Strict
-from kpyramid.llm.caller import Asker
+from kpyramid.llm.prompting import GUARD, Strict
 from kpyramid.llm.responses import parse_json
-from kpyramid.llm.types import Failure, FailureKind, ReplyError, Request
+from kpyramid.llm.types import Asker, Failure, FailureKind, ReplyError, Request
 from kpyramid.ontology import names as n
 from kpyramid.ontology.patterns import bind_patterns, list_patterns, select_all
 from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema

@@ -43,10 +43,6 @@ class EntitiesByName(Mapping[str, tuple[str, ...]]):
     def __len__(self) -> int:
         return len(self._index.rows("names"))
 
-    def prefixed(self, prefix: str) -> "EntitiesByName":
-        """The same with `prefix` before each id."""
-        return EntitiesByName(self._index, prefix, self._seen)
-
     def name_rows(self, rows: list[int]) -> tuple[str, ...]:
         """The ids of rows of the entities."""
         keys = self._index.rows("entities").keys

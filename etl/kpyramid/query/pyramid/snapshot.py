@@ -111,6 +111,17 @@ class Snapshot:
         other.__dict__.update({n: self.__dict__[n] for n in _SHARED if n in self.__dict__})
         return other
 
+    def __repr__(self) -> str:
+        return f"Snapshot({self.id!r})"
+
+    def describe_scope(self) -> str:
+        """How many documents are seen, of how many; empty when all are."""
+        return self.view.describe()
+
+    def count(self, table: str) -> int:
+        """How many rows of a searched table there are."""
+        return len(self.index.rows(table))
+
     def table(self, name: str) -> pa.Table:
         """One table, read whole.
 
@@ -243,10 +254,10 @@ class Snapshot:
         about = pc.or_kleene(pc.is_in(facts["head_id"], known), pc.is_in(facts["tail_id"], known))
         return sorted(facts.filter(about)[facts.column_names[0]].to_pylist())[:most]
 
-    @cached_property
-    def entities_by_name(self) -> EntitiesByName:
-        """The ids of the entities that the scope shows, by name in the form of `join_words`."""
-        return EntitiesByName(self.index, seen=self.view.entities)
+    def entities_by_name(self, prefix: str = "") -> EntitiesByName:
+        """The ids of entities by their names in the form of `join_words`, a prefix before each."""
+        self.index.require_whole()
+        return EntitiesByName(self.index, prefix, self.view.entities)
 
     @property
     def names(self) -> Mapping[str, str]:
