@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from random import Random
 
 from kpyramid.answering.reader import Mention, Piece
-from kpyramid.query.analysis import Asked, LinkedQuestion, link_question, read_asked, split_words
-from kpyramid.query.types import Evidence
+from kpyramid.query import Snapshot
+from kpyramid.query.analysis import LinkedQuestion, QuestionAnalysis, link_question, split_words
+from kpyramid.query.types import Evidence, Question
 
 OPTIONS = 8
 
@@ -71,13 +72,13 @@ _SAID: Mapping[str, tuple[tuple[str, str, tuple[str, ...]], ...]] = {
 class Invented:
     """A question, its right answer, options of the answer's kind, and the passage's sentences."""
 
-    asked: Asked
+    asked: QuestionAnalysis
     answer: str
     options: tuple[str, ...]
     pieces: tuple[Piece, ...]
 
 
-def invent(count: int, seed: int) -> Iterator[Invented]:
+def invent(count: int, seed: int, snapshot: Snapshot) -> Iterator[Invented]:
     """So many passages of two subjects each, with one question about something they say."""
     for number in range(count):
         random = Random(f"{seed} {number}")  # noqa: S311 - repeatable, not secret
@@ -99,7 +100,8 @@ def invent(count: int, seed: int) -> Iterator[Invented]:
         random.shuffle(options)
         text = random.choice(asks).format(subjects[0])
         linked = link_question(text, {})
-        asked = read_asked(text, LinkedQuestion((), (), linked.lemmas, linked.asks_for))
+        linked = LinkedQuestion((), (), linked.lemmas, linked.asks_for)
+        asked = QuestionAnalysis(Question(text), snapshot, linked=linked)
         yield Invented(asked, answer, tuple(options), tuple(pieces))
 
 

@@ -359,9 +359,9 @@ def find_connected(
 
     `bm25` ranks by words, `vectors` by cosine, `both` by the two and by where passages stand (see
     `rank_directly`). `walk` is for questions that no single passage answers: from the first
-    passages and from `facts`, statements found in the layers above, it goes on to passages about what they
-    name. Fewer come back where the layer has fewer, by `bm25` also where fewer share a word with
-    the question.
+    passages and from `facts`, statements found in the layers above, it goes on to passages about
+    what they name. Fewer come back where the layer has fewer, by `bm25` also where fewer share a
+    word with the question.
 
     Raises:
         InputError: `by` is unknown.
