@@ -38,7 +38,7 @@ from sklearn.linear_model import LogisticRegression
 
 from kpyramid.answering import reader
 from kpyramid.answering.reader import (
-    SURE,
+    STATED,
     Candidate,
     Features,
     Hit,
@@ -260,7 +260,7 @@ def measure(cases: Sequence[Case]) -> dict[str, float]:
             scores.append(2 * len(held & right) / (len(held) + gold))
             answered.append(bool(held))
         else:
-            sure = bool(weighed) and weighed[0].probability >= SURE
+            sure = bool(weighed) and weighed[0].probability >= STATED
             scores.append(sure and weighed[0].candidate in right)
             answered.append(sure)
     return {

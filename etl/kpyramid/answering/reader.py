@@ -30,13 +30,11 @@ from kpyramid.query.analysis import (
     QuestionAnalysis,
     Word,
     find_name,
-    find_names,
     fits,
     is_akin,
     read_candidates,
     split_words,
 )
-from kpyramid.query.decisions import Verification
 from kpyramid.query.pyramid.snapshot import Snapshot
 from kpyramid.query.types import Evidence, Item, Reading
 
@@ -720,15 +718,10 @@ def _hear(asked: QuestionAnalysis, text: str) -> str:
 
 # What a reader makes of context: by rules, or by the model that is asked.
 
-SURE = 0.3
-"""Probability of a short answer below which the sentence it stands in is the answer, or none."""
-SURE_IF_SOUND = 0.15
-"""The same of one whose place says all that the question says."""
-GIVES_WAY, MOST_VERIFIED, MOST_PLACES = 0.3, 8, 2
-"""Share of its probability that is left to a value that is not borne out, beside others; values and
-places of each that are looked at."""
-LEAST_SAID = 0.5
-"""Share of what a question says besides names that a sentence has to say to be its answer."""
+STATED = 0.15
+"""Probability from which a value is given whose place says all that the question says."""
+MOST_VERIFIED, MOST_PLACES = 8, 2
+"""Values that are verified, and places of each."""
 
 
 def read(asked: QuestionAnalysis, items: Sequence[Item]) -> Reading:
@@ -786,52 +779,22 @@ def _verify_options(asked: QuestionAnalysis, chosen: Reading, items: Sequence[It
 
 
 def _find_value(asked: QuestionAnalysis, pieces: Sequence[Piece], snapshot: Snapshot) -> Reading:
-    """The value that answers most probably, else the sentence that says most of the question.
+    """The most probable value that a place states, saying all that the question says; else none.
 
-    One that its place does not bear out gives way to one that is less probable and borne out.
+    Nothing is guessed: the passages themselves are worth more than the value nearest to a question.
     """
     texts, hits = gather_values(asked, pieces)
-    best = 0.0
-    if hits:
-        weighed = weigh(hits, measure_hits(asked, hits), "open")
-        best = weighed[0].probability
-        context = [piece.text for piece in pieces]
-        found: list[tuple[float, Verification, Hit, Supported]] = []
-        for one in weighed[:MOST_VERIFIED]:
-            if found and one.probability <= max(standing for standing, *_ in found):
-                break
-            hit, doubt = _find_soundest(asked, texts[one.candidate], one, context, snapshot)
-            found.append((one.probability * (GIVES_WAY if doubt.reason else 1.0), doubt, hit, one))
-        _, doubt, hit, one = max(found, key=lambda each: each[0])
-        if one.probability >= (SURE if doubt.reason else SURE_IF_SOUND):
-            text = hit.piece.text[hit.start : hit.end] or texts[one.candidate]
-            return Reading(text, (text,), one.probability, hit.piece.evidence)
-    return _find_sentence(asked, pieces, best)
-
-
-def _find_soundest(
-    asked: QuestionAnalysis, text: str, one: Supported, context: Sequence[str], snapshot: Snapshot
-) -> tuple[Hit, Verification]:
-    """The surest place of a value that bears it out, else its surest place and what is amiss."""
-    first = None
-    for hit in one.hits[:MOST_PLACES]:
-        citations = list_citations(hit.piece.evidence, (), snapshot)
-        if hit.side is not None:  # its words as well: a pronoun is resolved in them
-            citations = [add_fact(citation, hit.piece.text) for citation in citations]
-        doubt = verify_value(asked, text, citations, context, snapshot)
-        if not doubt.reason:
-            return hit, doubt
-        first = first or (hit, doubt)
-    assert first is not None
-    return first
-
-
-def _find_sentence(asked: QuestionAnalysis, pieces: Sequence[Piece], probability: float) -> Reading:
-    names = find_names(asked.text, first_counts=False)
-    near = [p for p in pieces if not names or names & find_names(p.text, first_counts=True)]
-    near = [p for p in near if not p.sides]
-    said = [sum(any(is_akin(w, o) for o in p.words) for w in asked.content) for p in near]
-    if not any(said) or max(said) < LEAST_SAID * len(asked.content):
-        return Reading("", (), probability, ())
-    piece = near[said.index(max(said))]
-    return Reading(piece.text, (piece.text,), probability, piece.evidence)
+    weighed = weigh(hits, measure_hits(asked, hits), "open") if hits else []
+    context = [piece.text for piece in pieces]
+    for one in weighed[:MOST_VERIFIED]:
+        if one.probability < STATED:
+            break
+        text = texts[one.candidate]
+        for hit in one.hits[:MOST_PLACES]:
+            citations = list_citations(hit.piece.evidence, (), snapshot)
+            if hit.side is not None:  # its words as well: a pronoun is resolved in them
+                citations = [add_fact(citation, hit.piece.text) for citation in citations]
+            if not verify_value(asked, text, citations, context, snapshot).reason:
+                written = hit.piece.text[hit.start : hit.end] or text
+                return Reading(written, (written,), one.probability, hit.piece.evidence)
+    return Reading("", (), 0.0, (), reason="no sentence states a value for all that it asks")
