@@ -50,10 +50,10 @@ from kpyramid.answering.reader import (
     read_candidates,
 )
 from kpyramid.evaluation.questions import EvalQuestion
+from kpyramid.extraction.matching import agree, read_names, read_value
 from kpyramid.extraction.normal import normalise_name
-from kpyramid.extraction.values import agree, read_value
 from kpyramid.query import Snapshot
-from kpyramid.query.analysis import Number, QuestionAnalysis, read_names
+from kpyramid.query.analysis import Number, QuestionAnalysis
 from kpyramid.query.facts import find_facts, state_item
 from kpyramid.query.passages import find_for_options, find_passages
 from kpyramid.query.types import Item, Question

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from random import Random
 
 from kpyramid.answering.reader import Mention, Piece
+from kpyramid.extraction.matching import split_words
 from kpyramid.query import Snapshot
-from kpyramid.query.analysis import LinkedQuestion, QuestionAnalysis, link_question, split_words
+from kpyramid.query.analysis import LinkedQuestion, QuestionAnalysis, link_question
 from kpyramid.query.types import Evidence, Question
 
 OPTIONS = 8

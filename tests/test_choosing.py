@@ -17,9 +17,9 @@ from kpyramid.answering.reader import (
 from kpyramid.answering.rules import Rules, judge_facts
 from kpyramid.answering.sparql import ask_by_rules
 from kpyramid.embeddings.port import Matrix
-from kpyramid.extraction.values import Date, find_values
+from kpyramid.extraction.matching import Date, find_values, read_names
 from kpyramid.query import Snapshot, answer
-from kpyramid.query.analysis import LinkedQuestion, Number, QuestionAnalysis, read_names
+from kpyramid.query.analysis import LinkedQuestion, Number, QuestionAnalysis
 from kpyramid.query.decisions import Found
 from kpyramid.query.facts import gather_facts, match_candidates
 from kpyramid.query.ontology_layer import ask_ontology

@@ -18,8 +18,9 @@ from kpyramid.answering.verification import (
     wants_doer,
 )
 from kpyramid.build import build
+from kpyramid.extraction.matching import split_words
 from kpyramid.query import STRATEGIES, answer, open_snapshot
-from kpyramid.query.analysis import QuestionAnalysis, split_words
+from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.types import Question
 from kpyramid.settings import Settings
 from kpyramid.warehouse.layout import open_warehouse

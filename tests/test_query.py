@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kpyramid.answering.sparql import ask_by_rules
-from kpyramid.answering.sufficiency import SUFFICIENT
+from kpyramid.query.decisions import SUFFICIENT
 from kpyramid.errors import InputError
 from kpyramid.query import STRATEGIES, Snapshot, answer, open_snapshot
 from kpyramid.query.analysis import link_question

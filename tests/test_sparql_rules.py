@@ -13,7 +13,16 @@ import pytest
 
 from kpyramid.answering.graphs import read_lexicon
 from kpyramid.answering.lexicon import Lexicon
-from kpyramid.answering.sparql import Unwritten, Written, bind_facts, judge_reading, read_question
+from kpyramid.answering.sparql import (
+    Node,
+    Tree,
+    Unwritten,
+    Written,
+    _rank,
+    bind_facts,
+    judge_reading,
+    read_question,
+)
 from kpyramid.errors import InputError
 from kpyramid.evaluation.ck25 import collect_values, read_questions
 from kpyramid.ontology.names import LABEL
@@ -408,3 +417,9 @@ def test_a_file_that_lacks_something_is_refused(text: str, reason: str, tmp_path
 def test_answers_are_compared_as_sets_over_all_variables() -> None:
     rows = [{"a": "1", "b": "2"}, {"a": "2"}]
     assert collect_values(rows) == {"1", "2"}
+
+
+def test_readings_of_equal_cost_are_ordered_by_content_and_not_by_the_hashes_of_strings() -> None:
+    classes = [f"class-{number}" for number in range(20)]
+    _, order = _rank(Tree((Node(frozenset(classes)),)))
+    assert repr(sorted(classes)) in order

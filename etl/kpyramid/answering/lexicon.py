@@ -11,10 +11,11 @@ from weakref import WeakKeyDictionary, ref
 import numpy as np
 
 from kpyramid.embeddings.port import Matrix
+from kpyramid.extraction.matching import FUNCTION
 from kpyramid.extraction.normal import lemmatise
 from kpyramid.ontology import names as n
 from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema
-from kpyramid.query.analysis import FUNCTION, KIND_TYPES
+from kpyramid.query.analysis import KIND_TYPES
 from kpyramid.query.pyramid.names import EntitiesByName
 from kpyramid.query.pyramid.snapshot import Snapshot
 

@@ -19,22 +19,20 @@ from kpyramid.answering.verification import (
     verify_places,
     verify_value,
 )
-from kpyramid.extraction.normal import normalise_name
-from kpyramid.extraction.text.sentences import split_sentences
-from kpyramid.extraction.values import Date, Value, find_values
-from kpyramid.query.analysis import (
+from kpyramid.extraction.matching import (
     STOP,
-    Candidate,
-    Number,
+    Date,
     Place,
-    QuestionAnalysis,
+    Value,
     Word,
     find_name,
-    fits,
+    find_values,
     is_akin,
-    read_candidates,
     split_words,
 )
+from kpyramid.extraction.normal import normalise_name
+from kpyramid.extraction.text.sentences import split_sentences
+from kpyramid.query.analysis import Candidate, Number, QuestionAnalysis, fits, read_candidates
 from kpyramid.query.pyramid.snapshot import Snapshot
 from kpyramid.query.types import Evidence, Item, Reading
 

@@ -782,7 +782,11 @@ def _may_unite(known: Node, node: Node, sort: str, adjacent: bool) -> bool:
 
 
 def _rank(tree: Tree) -> tuple[float, str]:
-    return tree.cost, repr(tree)
+    """By cost, then by content in an order that does not hang on the hashes of strings."""
+    nodes = [(sorted(x.classes), x.iris, x.literal, x.noun, x.partial) for x in tree.nodes]
+    pending = [(at, [(o.sort, o.iris) for o in options]) for at, options in tree.pending]
+    rest = (tree.links, tree.values, tree.focus, tree.turned, pending, tree.spots)
+    return tree.cost, repr((nodes, *rest))
 
 
 # Where the degrees of a question belong in a tree: what is ordered, bounded or counted.

@@ -6,21 +6,21 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
-from kpyramid.extraction.normal import lemmatise
-from kpyramid.extraction.text.sentences import split_sentences
-from kpyramid.extraction.values import agree, find_values, read_value
-from kpyramid.query.analysis import (
-    NUMERIC,
+from kpyramid.extraction.matching import (
     STOP,
     Name,
-    QuestionAnalysis,
     Word,
+    agree,
     find_name,
+    find_values,
     is_akin,
-    link_text,
     read_name,
+    read_value,
     split_words,
 )
+from kpyramid.extraction.normal import lemmatise
+from kpyramid.extraction.text.sentences import split_sentences
+from kpyramid.query.analysis import NUMERIC, QuestionAnalysis, link_text
 from kpyramid.query.decisions import NO_ANSWER, SUPPORTED, Verification
 from kpyramid.query.pyramid.snapshot import Snapshot
 from kpyramid.query.types import Evidence, Item

@@ -54,7 +54,9 @@ class _Way:
         options = dict(self.options)
         if self.strategy == "polyrag":
             options.setdefault("mode", mode)
-        return Arm(self.strategy, tuple(options.items()), reader.name, reader.backends, self.without)
+        return Arm(
+            self.strategy, tuple(options.items()), reader.name, reader.backends, self.without
+        )
 
 
 _NONE: Mapping[str, object] = {}

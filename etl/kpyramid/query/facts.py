@@ -13,16 +13,9 @@ from functools import lru_cache
 
 import numpy as np
 
+from kpyramid.extraction.matching import FUNCTION, agree, list_plain_words, read_value, share_stem
 from kpyramid.extraction.normal import lemmatise, normalise_name, normalise_relation
-from kpyramid.extraction.values import agree, read_value
-from kpyramid.query.analysis import (
-    FUNCTION,
-    LinkedQuestion,
-    QuestionAnalysis,
-    fits,
-    list_plain_words,
-    share_stem,
-)
+from kpyramid.query.analysis import LinkedQuestion, QuestionAnalysis, fits
 from kpyramid.query.pyramid.snapshot import LITERAL, Snapshot
 from kpyramid.query.types import Item
 

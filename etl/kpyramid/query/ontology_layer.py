@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from kpyramid.extraction.matching import split_words
 from kpyramid.ontology import names as n
-from kpyramid.query.analysis import QuestionAnalysis, split_words
+from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.decisions import Decisions, Found, shorten
 from kpyramid.query.facts import list_lemmas, match_candidates, spell_out
 from kpyramid.query.pyramid.snapshot import Snapshot

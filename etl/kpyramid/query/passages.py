@@ -13,15 +13,13 @@ import Stemmer
 
 from kpyramid.embeddings.port import Matrix
 from kpyramid.errors import InputError
-from kpyramid.extraction.values import find_values
+from kpyramid.extraction.matching import find_name, find_values, split_words
 from kpyramid.query.analysis import (
     Candidate,
     QuestionAnalysis,
-    find_name,
     find_names,
     link_text,
     read_candidates,
-    split_words,
 )
 from kpyramid.query.pyramid.snapshot import Snapshot
 from kpyramid.query.types import Item
