@@ -2,11 +2,11 @@
 
 Recall, nDCG (Järvelin and Kekäläinen, TOIS 2002, binary gains) and MRR of documents; a document
 counts once, at its best passage (`evaluation/metrics/retrieval.py`). A pyramid is built from the
-corpus, and `find_passages` asked: the figures are those of `walk`, the way the query module takes
-by default, `ways` has those of the others beside it, and `halves` those of `walk` on two halves of
-the questions, by a hash of their ids. `--reproduce` scores two baselines on whole documents without
-a pyramid: BM25 (k1 1.5, b .75, words of two letters or more, nothing stemmed) and the cosine of the
-project's embedding model on title and text.
+corpus, and `retrieve` asked: the figures are those of `walk`, the way that it goes, `ways` has
+those of the others beside it, and `halves` those of `walk` on two halves of the questions, by a
+hash of their ids. `--reproduce` scores two baselines on whole documents without a pyramid: BM25 (k1
+1.5, b .75, words of two letters or more, nothing stemmed) and the cosine of the project's embedding
+model on title and text.
 """
 
 import json
@@ -32,8 +32,10 @@ from kpyramid.errors import GateError
 from kpyramid.evaluation.metrics.retrieval import RETRIEVAL_METRICS
 from kpyramid.evaluation.metrics.types import Response
 from kpyramid.evaluation.questions import EvalQuestion
-from kpyramid.query import Snapshot, open_snapshot
-from kpyramid.query.text.passages import find_passages
+from kpyramid.query import Snapshot, open_snapshot, retrieve
+from kpyramid.query.analysis import QuestionAnalysis
+from kpyramid.query.passages import find_passages
+from kpyramid.query.types import Question
 from kpyramid.settings import check_settings
 from kpyramid.warehouse.layout import Warehouse, open_warehouse
 
@@ -98,7 +100,10 @@ def rank_by(way: Any, snapshot: Snapshot) -> Callable[[str], list[str]]:
     """A ranking of documents by their passages."""
 
     def rank(question: str) -> list[str]:
-        items = find_passages(question, snapshot, DEEP, by=way)
+        if way == "walk":
+            items = list(retrieve(question, snapshot, passages=DEEP).passages)
+        else:
+            items = find_passages(QuestionAnalysis(Question(question), snapshot), DEEP, by=way)
         return [place.source for item in items for place in item.evidence]
 
     return rank

@@ -12,7 +12,7 @@ half with the weights in force.
 is a gold name in normal form, or its date or number; `within` the share whose context says a right
 value at all, a bound of both; `brier` the mean squared error of the probability of the answer.
 
-`--write` fits the weights on both halves and writes `etl/kpyramid/query/reader/reader.json`;
+`--write` fits the weights on both halves and writes `etl/kpyramid/answering/reader.json`;
 `--write half` on the first half alone, so that the second is unseen.
 """
 
@@ -36,27 +36,27 @@ from reading_invented import invent
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
-from kpyramid.evaluation.questions import EvalQuestion
-from kpyramid.extraction.normal import normalise_name
-from kpyramid.query import Snapshot
-from kpyramid.query.graph.facts import find_facts, state_item
-from kpyramid.query.naive import ask_naive
-from kpyramid.query.reader import weighing
-from kpyramid.query.reader.asked import Number, read_question
-from kpyramid.query.reader.choosing import drop_echoes
-from kpyramid.query.reader.finding import (
+from kpyramid.answering import reader
+from kpyramid.answering.reader import (
+    STATED,
     Candidate,
+    Features,
+    Hit,
+    cut_items,
+    drop_echoes,
     find_candidates,
     gather_values,
+    measure_hits,
     read_candidates,
 )
-from kpyramid.query.reader.hits import Features, Hit, measure_hits
-from kpyramid.query.reader.matching import read_names
-from kpyramid.query.reader.pieces import cut_items
-from kpyramid.query.reader.reading import SURE
-from kpyramid.query.reader.values import agree, read_value
-from kpyramid.query.text.witnesses import find_witnesses
-from kpyramid.query.types import RULES, Item, Question
+from kpyramid.evaluation.questions import EvalQuestion
+from kpyramid.extraction.matching import agree, read_names, read_value
+from kpyramid.extraction.normal import normalise_name
+from kpyramid.query import Snapshot
+from kpyramid.query.analysis import Number, QuestionAnalysis
+from kpyramid.query.facts import find_facts, state_item
+from kpyramid.query.passages import find_for_options, find_passages
+from kpyramid.query.types import Item, Question
 
 Matrix = npt.NDArray[np.float64]
 
@@ -86,7 +86,7 @@ class Case:
     """The values that one context offers for one question, with what speaks for each place."""
 
     question: EvalQuestion
-    kind: weighing.Kind
+    kind: reader.Kind
     context: str
     values: tuple[str, ...]
     hits: tuple[Hit, ...]
@@ -120,7 +120,7 @@ def is_gold(text: str, question: EvalQuestion) -> bool:
 
 def make_cases(question: EvalQuestion, snapshot: Snapshot) -> Iterator[Case]:
     """The question with its options and without them, read from each context."""
-    asked = read_question(question.text, snapshot.link(question.text))
+    asked = QuestionAnalysis(Question(question.text, question.candidates), snapshot)
     for name, items in list_contexts(question, snapshot).items():
         pieces = cut_items(items, snapshot)
         offered = read_candidates(question.candidates, snapshot)
@@ -136,7 +136,7 @@ def make_cases(question: EvalQuestion, snapshot: Snapshot) -> Iterator[Case]:
 
 def make_invented(count: int, seed: int, snapshot: Snapshot) -> Iterator[Case]:
     """Cases of invented sentences that say several things of one subject; no pyramid holds them."""
-    for number, one in enumerate(invent(count, seed)):
+    for number, one in enumerate(invent(count, seed, snapshot)):
         question = EvalQuestion(
             f"invented-{number}",
             one.asked.text,
@@ -164,15 +164,15 @@ def make_invented(count: int, seed: int, snapshot: Snapshot) -> Iterator[Case]:
 
 def list_contexts(question: EvalQuestion, snapshot: Snapshot) -> dict[str, list[Item]]:
     """Chunks, facts, both, chunks with what speaks for an option, and chunks without the answer."""
-    asked = Question(question.text, question.candidates)
-    many = list(ask_naive(asked, snapshot, RULES, chunks=CHUNKS + 10, by="both").context)
-    facts = find_facts(asked, snapshot, FACTS, anchored=False)
+    asked = QuestionAnalysis(Question(question.text, question.candidates), snapshot)
+    many = find_passages(asked, CHUNKS + 10, by="both")
+    facts = find_facts(asked, FACTS, anchored=False)
     stated = [state_item(fact, snapshot, fact.cosine) for fact in facts]
     gold = set(question.gold_documents)
     astray = [i for i in many if i.evidence[0].source.rpartition("#")[2] not in gold]
     chunks = many[:CHUNKS]
     known = {item.key for item in chunks}
-    witnesses = find_witnesses(asked, snapshot, CHUNKS, without=known)
+    witnesses = find_for_options(asked, CHUNKS, without=known)
     return {
         "chunks": chunks,
         "facts": stated,
@@ -203,7 +203,7 @@ def fit(cases: Sequence[Case]) -> dict[str, Any]:
         best = {v: float(np.max(r @ odds)) + bias for v, r in group_places(case, names).items()}
         counts = {v: sum(hit.candidate == v for hit in case.hits) for v in best}
         for value in best:
-            rows.append(weighing.compare(value, best, counts[value], case.number))
+            rows.append(reader.compare(value, best, counts[value], case.number))
             labels.append(case.is_right(value))
     final = LogisticRegression(C=STRENGTH, max_iter=5000).fit(np.array(rows), labels)
     value = [round(float(w), 3) for w in (*final.coef_[0], final.intercept_[0])]
@@ -249,18 +249,18 @@ def measure(cases: Sequence[Case]) -> dict[str, float]:
     kind = cases[0].kind
     scores, within, errors, answered = [], [], [], []
     for case in cases:
-        weighed = weighing.weigh(case.hits, case.features, kind, case.number) if case.hits else []
+        weighed = reader.weigh(case.hits, case.features, kind, case.number) if case.hits else []
         right = {v for v in {hit.candidate for hit in case.hits} if case.is_right(v)}
         within.append(bool(right))
         errors += [(w.probability - (w.candidate in right)) ** 2 for w in weighed[:1]]
         if kind == "choice":
-            chosen = weighing.pick(weighed, case.number)
+            chosen = reader.pick(weighed, case.number)
             held = {w.candidate for w in chosen}
             gold = len(case.question.answers)
             scores.append(2 * len(held & right) / (len(held) + gold))
             answered.append(bool(held))
         else:
-            sure = bool(weighed) and weighed[0].probability >= SURE
+            sure = bool(weighed) and weighed[0].probability >= STATED
             scores.append(sure and weighed[0].candidate in right)
             answered.append(sure)
     return {
@@ -300,13 +300,13 @@ def run(data: Path, limit: int | None, seed: int, write: str, place: Path) -> Ma
     cases += make_invented(INVENTED, seed, snapshot)
     if write:
         learnt = [c for c in cases if write != "half" or c.half == 0]
-        kinds: tuple[weighing.Kind, ...] = ("choice", "open")
+        kinds: tuple[reader.Kind, ...] = ("choice", "open")
         weights = {kind: fit([c for c in learnt if c.kind == kind and c.hits]) for kind in kinds}
-        path = Path(weighing.__file__).with_name("reader.json")
+        path = Path(reader.__file__).with_name("reader.json")
         path.write_text(
             json.dumps({"source": SOURCE, "weights": weights}, indent=1) + "\n", "utf-8"
         )
-        weighing.load_weights.cache_clear()
+        reader.load_weights.cache_clear()
     groups: dict[tuple[str, str, int], list[Case]] = defaultdict(list)
     for case in cases:
         groups[case.kind, case.context, case.half].append(case)

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from random import Random
 
-from kpyramid.query.pyramid.linking import LinkedQuestion, link_question
-from kpyramid.query.reader.asked import Asked, read_question
-from kpyramid.query.reader.matching import split_words
-from kpyramid.query.reader.pieces import Mention, Piece
-from kpyramid.query.types import Evidence
+from kpyramid.answering.reader import Mention, Piece
+from kpyramid.extraction.matching import split_words
+from kpyramid.query import Snapshot
+from kpyramid.query.analysis import LinkedQuestion, QuestionAnalysis, link_question
+from kpyramid.query.types import Evidence, Question
 
 OPTIONS = 8
 
@@ -73,13 +73,13 @@ _SAID: Mapping[str, tuple[tuple[str, str, tuple[str, ...]], ...]] = {
 class Invented:
     """A question, its right answer, options of the answer's kind, and the passage's sentences."""
 
-    asked: Asked
+    asked: QuestionAnalysis
     answer: str
     options: tuple[str, ...]
     pieces: tuple[Piece, ...]
 
 
-def invent(count: int, seed: int) -> Iterator[Invented]:
+def invent(count: int, seed: int, snapshot: Snapshot) -> Iterator[Invented]:
     """So many passages of two subjects each, with one question about something they say."""
     for number in range(count):
         random = Random(f"{seed} {number}")  # noqa: S311 - repeatable, not secret
@@ -101,7 +101,8 @@ def invent(count: int, seed: int) -> Iterator[Invented]:
         random.shuffle(options)
         text = random.choice(asks).format(subjects[0])
         linked = link_question(text, {})
-        asked = read_question(text, LinkedQuestion((), (), linked.lemmas, linked.asks_for))
+        linked = LinkedQuestion((), (), linked.lemmas, linked.asks_for)
+        asked = QuestionAnalysis(Question(text), snapshot, linked=linked)
         yield Invented(asked, answer, tuple(options), tuple(pieces))
 
 

@@ -16,11 +16,10 @@ from embedding import open_embedder
 from options import explain_faults, print_figures, read_options
 from sets.ck25 import GoldQuestion, collect_values, read_lexicon, read_questions
 
+from kpyramid.answering.lexicon import PhraseComparer
+from kpyramid.answering.sparql import MOST_VALUES, Unwritten, judge_reading, read_question
 from kpyramid.errors import InputError
 from kpyramid.ontology.store import OntologyStore
-from kpyramid.query.questions.comparing import PhraseComparer
-from kpyramid.query.questions.reading import Unwritten, read_question
-from kpyramid.query.sparql_rules import MOST_VALUES, judge_reading
 from kpyramid.query.types import Outcome
 
 FOLDER = "ck25"

@@ -37,14 +37,23 @@ import numpy as np
 from options import print_figures, read_options, refuse
 from sklearn.linear_model import LogisticRegression
 
+from kpyramid.answering import rules
+from kpyramid.answering.rules import SUFFICIENCY, weigh_best
 from kpyramid.build import build
 from kpyramid.evaluation.question_wording import word_for_subject, word_for_value
 from kpyramid.extraction.normal import normalise_name
 from kpyramid.query import Snapshot, open_snapshot
-from kpyramid.query.graph import weights
-from kpyramid.query.graph.bearing import Bearing, apply_weights, find_chance, weigh_facts
-from kpyramid.query.graph.facts import gather_facts
-from kpyramid.query.graph.sufficiency import SUFFICIENT, weigh_best
+from kpyramid.query import facts as facts_module
+from kpyramid.query.analysis import QuestionAnalysis
+from kpyramid.query.decisions import SUFFICIENT
+from kpyramid.query.facts import (
+    RELEVANCE,
+    RatedFact,
+    apply_weights,
+    find_chance,
+    gather_facts,
+    rate_facts,
+)
 from kpyramid.query.types import Question
 from kpyramid.settings import Settings
 from kpyramid.warehouse.layout import open_warehouse
@@ -207,7 +216,7 @@ class Case:
     """A question with its weighed facts, the right ones among them."""
 
     asked: Asked
-    facts: tuple[Bearing, ...]
+    facts: tuple[RatedFact, ...]
     right: tuple[bool, ...]
 
 
@@ -217,7 +226,8 @@ def weigh_all(asked: Sequence[Asked], snapshot: Snapshot) -> list[Case]:
     for number, one in enumerate(asked):
         if number % 100 == 0:
             sys.stderr.write(f"\r{number} of {len(asked)} questions")
-        facts = weigh_facts(one.question, gather_facts(one.question.text, snapshot), snapshot)
+        asked_one = QuestionAnalysis(one.question, snapshot)
+        facts = rate_facts(asked_one, gather_facts(asked_one))
         kept = tuple(b for b in facts if b.value)[:MOST]
         cases.append(Case(one, kept, tuple(is_right(b.value, one.golds) for b in kept)))
     sys.stderr.write("\n")
@@ -259,7 +269,7 @@ def measure_best(
     """The measures of the best fact by some weights, and whether its value is right."""
     weighed = [replace(b, chance=find_chance(b.measures, bearing)) for b in case.facts]
     weighed.sort(key=lambda b: (-b.chance, -b.fact.cosine, b.fact.condensed_id))
-    best = weigh_best(case.asked.question, weighed, snapshot)
+    best = weigh_best(QuestionAnalysis(case.asked.question, snapshot), weighed)
     if best is None:
         return {}, False
     values = best.values[:1]
@@ -343,7 +353,7 @@ def measure(data: Path, limit: int | None, *, hops: bool, write: bool) -> dict[s
             "fitted_on": len(seen),
             "reachable": round(statistics.fmean(any(case.right) for case in cases), 4),
             "in_force": {
-                name: judge(rate(found, weights.BEARING, weights.SUFFICIENCY, where))
+                name: judge(rate(found, RELEVANCE, SUFFICIENCY, where))
                 for name, (found, where) in judged.items()
             },
             "fitted": {
@@ -366,9 +376,10 @@ def rate(
 
 def write_weights(bearing: Mapping[str, float], best: Mapping[str, float]) -> None:
     """Both tables of the module in place of those there."""
-    path = Path(weights.__file__)
-    text = path.read_text("utf-8")
-    for name, table in (("BEARING", bearing), ("SUFFICIENCY", best)):
+    tables = (("RELEVANCE", bearing, facts_module), ("SUFFICIENCY", best, rules))
+    for name, table, module in tables:
+        path = Path(str(module.__file__))
+        text = path.read_text("utf-8")
         lines = "".join(f'    "{key}": {weight},\n' for key, weight in table.items())
         text = re.sub(
             rf"(?<=^{name}: Mapping\[str, float\] = \{{\n)[^}}]*(?=^\}})",
@@ -376,7 +387,7 @@ def write_weights(bearing: Mapping[str, float], best: Mapping[str, float]) -> No
             text,
             flags=re.MULTILINE,
         )
-    path.write_text(text, "utf-8")
+        path.write_text(text, "utf-8")
 
 
 def main() -> None:

@@ -170,8 +170,8 @@ def test_every_decision_on_the_way_down_can_be_the_models(
     )
     with serve(replies) as server:
         options = [*write_settings(tmp_path, server.base_url), "--mode", "paper"]
-        makers = [f"--{name}" for name in ("sparql", "sufficiency", "reader")]
-        given = [part for name in makers for part in (name, "llm")]
+        backends = [f"--{name}" for name in ("sparql", "sufficiency", "reader")]
+        given = [part for name in backends for part in (name, "llm")]
         found = ask(warehouse, f"{QUESTION} {enough}", *given, *options)
         asked = [entry["schema"] for entry in server.log]
 

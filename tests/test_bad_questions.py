@@ -19,7 +19,7 @@ import pytest
 
 from kpyramid.build import build
 from kpyramid.errors import EndpointError, InputError, IntegrityError, PyramidError
-from kpyramid.query import STRATEGIES, Answer, Makers, Snapshot, answer, open_snapshot
+from kpyramid.query import STRATEGIES, Answer, Backends, Snapshot, answer, open_snapshot
 from kpyramid.settings import Settings
 from kpyramid.warehouse.layout import open_warehouse
 from tests.asked_model import open_caller
@@ -285,8 +285,8 @@ def test_what_is_no_snapshot_and_no_makers_is_refused_with_what_to_pass(
             answer(BORN, wrong, strategy)  # type: ignore[arg-type]
         assert_tells(refused.value, "snapshot", "open_snapshot")
     with pytest.raises(InputError) as refused:
-        answer(BORN, snapshot, strategy, makers=None)  # type: ignore[arg-type]
-    assert_tells(refused.value, "makers", "Makers")
+        answer(BORN, snapshot, strategy, backends=None)  # type: ignore[arg-type]
+    assert_tells(refused.value, "backends", "Backends")
 
 
 def test_an_unknown_strategy_is_refused_with_those_there_are(snapshot: Snapshot) -> None:
@@ -334,8 +334,8 @@ def test_a_model_that_is_down_is_told_soon(
     question = BORN if strategy == "exact" else "Which path did pilgrims take to the chapel?"
     started = time.monotonic()
     with open_caller(url, tmp_path) as asker, pytest.raises(EndpointError) as down:
-        makers = Makers("llm", "llm", "llm", asker)
-        answer(question, snapshot, strategy, makers=makers)
+        backends = Backends("llm", "llm", "llm", asker)
+        answer(question, snapshot, strategy, backends=backends)
     assert time.monotonic() - started < SECONDS
     assert_tells(down.value, url, "is the server running", "llm.base_url")
 

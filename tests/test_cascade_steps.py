@@ -108,7 +108,7 @@ def read_by_rules(texts: Sequence[str]) -> list[Extraction]:
 
 
 @pytest.mark.parametrize(
-    "makers",
+    "backends",
     [
         tuple("llm" if number >> at & 1 else "rules" for at in range(4))
         for number in range(16)
@@ -117,19 +117,19 @@ def read_by_rules(texts: Sequence[str]) -> list[Extraction]:
     ids="-".join,
 )
 def test_every_mixture_of_steps_asks_the_models_and_keeps_spans_true(
-    makers: tuple[str, ...],
+    backends: tuple[str, ...],
 ) -> None:
-    choice = CascadeSettings(mode="paper", **dict(zip(STEPS, makers, strict=True)))  # type: ignore[arg-type]
+    choice = CascadeSettings(mode="paper", **dict(zip(STEPS, backends, strict=True)))  # type: ignore[arg-type]
     asker = ScriptedAsker(answer_paper)
     cascade = open_cascade(asker, choice)
     (made,) = cascade.read([RULED], read_by_rules)
     assert isinstance(made, Extraction)
-    expected = [step for step, maker in zip(STEPS, makers, strict=True) if maker == "llm"]
-    if "disambiguation" in expected and makers[0] == makers[2] == "rules":
+    expected = [step for step, maker in zip(STEPS, backends, strict=True) if maker == "llm"]
+    if "disambiguation" in expected and backends[0] == backends[2] == "rules":
         expected.remove("disambiguation")  # the rules' single triple repeats nothing
     assert asker.tasks == expected
     claims = [claim.text for claim in made.claims]
-    if makers[0] == "rules":
+    if backends[0] == "rules":
         assert made.claims == BY_RULES.claims
     else:
         assert claims == [claim["claim"] for claim in CLAIMS]
@@ -139,8 +139,8 @@ def test_every_mixture_of_steps_asks_the_models_and_keeps_spans_true(
         for words, span in ((fact.head, fact.head_span), (fact.tail, fact.tail_span)):
             assert span is None or TEXT[span.start : span.end] == words
     claims_by, facts_by = cascade.producers
-    assert claims_by == ("m" if makers[0] == "llm" else "rules")
-    assert facts_by == ("m" if "llm" in makers[2:] else "rules")
+    assert claims_by == ("m" if backends[0] == "llm" else "rules")
+    assert facts_by == ("m" if "llm" in backends[2:] else "rules")
 
 
 def test_facts_of_the_rules_stay_as_they_are_under_a_models_entities() -> None:

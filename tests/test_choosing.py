@@ -6,28 +6,32 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
+from kpyramid.answering.reader import (
+    Candidate,
+    Piece,
+    choose,
+    compare,
+    drop_echoes,
+    find_candidates,
+)
+from kpyramid.answering.rules import Rules, judge_facts
+from kpyramid.answering.sparql import ask_by_rules
 from kpyramid.embeddings.port import Matrix
-from kpyramid.query import Snapshot, answer, ontology_layer
-from kpyramid.query.graph.bearing import match_candidates
-from kpyramid.query.graph.facts import gather_facts
-from kpyramid.query.graph.sufficiency import judge_facts
+from kpyramid.extraction.matching import Date, find_values, read_names
+from kpyramid.query import Snapshot, answer
+from kpyramid.query.analysis import LinkedQuestion, Number, QuestionAnalysis
+from kpyramid.query.decisions import Found
+from kpyramid.query.facts import gather_facts, match_candidates
 from kpyramid.query.ontology_layer import ask_ontology
 from kpyramid.query.polyrag import _unite
 from kpyramid.query.pyramid.embedding import KeptVectors
-from kpyramid.query.pyramid.linking import LinkedQuestion
-from kpyramid.query.reader.asked import Asked, Number, read_question
-from kpyramid.query.reader.choosing import choose, drop_echoes
-from kpyramid.query.reader.finding import Candidate, find_candidates
-from kpyramid.query.reader.matching import read_names
-from kpyramid.query.reader.pieces import Piece
-from kpyramid.query.reader.values import Date, find_values
-from kpyramid.query.reader.weighing import compare
-from kpyramid.query.sparql_rules import ask_by_rules
-from kpyramid.query.types import RULES, Evidence, Outcome, Question, Reading
+from kpyramid.query.types import Evidence, Outcome, Question, Reading
+from tests.told import open_told
 
 
-def ask(text: str) -> Asked:
-    return read_question(text, LinkedQuestion((), (), (), "what"))
+def ask(text: str) -> QuestionAnalysis:
+    linked = LinkedQuestion((), (), (), "what")
+    return QuestionAnalysis(Question(text), open_told(), linked=linked)
 
 
 def say(*sentences: str) -> list[Piece]:
@@ -96,8 +100,8 @@ def test_the_graph_is_never_enough_for_several_and_hands_on_what_it_has(
     snapshot: Snapshot,
 ) -> None:
     question = Question("Which cities was Ada Lovelace born in?", ("Paris", "London", "Leeds"))
-    facts = gather_facts(question.text, snapshot)
-    judged = judge_facts(question, facts, snapshot, RULES, sufficient=0.0)
+    asked = QuestionAnalysis(question, snapshot)
+    judged = judge_facts(asked, gather_facts(asked), sufficient=0.0)
     assert (judged.enough, judged.values) == (False, ("London",))
     assert "several" in judged.reason
     found = answer(question.text, snapshot, candidates=question.candidates)
@@ -105,16 +109,20 @@ def test_the_graph_is_never_enough_for_several_and_hands_on_what_it_has(
 
 
 def test_a_query_that_leaves_a_word_of_the_question_out_chooses_nothing(
-    snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
+    snapshot: Snapshot,
 ) -> None:
     options = ("Ada Lovelace", "Mary Stone")
     whole = "Which person has a birth place?"
-    found = ask_ontology(Question(whole, options), snapshot, RULES)
+    found = ask_ontology(QuestionAnalysis(Question(whole, options), snapshot), Rules())
     assert found.answer and found.answer.choices == ("Ada Lovelace",)
     overlooking = ask_by_rules(whole, snapshot)
-    monkeypatch.setattr(ontology_layer, "ask_by_rules", lambda *_: overlooking)
+
+    class Overlooking(Rules):
+        def query_ontology(self, asked: QuestionAnalysis) -> Found:
+            return overlooking
+
     strange = "Which person has secularism as birth place?"
-    found = ask_ontology(Question(strange, options), snapshot, RULES)
+    found = ask_ontology(QuestionAnalysis(Question(strange, options), snapshot), Overlooking())
     assert (found.answer, found.step.outcome) == (None, Outcome.INSUFFICIENT)
     assert "secularism" in found.step.reason
 

@@ -7,13 +7,21 @@ from pathlib import Path
 import pytest
 
 from corpora import write_corpus
+from kpyramid.answering.verification import (
+    NO_ANSWER,
+    SUPPORTED,
+    UNSAID,
+    Citation,
+    Verification,
+    is_doer,
+    verify_value,
+    wants_doer,
+)
 from kpyramid.build import build
+from kpyramid.extraction.matching import split_words
 from kpyramid.query import STRATEGIES, answer, open_snapshot
-from kpyramid.query.doubt import NO_ANSWER, NO_DOUBT, UNSAID, Doubt, find_doubt
-from kpyramid.query.grounds import Ground
-from kpyramid.query.reader.asked import read_question
-from kpyramid.query.reader.matching import split_words
-from kpyramid.query.reader.roles import is_doer, wants_doer
+from kpyramid.query.analysis import QuestionAnalysis
+from kpyramid.query.types import Question
 from kpyramid.settings import Settings
 from kpyramid.warehouse.layout import open_warehouse
 from told import open_told
@@ -21,12 +29,12 @@ from told import open_told
 pytestmark = pytest.mark.usefixtures("passing_gates")
 
 
-def doubt(question: str, value: str, *cited: str, before: str = "") -> Doubt:
+def doubt(question: str, value: str, *cited: str, before: str = "") -> Verification:
     """The doubt about a value that some sentences, each of its own passage, are cited for."""
     snapshot = open_told()
-    asked = read_question(question, snapshot.link(question))
-    grounds = [Ground(text, before) for text in cited]
-    return find_doubt(asked, value, grounds, [f"{before}\n{text}" for text in cited], snapshot)
+    asked = QuestionAnalysis(Question(question), snapshot)
+    citations = [Citation(text, before) for text in cited]
+    return verify_value(asked, value, citations, [f"{before}\n{text}" for text in cited], snapshot)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +51,7 @@ def doubt(question: str, value: str, *cited: str, before: str = "") -> Doubt:
 def test_what_a_place_says_in_the_questions_words_or_like_ones_is_not_doubted(
     question: str, value: str, cited: str
 ) -> None:
-    assert doubt(question, value, cited) == NO_DOUBT
+    assert doubt(question, value, cited) == SUPPORTED
 
 
 @pytest.mark.parametrize(
@@ -90,7 +98,7 @@ def test_what_has_not_the_form_of_an_answer_is_none(question: str, why: str) -> 
 def test_a_pronoun_stands_for_what_was_named_before_and_for_nothing_else() -> None:
     before = "Lake Orr lies in Sillmark."
     asked = "What is the depth of Lake Orr?"
-    assert doubt(asked, "91 metres", "Its depth is 91 metres.", before=before) == NO_DOUBT
+    assert doubt(asked, "91 metres", "Its depth is 91 metres.", before=before) == SUPPORTED
     alone = doubt(asked, "91 metres", "Lake Umm has a depth of 91 metres.")
     assert "mentions Lake Orr" in alone.reason
 
@@ -103,7 +111,7 @@ def test_a_sentence_about_another_is_doubted_though_the_name_stands_before_it() 
 def test_a_sentence_that_leads_to_an_answer_bears_it_out_and_one_beside_it_does_not() -> None:
     question = "Who leads the company that bought the Arken Mill?"
     says, leads = "Joss Tann leads Halgard.", "The Arken Mill was bought by Halgard."
-    assert doubt(question, "Joss Tann", says, leads) == NO_DOUBT
+    assert doubt(question, "Joss Tann", says, leads) == SUPPORTED
     assert doubt(question, "Joss Tann", says, "The Arken Mill was bought by Ferro.").reason
 
 

@@ -19,7 +19,7 @@ from kpyramid.evaluation.questions import EvalQuestion
 from kpyramid.evaluation.ratings import Rating
 from kpyramid.evaluation.results import Results
 from kpyramid.query import STRATEGIES
-from kpyramid.query.types import Answer, Evidence, Item, Makers, Outcome, Question, Step
+from kpyramid.query.types import Answer, Backends, Evidence, Item, Outcome, Question, Step
 from kpyramid.warehouse.tables import encode_table
 
 DOCUMENTS = {"texts.jsonl#ada": "Ada", "texts.jsonl#mill": "Mill", "hill.txt": "Hill"}
@@ -56,7 +56,7 @@ def make_answer(text: str, layer: str = "text", source: str = "texts.jsonl#ada")
 
 
 def ask_planted(
-    question: Question, snapshot: Any, makers: Makers, *, mode: str = "q1 q2 q3 c1"
+    question: Question, snapshot: Any, backends: Backends, *, mode: str = "q1 q2 q3 c1"
 ) -> Answer:
     """Right answers to some questions; of the others the choice is half right, the rest silent."""
     key = IDS[question.text]
@@ -66,10 +66,16 @@ def ask_planted(
 
 
 def answer_planted(
-    question: str, snapshot: Any, strategy: str, *, candidates: Any, makers: Makers, **options: Any
+    question: str,
+    snapshot: Any,
+    strategy: str,
+    *,
+    candidates: Any,
+    backends: Backends,
+    **options: Any,
 ) -> Answer:
     """What a strategy says, with nothing of a real snapshot looked up."""
-    return STRATEGIES[strategy](Question(question, candidates), snapshot, makers, **options)
+    return STRATEGIES[strategy](Question(question, candidates), snapshot, backends, **options)
 
 
 @pytest.fixture(autouse=True)
@@ -176,10 +182,10 @@ def test_gold_documents_that_the_corpus_lacks_are_counted_and_titles_are_resolve
 def test_a_failure_is_counted_with_its_reason_and_the_run_goes_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def ask(question: Question, snapshot: Any, makers: Makers) -> Answer:
+    def ask(question: Question, snapshot: Any, backends: Backends) -> Answer:
         if IDS[question.text] == "q2":
             raise KeyError("no such row")
-        return ask_planted(question, snapshot, makers)
+        return ask_planted(question, snapshot, backends)
 
     monkeypatch.setitem(STRATEGIES, "brittle", ask)
     answers = run("brittle")
@@ -195,7 +201,7 @@ def test_a_failure_is_counted_with_its_reason_and_the_run_goes_on(
 def test_when_every_question_fails_there_is_an_error_and_no_result(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def ask(question: Question, snapshot: Any, makers: Makers) -> Answer:
+    def ask(question: Question, snapshot: Any, backends: Backends) -> Answer:
         raise InputError("snapshot x is no longer here")
 
     monkeypatch.setitem(STRATEGIES, "brittle", ask)
@@ -206,10 +212,10 @@ def test_when_every_question_fails_there_is_an_error_and_no_result(
 def test_an_endpoint_that_is_down_stops_the_run_and_keeps_what_was_answered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def ask(question: Question, snapshot: Any, makers: Makers) -> Answer:
+    def ask(question: Question, snapshot: Any, backends: Backends) -> Answer:
         if IDS[question.text] == "q3":
             raise EndpointError("nobody there")
-        return ask_planted(question, snapshot, makers)
+        return ask_planted(question, snapshot, backends)
 
     monkeypatch.setitem(STRATEGIES, "brittle", ask)
     answers = run("planted", "brittle")
@@ -327,7 +333,7 @@ def _grid(monkeypatch: pytest.MonkeyPatch) -> None:
     def ask_polyrag(
         question: Question,
         snapshot: Any,
-        makers: Makers,
+        backends: Backends,
         *,
         mode: str = "best",
         triples: int = 10,
@@ -353,7 +359,7 @@ def _grid(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(
             STRATEGIES,
             name,
-            lambda question, snapshot, makers, count=count: answer_first(count, question),
+            lambda question, snapshot, backends, count=count: answer_first(count, question),
         )
     monkeypatch.setitem(STRATEGIES, "polyrag", ask_polyrag)
     monkeypatch.setattr(harness, "take_away", take_away)

@@ -18,6 +18,7 @@ from kpyramid.indexing.nearest import rank_exactly, rank_nearly
 from kpyramid.indexing.words import HeldPostings, rank_words
 from kpyramid.indexing.writing import settle, write_rows
 from kpyramid.query import Snapshot
+from kpyramid.query.analysis import link_text
 from kpyramid.query.pyramid.store import Store
 from kpyramid.warehouse.layout import Warehouse
 from kpyramid.warehouse.refs import read_head
@@ -193,7 +194,7 @@ def test_documents_decide_which_facts_are_seen(built: Path) -> None:
 
 def test_names_lead_to_their_entities_and_unknown_keys_to_none(built: Path) -> None:
     snapshot = Snapshot(built)
-    (entity,) = snapshot.link("Who founded Aster Pictures?").entities
+    (entity,) = link_text("Who founded Aster Pictures?", snapshot).entities
     assert snapshot.names[entity] == "Aster Pictures"
     assert snapshot.names.get("entity-none") is None
     assert snapshot.evidence("condensed-none") == [] == snapshot.facts_about(["entity-none"])
@@ -229,7 +230,7 @@ def test_a_damaged_index_file_is_named(built: Path, tmp_path: Path, name: str, f
         path.write_bytes(data if fault == "flip" else data[: len(data) // 2 * (fault == "cut")])
     snapshot = Snapshot(folder)
     with pytest.raises(IntegrityError, match=name):
-        snapshot.link("Who founded Aster Pictures?")
+        link_text("Who founded Aster Pictures?", snapshot)
         Store(snapshot.folder).index.part("condensed")
         snapshot.evidence("chunk-x")
         snapshot.names["entity-x"]
@@ -251,13 +252,13 @@ def test_a_removed_snapshot_is_a_clear_error_or_answers_from_what_is_mapped(
 ) -> None:
     folder = tmp_path / built.name
     shutil.copytree(built, folder)
-    before = Snapshot(built).link("Who founded Aster Pictures?")
+    before = link_text("Who founded Aster Pictures?", Snapshot(built))
     fresh, used = Snapshot(folder), Snapshot(folder)
-    assert used.link("Who founded Aster Pictures?") == before
+    assert link_text("Who founded Aster Pictures?", used) == before
     shutil.rmtree(folder)
-    assert used.link("Who founded Aster Pictures?") == before
+    assert link_text("Who founded Aster Pictures?", used) == before
     with pytest.raises(InputError, match="no longer"):
-        fresh.link("Who founded Aster Pictures?")
+        link_text("Who founded Aster Pictures?", fresh)
 
 
 def test_a_snapshot_of_an_earlier_format_says_so(built: Path, tmp_path: Path) -> None:
@@ -313,7 +314,7 @@ def test_an_empty_corpus_has_an_empty_index(tmp_path: Path) -> None:
     snapshot = Snapshot(warehouse.snapshots / build_corpus(tmp_path / "corpus", warehouse).snapshot)
     assert len(Store(snapshot.folder).index.part("condensed")) == 0
     assert snapshot.neighbours("anything", 3) == [] == snapshot.words("thing", 3, "condensed")
-    assert snapshot.link("Who founded Aster Pictures?").entities == ()
+    assert link_text("Who founded Aster Pictures?", snapshot).entities == ()
 
 
 def test_links_are_followed_as_nested_loops_would() -> None:
@@ -353,7 +354,7 @@ def test_a_file_cut_short_under_a_reader_is_an_error_and_not_the_end(
     folder = tmp_path / built.name
     shutil.copytree(built, folder)
     snapshot = Snapshot(folder)
-    snapshot.link("Who founded Aster Pictures?")
+    link_text("Who founded Aster Pictures?", snapshot)
     snapshot.words("founded", 3, "condensed")
     for path in (folder / "index").iterdir():
         path.write_bytes(b"")

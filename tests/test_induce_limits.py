@@ -65,10 +65,10 @@ def test_what_an_inverse_cannot_hold_is_no_value() -> None:
     assert tables["rejects"]["detail"].to_pylist()[0].endswith("Acme (ORG) is no person")
 
 
-@pytest.mark.parametrize("makers", [MAKERS, MAKERS.replace("authorOf", "wrote")])
-def test_a_fact_in_the_words_of_both_inverses_is_one_instance(makers: str) -> None:
+@pytest.mark.parametrize("backends", [MAKERS, MAKERS.replace("authorOf", "wrote")])
+def test_a_fact_in_the_words_of_both_inverses_is_one_instance(backends: str) -> None:
     tables = induce(
-        makers,
+        backends,
         [
             ("Dune", "WORK_OF_ART", "was made by", "Ada Byron", "PERSON"),
             ("Ada Byron", "PERSON", "wrote", "Dune", "WORK_OF_ART"),

@@ -60,6 +60,7 @@ LAYERS: dict[str, str] = {
         "contracts embeddings errors extraction identity indexing keys llm model_settings "
         "numerics ontology settings warehouse"
     ),
+    "answering": ("embeddings errors extraction indexing keys ontology query settings warehouse"),
     "evaluation": (
         "embeddings errors extraction identity induction keys llm numerics ontology query "
         "resolution settings"

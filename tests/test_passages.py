@@ -7,21 +7,21 @@ import numpy as np
 import pytest
 
 from kpyramid.errors import InputError
-from kpyramid.query.pyramid.order import AROUND, FIRST, OWN, ReadingOrder
-from kpyramid.query.text.bridging import (
+from kpyramid.query.analysis import QuestionAnalysis
+from kpyramid.query.passages import (
+    CROWD,
     Start,
+    average_first,
+    find_passages,
     find_rest,
     list_paths,
-    measure_titled,
-)
-from kpyramid.query.text.passages import find_passages
-from kpyramid.query.text.ranking import (
-    CROWD,
-    average_first,
     measure_crowd,
     measure_rarest,
+    measure_titled,
     rank_directly,
 )
+from kpyramid.query.pyramid.order import AROUND, FIRST, OWN, ReadingOrder
+from kpyramid.query.types import Question
 from told import open_told
 
 
@@ -95,7 +95,7 @@ def test_the_first_passages_count_by_their_scores() -> None:
 
 
 def test_a_passage_that_says_the_words_of_a_question_is_first() -> None:
-    found = find_passages("Where did Milo Tarn marry?", open_told(), 3)
+    found = find_passages(QuestionAnalysis(Question("Where did Milo Tarn marry?"), open_told()), 3)
     assert [place.source for place in found[0].evidence] == ["tarn.txt"]
     assert [item.score for item in found] == sorted((i.score for i in found), reverse=True)
 
@@ -108,12 +108,12 @@ def test_scores_are_of_all_passages_that_words_or_vectors_put_forward() -> None:
 
 def test_an_unknown_way_of_finding_passages_is_refused() -> None:
     with pytest.raises(InputError, match="bm25, vectors, both, walk"):
-        find_passages("Who?", open_told(), 3, by="magic")  # type: ignore[arg-type]
+        find_passages(QuestionAnalysis(Question("Who?"), open_told()), 3, by="magic")  # type: ignore[arg-type]
 
 
 def score_sources(question: str, by: Any, facts: Sequence[str] = ()) -> dict[str, float]:
     """The scores of all passages of the small pyramid by their sources."""
-    found = find_passages(question, open_told(), 20, by=by, facts=facts)
+    found = find_passages(QuestionAnalysis(Question(question), open_told()), 20, by=by, facts=facts)
     return {place.source: item.score for item in found for place in item.evidence}
 
 

@@ -5,11 +5,10 @@ import pytest
 from kpyramid.build import build
 from kpyramid.errors import InputError
 from kpyramid.query import Snapshot, answer, open_snapshot
-from kpyramid.query.graph.chains import list_parts
-from kpyramid.query.graph.facts import find_facts
-from kpyramid.query.pyramid.linking import link_question
-from kpyramid.query.text.witnesses import find_witnesses
-from kpyramid.query.types import Answer, Makers, Outcome, Question
+from kpyramid.query.analysis import QuestionAnalysis, link_question
+from kpyramid.query.facts import find_facts, list_parts
+from kpyramid.query.passages import find_for_options
+from kpyramid.query.types import Answer, Backends, Outcome, Question
 from kpyramid.settings import Settings
 from kpyramid.warehouse.layout import open_warehouse
 from tests.cascade_script import ScriptedAsker
@@ -18,6 +17,10 @@ from tests.tiny_pyramid import TEXTS
 pytestmark = pytest.mark.usefixtures("passing_gates")
 
 BORN = "Where was Ada Lovelace born?"
+
+
+def analyse(text: str, snapshot: Snapshot, *candidates: str) -> QuestionAnalysis:
+    return QuestionAnalysis(Question(text, candidates), snapshot)
 
 
 def test_the_paper_mode_reads_the_ten_nearest_facts_and_nothing_else(snapshot: Snapshot) -> None:
@@ -105,13 +108,13 @@ def test_a_layer_whose_values_are_no_candidates_is_not_enough(snapshot: Snapshot
 def test_facts_about_what_is_named_come_before_nearer_ones_about_others(
     snapshot: Snapshot,
 ) -> None:
-    facts = find_facts(Question("Who founded the Harlow Brewing Company?"), snapshot, 3)
+    facts = find_facts(analyse("Who founded the Harlow Brewing Company?", snapshot), 3)
     assert "Harlow" in facts[0].statement and "found" in facts[0].relation
 
 
 def test_an_answer_one_fact_beyond_rests_on_both_facts(snapshot: Snapshot) -> None:
     question = "Who is the uncle of the author who wrote Grey Water?"
-    facts = find_facts(Question(question), snapshot, 10)
+    facts = find_facts(analyse(question, snapshot), 10)
     chains = [fact for fact in facts if fact.through]
     assert chains, [fact.statement for fact in facts]
     assert "John Harlow" in chains[0].statement and "Grey Water" in chains[0].statement
@@ -135,8 +138,8 @@ def test_a_question_is_parted_at_what_it_says_of_a_name() -> None:
 def test_a_models_yes_makes_the_graph_answer_and_its_no_sends_down(snapshot: Snapshot) -> None:
     def ask(reply: str) -> tuple[ScriptedAsker, Answer]:
         asker = ScriptedAsker(lambda _: reply)
-        makers = Makers(sufficiency="llm", asker=asker)
-        return asker, answer(BORN, snapshot, makers=makers, ontology=False)
+        backends = Backends(sufficiency="llm", asker=asker)
+        return asker, answer(BORN, snapshot, backends=backends, ontology=False)
 
     asker, found = ask('{"reason": "it is said", "facts": [1], "enough": "yes"}')
     assert asker.tasks == ["query_kg"]
@@ -182,11 +185,11 @@ def test_every_place_of_every_answer_stands_in_its_document(snapshot: Snapshot) 
 def test_a_passage_speaks_for_an_option_when_it_says_what_the_question_names_too(
     snapshot: Snapshot,
 ) -> None:
-    asked = Question("Who is a niece of John Harlow?", ("Ada Lovelace", "Mary Stone"))
-    (found,) = find_witnesses(asked, snapshot, 5)
+    asked = analyse("Who is a niece of John Harlow?", snapshot, "Ada Lovelace", "Mary Stone")
+    (found,) = find_for_options(asked, 5)
     assert "John Harlow was the uncle of Mary Stone" in found.text
-    assert find_witnesses(asked, snapshot, 5, without=[found.key]) == []
-    assert find_witnesses(Question(asked.text), snapshot, 5) == []
+    assert find_for_options(asked, 5, without=[found.key]) == []
+    assert find_for_options(asked.part(asked.text), 5) == []
 
 
 def test_an_option_is_looked_up_though_its_passage_is_far_from_the_question(

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from kpyramid.answering.sparql import ask_by_rules
 from kpyramid.errors import InputError
 from kpyramid.query import STRATEGIES, Snapshot, answer, open_snapshot
-from kpyramid.query.graph.sufficiency import SUFFICIENT
-from kpyramid.query.pyramid.linking import link_question
-from kpyramid.query.sparql_rules import ask_by_rules
+from kpyramid.query.analysis import link_question
+from kpyramid.query.decisions import SUFFICIENT
 from kpyramid.query.types import Outcome
 from tests.tiny_pyramid import TEXTS
 

@@ -11,6 +11,8 @@ import pytest
 from kpyramid.errors import EndpointError
 from kpyramid.keys import hash_value
 from kpyramid.llm.types import Reply, Token, Usage, key_request
+from kpyramid.query.analysis import QuestionAnalysis
+from kpyramid.query.decisions import choose_decisions
 from kpyramid.query.direct import ask_direct
 from kpyramid.query.model.reading import (
     MOST_CHARACTERS,
@@ -22,7 +24,7 @@ from kpyramid.query.model.reading import (
 )
 from kpyramid.query.model.sufficiency import Verdict, judge_by_model
 from kpyramid.query.model.verbatim import find_value_logprobs, holds_answer, is_checkable
-from kpyramid.query.types import Makers, Question, Reading
+from kpyramid.query.types import Backends, Question, Reading
 from tests import loopback
 from tests.asked_model import ask_scripted, list_prompts, make_item, open_caller, script
 from tests.loopback import RefuseError, serve
@@ -369,9 +371,9 @@ def test_what_others_ask_meanwhile_is_not_counted(tmp_path: Path) -> None:
 def test_a_strategy_hands_on_what_its_reader_gives(tmp_path: Path) -> None:
     reply = {name: value for name, value in say("Oslo").items() if name != "cites"}
     with ask_scripted(tmp_path, query_direct=reply) as (_, asker):
-        makers = Makers(reader="llm", asker=asker, logprobs=True)
+        backends = Backends(reader="llm", asker=asker, logprobs=True)
         snapshot: Any = None  # what answers from no context opens none
-        found = ask_direct(WHERE, snapshot, makers)
+        found = ask_direct(QuestionAnalysis(WHERE, snapshot), choose_decisions(backends))
 
     assert (found.text, found.layer, found.calls) == ("Oslo", "model", 1)
     assert set(found.logprobs) == {math.log(0.5)}

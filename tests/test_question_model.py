@@ -16,7 +16,8 @@ from kpyramid.llm.types import ReplyError
 from kpyramid.models import Model, Opener
 from kpyramid.ontology.patterns import bind_patterns, list_patterns, select_all
 from kpyramid.ontology.store import OntologyStore, entity_iri
-from kpyramid.query import Answer, Makers, Snapshot, answer, open_snapshot
+from kpyramid.query import Answer, Backends, Snapshot, answer, open_snapshot
+from kpyramid.query.analysis import link_text
 from kpyramid.query.model.sparql import add_prefixes, parse, render
 from kpyramid.settings import Settings
 from kpyramid.warehouse.layout import Warehouse
@@ -41,7 +42,7 @@ def snapshot(warehouse: Warehouse) -> Iterator[Snapshot]:
 
 @pytest.fixture
 def batt(snapshot: Snapshot) -> str:
-    return snapshot.link(QUESTION).entities[0]
+    return link_text(QUESTION, snapshot).entities[0]
 
 
 def settings_for(server: Loopback) -> Settings:
@@ -86,7 +87,7 @@ def ask(
             mode="paper",
             graph=False,
             text=False,
-            makers=Makers("llm", asker=model.caller),
+            backends=Backends("llm", asker=model.caller),
         )
 
 
@@ -252,7 +253,8 @@ def test_a_question_asked_again_is_not_paid_again(
     reply = write_sparql(f"SELECT ?place WHERE {{ e:{batt} :birthPlace ?place }}")
     with serve(reply) as server, open_model(server, warehouse, tmp_path) as model:
         first, again = (
-            answer(QUESTION, snapshot, makers=Makers("llm", asker=model.caller)) for _ in range(2)
+            answer(QUESTION, snapshot, backends=Backends("llm", asker=model.caller))
+            for _ in range(2)
         )
         assert server.calls(schema="reply") <= 2
     assert (first.calls, again.calls) == (1, 0)
@@ -283,9 +285,9 @@ def test_a_query_longer_than_any_that_is_read_is_a_bad_reply() -> None:
 
 def test_an_unknown_writer_or_a_missing_model_is_named(snapshot: Snapshot) -> None:
     with pytest.raises(InputError, match="'rules' or 'llm'"):
-        Makers("magic")  # type: ignore[arg-type]
+        Backends("magic")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="asker"):
-        answer(QUESTION, snapshot, makers=Makers("llm"))
+        answer(QUESTION, snapshot, backends=Backends("llm"))
 
 
 def test_the_command_asks_the_model_of_the_settings_and_counts_its_tokens(

@@ -5,12 +5,18 @@ from decimal import Decimal
 
 import pytest
 
-from kpyramid.query.pyramid.linking import LinkedQuestion
-from kpyramid.query.reader.asked import read_question
-from kpyramid.query.reader.matching import find_name, read_name, read_names, split_words
-from kpyramid.query.reader.reading import read
-from kpyramid.query.reader.values import Date, find_values, read_value
-from kpyramid.query.types import RULES, Item, Question, Reading
+from kpyramid.answering.reader import read
+from kpyramid.extraction.matching import (
+    Date,
+    find_name,
+    find_values,
+    read_name,
+    read_names,
+    read_value,
+    split_words,
+)
+from kpyramid.query.analysis import LinkedQuestion, QuestionAnalysis
+from kpyramid.query.types import Item, Question, Reading
 from told import TOLD, open_told, take_facts, take_passages
 
 PLACES = ("Lima", "Port Amsel", "Oslo", "Bergen", "Kiruna", "Leeds", "Quito", "Turku")
@@ -18,7 +24,7 @@ ALL = ("rhea.txt", "film.txt", "bridge.txt", "tarn.txt")
 
 
 def ask(question: str, items: Sequence[Item], candidates: Sequence[str] = ()) -> Reading:
-    return read(Question(question, tuple(candidates)), items, open_told(), RULES)
+    return read(QuestionAnalysis(Question(question, tuple(candidates)), open_told()), items)
 
 
 @pytest.mark.parametrize(
@@ -198,7 +204,8 @@ def test_a_question_is_read_for_its_names_its_words_and_the_kind_of_its_answer(
 ) -> None:
     asks_for = "number" if question.startswith("How many") else "what"
     asks_for = "who" if question.startswith("Who") else asks_for
-    asked = read_question(question, LinkedQuestion((), (), (), asks_for))
+    linked = LinkedQuestion((), (), (), asks_for)
+    asked = QuestionAnalysis(Question(question), open_told(), linked=linked)
     assert [name.text for name in asked.names] == names
     assert asked.rest == rest
     assert (kind in asked.types) if kind else not asked.types

@@ -38,7 +38,7 @@ PRINTED = re.compile(r"# -> (.*)$", re.M)
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder as a reader has it: `my-folder` with texts, `warehouse/data` with their pyramid."""
-    snapshot = open_tiny(tmp_path_factory)
+    snapshot = open_tiny()
     folder = tmp_path_factory.mktemp("workspace")
     shutil.copytree(snapshot.folder.parent.parent, folder / "warehouse" / "data")
     (folder / "my-folder").mkdir()

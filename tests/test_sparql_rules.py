@@ -12,12 +12,20 @@ from pathlib import Path
 import pytest
 from sets.ck25 import collect_values, read_lexicon, read_questions
 
+from kpyramid.answering.lexicon import Lexicon
+from kpyramid.answering.sparql import (
+    Node,
+    Tree,
+    Unwritten,
+    Written,
+    _rank,
+    bind_facts,
+    judge_reading,
+    read_question,
+)
 from kpyramid.errors import InputError
 from kpyramid.ontology.names import LABEL
 from kpyramid.ontology.store import OntologyStore
-from kpyramid.query.questions.lexicon import Lexicon
-from kpyramid.query.questions.reading import Unwritten, Written, read_question
-from kpyramid.query.sparql_rules import bind_facts, judge_reading
 from kpyramid.query.types import Outcome
 from tests.corpora import ROOT, find_bench
 from tests.stage import ANSWERED, BEYOND, REFUSED, TURTLE
@@ -31,9 +39,9 @@ PREFIXES = (
 
 
 def open_graph(turtle: str) -> tuple[OntologyStore, Lexicon]:
+    from kpyramid.answering.lexicon import PhraseComparer
     from kpyramid.embeddings.opening import open_embedder
     from kpyramid.identity import identify_embedding
-    from kpyramid.query.questions.comparing import PhraseComparer
     from kpyramid.settings import EmbedSettings
 
     store = OntologyStore(turtle, "")
@@ -408,3 +416,9 @@ def test_a_file_that_lacks_something_is_refused(text: str, reason: str, tmp_path
 def test_answers_are_compared_as_sets_over_all_variables() -> None:
     rows = [{"a": "1", "b": "2"}, {"a": "2"}]
     assert collect_values(rows) == {"1", "2"}
+
+
+def test_readings_of_equal_cost_are_ordered_by_content_and_not_by_the_hashes_of_strings() -> None:
+    classes = [f"class-{number}" for number in range(20)]
+    _, order = _rank(Tree((Node(frozenset(classes)),)))
+    assert repr(sorted(classes)) in order

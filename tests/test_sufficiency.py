@@ -4,27 +4,28 @@ import math
 
 import pytest
 
+from kpyramid.answering.rules import MOST_LEAD, SUFFICIENCY, judge_facts, weigh_best
 from kpyramid.query import Snapshot
-from kpyramid.query.graph.bearing import (
+from kpyramid.query.analysis import QuestionAnalysis, link_text
+from kpyramid.query.decisions import choose_decisions
+from kpyramid.query.facts import (
+    RELEVANCE,
+    NearFact,
     apply_weights,
+    gather_facts,
     match_candidates,
     open_side,
-    take_apart,
-    weigh_facts,
+    rate_facts,
 )
-from kpyramid.query.graph.facts import NearFact, gather_facts
-from kpyramid.query.graph.sufficiency import MOST_LEAD, judge_facts, weigh_best
-from kpyramid.query.graph.weights import BEARING, SUFFICIENCY
-from kpyramid.query.types import RULES, Makers, Question
+from kpyramid.query.types import RULES, Backends, Question
 from tests.cascade_script import ScriptedAsker
 
 BORN = Question("Where was Ada Lovelace born?")
 
 
 def weigh(text: str, snapshot: Snapshot, *candidates: str) -> list[tuple[str, float]]:
-    question = Question(text, candidates)
-    facts = gather_facts(text, snapshot)
-    return [(b.value, b.chance) for b in weigh_facts(question, facts, snapshot)]
+    asked = QuestionAnalysis(Question(text, candidates), snapshot)
+    return [(b.value, b.chance) for b in rate_facts(asked, gather_facts(asked))]
 
 
 def test_the_logistic_model_is_that_of_its_weights() -> None:
@@ -37,9 +38,9 @@ def test_the_logistic_model_is_that_of_its_weights() -> None:
 
 def test_the_signs_of_the_weights_say_what_must_hold_whatever_they_are_fitted_on() -> None:
     for name in ("cosine", "said", "fits", "chosen"):
-        assert BEARING[name] > 0, name
+        assert RELEVANCE[name] > 0, name
     for name in ("left", "unfit"):
-        assert BEARING[name] < 0, name
+        assert RELEVANCE[name] < 0, name
     assert SUFFICIENCY["best"] > 0 and SUFFICIENCY["lead"] > 0
 
 
@@ -69,7 +70,7 @@ def test_a_candidate_makes_its_fact_more_probable(snapshot: Snapshot) -> None:
 
 
 def test_the_open_side_is_the_one_that_the_question_does_not_name(snapshot: Snapshot) -> None:
-    asked = take_apart(Question("What is Brent Tor?"), snapshot)
+    asked = QuestionAnalysis(Question("What is Brent Tor?"), snapshot)
     (known,) = asked.linked.entities
     fact = NearFact("c", known, "Brent Tor", "LOC", "is in", "e2", "Devon", "GPE", 0.5)
     turned = NearFact("c", "e2", "Devon", "GPE", "has", known, "Brent Tor", "LOC", 0.5)
@@ -101,12 +102,13 @@ def test_a_value_is_a_candidate_in_normal_form_or_as_most_of_its_words(
 def test_what_is_enough_is_said_with_its_probability_and_the_one_asked_for(
     snapshot: Snapshot,
 ) -> None:
-    facts = gather_facts(BORN.text, snapshot)
-    judged = judge_facts(BORN, facts, snapshot, RULES, sufficient=0.0)
+    asked = QuestionAnalysis(BORN, snapshot)
+    facts = gather_facts(asked)
+    judged = judge_facts(asked, facts, sufficient=0.0)
     assert judged.enough and judged.values[0] == "London"
     assert f"{judged.probability:.2f}" in judged.reason and "0.00 is asked for" in judged.reason
     assert judged.bearing[0].tail == "London"
-    never = judge_facts(BORN, facts, snapshot, RULES, sufficient=1.0)
+    never = judge_facts(asked, facts, sufficient=1.0)
     assert not never.enough and never.values == ()
     assert never.probability == judged.probability
 
@@ -121,25 +123,28 @@ def test_what_is_enough_is_said_with_its_probability_and_the_one_asked_for(
 def test_why_facts_are_not_enough_is_said(
     snapshot: Snapshot, text: str, candidates: tuple[str, ...], why: str
 ) -> None:
-    question = Question(text, candidates)
-    judged = judge_facts(question, gather_facts(text, snapshot), snapshot, RULES)
+    asked = QuestionAnalysis(Question(text, candidates), snapshot)
+    judged = judge_facts(asked, gather_facts(asked))
     assert not judged.enough and judged.probability == 0.0
     assert why in judged.reason
 
 
 def test_no_facts_are_not_enough_whoever_judges(snapshot: Snapshot) -> None:
     asker = ScriptedAsker(lambda _: "never asked")
-    for makers in (RULES, Makers(sufficiency="llm", asker=asker)):
-        assert not judge_facts(BORN, [], snapshot, makers).enough
+    for backends in (RULES, Backends(sufficiency="llm", asker=asker)):
+        assert (
+            not choose_decisions(backends).judge_facts(QuestionAnalysis(BORN, snapshot), []).enough
+        )
     assert asker.tasks == []
 
 
 def test_a_rival_that_says_something_else_makes_the_best_less_sure(snapshot: Snapshot) -> None:
-    weighed = weigh_facts(BORN, gather_facts(BORN.text, snapshot), snapshot)
+    asked = QuestionAnalysis(BORN, snapshot)
+    weighed = rate_facts(asked, gather_facts(asked))
     best = next(b for b in weighed if b.value == "London")
     rest = [b for b in weighed if b.value and b.meaning != best.meaning]
-    alone = weigh_best(BORN, [best], snapshot)
-    beside = weigh_best(BORN, [best, *rest], snapshot)
+    alone = weigh_best(asked, [best])
+    beside = weigh_best(asked, [best, *rest])
     assert alone and beside and alone.measures["lead"] == MOST_LEAD
     assert beside.measures["lead"] < MOST_LEAD and beside.chance < alone.chance
 
@@ -152,12 +157,13 @@ def test_values_of_one_relation_are_given_together_only_when_as_probable(
                  "GPE", cosine)
         for at, (value, cosine) in enumerate([("London", 0.8), ("Leeds", 0.79), ("Rome", 0.0)])
     ]  # fmt: skip
-    (known,) = snapshot.link(BORN.text).entities
-    key = gather_facts(BORN.text, snapshot)[0].condensed_id
+    (known,) = link_text(BORN.text, snapshot).entities
+    asked = QuestionAnalysis(BORN, snapshot)
+    key = gather_facts(asked)[0].condensed_id
     stated = [
         NearFact(key, known, f.head, f.head_type, f.relation, f.tail_id, f.tail, f.tail_type,
                  f.cosine)
         for f in facts
     ]  # fmt: skip
-    best = weigh_best(BORN, weigh_facts(BORN, stated, snapshot), snapshot)
+    best = weigh_best(asked, rate_facts(asked, stated))
     assert best and best.values == ("London", "Leeds")

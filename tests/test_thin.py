@@ -17,7 +17,17 @@ pytestmark = [
     pytest.mark.usefixtures("passing_gates"),
 ]
 
-HEAVY = {"spacy", "sklearn", "owlready2", "airflow", "kmedoids", "duckdb", "torch", "thinc"}
+HEAVY = {
+    "openai",
+    "spacy",
+    "sklearn",
+    "owlready2",
+    "airflow",
+    "kmedoids",
+    "duckdb",
+    "torch",
+    "thinc",
+}
 PROGRAM = """
 import json, sys
 import kpyramid.query as query
@@ -55,3 +65,38 @@ def test_neither_import_nor_answer_loads_what_only_a_build_needs(
     assert not imported & {*HEAVY, "faiss", "onnxruntime", "bm25s", "scipy"}
     assert not answered & {*HEAVY, "faiss", "bm25s"}
     assert "onnxruntime" in answered  # the program did answer
+
+
+BY_MODEL = """
+import json, sys
+from kpyramid import Backends, answer, open_snapshot, retrieve
+
+class Asker:
+    def ask(self, request, parse):
+        reply = {"says": True, "cites": [1], "answer": "London", "choices": [], "confidence": 0.9}
+        return parse(json.dumps(reply))
+
+snapshot = open_snapshot("main", sys.argv[1])
+assert retrieve("Where was Ada Lovelace born?", snapshot).facts
+backends = Backends(reader="llm", asker=Asker())
+found = answer("Where was Ada Lovelace born?", snapshot, "naive", backends=backends)
+assert found.text == "London", found
+files = {n: m.__file__ for n, m in sys.modules.items() if n.startswith("kpyramid") and m.__file__}
+print(json.dumps([sorted(files), sum(len(open(path).readlines()) for path in files.values())]))
+"""
+MOST_LINES = 9_600
+"""Lines of the package that a process loads which retrieves and lets a model read."""
+
+
+def test_a_model_that_reads_passages_loads_no_rules_and_no_other_strategy(warehouse: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", BY_MODEL, str(warehouse)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    loaded, lines = json.loads(done.stdout)
+    assert not [m for m in loaded if m.startswith(("kpyramid.answering", "kpyramid.extraction.ca"))]
+    assert "kpyramid.query.naive" in loaded and "kpyramid.query.polyrag" not in loaded
+    assert lines <= MOST_LINES

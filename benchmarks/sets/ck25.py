@@ -10,12 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kpyramid.errors import InputError
-from kpyramid.evaluation.questions import EvalQuestion
-from kpyramid.evaluation.values import read_number, say_value
-from kpyramid.ontology import names as n
-from kpyramid.ontology.store import OntologyStore
-from kpyramid.query.questions.lexicon import (
+from kpyramid.answering.lexicon import (
+    PLACE_WORDS,
     Category,
     Compare,
     Lexicon,
@@ -25,14 +21,16 @@ from kpyramid.query.questions.lexicon import (
     is_naming,
     looks_like_person,
     merge_names,
-)
-from kpyramid.query.questions.wording import (
-    PLACE_WORDS,
     read_gloss,
     split_lemmas,
     split_local_name,
     vary_name,
 )
+from kpyramid.errors import InputError
+from kpyramid.evaluation.questions import EvalQuestion
+from kpyramid.evaluation.values import read_number, say_value
+from kpyramid.ontology import names as n
+from kpyramid.ontology.store import OntologyStore
 from sets.files import QuestionSet, read_licence
 
 

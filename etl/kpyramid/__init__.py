@@ -1,11 +1,40 @@
-"""Knowledge Pyramid: from a corpus to ontology, knowledge graph and text, versioned and checked."""
+"""Knowledge Pyramid: from a corpus to ontology, knowledge graph and text, versioned and checked.
+
+What stands in `__all__` is public; every other module is internal and may change.
+"""
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kpyramid.query import Answer, Makers, Scope, Snapshot, answer, open_snapshot
+    from kpyramid.query import (
+        EVERYTHING,
+        PUBLIC,
+        STRATEGIES,
+        Answer,
+        Backends,
+        Evidence,
+        Retrieval,
+        Scope,
+        Snapshot,
+        answer,
+        open_snapshot,
+        retrieve,
+    )
 
-__all__ = ["Answer", "Makers", "Scope", "Snapshot", "answer", "open_snapshot"]
+__all__ = [
+    "EVERYTHING",
+    "PUBLIC",
+    "STRATEGIES",
+    "Answer",
+    "Backends",
+    "Evidence",
+    "Retrieval",
+    "Scope",
+    "Snapshot",
+    "answer",
+    "open_snapshot",
+    "retrieve",
+]
 
 
 def __getattr__(name: str) -> Any:
@@ -15,3 +44,7 @@ def __getattr__(name: str) -> Any:
 
         return getattr(query, name)
     raise AttributeError(f"module 'kpyramid' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

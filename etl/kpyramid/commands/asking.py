@@ -14,7 +14,7 @@ from kpyramid.llm.connection import read_key
 from kpyramid.llm.totals import read_totals
 from kpyramid.model_settings import QuerySettings
 from kpyramid.models import Opener
-from kpyramid.query import STRATEGIES, Answer, Makers, Snapshot, answer, open_snapshot
+from kpyramid.query import STRATEGIES, Answer, Backends, Snapshot, answer, open_snapshot
 from kpyramid.query.pyramid.scopes import PUBLIC, Scope
 from kpyramid.settings import Settings
 from kpyramid.warehouse.layout import Warehouse, open_warehouse
@@ -80,17 +80,17 @@ def ask_pyramid(
     asked = settings.query
     snapshot = open_snapshot(ref, warehouse, model=settings.embed, scope=scope)
     if not asked.asks_model:
-        return replace(_answer(question, snapshot, asked, candidates, Makers()), cost=0.0)
+        return replace(_answer(question, snapshot, asked, candidates, Backends()), cost=0.0)
     with TemporaryDirectory(prefix="kpyramid-ask-") as folder:
         books = Path(folder)
-        with open_makers(open_warehouse(warehouse), settings, books) as makers:
-            found = _answer(question, snapshot, asked, candidates, makers)
+        with open_backends(open_warehouse(warehouse), settings, books) as backends:
+            found = _answer(question, snapshot, asked, candidates, backends)
         spent = read_totals(books).run
         return replace(found, tokens=spent.tokens, cost=spent.cost)
 
 
 @contextmanager
-def open_makers(warehouse: Warehouse, settings: Settings, books: Path) -> Iterator[Makers]:
+def open_backends(warehouse: Warehouse, settings: Settings, books: Path) -> Iterator[Backends]:
     """Who decides by [query], with the model of [llm] behind; nothing is asked before it is needed.
 
     What is spent is noted in the folder `books`.
@@ -103,7 +103,7 @@ def open_makers(warehouse: Warehouse, settings: Settings, books: Path) -> Iterat
     query = settings.query
     with Opener(warehouse, settings, books, _NO_REF, patience=PATIENCE) as opener:
         asker = opener.open_model().caller
-        yield Makers(query.sparql, query.sufficiency, query.reader, asker)
+        yield Backends(query.sparql, query.sufficiency, query.reader, asker)
 
 
 def describe_spending(found: Answer) -> str:
@@ -120,10 +120,10 @@ def _answer(
     snapshot: Snapshot,
     asked: QuerySettings,
     candidates: Sequence[str],
-    makers: Makers,
+    backends: Backends,
 ) -> Answer:
     known = inspect.signature(STRATEGIES[asked.strategy]).parameters
     options = {n: getattr(asked, n) for n in ("mode", "triples", "chunks") if n in known}
     return answer(
-        question, snapshot, asked.strategy, candidates=candidates, makers=makers, **options
+        question, snapshot, asked.strategy, candidates=candidates, backends=backends, **options
     )

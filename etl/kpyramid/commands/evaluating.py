@@ -188,7 +188,7 @@ def _make_readers(
     names: "Sequence[str] | dict[str, None]", asker: "Asker | None", settings: "Settings"
 ) -> "list[Reader]":
     from kpyramid.evaluation.grid import Reader
-    from kpyramid.query.types import Makers
+    from kpyramid.query.types import Backends
 
     readers = []
     for name in names:
@@ -196,7 +196,7 @@ def _make_readers(
             readers.append(Reader())
         else:
             model = settings.llm.model or settings.llm.provider
-            readers.append(Reader(model, Makers("llm", "llm", "llm", asker, logprobs=True)))
+            readers.append(Reader(model, Backends("llm", "llm", "llm", asker, logprobs=True)))
     return readers
 
 
@@ -209,7 +209,7 @@ def _plan(
     if tables:
         return plan_grid(readers, mode)
     said = strategies or _DEFAULT
-    return tuple(parse_arm(text, r.name, r.makers) for r in readers for text in said)
+    return tuple(parse_arm(text, r.name, r.backends) for r in readers for text in said)
 
 
 def _run(

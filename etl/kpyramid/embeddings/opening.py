@@ -2,15 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kpyramid.embeddings.port import Embedder, Matrix
-from kpyramid.embeddings.served import Connect, EmbeddingTransport, ServedEmbedder, describe_call
 from kpyramid.keys import JsonValue
-from kpyramid.llm.connection import open_connection
-from kpyramid.llm.transport import Pay
 from kpyramid.llm.types import FailureKind, ReplyError, Request, TransientError, Transport
 from kpyramid.model_settings import LLMSettings
 from kpyramid.settings import EmbedSettings
+
+if TYPE_CHECKING:
+    from kpyramid.embeddings.served import Connect, ServedEmbedder
+    from kpyramid.llm.transport import Pay
 
 
 class PrefixedEmbedder:
@@ -43,12 +45,16 @@ def open_embedder(settings: EmbedSettings, name: str, files: Mapping[str, Path])
 
 
 def open_served(
-    settings: EmbedSettings, llm: LLMSettings, connect: Connect, stage: str = "embed"
-) -> ServedEmbedder:
+    settings: EmbedSettings, llm: LLMSettings, connect: "Connect", stage: str = "embed"
+) -> "ServedEmbedder":
     """A model behind an endpoint; nothing is opened before the first text.
 
     `llm` says how long to wait; `connect` puts retries, limits and books around the calls.
     """
+    # A snapshot whose model runs here is read without what calls endpoints.
+    from kpyramid.embeddings.served import EmbeddingTransport, ServedEmbedder, describe_call
+    from kpyramid.llm.connection import open_connection
+
     place = LLMSettings(
         provider="openai",
         model=settings.model,
@@ -58,7 +64,7 @@ def open_served(
         concurrency=llm.concurrency,
     )
 
-    def open_transport(_pay: Pay) -> Transport:
+    def open_transport(_pay: "Pay") -> Transport:
         connection = open_connection(place, "embed")
         return EmbeddingTransport(
             settings.model, settings.dimensions, lambda body: connection.post("embeddings", body)

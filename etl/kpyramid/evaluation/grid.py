@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from kpyramid.evaluation.harness import Arm
 from kpyramid.evaluation.results import SHARE, Results
-from kpyramid.query.types import RULES, Makers
+from kpyramid.query.types import RULES, Backends
 
 CHOICE = ("precision", "recall", "f1")
 """The paper's metrics of questions with options."""
@@ -21,10 +21,10 @@ _NOTE = "paper, GPT-4, other data"
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Who takes the decisions: its name, and the makers of every arm."""
+    """Who takes the decisions: its name, and the backends of every arm."""
 
     name: str = "rules"
-    makers: Makers = RULES
+    backends: Backends = RULES
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,9 @@ class _Way:
         options = dict(self.options)
         if self.strategy == "polyrag":
             options.setdefault("mode", mode)
-        return Arm(self.strategy, tuple(options.items()), reader.name, reader.makers, self.without)
+        return Arm(
+            self.strategy, tuple(options.items()), reader.name, reader.backends, self.without
+        )
 
 
 _NONE: Mapping[str, object] = {}

@@ -13,7 +13,7 @@ from kpyramid.llm.caller import Asker, Caller
 from kpyramid.query import STRATEGIES, answer, check_options
 from kpyramid.query.pyramid.ablation import PARTS, take_away
 from kpyramid.query.pyramid.snapshot import Snapshot
-from kpyramid.query.types import RULES, Answer, Makers
+from kpyramid.query.types import RULES, Answer, Backends
 
 JUDGE, RATING = "judge", "rating"
 """Scores that are no metric: a model's grade of an answer, and the mean of what people gave it."""
@@ -23,14 +23,14 @@ JUDGE, RATING = "judge", "rating"
 class Arm:
     """One way to answer: a strategy, its options, who decides, what the pyramid lacks.
 
-    `reader` names who takes the decisions of `makers`. `without` are parts of the pyramid that
+    `reader` names who takes the decisions of `backends`. `without` are parts of the pyramid that
     are taken away: `completion`, `condensation`.
     """
 
     strategy: str
     options: tuple[tuple[str, object], ...] = ()
     reader: str = "rules"
-    makers: Makers = field(default=RULES, compare=False)
+    backends: Backends = field(default=RULES, compare=False)
     without: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -86,7 +86,7 @@ class Answers:
         return tuple(row for row in self.rows if row.failure is not None)
 
 
-def parse_arm(text: str, reader: str = "rules", makers: Makers = RULES) -> Arm:
+def parse_arm(text: str, reader: str = "rules", backends: Backends = RULES) -> Arm:
     """The arm of `strategy:option=value,option=value`; true, false and numbers are read as such.
 
     Raises:
@@ -99,7 +99,7 @@ def parse_arm(text: str, reader: str = "rules", makers: Makers = RULES) -> Arm:
         if not (key and found and value):
             raise InputError(f"strategy {text!r}: write NAME:OPTION=VALUE,OPTION=VALUE")
         options.append((key, _read_value(value)))
-    return Arm(name.strip(), tuple(options), reader, makers)
+    return Arm(name.strip(), tuple(options), reader, backends)
 
 
 def _read_value(text: str) -> object:
@@ -258,7 +258,7 @@ def _ask(
             snapshot,
             arm.strategy,
             candidates=question.candidates,
-            makers=arm.makers,
+            backends=arm.backends,
             **options,
         )
     except (BudgetError, EndpointError, IntegrityError):
@@ -267,7 +267,7 @@ def _ask(
         said = str(e) if isinstance(e, PyramidError) else f"{type(e).__name__}: {e}"
         return Row(question, arm, Answer("", (), (), None, (), ()), said, {})
     calls, tokens = (now - then for now, then in zip(_read_taken(arm), before, strict=True))
-    cost = read_cost() if arm.makers.asks_model else 0.0
+    cost = read_cost() if arm.backends.asks_model else 0.0
     return Row(question, arm, replace(found, calls=calls, tokens=tokens, cost=cost), None, {})
 
 
@@ -276,7 +276,7 @@ def _read_taken(arm: Arm) -> tuple[int, int]:
 
     So that an evaluation says the same when it is run again with every reply in the cache.
     """
-    asker = arm.makers.asker
+    asker = arm.backends.asker
     return (asker.taken.calls, asker.taken.tokens) if isinstance(asker, Caller) else (0, 0)
 
 

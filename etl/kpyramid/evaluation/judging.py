@@ -8,8 +8,8 @@ floor that a build must reach.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kpyramid.extraction.cascade.prompts import GUARD, Strict
 from kpyramid.llm.caller import Asker
+from kpyramid.llm.prompting import GUARD, Strict
 from kpyramid.llm.responses import parse_json, quote_text
 from kpyramid.llm.types import Failure, FailureKind, Reply, ReplyError, Request
 from kpyramid.query.model.prompting import ask_model, flatten, make_request

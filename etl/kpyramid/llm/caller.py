@@ -2,7 +2,7 @@
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
@@ -10,32 +10,17 @@ from kpyramid.keys import JsonValue
 from kpyramid.llm.cache import ReplyCache
 from kpyramid.llm.locks import KeyLocks
 from kpyramid.llm.responses import read_response, read_usage
-from kpyramid.llm.types import Failure, FailureKind, Reply, ReplyError, Request, key_request
+from kpyramid.llm.types import Asker as Asker
+from kpyramid.llm.types import Failure, FailureKind, Read, ReplyError, Request, key_request
+from kpyramid.llm.types import Parse as Parse
 
 T = TypeVar("T")
-Parse = Callable[[str], T]
-Read = Callable[[Reply], T]
 
 MAX_ATTEMPTS = 3
 """Runs that ask again for an item whose replies are bad; then only `rejects retry` does."""
 
 _NEVER_DUE = frozenset({FailureKind.REFUSED})
 _ALWAYS_DUE = frozenset({FailureKind.UNREACHED, FailureKind.DEFERRED, FailureKind.UNRECORDED})
-
-
-class Asker(Protocol):
-    """What the tasks of stages are given."""
-
-    def ask(self, request: Request, parse: Parse[T]) -> T | Failure:
-        """What `parse` makes of the reply's text, or why there is nothing; never None.
-
-        `parse` raises `ReplyError` for a reply that breaks its rules.
-
-        Raises:
-            BudgetError: the call might pass the budget.
-            EndpointError: the endpoint answers nobody.
-        """
-        ...
 
 
 class Source(Protocol):

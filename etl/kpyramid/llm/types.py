@@ -1,9 +1,9 @@
 """What is asked of a language model, and what comes back."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeVar, runtime_checkable
 
 from kpyramid.keys import JsonValue, hash_value
 from kpyramid.model_settings import LLMSettings
@@ -163,4 +163,45 @@ class Transport(Protocol):
             ReplyError: this request cannot be answered, others can.
             EndpointError: no request can be answered.
         """
+        ...
+
+
+T = TypeVar("T")
+Parse = Callable[[str], T]
+Read = Callable[[Reply], T]
+
+
+class Asker(Protocol):
+    """What the tasks of stages are given."""
+
+    def ask(self, request: Request, parse: Parse[T]) -> T | Failure:
+        """What `parse` makes of the reply's text, or why there is nothing; never None.
+
+        `parse` raises `ReplyError` for a reply that breaks its rules.
+
+        Raises:
+            BudgetError: the call might pass the budget.
+            EndpointError: the endpoint answers nobody.
+        """
+        ...
+
+
+class Taken(Protocol):
+    """Calls and tokens that were not stored before."""
+
+    calls: int
+    tokens: int
+
+
+@runtime_checkable
+class CountingAsker(Protocol):
+    """An asker that reads whole replies and keeps count of what each thread took."""
+
+    @property
+    def spent(self) -> Taken:
+        """What this thread took."""
+        ...
+
+    def ask_reply(self, request: Request, read: Read[T]) -> T | Failure:
+        """As `Asker.ask`, for what looks at more of a reply than its text."""
         ...

@@ -1,37 +1,40 @@
-"""The query module: what a serving team imports. It reads snapshots and changes nothing."""
+"""The query module: what a serving team imports. It reads snapshots and changes nothing.
+
+`retrieve` gives facts, passages and how they connect; `answer` runs a strategy on top of it. It
+imports the snapshot, embeddings, and a model's client when a model decides; never what builds.
+"""
 
 import inspect
-import re
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import UserDict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
 
 from kpyramid.errors import InputError
-from kpyramid.query.direct import ask_direct
-from kpyramid.query.doubt import doubt_answer
-from kpyramid.query.exact import ask_exact
-from kpyramid.query.kaping import ask_kaping
-from kpyramid.query.naive import ask_naive
-from kpyramid.query.polyrag import ask_polyrag
+from kpyramid.query.analysis import analyse, cut_value
+from kpyramid.query.decisions import bound_confidence, choose_decisions
 from kpyramid.query.pyramid.scopes import EVERYTHING, PUBLIC, Scope
 from kpyramid.query.pyramid.snapshot import Snapshot, open_snapshot
-from kpyramid.query.types import RULES, Answer, Evidence, Makers, Question
+from kpyramid.query.retrieval import Connection, Retrieval, retrieve
+from kpyramid.query.types import RULES, Answer, Backends, Evidence, Item
 
-STRATEGIES: Mapping[str, Callable[..., Answer]] = {
-    "direct": ask_direct,
-    "naive": ask_naive,
-    "kaping": ask_kaping,
-    "exact": ask_exact,
-    "polyrag": ask_polyrag,
-}
+Strategy = Callable[..., Answer]
 
 
-MOST_WORDS, MOST_CHARACTERS, MOST_CANDIDATES = 500, 5_000, 100
-"""What is read as one question: no benchmark's has more than 120 words. A longer text is a
-document with a question in it; reading it to the end would cost seconds and answer nothing."""
-MOST_SHOWN = 40
-"""Characters of a wrong value that a message repeats."""
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff]+")
+class _Strategies(UserDict[str, Strategy | None]):
+    """Strategies by name; the module of one, `query/NAME.py`, is loaded when it is looked up."""
+
+    def __getitem__(self, name: str) -> Strategy:
+        if (strategy := self.data[name]) is None:
+            strategy = getattr(import_module(f"kpyramid.query.{name}"), f"ask_{name}")
+            self.data[name] = strategy
+        assert strategy is not None
+        return strategy
+
+
+STRATEGIES = _Strategies(dict.fromkeys(("direct", "naive", "kaping", "exact", "polyrag")))
+"""The strategies by name; each takes a `QuestionAnalysis`, `Decisions`, and its own options."""
 
 
 def _is_count(value: object) -> bool:
@@ -57,29 +60,30 @@ def answer(
     strategy: str = "polyrag",
     *,
     candidates: Sequence[str] = (),
-    makers: Makers = RULES,
+    backends: Backends = RULES,
     **options: object,
 ) -> Answer:
     """The answer of one strategy; `options` are that strategy's keyword parameters.
 
-    `candidates` are the options of a choice question, `makers` who takes the decisions.
+    `candidates` are the options of a choice question, `backends` who takes the decisions.
 
     Raises:
         InputError: the question or a candidate is empty, too long or no text, or the strategy, the
-            snapshot, the makers or an option is none that there is.
+            snapshot, the backends or an option is none that there is.
     """
-    asked = Question(_clean(question, "the question"), _read_candidates(candidates))
+    asked = analyse(question, snapshot, candidates)
     if strategy not in STRATEGIES:
-        raise InputError(f"unknown strategy {_cut(strategy)}; there are {', '.join(STRATEGIES)}")
-    if not isinstance(snapshot, Snapshot):
-        raise InputError(f"snapshot = {_cut(snapshot)}: pass what open_snapshot(ref, root) returns")
-    if not isinstance(makers, Makers):
-        raise InputError(f"makers = {_cut(makers)}: pass a Makers, or leave it out to ask no model")
+        known = ", ".join(STRATEGIES)
+        raise InputError(f"unknown strategy {cut_value(strategy)}; there are {known}")
+    if not isinstance(backends, Backends):
+        raise InputError(
+            f"backends = {cut_value(backends)}: pass a Backends, or leave it out to ask no model"
+        )
     check_options(strategy, options)
     started = time.monotonic()
-    found = STRATEGIES[strategy](asked, snapshot, makers, **options)
-    if makers.reader == "rules":
-        found = doubt_answer(asked, found, snapshot)
+    decisions = choose_decisions(backends)
+    found = STRATEGIES[strategy](asked, decisions, **options)
+    found = bound_confidence(asked, found, decisions)
     hidden = f"searched: {seen}" if (seen := snapshot.describe_scope()) else ""
     return replace(
         found,
@@ -87,23 +91,6 @@ def answer(
         recognised=(*found.recognised, hidden) if hidden else found.recognised,
         seconds=round(time.monotonic() - started, 4),
     )
-
-
-def _read_candidates(candidates: object) -> tuple[str, ...]:
-    """The options as they were given, each once: two spellings of one are one."""
-    if isinstance(candidates, str | bytes) or not isinstance(candidates, Iterable):
-        raise InputError(
-            f"candidates = {_cut(candidates)}: pass a sequence of strings, or () for an open "
-            "question; one candidate is written (candidate,)"
-        )
-    given = tuple(candidates)
-    if len(given) > MOST_CANDIDATES:
-        raise InputError(f"{len(given)} candidates; at most {MOST_CANDIDATES} are told apart")
-    options: dict[str, str] = {}
-    for candidate in given:
-        plain = _clean(candidate, f"candidate {_cut(candidate)}")
-        options.setdefault(" ".join(plain.split()).casefold(), candidate)
-    return tuple(options.values())
 
 
 def check_options(strategy: str, options: Mapping[str, object]) -> None:
@@ -116,40 +103,10 @@ def check_options(strategy: str, options: Mapping[str, object]) -> None:
     for name, value in options.items():
         if name not in known:
             takes = f"it takes {', '.join(known)}" if known else "it takes none"
-            raise InputError(f"strategy {strategy} has no option {_cut(name)}; {takes}")
+            raise InputError(f"strategy {strategy} has no option {cut_value(name)}; {takes}")
         wants, is_so = _KINDS.get(name, _KINDS["a switch"])
         if not is_so(value):
-            raise InputError(f"{name} = {_cut(value)}: pass {wants}")
-
-
-def _cut(value: object) -> str:
-    """A value as a message shows it: never more of it than a reader wants to see."""
-    shown = repr(value)
-    return shown if len(shown) <= MOST_SHOWN else f"{shown[:MOST_SHOWN]}..."
-
-
-def _clean(text: object, what: str) -> str:
-    """A text without control characters.
-
-    Raises:
-        InputError: it is no string, nothing is left, it is too long, or it holds half a character.
-    """
-    if not isinstance(text, str):
-        raise InputError(f"{what} is of type {type(text).__name__}; pass a string")
-    plain = _CONTROL.sub(" ", text).strip()
-    if not plain:
-        raise InputError(f"{what} is empty")
-    words = len(plain.split())
-    if words > MOST_WORDS or len(plain) > MOST_CHARACTERS:
-        raise InputError(
-            f"{what} has {words:,} words and {len(plain):,} characters; at most {MOST_WORDS} words "
-            f"and {MOST_CHARACTERS:,} characters are read. Ask in fewer words; a text to be "
-            "searched belongs into the corpus"
-        )
-    half = next((at for at, c in enumerate(plain) if "\ud800" <= c <= "\udfff"), None)
-    if half is not None:
-        raise InputError(f"{what} is no text: character {half + 1} is half of one (a surrogate)")
-    return plain
+            raise InputError(f"{name} = {cut_value(value)}: pass {wants}")
 
 
 __all__ = [
@@ -157,10 +114,14 @@ __all__ = [
     "PUBLIC",
     "STRATEGIES",
     "Answer",
+    "Backends",
+    "Connection",
     "Evidence",
-    "Makers",
+    "Item",
+    "Retrieval",
     "Scope",
     "Snapshot",
     "answer",
     "open_snapshot",
+    "retrieve",
 ]

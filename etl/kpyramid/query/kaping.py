@@ -3,15 +3,13 @@
 from collections.abc import Sequence
 
 from kpyramid.errors import InputError
-from kpyramid.query.graph.facts import NearFact, find_facts, state_item
-from kpyramid.query.pyramid.snapshot import Snapshot
-from kpyramid.query.reader.reading import read
-from kpyramid.query.types import Answer, Makers, Outcome, Question, Step
+from kpyramid.query.analysis import QuestionAnalysis
+from kpyramid.query.decisions import Decisions
+from kpyramid.query.facts import NearFact, find_facts, state_item
+from kpyramid.query.types import Answer, Outcome, Step
 
 
-def ask_kaping(
-    question: Question, snapshot: Snapshot, makers: Makers, *, triples: int = 10
-) -> Answer:
+def ask_kaping(asked: QuestionAnalysis, decisions: Decisions, *, triples: int = 10) -> Answer:
     """What a reader makes of the `triples` nearest facts.
 
     Raises:
@@ -20,18 +18,18 @@ def ask_kaping(
     """
     if triples < 1:
         raise InputError(f"triples = {triples}: at least one fact is read")
-    facts = find_facts(question, snapshot, triples, anchored=False)
-    return read_facts(question, facts, "nearest to the question", snapshot, makers)
+    facts = find_facts(asked, triples, anchored=False)
+    return read_facts(asked, facts, "nearest to the question", decisions)
 
 
 def read_facts(
-    question: Question, facts: Sequence[NearFact], which: str, snapshot: Snapshot, makers: Makers
+    asked: QuestionAnalysis, facts: Sequence[NearFact], which: str, decisions: Decisions
 ) -> Answer:
     """The answer that a reader finds in facts, with one step of the graph in its trace."""
-    items = tuple(state_item(fact, snapshot, fact.cosine) for fact in facts)
+    items = tuple(state_item(fact, asked.snapshot, fact.cosine) for fact in facts)
     if not items:
         return Answer("", (), (), None, (), (Step("graph", Outcome.EMPTY, f"no fact {which}"),))
-    reading = read(question, items, snapshot, makers)
+    reading = decisions.read(asked, items)
     given = bool(reading.text or reading.choices)
     best = max(fact.cosine for fact in facts)
     reason = f"{len(items)} facts {which}, best cosine {best:.2f}"

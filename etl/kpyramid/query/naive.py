@@ -3,25 +3,24 @@
 from typing import Literal, get_args
 
 from kpyramid.errors import InputError
-from kpyramid.query.pyramid.snapshot import Snapshot
-from kpyramid.query.reader.reading import read
-from kpyramid.query.text.passages import find_passages
-from kpyramid.query.types import Answer, Makers, Outcome, Question, Step
+from kpyramid.query.analysis import QuestionAnalysis
+from kpyramid.query.decisions import Decisions
+from kpyramid.query.passages import find_passages
+from kpyramid.query.types import Answer, Outcome, Step
 
 By = Literal["bm25", "vectors", "both"]
 
 
 def ask_naive(
-    question: Question,
-    snapshot: Snapshot,
-    makers: Makers,
+    asked: QuestionAnalysis,
+    decisions: Decisions,
     *,
     chunks: int = 5,
     by: By = "vectors",
 ) -> Answer:
     """The answer that a reader finds in the `chunks` chunks nearest to the question.
 
-    `by` says how near is meant: in words (BM25), in vectors, or in both (see `text/ranking.py`).
+    `by` says how near is meant: in words (BM25), in vectors, or in both (see `passages.py`).
 
     Raises:
         InputError: there is no such `by`.
@@ -29,8 +28,8 @@ def ask_naive(
     """
     if by not in get_args(By):
         raise InputError(f"by = {by!r}: chunks are found by {', '.join(get_args(By))}")
-    items = tuple(find_passages(question.text, snapshot, chunks, by=by))
-    reading = read(question, items, snapshot, makers)
+    items = tuple(find_passages(asked, chunks, by=by))
+    reading = decisions.read(asked, items)
     answered = bool(reading.text or reading.choices)
     outcome = Outcome.ANSWERED if answered else Outcome.INSUFFICIENT if items else Outcome.EMPTY
     found = f"{len(items)} chunks" + (f", best {items[0].score:.2f}" if items else "")

@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from kpyramid.extraction.matching import split_words
 from kpyramid.ontology import names as n
-from kpyramid.query.graph.bearing import list_lemmas, match_candidates, spell_out, take_apart
+from kpyramid.query.analysis import QuestionAnalysis
+from kpyramid.query.decisions import Decisions, Found, shorten
+from kpyramid.query.facts import list_lemmas, match_candidates, spell_out
 from kpyramid.query.pyramid.snapshot import Snapshot
-from kpyramid.query.reader.matching import split_words
-from kpyramid.query.reader.reading import read
-from kpyramid.query.sparql_rules import Found, ask_by_rules, shorten
-from kpyramid.query.types import Answer, Item, Makers, Outcome, Question, Reading, Step
+from kpyramid.query.types import Answer, Item, Outcome, Reading, Step
 
 RIGHT = 0.95
 """Share of the rules' queries with values that ask what was meant: .438 of (.438 + .021) on the
@@ -36,9 +36,7 @@ class Finding:
     tokens: int = 0
 
 
-def ask_ontology(
-    question: Question, snapshot: Snapshot, makers: Makers, *, hints: bool = True
-) -> Finding:
+def ask_ontology(asked: QuestionAnalysis, decisions: Decisions, *, hints: bool = True) -> Finding:
     """The ontology's answer, or why it has none and, with `hints`, what it says nearby.
 
     Values answer when they can be shown in the documents and, of a question with candidates, when
@@ -47,31 +45,24 @@ def ask_ontology(
     Raises:
         BudgetError, EndpointError: the model may not or cannot be asked.
     """
-    found = _query(question.text, snapshot, makers)
+    snapshot = asked.snapshot
+    found = decisions.query_ontology(asked)
     found = replace(found, reason=_shorten_reason(found))
     step = replace(found.step, query=_name_ids(found.sparql, snapshot))
     finding = Finding(step, calls=found.calls, tokens=found.tokens)
     if found.outcome is Outcome.ANSWERED:
-        finding = _take_values(question, found, step, snapshot, makers)
+        finding = _take_values(asked, found, step, decisions)
     if finding.answer or not hints:
         return finding
-    items = (*finding.items, *_list_hints(question, snapshot))
+    items = (*finding.items, *_list_hints(asked))
     said = tuple(dict.fromkeys([*finding.step.found, *(item.text for item in items)]))
     return replace(finding, step=replace(finding.step, found=said), items=items)
 
 
-def _query(question: str, snapshot: Snapshot, makers: Makers) -> Found:
-    if makers.sparql == "rules":
-        return ask_by_rules(question, snapshot)
-    assert makers.asker is not None  # `Makers` demands it
-    from kpyramid.query.model.sparql import ask_by_model  # prompts take as long as the rest
-
-    return ask_by_model(question, snapshot, makers.asker)
-
-
 def _take_values(
-    question: Question, found: Found, step: Step, snapshot: Snapshot, makers: Makers
+    asked: QuestionAnalysis, found: Found, step: Step, decisions: Decisions
 ) -> Finding:
+    snapshot = asked.snapshot
     shown = tuple(dict.fromkeys(_show(value, snapshot) for value in found.values))
     rows = snapshot.find_instances([(shorten(s), p, shorten(o)) for s, p, o in found.facts])
     items = tuple(_state_instance(row, snapshot) for row in rows)
@@ -83,46 +74,41 @@ def _take_values(
         return _leave(finding, reason)
     choices = shown
     chance = round(RIGHT * min(item.score for item in items), 4)
-    if question.candidates:
+    if asked.candidates:
         choices = tuple(
             dict.fromkeys(
                 c
                 for value in found.values
                 for spelt in spell_out(shorten(value), _show(value, snapshot), snapshot)
-                for c in match_candidates(spelt, question.candidates)
+                for c in match_candidates(spelt, asked.candidates)
             )
         )
         if not choices:
             return _leave(finding, f"{found.reason}; none of them is a candidate")
-        if unused := _find_unused(question, found, items, snapshot):
+        if unused := _find_unused(asked, found, items):
             return _leave(finding, f"{found.reason}; {', '.join(unused)} is not asked for in it")
-        if take_apart(question, snapshot).read.number == "several":
+        if asked.number == "several":
             partial = Reading("; ".join(choices), choices, chance, places)
             reason = f"{found.reason}; the question wants several of its options"
             return _leave(replace(finding, partial=partial), f"{reason}: more may be found below")
     answer = Answer("; ".join(choices), choices, items, "ontology", places, (), confidence=chance)
-    if makers.reader == "llm":
-        reading = read(question, items, snapshot, makers)
-        finding = replace(
-            finding,
-            calls=finding.calls + reading.calls,
-            tokens=finding.tokens + reading.tokens,
+    reading = decisions.read(asked, items, Reading(answer.text, choices, chance, places))
+    finding = replace(
+        finding, calls=finding.calls + reading.calls, tokens=finding.tokens + reading.tokens
+    )
+    if reading.text or reading.choices:
+        answer = replace(
+            answer,
+            text=reading.text,
+            choices=reading.choices,
+            confidence=reading.confidence,
+            evidence=reading.evidence or places,
+            logprobs=reading.logprobs,
         )
-        if reading.text or reading.choices:
-            answer = replace(
-                answer,
-                text=reading.text,
-                choices=reading.choices,
-                confidence=reading.confidence,
-                evidence=reading.evidence or places,
-                logprobs=reading.logprobs,
-            )
     return replace(finding, step=replace(step, confidence=chance), answer=answer)
 
 
-def _find_unused(
-    question: Question, found: Found, items: Sequence[Item], snapshot: Snapshot
-) -> tuple[str, ...]:
+def _find_unused(asked: QuestionAnalysis, found: Found, items: Sequence[Item]) -> tuple[str, ...]:
     """The words of a question that a query about nothing in particular leaves out.
 
     Whatever has an ideology is found where "secularism" is a word that the ontology does not know;
@@ -130,13 +116,12 @@ def _find_unused(
     """
     if f"<{n.ENTITY}" in found.sparql or '"' in found.sparql:
         return ()
-    schema = snapshot.schema
+    schema = asked.snapshot.schema
     known = [label for p in schema.properties for label in (p.label, *p.alt_labels)]
     known += [label for c in schema.classes for label in (c.label, *c.alt_labels)]
     known += [item.text for item in items]
     stems = {word.stem for text in known for word in split_words(text)}
-    words = take_apart(question, snapshot).read.content
-    return tuple(dict.fromkeys(word.plain for word in words if word.stem not in stems))
+    return tuple(dict.fromkeys(word.plain for word in asked.content if word.stem not in stems))
 
 
 def _shorten_reason(found: Found) -> str:
@@ -169,9 +154,9 @@ def _leave(finding: Finding, reason: str) -> Finding:
     return replace(finding, step=replace(finding.step, outcome=Outcome.INSUFFICIENT, reason=reason))
 
 
-def _list_hints(question: Question, snapshot: Snapshot) -> tuple[Item, ...]:
+def _list_hints(asked: QuestionAnalysis) -> tuple[Item, ...]:
     """Statements about what the question names whose property shares a word with it."""
-    asked = take_apart(question, snapshot)
+    snapshot = asked.snapshot
     labels = {p.iri: (p.label, *p.alt_labels) for p in snapshot.schema.properties}
     facts: list[tuple[int, tuple[str, str, str]]] = []
     for entity in asked.linked.entities[:MOST_ENTITIES]:

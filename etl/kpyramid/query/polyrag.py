@@ -11,24 +11,18 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 from kpyramid.errors import InputError
-from kpyramid.query.doubt import doubt_places
-from kpyramid.query.graph.bearing import UNFOUNDED, take_apart
-from kpyramid.query.graph.facts import find_facts, state_item
-from kpyramid.query.graph.sufficiency import SUFFICIENT, Judgement, judge_facts
+from kpyramid.query.analysis import QuestionAnalysis
+from kpyramid.query.decisions import SUFFICIENT, Decisions, Judgement
+from kpyramid.query.facts import find_facts, state_item
 from kpyramid.query.ontology_layer import ask_ontology
-from kpyramid.query.pyramid.snapshot import Snapshot
-from kpyramid.query.reader.reading import read
-from kpyramid.query.text.passages import find_passages
-from kpyramid.query.text.witnesses import find_witnesses
-from kpyramid.query.types import Answer, Item, Makers, Outcome, Question, Reading, Step
+from kpyramid.query.passages import find_passages
+from kpyramid.query.retrieval import CARRIED, LEAST, retrieve_passages
+from kpyramid.query.types import Answer, Item, Outcome, Reading, Step
 
 Mode = Literal["best", "paper"]
 FLOOR = 0.2
 """Probability below which what was read is not given: a guess among eight options is right by .125,
 and what four times in five is wrong helps nobody who cannot see that it is a guess."""
-CARRIED, LEAST = 5, 0.15
-"""Facts that go down to the text with its passages, and the chance from which they do; more, or
-worse ones, crowd out what the passages say and mislead a reader."""
 
 
 @dataclass(slots=True)
@@ -64,9 +58,8 @@ class _Way:
 
 
 def ask_polyrag(
-    question: Question,
-    snapshot: Snapshot,
-    makers: Makers,
+    asked: QuestionAnalysis,
+    decisions: Decisions,
     *,
     mode: Mode = "best",
     triples: int = 10,
@@ -91,9 +84,9 @@ def ask_polyrag(
         raise InputError(f"mode = {mode!r}: polyrag runs as {' or '.join(get_args(Mode))}")
     if triples < 1 or chunks < 1 or not 0 <= sufficient <= 1 or not 0 <= floor <= 1:
         raise InputError("triples and chunks are 1 or more, sufficient and floor from 0 to 1")
-    way = _Way(recognised=tell_recognised(question, snapshot))
+    way = _Way(recognised=tell_recognised(asked))
     if ontology:
-        found = ask_ontology(question, snapshot, makers, hints=mode == "best")
+        found = ask_ontology(asked, decisions, hints=mode == "best")
         way.note(found.step, found.calls, found.tokens)
         if found.answer:
             return way.end(found.answer)
@@ -102,55 +95,55 @@ def ask_polyrag(
     else:
         way.trace.append(_skip("ontology"))
     if graph:
-        answer = _ask_graph(question, snapshot, makers, way, mode, triples, sufficient)
+        answer = _ask_graph(asked, decisions, way, mode, triples, sufficient)
         if answer:
             return way.end(answer)
     else:
         way.trace.append(_skip("graph"))
     if text:
-        return way.end(_ask_text(question, snapshot, makers, way, mode, chunks, floor))
+        return way.end(_ask_text(asked, decisions, way, mode, chunks, floor))
     way.trace.append(_skip("text"))
-    return way.end(_read_carried(question, snapshot, makers, way, floor))
+    return way.end(_read_carried(asked, decisions, way, floor))
 
 
-def tell_recognised(question: Question, snapshot: Snapshot) -> tuple[str, ...]:
+def tell_recognised(asked: QuestionAnalysis) -> tuple[str, ...]:
     """What is recognised in a question: names that are known, what it asks for, what it says."""
-    asked = take_apart(question, snapshot)
     linked = asked.linked
     kinds = {"who": "a person or an organisation", "where": "a place", "when": "a time",
              "number": "a number"}  # fmt: skip
     said = {
         "names that the pyramid knows": ", ".join(dict.fromkeys(linked.names)) or "none",
         "asks for": kinds.get(linked.asks_for, "a thing or a value of any kind"),
-        "says besides": asked.rest or "nothing",
-        "options to choose from": ", ".join(question.candidates),
+        "says besides": " ".join(asked.beside) or "nothing",
+        "options to choose from": ", ".join(asked.candidates),
     }
     return tuple(f"{what}: {words}" for what, words in said.items() if words)
 
 
 def _ask_graph(
-    question: Question,
-    snapshot: Snapshot,
-    makers: Makers,
+    asked: QuestionAnalysis,
+    decisions: Decisions,
     way: _Way,
     mode: Mode,
     triples: int,
     sufficient: float,
 ) -> Answer | None:
     """The graph's answer, None when its facts do not suffice; they are carried down."""
-    facts = find_facts(question, snapshot, triples, anchored=mode == "best")
-    judged = judge_facts(question, facts, snapshot, makers, sufficient=sufficient)
+    facts = find_facts(asked, triples, anchored=mode == "best")
+    judged = decisions.judge_facts(asked, facts, sufficient)
     # A model that judges says nothing of single facts: they keep the order of their cosines.
     scores = judged.chances or {fact: fact.cosine for fact in facts}
-    items = tuple(state_item(fact, snapshot, scores.get(fact, 0.0)) for fact in facts)
+    items = tuple(state_item(fact, asked.snapshot, scores.get(fact, 0.0)) for fact in facts)
     answer = None
     if judged.enough:
-        answer = _take_facts(question, judged, items, snapshot, makers, way)
+        answer = _take_facts(asked, judged, items, decisions, way)
     outcome = Outcome.INSUFFICIENT if facts else Outcome.EMPTY
     reason = judged.reason
-    doubt = _find_doubt(question, answer, items, snapshot, makers)
-    if doubt:  # the text may bear out what the fact does not
-        answer, reason = None, f"{reason}; {doubt}"
+    unsupported = ""
+    if answer and not asked.candidates:
+        unsupported = decisions.verify(asked, answer.choices, answer.evidence, items).reason
+    if unsupported:  # the text may support what the fact does not
+        answer, reason = None, f"{reason}; {unsupported}"
     elif answer:
         outcome = Outcome.ANSWERED
     elif judged.enough:
@@ -165,19 +158,6 @@ def _ask_graph(
     return answer
 
 
-def _find_doubt(
-    question: Question,
-    answer: Answer | None,
-    items: tuple[Item, ...],
-    snapshot: Snapshot,
-    makers: Makers,
-) -> str:
-    """Why an open question's answer by rules is not borne out by its places; empty if it is."""
-    if not answer or question.candidates or makers.reader == "llm":
-        return ""
-    return doubt_places(question, answer.choices, answer.evidence, items, snapshot).reason
-
-
 def _choose_carried(judged: Judgement, items: tuple[Item, ...]) -> tuple[Item, ...]:
     """The facts that a reader of the text is shown: those that may answer, by the rules."""
     if not judged.chances:
@@ -186,19 +166,17 @@ def _choose_carried(judged: Judgement, items: tuple[Item, ...]) -> tuple[Item, .
 
 
 def _take_facts(
-    question: Question,
+    asked: QuestionAnalysis,
     judged: Judgement,
     items: tuple[Item, ...],
-    snapshot: Snapshot,
-    makers: Makers,
+    decisions: Decisions,
     way: _Way,
 ) -> Answer | None:
     """The answer that sufficient facts give; None when it has no words or no places."""
-    reading = _read_values(judged, items)
-    places = reading.evidence
-    if makers.reader == "llm" or not judged.values:
-        reading = read(question, items, snapshot, makers)
-        way.calls, way.tokens = way.calls + reading.calls, way.tokens + reading.tokens
+    values = _read_values(judged, items)
+    places = values.evidence
+    reading = decisions.read(asked, items, values if judged.values else None)
+    way.calls, way.tokens = way.calls + reading.calls, way.tokens + reading.tokens
     if not (reading.text or reading.choices) or not (reading.evidence or places):
         return None
     return Answer(
@@ -242,9 +220,8 @@ def _unite(readings: Sequence[Reading], candidates: Sequence[str], floor: float)
 
 
 def _ask_text(
-    question: Question,
-    snapshot: Snapshot,
-    makers: Makers,
+    asked: QuestionAnalysis,
+    decisions: Decisions,
     way: _Way,
     mode: Mode,
     chunks: int,
@@ -252,18 +229,13 @@ def _ask_text(
 ) -> Answer:
     """What a reader finds in passages; in the best mode it sees what was carried down as well."""
     if mode == "paper":
-        passages = tuple(find_passages(question.text, snapshot, chunks, by="vectors"))
+        passages = tuple(find_passages(asked, chunks, by="vectors"))
         items = passages
     else:
-        statements = [item.text for item in way.carried]
-        passages = tuple(find_passages(question.text, snapshot, chunks, facts=statements))
-        known = {item.key for item in passages}
-        passages += tuple(find_witnesses(question, snapshot, chunks, without=known))
+        passages, _ = retrieve_passages(asked, chunks, way.carried)
         items = (*passages, *way.carried)
-    own = read(question, items, snapshot, makers)
-    if makers.reader == "rules":
-        own = _doubt_strange(own, question, items, snapshot)
-    reading = _unite([own, *way.partial], question.candidates, floor)
+    own = decisions.read(asked, items)
+    reading = _unite([own, *way.partial], asked.candidates, floor)
     above = reading in way.partial  # the passages add nothing to what a layer above found
     reading = replace(reading, calls=own.calls, tokens=own.tokens)
     found = tuple(place.text for place in reading.evidence)
@@ -274,31 +246,13 @@ def _ask_text(
     return _make_answer(reading, step, items, layer or "text")
 
 
-def _doubt_strange(
-    reading: Reading, question: Question, items: Sequence[Item], snapshot: Snapshot
-) -> Reading:
-    """The reading, or one that is not given: when a name or year that is asked about is nowhere.
-
-    A context that never mentions it says nothing of it, however near the rest of it lies.
-    """
-    places = [place for item in items for place in item.evidence]
-    titles = snapshot.titles({place.document_id for place in places}).values()
-    strange = take_apart(question, snapshot).find_strange([*(i.text for i in items), *titles])
-    if not strange or not (reading.text or reading.choices):
-        return reading
-    reason = f"nothing that was found mentions {', '.join(sorted(strange))}"
-    return Reading("", (), min(reading.confidence, UNFOUNDED), (), reason=reason)
-
-
-def _read_carried(
-    question: Question, snapshot: Snapshot, makers: Makers, way: _Way, floor: float
-) -> Answer:
+def _read_carried(asked: QuestionAnalysis, decisions: Decisions, way: _Way, floor: float) -> Answer:
     """What a reader makes of what the upper layers found, when the text is switched off."""
     items = tuple(way.carried)
     if not items:
         return Answer("", (), (), None, (), ())
-    own = read(question, items, snapshot, makers)
-    reading = _unite([own, *way.partial], question.candidates, floor)
+    own = decisions.read(asked, items)
+    reading = _unite([own, *way.partial], asked.candidates, floor)
     reading = replace(reading, calls=own.calls, tokens=own.tokens)
     layer = _name_layer(reading, items)
     step = _judge_reading(reading, f"{len(items)} findings", True, floor, layer or "graph")

@@ -5,9 +5,9 @@ from enum import StrEnum
 from typing import Any, Literal, get_args
 
 from kpyramid.errors import InputError
-from kpyramid.llm.caller import Asker
+from kpyramid.llm.types import Asker
 
-Maker = Literal["rules", "llm"]
+Backend = Literal["rules", "llm"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Makers:
+class Backends:
     """Who takes each decision: `rules`, or `llm`, the model that `asker` asks.
 
     `sparql` writes the query of the ontology layer (PolyRAG's `Query_onto`), `sufficiency` says
@@ -27,16 +27,16 @@ class Makers:
     `logprobs` the model is asked for the log-probabilities of its words, where it gives them.
     """
 
-    sparql: Maker = "rules"
-    sufficiency: Maker = "rules"
-    reader: Maker = "rules"
+    sparql: Backend = "rules"
+    sufficiency: Backend = "rules"
+    reader: Backend = "rules"
     asker: Asker | None = None
     logprobs: bool = False
 
     def __post_init__(self) -> None:
         for name in ("sparql", "sufficiency", "reader"):
-            if (maker := getattr(self, name)) not in get_args(Maker):
-                raise InputError(f"{name} = {maker!r}: decisions are taken by 'rules' or 'llm'")
+            if (backend := getattr(self, name)) not in get_args(Backend):
+                raise InputError(f"{name} = {backend!r}: decisions are taken by 'rules' or 'llm'")
         if self.asks_model and self.asker is None:
             raise InputError("'llm' needs an `asker`, what asks the model of [llm]")
 
@@ -45,8 +45,13 @@ class Makers:
         """Whether any decision is the model's."""
         return "llm" in (self.sparql, self.sufficiency, self.reader)
 
+    def open_asker(self) -> Asker:
+        """What asks the model, for a decision that is the model's."""
+        assert self.asker is not None  # `__post_init__` demands it
+        return self.asker
 
-RULES = Makers()
+
+RULES = Backends()
 """No decision is a model's."""
 
 

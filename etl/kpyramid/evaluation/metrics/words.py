@@ -8,7 +8,7 @@ from string import punctuation
 
 from kpyramid.evaluation.metrics.types import Response
 from kpyramid.evaluation.questions import EvalQuestion
-from kpyramid.query.reader.values import agree, find_values, read_value
+from kpyramid.extraction.matching import agree, find_values, read_value
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")

@@ -7,9 +7,17 @@ from typing import Generic, TypeVar
 from pydantic import BaseModel
 
 from kpyramid.errors import EndpointError
-from kpyramid.extraction.cascade.prompts import fence, strict_schema
-from kpyramid.llm.caller import Asker, Caller
-from kpyramid.llm.types import Failure, FailureKind, Message, Reply, Request, Usage
+from kpyramid.llm.prompting import fence, strict_schema
+from kpyramid.llm.types import (
+    Asker,
+    CountingAsker,
+    Failure,
+    FailureKind,
+    Message,
+    Reply,
+    Request,
+    Usage,
+)
 
 T = TypeVar("T")
 
@@ -41,7 +49,7 @@ def ask_model(asker: Asker, request: Request, read: Callable[[Reply], T]) -> Ask
         BudgetError: the call might pass the budget.
         EndpointError: the endpoint answers nobody, or did not within the time that one waits.
     """
-    if not isinstance(asker, Caller):
+    if not isinstance(asker, CountingAsker):
         value = asker.ask(request, lambda content: read(Reply(content, Usage())))
         return Asked(_require(value), 0, 0)
     before = asker.spent.calls, asker.spent.tokens

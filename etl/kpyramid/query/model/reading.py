@@ -7,10 +7,9 @@ answer that rests on nothing is refused, one whose words are not there keeps lit
 from collections.abc import Sequence
 from dataclasses import replace
 
-from kpyramid.extraction.cascade.prompts import GUARD, Strict
-from kpyramid.llm.caller import Asker
+from kpyramid.llm.prompting import GUARD, Strict
 from kpyramid.llm.responses import parse_json, quote_text
-from kpyramid.llm.types import Failure, FailureKind, Reply, ReplyError, Request
+from kpyramid.llm.types import Asker, Failure, FailureKind, Reply, ReplyError, Request
 from kpyramid.query.model.prompting import (
     Asked,
     ask_model,

@@ -11,17 +11,17 @@ from dataclasses import replace
 from jinja2 import Environment
 
 from kpyramid.errors import InputError
-from kpyramid.extraction.cascade.prompts import GUARD, Strict
-from kpyramid.llm.caller import Asker
+from kpyramid.llm.prompting import GUARD, Strict
 from kpyramid.llm.responses import parse_json
-from kpyramid.llm.types import Failure, FailureKind, ReplyError, Request
+from kpyramid.llm.types import Asker, Failure, FailureKind, ReplyError, Request
 from kpyramid.ontology import names as n
 from kpyramid.ontology.patterns import bind_patterns, list_patterns, select_all
 from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema
 from kpyramid.ontology.sparql import LONGEST_QUERY
+from kpyramid.query.analysis import link_text
+from kpyramid.query.decisions import MOST_VALUES, Fact, Found, judge_rows, shorten
 from kpyramid.query.model.prompting import ask_model, flatten, make_request
 from kpyramid.query.pyramid.snapshot import Snapshot
-from kpyramid.query.sparql_rules import MOST_VALUES, Fact, Found, judge_rows, shorten
 from kpyramid.query.types import Outcome
 
 TASK = "query_onto"
@@ -78,7 +78,7 @@ def render(question: str, snapshot: Snapshot) -> Request:
         .from_string(_SYSTEM)
         .render(base=schema.base, guard=GUARD)
     )
-    linked = snapshot.link(question)
+    linked = link_text(question, snapshot)
     lines = [f"Question: {flatten(question)}", *describe_schema(schema, question)]
     lines += ["Entities:"] if linked.entities else []
     lines += [

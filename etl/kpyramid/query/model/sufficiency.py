@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from kpyramid.extraction.cascade.prompts import GUARD, Strict
-from kpyramid.llm.caller import Asker
+from kpyramid.llm.prompting import GUARD, Strict
 from kpyramid.llm.responses import parse_json, quote_text
-from kpyramid.llm.types import Failure, Reply, Request
+from kpyramid.llm.types import Asker, Failure, Reply, Request
 from kpyramid.query.model.prompting import (
     ask_model,
     flatten,

@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Sequence
 
 from kpyramid.llm.types import Reply
-from kpyramid.query.pyramid.linking import link_question
+from kpyramid.query.analysis import link_question
 
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+")
 _LEFT_OUT = frozenset("a an the of in on at to about by around circa and or years year".split())

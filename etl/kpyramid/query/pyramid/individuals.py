@@ -7,8 +7,8 @@ from difflib import get_close_matches
 from typing import Any
 
 from kpyramid.errors import InputError
+from kpyramid.indexing.wording import join_words
 from kpyramid.ontology.names import ENTITY
-from kpyramid.query.pyramid.linking import join_words
 from kpyramid.query.pyramid.snapshot import Snapshot
 
 _NEAR = 5

@@ -12,19 +12,14 @@ import pyarrow.compute as pc
 
 from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.errors import InputError, IntegrityError
-from kpyramid.ontology.names import ENTITY
 from kpyramid.ontology.schema import Schema
 from kpyramid.ontology.store import OntologyStore
 from kpyramid.query.pyramid.embedding import KeptVectors, open_recorded
-from kpyramid.query.pyramid.linking import LinkedQuestion, link_question
 from kpyramid.query.pyramid.names import EntitiesByName, EntityTexts
 from kpyramid.query.pyramid.order import Rows
 from kpyramid.query.pyramid.scopes import PUBLIC, Scope
 from kpyramid.query.pyramid.store import Store
 from kpyramid.query.pyramid.view import LITERAL, Statement, View, Weight
-from kpyramid.query.questions.comparing import PhraseComparer
-from kpyramid.query.questions.lexicon import Lexicon
-from kpyramid.query.questions.pyramids import read_snapshot_lexicon
 from kpyramid.query.types import Evidence
 from kpyramid.settings import EmbedSettings
 from kpyramid.warehouse.layout import open_warehouse
@@ -35,10 +30,6 @@ __all__ = ["LITERAL", "Snapshot", "open_snapshot"]
 DEFAULT_WAREHOUSE = "warehouse/data"
 _SHARED = ("folder", "id", "manifest", "model", "embedder")
 """What is the same whatever the scope."""
-_MOST_ROWS = 100_000
-"""Rows by which readings of a question are told apart."""
-_MOST_LINKED = 256
-"""Texts whose names are kept; a question and what it is parted into have some twenty."""
 
 
 def open_snapshot(
@@ -98,7 +89,6 @@ class Snapshot:
 
     def _set_view(self, view: View) -> None:
         self._view = view
-        self._linked: dict[str, LinkedQuestion] = {}
 
     def __repr__(self) -> str:
         return f"Snapshot({self.id!r})"
@@ -234,30 +224,10 @@ class Snapshot:
         about = pc.or_kleene(pc.is_in(facts["head_id"], known), pc.is_in(facts["tail_id"], known))
         return sorted(facts.filter(about)[facts.column_names[0]].to_pylist())[:most]
 
-    def link(self, question: str) -> LinkedQuestion:
-        """The entities that a question names, and the words that are left; the last are kept."""
-        linked = self._linked.get(question)
-        if linked is None:
-            self._view.require_whole()
-            if len(self._linked) >= _MOST_LINKED:
-                self._linked.clear()
-            linked = self._linked[question] = link_question(question, self.entities_by_name())
-        return linked
-
     def entities_by_name(self, prefix: str = "") -> EntitiesByName:
         """The ids of entities by their names in the form of `join_words`, a prefix before each."""
+        self._view.require_whole()
         return EntitiesByName(self._view, prefix)
-
-    @cached_property
-    def lexicon(self) -> Lexicon:
-        """What the words of a question can mean in the ontology layer."""
-
-        def run(query: str) -> list[dict[str, str]]:
-            return self.ontology.select_trusted(query, limit=_MOST_ROWS)
-
-        comparer = PhraseComparer(self.embed_all)
-        entities = self.entities_by_name(ENTITY)
-        return read_snapshot_lexicon(self.schema, entities, run, comparer.compare)
 
     @property
     def names(self) -> Mapping[str, str]:

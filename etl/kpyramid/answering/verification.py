@@ -1,9 +1,4 @@
-"""What an answer's places do not bear out of its question: an upper bound of its confidence.
-
-An answer that lies near a question need not answer it. It is borne out when what is cited says all
-that the question says: each of its names, its years, and the relation that it asks about, in the
-same direction and not denied. Everything here only lowers a confidence, it never chooses.
-"""
+"""Who does it and to whom it is done, as far as word order says so."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -11,17 +6,165 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
+from kpyramid.extraction.matching import (
+    STOP,
+    Name,
+    Word,
+    agree,
+    find_name,
+    find_values,
+    is_akin,
+    read_name,
+    read_value,
+    split_words,
+)
 from kpyramid.extraction.normal import lemmatise
-from kpyramid.query.grounds import Ground, choose_grounds, find_grounds
+from kpyramid.extraction.text.sentences import split_sentences
+from kpyramid.query.analysis import NUMERIC, QuestionAnalysis, link_text
+from kpyramid.query.decisions import NO_ANSWER, SUPPORTED, Verification
 from kpyramid.query.pyramid.snapshot import Snapshot
-from kpyramid.query.reader.asked import NUMERIC, STOP, Asked, read_question
-from kpyramid.query.reader.hits import is_akin
-from kpyramid.query.reader.matching import Name, Word, find_name, read_name, split_words
-from kpyramid.query.reader.roles import is_doer, is_whole, wants_doer, wants_whole
-from kpyramid.query.reader.values import agree, find_values, read_value
-from kpyramid.query.types import Answer, Evidence, Item, Outcome, Question
+from kpyramid.query.types import Evidence, Item
 
-STRANGE, UNSAID, NO_ANSWER = 0.1, 0.3, 0.0
+_BE = frozenset("is are was were be been being".split())
+_DO = frozenset("do does did".split())
+_DETERMINERS = frozenset("the a an its his her their".split())
+_NOUN_FOLLOWS = frozenset("has have had of as by".split())
+_WHO = frozenset("who what which".split())
+_REACH = 4
+"""Words between a verb and its auxiliary, or between "of" and the end of the name after it."""
+
+Span = tuple[int, int]
+
+
+def wants_doer(words: Sequence[Word], verb: int) -> bool | None:
+    """Whether a question asks who does what its word `verb` says, or to whom it is done.
+
+    "Who bought X" and "by whom was X bought" ask for the doer, "what did X buy" and "what was
+    bought by X" for the other; None when it is not that kind of question, or no verb.
+    """
+    before = [word.plain for word in words[:verb]]
+    after = [word.plain for word in words[verb + 1 :]]
+    if set(before[-1:]) & (_DETERMINERS | _NOUN_FOLLOWS):
+        return None
+    if _BE & set(before[-_REACH:]) and not _DO & set(before):
+        if before[0] == "by" or after[-1:] == ["by"]:
+            return True
+        return False if after[:1] == ["by"] else None
+    if _DO & set(before):
+        return False if set(before) & {"who", "whom", "what", "which"} else None
+    return True if before and before[0] in _WHO and len(before) <= _REACH else None
+
+
+def is_doer(words: Sequence[Word], verb: int, value: Span) -> bool | None:
+    """Whether a value does what a sentence's word `verb` says, or it is done to it."""
+    plain = [word.plain for word in words]
+    by = plain[verb + 1 : verb + 2] == ["by"]
+    passive = by or bool(_BE & set(plain[max(verb - 2, 0) : verb]))
+    if passive:
+        if by and verb + 2 <= value[0] <= verb + 2 + _REACH:
+            return True
+        return False if value[1] <= verb else None
+    between = plain[value[1] : verb] if value[1] <= verb else plain[verb + 1 : value[0]]
+    if len(between) > 1 or not set(between) <= _DETERMINERS:
+        return None
+    return value[1] <= verb
+
+
+def wants_whole(words: Sequence[Word], noun: int) -> bool | None:
+    """Whether a question asks of what something is the noun, or what is the noun of something.
+
+    "What is X a tributary of" asks for the whole, "the tributaries of X" for its part.
+    """
+    plain = [word.plain for word in words]
+    if plain[-1] == "of" or plain[0] == "of":
+        return True
+    return False if plain[noun + 1 : noun + 2] == ["of"] else None
+
+
+def is_whole(words: Sequence[Word], noun: int, value: Span) -> bool:
+    """Whether a sentence says that something is the noun of a value."""
+    of = [w.plain for w in words[noun + 1 : noun + 2]] == ["of"]
+    start = noun + 2
+    while start < len(words) and words[start].plain in _DETERMINERS:
+        start += 1
+    return of and value[0] <= start < value[1]
+
+
+# What is cited for an answer: the sentences that say it, and what stands before them.
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """What is cited, and what its passage says before it, its title first.
+
+    The text has a line for the place and one for each fact that was read from it.
+    """
+
+    text: str
+    before: str = ""
+
+
+def list_citations(
+    places: Sequence[Evidence], context: Sequence[Item], snapshot: Snapshot
+) -> list[Citation]:
+    """The cited sentences with what stands before them, and the facts read from them in words."""
+    titles = snapshot.titles({place.document_id for place in places})
+    citations = []
+    for place in places:
+        before = titles.get(place.document_id, "")
+        for passage in snapshot.evidence(place.chunk_id):
+            before += "\n" + passage.text[: max(place.start - passage.start, 0)]
+        facts = [i.text for i in context if i.layer != "text" and place in i.evidence]
+        said = [" ".join(place.text.split()), *dict.fromkeys(facts)]
+        citations.append(Citation("\n".join(said), before))
+    return citations
+
+
+def add_fact(citation: Citation, fact: str) -> Citation:
+    """What is cited, with one more fact that was read from it."""
+    return Citation(f"{citation.text}\n{fact}", citation.before)
+
+
+def choose_citations(
+    asked: QuestionAnalysis, value: str, citations: Sequence[Citation]
+) -> list[Citation]:
+    """What of some places says a value, and those that lead to it by a name that both say.
+
+    All of them when none says the value in these words.
+    """
+    narrowed = [_narrow(citation, value) for citation in citations]
+    saying = [citation for citation in narrowed if citation]
+    bridges = {word for citation in saying for word in _list_large(citation.text)}
+    bridges -= asked.named | {word.stem for word in split_words(value)} | STOP
+    leading = [
+        citation
+        for citation, found in zip(citations, narrowed, strict=True)
+        if not found and bridges & _list_large(citation.text)
+    ]
+    return [*saying, *leading] if saying else list(citations)
+
+
+def _list_large(text: str) -> set[str]:
+    return {word.stem for word in split_words(text) if word.large and word.start}
+
+
+def _narrow(citation: Citation, value: str) -> Citation | None:
+    """The sentences and facts of a place that say a value; none if none does."""
+    name = read_name(value)
+    before, said = citation.before, []
+    for sentence in citation.text.split("\n"):
+        for span in split_sentences(sentence):
+            part = sentence[span.start : span.end]
+            if find_name(name, split_words(part), find_values(part)):
+                said.append(part)
+            elif not said:
+                before += f"\n{part}"
+    return Citation("\n".join(said), before) if said else None
+
+
+# What an answer's places do not bear out of its question: an upper bound of its confidence.
+
+STRANGE, UNSAID = 0.1, 0.3
 """Bounds: nothing found mentions a name or year of the question; what is cited does not say what
 is asked of it; it is not of the form of an answer. Set by hand, all below one half."""
 SAME = 0.55
@@ -78,84 +221,57 @@ _OPINION = re.compile(
 _FUTURE = re.compile(r"\b(?:will|shall|going to|is to be|are to be)\b")
 
 
-@dataclass(frozen=True, slots=True)
-class Doubt:
-    """The most that a confidence can be, and why; no reason means no doubt."""
-
-    bound: float = 1.0
-    reason: str = ""
-
-
-NO_DOUBT = Doubt()
-
-
-def doubt_answer(question: Question, answer: Answer, snapshot: Snapshot) -> Answer:
-    """The answer with the confidence that its places bear out; none that has no form of one.
-
-    The last step of its trace says why. The choice among candidates stays what it is.
-    """
-    if not answer.choices or not answer.evidence:
-        return answer
-    doubt = doubt_places(question, answer.choices, answer.evidence, answer.context, snapshot)
-    if doubt.bound >= answer.confidence:
-        return answer
-    last = answer.trace[-1]
-    why = f"{last.reason}; but {doubt.reason}, so at most {doubt.bound:.2f}"
-    step = replace(last, reason=why, confidence=doubt.bound)
-    if doubt.bound == NO_ANSWER and not question.candidates:
-        step = replace(step, outcome=Outcome.INSUFFICIENT)
-        answer = replace(answer, text="", choices=())
-    return replace(answer, confidence=doubt.bound, trace=(*answer.trace[:-1], step))
-
-
-def doubt_places(
-    question: Question,
+def verify_places(
+    asked: QuestionAnalysis,
     choices: Sequence[str],
     places: Sequence[Evidence],
     context: Sequence[Item],
-    snapshot: Snapshot,
-) -> Doubt:
+) -> Verification:
     """What some places do not bear out of values that answer a question: the gravest doubt."""
-    asked = read_question(question.text, snapshot.link(question.text))
-    grounds = find_grounds(places, context, snapshot)
-    texts = [f"{g.before} {g.text}" for g in grounds] + [item.text for item in context]
-    doubts = [
-        find_doubt(asked, choice, grounds, texts, snapshot, question.candidates)
+    snapshot = asked.snapshot
+    citations = list_citations(places, context, snapshot)
+    texts = [f"{g.before} {g.text}" for g in citations] + [item.text for item in context]
+    verified = [
+        verify_value(asked, choice, citations, texts, snapshot, asked.candidates)
         for choice in choices
     ]
-    gravest = min(doubts, key=lambda doubt: doubt.bound)
+    gravest = min(verified, key=lambda doubt: doubt.bound)
     # An option is not taken away, only doubted: it stays above what is too improbable to give.
-    bound = max(gravest.bound, UNSAID) if question.candidates else gravest.bound
+    bound = max(gravest.bound, UNSAID) if asked.candidates else gravest.bound
     return replace(gravest, bound=bound)
 
 
-def find_doubt(
-    asked: Asked,
+def verify_value(
+    asked: QuestionAnalysis,
     value: str,
-    grounds: Sequence[Ground],
+    citations: Sequence[Citation],
     context: Sequence[str],
     snapshot: Snapshot,
     candidates: Collection[str] = (),
-) -> Doubt:
+) -> Verification:
     """What of a question some places do not bear out of a value that answers it."""
-    form = _doubt_form(asked, value, candidates)
+    form = _verify_form(asked, value, candidates)
     if form.reason:
         return form
     if value.strip().casefold() in _YES_NO_SAID:
-        return NO_DOUBT if asked.is_yes_no else Doubt(UNSAID, f"{value!r} is no answer to it")
-    grounds = choose_grounds(asked, value, grounds)
-    doubt = find_unborne(asked, grounds, context, snapshot, value, NEAR if candidates else SAME)
+        return (
+            SUPPORTED if asked.is_yes_no else Verification(UNSAID, f"{value!r} is no answer to it")
+        )
+    citations = choose_citations(asked, value, citations)
+    doubt = find_unsupported(
+        asked, citations, context, snapshot, value, NEAR if candidates else SAME
+    )
     if doubt.reason:
         return doubt
     if candidates:
-        return NO_DOUBT
-    if _is_turned(asked, value, grounds):
-        return Doubt(UNSAID, "what is cited says it the other way round")
-    if not is_undone(asked.text) and all(is_undone(g.text) for g in grounds):
-        return Doubt(UNSAID, "what is cited denies it, or only plans it")
-    if _FUTURE.search(asked.text) and not any(_FUTURE.search(g.text) for g in grounds):
-        return Doubt(UNSAID, "what is cited says nothing of the future")
-    return NO_DOUBT
+        return SUPPORTED
+    if _is_turned(asked, value, citations):
+        return Verification(UNSAID, "what is cited says it the other way round")
+    if not is_undone(asked.text) and all(is_undone(g.text) for g in citations):
+        return Verification(UNSAID, "what is cited denies it, or only plans it")
+    if _FUTURE.search(asked.text) and not any(_FUTURE.search(g.text) for g in citations):
+        return Verification(UNSAID, "what is cited says nothing of the future")
+    return SUPPORTED
 
 
 def is_undone(text: str) -> bool:
@@ -163,39 +279,41 @@ def is_undone(text: str) -> bool:
     return bool(_UNDONE.search(text))
 
 
-def find_unborne(
-    asked: Asked,
-    grounds: Sequence[Ground],
+def find_unsupported(
+    asked: QuestionAnalysis,
+    citations: Sequence[Citation],
     context: Sequence[str],
     snapshot: Snapshot,
     value: str = "",
     near: float = SAME,
-) -> Doubt:
+) -> Verification:
     """The names and words of a question that its answer's places do not say."""
     own = frozenset(word.stem for word in split_words(value))
     names = [n for n in _part_names(asked.names, context, snapshot) if not _is_within(n, own)]
     for name in names:
         if not any(_says_name(name, text, snapshot) for text in context):
-            return Doubt(STRANGE, f"nothing that was found mentions {name.text}")
+            return Verification(STRANGE, f"nothing that was found mentions {name.text}")
     for name in names:
-        if not any(_speaks_of(name, ground, snapshot) for ground in grounds):
-            return Doubt(UNSAID, f"what is cited does not speak of {name.text}")
-    words = [word for g in grounds for word in split_words(g.text + _tell_life(g.text, value))]
+        if not any(_speaks_of(name, citation, snapshot) for citation in citations):
+            return Verification(UNSAID, f"what is cited does not speak of {name.text}")
+    words = [word for g in citations for word in split_words(g.text + _tell_life(g.text, value))]
     missing = _find_unsaid(asked, own, words, snapshot, near)
     if missing:
-        return Doubt(UNSAID, f"what is cited does not say {', '.join(missing)}")
-    if not value and _swaps_names(asked, names, grounds):
-        return Doubt(UNSAID, "what is cited says it the other way round")
-    return NO_DOUBT
+        return Verification(UNSAID, f"what is cited does not say {', '.join(missing)}")
+    if not value and _swaps_names(asked, names, citations):
+        return Verification(UNSAID, "what is cited says it the other way round")
+    return SUPPORTED
 
 
-def _swaps_names(asked: Asked, names: Sequence[Name], grounds: Sequence[Ground]) -> bool:
+def _swaps_names(
+    asked: QuestionAnalysis, names: Sequence[Name], citations: Sequence[Citation]
+) -> bool:
     """Whether what is cited has a name of the question at the other end of its verb."""
     question = split_words(asked.text)
     for word in asked.wanted:
         for name in names:
             ends = [_find_ends(name, question, word), set()]
-            for line in (line for ground in grounds for line in ground.text.split("\n")):
+            for line in (line for citation in citations for line in citation.text.split("\n")):
                 ends[1] |= _find_ends(name, split_words(line), word)
             if ends[0] and ends[1] and not ends[0] & ends[1]:
                 return True
@@ -210,25 +328,33 @@ def _find_ends(name: Name, words: Sequence[Word], verb: Word) -> set[bool]:
     return {end for end in found if end is not None}
 
 
-def _doubt_form(asked: Asked, value: str, candidates: Collection[str]) -> Doubt:
+def _verify_form(asked: QuestionAnalysis, value: str, candidates: Collection[str]) -> Verification:
     if asked.is_about_nothing:
-        return Doubt(UNSAID, "the question names nothing that it asks about")
+        return Verification(UNSAID, "the question names nothing that it asks about")
     if not candidates:
         if asked.is_yes_no and value.casefold() not in _YES_NO_SAID:
-            return Doubt(NO_ANSWER, "the question wants yes or no, and what was found is neither")
+            return Verification(
+                NO_ANSWER, "the question wants yes or no, and what was found is neither"
+            )
         if _REASON.search(asked.text):
-            return Doubt(NO_ANSWER, "the question wants a reason, and what was found is none")
+            return Verification(
+                NO_ANSWER, "the question wants a reason, and what was found is none"
+            )
         if _OPINION.search(asked.text):
-            return Doubt(NO_ANSWER, "the question wants an opinion, and no rule has one")
+            return Verification(NO_ANSWER, "the question wants an opinion, and no rule has one")
     words = split_words(value)
     if words and not candidates and asked.types and not _has_form(asked.types, words):
-        return Doubt(UNSAID, "what was found is no name, time or number as the question wants")
+        return Verification(
+            UNSAID, "what was found is no name, time or number as the question wants"
+        )
     named = sum(
         all(word.stem in asked.said for word in split_words(option)) for option in candidates
     )
     if named < 2 and words and all(w.stem in asked.said or w.plain in STOP for w in words):
-        return Doubt(UNSAID if candidates else NO_ANSWER, "what was found stands in the question")
-    return NO_DOUBT
+        return Verification(
+            UNSAID if candidates else NO_ANSWER, "what was found stands in the question"
+        )
+    return SUPPORTED
 
 
 def _part_names(names: Sequence[Name], context: Sequence[str], snapshot: Snapshot) -> list[Name]:
@@ -255,7 +381,7 @@ def _is_within(name: Name, own: frozenset[str]) -> bool:
 
 def _forms(name: Name, snapshot: Snapshot) -> tuple[Name, ...]:
     """A name with all that the pyramid calls what it names."""
-    linked = snapshot.link(name.text)
+    linked = link_text(name.text, snapshot)
     whole = linked.entities if [*linked.names] and len(linked.names[0]) + 5 > len(name.text) else ()
     spelt = snapshot.surface_forms(whole)
     return (name, *(read_name(form) for forms in spelt.values() for form in forms))
@@ -275,14 +401,14 @@ def _says(forms: tuple[Name, ...], text: str) -> bool:
     return len(parts) > 3 and set(parts) <= {word.stem for word in words}
 
 
-def _speaks_of(name: Name, ground: Ground, snapshot: Snapshot) -> bool:
+def _speaks_of(name: Name, citation: Citation, snapshot: Snapshot) -> bool:
     """Whether a place says a name, or part of it or a pronoun for what was named before."""
-    if _says_name(name, ground.text, snapshot):
+    if _says_name(name, citation.text, snapshot):
         return True
-    if not _says_name(name, ground.before, snapshot):
+    if not _says_name(name, citation.before, snapshot):
         return False
     parts = {w.stem for w in split_words(name.text) if w.large and w.plain not in STOP}
-    words = split_words(ground.text)
+    words = split_words(citation.text)
     shared = [at for at, word in enumerate(words) if word.large and word.stem in parts]
     if shared:
         return any(_stands_alone(at, words, parts) for at in shared)
@@ -296,7 +422,7 @@ def _speaks_of(name: Name, ground: Ground, snapshot: Snapshot) -> bool:
 
 def _is_person(name: Name, snapshot: Snapshot) -> bool:
     """Whether all that a name of several words is known to be is a person."""
-    kinds = {snapshot.types[entity] for entity in snapshot.link(name.text).entities}
+    kinds = {snapshot.types[entity] for entity in link_text(name.text, snapshot).entities}
     return kinds == {"PERSON"} and " " in name.text
 
 
@@ -308,7 +434,11 @@ def _stands_alone(at: int, words: Sequence[Word], parts: Collection[str]) -> boo
 
 
 def _find_unsaid(
-    asked: Asked, own: frozenset[str], words: Sequence[Word], snapshot: Snapshot, near: float
+    asked: QuestionAnalysis,
+    own: frozenset[str],
+    words: Sequence[Word],
+    snapshot: Snapshot,
+    near: float,
 ) -> list[str]:
     """The words of a question that no word of its answer's places says."""
     wanted = [w for w in asked.wanted if w.stem not in own]
@@ -343,7 +473,7 @@ def _tell_life(text: str, value: str) -> str:
     return ""
 
 
-def _is_turned(asked: Asked, value: str, grounds: Sequence[Ground]) -> bool:
+def _is_turned(asked: QuestionAnalysis, value: str, citations: Sequence[Citation]) -> bool:
     """Whether some place says the relation with the value at the wrong end, and none at the right.
 
     What a question asks "of" must be said of the value; nothing else makes it a whole.
@@ -353,7 +483,7 @@ def _is_turned(asked: Asked, value: str, grounds: Sequence[Ground]) -> bool:
     for word in asked.wanted:
         at = words.index(word)
         doer, whole = wants_doer(words, at), wants_whole(words, at)
-        for line in (line for ground in grounds for line in ground.text.split("\n")):
+        for line in (line for citation in citations for line in citation.text.split("\n")):
             said = split_words(line)
             places = find_name(read_name(value), said, find_values(line))
             spans = [(place.first, place.last) for place in places]

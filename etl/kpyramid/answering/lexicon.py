@@ -1,24 +1,182 @@
-"""What words can mean in a graph: classes, properties and individuals with their names."""
+"""The English of questions: forms of asking, degrees, negations; no vocabulary of a field."""
 
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from difflib import SequenceMatcher
+from functools import cached_property, lru_cache
+from weakref import WeakKeyDictionary, ref
 
+import numpy as np
+
+from kpyramid.embeddings.port import Matrix
+from kpyramid.extraction.matching import FUNCTION
+from kpyramid.extraction.normal import lemmatise
 from kpyramid.ontology import names as n
-from kpyramid.query.questions.wording import (
-    CODE_WORDS,
-    FUNCTION,
-    KIND_WORDS,
-    LIGHT,
-    NAME_WORDS,
-    PERSON_WORDS,
-    read_gloss,
-    split_lemmas,
-    split_local_name,
-    vary_name,
+from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema
+from kpyramid.query.analysis import KIND_TYPES
+from kpyramid.query.pyramid.names import EntitiesByName
+from kpyramid.query.pyramid.snapshot import Snapshot
+
+_WORD = re.compile(r"[^\W_]+(?:[-.@&+:/]?[^\W_]+)*")
+_POSSESSIVE = re.compile(r"['’]s\b|(?<=s)['’](?=\s)")
+_NUMBER = re.compile(r"[0-9][0-9,]{0,19}(?:\.[0-9]{1,9})?")
+_MOST_ROWS = 10_000
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[_\W]+")
+_BRACKETS = re.compile(r"\(([^)]*)\)")
+
+LIGHT = frozenset(
+    (
+        "get give show tell list find know want need see look exist belong locate come base "
+        "situate take make use call available work include contain display return enumerate print"
+    ).split()
 )
+"""Lemmas of verbs of asking, being and having: what they say is said by the path anyway."""
+
+PRONOUNS = frozenset("we i you they one".split())
+"""What we "offer", "sell" or "use" is what there is: the verb after one of these says no more."""
+
+NEGATIONS = frozenset(
+    "not no never without none neither nor except excluding lack lacking nobody nothing n't".split()
+)
+PERSON_WORDS = frozenset("person people human individual agent employee worker member".split())
+PLACE_WORDS = frozenset("place location country city town region address locality site".split())
+KIND_WORDS = frozenset("category kind type genre class classification sort".split())
+"""What a property or a class is called by whose individuals are kinds of things."""
+NAME_WORDS = frozenset("name title label".split())
+CODE_WORDS = frozenset("id identifier code number sku isbn doi".split())
+
+ADJECTIVES: dict[str, tuple[tuple[str, ...], int]] = {
+    "expensive": (("price", "cost"), 1), "cheap": (("price", "cost"), -1),
+    "costly": (("price", "cost"), 1), "heavy": (("weight", "mass"), 1),
+    "light": (("weight", "mass"), -1), "tall": (("height",), 1),
+    "high": (("height", "elevation"), 1),
+    "low": (("height", "elevation"), -1), "wide": (("width",), 1), "broad": (("width",), 1),
+    "narrow": (("width",), -1), "deep": (("depth",), 1), "shallow": (("depth",), -1),
+    "long": (("length", "duration", "time"), 1),
+    "short": (("length", "height", "duration", "time"), -1),
+    "old": (("age",), 1), "young": (("age",), -1), "fast": (("speed",), 1),
+    "slow": (("speed",), -1),
+    "populous": (("population",), 1), "large": (("area", "size"), 1), "big": (("area", "size"), 1),
+    "small": (("area", "size"), -1),
+}  # fmt: skip
+"""What an adjective of degree measures, and which end of the scale it stands for."""
+
+UPPER = frozenset("most high great large big maximum max good top".split())
+LOWER = frozenset("least low small minimum min few bad".split())
+"""Lemmas of degrees that take the noun after them as the measure: "the highest price"."""
+
+AGGREGATES = {
+    "average": "AVG", "mean": "AVG", "total": "SUM", "sum": "SUM", "overall": "SUM",
+    "maximum": "MAX", "minimum": "MIN",
+}  # fmt: skip
+UNITS = {
+    "gram": "g", "gramme": "g", "kilogram": "kg", "kilo": "kg", "ton": "t", "tonne": "t",
+    "millimeter": "mm", "millimetre": "mm", "centimeter": "cm", "centimetre": "cm",
+    "meter": "m", "metre": "m", "kilometer": "km", "kilometre": "km", "litre": "l", "liter": "l",
+}  # fmt: skip
+"""Units in words; a number with one is compared only with a property whose label has its sign."""
+NUMBERS = dict(
+    zip("one two three four five six seven eight nine ten".split(), range(1, 11), strict=True)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word of the question: as written, in small letters, its dictionary form."""
+
+    text: str
+    lower: str
+    lemma: str
+
+    @property
+    def is_name(self) -> bool:
+        """Whether it is written as names and codes are."""
+        return self.text[0].isupper() or any(c.isdigit() for c in self.text)
+
+    @property
+    def is_function(self) -> bool:
+        """Whether it only holds the question together; `US` is no pronoun."""
+        shouted = len(self.text) > 1 and self.text.isupper()
+        return not shouted and (self.lower in FUNCTION or self.lemma in FUNCTION)
+
+    @property
+    def is_code(self) -> bool:
+        """Whether it is made of letters and digits."""
+        return any(c.isdigit() for c in self.text) and any(c.isalpha() for c in self.text)
+
+
+def read_words(question: str) -> list[Word]:
+    """The words of a question without punctuation and possessive endings."""
+    plain = _POSSESSIVE.sub(" ", question.replace("n't", " not").replace("n’t", " not"))
+    return [Word(m, m.casefold(), find_lemma(m.casefold())) for m in _WORD.findall(plain)]
+
+
+@lru_cache(maxsize=50_000)
+def find_lemma(word: str) -> str:
+    """The dictionary form; a plural of an abbreviation or a name loses its s."""
+    if "-" in word and word.replace("-", "").isalpha():
+        word = word.replace("-", "")  # e-mail and email
+    lemma = lemmatise(word)
+    if (
+        lemma == word
+        and len(word) > 3
+        and word.endswith("s")
+        and not word.endswith(("ss", "us", "is"))
+    ):
+        return word[:-1]
+    return lemma
+
+
+def split_lemmas(phrase: str) -> tuple[str, ...]:
+    """The lemmas of a phrase in small letters."""
+    return tuple(find_lemma(m.casefold()) for m in _WORD.findall(phrase))
+
+
+def split_local_name(iri: str) -> str:
+    """The words of an IRI's last part: `.../hasBomPart` gives `has Bom Part`."""
+    local = re.split(r"[#/]", iri.rstrip("#/"))[-1]
+    return " ".join(part for part in _CAMEL.split(local) if part)
+
+
+def vary_name(name: str) -> list[str]:
+    """A label and what it says in brackets, each by itself: `weight (g)` gives `weight` and `g`."""
+    plain = " ".join(_BRACKETS.sub(" ", name).split())
+    inner = [part.strip() for part in _BRACKETS.findall(name)]
+    return [part for part in (plain, *inner) if part]
+
+
+def read_gloss(comment: str) -> str:
+    """A synonym that a comment ends with in brackets: `city` of `The locality (city).`."""
+    match = re.search(r"\(([\w -]+)\)\s*\.?\s*$", comment)
+    return match.group(1) if match else ""
+
+
+def is_typo(one: str, other: str) -> bool:
+    """Whether two long words differ by a slip of the fingers: `resposible`, `pontiometer`."""
+    if min(len(one), len(other)) < 8 or one[0] != other[0]:
+        return False
+    return SequenceMatcher(None, one, other, autojunk=False).ratio() >= 0.9
+
+
+def read_number(word: str) -> float | None:
+    """The number that a word states."""
+    if word in NUMBERS:
+        return float(NUMBERS[word])
+    return float(word.replace(",", "")) if _NUMBER.fullmatch(word) else None
+
+
+def read_top(word: str) -> int | None:
+    """The number of rows that a word asks for: whole, one or more, and no more than anybody reads.
+
+    A larger one is no number of rows but part of a name.
+    """
+    number = read_number(word)
+    return int(number) if number and number in range(1, _MOST_ROWS + 1) else None
+
+
+# What words can mean in a graph: classes, properties and individuals with their names.
 
 Run = Callable[[str], list[dict[str, str]]]
 """Runs SPARQL; values are IRIs or lexical forms."""
@@ -330,19 +488,127 @@ def merge_names(*groups: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for group in groups for name in group if name))
 
 
-__all__ = [
-    "DATES",
-    "NUMERIC",
-    "Category",
-    "Compare",
-    "Lexicon",
-    "Phrase",
-    "Relation",
-    "Run",
-    "fold",
-    "is_naming",
-    "looks_like_person",
-    "merge_names",
-    "read_gloss",
-    "strip_phrase",
-]
+# How near in meaning a word is to labels, by the embedding model; each label is embedded once.
+
+
+class PhraseComparer:
+    """Cosines of phrases; the model is opened when the first word matches nothing by its form."""
+
+    def __init__(self, embed: Callable[[Sequence[str]], Matrix]) -> None:
+        self._embed = embed
+        self._vectors: dict[str, Matrix] = {}
+
+    def compare(self, text: str, known: Sequence[str]) -> list[float]:
+        """The cosine of a text with each of some others."""
+        if not known:
+            return []
+        new = [phrase for phrase in dict.fromkeys(known) if phrase not in self._vectors]
+        own, *others = self._embed([text, *new])
+        self._vectors.update(zip(new, others, strict=True))
+        rows = np.stack([self._vectors[phrase] for phrase in known])
+        return [float(cosine) for cosine in rows @ own]
+
+
+# The lexicon of a snapshot: the schema's words, and the names of its entities.
+
+
+@dataclass
+class SnapshotLexicon(Lexicon):
+    """A lexicon that looks names up in the index, and reads all of none but places and kinds."""
+
+    entities: EntitiesByName | None = None
+
+    @property
+    def _entities(self) -> EntitiesByName:
+        assert self.entities is not None  # `read_snapshot_lexicon` gives them
+        return self.entities
+
+    def find_by_word(self, word: str) -> frozenset[str]:
+        """See `Lexicon`; a word that more than a hundred individuals share finds none."""
+        return frozenset(self._entities.with_word(word))
+
+    def find_by_start(self, start: str) -> frozenset[str]:
+        """See `Lexicon`; a start that more than a hundred individuals share finds none."""
+        return frozenset(self._entities.with_start(start))
+
+    def list_words(self, iri: str) -> frozenset[str]:
+        """See `Lexicon`."""
+        return frozenset(w for name in self._entities.list_names(iri) for w in name.split())
+
+    def name_members(self, classes: set[str]) -> Mapping[str, tuple[str, ...]]:
+        """See `Lexicon`."""
+        found: defaultdict[str, list[str]] = defaultdict(list)
+        for iri in sorted(self.list_members(classes)):
+            for name in self._entities.list_names(iri):
+                found[name].append(iri)
+        # What shares its name with a place may be meant as well, as in `names`.
+        return {name: self._entities.get(name, tuple(found[name])) for name in sorted(found)}
+
+
+_OPEN: WeakKeyDictionary[Snapshot, Lexicon] = WeakKeyDictionary()
+_MOST_ROWS = 100_000
+"""Rows by which readings of a question are told apart."""
+
+
+def open_lexicon(snapshot: Snapshot) -> Lexicon:
+    """What the words of a question can mean in a snapshot's ontology; kept as long as it is."""
+    lexicon = _OPEN.get(snapshot)
+    if lexicon is None:
+        held = ref(snapshot)  # what is kept for a snapshot must not keep it
+
+        def reach() -> Snapshot:
+            found = held()
+            assert found is not None  # whoever asks has it
+            return found
+
+        lexicon = _OPEN[snapshot] = read_snapshot_lexicon(
+            snapshot.schema,
+            snapshot.entities_by_name(n.ENTITY),
+            lambda query: reach().ontology.select_trusted(query, limit=_MOST_ROWS),
+            PhraseComparer(lambda texts: reach().embed_all(texts)).compare,
+        )
+    return lexicon
+
+
+def read_snapshot_lexicon(
+    schema: Schema, entities: EntitiesByName, run: Run, compare: Compare
+) -> Lexicon:
+    """The lexicon; `entities` gives the IRIs of entities by name in small letters."""
+    types = {
+        c.iri: {
+            t for d in schema.classes if schema.is_subclass(d.iri, c.iri) for t in d.entity_types
+        }
+        for c in schema.classes
+    }
+    return SnapshotLexicon(
+        {c.iri: _read_class(c, types[c.iri]) for c in schema.classes},
+        {p.iri: _read_property(p) for p in schema.properties},
+        entities,
+        {},
+        run,
+        compare,
+        entities=entities,
+    )
+
+
+def _read_class(row: OntologyClass, types: set[str]) -> Category:
+    return Category(
+        row.iri,
+        (row.label, *row.alt_labels),
+        frozenset(row.parents),
+        person=bool(types & KIND_TYPES["who"]),
+        # Countries are agents too: `where` wants a class of places only.
+        place=bool(types) and types <= KIND_TYPES["where"],
+    )
+
+
+def _read_property(row: OntologyProperty) -> Relation:
+    ends = [frozenset({iri} - {n.THING}) for iri in (row.domain, row.range)]
+    return Relation(
+        row.iri,
+        (row.label,),
+        ends[0],
+        frozenset() if row.is_datatype else ends[1],
+        frozenset({row.range}) if row.is_datatype else frozenset(),
+        spoken=row.alt_labels,
+    )

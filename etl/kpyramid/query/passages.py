@@ -1,20 +1,94 @@
-"""From passages that answer a part of a question to those that answer the rest.
+"""Passages by how well they fit a question: their meaning in its place, words, kin, and rivals."""
 
-"Who founded the firm that published Tetris?" shares no word with the passage about the founder. It
-is reached from the passage about Tetris by a name in it, the firm's; and that name with the part
-of the question that Tetris's passage does not say, "who founded", is what to look for there.
-"""
-
+import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from typing import Any, Literal, get_args
 
+import numpy as np
+import numpy.typing as npt
 import Stemmer
 
-from kpyramid.query.pyramid.linking import find_names
+from kpyramid.embeddings.port import Matrix
+from kpyramid.errors import InputError
+from kpyramid.extraction.matching import find_name, find_values, split_words
+from kpyramid.query.analysis import (
+    Candidate,
+    QuestionAnalysis,
+    find_names,
+    link_text,
+    read_candidates,
+)
 from kpyramid.query.pyramid.snapshot import Snapshot
-from kpyramid.query.text.ranking import measure_rarest
+from kpyramid.query.types import Item
+
+POOL = 100
+"""Passages that words and vectors each put forward; gold ones are seldom further down."""
+WORDS_PART = 0.1
+"""What a word that no other passage says is worth in cosine at most. Not a share of the best
+passage's score: where all words of a question are common, words should count for little."""
+CROWD = 10
+"""Passages of other documents nearest to one, by which is told how crowded its place is."""
+CROWD_PART = 0.4
+"""What is lost by standing where everything is near: such a passage is near to all questions."""
+FIRST = 10
+"""The first passages, by which the others are judged once more."""
+FIRST_PART = 0.25
+"""What is gained by lying where they do: answers to one question are alike."""
+STEEPNESS = 30.0
+"""How fast a passage counts for less among the first, the further its score is below the best."""
+
+
+def rank_directly(question: str, snapshot: Snapshot, pool: int = POOL) -> dict[str, float]:
+    """The scores of the passages that words or vectors put forward, by key."""
+    near = [key for key, *_ in snapshot.neighbours(question, pool, "chunks")]
+    worded = dict(snapshot.words(question, pool, "chunks"))
+    keys = sorted({*near, *worded})
+    if not keys:
+        return {}
+    placed, documents = snapshot.place_vectors(keys)
+    points = np.array([worded.get(key, 0.0) for key in keys], np.float32)
+    scores = placed @ snapshot.embed(question) + WORDS_PART / measure_rarest(snapshot) * points
+    units = placed / np.linalg.norm(placed, axis=1, keepdims=True)
+    scores -= CROWD_PART * measure_crowd(units, documents)
+    scores += FIRST_PART * (units @ average_first(scores, units))
+    return dict(zip(keys, scores.tolist(), strict=True))
+
+
+def measure_crowd(units: Matrix, documents: npt.NDArray[Any]) -> Matrix:
+    """For each vector its mean cosine with the `CROWD` nearest of other documents; 0 without any.
+
+    Vectors of many dimensions have hubs, which are among the nearest of far too many others
+    (Radovanović et al., JMLR 2010); how crowded a place is may be taken off its cosines (Conneau
+    et al., ICLR 2018, CSLS). Here the neighbours are those in the pool.
+    """
+    cosines = units @ units.T
+    cosines[documents[:, None] == documents] = -np.inf
+    nearest = np.partition(cosines, -CROWD, axis=1)[:, -CROWD:] if len(units) > CROWD else cosines
+    counted = np.isfinite(nearest)
+    total = np.where(counted, nearest, 0).sum(axis=1)
+    return np.asarray(total / np.maximum(counted.sum(axis=1), 1), dtype=np.float32)
+
+
+def measure_rarest(snapshot: Snapshot) -> float:
+    """How rare BM25 holds a word of a single passage, which grows with the number of passages."""
+    return math.log(1 + (snapshot.count("chunks") - 0.5) / 1.5)
+
+
+def average_first(scores: Matrix, units: Matrix) -> Matrix:
+    """Where the first passages lie: their mean by how near their scores are to the best.
+
+    Feedback without a judge (Rocchio 1971), from vectors.
+    """
+    first = np.argsort(-scores, kind="stable")[:FIRST]
+    shares = np.exp(STEEPNESS * (scores[first] - scores[first[0]]))
+    mean = shares @ units[first]
+    return np.asarray(mean / np.linalg.norm(mean), dtype=np.float32)
+
+
+# From passages that answer a part of a question to those that answer the rest.
 
 _WORD = re.compile(r"\w+")
 _ASIDE = frozenset(
@@ -82,13 +156,13 @@ class Path:
         return " ".join([self.name, *self.rest])
 
 
-def walk_on(
+def follow_names(
     question: str,
     snapshot: Snapshot,
     scores: Mapping[str, float],
     facts: Sequence[str] = (),
-) -> dict[str, float]:
-    """The scores of passages for a question, with those of passages reached by a step.
+) -> tuple[dict[str, float], dict[str, Path]]:
+    """The scores of passages for a question, and the paths to those reached by a step.
 
     `scores` are those of passages found directly. A passage keeps the best of its scores. Nothing
     is embedded: what a passage says of the rest is told by BM25.
@@ -97,7 +171,7 @@ def walk_on(
         *start_from_passages(question, snapshot, scores),
         *start_from_facts(snapshot, scores, facts),
     ]
-    found = dict(scores)
+    found, paths = dict(scores), dict[str, Path]()
     texts = Held(snapshot)
     word_part = SAID_PART / measure_rarest(snapshot)
     for path in [path for start in starts for path in list_paths(question, start)]:
@@ -114,8 +188,9 @@ def walk_on(
                 + RARE_PART * rare
                 - TOLL
             )
-            found[key] = max(found.get(key, reached), reached)
-    return found
+            if reached >= found.get(key, reached):
+                found[key], paths[key] = reached, path
+    return found, paths
 
 
 def start_from_passages(
@@ -175,7 +250,7 @@ def start_from_facts(
     """
     best = max(scores.values(), default=0.0)
     return [
-        Start(None, fact, tuple(map(join_name, snapshot.link(fact).names)), best)
+        Start(None, fact, tuple(map(join_name, link_text(fact, snapshot).names)), best)
         for fact in facts[:STARTS]
     ]
 
@@ -257,3 +332,115 @@ def _open_stemmer() -> Stemmer.Stemmer:
 def stem_word(word: str) -> str:
     """A word's stem, in small letters."""
     return str(_open_stemmer().stemWord(word.casefold()))
+
+
+# The passages that bear on a question: by words, by vectors, by both, and by walking on.
+
+By = Literal["bm25", "vectors", "both", "walk"]
+
+
+def find_passages(
+    asked: QuestionAnalysis,
+    k: int,
+    *,
+    by: By = "walk",
+    facts: Sequence[str] = (),
+) -> list[Item]:
+    """The passages of `find_connected` without the paths between them."""
+    return find_connected(asked, k, by=by, facts=facts)[0]
+
+
+def find_connected(
+    asked: QuestionAnalysis, k: int, *, by: By = "walk", facts: Sequence[str] = ()
+) -> tuple[list[Item], dict[str, Path]]:
+    """The k passages of the text layer that bear most on a question, best first.
+
+    `bm25` ranks by words, `vectors` by cosine, `both` by the two and by where passages stand (see
+    `rank_directly`). `walk` is for questions that no single passage answers: from the first
+    passages and from `facts`, statements found in the layers above, it goes on to passages about
+    what they name. Fewer come back where the layer has fewer, by `bm25` also where fewer share a
+    word with the question.
+
+    Raises:
+        InputError: `by` is unknown.
+    """
+    if by not in get_args(By):
+        raise InputError(f"by = {by!r}: passages are found by {', '.join(get_args(By))}")
+    if k < 1:
+        return [], {}
+    question, snapshot = asked.text, asked.snapshot
+    paths: dict[str, Path] = {}
+    if by == "bm25":
+        scores = dict(snapshot.words(question, k, "chunks"))
+    elif by == "vectors":
+        scores = {key: cosine for key, _, cosine in snapshot.neighbours(question, k, "chunks")}
+    else:
+        scores = rank_directly(question, snapshot, max(k, POOL))
+        if by == "walk":
+            scores, paths = follow_names(question, snapshot, scores, facts)
+    best = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))[:k]
+    items = [
+        Item(key, place.text, "text", float(score), (place,))
+        for key, score in best
+        for place in snapshot.evidence(key)
+    ]
+    return items, {key: paths[key] for key, _ in best if key in paths}
+
+
+# Passages that say an option together with what the question names: what speaks for the option.
+
+LOOKED = 10
+"""Passages looked at for an option."""
+SAID = 0.5
+"""How surely a passage must say an option, and how much of what the question names."""
+
+
+def find_for_options(
+    asked: QuestionAnalysis, k: int, *, without: Collection[str] = ()
+) -> list[Item]:
+    """At most k passages that say an option and what the question names, best first.
+
+    The best one of each option comes before the second of any. `without` are keys of passages
+    that are known already.
+    """
+    snapshot = asked.snapshot
+    named = " ".join(name.text for name in asked.names) or asked.rest
+    candidates = read_candidates(asked.candidates, snapshot)
+    ranked: list[tuple[int, float, str]] = []
+    for text, candidate in zip(asked.candidates, candidates, strict=True):
+        keys = [key for key, _ in snapshot.words(f"{named} {text}", LOOKED, "chunks")]
+        said = measure_said(asked, candidate, keys, snapshot)
+        if not said:
+            continue
+        cosines = snapshot.vectors_of(list(said), "chunks") @ asked.vector
+        scores = {key: said[key] + c for key, c in zip(said, cosines.tolist(), strict=True)}
+        order = sorted(scores, key=lambda key: (-scores[key], key))
+        ranked += [(place, -scores[key], key) for place, key in enumerate(order)]
+    known = set(without)
+    found: dict[str, float] = {}
+    for _, score, key in sorted(ranked):
+        if key not in known:
+            found.setdefault(key, -score)
+    return [
+        Item(key, place.text, "text", score, (place,))
+        for key, score in list(found.items())[:k]
+        for place in snapshot.evidence(key)
+    ]
+
+
+def measure_said(
+    asked: QuestionAnalysis, candidate: Candidate, keys: list[str], snapshot: Snapshot
+) -> dict[str, float]:
+    """How far each of those passages says both that say both, 0 to 1."""
+    wanted = asked.named or frozenset(word.stem for word in asked.content)
+    said = {}
+    for key, text in zip(keys, snapshot.texts_of(keys, "chunks"), strict=True):
+        words = split_words(text)
+        share = len(wanted & {word.stem for word in words}) / max(len(wanted), 1)
+        if share < SAID:
+            continue
+        values = find_values(text) if candidate.name.value is not None else []
+        places = find_name(candidate.name, words, values)
+        if places and places[0].strength >= SAID:
+            said[key] = share * places[0].strength
+    return said

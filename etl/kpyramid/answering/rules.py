@@ -1,26 +1,44 @@
-"""Whether facts are enough to answer from: the twin by rules of `Query_kg`, and its dispatch.
+"""The port's decisions by rules; among them whether facts are enough to answer from.
 
-The rules give a probability. Two logistic models stand behind it: one weighs each fact by itself
-(`bearing`), one the best of them beside its rival, the best fact that gives another value. Both
-were fitted on questions with known answers; the threshold is a choice about errors.
+For that the rules give a probability. Two logistic models stand behind it: one rates each fact by
+itself (`query/facts.py`), one the best of them beside its rival, the best fact that gives another
+value. Both were fitted on questions with known answers; the threshold is a choice about errors.
 """
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-from kpyramid.query.graph.bearing import UNFOUNDED, Bearing, apply_weights, take_apart
-from kpyramid.query.graph.chains import weigh_chains, weigh_singles
-from kpyramid.query.graph.facts import NearFact
-from kpyramid.query.graph.weights import SUFFICIENCY
+import numpy as np
+
+from kpyramid.answering.reader import read
+from kpyramid.answering.sparql import ask_by_rules
+from kpyramid.answering.verification import verify_places
+from kpyramid.query.analysis import QuestionAnalysis
+from kpyramid.query.decisions import SUFFICIENT, Found, Judgement, Verification
+from kpyramid.query.facts import (
+    UNFOUNDED,
+    NearFact,
+    RatedFact,
+    apply_weights,
+    rate_chains,
+    rate_singles,
+)
 from kpyramid.query.pyramid.snapshot import Snapshot
-from kpyramid.query.types import Makers, Question
+from kpyramid.query.types import Evidence, Item, Reading
 
-SUFFICIENT = 0.65
-"""Probability from which the graph answers: of what is answered from there on, about nine in ten
-are right on questions that the weights were not fitted on; between .5 and .6 fewer than half are
-(`benchmarks/RESULTS.md`). What is below goes down to the text, which sees these facts as well: a
-question sent down needlessly costs milliseconds, one answered wrongly costs trust."""
+SUFFICIENCY: Mapping[str, float] = {
+    "bias": -1.94,
+    "again": 0.69,
+    "best": 1.02,
+    "confidence": 1.91,
+    "hedged": 0.44,
+    "lead": 0.36,
+    "negated": 0.0,
+    "said_often": -0.25,
+    "several": -0.24,
+}
+"""Weights of the measures of `weigh_best`: the chance that the best fact's does."""
 MOST_LEAD = 4.0
 """Log-odds by which the best fact leads, beyond which more make no difference."""
 _AS_GOOD = 0.8
@@ -29,55 +47,67 @@ MOST_VALUES = 5
 """Values that one question has; what has more is a list that a reader of the text words better."""
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """Whether facts are enough, how probably their answer is right, and which facts bear it.
+class Rules:
+    """The decisions of `kpyramid.query.decisions.Decisions` by rules: no model is asked."""
 
-    `values` are what they give, of a question with candidates the candidates, also when several of
-    them are wanted, for which facts are never enough: there may be more below. `chances` says of
-    each fact how probably it answers, where the rules judged.
-    """
+    def query_ontology(self, asked: QuestionAnalysis) -> Found:
+        """See `Decisions`."""
+        return ask_by_rules(asked.text, asked.snapshot)
 
-    enough: bool
-    probability: float
-    reason: str
-    bearing: tuple[NearFact, ...]
-    values: tuple[str, ...] = ()
-    chances: Mapping[NearFact, float] = field(default_factory=dict)
-    calls: int = 0
-    tokens: int = 0
+    def judge_facts(
+        self, asked: QuestionAnalysis, facts: Sequence[NearFact], sufficient: float = SUFFICIENT
+    ) -> Judgement:
+        """See `Decisions`."""
+        return judge_facts(asked, facts, sufficient)
+
+    def read(
+        self, asked: QuestionAnalysis, items: Sequence[Item], found: Reading | None = None
+    ) -> Reading:
+        """See `Decisions`."""
+        return found or read(asked, items)
+
+    def recall(self, asked: QuestionAnalysis) -> Reading:
+        """No answer to an open question; of candidates a guess, the one nearest to the question."""
+        options = asked.candidates
+        if not options:
+            return Reading("", (), 0.0, (), reason="rules know nothing without context")
+        vectors = asked.snapshot.embedder.embed([asked.text, *options])
+        guess = options[int(np.argmax(vectors[1:] @ vectors[0]))]
+        # "None of them" is one more that can be right; one option is no surer than one of two.
+        chance = 1 / (max(len(options), 2) + 1)
+        reason = "a guess: the candidate nearest to the question"
+        return Reading(guess, (guess,), chance, (), reason=reason)
+
+    def verify(
+        self,
+        asked: QuestionAnalysis,
+        values: Sequence[str],
+        places: Sequence[Evidence],
+        context: Sequence[Item],
+    ) -> Verification:
+        """See `Decisions`."""
+        return verify_places(asked, values, places, context)
 
 
 def judge_facts(
-    question: Question,
-    facts: Sequence[NearFact],
-    snapshot: Snapshot,
-    makers: Makers,
-    *,
-    sufficient: float = SUFFICIENT,
+    asked: QuestionAnalysis, facts: Sequence[NearFact], sufficient: float = SUFFICIENT
 ) -> Judgement:
-    """Whether facts answer a question, by rules or by the model that `makers` names.
-
-    Raises:
-        BudgetError, EndpointError: the model may not or cannot be asked.
-    """
+    """Whether facts answer a question."""
     if not facts:
         return Judgement(False, 0.0, "there is no fact to judge", ())
-    weighed = weigh_singles(question, [f for f in facts if not f.through], snapshot)
-    chains = weigh_chains(question, [f for f in facts if f.through], snapshot)
+    weighed = rate_singles(asked, [f for f in facts if not f.through])
+    chains = rate_chains(asked, [f for f in facts if f.through])
     weighed = sorted([*weighed, *chains], key=lambda b: (-b.chance, b.fact.condensed_id))
-    best = weigh_best(question, weighed, snapshot)
-    if makers.sufficiency == "llm":
-        return _ask_model(question, facts, best, makers)
+    best = weigh_best(asked, weighed)
     if best is None:
-        return Judgement(False, 0.0, _explain_none(question, weighed), ())
+        return Judgement(False, 0.0, _explain_none(asked, weighed), ())
     enough = best.chance >= sufficient
     reason = (
         f"the best fact, “{best.facts[0].fact.statement}”, answers with a probability of "
         f"{best.chance:.2f}; {sufficient:.2f} is asked for"
     )
     values = best.values if enough else ()
-    number = take_apart(question, snapshot).read.number if question.candidates else "any"
+    number = asked.number if asked.candidates else "any"
     if number == "one" and values:
         values = values[:1]
         saying = tuple(b for b in best.facts if values[0] in b.choices)
@@ -88,7 +118,7 @@ def judge_facts(
         likely = [b for b in weighed if b.choices and b.chance >= sufficient]
         likely = [b for b in likely if b not in best.facts]
         best = replace(best, facts=(*best.facts, *likely))
-        values = _list_values(question, best.facts)
+        values = _list_values(asked, best.facts)
     bearing = tuple(b.fact for b in best.facts)
     chances = {b.fact: b.chance for b in weighed}
     return Judgement(enough, best.chance, reason, bearing, values, chances)
@@ -98,20 +128,20 @@ def judge_facts(
 class Best:
     """The fact that answers best with those that say the same or as much, and their measures."""
 
-    facts: tuple[Bearing, ...]
+    facts: tuple[RatedFact, ...]
     values: tuple[str, ...]
     measures: Mapping[str, float]
     chance: float
 
 
-def weigh_best(question: Question, weighed: Sequence[Bearing], snapshot: Snapshot) -> Best | None:
+def weigh_best(asked: QuestionAnalysis, weighed: Sequence[RatedFact]) -> Best | None:
     """What the best of some weighed facts gives; None when none has an open side that fits.
 
     With candidates only facts that give one of them count. A fact that the text denies or only
     supposes is never probable.
     """
     usable = [b for b in weighed if b.value]
-    if question.candidates:
+    if asked.candidates:
         usable = [b for b in usable if b.choices]
     if not usable:
         return None
@@ -125,12 +155,12 @@ def weigh_best(question: Question, weighed: Sequence[Bearing], snapshot: Snapsho
         "lead": min(lead, MOST_LEAD),
         "again": math.log2(min(len(same), 4)) / 2,
         "several": float(len({b.meaning for b in allies}) > 1),
-        **weigh_support(best.fact, snapshot),
+        **weigh_support(best.fact, asked.snapshot),
     }
     chance = round(apply_weights(measures, SUFFICIENCY), 4)
     if measures["negated"] or best.measures["unfounded"]:
         chance = min(chance, UNFOUNDED)
-    return Best(tuple(allies), _list_values(question, allies), measures, chance)
+    return Best(tuple(allies), _list_values(asked, allies), measures, chance)
 
 
 def weigh_support(fact: NearFact, snapshot: Snapshot) -> dict[str, float]:
@@ -144,7 +174,7 @@ def weigh_support(fact: NearFact, snapshot: Snapshot) -> dict[str, float]:
     }
 
 
-def _says_as_much(one: Bearing, best: Bearing) -> bool:
+def _says_as_much(one: RatedFact, best: RatedFact) -> bool:
     """Whether a fact gives the same value, or another one that stands to the same thing alike."""
     if one.meaning == best.meaning:
         return True
@@ -154,8 +184,8 @@ def _says_as_much(one: Bearing, best: Bearing) -> bool:
     )
 
 
-def _list_values(question: Question, allies: Sequence[Bearing]) -> tuple[str, ...]:
-    if question.candidates:
+def _list_values(asked: QuestionAnalysis, allies: Sequence[RatedFact]) -> tuple[str, ...]:
+    if asked.candidates:
         return tuple(dict.fromkeys(c for b in allies for c in b.choices))
     values = {b.meaning: b.value for b in reversed(allies)}
     return tuple(dict.fromkeys(values[b.meaning] for b in allies))[:MOST_VALUES]
@@ -166,32 +196,9 @@ def _take_logit(chance: float) -> float:
     return math.log(safe / (1 - safe))
 
 
-def _explain_none(question: Question, weighed: Sequence[Bearing]) -> str:
+def _explain_none(asked: QuestionAnalysis, weighed: Sequence[RatedFact]) -> str:
     if not any(b.anchor for b in weighed):
         return "no fact is about anything that the question names"
-    if question.candidates:
+    if asked.candidates:
         return "no fact about what the question names gives one of the candidates"
     return "no fact about what the question names says anything new of it"
-
-
-def _ask_model(
-    question: Question, facts: Sequence[NearFact], best: Best | None, makers: Makers
-) -> Judgement:
-    """The model's yes or no; the values are those that the rules would take."""
-    assert makers.asker is not None  # `Makers` demands it
-    from kpyramid.query.model.sufficiency import judge_by_model  # prompts take as long as the rest
-
-    verdict = judge_by_model(question, [fact.statement for fact in facts], makers.asker)
-    ours = tuple(b.fact for b in best.facts) if best else ()
-    bearing = tuple(facts[at] for at in verdict.bearing) or ours or tuple(facts[:1])
-    # Facts of the model's own choice are read anew: the values of the rules' are not theirs.
-    values = best.values if best and verdict.enough and set(bearing) & set(ours) else ()
-    return Judgement(
-        verdict.enough,
-        best.chance if best else 0.0,
-        f"the model says {'yes' if verdict.enough else 'no'}: {verdict.reason}",
-        bearing,
-        values,
-        calls=verdict.calls,
-        tokens=verdict.tokens,
-    )

@@ -1,0 +1,599 @@
+"""Question analysis: names linked to entities, tokens and lemmas, the kind of answer asked for.
+
+One `QuestionAnalysis` is made per `answer` or `retrieve` and handed down; what only rules need of
+it is computed when they first ask.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Literal
+from weakref import WeakKeyDictionary
+
+from kpyramid.embeddings.port import Matrix
+from kpyramid.errors import InputError
+from kpyramid.extraction.matching import (
+    FUNCTION,
+    STOP,
+    Date,
+    Name,
+    Word,
+    list_plain_words,
+    match_plain_words,
+    read_name,
+    read_names,
+    share_stem,
+    split_words,
+)
+from kpyramid.extraction.normal import lemmatise
+from kpyramid.indexing.wording import WORD, join_words
+from kpyramid.query.pyramid.snapshot import LITERAL, Snapshot
+from kpyramid.query.types import Question
+
+_LONGEST_NAME = 10
+"""Words; names of entities are seldom longer, and a question of n words costs 10 n look-ups."""
+_ASIDE = frozenset(
+    (
+        "a an the of in on at to for from by with and or as is are was were be been being do does "
+        "did have has had it its this that these those there who whom whose what which when where "
+        "why how many much name year date time place kind type term call know"
+    ).split()
+)
+
+KIND_TYPES: Mapping[str, frozenset[str]] = {
+    "where": frozenset({"GPE", "LOC", "FAC"}),
+    "who": frozenset({"PERSON", "ORG", "NORP"}),
+}
+"""The entity types that can answer a question of a kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedQuestion:
+    """Entity ids in the order of their names in the question, and the content lemmas left."""
+
+    entities: tuple[str, ...]
+    names: tuple[str, ...]
+    lemmas: tuple[str, ...]
+    asks_for: str
+
+    @property
+    def rest(self) -> str:
+        """The question without its names."""
+        return " ".join(self.lemmas)
+
+
+def link_question(question: str, index: Mapping[str, tuple[str, ...]]) -> LinkedQuestion:
+    """The entities that a question names, longest name first, and what else it says.
+
+    `index` gives the entity ids of a name in the form of `join_words`.
+    """
+    words = [match.group() for match in WORD.finditer(question)]
+    taken = [False] * len(words)
+    found: list[tuple[int, str, tuple[str, ...]]] = []
+    for length in range(min(_LONGEST_NAME, len(words)), 0, -1):
+        for start in range(len(words) - length + 1):
+            if any(taken[start : start + length]):
+                continue
+            name = " ".join(words[start : start + length])
+            ids = index.get(join_words(name), ()) if _looks_like_name(name, start) else ()
+            if ids:
+                taken[start : start + length] = [True] * length
+                found.append((start, name, ids))
+    found.sort()
+    rest = [word.casefold().strip(".") for word, used in zip(words, taken, strict=True) if not used]
+    return LinkedQuestion(
+        entities=tuple(entity for *_, ids in found for entity in ids),
+        names=tuple(name for _, name, _ in found),
+        lemmas=tuple(lemmatise(word) for word in rest if word not in _ASIDE),
+        asks_for=_find_kind(question),
+    )
+
+
+def find_names(text: str, *, first_counts: bool) -> frozenset[str]:
+    """The words of a text that are written as names, in small letters.
+
+    A question's first word is written large whatever it is; a sentence's may be a name.
+    """
+    words = [match.group().strip(".") for match in WORD.finditer(text)]
+    return frozenset(
+        word.casefold()
+        for word in words[0 if first_counts else 1 :]
+        if word[:1].isupper() and word.casefold() not in _ASIDE
+    )
+
+
+def _looks_like_name(name: str, start: int) -> bool:
+    first = name[:1]
+    return (first.isupper() or first.isdigit()) and (
+        start > 0 or " " in name or name.lower() not in _ASIDE
+    )
+
+
+def _find_kind(question: str) -> str:
+    """`who`, `where`, `when`, `number` or `what`: what the question asks for."""
+    text = question.casefold()
+    for kind, pattern in _kinds().items():
+        if pattern.search(text):
+            return kind
+    return "what"
+
+
+@cache
+def _kinds() -> Mapping[str, re.Pattern[str]]:
+    patterns = {
+        "number": r"\bhow (?:many|much|old|tall|long|high|far|large|big)\b",
+        "when": r"\bwhen\b|\b(?:what|which) (?:year|date|day|month|time|century)\b",
+        "where": r"\bwhere\b|\b(?:what|which) (?:city|country|state|place|county|town)\b",
+        "who": r"\bwho(?:m|se)?\b|\b(?:what|which) (?:person|actor|author|company|band)\b",
+    }
+    return {kind: re.compile(pattern) for kind, pattern in patterns.items()}
+
+
+# What a question asks, read for the sake of its answer: names, kind of value, other words.
+
+_JOINING = frozenset("of the and de da di du la le van von der den for in on at to".split())
+_AGENT = re.compile(r"\w{3,}(?:er|or|ist|ian|ress)$")
+_NO_AGENT = frozenset("number order letter river border colour color character water power".split())
+
+_KINDS: Mapping[str, frozenset[str]] = {
+    "who": frozenset({"PERSON", "ORG", "NORP"}),
+    "where": frozenset({"GPE", "LOC", "FAC"}),
+    "when": frozenset({"DATE", "TIME"}),
+    "number": frozenset({"CARDINAL", "QUANTITY", "MONEY", "PERCENT", "ORDINAL"}),
+}
+NUMERIC = _KINDS["when"] | _KINDS["number"]
+"""Types of what is told by a number."""
+_LESS: Mapping[str, float] = {"ORG": 0.5, "NORP": -0.5}
+"""How far what is no person fits who: "Russian" stands beside a composer, seldom for one."""
+_NOUNS: Mapping[str, frozenset[str]] = {
+    word: frozenset(types.split())
+    for types, words in (
+        ("GPE", "city country state town capital nation county village municipality province"),
+        ("GPE LOC FAC", "place location region area island river mountain lake continent"),
+        (
+            "ORG",
+            "company team club band university party league label organisation organization "
+            "publisher school manufacturer institution agency group channel network airline",
+        ),
+        (
+            "PERSON",
+            "person actor author man woman leader king queen president father mother wife "
+            "husband son daughter brother sister spouse child people",
+        ),
+        ("DATE", "year date day month time century inception birthday"),
+        (
+            "CARDINAL QUANTITY MONEY PERCENT",
+            "number population length height elevation runtime "
+            "area size amount income revenue weight",
+        ),
+        ("LANGUAGE NORP", "language nationality"),
+        ("WORK_OF_ART PRODUCT", "book novel film movie song album series work"),
+    )
+    for word in words.split()
+}
+"""The types of what a noun stands for: "which city", "the population of"."""
+_HEAD = re.compile(
+    r"\b(?:what|which)\s+(?:is|are|was|were)\s+(?:the\s+|an?\s+)?(?P<of>[\w\s]+?)\s+(?:of|for|in)\b"
+    r"|\b(?:what|which)\s+(?P<plain>(?!is\b|are\b|was\b|were\b|do|of\b)\w+)",
+    re.IGNORECASE,
+)
+_KIND = re.compile(
+    r"\b(?:what|which)\s+((?:\w+\s+){1,4}?)(?:is|are|was|were|do|does|did|has|have|had|will|can)\b"
+    r"|\b(?:what|which)\s+(?!is\b|are\b|was\b|were\b|do|of\b)(\w+)",
+    re.IGNORECASE,
+)
+"""The noun that says what kind of thing is asked for."""
+LIGHT = frozenset(
+    "be have do take get go come call locate situate base lie stand happen become know kind type "
+    "sort part thing time title other two three four five i we you us our my your me "
+    "person people man woman city country state town village place location region river company "
+    "team club band university organisation organization year date day month century book novel "
+    "film movie song album".split()
+)
+"""Lemmas that say nothing of what is asked, or what the form of the answer says."""
+_PRONOUN = re.compile(r"\b(?:he|she|it|they|him|her|them|his|its|their)\b", re.IGNORECASE)
+_AUXILIARY = re.compile(
+    r"(?P<one>is|was|has|does)|(?P<several>are|were|have|do)|did|can|could|will"
+)
+_ASKING = re.compile(r"\b(?:who|what|which|where|when|how)\b", re.IGNORECASE)
+_PLURALS = frozenset("people children men women media data".split())
+_SINGULAR = ("ss", "us", "is", "series", "species")
+_YES_NO = re.compile(
+    r"^\W*(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should|may|might)\b",
+    re.IGNORECASE,
+)
+
+
+Number = Literal["one", "several", "any"]
+
+
+def link_text(text: str, snapshot: Snapshot) -> LinkedQuestion:
+    """The entities that a text names and its other content lemmas; the last texts are kept."""
+    kept = _LINKED.setdefault(snapshot, {})
+    linked = kept.get(text)
+    if linked is None:
+        if len(kept) >= _MOST_LINKED:
+            kept.clear()
+        linked = kept[text] = link_question(text, snapshot.entities_by_name())
+    return linked
+
+
+_LINKED: WeakKeyDictionary[Snapshot, dict[str, LinkedQuestion]] = WeakKeyDictionary()
+_MOST_LINKED = 256
+"""Texts whose names are kept; a question and what it is parted into have some twenty."""
+
+
+class QuestionAnalysis:
+    """A question over a snapshot, analysed once: each part is computed when first asked for.
+
+    Raises:
+        InputError, IntegrityError: when a part is computed that needs a damaged index.
+    """
+
+    def __init__(
+        self, question: Question, snapshot: Snapshot, *, linked: LinkedQuestion | None = None
+    ) -> None:
+        self.question, self.snapshot = question, snapshot
+        self.text, self.candidates = question.text, question.candidates
+        if linked is not None:
+            self.__dict__["linked"] = linked
+
+    def __repr__(self) -> str:
+        return f"QuestionAnalysis({self.text!r}, names {list(self.linked.names)})"
+
+    def part(self, text: str, candidates: Sequence[str] = ()) -> "QuestionAnalysis":
+        """The analysis of a part of the question, or of what is left when a part is answered."""
+        return QuestionAnalysis(Question(text, tuple(candidates)), self.snapshot)
+
+    @cached_property
+    def vector(self) -> Matrix:
+        """Its embedding."""
+        return self.snapshot.embed(self.text)
+
+    @cached_property
+    def linked(self) -> LinkedQuestion:
+        """The entities that it names, and its other content lemmas."""
+        return link_text(self.text, self.snapshot)
+
+    @cached_property
+    def words(self) -> tuple[Word, ...]:
+        """Its words."""
+        return split_words(self.text)
+
+    @cached_property
+    def entities(self) -> frozenset[str]:
+        """Ids of the entities that it names."""
+        return frozenset(self.linked.entities)
+
+    @cached_property
+    def _name_runs(self) -> list[tuple[int, int]]:
+        return _cover_names(self.text, self.words, self.linked)
+
+    @cached_property
+    def names(self) -> tuple[Name, ...]:
+        """What it names, known to the snapshot or only written as a name."""
+        words = self.words
+        spans = [self.text[words[a].start : words[b - 1].end] for a, b in self._name_runs]
+        return tuple(read_name(" ".join(span.split())) for span in spans)
+
+    @cached_property
+    def content(self) -> tuple[Word, ...]:
+        """Its words without names and function words: what is said of what it names."""
+        covered = {index for a, b in self._name_runs for index in range(a, b)}
+        return tuple(
+            w for i, w in enumerate(self.words) if i not in covered and w.plain not in STOP
+        )
+
+    @cached_property
+    def types(self) -> frozenset[str]:
+        """The entity types that can answer it; none when anything can."""
+        return _find_types(self.text, self.linked.asks_for)
+
+    @cached_property
+    def number(self) -> Number:
+        """Whether its wording asks for one thing or several; `any` when it leaves that open."""
+        return read_number(self.text)
+
+    @cached_property
+    def plain_words(self) -> frozenset[str]:
+        """All its words in small letters."""
+        return frozenset(list_plain_words(self.text))
+
+    @cached_property
+    def _written_names(self) -> frozenset[str]:
+        names = find_names(self.text, first_counts=False)
+        return frozenset(word for name in names for word in list_plain_words(name))
+
+    @cached_property
+    def name_words(self) -> frozenset[str]:
+        """The words of its names and its numbers, which tell one thing from another as names do."""
+        return self._written_names | {word for word in self.plain_words if word[:1].isdigit()}
+
+    @cached_property
+    def beside(self) -> tuple[str, ...]:
+        """The words beside names that are no function words, as written."""
+        linked = {word for name in self.linked.names for word in list_plain_words(name)}
+        aside = linked | self._written_names | FUNCTION
+        return tuple(w for w in match_plain_words(self.text) if w.casefold() not in aside)
+
+    @cached_property
+    def lemmas(self) -> frozenset[str]:
+        """The lemmas of the words beside its names."""
+        return frozenset(lemmatise(word.casefold()) for word in self.beside)
+
+    @cached_property
+    def spelt(self) -> Mapping[str, frozenset[str]]:
+        """The words by which it names each entity."""
+        return {
+            entity: frozenset(list_plain_words(name))
+            for name in self.linked.names
+            for entity in link_text(name, self.snapshot).entities
+        }
+
+    def find_strange(self, texts: Sequence[str]) -> frozenset[str]:
+        """The words of its names and numbers that some texts have in no form."""
+        known = frozenset(word for text in texts for word in list_plain_words(text))
+        left = self.name_words - known
+        return frozenset(w for w in left if not any(share_stem(w, other) for other in known))
+
+    @cached_property
+    def wanted(self) -> tuple[Word, ...]:
+        """The content words that say what is asked of its names: its relation.
+
+        Left out are words that the form of the answer says (`which city`, `how many people`) and
+        verbs that say nothing, and the noun after which or what where anything else is left.
+        """
+        said = [
+            w for w in self.content if w.plain not in _NOUNS and lemmatise(w.plain) not in LIGHT
+        ]
+        match = _KIND.search(self.text)
+        kind = match.span(match.lastindex or 1) if match else (0, 0)
+        left = tuple(word for word in said if not kind[0] <= word.start < kind[1])
+        return left or tuple(said)
+
+    @cached_property
+    def named(self) -> frozenset[str]:
+        """The stems of all words of its names."""
+        return frozenset(word.stem for name in self.names for word in split_words(name.text)) - STOP
+
+    @cached_property
+    def said(self) -> frozenset[str]:
+        """The stems of all its words that name or say something."""
+        return self.named | {word.stem for word in self.content}
+
+    @cached_property
+    def rest(self) -> str:
+        """What it says without its names."""
+        return " ".join(word.plain for word in self.content)
+
+    @property
+    def is_about_nothing(self) -> bool:
+        """Whether it names nothing and says only "she" or "it", or nothing at all."""
+        return not self.names and (not self.wanted or bool(_PRONOUN.search(self.text)))
+
+    @property
+    def is_yes_no(self) -> bool:
+        """Whether it begins like a question for yes or no."""
+        return bool(_YES_NO.match(self.text))
+
+
+def fits(kind: str, asked: QuestionAnalysis) -> float:
+    """How far something of an entity type can be the answer: 1 fully, -1 not, 0 when unclear."""
+    if not asked.types or not kind:
+        return 0.0
+    counted = bool(asked.types & NUMERIC)
+    if kind == "NOUN":  # the recogniser could not type it: it may be a name, no date or number
+        return -1.0 if counted else 0.0
+    if kind in asked.types:
+        return _LESS.get(kind, 1.0) if asked.types == _KINDS["who"] else 1.0
+    if kind == LITERAL:
+        return 1.0 if counted else -1.0
+    return -1.0
+
+
+def _cover_names(
+    text: str, words: tuple[Word, ...], linked: LinkedQuestion
+) -> list[tuple[int, int]]:
+    """Runs of words that are names: those the pyramid knows, and those written as names.
+
+    A written name that holds a known one is taken whole.
+    """
+    runs: list[tuple[int, int]] = []
+    first = 0
+    while first < len(words):
+        if not _begins_name(words, first):
+            first += 1
+            continue
+        last = first + 1
+        while last < len(words) and _joins(text, words, last):
+            last += 1
+        while words[last - 1].plain in _JOINING and not words[last - 1].large:
+            last -= 1
+        runs.append((first, last))
+        first = last
+    for name in linked.names:
+        parts = [word.plain for word in split_words(name)]
+        for at in range(len(words) - len(parts) + 1):
+            span = (at, at + len(parts))
+            if [w.plain for w in words[at : span[1]]] == parts and not any(
+                a < span[1] and span[0] < b for a, b in runs
+            ):
+                runs.append(span)
+                break
+    return sorted(runs)
+
+
+def _begins_name(words: tuple[Word, ...], first: int) -> bool:
+    word = words[first]
+    if word.large:
+        return first > 0 or (word.plain not in STOP and len(words) > 1 and words[1].large)
+    return word.plain[0].isdigit() and first > 0
+
+
+def _joins(text: str, words: tuple[Word, ...], at: int) -> bool:
+    """Whether a word goes on with the name before it."""
+    between = text[words[at - 1].end : words[at].start]
+    if not set(between) <= set(" .,-–'’&:/()!\"“”"):
+        return False
+    if words[at].large or words[at].plain[0].isdigit() or between in {"'", "’"}:
+        return True
+    ahead = words[at + 1 : at + 3]
+    joining = words[at].plain in _JOINING and "," not in between
+    return (
+        joining
+        and bool(ahead)
+        and (ahead[0].large or (len(ahead) > 1 and ahead[0].plain in _JOINING and ahead[1].large))
+    )
+
+
+def _find_types(text: str, asks_for: str) -> frozenset[str]:
+    match = _HEAD.search(text)
+    if match:
+        noun = (match["of"] or match["plain"]).casefold().split()[-1]
+        for form in (noun, noun.removesuffix("s")):
+            if form in _NOUNS:
+                return _NOUNS[form]
+        if _AGENT.match(noun) and noun not in _NO_AGENT:
+            return _KINDS["who"]
+    first = _ASKING.search(text)  # "who led it when it was built" asks for a person
+    kind = first.group().casefold() if first else ""
+    return _KINDS.get(kind if kind in _KINDS else asks_for, frozenset())
+
+
+def read_number(text: str) -> Number:
+    """By the verb that agrees with what is asked for, else by the noun: "which books did"."""
+    asking = _ASKING.search(text)
+    if not asking:
+        return "any"
+    if asking.group().casefold() in {"when", "how"}:
+        return "one"
+    words = re.findall(r"[\w'’]+", text[asking.end() :].casefold())
+    if words[:1] == ["of"]:  # which of these has
+        words = words[2:]
+    verb = next((i for i, word in enumerate(words) if _AUXILIARY.fullmatch(word)), None)
+    agreeing = _AUXILIARY.fullmatch(words[verb]) if verb is not None else None
+    if verb == 0 and (words[0] not in {"is", "was", "are", "were"}):
+        asks_of_these = text[asking.end() :].lstrip().startswith("of ")
+        agreeing = agreeing if asks_of_these else None  # what does it make, whom has he met
+        return _read_verb(agreeing) or "any"
+    if asking.group().casefold() in {"who", "where"}:
+        return (_read_verb(agreeing) if verb == 0 else None) or "any"
+    number = _read_verb(agreeing)
+    if number == "several" or not words:
+        return number or "any"
+    # "Which people was it founded by": the verb may agree with something else.
+    noun = words[(verb or 1) - 1]
+    if noun in _PLURALS:
+        return "several"
+    return "several" if noun.endswith("s") and not noun.endswith(_SINGULAR) else "one"
+
+
+def _read_verb(verb: re.Match[str] | None) -> Number | None:
+    if verb is None:
+        return None
+    return "one" if verb["one"] else "several" if verb["several"] else None
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An option: its name in all forms, the entities that it can be, and their type."""
+
+    name: Name
+    entities: frozenset[str]
+    kind: str
+
+
+def read_candidates(texts: Sequence[str], snapshot: Snapshot) -> list[Candidate]:
+    """Candidates with the names that the pyramid knows them by."""
+    entities = [_link_whole(text, snapshot) for text in texts]
+    forms = snapshot.surface_forms([e for ids in entities for e in ids])
+    aliases = [[form for entity in ids for form in forms.get(entity, ())] for ids in entities]
+    return [
+        Candidate(name, frozenset(ids), _find_option_kind(name, ids, snapshot))
+        for name, ids in zip(read_names(texts, aliases), entities, strict=True)
+    ]
+
+
+def _link_whole(text: str, snapshot: Snapshot) -> tuple[str, ...]:
+    """The entities that a text as a whole names."""
+    linked = link_text(text, snapshot)
+    whole = len(linked.names) == 1 and join_words(linked.names[0]) == join_words(text)
+    return linked.entities if whole else ()
+
+
+def _find_option_kind(name: Name, entities: Sequence[str], snapshot: Snapshot) -> str:
+    if name.value is not None:
+        return "DATE" if isinstance(name.value, Date) else "CARDINAL"
+    kinds = {snapshot.types[entity] for entity in entities}
+    return kinds.pop() if len(kinds) == 1 else ""
+
+
+MOST_WORDS, MOST_CHARACTERS, MOST_CANDIDATES = 500, 5_000, 100
+"""What is read as one question: no benchmark's has more than 120 words. A longer text is a
+document with a question in it; reading it to the end would cost seconds and answer nothing."""
+MOST_SHOWN = 40
+"""Characters of a wrong value that a message repeats."""
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff]+")
+
+
+def analyse(question: str, snapshot: Snapshot, candidates: Sequence[str] = ()) -> QuestionAnalysis:
+    """The analysis of a question with the options to choose from, both checked.
+
+    Raises:
+        InputError: the question or a candidate is empty, too long or no text, or the snapshot is
+            none.
+    """
+    asked = Question(_clean(question, "the question"), _read_candidates(candidates))
+    if not isinstance(snapshot, Snapshot):
+        raise InputError(
+            f"snapshot = {cut_value(snapshot)}: pass what open_snapshot(ref, root) returns"
+        )
+    return QuestionAnalysis(asked, snapshot)
+
+
+def _read_candidates(candidates: object) -> tuple[str, ...]:
+    """The options as they were given, each once: two spellings of one are one."""
+    if isinstance(candidates, str | bytes) or not isinstance(candidates, Iterable):
+        raise InputError(
+            f"candidates = {cut_value(candidates)}: pass a sequence of strings, or () for an open "
+            "question; one candidate is written (candidate,)"
+        )
+    given = tuple(candidates)
+    if len(given) > MOST_CANDIDATES:
+        raise InputError(f"{len(given)} candidates; at most {MOST_CANDIDATES} are told apart")
+    options: dict[str, str] = {}
+    for candidate in given:
+        plain = _clean(candidate, f"candidate {cut_value(candidate)}")
+        options.setdefault(" ".join(plain.split()).casefold(), candidate)
+    return tuple(options.values())
+
+
+def cut_value(value: object) -> str:
+    """A value as a message shows it: never more of it than a reader wants to see."""
+    shown = repr(value)
+    return shown if len(shown) <= MOST_SHOWN else f"{shown[:MOST_SHOWN]}..."
+
+
+def _clean(text: object, what: str) -> str:
+    """A text without control characters.
+
+    Raises:
+        InputError: it is no string, nothing is left, it is too long, or it holds half a character.
+    """
+    if not isinstance(text, str):
+        raise InputError(f"{what} is of type {type(text).__name__}; pass a string")
+    plain = _CONTROL.sub(" ", text).strip()
+    if not plain:
+        raise InputError(f"{what} is empty")
+    words = len(plain.split())
+    if words > MOST_WORDS or len(plain) > MOST_CHARACTERS:
+        raise InputError(
+            f"{what} has {words:,} words and {len(plain):,} characters; at most {MOST_WORDS} words "
+            f"and {MOST_CHARACTERS:,} characters are read. Ask in fewer words; a text to be "
+            "searched belongs into the corpus"
+        )
+    half = next((at for at, c in enumerate(plain) if "\ud800" <= c <= "\udfff"), None)
+    if half is not None:
+        raise InputError(f"{what} is no text: character {half + 1} is half of one (a surrogate)")
+    return plain

@@ -1,1 +1,0 @@
-"""Facts near a question, what bears on it, and whether they suffice."""

@@ -1,0 +1,131 @@
+"""Retrieval: facts and passages that bear on a question and how they connect, for any reader."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from kpyramid.errors import InputError
+from kpyramid.query.analysis import QuestionAnalysis, analyse, cut_value
+from kpyramid.query.facts import rank_facts, state_item
+from kpyramid.query.passages import Path, find_connected, find_for_options
+from kpyramid.query.pyramid.snapshot import Snapshot
+from kpyramid.query.types import Item
+
+CARRIED, LEAST = 5, 0.15
+"""Facts from which retrieval of passages goes on, and the chance from which they do; more, or
+worse ones, crowd out what the passages say and mislead a reader."""
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A passage that was reached over a name: from another passage, or from a fact.
+
+    `source` and `target` are keys of items; the source is None where it was not retrieved itself.
+    """
+
+    source: str | None
+    name: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieval:
+    """What was retrieved for a question, each list best first, each item with its evidence.
+
+    A fact's score is the probability that it answers; a passage's only orders passages. `names`
+    are the names of the question that the snapshot knows, `titles` those of passages by their key.
+    """
+
+    question: str
+    facts: tuple[Item, ...]
+    passages: tuple[Item, ...]
+    paths: tuple[Connection, ...]
+    names: tuple[str, ...] = ()
+    titles: Mapping[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return (
+            f"Retrieval({self.question!r}, {len(self.facts)} facts, {len(self.passages)} passages, "
+            f"{len(self.paths)} paths)"
+        )
+
+    def to_prompt(self) -> str:
+        """The context in words for a model: facts F1..., passages P1... and how they connect."""
+        marks = {item.key: f"F{at}" for at, item in enumerate(self.facts, start=1)}
+        marks |= {item.key: f"P{at}" for at, item in enumerate(self.passages, start=1)}
+        parts = []
+        if self.facts:
+            lines = [f"[{marks[item.key]}] {' '.join(item.text.split())}" for item in self.facts]
+            parts.append("\n".join(["Facts:", *lines]))
+        if self.passages:
+            parts.append("Passages:")
+        for item in self.passages:
+            title = self.titles.get(item.key, "")
+            says_it = item.text.lstrip().startswith(title)
+            head = f"{title}\n" if title and not says_it else ""
+            parts.append(f"[{marks[item.key]}] {head}{item.text.strip()}")
+        lines = [
+            f"[{marks[path.source]}] and [{marks[path.target]}] both name {path.name!r}"
+            for path in self.paths
+            if path.source in marks and path.target in marks
+        ]
+        if lines:
+            parts.append("\n".join(["Connections:", *lines]))
+        return "\n\n".join(parts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What was retrieved as plain values."""
+        return asdict(self)
+
+
+def retrieve(
+    question: str,
+    snapshot: Snapshot,
+    *,
+    facts: int = 10,
+    passages: int = 8,
+    candidates: Sequence[str] = (),
+) -> Retrieval:
+    """At most `facts` facts and `passages` passages for a question; no model is asked.
+
+    Multi-hop: from the first passages and facts it goes on to passages about what they name. With
+    `candidates`, at most `passages` more that say an option and what the question names. The
+    question is embedded once; the same snapshot and arguments give the same result.
+
+    Raises:
+        InputError: the question or a candidate is empty, too long or no text, a number is
+            negative or none, or the snapshot is none.
+    """
+    for name, value in (("facts", facts), ("passages", passages)):
+        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+            raise InputError(f"{name} = {cut_value(value)}: pass a whole number, 0 or more")
+    asked = analyse(question, snapshot, candidates)
+    rated = rank_facts(asked)
+    found = tuple(state_item(one.fact, snapshot, one.chance) for one in rated[:facts])
+    starts = tuple(item for item in found if item.score >= LEAST)[:CARRIED]
+    near, paths = retrieve_passages(asked, passages, starts)
+    documents = {place.document_id for item in near for place in item.evidence}
+    known = snapshot.titles(documents)
+    titles = {
+        i.key: known[p.document_id] for i in near for p in i.evidence if p.document_id in known
+    }
+    names = tuple(dict.fromkeys(asked.linked.names))
+    return Retrieval(asked.text, found, near, paths, names, titles)
+
+
+def retrieve_passages(
+    asked: QuestionAnalysis, k: int, carried: Sequence[Item]
+) -> tuple[tuple[Item, ...], tuple[Connection, ...]]:
+    """The k best passages, as many more for options where there are any, and how they connect.
+
+    `carried` are statements of the layers above, from which it goes on as well.
+    """
+    items, paths = find_connected(asked, k, facts=[item.text for item in carried])
+    found = tuple(items)
+    found += tuple(find_for_options(asked, k, without={item.key for item in found}))
+    keys = {item.text: item.key for item in reversed(carried)}
+    return found, tuple(_connect(key, path, keys) for key, path in paths.items())
+
+
+def _connect(target: str, path: Path, facts: Mapping[str, str]) -> Connection:
+    return Connection(path.start.key or facts.get(path.start.text), path.name, target)

@@ -1,1 +1,0 @@
-"""Passages that answer a question, over a bridge where it takes several."""

@@ -1,0 +1,109 @@
+"""Retrieval by itself: facts, passages and how they connect, ready for anybody's prompt."""
+
+import json
+
+import pytest
+
+import kpyramid
+from kpyramid.errors import InputError
+from kpyramid.query import Retrieval, answer, retrieve
+from kpyramid.query.analysis import analyse
+from kpyramid.query.passages import Path, Start
+from kpyramid.query.retrieval import Connection, _connect
+from kpyramid.query.types import Item
+from told import TOLD, open_told
+
+QUESTION = "Who directed The Glass Orchard?"
+
+
+def test_retrieval_gives_facts_and_passages_each_with_the_characters_it_rests_on() -> None:
+    found = retrieve(QUESTION, open_told(), facts=3, passages=2)
+    assert [len(found.facts), len(found.passages)] == [3, 2]
+    assert found.facts[0].text == "Glass Orchard was directed by Tomas Berrin"
+    assert found.passages[0].evidence[0].source == "film.txt"
+    places = [place for item in (*found.facts, *found.passages) for place in item.evidence]
+    assert all(TOLD[p.source][p.start : p.end] == p.text for p in places)
+    assert retrieve(QUESTION, open_told(), facts=3, passages=2) == found
+
+
+def test_the_text_layer_reads_the_passages_that_retrieval_gives() -> None:
+    question = "Which path did pilgrims take?"
+    found = answer(question, open_told(), ontology=False, graph=False)
+    given = retrieve(question, open_told(), passages=5)
+    read = [item.key for item in found.context if item.layer == "text"]
+    assert read == [item.key for item in given.passages]
+
+
+def test_a_question_is_embedded_in_one_call() -> None:
+    snapshot = open_told().scoped(kpyramid.PUBLIC)
+    calls: list[list[str]] = []
+    snapshot.__dict__["embedder"] = _Counting(open_told().embedder.embed, calls)
+    retrieve(QUESTION, snapshot, candidates=("Tomas Berrin", "Edda Moll"))
+    assert calls == [[QUESTION]]
+
+
+def test_options_bring_the_passages_that_say_them() -> None:
+    found = retrieve("Who married Milo Tarn?", open_told(), passages=1, candidates=("Ada Romanov",))
+    assert {p.source for item in found.passages for p in item.evidence} >= {"tarn.txt"}
+
+
+def test_a_prompt_numbers_facts_and_passages_and_says_what_connects_them() -> None:
+    items = [Item("f", "A leads\nB", "graph", 0.9, ()), Item("p", "B is far.", "text", 1.0, ())]
+    found = Retrieval("Q?", (items[0],), (items[1],), (Connection("f", "b", "p"),), (), {"p": "B!"})
+    assert found.to_prompt() == (
+        "Facts:\n[F1] A leads B\n\nPassages:\n\n[P1] B!\nB is far.\n\n"
+        "Connections:\n[F1] and [P1] both name 'b'"
+    )
+    assert json.loads(json.dumps(found.to_dict()))["paths"] == [
+        {"source": "f", "name": "b", "target": "p"}
+    ]
+    assert repr(found) == "Retrieval('Q?', 1 facts, 1 passages, 1 paths)"
+
+
+def test_a_connection_starts_at_a_passage_or_at_the_fact_that_led_on() -> None:
+    passage = Path(Start("chunk-1", "text", (), 1.0), "oslo", ())
+    fact = Path(Start(None, "A is in Oslo", (), 1.0), "oslo", ())
+    assert _connect("chunk-2", passage, {}) == Connection("chunk-1", "oslo", "chunk-2")
+    assert _connect("chunk-2", fact, {"A is in Oslo": "f"}) == Connection("f", "oslo", "chunk-2")
+
+
+@pytest.mark.parametrize(
+    ("question", "options", "why"),
+    [
+        ("", {}, "empty"),
+        ("Who?", {"facts": -1}, "facts = -1"),
+        ("Who?", {"passages": True}, "True"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(question: str, options: dict[str, int], why: str) -> None:
+    with pytest.raises(InputError, match=why):
+        retrieve(question, open_told(), **options)  # type: ignore[arg-type]
+
+
+def test_nothing_is_retrieved_where_nothing_is_asked_for() -> None:
+    found = retrieve(QUESTION, open_told(), facts=0, passages=0)
+    assert (found.facts, found.passages, found.paths) == ((), (), ())
+
+
+def test_the_public_names_are_those_that_dir_shows() -> None:
+    assert dir(kpyramid) == sorted(kpyramid.__all__)
+    assert all(getattr(kpyramid, name) is not None for name in kpyramid.__all__)
+    assert {"open_snapshot", "retrieve", "answer"} <= set(kpyramid.__all__)
+
+
+def test_an_analysis_says_what_it_is_of() -> None:
+    asked = analyse("Where was Milo Tarn born?", open_told())
+    assert repr(asked) == "QuestionAnalysis('Where was Milo Tarn born?', names ['Milo Tarn'])"
+
+
+class _Counting:
+    """An embedder that keeps what it was asked."""
+
+    name = "counting"
+
+    def __init__(self, embed: object, calls: list[list[str]]) -> None:
+        self._embed, self._calls = embed, calls
+
+    def embed(self, texts: list[str]) -> object:
+        self._calls.append(list(texts))
+        return self._embed(texts)  # type: ignore[operator]
