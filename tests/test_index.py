@@ -19,6 +19,7 @@ from kpyramid.indexing.words import HeldPostings, rank_words
 from kpyramid.indexing.writing import settle, write_rows
 from kpyramid.query import Snapshot
 from kpyramid.query.analysis import link_text
+from kpyramid.query.pyramid.store import Store
 from kpyramid.warehouse.layout import Warehouse
 from kpyramid.warehouse.refs import read_head
 from kpyramid.warehouse.snapshots import check_bytes
@@ -115,7 +116,7 @@ def test_words_rank_as_bm25s_ranks_them(built: Path) -> None:
     import bm25s
     import Stemmer
 
-    part = Snapshot(built).index.part("condensed")
+    part = Store(built).index.part("condensed")
     texts = [part.text_of(row) for row in range(len(part))]
     stemmer = Stemmer.Stemmer("english")
     ranker = bm25s.BM25()
@@ -166,8 +167,8 @@ def test_what_the_index_says_of_a_fact_is_what_the_tables_say(built: Path) -> No
         assert support == len({raw["claim_id"] for raw in own})
         assert negated == any(raw["negated"] for raw in own)
         assert hedged == any(raw["modality"] or raw["attribution"] for raw in own)
-        listed = snapshot.index.rows("condensed").list_of("documents", place)
-        documents = snapshot.index.rows("documents").keys
+        listed = Store(snapshot.folder).index.rows("condensed").list_of("documents", place)
+        documents = Store(snapshot.folder).index.rows("documents").keys
         assert {documents[int(at)] for at in listed} == {document for document, *_ in spans}
         assert key in snapshot.facts_about([row["head_id"]])
     for entity in entities:
@@ -179,7 +180,7 @@ def test_what_the_index_says_of_a_fact_is_what_the_tables_say(built: Path) -> No
 
 
 def test_documents_decide_which_facts_are_seen(built: Path) -> None:
-    index = Snapshot(built).index
+    index = Store(built).index
     documents, facts = index.rows("documents"), index.rows("condensed")
     for allowed in range(len(documents)):
         mask = np.arange(len(documents)) == allowed
@@ -203,7 +204,7 @@ def test_names_lead_to_their_entities_and_unknown_keys_to_none(built: Path) -> N
 
 def test_vectors_are_looked_at_in_the_file(built: Path) -> None:
     before = pa.total_allocated_bytes()
-    part = Snapshot(built).index.part("condensed")
+    part = Store(built).index.part("condensed")
     assert part.matrix.shape == (len(part), 48) and not part.matrix.flags.owndata
     assert pa.total_allocated_bytes() <= before
     mapped = Path("/proc/self/maps")
@@ -230,7 +231,7 @@ def test_a_damaged_index_file_is_named(built: Path, tmp_path: Path, name: str, f
     snapshot = Snapshot(folder)
     with pytest.raises(IntegrityError, match=name):
         link_text("Who founded Aster Pictures?", snapshot)
-        snapshot.index.part("condensed")
+        Store(snapshot.folder).index.part("condensed")
         snapshot.evidence("chunk-x")
         snapshot.names["entity-x"]
     assert any(f"index/{name}" in problem for problem in check_bytes(folder))
@@ -299,9 +300,12 @@ def test_tables_beyond_the_exact_size_are_searched_through_lists(tmp_path: Path)
     nearly = build_corpus(shared_corpus(), warehouse, settings).snapshot
     assert nearly != exact
     one, other = (Snapshot(warehouse.snapshots / name) for name in (exact, nearly))
-    plan = other.index.meta["tables"]["condensed"]
+    plan = Store(other.folder).index.meta["tables"]["condensed"]
     assert plan["search"] == "approximate" and plan["recall_at_10"] >= 0.98
-    part, same = one.index.part("condensed"), other.index.part("condensed")
+    part, same = (
+        Store(one.folder).index.part("condensed"),
+        Store(other.folder).index.part("condensed"),
+    )
     for vector in part.matrix[:5]:
         assert part.nearest(vector, 3) == same.nearest(vector, 3)
 
@@ -311,7 +315,7 @@ def test_an_empty_corpus_has_an_empty_index(tmp_path: Path) -> None:
     (tmp_path / "corpus" / "x.txt").write_text("Hm.")
     warehouse = Warehouse(tmp_path / "w")
     snapshot = Snapshot(warehouse.snapshots / build_corpus(tmp_path / "corpus", warehouse).snapshot)
-    assert len(snapshot.index.part("condensed")) == 0
+    assert len(Store(snapshot.folder).index.part("condensed")) == 0
     assert snapshot.neighbours("anything", 3) == [] == snapshot.words("thing", 3, "condensed")
     assert link_text("Who founded Aster Pictures?", snapshot).entities == ()
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from kpyramid.answering.sparql import ask_by_rules
-from kpyramid.query.decisions import SUFFICIENT
 from kpyramid.errors import InputError
 from kpyramid.query import STRATEGIES, Snapshot, answer, open_snapshot
 from kpyramid.query.analysis import link_question
+from kpyramid.query.decisions import SUFFICIENT
 from kpyramid.query.types import Outcome
 from tests.tiny_pyramid import TEXTS, open_tiny
 

@@ -1,36 +1,72 @@
 """Scopes: what a reader may not see, or does not ask for, is in no part of an answer."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
 import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
+from kpyramid.answering.lexicon import Lexicon, open_lexicon
 from kpyramid.build import build
 from kpyramid.cli import app
+from kpyramid.contracts import load_contracts
 from kpyramid.declared import locate_declarations
 from kpyramid.errors import InputError
+from kpyramid.ontology.schema import write_schema
+from kpyramid.ontology.store import OntologyStore
 from kpyramid.query import STRATEGIES, Answer, Snapshot, answer, open_snapshot
 from kpyramid.query.analysis import link_text
+from kpyramid.query.pyramid.names import EntitiesByName
 from kpyramid.query.pyramid.scopes import EVERYTHING, Scope
+from kpyramid.query.pyramid.store import Store
 from kpyramid.settings import Settings
 from kpyramid.warehouse.layout import open_warehouse
 
 PUBLIC_ONES = [
     {"id": "ada", "text": "Ada Lovelace was born in London. She was a mathematician."},
     {"id": "mill", "text": "John Harlow works for the Harlow Brewing Company.", "year": "1871"},
+    {"id": "path", "text": "Anna Holm praised Leon Batt. Leon Batt praised Mary Stone. "
+     "Mary Stone praised Peter Ash."},
+]  # fmt: skip
+GANG = [
+    *("Karl Quill", "Petra Quill", "Ivan Zorn", "Lena Zorn", "Otto Krell", "Hanna Krell"),
+    *("Bruno Vance", "Dora Vance", "Emil Taub", "Olga Taub"),
 ]
 LABELLED = [
     {"id": "deal", "access": ["board"], "text": "Marbury Steel was bought by Dorian Vance. "
-     "John Harlow is the chief executive officer of the Harlow Brewing Company."},
-    {"id": "file", "access": ["staff", "board"], "text": "Ada Lovelace was born in Turin."},
+     "John Harlow is the chief executive officer of the Harlow Brewing Company. "
+     "Sir John Harlow worked for the Harlow Brewing Company. Sir John Harlow owned a boat. "
+     "Sir John Harlow visited Paris."},
+    {"id": "file", "access": ["staff", "board"], "title": "Register of Turin", "year": "1643",
+     "text": "Ada Lovelace was born in Turin."},
     {"id": "wage", "access": ["staff"], "text": "Clara Boone founded Aster Pictures in 1931.",
      "year": "1931"},
+    {"id": "plot", "access": ["board"], "text": " ".join(
+        [f"{one} betrayed {other}." for one, other in pairwise(GANG)]
+        + [f"{one} is a smuggler." for one in GANG[:6]]
+    )},
 ]  # fmt: skip
-SECRET = ("Vance", "Marbury", "Turin", "chief executive", "Boone", "Aster")
+SECRET = (
+    *(
+        "Vance",
+        "Marbury",
+        "Turin",
+        "chief executive",
+        "Boone",
+        "Aster Pictures",
+        "1643",
+        "closed.jsonl",
+    ),
+    *("Quill", "Zorn", "Krell", "Taub", "betray", "smuggler", "Sir John", "boat", "Paris"),
+    "closed.jsonl",
+)
+"""What only labelled documents say: names, values, titles, sources, and also another name of a
+public person, and terms that completion added to the ontology for these documents alone."""
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +86,10 @@ def public(whole: Snapshot) -> Snapshot:
 
 def shorten(found: Answer) -> set[str]:
     return {place.source.partition("#")[2] for item in found.context for place in item.evidence}
+
+
+def list_secrets(told: str) -> list[str]:
+    return [word for word in SECRET if word.casefold() in told.casefold()]
 
 
 def has(*labels: str) -> Scope:
@@ -73,7 +113,7 @@ def test_without_a_label_nothing_of_a_labelled_document_is_told(
     found = answer(question, public, strategy)
     told = json.dumps(found.to_dict() | {"question": "", "trace": [s.found for s in found.trace]})
     asked = question.casefold()
-    assert not [word for word in SECRET if word in told and word.casefold() not in asked]
+    assert not [word for word in list_secrets(told) if word.casefold() not in asked]
     assert not shorten(found) & {row["id"] for row in LABELLED}
 
 
@@ -111,8 +151,8 @@ def test_an_answer_says_that_not_all_documents_were_searched(
     whole: Snapshot, public: Snapshot
 ) -> None:
     question = "Where was Ada Lovelace born?"
-    assert "searched: 2 of 5 documents" in answer(question, public, "naive").recognised
-    assert "searched: 4 of 5 documents" in answer(question, whole.scoped(has("staff"))).recognised
+    assert "searched: 3 of 7 documents" in answer(question, public, "naive").recognised
+    assert "searched: 5 of 7 documents" in answer(question, whole.scoped(has("staff"))).recognised
     assert not [told for told in answer(question, whole).recognised if "searched" in told]
 
 
@@ -121,7 +161,7 @@ def test_documents_metadata_and_classes_narrow_a_question(whole: Snapshot) -> No
         return shorten(answer(question, whole.scoped(Scope(None, **wanted)), "naive"))
 
     who = "Who works for which company?"
-    assert ask(who, documents=frozenset({"open.jsonl"})) <= {"ada", "mill"}
+    assert ask(who, documents=frozenset({"open.jsonl"})) <= {"ada", "mill", "path"}
     assert ask(who, documents=frozenset({"closed.jsonl#file"})) == {"file"}
     year = Scope(None, metadata=frozenset({("year", "1871")}))
     assert shorten(answer(who, whole.scoped(year), "naive")) == {"mill"}
@@ -162,7 +202,7 @@ def test_every_row_is_seen_when_no_document_has_a_label(tmp_path: Path) -> None:
     (tmp_path / "corpus").mkdir()
     (tmp_path / "corpus" / "a.txt").write_text("Ada Lovelace was born in London.")
     build(tmp_path / "corpus", open_warehouse(tmp_path / "w"), Settings())
-    view = open_snapshot("main", tmp_path / "w").view
+    view = open_snapshot("main", tmp_path / "w")._view
     assert (view.documents, view.chunks, view.facts, view.instances, view.entities) == (None,) * 5
 
 
@@ -175,14 +215,14 @@ def test_the_view_of_labels_says_what_the_index_goes_by(whole: Snapshot) -> None
         (table, key, document): tuple(labels)
         for table, key, document, labels in database.execute("FROM access").fetchall()
     }
-    documents = whole.index.rows("documents").keys
-    chunks = whole.index.rows("chunks")
+    documents = whole._view._store.index.rows("documents").keys
+    chunks = whole._view._store.index.rows("chunks")
     held = {
         ("chunks", chunks.keys[row], documents[int(chunks.numbers("document")[row])])
         for row in range(len(chunks))
     }
     for table in ("condensed", "instances"):
-        rows = whole.index.rows(table)
+        rows = whole._view._store.index.rows(table)
         held |= {
             (table, rows.keys[row], documents[int(at)])
             for row in range(len(rows))
@@ -192,9 +232,286 @@ def test_the_view_of_labels_says_what_the_index_goes_by(whole: Snapshot) -> None
     assert set(said.values()) == {(), ("board",), ("staff",), ("board", "staff")}
 
 
+def spell(value: object) -> str:
+    """Everything that a returned value holds, as text."""
+    if isinstance(value, pa.Table):
+        return str(value.to_pylist())
+    if isinstance(value, OntologyStore):
+        return str(value.select("SELECT * WHERE { ?s ?p ?o }", limit=100_000))
+    if isinstance(value, EntitiesByName):
+        by_word = {w: value.with_word(w) for name in value for w in name.split()}
+        listed = [value.list_names(key) for keys in value.values() for key in keys]
+        return str([dict(value), by_word, listed, value.with_start("ada"), len(value)])
+    if isinstance(value, Lexicon):
+        named = value.names
+        return str([value.categories, value.relations, dict(named)])
+    if isinstance(value, Mapping):
+        return str(dict(value))
+    return repr(value)
+
+
+def try_keys(act: Callable[[str], object], keys: Iterable[str]) -> list[str]:
+    """What each key gives, or the kind of error."""
+    told = []
+    for key in keys:
+        try:
+            told.append(spell(act(key)))
+        except KeyError:
+            told.append("KeyError")
+    return told
+
+
+def keys_of(whole: Snapshot, table: str) -> list[str]:
+    listed = whole.table(table)
+    return list(listed[listed.column_names[0]].to_pylist())
+
+
+QUESTIONS = ["Who betrayed Lena Zorn?", "Which smuggler is Sir John Harlow?", "Turin Ada Lovelace"]
+EVERY_TRIPLE = "SELECT * WHERE { ?s ?p ?o }"
+FILTERED = (
+    *("documents", "chunks", "claims", "mentions", "raw_triples", "triples", "entities"),
+    *("relations", "condensed", "instances", "additions", "proposals"),
+)
+WHOLE_ONLY = ("rejects", "phrases", "priorities", "layers", "contradictions", "vectors")
+
+Read = Callable[[Snapshot, Snapshot], object]
+SURFACE: dict[str, Read] = {
+    "count": lambda s, w: [s.count(t) for t in ("documents", "chunks", "condensed", "entities")],
+    "describe_scope": lambda s, w: s.describe_scope(),
+    "embed": lambda s, w: s.embed("Turin").shape,
+    "embed_all": lambda s, w: s.embed_all(["Turin"]).shape,
+    "embedder": lambda s, w: s.embedder.name,
+    "entities_by_name": lambda s, w: spell(s.entities_by_name()),
+    "evidence": lambda s, w: [
+        try_keys(s.evidence, keys_of(w, t)) for t in FILTERED if t != "additions"
+    ],
+    "facts_about": lambda s, w: s.state_condensed_all(s.facts_about(keys_of(w, "entities"))),
+    "find_condensed": lambda s, w: try_keys(
+        lambda k: (found := s.find_condensed(k)) and s.state_condensed(found),
+        keys_of(w, "triples"),
+    ),
+    "find_instances": lambda s, w: s.find_instances(
+        {
+            (r["subject_id"], r["property_iri"], r["object_id"] or r["literal"])
+            for r in w.table("instances").to_pylist()
+        }
+    ),
+    "folder": lambda s, w: s.folder,
+    "id": lambda s, w: s.id,
+    "lexicon": lambda s, w: spell(open_lexicon(s)),
+    "link": lambda s, w: [(link_text(q, s).entities, link_text(q, s).names) for q in QUESTIONS],
+    "list_derived": lambda s, w: [s.list_derived(k) for k in keys_of(w, "condensed")],
+    "manifest": lambda s, w: json.dumps(s.manifest),
+    "mentions_in": lambda s, w: s.mentions_in(keys_of(w, "chunks")),
+    "model": lambda s, w: s.model,
+    "names": lambda s, w: [
+        spell(s.names), len(s.names), [s.names.get(k) for k in keys_of(w, "entities")]
+    ],
+    "neighbours": lambda s, w: [
+        s.neighbours(q, 1000, table) for q in QUESTIONS for table in ("condensed", "chunks")
+    ],
+    "ontology": lambda s, w: spell(s.ontology),
+    "place_vectors": lambda s, w: try_keys(
+        lambda k: s.place_vectors([k])[0].shape, keys_of(w, "chunks")
+    ),
+    "schema": lambda s, w: [s.schema, write_schema(s.schema)],
+    "scoped": lambda s, w: [
+        spell(s.scoped(other).table(name))
+        for other in (EVERYTHING, has("board"))
+        for name in FILTERED
+    ],
+    "scopes": lambda s, w: s.scopes,
+    "sparql": lambda s, w: s.sparql(EVERY_TRIPLE, limit=100_000),
+    "state_condensed": lambda s, w: try_keys(s.state_condensed, keys_of(w, "condensed")),
+    "state_condensed_all": lambda s, w: try_keys(
+        lambda k: s.state_condensed_all([k]), keys_of(w, "condensed")
+    ),
+    "state_instance": lambda s, w: try_keys(s.state_instance, keys_of(w, "instances")),
+    "surface_forms": lambda s, w: s.surface_forms(keys_of(w, "entities")),
+    "table": lambda s, w: [spell(s.table(name)) for name in FILTERED],
+    "texts_of": lambda s, w: [
+        try_keys(lambda k, t=table: s.texts_of([k], t), keys_of(w, table))  # type: ignore[misc]
+        for table in ("condensed", "chunks")
+    ],
+    "titles": lambda s, w: s.titles(keys_of(w, "documents")),
+    "types": lambda s, w: spell(s.types),
+    "vectors_of": lambda s, w: try_keys(
+        lambda k: s.vectors_of([k]).shape, keys_of(w, "condensed")
+    ),
+    "weigh_condensed": lambda s, w: try_keys(
+        lambda k: s.weigh_condensed([k]), keys_of(w, "condensed")
+    ),
+    "words": lambda s, w: [
+        (s.words(word, 1000), s.words(word, 1000, "condensed")) for word in SECRET
+    ],
+}  # fmt: skip
+"""Every public name of a snapshot, and how to read all that it gives, hidden keys included. A new
+name must be added here, with a thought for what it may tell."""
+
+
+def test_every_public_name_of_a_snapshot_is_thought_about(public: Snapshot) -> None:
+    assert {name for name in dir(public) if not name.startswith("_")} == set(SURFACE)
+    assert {*FILTERED, *WHOLE_ONLY} == set(load_contracts())
+
+
+@pytest.mark.parametrize("name", sorted(SURFACE))
+def test_nothing_hidden_is_in_what_a_snapshot_gives(
+    whole: Snapshot, public: Snapshot, name: str
+) -> None:
+    seed = list_secrets((whole.folder / "ontology" / "seed.ttl").read_text())
+    assert seed == ["chief executive"]  # the ontology that the build began with says so
+    told = list_secrets(spell(SURFACE[name](public, whole)))
+    assert told == [] or (name in ("schema", "ontology", "sparql", "lexicon") and told == seed)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [*("table", "sparql", "ontology", "schema", "names", "titles", "mentions_in", "texts_of")],
+)
+def test_all_of_it_is_in_what_the_whole_gives(whole: Snapshot, name: str) -> None:
+    """So that the test above could fail."""
+    wanted = {"titles": {"Turin"}, "schema": {"betray", "smuggler"}, "names": {"Sir John", "Zorn"}}
+    told = list_secrets(spell(SURFACE[name](whole, whole)))
+    assert {*told} >= wanted.get(name, {"Vance"})
+
+
+def test_a_label_lets_a_reader_see_the_terms_of_its_documents(whole: Snapshot) -> None:
+    def labels(snapshot: Snapshot) -> set[str]:
+        return {term.label for term in (*snapshot.schema.classes, *snapshot.schema.properties)}
+
+    added = {"betrayed", "smuggler"}
+    assert labels(whole) >= added
+    assert labels(whole.scoped(has("board"))) >= added
+    assert not labels(whole.scoped(has("staff"))) & added
+    plot = whole.scoped(has("board")).schema
+    assert next(p for p in plot.properties if p.label == "betrayed").comment
+
+
+def test_a_person_is_called_as_seen_documents_call_him(whole: Snapshot, public: Snapshot) -> None:
+    (harlow,) = link_text("Who is John Harlow?", public).entities
+    assert whole.names[harlow] == "Sir John Harlow"
+    assert whole.surface_forms([harlow]) == {harlow: ("John Harlow", "Sir John Harlow")}
+    assert public.names[harlow] == "John Harlow"
+    assert public.surface_forms([harlow]) == {harlow: ("John Harlow",)}
+    assert link_text("Who is Sir John Harlow?", public).entities == (harlow,)
+    assert public.texts_of(public.facts_about([harlow])) == [
+        "John Harlow works for Harlow Brewing Company"
+    ]
+
+
+def test_a_filtered_table_keeps_its_contract_and_its_references(
+    whole: Snapshot, public: Snapshot
+) -> None:
+    for snapshot in (public, whole.scoped(has("staff")), whole.scoped(has("board"))):
+        tables = {name: snapshot.table(name) for name in FILTERED}
+        for name, table in tables.items():
+            load_contracts()[name].check(table)
+            load_contracts()[name].check_references(table, tables)
+
+
+@pytest.mark.parametrize("name", WHOLE_ONLY)
+def test_a_table_that_cannot_be_divided_is_refused(
+    whole: Snapshot, public: Snapshot, name: str
+) -> None:
+    assert whole.table(name) is not None
+    with pytest.raises(InputError, match="cannot be divided by documents"):
+        public.table(name)
+
+
+def test_a_scope_only_narrows(whole: Snapshot, public: Snapshot) -> None:
+    staff = whole.scoped(has("staff"))
+    assert staff.count("documents") == 5
+    assert staff.scoped(EVERYTHING).count("documents") == 5
+    assert staff.scoped(has("board")).count("documents") == 4
+    assert public.scoped(has("staff", "board")).count("documents") == 3
+    only = staff.scoped(Scope(None, documents=frozenset({"closed.jsonl"})))
+    assert only.count("documents") == 2
+    with pytest.raises(InputError, match="no document"):
+        public.scoped(Scope(None, documents=frozenset({"closed.jsonl"}))).count("documents")
+
+
+def test_a_snapshot_without_names_by_document_is_read_as_a_whole_only(
+    whole: Snapshot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Store, "holds", lambda self, name: False)
+    assert whole.scoped(EVERYTHING).table("entities").num_rows
+    with pytest.raises(InputError, match=r"earlier version.*Build again"):
+        whole.scoped(has("staff")).table("entities")
+
+
 def ask(whole: Snapshot, *options: str) -> Result:
     place = ["--warehouse", str(whole.folder.parent.parent), "--json"]
     return CliRunner().invoke(app, ["ask", "Who founded Aster Pictures?", *options, *place])
+
+
+def run(whole: Snapshot, *arguments: str) -> Result:
+    place = ["--warehouse", str(whole.folder.parent.parent)]
+    return CliRunner().invoke(app, [*arguments, *place])
+
+
+@pytest.mark.parametrize(
+    ("option", "hidden", "missing"),
+    [
+        ("--document", "closed.jsonl", "clised.jsonl"),
+        ("--document", "closed.jsonl#plot", "closed.jsonl#plan"),
+        ("--where", "year=1643", "year=1644"),
+        ("--class", "smuggler", "smugglar"),
+    ],
+)
+def test_what_is_hidden_is_refused_like_what_there_is_not(
+    whole: Snapshot, option: str, hidden: str, missing: str
+) -> None:
+    first, second = ask(whole, option, hidden), ask(whole, option, missing)
+    assert (first.exit_code, second.exit_code) == (3, 3)
+    error = json.loads(first.stdout)["error"].replace(hidden.removeprefix("year="), "")
+    other = json.loads(second.stdout)["error"].replace(missing.removeprefix("year="), "")
+    assert error == other
+    assert list_secrets(error) == []
+    assert ask(whole, option, hidden, "--everything").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("proposals", "list", "--all", "-v"),
+        ("proposals", "list", "--json"),
+        ("questions", "make", "--options", "3", "--confidence", "0"),
+        ("ontology", "show", "John Harlow"),
+        ("ontology", "show", "person"),
+        ("ontology", "show", "John Harlow", "--json"),
+    ],
+)
+def test_commands_show_nothing_hidden_unless_told(
+    whole: Snapshot, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    def tell(*options: str) -> str:
+        out = tmp_path / "questions.jsonl"
+        place = ("--out", str(out)) if command[0] == "questions" else ()
+        found = run(whole, *command, *place, *options)
+        return found.output + (out.read_text() if out.is_file() else "")
+
+    assert list_secrets(tell()) == []
+    assert list_secrets(tell("--everything")) != []
+    assert list_secrets(tell("--access", "board", "--access", "staff")) != []
+
+
+def test_a_hidden_individual_or_proposal_is_refused_like_none(
+    whole: Snapshot, tmp_path: Path
+) -> None:
+    hidden = {row["label"]: row["proposal_id"] for row in whole.table("proposals").to_pylist()}
+    digits = hidden["betrayed"].removeprefix("proposal-")
+    words = ("--decisions", str(tmp_path / "proposals.toml"))
+    for command, there, none in [
+        (("ontology", "show"), "Clara Boone", "Klara Bohne"),
+        (("ontology", "show"), "betrayed", "bewrayed"),
+        (("proposals", "accept", *words), digits, "0123456789"),
+        (("proposals", "reject", *words), digits, "0123456789"),
+    ]:
+        first, second = run(whole, *command, there), run(whole, *command, none)
+        assert first.exit_code == second.exit_code == 3
+        assert first.output.replace(there, "") == second.output.replace(none, "")
+        assert list_secrets(first.output.replace(there, "")) == []
+    assert run(whole, "proposals", "reject", *words, digits, "--everything").exit_code == 0
 
 
 def test_the_command_sees_what_its_labels_open(whole: Snapshot) -> None:

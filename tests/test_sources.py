@@ -574,3 +574,83 @@ def test_no_declared_charset_can_crash_the_reader(charset: str, body: bytes) -> 
         decode_bytes(f'<meta charset="{charset}">'.encode() + body, None, html=True)
     except RefusedError as e:
         assert e.reason in {"binary", "undecodable"}
+
+
+LABELS: dict[str, tuple[str, list[str] | None]] = {
+    "no field": ('{"id": "x", "text": "T"}', []),
+    "null": ('{"id": "x", "text": "T", "access": null}', []),
+    "an empty list": ('{"id": "x", "text": "T", "access": []}', []),
+    "an empty text": ('{"id": "x", "text": "T", "access": ""}', []),
+    "a list": ('{"id": "x", "text": "T", "access": ["b", " a "]}', ["a", "b"]),
+    "a text": ('{"id": "x", "text": "T", "access": "b, a"}', ["a", "b"]),
+    "a number": ('{"id": "x", "text": "T", "access": 7}', ["7"]),
+    "numbers": ('{"id": "x", "text": "T", "access": [7, "a"]}', ["7", "a"]),
+    "a capital": ('{"id": "x", "text": "T", "Access": ["a"]}', None),
+    "capitals beside the field": ('{"id": "x", "text": "T", "access": [], "ACCESS": "a"}', None),
+    "a blank after the name": ('{"id": "x", "text": "T", "access ": ["a"]}', None),
+    "a blank before the name": ('{"id": "x", "text": "T", "\\u00a0access": ["a"]}', None),
+    "a comma": ('{"id": "x", "text": "T", "access": ","}', None),
+    "a comma at the end": ('{"id": "x", "text": "T", "access": "a,"}', None),
+    "a blank": ('{"id": "x", "text": "T", "access": " "}', None),
+    "a list of an empty text": ('{"id": "x", "text": "T", "access": [""]}', None),
+    "a list with a blank": ('{"id": "x", "text": "T", "access": ["a", " "]}', None),
+    "a list of null": ('{"id": "x", "text": "T", "access": [null]}', None),
+    "a list of lists": ('{"id": "x", "text": "T", "access": [["a"]]}', None),
+    "an object": ('{"id": "x", "text": "T", "access": {"a": true}}', None),
+    "an empty object": ('{"id": "x", "text": "T", "access": {}}', None),
+    "false": ('{"id": "x", "text": "T", "access": false}', None),
+    "zero point one": ('{"id": "x", "text": "T", "access": 0.1}', None),
+    "a list in a text": ('{"id": "x", "text": "T", "access": "[\\"a\\"]"}', None),
+}
+
+
+@pytest.mark.parametrize("case", LABELS)
+def test_a_row_has_the_labels_it_states_or_is_a_reject_that_names_it(case: str) -> None:
+    line, labels = LABELS[case]
+
+    (record,) = read_records("a.jsonl", line.encode(), IngestSettings())
+
+    if labels is None:
+        assert isinstance(record, Refusal)
+        assert (record.source, record.reason) == ("a.jsonl#line1", "bad_access")
+        assert "line 1" in record.detail
+    else:
+        assert isinstance(record, Record)
+        assert list(record.access) == labels
+        assert not record.metadata
+
+
+@pytest.mark.parametrize(
+    ("text", "read", "refused"),
+    [
+        ("id,text,access\n1,T,\n2,U,a\n3,V\n", {"1": (), "2": ("a",)}, ["line4"]),
+        ("id,text,Access\n1,T,\n2,U,a\n", {}, ["line2", "line3"]),
+        ("id,text, access\n1,T,a\n", {}, ["line2"]),
+        ('id,access,text\n1,"b,a",T\n2,",",U\n', {"1": ("a", "b")}, ["line3"]),
+        ('id,access,text\n1,"[""a""]",T\n2\n', {}, ["line2", "line3"]),
+    ],
+)
+def test_a_table_of_cells_never_loses_a_label(
+    text: str, read: dict[str, tuple[str, ...]], refused: list[str]
+) -> None:
+    records = list(read_records("a.csv", text.encode(), IngestSettings()))
+
+    kept = {r.source.removeprefix("a.csv#"): r.access for r in records if isinstance(r, Record)}
+    lost = {r.source.removeprefix("a.csv#"): r.reason for r in records if isinstance(r, Refusal)}
+    assert kept == read
+    assert lost == dict.fromkeys(refused, "bad_access")
+
+
+def test_parquet_has_labels_in_lists_or_texts_of_texts() -> None:
+    rows: list[dict[str, object]] = [
+        {"id": "1", "text": "T", "access": ["b", "a"]},
+        {"id": "2", "text": "U", "access": None},
+        {"id": "3", "text": "V", "access": [None]},
+    ]
+    records = list(read_records("a.parquet", write_parquet(rows), IngestSettings()))
+
+    assert [r.access if isinstance(r, Record) else r.reason for r in records] == [
+        ("a", "b"),
+        (),
+        "bad_access",
+    ]

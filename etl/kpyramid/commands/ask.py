@@ -7,12 +7,15 @@ import typer
 
 from kpyramid.commands.options import (
     DEFAULT_WAREHOUSE,
+    AccessOption,
+    EverythingOption,
     JsonOption,
     RefOption,
     SettingsOption,
     VerboseOption,
     WarehouseOption,
     print_json,
+    read_scope,
     run_command,
 )
 
@@ -81,16 +84,8 @@ def ask(
         MakerName | None,
         typer.Option(help="Who words the answer from what was found.  [default: rules]"),
     ] = None,
-    access: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A label that the reader has; again for each. Documents with labels that the "
-            "reader lacks are in no part of the answer."
-        ),
-    ] = None,
-    everything: Annotated[
-        bool, typer.Option("--everything", help="See documents whatever their labels.")
-    ] = False,
+    access: AccessOption = None,
+    everything: EverythingOption = False,
     document: Annotated[
         list[str] | None,
         typer.Option(help="Only these documents, by source, file or id; again for each."),
@@ -139,7 +134,7 @@ def ask(
             reader=reader,
         )
         asked = asking.read_question(question)
-        scope = asking.read_scope(access, everything, document, where, class_name)
+        scope = read_scope(access, everything, document, where, class_name)
         found = asking.ask_pyramid(
             asked, warehouse, ref, loaded, candidates=choice or (), scope=scope
         )

@@ -58,31 +58,6 @@ def read_question(text: str) -> str:
         raise InputError(f"the question on standard input is not UTF-8: {e}") from e
 
 
-def read_scope(
-    access: Sequence[str] | None,
-    everything: bool,
-    documents: Sequence[str] | None,
-    where: Sequence[str] | None,
-    classes: Sequence[str] | None,
-) -> Scope:
-    """What the options of the command let a question see.
-
-    Raises:
-        InputError: `where` is not `field=value`, or all labels and some are given.
-    """
-    if everything and access:
-        raise InputError("--everything sees all labels; leave --access out")
-    pairs = [pair.partition("=") for pair in where or ()]
-    if wrong := [field for field, is_there, _ in pairs if not field or not is_there]:
-        raise InputError(f"--where {wrong[0]!r}: say field=value, such as --where year=1931")
-    return Scope(
-        access=None if everything else frozenset(access or ()),
-        documents=frozenset(documents or ()),
-        metadata=frozenset((field, value) for field, _, value in pairs),
-        classes=frozenset(classes or ()),
-    )
-
-
 def ask_pyramid(
     question: str,
     warehouse: str | Path,

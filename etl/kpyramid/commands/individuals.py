@@ -7,10 +7,13 @@ import typer
 
 from kpyramid.commands.options import (
     DEFAULT_WAREHOUSE,
+    AccessOption,
+    EverythingOption,
     JsonOption,
     VerboseOption,
     WarehouseOption,
     print_json,
+    read_scope,
     run_command,
 )
 from kpyramid.errors import InputError
@@ -46,19 +49,24 @@ def show(
     name: NameArgument,
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
     ref: Annotated[str, typer.Option(help="The ref or the id of a snapshot.")] = "main",
+    access: AccessOption = None,
+    everything: EverythingOption = False,
     as_json: JsonOption = False,
     verbose: VerboseOption = False,
 ) -> None:
     """Show what the ontology says of an individual, and the sentences that say so.
 
-    A name that several individuals bear is answered with all of them; ask again with an id.
+    A name that several individuals bear is answered with all of them; ask again with an id. What
+    only documents with labels say is shown with --access or --everything.
     """
 
     def act() -> None:
         from kpyramid.query import open_snapshot
         from kpyramid.query.pyramid.individuals import Individuals
 
-        individuals = Individuals(open_snapshot(ref, warehouse))
+        individuals = Individuals(
+            open_snapshot(ref, warehouse, scope=read_scope(access, everything))
+        )
         found, members = _find(name, individuals)
         if as_json:
             shown = [asdict(individual) for individual in found]

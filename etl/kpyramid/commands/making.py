@@ -8,10 +8,13 @@ import typer
 
 from kpyramid.commands.options import (
     DEFAULT_WAREHOUSE,
+    AccessOption,
+    EverythingOption,
     JsonOption,
     VerboseOption,
     WarehouseOption,
     print_json,
+    read_scope,
     run_command,
 )
 
@@ -46,6 +49,8 @@ def make(
     confidence: Annotated[
         float, typer.Option(min=0, max=1, help="Facts of less are not asked about.")
     ] = _CONFIDENCE,
+    access: AccessOption = None,
+    everything: EverythingOption = False,
     as_json: JsonOption = False,
     verbose: VerboseOption = False,
 ) -> None:
@@ -56,7 +61,8 @@ def make(
     London?"). Wrong options are of the right one's class; a number or a date is varied. What any
     fact links with the question, what may be another name of an answer, and what the question or
     its evidence names, is never a wrong option. What no question can be made of is counted with
-    the reason.
+    the reason. Facts of documents with labels are asked about, and are options, with --access or
+    --everything only.
 
     Example: kpyramid questions make --ref main --out questions.jsonl --count 200 --seed 1
     """
@@ -68,7 +74,7 @@ def make(
         from kpyramid.evaluation.snapshot_facts import list_instance_facts
         from kpyramid.query.pyramid.snapshot import open_snapshot
 
-        snapshot = open_snapshot(ref, warehouse)
+        snapshot = open_snapshot(ref, warehouse, scope=read_scope(access, everything))
         made = make_questions(
             list_instance_facts(snapshot),
             count=count,

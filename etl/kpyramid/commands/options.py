@@ -4,13 +4,16 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kpyramid.errors import PyramidError
+from kpyramid.errors import InputError, PyramidError
+
+if TYPE_CHECKING:
+    from kpyramid.query.pyramid.scopes import Scope
 
 CorpusArgument = Annotated[
     Path,
@@ -56,9 +59,46 @@ ShrinkOption = Annotated[
         "--allow-shrink", help="Publish a corpus that is empty or far smaller than the last one."
     ),
 ]
+AccessOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="A label that the reader has; again for each. Documents with labels that the "
+        "reader lacks are in no part of what is shown."
+    ),
+]
+EverythingOption = Annotated[
+    bool, typer.Option("--everything", help="See documents whatever their labels.")
+]
 
 DEFAULT_WAREHOUSE = "warehouse/data"
 WORKERS = os.cpu_count() or 1
+
+
+def read_scope(
+    access: Sequence[str] | None,
+    everything: bool,
+    documents: Sequence[str] | None = None,
+    where: Sequence[str] | None = None,
+    classes: Sequence[str] | None = None,
+) -> "Scope":
+    """What the options of a command let be seen: the documents without labels unless they say more.
+
+    Raises:
+        InputError: `where` is not `field=value`, or all labels and some are given.
+    """
+    from kpyramid.query.pyramid.scopes import Scope
+
+    if everything and access:
+        raise InputError("--everything sees all labels; leave --access out")
+    pairs = [pair.partition("=") for pair in where or ()]
+    if wrong := [field for field, is_there, _ in pairs if not field or not is_there]:
+        raise InputError(f"--where {wrong[0]!r}: say field=value, such as --where year=1931")
+    return Scope(
+        access=None if everything else frozenset(access or ()),
+        documents=frozenset(documents or ()),
+        metadata=frozenset((field, value) for field, _, value in pairs),
+        classes=frozenset(classes or ()),
+    )
 
 
 _said: list[bool] = []

@@ -9,11 +9,14 @@ import typer
 
 from kpyramid.commands.options import (
     DEFAULT_WAREHOUSE,
+    AccessOption,
+    EverythingOption,
     JsonOption,
     SettingsOption,
     VerboseOption,
     WarehouseOption,
     print_json,
+    read_scope,
     run_command,
 )
 
@@ -60,9 +63,11 @@ def list_(
     state: StateOption = None,
     settings: SettingsOption = None,
     decisions: FileOption = None,
-    everything: Annotated[
+    every_one: Annotated[
         bool, typer.Option("--all", help=f"Show more than the first {_LISTED} of each state.")
     ] = False,
+    access: AccessOption = None,
+    everything: EverythingOption = False,
     as_json: JsonOption = False,
     verbose: Annotated[
         bool, typer.Option("-v", "--verbose", help="Show definitions, wordings and sentences too.")
@@ -72,7 +77,7 @@ def list_(
 
     A class is shown below its parent, a property between the classes of its ends. What the
     decisions file says and no build has read yet is shown beside the state. With --json all are
-    listed.
+    listed. What only documents with labels say is shown with --access or --everything.
 
     Example: kpyramid proposals list --state open -v
     """
@@ -80,14 +85,13 @@ def list_(
     def act() -> None:
         from kpyramid.completion.deciding import find_file, read_file
         from kpyramid.errors import SettingsError
-        from kpyramid.query import open_snapshot
         from kpyramid.query.pyramid.proposals import list_proposals
         from kpyramid.settings import load_settings
 
         states = ("open", "accepted", "alias", "rejected")
         if state is not None and state not in states:
             raise SettingsError(f"--state {state!r}: it is one of {', '.join(states)}")
-        snapshot = open_snapshot(ref, warehouse)
+        snapshot = _open(ref, warehouse, access, everything)
         path = find_file(decisions, load_settings(settings).complete)
         _, decided = read_file(path)
         shown = [p for p in list_proposals(snapshot) if state in (None, p.state)]
@@ -100,7 +104,7 @@ def list_(
             typer.echo(f"Snapshot {snapshot.id} has no {kind}proposals.")
         for name in states:
             own = [p for p in shown if p.state == name]
-            first = own if everything else own[:_LISTED]
+            first = own if every_one else own[:_LISTED]
             for p in first:
                 typer.echo(_describe(p, decided))
                 if verbose:
@@ -123,6 +127,8 @@ def accept(
     note: NoteOption = "",
     settings: SettingsOption = None,
     decisions: FileOption = None,
+    access: AccessOption = None,
+    everything: EverythingOption = False,
     as_json: JsonOption = False,
     verbose: VerboseOption = False,
 ) -> None:
@@ -133,13 +139,14 @@ def accept(
 
     Example: kpyramid proposals accept 3f9c --label 'reigned in' --decisions proposals.toml
     """
-    run_command(
-        lambda: _decide(
-            "accept", ids, warehouse, ref, settings, decisions, as_json, label=label, note=note
-        ),
-        verbose=verbose,
-        as_json=as_json,
-    )
+
+    def act() -> None:
+        snapshot = _open(ref, warehouse, access, everything)
+        _decide(
+            "accept", ids, warehouse, snapshot, settings, decisions, as_json, label=label, note=note
+        )
+
+    run_command(act, verbose=verbose, as_json=as_json)
 
 
 @app.command()
@@ -150,6 +157,8 @@ def reject(
     note: NoteOption = "",
     settings: SettingsOption = None,
     decisions: FileOption = None,
+    access: AccessOption = None,
+    everything: EverythingOption = False,
     as_json: JsonOption = False,
     verbose: VerboseOption = False,
 ) -> None:
@@ -160,18 +169,25 @@ def reject(
 
     Example: kpyramid proposals reject 3f9c 77ab --note 'says nothing'
     """
-    run_command(
-        lambda: _decide("reject", ids, warehouse, ref, settings, decisions, as_json, note=note),
-        verbose=verbose,
-        as_json=as_json,
-    )
+
+    def act() -> None:
+        snapshot = _open(ref, warehouse, access, everything)
+        _decide("reject", ids, warehouse, snapshot, settings, decisions, as_json, note=note)
+
+    run_command(act, verbose=verbose, as_json=as_json)
+
+
+def _open(ref: str, warehouse: str, access: list[str] | None, everything: bool) -> "Snapshot":
+    from kpyramid.query import open_snapshot
+
+    return open_snapshot(ref, warehouse, scope=read_scope(access, everything))
 
 
 def _decide(
     decision: Literal["accept", "reject"],
     ids: list[str],
     warehouse: str,
-    ref: str,
+    snapshot: "Snapshot",
     settings: Path | None,
     file: Path | None,
     as_json: bool,
@@ -181,7 +197,6 @@ def _decide(
 ) -> None:
     from kpyramid.completion.deciding import decide, find_file, hold_file, read_file
     from kpyramid.errors import SettingsError
-    from kpyramid.query import open_snapshot
     from kpyramid.query.pyramid.proposals import find_proposal, list_proposals
     from kpyramid.settings import load_settings
     from kpyramid.warehouse.layout import write_durably
@@ -197,7 +212,6 @@ def _decide(
         raise SettingsError("--label is empty; give a name, or leave the option out")
     if label is not None and len(ids) > 1:
         raise SettingsError("--label names one proposal; accept the others by themselves")
-    snapshot = open_snapshot(ref, warehouse)
     listed = list_proposals(snapshot)
     chosen = [find_proposal(words, listed) for words in ids]
     rows: list[Mapping[str, object]] = [asdict(p) for p in listed]

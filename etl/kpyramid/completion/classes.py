@@ -16,7 +16,6 @@ from kpyramid.ontology.wording import name_class
 
 _IS_A = "be a"
 _COMPLEMENT = re.compile(r"\s(?:of|in|for|from|at|on|by|with|to|who|which|that|and|or)\s|[,(]")
-_EXAMPLES = 3
 
 
 def propose_classes(
@@ -43,8 +42,7 @@ def propose_classes(
     found = []
     for noun in sorted(groups):
         facts = groups[noun]
-        names = list(dict.fromkeys(graph.heads[at] for at in facts))
-        if len(names) >= least:
+        if len({graph.heads[at] for at in facts}) >= least:
             parent = find_class((graph.head_types[at] for at in facts), schema)
             ends = (Named("", graph.heads[at], graph.head_types[at]) for at in facts)
             fitting = sum(fit_class(end, parent, schema) is not None for end in ends)
@@ -52,8 +50,7 @@ def propose_classes(
                 Proposal(
                     kind="class",
                     label=noun,
-                    definition=f"A kind of {name_class(parent, schema)}, such as "
-                    f"{', '.join(names[:_EXAMPLES])}.",
+                    definition=f"A kind of {name_class(parent, schema)}.",
                     domain=parent,
                     range=None,
                     phrases=(noun,),

@@ -22,7 +22,6 @@ _NUMBERS = ("gYear", "date", "integer", "decimal")
 """Datatypes tried on the literals of a cluster, the narrowest first."""
 _MOST = 0.8
 """Share of a cluster's literals that must parse as a datatype."""
-_EXAMPLES = 3
 
 End = tuple[str, str]
 """Name and type."""
@@ -45,11 +44,6 @@ class Facts:
     def is_turned(self, at: int) -> bool:
         """Whether its words read the other way."""
         return bool(self._turned[at])
-
-    def quote(self, at: int) -> str:
-        """The fact as it is worded."""
-        graph = self._graph
-        return f"“{graph.heads[at]} {graph.wordings[at]} {graph.tails[at]}”"
 
     def word(self, at: int) -> str:
         """Its wording."""
@@ -89,7 +83,9 @@ def draft_property(
     return Proposal(
         kind="property",
         label=label,
-        definition=_define(label, domain, range_iri, schema, facts, straight),
+        # No facts: a definition becomes part of the schema, which readers see who may not see the
+        # documents that state them.
+        definition=f"“{label}” ({name_class(domain, schema)} → {name_range(range_iri, schema)}).",
         domain=domain,
         range=range_iri,
         phrases=tuple(sorted(words)),
@@ -97,15 +93,6 @@ def draft_property(
         score=score * len(places) / stated,
         agreement=sum(sure) / len(sure),
     )
-
-
-def _define(
-    label: str, domain: str, range_iri: str, schema: Schema, facts: Facts, places: Sequence[int]
-) -> str:
-    chosen = [at for at in places if facts.word(at) == label][:_EXAMPLES]
-    quoted = ", ".join(dict.fromkeys(facts.quote(at) for at in chosen))
-    ends = f"{name_class(domain, schema)} → {name_range(range_iri, schema)}"
-    return f"“{label}” ({ends}), as in {quoted}."
 
 
 def find_class(types: Iterable[str], schema: Schema) -> str:

@@ -14,7 +14,13 @@ from kpyramid.contracts import load_contracts
 from kpyramid.identity import library_version
 from kpyramid.indexing.chains import combine, list_numbers
 from kpyramid.indexing.clusters import write_clusters
-from kpyramid.indexing.entities import list_entities, list_name_words, list_names, normalise_names
+from kpyramid.indexing.entities import (
+    list_entities,
+    list_forms,
+    list_name_words,
+    list_names,
+    normalise_names,
+)
 from kpyramid.indexing.facts import (
     list_chunks,
     list_documents,
@@ -34,7 +40,7 @@ from kpyramid.warehouse.tables import read_table
 
 log = logging.getLogger(__name__)
 
-VERSION = 3
+VERSION = 4
 """Raised when the same tables give other files."""
 READS = (
     *("documents", "chunks", "claims", "mentions", "raw_triples"),
@@ -80,6 +86,7 @@ def build_index(
         "name_words": list_name_words(names),
         "relations": {n: combine(relations[n]) for n in ("relation_id", "name")},
         "instances": list_instances(tables),
+        **list_forms(tables),
     }
     for name, columns in files.items():
         write_rows(folder / f"index/{name}.arrow", columns)

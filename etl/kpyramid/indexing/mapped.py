@@ -1,6 +1,6 @@
 """Rows in a file that is mapped into memory, not read: opening costs the same at any size."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -190,26 +190,6 @@ class Keys(Sequence[str]):
             else:
                 high = middle
         return low
-
-
-class ValueByKey(Mapping[str, str]):
-    """One column by the key of its row; nothing is read before it is asked for."""
-
-    def __init__(self, rows: MappedRows, name: str) -> None:
-        self._rows = rows
-        self._name = name
-
-    def __getitem__(self, key: str) -> str:
-        row = self._rows.find(key)
-        if row is None:
-            raise KeyError(key)
-        return str(self._rows.value(self._name, row))
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._rows.keys)
-
-    def __len__(self) -> int:
-        return len(self._rows)
 
 
 def check_file(folder: Path, name: str, listed: Mapping[str, Any]) -> Path:

@@ -18,6 +18,8 @@ from kpyramid.sources.pages import read_page
 _DEEPEST = 100
 """Levels of Markdown's quotes and lists; two to three frames of Python's thousand go to each."""
 _CONTAINERS = {"blockquote_open", "list_item_open"}
+_ACCESS = "access"
+_MOST_SHOWN = 100
 _ONE_DOCUMENT = {".txt", ".md", ".html", ".htm"}
 """Formats whose file is one document, so that its size is known before it is parsed."""
 
@@ -187,6 +189,9 @@ def _read_csv(path: str, data: bytes, settings: IngestSettings) -> Iterator[Reco
             if extra is not None:
                 detail = f"line {reader.line_num} has more cells than the header"
                 yield Refusal(f"{path}#line{reader.line_num}", "bad_record", detail)
+            elif _ACCESS in row and row[_ACCESS] is None:
+                detail = f"line {reader.line_num} ends before the column 'access'"
+                yield Refusal(f"{path}#line{reader.line_num}", "bad_access", detail)
             else:
                 yield _make_record(path, reader.line_num, row, settings)
     except csv.Error as e:
@@ -214,9 +219,10 @@ def _make_record(
     """
     try:
         check_text(_as_text(dict(row)))
+        access = read_labels(row)
     except RefusedError as e:
         return Refusal(f"{path}#line{number}", e.reason, f"line {number}: {e.detail}")
-    fields = {name: value for name, value in row.items() if value is not None}
+    fields = {n: value for n, value in row.items() if value is not None and n != _ACCESS}
     identifier = _take(fields, settings.id_fields)
     plain = {name: _as_text(value) for name, value in fields.items()}
     source = f"{path}#{identifier or content_id('row', plain)}"
@@ -228,17 +234,50 @@ def _make_record(
     title = _take(fields, settings.title_fields)
     language = _take(fields, ("language", "lang"))
     licence = _take(fields, ("licence", "license"))
-    access = fields.pop("access", ())
-    labels = access if isinstance(access, list | tuple) else str(access).split(",")
     return Record(
         source,
         text,
         title,
         language,
         licence,
-        tuple(sorted({str(label).strip() for label in labels} - {""})),
+        access,
         {name: _as_text(fields[name]) for name in sorted(fields)},
     )
+
+
+def read_labels(row: Mapping[str, object]) -> tuple[str, ...]:
+    """The access labels of a row, sorted; none where the field is missing, null or empty.
+
+    A row without labels is everybody's to read. So what was meant as a label and cannot be read
+    as one is never taken for none.
+
+    Raises:
+        RefusedError: `bad_access`; a field is all but named `access`, or its value is neither
+            labels in a list nor labels with commas between.
+    """
+    for name in row:
+        if name != _ACCESS and name.strip().strip("\ufeff").casefold() == _ACCESS:
+            detail = f"labels are read from the field 'access', not from {name!r}"
+            raise RefusedError("bad_access", f"{detail}: rename it, whatever it holds")
+    value = row.get(_ACCESS)
+    if value is None or value == "" or (isinstance(value, list | tuple) and not value):
+        return ()
+    given = value if isinstance(value, list | tuple) else [value]
+    labels = value.split(",") if isinstance(value, str) else [_as_label(each) for each in given]
+    if not all(label.strip() for label in labels) or labels[0].strip()[0] in "[{":
+        detail = f"access = {str(value)[:_MOST_SHOWN]!r} names no label, or not only labels"
+        raise RefusedError(
+            "bad_access",
+            f"{detail}: write a list of texts, or texts with commas between; nothing for a "
+            "document that everybody may read",
+        )
+    return tuple(sorted({label.strip() for label in labels}))
+
+
+def _as_label(value: object) -> str:
+    """A text, or a number that is one; empty for what is no label."""
+    is_label = isinstance(value, str | int) and not isinstance(value, bool)
+    return str(value) if is_label else ""
 
 
 def _take(fields: dict[str, object], names: tuple[str, ...]) -> str | None:

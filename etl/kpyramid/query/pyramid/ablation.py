@@ -17,13 +17,12 @@ from kpyramid.indexing.building import add_index
 from kpyramid.keys import JsonValue, content_id
 from kpyramid.ontology.store import InstanceStatement, entity_iri, write_instances
 from kpyramid.query.pyramid.snapshot import Snapshot
+from kpyramid.query.pyramid.store import SEED, Store
 from kpyramid.settings import IndexSettings
 from kpyramid.warehouse.snapshots import MANIFEST
 from kpyramid.warehouse.tables import encode_table
 
 PARTS = ("completion", "condensation")
-SEED = "ontology/seed.ttl"
-"""The schema that a snapshot's ontology grew from."""
 
 
 @contextmanager
@@ -34,7 +33,7 @@ def take_away(snapshot: Snapshot, parts: Collection[str]) -> Iterator[Snapshot]:
     condensation its table `condensed` holds every triple by itself. Everything else stays: the
     condensed graph is the one that was built beside the grown ontology. It is a snapshot in a
     folder of its own, so that whatever reads it sees nothing of what was taken away; the folder is
-    removed at the end.
+    removed at the end. It is made of all documents, and opened with the snapshot's scopes.
 
     Raises:
         InputError: the snapshot does not say what completion added: an older version built it.
@@ -42,49 +41,58 @@ def take_away(snapshot: Snapshot, parts: Collection[str]) -> Iterator[Snapshot]:
     if not parts:
         yield snapshot
         return
+    if "completion" in parts:
+        _require_additions(snapshot)
     name = "-".join([snapshot.id, "without", *sorted(parts)])
     with TemporaryDirectory(prefix="kpyramid-ablation-") as place:
         folder = Path(place) / name
-        _link_files(snapshot, folder)
+        store = Store(snapshot.folder)
+        _link_files(store, folder)
         if "completion" in parts:
-            _remove_completion(snapshot, folder)
+            _remove_completion(store, folder)
         if "condensation" in parts:
-            _remove_condensation(snapshot, folder)
-        _write_vectors(snapshot, folder, parts)
-        add_index(folder, _read_index_settings(snapshot))
-        yield Snapshot(folder, snapshot.model, snapshot.scope)
+            _remove_condensation(store, folder)
+        _write_vectors(store, folder, parts)
+        add_index(folder, _read_index_settings(store))
+        first, *others = snapshot.scopes
+        opened = Snapshot(folder, snapshot.model, first)
+        for scope in others:
+            opened = opened.scoped(scope)
+        yield opened
 
 
-def _link_files(snapshot: Snapshot, folder: Path) -> None:
+def _link_files(store: Store, folder: Path) -> None:
     """Manifest, tables and ontology of the snapshot, by links."""
     for part in ("tables", "ontology"):
         (folder / part).mkdir(parents=True)
-        for path in sorted((snapshot.folder / part).iterdir()):
+        for path in sorted((store.folder / part).iterdir()):
             (folder / part / path.name).symlink_to(path.resolve())
-    (folder / MANIFEST).symlink_to((snapshot.folder / MANIFEST).resolve())
+    (folder / MANIFEST).symlink_to((store.folder / MANIFEST).resolve())
 
 
-def _read_index_settings(snapshot: Snapshot) -> IndexSettings:
+def _read_index_settings(store: Store) -> IndexSettings:
     """How the snapshot itself is searched, so that both are searched alike."""
-    made = cast("dict[str, JsonValue]", snapshot.manifest["index"])
+    made = cast("dict[str, JsonValue]", store.manifest["index"])
     known = {field.name for field in fields(IndexSettings)}
     values = {name: value for name, value in made.items() if name in known}
     return TypeAdapter(IndexSettings).validate_python(values)
 
 
-def _remove_completion(snapshot: Snapshot, folder: Path) -> None:
-    """The seed's schema, and of the instances those that completion did not add."""
+def _require_additions(snapshot: Snapshot) -> None:
     made = cast("dict[str, JsonValue]", snapshot.manifest["tables"])
-    seed = snapshot.folder / SEED
-    if "additions" not in made or not seed.is_file():
+    if "additions" not in made or not (snapshot.folder / SEED).is_file():
         raise InputError(
             f"snapshot {snapshot.id} does not say what completion added: an older version built "
             "it. Build the corpus again; only completion and what follows it is computed"
         )
-    _replace(folder / "ontology" / "schema.ttl", seed.read_bytes())
-    table = _filter_instances(snapshot)
+
+
+def _remove_completion(store: Store, folder: Path) -> None:
+    """The seed's schema, and of the instances those that completion did not add."""
+    _replace(folder / "ontology" / "schema.ttl", (store.folder / SEED).read_bytes())
+    table = _filter_instances(store)
     _write_table(folder, "instances", table)
-    names = map_column(snapshot.table("entities"), "entity_id", "name")
+    names = map_column(store.table("entities"), "entity_id", "name")
     statements = [
         InstanceStatement(
             subject_iri=entity_iri(row["subject_id"]),
@@ -101,15 +109,15 @@ def _remove_completion(snapshot: Snapshot, folder: Path) -> None:
     _replace(folder / "ontology" / "instances.nt", write_instances(statements).encode())
 
 
-def _filter_instances(snapshot: Snapshot) -> pa.Table:
-    added = snapshot.table("additions")["instance_id"].combine_chunks()
-    table = snapshot.table("instances")
+def _filter_instances(store: Store) -> pa.Table:
+    added = store.table("additions")["instance_id"].combine_chunks()
+    table = store.table("instances")
     return table.filter(pc.invert(pc.is_in(table["instance_id"], value_set=added)))
 
 
-def _remove_condensation(snapshot: Snapshot, folder: Path) -> None:
+def _remove_condensation(store: Store, folder: Path) -> None:
     """Every triple as a condensed fact that stands for itself alone."""
-    triples = snapshot.table("triples")
+    triples = store.table("triples")
     said = ("head_id", "relation_id", "tail_id", "literal")
     columns = {name: triples[name].combine_chunks() for name in said}
     nothing = pa.nulls(triples.num_rows, pa.string())
@@ -132,17 +140,17 @@ def _name_facts(triples: pa.Table) -> list[str]:
     return [content_id("condensed", *(x or "" for x in row)) for row in zip(*said, strict=True)]
 
 
-def _write_vectors(snapshot: Snapshot, folder: Path, parts: Collection[str]) -> None:
+def _write_vectors(store: Store, folder: Path, parts: Collection[str]) -> None:
     """The vectors of what is left; a triple as a condensed fact has the triple's."""
-    vectors = snapshot.table("vectors")
+    vectors = store.table("vectors")
     if "completion" in parts:
-        kept = _filter_instances(snapshot)["instance_id"].combine_chunks()
+        kept = _filter_instances(store)["instance_id"].combine_chunks()
         of_others = pc.not_equal(vectors["owner_table"], "instances")
         vectors = vectors.filter(pc.or_(of_others, pc.is_in(vectors["owner_id"], value_set=kept)))
     if "condensation" in parts:
         vectors = vectors.filter(pc.not_equal(vectors["owner_table"], "condensed"))
         own = vectors.filter(pc.equal(vectors["owner_table"], "triples"))
-        triples = snapshot.table("triples")
+        triples = store.table("triples")
         ids = dict(zip(triples["triple_id"].to_pylist(), _name_facts(triples), strict=True))
         renamed = {
             "owner_table": pa.array(["condensed"] * own.num_rows, pa.string()),

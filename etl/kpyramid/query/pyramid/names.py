@@ -1,72 +1,62 @@
 """The entities that names and words of names stand for, found in files of any size."""
 
 from collections.abc import Iterator, Mapping
-from functools import cached_property
 
-import numpy as np
-import numpy.typing as npt
-
-from kpyramid.indexing.wording import MOST_SHARED, hash_name
-from kpyramid.indexing.words import Mask
-from kpyramid.query.pyramid.index import Index
+from kpyramid.query.pyramid.view import View
 
 
 class EntitiesByName(Mapping[str, tuple[str, ...]]):
     """The ids of the entities that have a name, in their order; `prefix` is put before each.
 
-    A name of entities that are not `seen` is known and stands for none.
+    Names are in the form of `join_words`. A name that no text uses which is seen is none.
     """
 
-    def __init__(self, index: Index, prefix: str = "", seen: Mask | None = None) -> None:
-        self._index = index
+    def __init__(self, view: View, prefix: str = "") -> None:
+        self._view = view
         self._prefix = prefix
-        self._seen = seen
 
     def __getitem__(self, name: str) -> tuple[str, ...]:
-        rows, hashes = self._index.rows("names"), self._hashes
-        wanted = np.uint64(hash_name(name))
-        at = int(hashes.searchsorted(wanted))
-        while at < len(hashes) and hashes[at] == wanted:
-            if rows.value("name", at) == name:
-                return self.name_rows(rows.list_of("entities", at).tolist())
-            at += 1
-        raise KeyError(name)
-
-    @cached_property
-    def _hashes(self) -> npt.NDArray[np.uint64]:
-        return self._index.rows("names").numbers("hash")
+        rows = self._view.find_named(name)
+        if rows is None:
+            raise KeyError(name)
+        return self._name_rows(rows)
 
     def __iter__(self) -> Iterator[str]:
-        rows = self._index.rows("names")
-        return (rows.value("name", at) for at in range(len(rows)))
+        return self._view.list_all_names()
 
     def __len__(self) -> int:
-        return len(self._index.rows("names"))
-
-    def name_rows(self, rows: list[int]) -> tuple[str, ...]:
-        """The ids of rows of the entities."""
-        keys = self._index.rows("entities").keys
-        seen = rows if self._seen is None else [row for row in rows if self._seen[row]]
-        return tuple(self._prefix + keys[row] for row in seen)
+        return sum(1 for _ in self)
 
     def with_word(self, word: str) -> tuple[str, ...]:
         """The entities with a word in one of their names; none for one that too many share."""
-        words = self._index.rows("name_words")
-        at = words.find(word)
-        return () if at is None else self.name_rows(words.list_of("entities", at).tolist())
+        return self._name_rows(self._view.find_with_word(word))
 
     def with_start(self, start: str) -> tuple[str, ...]:
         """The entities with a word in one of their names that begins so."""
-        words = self._index.rows("name_words")
-        found: set[int] = set()
-        for at in words.keys.starting(start):
-            found.update(words.list_of("entities", at).tolist())
-            if len(found) > MOST_SHARED:
-                return ()
-        return self.name_rows(sorted(found))
+        return self._name_rows(self._view.find_with_start(start))
 
     def list_names(self, entity_id: str) -> tuple[str, ...]:
-        """The names of an entity in the form of `join_words`; none for an unknown id."""
-        entities = self._index.rows("entities")
-        row = entities.find(entity_id.removeprefix(self._prefix))
-        return () if row is None else tuple(entities.value("names", row))
+        """The names of an entity; none for an unknown id."""
+        row = self._view.find("entities", entity_id.removeprefix(self._prefix))
+        return () if row is None else self._view.names_of(row)
+
+    def _name_rows(self, rows: list[int]) -> tuple[str, ...]:
+        return tuple(self._prefix + self._view.key_of(row) for row in rows)
+
+
+class EntityTexts(Mapping[str, str]):
+    """The name or the type of every entity by its id; nothing is read before it is asked for."""
+
+    def __init__(self, view: View, *, types: bool = False) -> None:
+        self._view = view
+        self._types = types
+
+    def __getitem__(self, key: str) -> str:
+        row = self._view.locate("entities", key)
+        return self._view.type_of(row) if self._types else self._view.name_of(row)
+
+    def __iter__(self) -> Iterator[str]:
+        return self._view.keys("entities")
+
+    def __len__(self) -> int:
+        return self._view.count("entities")
