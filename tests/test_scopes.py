@@ -19,7 +19,7 @@ from kpyramid.declared import locate_declarations
 from kpyramid.errors import InputError
 from kpyramid.ontology.schema import write_schema
 from kpyramid.ontology.store import OntologyStore
-from kpyramid.query import STRATEGIES, Answer, Snapshot, answer, open_snapshot
+from kpyramid.query import STRATEGIES, Answer, Snapshot, answer, open_snapshot, retrieve
 from kpyramid.query.analysis import link_text
 from kpyramid.query.pyramid.names import EntitiesByName
 from kpyramid.query.pyramid.scopes import EVERYTHING, Scope
@@ -314,6 +314,10 @@ SURFACE: dict[str, Read] = {
     "place_vectors": lambda s, w: try_keys(
         lambda k: s.place_vectors([k])[0].shape, keys_of(w, "chunks")
     ),
+    "retrieve": lambda s, w: [
+        (found.to_prompt(), found.to_dict() | {"question": ""})
+        for found in (retrieve(q, s) for q in QUESTIONS)
+    ],
     "schema": lambda s, w: [s.schema, write_schema(s.schema)],
     "scoped": lambda s, w: [
         spell(s.scoped(other).table(name))
@@ -349,8 +353,13 @@ SURFACE: dict[str, Read] = {
 name must be added here, with a thought for what it may tell."""
 
 
+OF_QUESTIONS = {"lexicon", "link", "retrieve"}
+"""What reads a snapshot for a question and stands beside it."""
+
+
 def test_every_public_name_of_a_snapshot_is_thought_about(public: Snapshot) -> None:
-    assert {name for name in dir(public) if not name.startswith("_")} == set(SURFACE)
+    shown = {name for name in dir(public) if not name.startswith("_")}
+    assert shown == set(SURFACE) - OF_QUESTIONS
     assert {*FILTERED, *WHOLE_ONLY} == set(load_contracts())
 
 
