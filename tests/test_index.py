@@ -302,7 +302,10 @@ def test_tables_beyond_the_exact_size_are_searched_through_lists(tmp_path: Path)
     one, other = (Snapshot(warehouse.snapshots / name) for name in (exact, nearly))
     plan = Store(other.folder).index.meta["tables"]["condensed"]
     assert plan["search"] == "approximate" and plan["recall_at_10"] >= 0.98
-    part, same = (Store(s.folder).index.part("condensed") for s in (one, other))
+    part, same = (
+        Store(one.folder).index.part("condensed"),
+        Store(other.folder).index.part("condensed"),
+    )
     for vector in part.matrix[:5]:
         assert part.nearest(vector, 3) == same.nearest(vector, 3)
 

@@ -19,15 +19,13 @@ from kpyramid.declared import locate_declarations
 from kpyramid.errors import InputError
 from kpyramid.ontology.schema import write_schema
 from kpyramid.ontology.store import OntologyStore
-from kpyramid.query import STRATEGIES, Answer, Snapshot, answer, open_snapshot
+from kpyramid.query import STRATEGIES, Answer, Snapshot, answer, open_snapshot, retrieve
 from kpyramid.query.analysis import link_text
 from kpyramid.query.pyramid.names import EntitiesByName
 from kpyramid.query.pyramid.scopes import EVERYTHING, Scope
 from kpyramid.query.pyramid.store import Store
 from kpyramid.settings import Settings
 from kpyramid.warehouse.layout import open_warehouse
-
-pytestmark = pytest.mark.usefixtures("passing_gates")
 
 PUBLIC_ONES = [
     {"id": "ada", "text": "Ada Lovelace was born in London. She was a mathematician."},
@@ -277,13 +275,6 @@ FILTERED = (
 WHOLE_ONLY = ("rejects", "phrases", "priorities", "layers", "contradictions", "vectors")
 
 Read = Callable[[Snapshot, Snapshot], object]
-READERS: dict[str, Read] = {
-    "lexicon": lambda s, w: spell(open_lexicon(s)),
-    "link_text": lambda s, w: [
-        (link_text(q, s).entities, link_text(q, s).names) for q in QUESTIONS
-    ],
-}
-"""What reads questions keeps of a snapshot, beside it."""
 SURFACE: dict[str, Read] = {
     "count": lambda s, w: [s.count(t) for t in ("documents", "chunks", "condensed", "entities")],
     "describe_scope": lambda s, w: s.describe_scope(),
@@ -307,6 +298,8 @@ SURFACE: dict[str, Read] = {
     ),
     "folder": lambda s, w: s.folder,
     "id": lambda s, w: s.id,
+    "lexicon": lambda s, w: spell(open_lexicon(s)),
+    "link": lambda s, w: [(link_text(q, s).entities, link_text(q, s).names) for q in QUESTIONS],
     "list_derived": lambda s, w: [s.list_derived(k) for k in keys_of(w, "condensed")],
     "manifest": lambda s, w: json.dumps(s.manifest),
     "mentions_in": lambda s, w: s.mentions_in(keys_of(w, "chunks")),
@@ -321,6 +314,10 @@ SURFACE: dict[str, Read] = {
     "place_vectors": lambda s, w: try_keys(
         lambda k: s.place_vectors([k])[0].shape, keys_of(w, "chunks")
     ),
+    "retrieve": lambda s, w: [
+        (found.to_prompt(), found.to_dict() | {"question": ""})
+        for found in (retrieve(q, s) for q in QUESTIONS)
+    ],
     "schema": lambda s, w: [s.schema, write_schema(s.schema)],
     "scoped": lambda s, w: [
         spell(s.scoped(other).table(name))
@@ -356,18 +353,23 @@ SURFACE: dict[str, Read] = {
 name must be added here, with a thought for what it may tell."""
 
 
+OF_QUESTIONS = {"lexicon", "link", "retrieve"}
+"""What reads a snapshot for a question and stands beside it."""
+
+
 def test_every_public_name_of_a_snapshot_is_thought_about(public: Snapshot) -> None:
-    assert {name for name in dir(public) if not name.startswith("_")} == set(SURFACE)
+    shown = {name for name in dir(public) if not name.startswith("_")}
+    assert shown == set(SURFACE) - OF_QUESTIONS
     assert {*FILTERED, *WHOLE_ONLY} == set(load_contracts())
 
 
-@pytest.mark.parametrize("name", sorted(SURFACE | READERS))
+@pytest.mark.parametrize("name", sorted(SURFACE))
 def test_nothing_hidden_is_in_what_a_snapshot_gives(
     whole: Snapshot, public: Snapshot, name: str
 ) -> None:
     seed = list_secrets((whole.folder / "ontology" / "seed.ttl").read_text())
     assert seed == ["chief executive"]  # the ontology that the build began with says so
-    told = list_secrets(spell((SURFACE | READERS)[name](public, whole)))
+    told = list_secrets(spell(SURFACE[name](public, whole)))
     assert told == [] or (name in ("schema", "ontology", "sparql", "lexicon") and told == seed)
 
 
@@ -395,12 +397,12 @@ def test_a_label_lets_a_reader_see_the_terms_of_its_documents(whole: Snapshot) -
 
 
 def test_a_person_is_called_as_seen_documents_call_him(whole: Snapshot, public: Snapshot) -> None:
-    (harlow,) = public.link("Who is John Harlow?").entities
+    (harlow,) = link_text("Who is John Harlow?", public).entities
     assert whole.names[harlow] == "Sir John Harlow"
     assert whole.surface_forms([harlow]) == {harlow: ("John Harlow", "Sir John Harlow")}
     assert public.names[harlow] == "John Harlow"
     assert public.surface_forms([harlow]) == {harlow: ("John Harlow",)}
-    assert public.link("Who is Sir John Harlow?").entities == (harlow,)
+    assert link_text("Who is Sir John Harlow?", public).entities == (harlow,)
     assert public.texts_of(public.facts_about([harlow])) == [
         "John Harlow works for Harlow Brewing Company"
     ]
@@ -544,27 +546,3 @@ def test_the_command_refuses_a_scope_that_makes_no_sense(
     found = ask(whole, *options)
     assert found.exit_code == 3
     assert message in json.loads(found.stdout)["error"]
-
-
-def test_ontology_show_tells_what_is_seen_of_an_individual_and_nothing_else(
-    whole: Snapshot, public: Snapshot
-) -> None:
-    root = str(whole.folder.parent.parent)
-    done = CliRunner().invoke(app, ["ontology", "show", "Ada Lovelace", "--warehouse", root])
-    assert done.exit_code == 0, done.output
-    assert "London" in done.stdout
-    assert "Turin" not in done.stdout
-    hidden = CliRunner().invoke(app, ["ontology", "show", "Clara Boone", "--warehouse", root])
-    assert hidden.exit_code == 3
-    assert "1931" not in hidden.output
-
-
-def test_sparql_knows_the_prefixes_of_the_standards_and_of_the_ontology(public: Snapshot) -> None:
-    rows = public.sparql(
-        'SELECT ?born { ?p rdfs:label "Ada Lovelace" ; a :Person ; :birthPlace/rdfs:label ?born }'
-    )
-    assert rows == [{"born": "London"}]
-    own = 'PREFIX rdfs: <urn:own:> SELECT ?p { ?p rdfs:label "Ada Lovelace" }'
-    assert public.sparql(own) == []
-    known = "ASK { ?a owl:a rdf:a . ?b xsd:a skos:a . ?c prov:a kp:a }"
-    assert public.sparql(known) == [{"ask": "false"}]

@@ -4,7 +4,7 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,8 +12,6 @@ import pyarrow.compute as pc
 
 from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.errors import InputError, IntegrityError
-from kpyramid.ontology.schema import Schema
-from kpyramid.ontology.store import OntologyStore
 from kpyramid.query.pyramid.embedding import KeptVectors, open_recorded
 from kpyramid.query.pyramid.names import EntitiesByName, EntityTexts
 from kpyramid.query.pyramid.order import Rows
@@ -24,6 +22,10 @@ from kpyramid.query.types import Evidence
 from kpyramid.settings import EmbedSettings
 from kpyramid.warehouse.layout import open_warehouse
 from kpyramid.warehouse.refs import resolve_ref
+
+if TYPE_CHECKING:
+    from kpyramid.ontology.schema import Schema
+    from kpyramid.ontology.store import OntologyStore
 
 __all__ = ["LITERAL", "Snapshot", "open_snapshot"]
 
@@ -117,17 +119,21 @@ class Snapshot:
         return self._view.table(name)
 
     @property
-    def schema(self) -> Schema:
+    def schema(self) -> "Schema":
         """The ontology's schema, with what completion added of what is seen."""
         return self._view.schema
 
     @cached_property
-    def ontology(self) -> OntologyStore:
+    def ontology(self) -> "OntologyStore":
         """Schema and instances, ready for SPARQL, without where they were read."""
+        from kpyramid.ontology.store import OntologyStore
+
         return OntologyStore(*self._view.read_ontology())
 
     @cached_property
-    def _sources(self) -> OntologyStore:
+    def _sources(self) -> "OntologyStore":
+        from kpyramid.ontology.store import OntologyStore
+
         return OntologyStore(*self._view.read_ontology(sources=True))
 
     def sparql(self, query: str, *, limit: int = 1000) -> list[dict[str, str]]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,14 +18,6 @@ from kpyramid.indexing.chains import Links
 from kpyramid.indexing.mapped import SEARCHED, STATEMENTS, MappedRows
 from kpyramid.indexing.wording import MOST_SHARED, hash_name, join_words
 from kpyramid.indexing.words import Mask
-from kpyramid.ontology.schema import (
-    OntologyClass,
-    OntologyProperty,
-    Schema,
-    parse_schema,
-    write_schema,
-)
-from kpyramid.ontology.store import InstanceStatement, entity_iri, write_instances
 from kpyramid.query.pyramid.evidence import find_evidence
 from kpyramid.query.pyramid.index import Part
 from kpyramid.query.pyramid.order import Rows
@@ -33,9 +25,13 @@ from kpyramid.query.pyramid.scopes import Scope
 from kpyramid.query.pyramid.store import INSTANCES, SCHEMA, SEED, HeldTable, Store
 from kpyramid.query.types import Evidence
 
+# What reads the ontology is loaded when it is read: passages and facts do without it.
+if TYPE_CHECKING:
+    from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema
+
 LITERAL = "LITERAL"
 _MENTION = ("text", "type", "start", "end")
-_TermT = TypeVar("_TermT", OntologyClass, OntologyProperty)
+_TermT = TypeVar("_TermT", "OntologyClass", "OntologyProperty")
 
 Statement = tuple[str, str, str, str, str | None, str, str]
 """Id, name and type of the head, relation, id, name and type of the tail."""
@@ -733,7 +729,7 @@ class View:
     # -- schema -------------------------------------------------------------------------------
 
     @cached_property
-    def schema(self) -> Schema:
+    def schema(self) -> "Schema":
         """The ontology's schema, with what completion added of what is seen.
 
         A term that it added is there when a wording that is seen names it, with its alternative
@@ -756,7 +752,7 @@ class View:
         ]
         named = [f"<{iri}>" for iri in hidden]
         axioms = (line for line in whole.axioms if not any(name in line for name in named))
-        return Schema(whole.base, tuple(classes), tuple(properties), tuple(axioms))
+        return type(whole)(whole.base, tuple(classes), tuple(properties), tuple(axioms))
 
     def _cut(self, term: _TermT, seed: _TermT | None) -> _TermT:
         """A term with what is seen of its words: all that the seed ontology says of it."""
@@ -776,6 +772,8 @@ class View:
                 return self._store.read_text(SCHEMA), self._store.read_text(INSTANCES)
             stated = self._index.locate(STATEMENTS).read_text("utf-8")
             return self._store.read_text(SCHEMA), stated
+        from kpyramid.ontology.schema import write_schema
+
         return write_schema(self.schema), self._write_statements()
 
     def _write_statements(self) -> str:
@@ -789,6 +787,8 @@ class View:
         rows = self._index.rows("instances")
         seen = range(len(rows)) if self.instances is None else np.flatnonzero(self.instances)
         said = (rows.read(int(row)) for row in seen)
+        from kpyramid.ontology.store import InstanceStatement, entity_iri, write_instances
+
         return write_instances(
             InstanceStatement(
                 subject_iri=entity_iri(row["subject_id"]),
@@ -804,11 +804,15 @@ class View:
         )
 
     @cached_property
-    def _whole_schema(self) -> Schema:
+    def _whole_schema(self) -> "Schema":
+        from kpyramid.ontology.schema import parse_schema
+
         return parse_schema(self._store.read_text(SCHEMA), source=f"snapshot {self._store.id}")
 
     @cached_property
-    def _seed(self) -> Schema:
+    def _seed(self) -> "Schema":
+        from kpyramid.ontology.schema import parse_schema
+
         return parse_schema(self._store.read_text(SEED), source=f"seed of {self._store.id}")
 
     @cached_property
@@ -997,7 +1001,7 @@ def _join(*masks: Mask | None) -> Mask | None:
     return found
 
 
-def _find_class(name: str, schema: Schema) -> str:
+def _find_class(name: str, schema: "Schema") -> str:
     """The IRI of a class by IRI or label.
 
     Raises:
