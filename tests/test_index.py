@@ -361,6 +361,9 @@ def test_a_file_cut_short_under_a_reader_is_an_error_and_not_the_end(
     snapshot.words("founded", 3, "condensed")
     for path in (folder / "index").iterdir():
         path.write_bytes(b"")
-    for act in (snapshot.link, lambda text: snapshot.words(text, 3, "condensed")):
+    for act in (
+        lambda text: link_text(text, snapshot),
+        lambda text: snapshot.words(text, 3, "condensed"),
+    ):
         with pytest.raises(IntegrityError, match=r"written over.*build again"):
             act("Who heads Aster Pictures?")
