@@ -13,7 +13,8 @@ from kpyramid.answering.reader import Mention, Piece
 from kpyramid.extraction.matching import split_words
 from kpyramid.query import Snapshot
 from kpyramid.query.analysis import LinkedQuestion, QuestionAnalysis, link_question
-from kpyramid.query.types import Evidence, Question
+from kpyramid.query.pyramid.evidence import Evidence
+from kpyramid.query.types import Question
 
 OPTIONS = 8
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from kpyramid.llm.caller import Caller
 from kpyramid.models import Opener
-from kpyramid.query.types import Evidence, Item
+from kpyramid.query.pyramid.evidence import Evidence
+from kpyramid.query.types import Item
 from kpyramid.warehouse.layout import Warehouse
 from tests.corpora import make_settings
 from tests.loopback import Answer, Loopback, answer_by_schema, serve

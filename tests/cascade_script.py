@@ -9,7 +9,8 @@ from typing import TypeVar
 
 from kpyramid.extraction.cascade.chunks import Chunk
 from kpyramid.extraction.cascade.reading import Cascade
-from kpyramid.extraction.types import Claim, Extraction, Fact, Mention, Span
+from kpyramid.extraction.text.sentences import Span
+from kpyramid.extraction.types import Claim, Extraction, Fact, Mention
 from kpyramid.llm.types import Failure, FailureKind, ReplyError, Request
 from kpyramid.model_settings import CascadeSettings
 

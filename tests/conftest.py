@@ -14,7 +14,7 @@ import pytest
 from kpyramid.embeddings.onnx import OnnxEmbedder
 from kpyramid.extraction.syntax.parsing import Parser
 from kpyramid.extraction.syntax.tree import Tree
-from kpyramid.extraction.types import Span
+from kpyramid.extraction.text.sentences import Span
 
 if TYPE_CHECKING:
     from kpyramid.query import Snapshot

@@ -18,7 +18,8 @@ from kpyramid.pipeline import PIPELINE
 from kpyramid.publishing import _describe
 from kpyramid.query import STRATEGIES
 from kpyramid.query.pyramid import embedding
-from kpyramid.query.types import Answer, Evidence, Item
+from kpyramid.query.pyramid.evidence import Evidence
+from kpyramid.query.types import Answer, Item
 from kpyramid.runs import Run
 from kpyramid.settings import Settings
 from kpyramid.warehouse.layout import Warehouse

@@ -15,7 +15,9 @@ from kpyramid.extraction.cascade.grounding import (
     count_allowed,
 )
 from kpyramid.extraction.cascade.literals import guess_literal
-from kpyramid.extraction.types import Claim, Dropped, Extraction, Fact, Mention, Span
+from kpyramid.extraction.text.screening import Dropped
+from kpyramid.extraction.text.sentences import Span
+from kpyramid.extraction.types import Claim, Extraction, Fact, Mention
 from tests.cascade_script import (
     CHUNK,
     TEXT,

@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from kpyramid.extraction.types import Claim, Dropped, Extraction, Fact, Mention, Span
+from kpyramid.extraction.text.screening import Dropped
+from kpyramid.extraction.text.sentences import Span
+from kpyramid.extraction.types import Claim, Extraction, Fact, Mention
 from kpyramid.llm.types import Request
 from kpyramid.model_settings import CascadeSettings
 from tests.cascade_script import (

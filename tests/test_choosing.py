@@ -25,7 +25,8 @@ from kpyramid.query.facts import gather_facts, match_candidates
 from kpyramid.query.ontology_layer import ask_ontology
 from kpyramid.query.polyrag import _unite
 from kpyramid.query.pyramid.embedding import KeptVectors
-from kpyramid.query.types import Evidence, Outcome, Question, Reading
+from kpyramid.query.pyramid.evidence import Evidence
+from kpyramid.query.types import Outcome, Question, Reading
 from tests.told import open_told
 
 

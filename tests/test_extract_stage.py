@@ -11,7 +11,9 @@ import pytest
 from kpyramid.extraction.cascade.chunks import Chunk
 from kpyramid.extraction.cascade.reading import Cascade
 from kpyramid.extraction.text.passages import MAX_CHARACTERS, cut_passages
-from kpyramid.extraction.types import Claim, Dropped, Extraction, Fact, Mention, Span
+from kpyramid.extraction.text.screening import Dropped
+from kpyramid.extraction.text.sentences import Span
+from kpyramid.extraction.types import Claim, Extraction, Fact, Mention
 from kpyramid.keys import hash_bytes
 from kpyramid.llm.types import Failure, FailureKind
 from kpyramid.model_settings import CascadeSettings

@@ -19,7 +19,8 @@ from kpyramid.evaluation.questions import EvalQuestion
 from kpyramid.evaluation.ratings import Rating
 from kpyramid.evaluation.results import Results
 from kpyramid.query import STRATEGIES
-from kpyramid.query.types import Answer, Backends, Evidence, Item, Outcome, Question, Step
+from kpyramid.query.pyramid.evidence import Evidence
+from kpyramid.query.types import Answer, Backends, Item, Outcome, Question, Step
 from kpyramid.warehouse.tables import encode_table
 
 DOCUMENTS = {"texts.jsonl#ada": "Ada", "texts.jsonl#mill": "Mill", "hill.txt": "Hill"}

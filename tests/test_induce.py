@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from kpyramid.extraction.types import Span
+from kpyramid.extraction.text.sentences import Span
 from kpyramid.induction.evidence import Place, combine_confidence
 from kpyramid.induction.kinds import Kinds, is_count
 from kpyramid.ontology.constraints import read_constraints

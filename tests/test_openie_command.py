@@ -16,7 +16,9 @@ from typer.testing import CliRunner, Result
 from kpyramid import extractions
 from kpyramid.cli import app
 from kpyramid.extraction.openie import DependencyExtractor
-from kpyramid.extraction.types import Argument, Dropped, Proposition, Span
+from kpyramid.extraction.text.screening import Dropped
+from kpyramid.extraction.text.sentences import Span
+from kpyramid.extraction.types import Argument, Proposition
 from kpyramid.settings import ExtractSettings
 from tests.corpora import ROOT
 

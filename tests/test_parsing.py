@@ -13,7 +13,7 @@ from kpyramid.extraction.syntax.parsing import Parser
 from kpyramid.extraction.syntax.tree import Tree
 from kpyramid.extraction.text.blocks import MAX_BLOCK, list_blocks
 from kpyramid.extraction.text.cleaning import clean_part
-from kpyramid.extraction.types import Span
+from kpyramid.extraction.text.sentences import Span
 
 
 @pytest.fixture(scope="module")

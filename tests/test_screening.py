@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kpyramid.extraction.openie import DependencyExtractor
-from kpyramid.extraction.text.screening import screen_text
-from kpyramid.extraction.types import Dropped
+from kpyramid.extraction.text.screening import Dropped, screen_text
 
 REASONS = {
     "no_words",

@@ -18,7 +18,8 @@ from kpyramid.pipeline import PIPELINE
 
 if TYPE_CHECKING:
     from kpyramid.ports import Progress
-    from kpyramid.query.types import Answer, Evidence
+    from kpyramid.query.pyramid.evidence import Evidence
+    from kpyramid.query.types import Answer
     from kpyramid.runs import StageMark
 
 CONTROL = re.compile(

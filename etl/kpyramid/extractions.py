@@ -17,7 +17,8 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from kpyramid.errors import InputError
 from kpyramid.extraction.openie import DependencyExtractor
 from kpyramid.extraction.text.screening import screen_text
-from kpyramid.extraction.types import Proposition, Span
+from kpyramid.extraction.text.sentences import Span
+from kpyramid.extraction.types import Proposition
 from kpyramid.identity import identify_parser
 from kpyramid.settings import ExtractSettings
 

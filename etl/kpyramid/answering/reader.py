@@ -33,8 +33,9 @@ from kpyramid.extraction.matching import (
 from kpyramid.extraction.normal import normalise_name
 from kpyramid.extraction.text.sentences import split_sentences
 from kpyramid.query.analysis import Candidate, Number, QuestionAnalysis, fits, read_candidates
+from kpyramid.query.pyramid.evidence import Evidence
 from kpyramid.query.pyramid.snapshot import Snapshot
-from kpyramid.query.types import Evidence, Item, Reading
+from kpyramid.query.types import Item, Reading
 
 
 @dataclass(frozen=True, slots=True)

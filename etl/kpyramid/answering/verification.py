@@ -22,8 +22,9 @@ from kpyramid.extraction.normal import lemmatise
 from kpyramid.extraction.text.sentences import split_sentences
 from kpyramid.query.analysis import NUMERIC, QuestionAnalysis, link_text
 from kpyramid.query.decisions import NO_ANSWER, SUPPORTED, Verification
+from kpyramid.query.pyramid.evidence import Evidence
 from kpyramid.query.pyramid.snapshot import Snapshot
-from kpyramid.query.types import Evidence, Item
+from kpyramid.query.types import Item
 
 _BE = frozenset("is are was were be been being".split())
 _DO = frozenset("do does did".split())

@@ -8,7 +8,8 @@ from rich.padding import Padding
 from rich.text import Text
 
 from kpyramid.console import LONGEST, SafeConsole, shorten
-from kpyramid.query.types import Answer, Evidence, Outcome, Step
+from kpyramid.query.pyramid.evidence import Evidence
+from kpyramid.query.types import Answer, Outcome, Step
 
 _out = SafeConsole(highlight=False)
 _MOST_FOUND, _MOST_PLACES = 5, 6

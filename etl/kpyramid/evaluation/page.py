@@ -10,7 +10,7 @@ from kpyramid.evaluation.grid import Sheet
 from kpyramid.evaluation.harness import Row
 from kpyramid.evaluation.metrics import METRICS, SET_METRICS
 from kpyramid.evaluation.results import SHARE, SURE, Figure, Results, name_layer
-from kpyramid.query.types import Evidence
+from kpyramid.query.pyramid.evidence import Evidence
 
 WORST = 20
 """Questions that the page shows in full."""

@@ -13,8 +13,9 @@ from kpyramid.extraction.facts.nominals import find_nominal_facts
 from kpyramid.extraction.propositions.clausal import list_propositions
 from kpyramid.extraction.syntax.parsing import Parser
 from kpyramid.extraction.syntax.tree import Tree
-from kpyramid.extraction.text.screening import screen_text
-from kpyramid.extraction.types import Dropped, Extraction, Proposition, Span
+from kpyramid.extraction.text.screening import Dropped, screen_text
+from kpyramid.extraction.text.sentences import Span
+from kpyramid.extraction.types import Extraction, Proposition
 
 
 class DependencyExtractor:

@@ -4,13 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """Characters `start` to `end`, end exclusive."""
-
-    start: int
-    end: int
+from kpyramid.extraction.text.screening import Dropped
+from kpyramid.extraction.text.sentences import Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +77,6 @@ class Fact:
     attribution: str | None = None
     qualifiers: Mapping[str, str] = field(default_factory=dict)
     confidence: float = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class Dropped:
-    """A candidate fact that was given up, and why."""
-
-    reason: str
-    text: str
-    span: Span
 
 
 @dataclass(frozen=True, slots=True)

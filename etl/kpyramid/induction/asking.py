@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from kpyramid.extraction.cascade.chunks import Chunk
 from kpyramid.extraction.cascade.reading import Progress
-from kpyramid.extraction.types import Dropped
+from kpyramid.extraction.text.screening import Dropped
 from kpyramid.induction.examples import Example
 from kpyramid.induction.grounding import Grounding
 from kpyramid.induction.groups import Group

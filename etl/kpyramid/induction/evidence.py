@@ -4,8 +4,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from kpyramid.extraction.text.sentences import split_sentences
-from kpyramid.extraction.types import Span
+from kpyramid.extraction.text.sentences import Span, split_sentences
 
 
 @dataclass(frozen=True, slots=True)

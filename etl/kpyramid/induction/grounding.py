@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from kpyramid.extraction.cascade.evidence import Folded, fold, locate_quotation
 from kpyramid.extraction.cascade.grounding import CONFIDENCE, RESOLVED_CONFIDENCE, count_allowed
 from kpyramid.extraction.cascade.support import is_pronoun, says_something
-from kpyramid.extraction.text.sentences import split_sentences
-from kpyramid.extraction.types import Dropped, Span
+from kpyramid.extraction.text.screening import Dropped
+from kpyramid.extraction.text.sentences import Span, split_sentences
 from kpyramid.induction.prompt import Noted
 from kpyramid.induction.types import Value, Words
 from kpyramid.ontology.schema import OntologyProperty

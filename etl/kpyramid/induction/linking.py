@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 
 from kpyramid.extraction.normal import normalise_name
-from kpyramid.extraction.types import Span
+from kpyramid.extraction.text.sentences import Span
 from kpyramid.induction.checking import UNTYPED, Named, is_name
 from kpyramid.keys import content_id
 

@@ -14,7 +14,8 @@ from typing import Protocol
 from kpyramid.ontology.names import ENTITY
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.facts import NearFact, rate_best
-from kpyramid.query.types import Answer, Backend, Backends, Evidence, Item, Outcome, Reading, Step
+from kpyramid.query.pyramid.evidence import Evidence
+from kpyramid.query.types import Answer, Backend, Backends, Item, Outcome, Reading, Step
 
 Fact = tuple[str, str, str]
 """Subject, property, object: IRIs, the object also a literal's text."""

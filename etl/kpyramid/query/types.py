@@ -6,6 +6,7 @@ from typing import Any, Literal, get_args
 
 from kpyramid.errors import InputError
 from kpyramid.llm.types import Asker
+from kpyramid.query.pyramid.evidence import Evidence
 
 Backend = Literal["rules", "llm"]
 
@@ -53,18 +54,6 @@ class Backends:
 
 RULES = Backends()
 """No decision is a model's."""
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """Characters `start` to `end` of a document, and where that document came from."""
-
-    document_id: str
-    chunk_id: str
-    start: int
-    end: int
-    text: str
-    source: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kpyramid.errors import IntegrityError
-from kpyramid.extraction.types import Span
+from kpyramid.extraction.text.sentences import Span
 from kpyramid.induction.evidence import Sentences
 from kpyramid.keys import JsonValue
 

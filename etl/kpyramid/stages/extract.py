@@ -18,7 +18,9 @@ import pyarrow as pa
 from kpyramid.extraction.cascade.chunks import Chunk, cut_extraction, find_clause
 from kpyramid.extraction.cascade.reading import Cascade
 from kpyramid.extraction.text.passages import cut_passages
-from kpyramid.extraction.types import Claim, Dropped, Extraction, Fact, Span
+from kpyramid.extraction.text.screening import Dropped
+from kpyramid.extraction.text.sentences import Span
+from kpyramid.extraction.types import Claim, Extraction, Fact
 from kpyramid.keys import content_id
 from kpyramid.llm.types import Failure
 from kpyramid.stages.tables import Row, build_rejects, build_table, make_reject

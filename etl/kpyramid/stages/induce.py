@@ -12,7 +12,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from kpyramid.embeddings.port import Embedder
-from kpyramid.extraction.types import Span
+from kpyramid.extraction.text.sentences import Span
 from kpyramid.induction.asking import Inducer
 from kpyramid.induction.checking import Candidate, Named, check_name, is_typed
 from kpyramid.induction.evidence import Place

@@ -8,7 +8,7 @@ from types import MappingProxyType
 import pyarrow as pa
 
 from kpyramid.contracts import map_column
-from kpyramid.extraction.types import Span
+from kpyramid.extraction.text.sentences import Span
 from kpyramid.induction.checking import Candidate
 from kpyramid.induction.conflicts import Finding, Loss, merge, settle
 from kpyramid.induction.evidence import Place, Sentences

@@ -12,7 +12,7 @@ from kpyramid.contracts import map_column
 from kpyramid.extraction.syntax.packing import unpack_tree
 from kpyramid.extraction.syntax.tree import Tree
 from kpyramid.extraction.text.passages import cut_passages
-from kpyramid.extraction.types import Span
+from kpyramid.extraction.text.sentences import Span
 from kpyramid.induction.asking import Inducer, Passage
 from kpyramid.induction.checking import Candidate, Misfit, Named, check_value
 from kpyramid.induction.kinds import Kinds

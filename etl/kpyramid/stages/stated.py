@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from kpyramid.contracts import map_column
 from kpyramid.extraction.normal import normalise_relation
-from kpyramid.extraction.types import Span
+from kpyramid.extraction.text.sentences import Span
 from kpyramid.induction.checking import Candidate, Misfit, Named, check_name, check_value
 from kpyramid.induction.evidence import Place, order_places
 from kpyramid.induction.kinds import Kinds, is_written_as_name, takes_nouns

@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from kpyramid.extraction.types import Claim, Extraction, Span
+from kpyramid.extraction.text.sentences import Span
+from kpyramid.extraction.types import Claim, Extraction
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,7 @@ from functools import lru_cache
 from itertools import chain
 
 from kpyramid.extraction.normal import lemmatise
-from kpyramid.extraction.text.sentences import split_sentences
-from kpyramid.extraction.types import Span
+from kpyramid.extraction.text.sentences import Span, split_sentences
 
 _WORD = re.compile(r"\w+")
 _ELLIPSIS = re.compile(r"\s*(?:…|\.\.\.|\[…\]|\[\.\.\.\])\s*")

@@ -26,7 +26,9 @@ from kpyramid.extraction.cascade.support import (
     supports,
 )
 from kpyramid.extraction.cascade.wording import complete_relation, find_relation_fault
-from kpyramid.extraction.types import Claim, Dropped, Extraction, Fact, Mention, Span
+from kpyramid.extraction.text.screening import Dropped
+from kpyramid.extraction.text.sentences import Span
+from kpyramid.extraction.types import Claim, Extraction, Fact, Mention
 
 CONFIDENCE, RESOLVED_CONFIDENCE = 0.75, 0.6
 """Of a fact with both ends in its evidence, and of one whose end is named elsewhere.

@@ -28,7 +28,8 @@ from kpyramid.extraction.cascade.paraphrase import Statement
 from kpyramid.extraction.cascade.prompts import Form, clean_items
 from kpyramid.extraction.cascade.relations import Triple
 from kpyramid.extraction.cascade.support import Text, prepare_text, supports
-from kpyramid.extraction.types import Claim, Dropped, Extraction, Fact, Mention
+from kpyramid.extraction.text.screening import Dropped
+from kpyramid.extraction.types import Claim, Extraction, Fact, Mention
 from kpyramid.llm.caller import Asker
 from kpyramid.llm.types import Failure, Request
 from kpyramid.model_settings import CascadeSettings

@@ -15,8 +15,8 @@ from kpyramid.extraction.cascade.evidence import (
 )
 from kpyramid.extraction.cascade.literals import guess_literal
 from kpyramid.extraction.normal import lemmatise
-from kpyramid.extraction.text.sentences import split_sentences
-from kpyramid.extraction.types import Claim, Span
+from kpyramid.extraction.text.sentences import Span, split_sentences
+from kpyramid.extraction.types import Claim
 
 UNKNOWN = "NOUN"
 """The type of a name that neither the rules nor its form tell."""

@@ -11,7 +11,8 @@ from kpyramid.extraction.facts.mentions import assign_mentions, list_phrases
 from kpyramid.extraction.facts.scoring import score_candidate
 from kpyramid.extraction.syntax.phrases import PLACES, Phrase, find_phrase
 from kpyramid.extraction.syntax.tree import Node, Tree
-from kpyramid.extraction.types import Claim, Extraction, Fact, Span
+from kpyramid.extraction.text.sentences import Span
+from kpyramid.extraction.types import Claim, Extraction, Fact
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,8 @@ from kpyramid.extraction.syntax.phrases import (
 from kpyramid.extraction.syntax.reading import read_frames
 from kpyramid.extraction.syntax.stance import Stance
 from kpyramid.extraction.syntax.tree import Node, Tree
-from kpyramid.extraction.types import Dropped, Span
+from kpyramid.extraction.text.screening import Dropped
+from kpyramid.extraction.text.sentences import Span
 
 
 @dataclass(frozen=True, slots=True)

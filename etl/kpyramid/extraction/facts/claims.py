@@ -11,7 +11,8 @@ from kpyramid.extraction.syntax.phrases import Phrase, find_phrase
 from kpyramid.extraction.syntax.predicates import word_group
 from kpyramid.extraction.syntax.tree import Node, Tree
 from kpyramid.extraction.syntax.verbs import SUBJECTS, is_predicate
-from kpyramid.extraction.types import Argument, Claim, Span
+from kpyramid.extraction.text.sentences import Span
+from kpyramid.extraction.types import Argument, Claim
 
 _OTHER_CLAUSES = frozenset({"relcl", "advcl", "ccomp", "parataxis", "acl", "csubj"})
 _WITHOUT_AUXILIARY = frozenset({"acl", "advcl", "conj", "pcomp", "relcl", "ROOT"})

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from kpyramid.extraction.normal import MONTH
 from kpyramid.extraction.syntax.phrases import Phrase
 from kpyramid.extraction.syntax.tree import Node, Tree
-from kpyramid.extraction.types import Span
+from kpyramid.extraction.text.sentences import Span
 
 _MONTH = rf"{MONTH}\.?"
 _YEAR = r"\d{3,4}(?:\s*(?:BCE?|CE|AD)\b)?"

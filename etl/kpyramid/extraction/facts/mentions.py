@@ -6,7 +6,8 @@ from bisect import bisect_left
 
 from kpyramid.extraction.syntax.phrases import Phrase, build_phrase, find_phrase
 from kpyramid.extraction.syntax.tree import Node, Tree
-from kpyramid.extraction.types import Claim, Mention, Span
+from kpyramid.extraction.text.sentences import Span
+from kpyramid.extraction.types import Claim, Mention
 
 _CHUNK_HEADS = frozenset("nsubj nsubjpass dobj pobj pcomp dative attr appos oprd ROOT".split())
 

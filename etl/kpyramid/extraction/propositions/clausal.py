@@ -31,7 +31,8 @@ from kpyramid.extraction.syntax.reading import read_frames
 from kpyramid.extraction.syntax.stance import read_stance
 from kpyramid.extraction.syntax.tree import Node, Tree
 from kpyramid.extraction.syntax.verbs import is_copula
-from kpyramid.extraction.types import Argument, Proposition, Span
+from kpyramid.extraction.text.sentences import Span
+from kpyramid.extraction.types import Argument, Proposition
 
 _MAX_SPLITS = 12
 """Propositions of one clause at most, however many subjects and objects are coordinated."""

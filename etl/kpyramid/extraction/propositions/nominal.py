@@ -14,7 +14,8 @@ from kpyramid.extraction.propositions.wording import (
 from kpyramid.extraction.syntax.frames import find_noun_clause
 from kpyramid.extraction.syntax.places import is_named_place
 from kpyramid.extraction.syntax.tree import Node, Tree
-from kpyramid.extraction.types import Argument, Proposition, Span
+from kpyramid.extraction.text.sentences import Span
+from kpyramid.extraction.types import Argument, Proposition
 
 _PLACES = frozenset({"GPE", "LOC", "FAC"})
 _MEASURES = frozenset({"DATE", "TIME", "CARDINAL", "MONEY", "PERCENT", "QUANTITY", "ORDINAL"})

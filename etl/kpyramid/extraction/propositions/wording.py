@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from itertools import pairwise
 
 from kpyramid.extraction.syntax.tree import Node, Tree
-from kpyramid.extraction.types import Span
+from kpyramid.extraction.text.sentences import Span
 
 Rename = Callable[[Node], str | None] | None
 """What a pronoun is called instead, None where it stays."""

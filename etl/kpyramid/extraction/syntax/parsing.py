@@ -10,7 +10,7 @@ from kpyramid.extraction.syntax.repairs import repair_tree
 from kpyramid.extraction.syntax.tree import Node, Tree
 from kpyramid.extraction.text.blocks import list_blocks
 from kpyramid.extraction.text.cleaning import CleanText, clean_part
-from kpyramid.extraction.types import Span
+from kpyramid.extraction.text.sentences import Span
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc

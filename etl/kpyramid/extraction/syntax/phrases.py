@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kpyramid.extraction.syntax.kinds import find_kind_label
 from kpyramid.extraction.syntax.tree import Node, Tree
-from kpyramid.extraction.types import Span
+from kpyramid.extraction.text.sentences import Span
 
 MAX_WORDS = 12
 # A phrase with all its prepositional attachments is kept up to this length; beyond it the

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from kpyramid.extraction.text.sentences import split_sentences, trim
-from kpyramid.extraction.types import Span
+from kpyramid.extraction.text.sentences import Span, split_sentences, trim
 
 MAX_BLOCK = 5_000
 """Characters parsed at once; the parser needs about 1 GB per million."""

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from kpyramid.extraction.text.sentences import split_sentences
-from kpyramid.extraction.types import Span
+from kpyramid.extraction.text.sentences import Span, split_sentences
 
 MAX_CHARACTERS = 20_000
 """About eight pages: words refer back within a section, and an edit costs one passage anew."""

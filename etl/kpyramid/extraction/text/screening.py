@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import groupby
 
 from kpyramid.extraction.text.blocks import list_blocks
@@ -14,8 +15,17 @@ from kpyramid.extraction.text.language import (
     has_foreign_grammar,
     is_surely,
 )
-from kpyramid.extraction.text.sentences import split_sentences, trim
-from kpyramid.extraction.types import Dropped, Span
+from kpyramid.extraction.text.sentences import Span, split_sentences, trim
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """A candidate fact that was given up, and why."""
+
+    reason: str
+    text: str
+    span: Span
+
 
 _LEAST_SHARES = ((80, 0.22), (50, 0.13), (16, 0.04))
 """From so many words on, a smaller share of function words is no prose but a table without lines.

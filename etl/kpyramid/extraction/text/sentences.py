@@ -2,8 +2,16 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from kpyramid.extraction.types import Span
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Characters `start` to `end`, end exclusive."""
+
+    start: int
+    end: int
+
 
 _END = re.compile(
     r"""

@@ -4,8 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kpyramid.extraction.text.sentences import split_sentences
-from kpyramid.extraction.types import Span
+from kpyramid.extraction.text.sentences import Span, split_sentences
 from kpyramid.settings import ChunkSettings
 
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"

@@ -1,6 +1,7 @@
 """The places in the documents that support a fact."""
 
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -8,7 +9,19 @@ import pyarrow.compute as pc
 
 from kpyramid.indexing.words import Mask
 from kpyramid.query.pyramid.index import Index
-from kpyramid.query.types import Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Characters `start` to `end` of a document, and where that document came from."""
+
+    document_id: str
+    chunk_id: str
+    start: int
+    end: int
+    text: str
+    source: str
+
 
 Place = tuple[int, int, int, int]
 """Row of the document, row of the chunk, first character, character after the last."""

@@ -13,12 +13,12 @@ import pyarrow.compute as pc
 from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.errors import InputError, IntegrityError
 from kpyramid.query.pyramid.embedding import KeptVectors, open_recorded
+from kpyramid.query.pyramid.evidence import Evidence
 from kpyramid.query.pyramid.names import EntitiesByName, EntityTexts
 from kpyramid.query.pyramid.order import Rows
 from kpyramid.query.pyramid.scopes import PUBLIC, Scope
 from kpyramid.query.pyramid.store import Store
 from kpyramid.query.pyramid.view import LITERAL, Statement, View, Weight
-from kpyramid.query.types import Evidence
 from kpyramid.settings import EmbedSettings
 from kpyramid.warehouse.layout import open_warehouse
 from kpyramid.warehouse.refs import resolve_ref

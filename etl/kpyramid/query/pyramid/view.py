@@ -18,12 +18,11 @@ from kpyramid.indexing.chains import Links
 from kpyramid.indexing.mapped import SEARCHED, STATEMENTS, MappedRows
 from kpyramid.indexing.wording import MOST_SHARED, hash_name, join_words
 from kpyramid.indexing.words import Mask
-from kpyramid.query.pyramid.evidence import find_evidence
+from kpyramid.query.pyramid.evidence import Evidence, find_evidence
 from kpyramid.query.pyramid.index import Part
 from kpyramid.query.pyramid.order import Rows
 from kpyramid.query.pyramid.scopes import Scope
 from kpyramid.query.pyramid.store import INSTANCES, SCHEMA, SEED, HeldTable, Store
-from kpyramid.query.types import Evidence
 
 # What reads the ontology is loaded when it is read: passages and facts do without it.
 if TYPE_CHECKING:
