@@ -9,7 +9,8 @@ from rich.text import Text
 
 from kpyramid.console import LONGEST, SafeConsole, shorten
 from kpyramid.query.pyramid.evidence import Evidence
-from kpyramid.query.types import Answer, Outcome, Step
+from kpyramid.query import Answer
+from kpyramid.query.types import Outcome, Step
 
 _out = SafeConsole(highlight=False)
 _MOST_FOUND, _MOST_PLACES = 5, 6

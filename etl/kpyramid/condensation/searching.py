@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kpyramid.embeddings.port import Matrix
-from kpyramid.numerics import load_faiss
+from kpyramid.numerics.neighbours import load_faiss
 
 Places = npt.NDArray[np.int64]
 Cosines = npt.NDArray[np.float64]

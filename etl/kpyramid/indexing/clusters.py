@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from kpyramid.embeddings.port import Matrix
 from kpyramid.indexing.nearest import rank_exactly, rank_nearly
-from kpyramid.numerics import load_faiss
+from kpyramid.numerics.neighbours import load_faiss
 
 _PER_LIST = 64
 """Vectors per list from which centres are learnt; faiss warns below 39."""

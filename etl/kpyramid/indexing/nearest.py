@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from kpyramid.embeddings.port import Matrix
 from kpyramid.indexing.words import Mask, pick_best
-from kpyramid.numerics import load_faiss
+from kpyramid.numerics.neighbours import load_faiss
 
 _WIDER = 5
 """How many more rows than asked for the index gives; their exact cosines then decide."""

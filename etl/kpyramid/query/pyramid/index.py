@@ -14,7 +14,7 @@ from kpyramid.errors import InputError, IntegrityError
 from kpyramid.indexing.mapped import ADVICE, META, SEARCHED, Keys, MappedRows, check_file
 from kpyramid.indexing.nearest import rank_exactly, rank_nearly
 from kpyramid.indexing.words import Mask, rank_words
-from kpyramid.numerics import load_faiss
+from kpyramid.numerics.neighbours import load_faiss
 from kpyramid.query.pyramid.order import ReadingOrder
 
 
