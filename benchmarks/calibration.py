@@ -30,8 +30,8 @@ from sklearn.metrics import roc_auc_score
 
 from kpyramid.extraction import confidence
 from kpyramid.extraction.confidence import WEIGHTS, apply_weights, list_values
-from kpyramid.extraction.propositions.clausal import draft_propositions
-from kpyramid.extraction.syntax.parsing import Parser
+from kpyramid.extraction.propositions import draft_propositions
+from kpyramid.extraction.syntax.parser import Parser
 
 MATCH = 0.5
 """Word precision with the best gold tuple from which a fact is right."""

@@ -16,9 +16,8 @@ from embedding import open_embedder
 from options import explain_faults, print_figures, read_options, read_rows
 from sets.canon import ClusterScores, Score, score_clusters
 
-from kpyramid.extraction.normal import normalise_relation
-from kpyramid.resolution.entities import resolve_names
-from kpyramid.resolution.entries import UNKNOWN, Use
+from kpyramid.documents.normal import normalise_relation
+from kpyramid.graph.entities import UNKNOWN, Use, resolve_names
 from kpyramid.settings import Settings
 
 FOLDER = "canon_base"

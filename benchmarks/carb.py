@@ -39,7 +39,7 @@ from sets.carb import (
 )
 
 from kpyramid.extraction.openie import DependencyExtractor
-from kpyramid.extraction.syntax.parsing import Parser
+from kpyramid.extraction.syntax.parser import Parser
 from kpyramid.extraction.types import Proposition
 
 FOLDER = "carb_dev"

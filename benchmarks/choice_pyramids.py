@@ -14,15 +14,21 @@ from options import report
 from sets.text2kgbench import list_facts, list_known, read_ends
 from text2kgbench import find_number, read_lines
 
-from kpyramid.build import build
-from kpyramid.evaluation.facts import Fact, Thing, clean_name, fold_words
+from kpyramid.evaluation.facts import (
+    Fact,
+    Thing,
+    clean_name,
+    fold_words,
+    list_things,
+    say_value,
+    type_things,
+)
 from kpyramid.evaluation.making import Made, make_questions
-from kpyramid.evaluation.snapshot_facts import list_things, type_things
-from kpyramid.evaluation.values import say_value
-from kpyramid.ontology.text2kgbench import convert_ontology
+from kpyramid.ontology.importing.files import convert_ontology
+from kpyramid.pipeline.build import build
 from kpyramid.query import Snapshot, open_snapshot
 from kpyramid.settings import check_settings
-from kpyramid.warehouse.layout import Warehouse
+from kpyramid.storage.layout import Warehouse
 
 PARTS = ("test", "train")
 Triple = tuple[str, str, str]

@@ -33,16 +33,16 @@ from sets.musique import list_words
 from text2kgbench import find_number, read_lines
 
 from kpyramid.completion.layers import choose_region, compare_layers
-from kpyramid.completion.proposing import draw_proposals, propose
+from kpyramid.completion.proposals import draw_proposals, propose
 from kpyramid.completion.types import Completion, GraphLayer, OntologyLayer
 from kpyramid.embeddings.port import Embedder
 from kpyramid.extraction.openie import DependencyExtractor
 from kpyramid.extraction.types import Extraction
 from kpyramid.numerics.priority import PRIORITIES, Signed
+from kpyramid.ontology.importing.files import convert_ontology
 from kpyramid.ontology.literals import parse_literal
 from kpyramid.ontology.names import XSD
 from kpyramid.ontology.schema import Schema, parse_schema
-from kpyramid.ontology.text2kgbench import convert_ontology
 from kpyramid.settings import Settings
 
 FOLDER = "text2kgbench_public"

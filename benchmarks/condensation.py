@@ -36,17 +36,17 @@ from musique import FOLDER, read_hops, read_json
 from options import explain_faults, print_figures, read_options, report
 from sets.musique import HopFact, Triple, score_hop_facts
 
-from kpyramid.build import build
-from kpyramid.contracts import map_column
 from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.errors import GateError
 from kpyramid.keys import JsonValue, canonical_json, content_id
-from kpyramid.ports import Silence, load_schema
-from kpyramid.query.pyramid.snapshot import Snapshot
+from kpyramid.pipeline.build import build
+from kpyramid.pipeline.stages import condense
+from kpyramid.pipeline.stages.tables import build_table
+from kpyramid.pipeline.wiring import Silence, load_schema
 from kpyramid.settings import Settings
-from kpyramid.stages import condense
-from kpyramid.stages.tables import build_table
-from kpyramid.warehouse.layout import Warehouse
+from kpyramid.snapshot.snapshot import Snapshot
+from kpyramid.storage.contracts import map_column
+from kpyramid.storage.layout import Warehouse
 
 PARAPHRASES = Path(__file__).parent / "relation_paraphrases.tsv"
 SHARE = 0.4

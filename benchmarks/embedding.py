@@ -9,8 +9,8 @@ import numpy as np
 
 from kpyramid.embeddings.onnx import OnnxEmbedder
 from kpyramid.embeddings.port import Embedder, Matrix
-from kpyramid.identity import identify_embedding
 from kpyramid.settings import EmbedSettings
+from kpyramid.storage.identity import identify_embedding
 
 
 class MemoEmbedder:

@@ -57,11 +57,10 @@ def run_stage(name: str, folder: Path) -> dict[str, Any]:
     from synthetic import WordVectors, write_table
 
     from kpyramid.completion.decisions import Decisions
-    from kpyramid.contracts import load_contracts
-    from kpyramid.pipeline import find_stage
-    from kpyramid.ports import load_schema
+    from kpyramid.pipeline.stage import find_stage
+    from kpyramid.pipeline.wiring import load_schema
     from kpyramid.settings import Settings
-    from kpyramid.warehouse.tables import read_table
+    from kpyramid.storage.contracts import load_contracts, read_table
 
     stage, settings, embedder = find_stage(name), Settings(), Timed(WordVectors())
     contracts = load_contracts()
@@ -74,7 +73,7 @@ def run_stage(name: str, folder: Path) -> dict[str, Any]:
         "decisions": Decisions((), "none"),
     }
     ports = {port: given.get(port) for port in stage.ports}  # a model's part is None: rules
-    run = import_module(f"kpyramid.stages.{name}").run
+    run = import_module(f"kpyramid.pipeline.stages.{name}").run
     started, worked = time.perf_counter(), time.process_time()
     made = run(*tables.values(), **ports)
     seconds, work = time.perf_counter() - started, time.process_time() - worked

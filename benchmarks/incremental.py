@@ -18,9 +18,9 @@ from typing import Any
 
 from options import print_figures, read_options
 
+from kpyramid.documents.corpus import list_corpus
+from kpyramid.documents.formats import Record, read_records
 from kpyramid.settings import IngestSettings
-from kpyramid.sources.corpus import list_corpus
-from kpyramid.sources.formats import Record, read_records
 
 DEMO = Path(__file__).parent.parent / "examples" / "demo" / "corpus"
 

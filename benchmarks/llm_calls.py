@@ -32,13 +32,13 @@ from musique import read_json
 from options import explain_faults, print_figures, read_options, report
 
 from kpyramid.extraction.cascade.recorded import Recorded, Recording, read_triple, write_reply
-from kpyramid.llm.totals import read_totals
-from kpyramid.planning import plan_build
-from kpyramid.ports import Silence
-from kpyramid.runner import run_stage
-from kpyramid.runs import Run, StageMark, start_run
+from kpyramid.llm.ledger import read_totals
+from kpyramid.pipeline.plan import plan_build
+from kpyramid.pipeline.runner import run_stage
+from kpyramid.pipeline.wiring import Silence
 from kpyramid.settings import CascadeSettings, LLMSettings, Settings
-from kpyramid.warehouse.layout import Warehouse, open_warehouse
+from kpyramid.storage.layout import Warehouse, open_warehouse
+from kpyramid.storage.runs import Run, StageMark, start_run
 
 FOLDER = "musique100"
 ROOT = Path(__file__).resolve().parent.parent

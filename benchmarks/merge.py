@@ -21,9 +21,9 @@ from typing import Any
 from embedding import open_embedder
 from options import explain_faults, print_figures, read_options
 
-from kpyramid.extraction.normal import normalise_relation
-from kpyramid.paraphrase.comparing import Comparer
-from kpyramid.resolution.relations import spell_skeleton
+from kpyramid.documents.normal import normalise_relation
+from kpyramid.graph.relations import spell_skeleton
+from kpyramid.graph.synonyms.comparison import Comparer
 
 DATA = Path(__file__).parent.parent / "tests" / "relation_pairs.tsv"
 FORM = "tests/relation_pairs.tsv: a row per pair, with fields such as one, other, verdict"

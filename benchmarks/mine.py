@@ -40,13 +40,13 @@ from sets.mine import (
 )
 
 from kpyramid.embeddings.port import Embedder
-from kpyramid.pipeline import PIPELINE
-from kpyramid.ports import Silence
-from kpyramid.runner import run_stage
-from kpyramid.runs import start_run
+from kpyramid.pipeline.runner import run_stage
+from kpyramid.pipeline.stage import PIPELINE
+from kpyramid.pipeline.wiring import Silence
 from kpyramid.settings import Settings
-from kpyramid.warehouse.layout import Warehouse
-from kpyramid.warehouse.results import find_result
+from kpyramid.storage.layout import Warehouse
+from kpyramid.storage.results import find_result
+from kpyramid.storage.runs import start_run
 
 FOLDER = "mine_public"
 LEAST = 4

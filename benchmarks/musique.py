@@ -30,7 +30,7 @@ from sets.musique import (
 )
 
 from kpyramid.extraction.openie import DependencyExtractor
-from kpyramid.extraction.syntax.parsing import Parser
+from kpyramid.extraction.syntax.parser import Parser
 from kpyramid.settings import Settings
 
 FOLDER = "musique100"

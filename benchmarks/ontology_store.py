@@ -22,16 +22,16 @@ from typing import Any
 import rdflib
 from options import make_parser, name_count, print_figures, refuse, report
 
-from kpyramid.build import build
-from kpyramid.declared import locate_ontology
 from kpyramid.errors import GateError
 from kpyramid.ontology import names as n
-from kpyramid.ontology.judging.lexical import is_well_formed
 from kpyramid.ontology.literals import parse_literal
 from kpyramid.ontology.store import OntologyStore, entity_iri
-from kpyramid.query.pyramid.snapshot import Snapshot, open_snapshot
+from kpyramid.ontology.validation.theory import is_well_formed
+from kpyramid.pipeline.build import build
 from kpyramid.settings import Settings
-from kpyramid.warehouse.layout import Warehouse
+from kpyramid.snapshot.snapshot import Snapshot, open_snapshot
+from kpyramid.storage.declarations import locate_ontology
+from kpyramid.storage.layout import Warehouse
 
 DEMO = Path(__file__).parent.parent / "examples" / "demo" / "corpus"
 KPG = "https://w3id.org/kpyramid/general#"

@@ -27,17 +27,17 @@ from options import explain_faults, print_figures, read_options, report
 from sets import musique, passages
 from sets.files import QuestionSet
 
-from kpyramid.build import build
 from kpyramid.errors import GateError
 from kpyramid.evaluation.metrics.retrieval import RETRIEVAL_METRICS
 from kpyramid.evaluation.metrics.types import Response
 from kpyramid.evaluation.questions import EvalQuestion
+from kpyramid.pipeline.build import build
 from kpyramid.query import Snapshot, open_snapshot, retrieve
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.passages import find_passages
 from kpyramid.query.types import Question
 from kpyramid.settings import check_settings
-from kpyramid.warehouse.layout import Warehouse, open_warehouse
+from kpyramid.storage.layout import Warehouse, open_warehouse
 
 FOLDER = "fiqa_dev"
 DEEP = 30

@@ -66,17 +66,16 @@ def make_warehouse(folder: Path, triples: int, seed: int) -> dict[str, Any]:
     """Writes and publishes a snapshot; gives what that took."""
     from synthetic import write_graph
 
-    from kpyramid.contracts import load_contracts
-    from kpyramid.fingerprints import identify_resource
-    from kpyramid.indexing.building import READS, build_index
-    from kpyramid.indexing.mapped import FORMAT
-    from kpyramid.ports import load_schema
+    from kpyramid.pipeline.fingerprints import identify_resource
+    from kpyramid.pipeline.stages import publish
+    from kpyramid.pipeline.wiring import load_schema
     from kpyramid.settings import Settings
-    from kpyramid.stages import publish
-    from kpyramid.warehouse.layout import open_warehouse, stage_folder
-    from kpyramid.warehouse.refs import commit
-    from kpyramid.warehouse.snapshots import write_snapshot
-    from kpyramid.warehouse.tables import read_table
+    from kpyramid.snapshot.indexing import READS, build_index
+    from kpyramid.snapshot.mapped import FORMAT
+    from kpyramid.storage.contracts import load_contracts, read_table
+    from kpyramid.storage.layout import open_warehouse, stage_folder
+    from kpyramid.storage.refs import commit
+    from kpyramid.storage.snapshots import write_snapshot
 
     warehouse, settings, contracts = open_warehouse(folder), Settings(), load_contracts()
     with stage_folder(warehouse) as staged:
@@ -112,7 +111,7 @@ def make_warehouse(folder: Path, triples: int, seed: int) -> dict[str, Any]:
 
 
 def _make_empty(name: str) -> pa.Table:
-    from kpyramid.contracts import load_contracts
+    from kpyramid.storage.contracts import load_contracts
 
     return load_contracts()[name].build([])
 
@@ -121,8 +120,7 @@ def _add_tables(folder: Path) -> None:
     """A condensed fact for every triple, and the tables that stay empty."""
     from synthetic import write_table
 
-    from kpyramid.contracts import load_contracts
-    from kpyramid.warehouse.tables import read_table
+    from kpyramid.storage.contracts import load_contracts, read_table
 
     triples = read_table(folder / "triples.parquet", load_contracts()["triples"])
     keys = triples["triple_id"].combine_chunks()
@@ -146,8 +144,7 @@ def _add_vectors(folder: Path, seed: int) -> None:
     """Vectors of chunks and condensed facts, in the space of the real model."""
     from synthetic import NOUNS, TYPES, VERBS, write_table
 
-    from kpyramid.contracts import load_contracts
-    from kpyramid.warehouse.tables import read_table
+    from kpyramid.storage.contracts import load_contracts, read_table
 
     def read(name: str) -> pa.Table:
         return read_table(folder / f"{name}.parquet", load_contracts()[name])
@@ -210,8 +207,8 @@ def _table_vectors(owner: str, keys: Any, texts: Any, vectors: npt.NDArray[np.fl
 
 def _open_embedder() -> Any:
     from kpyramid.embeddings.opening import open_embedder
-    from kpyramid.identity import identify_embedding
     from kpyramid.settings import EmbedSettings
+    from kpyramid.storage.identity import identify_embedding
 
     settings = EmbedSettings()
     found = identify_embedding(settings)
@@ -221,7 +218,7 @@ def _open_embedder() -> Any:
 def draw_questions(snapshot: Any, count: int, seed: int) -> Iterator[str]:
     """Questions of eight kinds in turn, about facts and names that are drawn."""
     chance = random.Random(seed)  # noqa: S311  questions, no secret
-    from kpyramid.query.pyramid.store import Store
+    from kpyramid.snapshot.store import Store
 
     index = Store(snapshot.folder).index
     facts, entities = index.rows("condensed"), index.rows("entities")
@@ -249,9 +246,9 @@ def draw_questions(snapshot: Any, count: int, seed: int) -> Iterator[str]:
 
 def measure_answers(folder: Path, seed: int) -> dict[str, Any]:
     """The times of warm answers, and the recall of the index; run in a process of its own."""
-    from kpyramid.indexing.nearest import rank_exactly
     from kpyramid.query import answer, open_snapshot
-    from kpyramid.query.pyramid.store import Store
+    from kpyramid.snapshot.nearest import rank_exactly
+    from kpyramid.snapshot.store import Store
 
     snapshot = open_snapshot(REF, folder)
     index = Store(snapshot.folder).index

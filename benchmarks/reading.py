@@ -49,9 +49,9 @@ from kpyramid.answering.reader import (
     measure_hits,
     read_candidates,
 )
+from kpyramid.documents.matching import agree, read_names, read_value
+from kpyramid.documents.normal import normalise_name
 from kpyramid.evaluation.questions import EvalQuestion
-from kpyramid.extraction.matching import agree, read_names, read_value
-from kpyramid.extraction.normal import normalise_name
 from kpyramid.query import Snapshot
 from kpyramid.query.analysis import Number, QuestionAnalysis
 from kpyramid.query.facts import find_facts, state_item

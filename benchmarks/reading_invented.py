@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from random import Random
 
 from kpyramid.answering.reader import Mention, Piece
-from kpyramid.extraction.matching import split_words
+from kpyramid.documents.matching import split_words
 from kpyramid.query import Snapshot
 from kpyramid.query.analysis import LinkedQuestion, QuestionAnalysis, link_question
-from kpyramid.query.pyramid.evidence import Evidence
 from kpyramid.query.types import Question
+from kpyramid.snapshot.evidence import Evidence
 
 OPTIONS = 8
 

@@ -26,11 +26,10 @@ from options import explain_faults, print_figures, read_options
 
 from kpyramid.embeddings.port import Embedder
 from kpyramid.extraction.cascade.chunks import Chunk
-from kpyramid.induction.groups import Group, group_properties, list_pairs
-from kpyramid.induction.prompt import NAMES, Question
-from kpyramid.induction.routing import Router
+from kpyramid.ontology.importing.files import convert_ontology
+from kpyramid.ontology.population.inducer import Router
+from kpyramid.ontology.population.task import NAMES, Group, Question, group_properties, list_pairs
 from kpyramid.ontology.schema import Schema, parse_schema
-from kpyramid.ontology.text2kgbench import convert_ontology
 
 FOLDER = "text2kgbench_public"
 _FAMILIES = ("tekgen", "webnlg")

@@ -39,9 +39,9 @@ from sklearn.linear_model import LogisticRegression
 
 from kpyramid.answering import rules
 from kpyramid.answering.rules import SUFFICIENCY, weigh_best
-from kpyramid.build import build
-from kpyramid.evaluation.question_wording import word_for_subject, word_for_value
-from kpyramid.extraction.normal import normalise_name
+from kpyramid.documents.normal import normalise_name
+from kpyramid.evaluation.making import word_for_subject, word_for_value
+from kpyramid.pipeline.build import build
 from kpyramid.query import Snapshot, open_snapshot
 from kpyramid.query import facts as facts_module
 from kpyramid.query.analysis import QuestionAnalysis
@@ -56,7 +56,7 @@ from kpyramid.query.facts import (
 )
 from kpyramid.query.types import Question
 from kpyramid.settings import Settings
-from kpyramid.warehouse.layout import open_warehouse
+from kpyramid.storage.layout import open_warehouse
 
 FOLDER = "text2kgbench_public"
 UNSEEN = ("culture", "computer")

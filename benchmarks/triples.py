@@ -14,7 +14,7 @@ import numpy as np
 from options import print_figures, read_options
 
 import kpyramid
-from kpyramid.extraction.text.sentences import split_sentences
+from kpyramid.documents.sentences import split_sentences
 
 DEMO = Path(__file__).parent.parent / "examples" / "demo" / "corpus"
 DRAWN = 50

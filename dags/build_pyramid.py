@@ -30,14 +30,8 @@ from airflow.sdk import (
     task,
 )
 
-from kpyramid.errors import (
-    BudgetError,
-    ConflictError,
-    GateError,
-    InputError,
-    SettingsError,
-)
-from kpyramid.pipeline import PIPELINE
+from kpyramid.errors import BudgetError, ConflictError, GateError, InputError, SettingsError
+from kpyramid.pipeline.stage import PIPELINE
 
 # Absolute, without `..` and control characters. Relative paths differ from worker to worker.
 PATH = r"^/(?!(.*/)?\.\.(/|$))[^\x00-\x1f]+$"
@@ -109,7 +103,7 @@ def key_run(dag_run: DagRun) -> tuple[str, str]:
 @task
 def run_stage(stage: str) -> dict[str, Any]:
     """Runs one stage and returns its counts."""
-    from kpyramid.build import call_stage  # here, not above: parsing must stay cheap
+    from kpyramid.pipeline.build import call_stage  # here, not above: parsing must stay cheap
 
     context = get_current_context()
     params = context["params"]
@@ -150,7 +144,7 @@ def run_stage(stage: str) -> dict[str, Any]:
     doc_md=__doc__,
 )
 def build_pyramid() -> None:
-    """Chains the stages of `kpyramid.pipeline`."""
+    """Chains the stages of `kpyramid.pipeline.stage`."""
     # The stages form a line, although some could run side by side: each finds the marks of those
     # before it, and the long ones use all their workers anyway.
     previous = None

@@ -19,8 +19,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 from annotated_types import Ge, Gt, Le, Lt
 from draw_priority import draw_priority
 
-from kpyramid.contracts import Column, Contract, load_contracts
 from kpyramid.settings import Settings
+from kpyramid.storage.contracts import Column, Contract, load_contracts
 
 DOCS = Path(__file__).parent
 COMMAND = "make docs"
@@ -75,13 +75,13 @@ def describe_commands() -> str:
     # Typer's own rendering depends on the terminal; the parameters themselves do not.
     import typer.main
 
-    from kpyramid.cli import app
+    from kpyramid.cli.app import app
 
     root = typer.main.get_command(app)
     lines = [
         "# Command line",
         "",
-        f"Generated from `kpyramid.cli` by `{COMMAND}`; do not edit.",
+        f"Generated from `kpyramid.cli.app` by `{COMMAND}`; do not edit.",
         "",
         *_describe_command("kpyramid", root),
     ]

@@ -2,9 +2,10 @@
 
     python etl/compile_lexicon.py
 
-reads `etl/kpyramid/paraphrase/lexicon/*.toml`, whose form `README.md` there describes, and writes
-`lexicon.tsv` beside them; the same declarations give the same bytes. Reading the wordings takes
-over a second, loading the table a tenth of that. Lines, in the order of the declarations:
+reads `etl/kpyramid/graph/synonyms/lexicon/*.toml`, whose form `README.md`
+there describes, and writes `lexicon.tsv` beside them; the same declarations give the same bytes.
+Reading the wordings takes over a second, loading the table a tenth of that. Lines, in the order
+of the declarations:
 
     m  NAME  HEAD TAIL  UP  CONTRARIES  SYMMETRIC   a meaning
     s  KEY   SENSE ...                              a wording's key (see `paraphrase/reading.py`)
@@ -20,9 +21,9 @@ from collections.abc import Iterator, Mapping
 from itertools import product
 from pathlib import Path
 
-from kpyramid.paraphrase.lexicon import KINDS, TABLE
-from kpyramid.paraphrase.reading import read_frame
-from kpyramid.paraphrase.words import PREPOSITIONS
+from kpyramid.graph.synonyms.lexicon import KINDS, TABLE
+from kpyramid.graph.synonyms.meaning import read_frame
+from kpyramid.graph.synonyms.words import PREPOSITIONS
 
 FIELDS = frozenset("ends say back role attr up contrary symmetric".split())
 

@@ -2,9 +2,9 @@
 
     python etl/cut_wordnet.py [/usr/share/wordnet]
 
-writes `etl/kpyramid/paraphrase/wordnet/extract.txt.gz`; the same WordNet gives the same bytes. One
-tab-separated line each; senses in WordNet's order, the most frequent first, synsets as their
-offsets:
+writes `etl/kpyramid/graph/synonyms/wordnet/extract.txt.gz`; the same WordNet gives the same
+bytes. One tab-separated line each; senses in WordNet's order, the most frequent first, synsets as
+their offsets:
 
     v  LEMMA  SYNSETS  TIMES   a verb's senses, and how often WordNet's texts use it as a verb
     n  LEMMA  SYNSETS  TIMES   the same of a noun that a verb is derived from, or a person's
@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-TARGET = Path(__file__).parent / "kpyramid" / "paraphrase" / "wordnet" / "extract.txt.gz"
+TARGET = Path(__file__).parent / "kpyramid" / "graph" / "synonyms" / "wordnet" / "extract.txt.gz"
 KINDS = {"04": "act", "18": "person", "11": "event", "10": "communication", "14": "group"}
 """WordNet's lexicographer files of nouns that matter to relations; `lexnames(5WN)`."""
 SENSES = 6

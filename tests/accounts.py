@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 
 from kpyramid.ontology.schema import write_schema
-from kpyramid.stages.tables import build_table
-from kpyramid.warehouse.tables import encode_table
+from kpyramid.pipeline.stages.tables import build_table
+from kpyramid.storage.contracts import encode_table
 from tests.planted import Statement, general_schema, plant
 
 GENERAL = "https://w3id.org/kpyramid/general#"

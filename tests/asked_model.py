@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from kpyramid.llm.caller import Caller
-from kpyramid.models import Opener
-from kpyramid.query.pyramid.evidence import Evidence
+from kpyramid.pipeline.models import Opener
 from kpyramid.query.types import Item
-from kpyramid.warehouse.layout import Warehouse
+from kpyramid.snapshot.evidence import Evidence
+from kpyramid.storage.layout import Warehouse
 from tests.corpora import make_settings
 from tests.loopback import Answer, Loopback, answer_by_schema, serve
 

@@ -18,17 +18,15 @@ from pathlib import Path
 import openai
 
 from kpyramid.keys import JsonValue
-from kpyramid.llm.batch_collect import Collection, Till, collect
-from kpyramid.llm.batch_submit import Desk, submit
-from kpyramid.llm.batches import LIMITS, Limits, Record, read_records
-from kpyramid.llm.books import read_lines
+from kpyramid.llm.batch.collect import Collection, Till, collect
+from kpyramid.llm.batch.jobs import LIMITS, Limits, Record, read_records
+from kpyramid.llm.batch.submit import Desk, submit
 from kpyramid.llm.cache import ReplyCache
-from kpyramid.llm.ledger import Ledger
-from kpyramid.llm.probe import Dialect
+from kpyramid.llm.ledger import Ledger, read_lines
 from kpyramid.llm.stores import FolderStore
-from kpyramid.llm.transport import open_client, shape_request
+from kpyramid.llm.transport import Dialect, open_client, shape_request
 from kpyramid.llm.types import Message, Request, describe_model, key_request
-from kpyramid.model_settings import LLMSettings, ModelPrice
+from kpyramid.settings import LLMSettings, ModelPrice
 from tests.loopback import Loopback
 
 RUN = "nightly"

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from kpyramid.documents.sentences import Span
 from kpyramid.extraction.cascade.chunks import Chunk
 from kpyramid.extraction.cascade.reading import Cascade
-from kpyramid.extraction.text.sentences import Span
 from kpyramid.extraction.types import Claim, Extraction, Fact, Mention
 from kpyramid.llm.types import Failure, FailureKind, ReplyError, Request
-from kpyramid.model_settings import CascadeSettings
+from kpyramid.settings import CascadeSettings
 
 T = TypeVar("T")
 Script = Callable[[Request], str | FailureKind]

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import hypothesis
 import pytest
 
+from kpyramid.documents.sentences import Span
 from kpyramid.embeddings.onnx import OnnxEmbedder
-from kpyramid.extraction.syntax.parsing import Parser
+from kpyramid.extraction.syntax.parser import Parser
 from kpyramid.extraction.syntax.tree import Tree
-from kpyramid.extraction.text.sentences import Span
 
 if TYPE_CHECKING:
     from kpyramid.query import Snapshot

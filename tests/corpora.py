@@ -12,18 +12,17 @@ import pyarrow as pa
 import pytest
 from filelock import FileLock
 
-from kpyramid import cached, ports
-from kpyramid.build import BuildOutcome, build
-from kpyramid.contracts import load_contracts
 from kpyramid.embeddings.port import Matrix
-from kpyramid.ontology.judging import gates
-from kpyramid.ontology.judging.consistency import judge_consistency
-from kpyramid.ontology.judging.reasoner import find_java
-from kpyramid.ontology.judging.shapes import Shaped
-from kpyramid.runs import StageMark
+from kpyramid.ontology.validation.consistency import judge_consistency
+from kpyramid.ontology.validation.reasoner import find_java
+from kpyramid.ontology.validation.shapes import Shaped
+from kpyramid.pipeline import cache as cached
+from kpyramid.pipeline import gates, wiring
+from kpyramid.pipeline.build import BuildOutcome, build
 from kpyramid.settings import Settings, check_settings
-from kpyramid.warehouse.layout import Warehouse
-from kpyramid.warehouse.tables import read_table
+from kpyramid.storage.contracts import load_contracts, read_table
+from kpyramid.storage.layout import Warehouse
+from kpyramid.storage.runs import StageMark
 
 ROOT = Path(__file__).parent.parent
 SHARED = "PYTEST_KPYRAMID_SHARED"
@@ -76,7 +75,7 @@ def use_quick_models(monkeypatch: pytest.MonkeyPatch, *, judged: bool = False) -
     monkeypatch.setattr(
         cached, "open_embedder", lambda settings, name, files: HashEmbedder(name, Path(), Path())
     )
-    monkeypatch.setattr(ports, "judge_consistency", _judge_schema)
+    monkeypatch.setattr(wiring, "judge_consistency", _judge_schema)
     if not judged:
         pass_gates(monkeypatch)
 

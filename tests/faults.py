@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from kpyramid import cached, runner
-from kpyramid.cli import app
-from kpyramid.warehouse import refs, snapshots
-from kpyramid.warehouse.layout import Warehouse
-from kpyramid.warehouse.refs import commit
-from kpyramid.warehouse.rows import RowCache
-from kpyramid.warehouse.snapshots import write_snapshot
+from kpyramid.cli.app import app
+from kpyramid.pipeline import cache, runner
+from kpyramid.storage import refs, snapshots
+from kpyramid.storage.layout import Warehouse
+from kpyramid.storage.refs import commit
+from kpyramid.storage.results import RowCache
+from kpyramid.storage.snapshots import write_snapshot
 from tests.corpora import use_quick_models
 
 PUBLISH_STEPS = (
@@ -63,7 +63,7 @@ def wrap(place: Any, name: str, fatal: Callable[..., bool], *, after: bool = Fal
 
 def kill_after_rows(function: str, count: int) -> None:
     """Dies when that many rows of a function are on disk, one by one."""
-    cached._FLUSH_SECONDS = -1.0
+    cache._FLUSH_SECONDS = -1.0
     stored: list[str] = []
     real = RowCache.store
 

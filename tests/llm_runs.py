@@ -22,17 +22,14 @@ from pydantic import BaseModel, ConfigDict
 from kpyramid.errors import PyramidError
 from kpyramid.keys import JsonValue
 from kpyramid.llm.cache import FailureEntry, ReplyCache
-from kpyramid.llm.caller import Caller
-from kpyramid.llm.endpoint import Endpoint
-from kpyramid.llm.ledger import Ledger
-from kpyramid.llm.limiter import Limiter
-from kpyramid.llm.locks import KeyLocks
+from kpyramid.llm.caller import Caller, KeyLocks
+from kpyramid.llm.endpoint import Endpoint, Limiter
+from kpyramid.llm.ledger import Ledger, Totals
 from kpyramid.llm.responses import parse_json
 from kpyramid.llm.stores import FolderStore
-from kpyramid.llm.totals import Totals
 from kpyramid.llm.transport import HttpTransport, open_transport
 from kpyramid.llm.types import Failure, FailureKind, Message, ReplyError, Request, describe_model
-from kpyramid.model_settings import LLMSettings
+from kpyramid.settings import LLMSettings
 from tests.loopback import Loopback
 from tests.loopback_replies import answer_by_schema
 

@@ -8,10 +8,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from kpyramid.llm.connection import open_connection
-from kpyramid.llm.probe import Dialect
-from kpyramid.llm.transport import HttpTransport, open_transport
+from kpyramid.llm.transport import Dialect, HttpTransport, open_transport
 from kpyramid.llm.types import Message, Request
-from kpyramid.model_settings import LLMSettings
+from kpyramid.settings import LLMSettings
 
 REQUEST = Request(
     "f_ent/2",

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from kpyramid.build import BuildOutcome, build
+from kpyramid.pipeline.build import BuildOutcome, build
 from kpyramid.settings import Settings
-from kpyramid.warehouse.layout import Warehouse
+from kpyramid.storage.layout import Warehouse
 from tests.corpora import list_marks, make_settings
 from tests.loopback import Loopback
 

@@ -12,19 +12,19 @@ import pytest
 
 from kpyramid.completion.decisions import Decisions, parse_decisions
 from kpyramid.completion.types import Completion, GraphLayer, OntologyLayer, Phrases, Proposal
-from kpyramid.condensation.asking import Bars, Condensed
-from kpyramid.condensation.types import Neighbourhood
+from kpyramid.condensation.condenser import Bars, Condensed
+from kpyramid.condensation.graph import Neighbourhood
 from kpyramid.embeddings.onnx import OnnxEmbedder
 from kpyramid.embeddings.port import Embedder, Matrix
-from kpyramid.identity import MINILM, identify_embedding
 from kpyramid.keys import content_id
-from kpyramid.numerics.moments import Moments
+from kpyramid.numerics.gaussian import Moments
 from kpyramid.ontology.proposals import adopt_proposals
 from kpyramid.ontology.schema import Schema
-from kpyramid.ports import load_schema
+from kpyramid.pipeline.stages import complete, condense, induce, resolve
+from kpyramid.pipeline.stages.tables import build_table
+from kpyramid.pipeline.wiring import load_schema
 from kpyramid.settings import CompleteSettings, CondenseSettings, EmbedSettings, Settings
-from kpyramid.stages import complete, condense, induce, resolve
-from kpyramid.stages.tables import build_table
+from kpyramid.storage.identity import MINILM, identify_embedding
 
 Statement = tuple[str, str, str, str, str]
 """Head, its type, relation, tail, its type."""

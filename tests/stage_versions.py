@@ -10,31 +10,29 @@ import json
 from functools import cache
 from pathlib import Path
 
-from kpyramid.identity import EMBEDDER_VERSIONS
-from kpyramid.pipeline import FUNCTIONS, PIPELINE
+from kpyramid.pipeline.stage import FUNCTIONS, PIPELINE
+from kpyramid.storage.identity import EMBEDDER_VERSIONS
 
 ETL = Path(__file__).parent.parent / "etl"
 RECORD = Path(__file__).parent / "stage_versions.json"
 SHAPING = (
-    "stages",
+    "pipeline.stages",
     "extraction",
-    "resolution",
+    "graph",
     "embeddings",
     "numerics",
     "ontology",
-    "induction",
-    "paraphrase",
     "completion",
     "condensation",
-    "sources",
+    "documents",
 )
 """Packages whose code shapes what a stage makes; the others only carry it."""
 DATA = ("*.json", "*.toml", "lexicon/*.tsv", "wordnet/*.gz")
 """Fitted weights, the lexicon and the like, which shape results as code does, in a package."""
 ENTRIES = {
-    "splitter": "kpyramid.extraction.text.splitter",
+    "splitter": "kpyramid.documents.sentences",
     "extractor": "kpyramid.extraction.openie",
-    "annotator": "kpyramid.extraction.syntax.packing",
+    "annotator": "kpyramid.extraction.syntax.tree",
     "embedder": "kpyramid.embeddings.onnx",
 }
 EMBEDDERS = {
@@ -48,7 +46,7 @@ EMBEDDERS = {
 def describe_versions() -> dict[str, dict[str, object]]:
     """Version and hash of code of every stage and cached function."""
     entries = {f.name: (f.version, ENTRIES[f.name]) for f in FUNCTIONS}
-    entries |= {s.name: (s.version, f"kpyramid.stages.{s.name}") for s in PIPELINE}
+    entries |= {s.name: (s.version, f"kpyramid.pipeline.stages.{s.name}") for s in PIPELINE}
     entries |= {f"embedder {p}": (v, EMBEDDERS[p]) for p, v in EMBEDDER_VERSIONS.items()}
     return {
         name: {"version": version, "code": _hash_code(module)}

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from kpyramid.stages import graph as graph_module
-from kpyramid.stages.graph import Graph
+from kpyramid.pipeline.stages import graph as graph_module
+from kpyramid.pipeline.stages.graph import Graph
 from tests.planted import (
     COMPLETE,
     KNOWN,

@@ -3,10 +3,10 @@
 import pytest
 
 from kpyramid.errors import InputError
-from kpyramid.ontology.judging.consistency import judge_consistency
 from kpyramid.ontology.names import THING, XSD
 from kpyramid.ontology.proposals import adopt_proposals, coin_iri
 from kpyramid.ontology.schema import parse_schema, write_schema
+from kpyramid.ontology.validation.consistency import judge_consistency
 from tests.corpora import require_java
 from tests.planted import GENERAL, PERSON, PLACE, general_schema
 

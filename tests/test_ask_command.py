@@ -10,19 +10,19 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from kpyramid.cli import app
-from kpyramid.console import print_answer
+from kpyramid.cli.app import app
+from kpyramid.cli.console import print_answer
 from kpyramid.errors import SettingsError
-from kpyramid.fingerprints import fingerprint_stage
-from kpyramid.pipeline import PIPELINE
-from kpyramid.publishing import _describe
+from kpyramid.pipeline.fingerprints import fingerprint_stage
+from kpyramid.pipeline.publish import _describe
+from kpyramid.pipeline.stage import PIPELINE
 from kpyramid.query import STRATEGIES
-from kpyramid.query.pyramid import embedding
-from kpyramid.query.pyramid.evidence import Evidence
 from kpyramid.query.types import Answer, Item
-from kpyramid.runs import Run
 from kpyramid.settings import Settings
-from kpyramid.warehouse.layout import Warehouse
+from kpyramid.snapshot import embedding
+from kpyramid.snapshot.evidence import Evidence
+from kpyramid.storage.layout import Warehouse
+from kpyramid.storage.runs import Run
 from tests.asked_model import script
 from tests.corpora import HashEmbedder, copy_shared_build, make_settings
 from tests.loopback import serve
@@ -75,7 +75,7 @@ def test_every_strategy_answers_by_rules_without_settings(
 
 
 def test_the_command_knows_every_strategy_and_no_other(warehouse: Warehouse) -> None:
-    from kpyramid.commands.ask import StrategyName
+    from kpyramid.cli.ask import StrategyName
 
     assert {name.value for name in StrategyName} == set(STRATEGIES)
     assert run(warehouse, QUESTION, "--strategy", "magic").exit_code == 2
@@ -234,7 +234,7 @@ def test_a_dead_endpoint_ends_with_8_and_what_to_do_soon(
 def test_an_endpoint_that_hangs_is_not_waited_for_again_and_again(
     warehouse: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kpyramid.commands import asking
+    from kpyramid.cli import ask as asking
 
     monkeypatch.setattr(asking, "PATIENCE", 0.5)
     with serve(script(query_read=SAID)) as server:
@@ -258,7 +258,7 @@ def test_an_endpoint_that_fails_ends_with_8_and_what_to_do(
     said: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from kpyramid.commands import asking
+    from kpyramid.cli import ask as asking
 
     monkeypatch.setattr(asking, "PATIENCE", 0.5)
     with serve(script(query_read=SAID)) as server:

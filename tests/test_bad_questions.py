@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 
-from kpyramid.build import build
 from kpyramid.errors import EndpointError, InputError, IntegrityError, PyramidError
+from kpyramid.pipeline.build import build
 from kpyramid.query import STRATEGIES, Answer, Backends, Snapshot, answer, open_snapshot
 from kpyramid.settings import Settings
-from kpyramid.warehouse.layout import open_warehouse
+from kpyramid.storage.layout import open_warehouse
 from tests.asked_model import open_caller
 from tests.corpora import write_corpus
 

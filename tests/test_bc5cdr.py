@@ -17,7 +17,7 @@ from sets.bc5cdr import (
 )
 
 from kpyramid.errors import InputError
-from kpyramid.extraction.syntax.parsing import Parser
+from kpyramid.extraction.syntax.parser import Parser
 from tests.corpora import find_bench
 
 ROOT = Path(__file__).parent.parent

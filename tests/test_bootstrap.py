@@ -8,14 +8,20 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from kpyramid.cli import app
+from kpyramid.cli.app import app
 from kpyramid.errors import InputError
 from kpyramid.ontology import names as n
-from kpyramid.ontology.bootstrapping.bootstrap import Concept, Cut, build_schema, cut_wordnet
-from kpyramid.ontology.bootstrapping.conceptnet import merge_conceptnet
-from kpyramid.ontology.bootstrapping.wordnet import DEFAULT_FOLDER, WordNet
-from kpyramid.ontology.judging.consistency import judge_consistency
+from kpyramid.ontology.bootstrapping import (
+    DEFAULT_FOLDER,
+    Concept,
+    Cut,
+    WordNet,
+    build_schema,
+    cut_wordnet,
+    merge_conceptnet,
+)
 from kpyramid.ontology.schema import Schema, parse_schema, write_schema
+from kpyramid.ontology.validation.consistency import judge_consistency
 from tests.corpora import require_java
 
 WORDNET = Path(__file__).parent / "wordnet"

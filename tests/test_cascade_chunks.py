@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from kpyramid.documents.sentences import Dropped, Span
 from kpyramid.errors import BudgetError
 from kpyramid.extraction.cascade.chunks import Chunk, cut_extraction
-from kpyramid.extraction.text.screening import Dropped
-from kpyramid.extraction.text.sentences import Span
 from kpyramid.extraction.types import Claim, Extraction, Fact, Mention
 from kpyramid.llm.types import Failure, FailureKind, Request
 from tests.cascade_script import (

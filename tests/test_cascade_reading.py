@@ -7,16 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kpyramid.documents.sentences import Dropped, Span
 from kpyramid.extraction.cascade.chunks import Chunk
-from kpyramid.extraction.cascade.evidence import fold, locate_quotation
-from kpyramid.extraction.cascade.grounding import (
-    CONFIDENCE,
-    RESOLVED_CONFIDENCE,
-    count_allowed,
-)
-from kpyramid.extraction.cascade.literals import guess_literal
-from kpyramid.extraction.text.screening import Dropped
-from kpyramid.extraction.text.sentences import Span
+from kpyramid.extraction.cascade.evidence import fold, guess_literal, locate_quotation
+from kpyramid.extraction.cascade.grounding import CONFIDENCE, RESOLVED_CONFIDENCE, count_allowed
 from kpyramid.extraction.types import Claim, Extraction, Fact, Mention
 from tests.cascade_script import (
     CHUNK,

@@ -6,11 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from kpyramid.extraction.text.screening import Dropped
-from kpyramid.extraction.text.sentences import Span
+from kpyramid.documents.sentences import Dropped, Span
 from kpyramid.extraction.types import Claim, Extraction, Fact, Mention
 from kpyramid.llm.types import Request
-from kpyramid.model_settings import CascadeSettings
+from kpyramid.settings import CascadeSettings
 from tests.cascade_script import (
     BY_RULES,
     CHUNK,

@@ -5,13 +5,12 @@ from dataclasses import replace
 
 import pytest
 
+from kpyramid.documents.sentences import Dropped, Span
 from kpyramid.extraction.cascade.chunks import Chunk, cut_extraction
 from kpyramid.extraction.cascade.grounding import RESOLVED_CONFIDENCE
-from kpyramid.extraction.text.screening import Dropped
-from kpyramid.extraction.text.sentences import Span
 from kpyramid.extraction.types import Claim, Extraction, Fact, Mention
 from kpyramid.llm.types import Request
-from kpyramid.model_settings import CascadeSettings
+from kpyramid.settings import CascadeSettings
 from tests.cascade_script import (
     PAPER,
     ScriptedAsker,

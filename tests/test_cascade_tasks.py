@@ -28,7 +28,7 @@ from kpyramid.extraction.cascade.relations import Triple
 from kpyramid.extraction.cascade.tasks import list_tasks, open_tasks
 from kpyramid.keys import JsonValue
 from kpyramid.llm.types import FailureKind, ReplyError, Request, key_request
-from kpyramid.model_settings import CascadeSettings, Example
+from kpyramid.settings import CascadeSettings, Example
 
 RECORDED = Path(__file__).parent.parent / "examples" / "demo" / "recorded_gpt35.jsonl"
 CHUNK = Chunk("Rome is the capital of Italy. It lies on the Tiber.", "Rome", "doc-1")

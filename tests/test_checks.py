@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from kpyramid import publishing
-from kpyramid.build import build
-from kpyramid.cli import app
-from kpyramid.declared import OntologyFiles, locate_ontology
+from kpyramid.cli.app import app
 from kpyramid.errors import GateError, InputError
-from kpyramid.ontology.judging.checks import (
+from kpyramid.ontology.schema import parse_schema
+from kpyramid.ontology.sparql import read_prefixes
+from kpyramid.ontology.store import OntologyStore, entity_iri
+from kpyramid.ontology.validation.checks import (
     Question,
     judge_checks,
     judge_questions,
@@ -26,13 +26,13 @@ from kpyramid.ontology.judging.checks import (
     run_checks,
     run_questions,
 )
-from kpyramid.ontology.judging.gates import Judgement, judge_ontology
-from kpyramid.ontology.schema import parse_schema
-from kpyramid.ontology.sparql import read_prefixes
-from kpyramid.ontology.store import OntologyStore, entity_iri
-from kpyramid.ports import require_ontology
-from kpyramid.warehouse.layout import Warehouse, open_warehouse
-from kpyramid.warehouse.refs import list_entries
+from kpyramid.pipeline import publish
+from kpyramid.pipeline.build import build
+from kpyramid.pipeline.gates import Judgement, judge_ontology
+from kpyramid.pipeline.wiring import require_ontology
+from kpyramid.storage.declarations import OntologyFiles, locate_ontology
+from kpyramid.storage.layout import Warehouse, open_warehouse
+from kpyramid.storage.refs import list_entries
 from tests.corpora import (
     build_corpus,
     copy_shared_build,
@@ -214,14 +214,14 @@ def refuse(tmp_path: Path, planted: str, monkeypatch: pytest.MonkeyPatch) -> Gat
     """A build whose instances get these lines besides; HEAD must not move."""
     warehouse, head = copy_shared_build(tmp_path / "w")
     use_quick_models(monkeypatch, judged=True)
-    real: Callable[..., Mapping[str, str]] = publishing.stage.run
+    real: Callable[..., Mapping[str, str]] = publish.stage.run
 
     def plant(*tables: object, **ports: object) -> dict[str, str]:
         texts = dict(real(*tables, **ports))
         texts["ontology/instances.nt"] += planted
         return texts
 
-    monkeypatch.setattr(publishing.stage, "run", plant)
+    monkeypatch.setattr(publish.stage, "run", plant)
     with pytest.raises(GateError) as caught:
         build_corpus(write_corpus(tmp_path / "corpus"), warehouse, order="2026-01-02")
     assert [entry.snapshot for entry in list_entries(warehouse, "main")] == [head]
@@ -266,7 +266,7 @@ def test_a_gate_that_was_not_run_does_not_stop_a_publish(
     def judge(*_: object, **__: object) -> Judgement:
         return Judgement({"consistent": "not run: no Java on PATH", "shapes": "pass"})
 
-    monkeypatch.setattr(publishing, "judge_ontology", judge)
+    monkeypatch.setattr(publish, "judge_ontology", judge)
     outcome = build_corpus(write_corpus(tmp_path / "corpus"), Warehouse(tmp_path / "w"))
     report = json.loads((outcome.run.folder / "report.json").read_bytes())
     assert report["gates"]["consistent"] == "not run: no Java on PATH"
@@ -290,8 +290,8 @@ def test_ctrl_c_ends_the_gates_and_their_processes_at_once(tmp_path: Path) -> No
     script.write_text(
         "import signal, sys\n"
         "from pathlib import Path\n"
-        "from kpyramid.declared import OntologyFiles\n"
-        "from kpyramid.ontology.judging.gates import judge_ontology\n"
+        "from kpyramid.storage.declarations import OntologyFiles\n"
+        "from kpyramid.pipeline.gates import judge_ontology\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "turtle, check = map(Path, sys.argv[1:])\n"
         "print('ready', flush=True)\n"

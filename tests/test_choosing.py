@@ -16,17 +16,17 @@ from kpyramid.answering.reader import (
 )
 from kpyramid.answering.rules import Rules, judge_facts
 from kpyramid.answering.sparql import ask_by_rules
+from kpyramid.documents.matching import Date, find_values, read_names
 from kpyramid.embeddings.port import Matrix
-from kpyramid.extraction.matching import Date, find_values, read_names
 from kpyramid.query import Snapshot, answer
 from kpyramid.query.analysis import LinkedQuestion, Number, QuestionAnalysis
 from kpyramid.query.decisions import Found
 from kpyramid.query.facts import gather_facts, match_candidates
 from kpyramid.query.ontology_layer import ask_ontology
 from kpyramid.query.polyrag import _unite
-from kpyramid.query.pyramid.embedding import KeptVectors
-from kpyramid.query.pyramid.evidence import Evidence
 from kpyramid.query.types import Outcome, Question, Reading
+from kpyramid.snapshot.embedding import KeptVectors
+from kpyramid.snapshot.evidence import Evidence
 from tests.told import open_told
 
 

@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kpyramid.extraction.text.sentences import split_sentences
-from kpyramid.extraction.text.splitter import split_text
+from kpyramid.documents.formats import Record, read_records
+from kpyramid.documents.sentences import split_sentences, split_text
+from kpyramid.pipeline.stages import chunk
+from kpyramid.pipeline.stages.tables import build_table
 from kpyramid.settings import ChunkSettings, IngestSettings
-from kpyramid.sources.formats import Record, read_records
-from kpyramid.stages import chunk
-from kpyramid.stages.tables import build_table
 
 TOKEN = re.compile(r"\w+|[^\w\s]")
 

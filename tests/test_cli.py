@@ -10,10 +10,10 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from kpyramid.cli import app
-from kpyramid.pipeline import PIPELINE
-from kpyramid.warehouse.layout import Warehouse
-from kpyramid.warehouse.refs import list_entries, resolve_ref
+from kpyramid.cli.app import app
+from kpyramid.pipeline.stage import PIPELINE
+from kpyramid.storage.layout import Warehouse
+from kpyramid.storage.refs import list_entries, resolve_ref
 from tests.corpora import TEXTS, copy_shared_build, shared_corpus, use_quick_models, write_corpus
 
 VARIABLES = {

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kpyramid.condensation.searching import find_nearest
+from kpyramid.condensation.merging import find_nearest
 from kpyramid.embeddings.port import Matrix
 
 EXACT, INDEX = 10**12, 1

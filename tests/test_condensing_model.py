@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from kpyramid.condensation.asking import Condensed, Condenser
-from kpyramid.condensation.prompt import Question, ask_what_is_same, parse_what_is_same
-from kpyramid.condensation.types import Neighbourhood, Statement
+from kpyramid.condensation.condenser import Condensed, Condenser
+from kpyramid.condensation.graph import Neighbourhood, Statement
+from kpyramid.condensation.task import Question, ask_what_is_same, parse_what_is_same
 from kpyramid.llm.types import Failure, FailureKind, ReplyError
 from tests.pyramid_model import write_groups
 from tests.test_naming import Answers

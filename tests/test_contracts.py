@@ -12,10 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kpyramid.contracts import Contract, load_contracts, parse_contract
 from kpyramid.errors import IntegrityError, PyramidError
 from kpyramid.keys import hash_bytes
-from kpyramid.warehouse.tables import encode_table, read_table
+from kpyramid.storage.contracts import (
+    Contract,
+    encode_table,
+    load_contracts,
+    parse_contract,
+    read_table,
+)
 
 TABLES = {
     "documents",

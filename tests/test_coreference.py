@@ -3,7 +3,7 @@
 import pytest
 
 from kpyramid.extraction.facts.coreference import Antecedents
-from kpyramid.extraction.syntax.parsing import Parser
+from kpyramid.extraction.syntax.parser import Parser
 from kpyramid.extraction.syntax.tree import Tree
 
 

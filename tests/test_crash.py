@@ -14,11 +14,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from kpyramid.pipeline import PIPELINE
-from kpyramid.warehouse import layout, refs, results, snapshots
-from kpyramid.warehouse.layout import Warehouse
-from kpyramid.warehouse.refs import list_entries, read_head, resolve_ref
-from kpyramid.warehouse.snapshots import check_bytes, check_tables
+from kpyramid.pipeline.stage import PIPELINE
+from kpyramid.storage import layout, refs, results, snapshots
+from kpyramid.storage.layout import Warehouse
+from kpyramid.storage.refs import list_entries, read_head, resolve_ref
+from kpyramid.storage.snapshots import check_bytes, check_tables
 from tests import faults
 from tests.corpora import (
     ROOT,

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from kpyramid.pipeline import PIPELINE
+from kpyramid.pipeline.stage import PIPELINE
 
 DAGS = Path(__file__).parent.parent / "dags"
 HEAVY = ("spacy", "sklearn", "owlready2", "pyarrow", "duckdb", "openai")

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from kpyramid.completion.deciding import decide, hold_file, read_file
 from kpyramid.completion.decisions import parse_decisions
+from kpyramid.completion.review import decide, hold_file, read_file
 from kpyramid.errors import InputError
-from kpyramid.query.pyramid.proposals import Listed, find_proposal
+from kpyramid.snapshot.proposals import Listed, find_proposal
 from tests.planted import GENERAL, PERSON, PLACE, general_schema
 
 

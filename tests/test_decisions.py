@@ -17,9 +17,9 @@ from kpyramid.completion.decisions import (
     turn_decision,
 )
 from kpyramid.errors import InputError, SettingsError
-from kpyramid.fingerprints import describe_settings, fingerprint_stage
-from kpyramid.pipeline import PIPELINE, find_stage
-from kpyramid.ports import require_ontology
+from kpyramid.pipeline.fingerprints import describe_settings, fingerprint_stage
+from kpyramid.pipeline.stage import PIPELINE, find_stage
+from kpyramid.pipeline.wiring import require_ontology
 from kpyramid.settings import CompleteSettings
 from tests.corpora import make_settings
 from tests.planted import GENERAL, PERSON, PLACE, general_schema

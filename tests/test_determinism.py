@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from kpyramid.settings import Settings
-from kpyramid.warehouse.layout import Warehouse
-from kpyramid.warehouse.snapshots import check_bytes
+from kpyramid.storage.layout import Warehouse
+from kpyramid.storage.snapshots import check_bytes
 from tests.corpora import DEMO, ROOT, build_corpus, hash_tree, use_quick_models, write_corpus
 
 DOCUMENTS = 32

@@ -7,10 +7,10 @@ from functools import cache
 import pytest
 from sets.mention_pairs import Mention, MentionDocument, PairReader, describe_pairs, read_wording
 
-from kpyramid.declared import locate_ontology
-from kpyramid.extraction.syntax.parsing import Parser
-from kpyramid.induction.types import Words
+from kpyramid.extraction.syntax.parser import Parser
+from kpyramid.ontology.population.examples import Words
 from kpyramid.ontology.schema import Schema, parse_schema
+from kpyramid.storage.declarations import locate_ontology
 
 KPM = "https://w3id.org/kpyramid/medical#"
 DRUGS = ("lithium", "naloxone", "clonidine", "quinidine", "heparin")

@@ -17,13 +17,13 @@ from kpyramid.answering.verification import (
     verify_value,
     wants_doer,
 )
-from kpyramid.build import build
-from kpyramid.extraction.matching import split_words
+from kpyramid.documents.matching import split_words
+from kpyramid.pipeline.build import build
 from kpyramid.query import STRATEGIES, answer, open_snapshot
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.types import Question
 from kpyramid.settings import Settings
-from kpyramid.warehouse.layout import open_warehouse
+from kpyramid.storage.layout import open_warehouse
 from told import open_told
 
 pytestmark = pytest.mark.usefixtures("passing_gates")

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from kpyramid import cli
-from kpyramid.cli import app
-from kpyramid.commands.options import run_command, say
-from kpyramid.console import SafeConsole, clean
+from kpyramid.cli import app as cli
+from kpyramid.cli.app import app
+from kpyramid.cli.console import SafeConsole, clean
+from kpyramid.cli.options import run_command, say
 from tests.corpora import ROOT
 
 HOSTILE = "red \x1b[31m \x9b2J \x07 over\rwritten \u202eedoc \udc80"
@@ -109,7 +109,7 @@ def test_an_unexpected_error_is_one_json_object_and_exit_code_1(
     def fail(*_: object) -> None:
         raise KeyError("nobody thought of this \x1b[31m")
 
-    monkeypatch.setattr("kpyramid.warehouse.catalogue.list_snapshots", fail)
+    monkeypatch.setattr("kpyramid.storage.refs.list_snapshots", fail)
 
     done = CliRunner().invoke(app, ["snapshots", "--warehouse", str(tmp_path), "--json"])
 

@@ -15,13 +15,11 @@ import pytest
 
 from kpyramid.embeddings.opening import open_embedder, open_served
 from kpyramid.embeddings.port import Embedder
-from kpyramid.identity import identify_embedding
-from kpyramid.llm.endpoint import Endpoint
+from kpyramid.llm.endpoint import Endpoint, Limiter
 from kpyramid.llm.ledger import Ledger
-from kpyramid.llm.limiter import Limiter
-from kpyramid.model_settings import LLMSettings
-from kpyramid.query.pyramid.embedding import open_recorded
-from kpyramid.settings import MINILM, EmbedSettings
+from kpyramid.settings import MINILM, EmbedSettings, LLMSettings
+from kpyramid.snapshot.embedding import open_recorded
+from kpyramid.storage.identity import identify_embedding
 from tests.loopback import serve
 from tests.tiny_instructor import INSTRUCTION, require_instructor, write_instructor
 
@@ -219,7 +217,7 @@ def test_a_prefix_shapes_the_vector() -> None:
 
 def test_no_model_is_loaded_before_a_text_is_new() -> None:
     program = (
-        "import sys, kpyramid.cached, kpyramid.query.pyramid.embedding\n"
+        "import sys, kpyramid.pipeline.cache, kpyramid.snapshot.embedding\n"
         "heavy = {'torch', 'sentence_transformers', 'onnxruntime', 'tokenizers', 'openai'}\n"
         "print(*(heavy & sys.modules.keys()))"
     )

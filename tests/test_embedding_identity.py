@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from kpyramid import fingerprints
 from kpyramid.errors import InputError, SettingsError
-from kpyramid.identity import identify_embedding
-from kpyramid.query.pyramid.embedding import open_recorded
+from kpyramid.pipeline import fingerprints
 from kpyramid.settings import EmbedSettings, Settings, load_settings
+from kpyramid.snapshot.embedding import open_recorded
+from kpyramid.storage.identity import identify_embedding
 from tests.tiny_instructor import require_instructor
 
 
@@ -145,7 +145,9 @@ def test_an_instructor_without_its_extra_or_folder_says_what_to_do(
     identify_embedding.cache_clear()
     with pytest.raises(SettingsError, match=r"no .*modules\.json.*hf download"):
         identify_embedding(chosen)
-    monkeypatch.setattr("kpyramid.identity.INSTRUCTOR_LIBRARIES", ("torch", "no-such-library"))
+    monkeypatch.setattr(
+        "kpyramid.storage.identity.INSTRUCTOR_LIBRARIES", ("torch", "no-such-library")
+    )
     with pytest.raises(SettingsError, match=r"no-such-library is not.*kpyramid\[instructor\]"):
         identify_embedding(chosen)
 

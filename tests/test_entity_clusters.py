@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from kpyramid.resolution.entities import resolve_names
-from kpyramid.resolution.entries import Use
+from kpyramid.graph.entities import Use, resolve_names
 from tests.planted import WordEmbedder
 
 

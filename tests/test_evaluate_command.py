@@ -9,18 +9,18 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from kpyramid.build import BuildOutcome, build
-from kpyramid.cli import app
+from kpyramid.cli.app import app
 from kpyramid.errors import InputError
 from kpyramid.keys import JsonValue
 from kpyramid.ontology.schema import write_schema
+from kpyramid.pipeline.build import BuildOutcome, build
 from kpyramid.query import Snapshot, open_snapshot
-from kpyramid.query.pyramid.ablation import take_away
-from kpyramid.runs import read_mark
 from kpyramid.settings import Settings
-from kpyramid.warehouse.layout import Warehouse, open_warehouse
-from kpyramid.warehouse.results import find_result
-from kpyramid.warehouse.tables import decode_table
+from kpyramid.snapshot.ablation import take_away
+from kpyramid.storage.contracts import decode_table
+from kpyramid.storage.layout import Warehouse, open_warehouse
+from kpyramid.storage.results import find_result
+from kpyramid.storage.runs import read_mark
 from tests.planted import general_schema
 
 pytestmark = pytest.mark.usefixtures("passing_gates")

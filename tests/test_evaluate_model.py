@@ -9,9 +9,9 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from kpyramid.cli import app
-from kpyramid.query.pyramid import embedding
-from kpyramid.warehouse.layout import Warehouse
+from kpyramid.cli.app import app
+from kpyramid.snapshot import embedding
+from kpyramid.storage.layout import Warehouse
 from tests.asked_model import script
 from tests.corpora import HashEmbedder, copy_shared_build
 from tests.loopback import serve

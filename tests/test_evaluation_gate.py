@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from kpyramid.build import build
-from kpyramid.cli import app
+from kpyramid.cli.app import app
 from kpyramid.errors import InputError, SettingsError
-from kpyramid.gating import describe_floor, judge_floor
+from kpyramid.pipeline.build import build
+from kpyramid.pipeline.gates import describe_floor, judge_floor
 from kpyramid.settings import Settings, check_settings
-from kpyramid.warehouse.layout import Warehouse
+from kpyramid.storage.layout import Warehouse
 
 pytestmark = pytest.mark.usefixtures("passing_gates")
 

@@ -5,9 +5,9 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from kpyramid.commands.explaining import LAYERS, print_explanation
-from kpyramid.query.pyramid.evidence import Evidence
+from kpyramid.cli.ask import LAYERS, print_explanation
 from kpyramid.query.types import Answer, Item, Outcome, Step
+from kpyramid.snapshot.evidence import Evidence
 
 PLACE = Evidence("doc-1", "chunk-1", 10, 60, "Ada Lovelace was born in London in 1815.", "ada.txt")
 ONTOLOGY = Step(

@@ -8,17 +8,15 @@ from itertools import pairwise
 import pyarrow as pa
 import pytest
 
+from kpyramid.documents.sentences import MAX_CHARACTERS, Dropped, Span, cut_passages
 from kpyramid.extraction.cascade.chunks import Chunk
 from kpyramid.extraction.cascade.reading import Cascade
-from kpyramid.extraction.text.passages import MAX_CHARACTERS, cut_passages
-from kpyramid.extraction.text.screening import Dropped
-from kpyramid.extraction.text.sentences import Span
 from kpyramid.extraction.types import Claim, Extraction, Fact, Mention
 from kpyramid.keys import hash_bytes
 from kpyramid.llm.types import Failure, FailureKind
-from kpyramid.model_settings import CascadeSettings
-from kpyramid.stages import extract
-from kpyramid.stages.tables import build_table
+from kpyramid.pipeline.stages import extract
+from kpyramid.pipeline.stages.tables import build_table
+from kpyramid.settings import CascadeSettings
 
 TEXT = "Anna Holm founded Aster Pictures."
 FOUND = Extraction(

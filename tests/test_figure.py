@@ -8,9 +8,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from kpyramid.reporting.clouds import MOST_POINTS, Figure, read_figure
-from kpyramid.reporting.drawing import draw_figure
-from kpyramid.reporting.tables import SnapshotTables
+from kpyramid.pipeline.report.figures import MOST_POINTS, Figure, draw_figure, read_figure
+from kpyramid.pipeline.report.tables import SnapshotTables
 from tests.accounts import make_account
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kpyramid.contracts import load_contracts
-from kpyramid.warehouse.tables import read_table
+from kpyramid.storage.contracts import load_contracts, read_table
 
 ROOT = Path(__file__).parent.parent
 FACTS = 2000

@@ -9,19 +9,18 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from kpyramid.commands.figures import print_figures
+from kpyramid.cli.evaluate import print_figures
 from kpyramid.errors import EndpointError, InputError
 from kpyramid.evaluation import harness
-from kpyramid.evaluation.grid import Reader, lay_out, plan_grid
 from kpyramid.evaluation.harness import Answers, Arm, add_ratings, answer_all, parse_arm
-from kpyramid.evaluation.page import render_page
 from kpyramid.evaluation.questions import EvalQuestion
 from kpyramid.evaluation.ratings import Rating
+from kpyramid.evaluation.report import Reader, lay_out, plan_grid, render_page
 from kpyramid.evaluation.results import Results
 from kpyramid.query import STRATEGIES
-from kpyramid.query.pyramid.evidence import Evidence
 from kpyramid.query.types import Answer, Backends, Item, Outcome, Question, Step
-from kpyramid.warehouse.tables import encode_table
+from kpyramid.snapshot.evidence import Evidence
+from kpyramid.storage.contracts import encode_table
 
 DOCUMENTS = {"texts.jsonl#ada": "Ada", "texts.jsonl#mill": "Mill", "hill.txt": "Hill"}
 QUESTIONS = [

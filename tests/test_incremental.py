@@ -7,11 +7,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from kpyramid.pipeline import PIPELINE
-from kpyramid.planning import plan_build
+from kpyramid.pipeline.plan import plan_build
+from kpyramid.pipeline.stage import PIPELINE
 from kpyramid.settings import Settings
-from kpyramid.warehouse.layout import Warehouse
-from kpyramid.warehouse.refs import list_entries
+from kpyramid.storage.layout import Warehouse
+from kpyramid.storage.refs import list_entries
 from tests.corpora import (
     SETTINGS,
     TEXTS,

@@ -11,18 +11,16 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from kpyramid.errors import InputError, IntegrityError
-from kpyramid.indexing.chains import Links
-from kpyramid.indexing.clusters import write_clusters
-from kpyramid.indexing.mapped import MappedRows
-from kpyramid.indexing.nearest import rank_exactly, rank_nearly
-from kpyramid.indexing.words import HeldPostings, rank_words
-from kpyramid.indexing.writing import settle, write_rows
 from kpyramid.query import Snapshot
 from kpyramid.query.analysis import link_text
-from kpyramid.query.pyramid.store import Store
-from kpyramid.warehouse.layout import Warehouse
-from kpyramid.warehouse.refs import read_head
-from kpyramid.warehouse.snapshots import check_bytes
+from kpyramid.snapshot.indexing import Links
+from kpyramid.snapshot.mapped import MappedRows, settle, write_rows
+from kpyramid.snapshot.nearest import rank_exactly, rank_nearly, write_clusters
+from kpyramid.snapshot.store import Store
+from kpyramid.snapshot.words import HeldPostings, rank_words
+from kpyramid.storage.layout import Warehouse
+from kpyramid.storage.refs import read_head
+from kpyramid.storage.snapshots import check_bytes
 from tests.corpora import (
     build_corpus,
     copy_shared_build,
@@ -80,7 +78,7 @@ def test_a_mask_is_respected_and_costs_no_recall(
 ) -> None:
     import faiss
 
-    monkeypatch.setattr("kpyramid.indexing.nearest._FEW", 100)
+    monkeypatch.setattr("kpyramid.snapshot.nearest._FEW", 100)
     plan = write_clusters(tmp_path / "x.faiss", vectors, 0.98, seed=0)
     index = faiss.read_index(str(tmp_path / "x.faiss"), faiss.IO_FLAG_MMAP)
     mask = np.random.default_rng(3).random(6000) < share
@@ -276,7 +274,7 @@ def test_an_unchanged_build_makes_no_index_and_publishes_nothing(
     def refuse(*_: object) -> None:
         raise AssertionError("the index was made again")
 
-    monkeypatch.setattr("kpyramid.indexing.reusing.build_index", refuse)
+    monkeypatch.setattr("kpyramid.snapshot.indexing.build_index", refuse)
     assert build_corpus(shared_corpus(), warehouse).snapshot == snapshot
     head = read_head(warehouse, "main")
     assert head is not None and head.parent is None

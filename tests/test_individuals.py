@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from kpyramid.cli import app
+from kpyramid.cli.app import app
 from kpyramid.query import open_snapshot
-from kpyramid.query.pyramid.individuals import Individuals
-from kpyramid.warehouse.layout import Warehouse
+from kpyramid.snapshot.individuals import Individuals
+from kpyramid.storage.layout import Warehouse
 from tests.corpora import TEXTS, build_corpus, copy_shared_build, use_quick_models, write_corpus
 
 

@@ -6,12 +6,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from kpyramid.extraction.text.sentences import Span
-from kpyramid.induction.evidence import Place, combine_confidence
-from kpyramid.induction.kinds import Kinds, is_count
+from kpyramid.documents.sentences import Span
 from kpyramid.ontology.constraints import read_constraints
+from kpyramid.ontology.population.checking import Kinds, Place, combine_confidence, is_count
 from kpyramid.ontology.schema import Schema, parse_schema
-from kpyramid.stages import induce
+from kpyramid.pipeline.stages import induce
 from tests.planted import Statement, WordEmbedder, general_schema, pick, plant
 
 BASE = "https://example.org/small#"

@@ -11,8 +11,8 @@ import pytest
 from kpyramid.ontology.literals import parse_literal
 from kpyramid.query import open_snapshot
 from kpyramid.settings import Settings
-from kpyramid.warehouse.layout import Warehouse
-from kpyramid.warehouse.snapshots import check_tables
+from kpyramid.storage.layout import Warehouse
+from kpyramid.storage.snapshots import check_tables
 from tests.corpora import (
     SETTINGS,
     build_corpus,

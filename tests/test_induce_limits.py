@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kpyramid.induction.linking import Linker
 from kpyramid.ontology.constraints import Rules, read_constraints
-from kpyramid.ontology.judging.shapes import derive_shapes
 from kpyramid.ontology.literals import parse_literal
 from kpyramid.ontology.names import XSD
+from kpyramid.ontology.population.checking import Linker
 from kpyramid.ontology.schema import parse_schema
+from kpyramid.ontology.validation.shapes import derive_shapes
 from tests.planted import Statement
 from tests.test_induce import count_reasons, list_members, list_values, run_induce
 
@@ -272,8 +272,8 @@ def test_disjointness_of_thousands_is_asked_quickly() -> None:
 
 
 def test_words_are_found_however_their_lines_are_broken() -> None:
-    from kpyramid.induction.evidence import Place
-    from kpyramid.stages.stated import _find_rest
+    from kpyramid.ontology.population.checking import Place
+    from kpyramid.pipeline.stages.instances import _find_rest
 
     def find(text: str) -> str | None:
         span = _find_rest(

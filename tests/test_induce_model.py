@@ -12,22 +12,21 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from kpyramid.cli import app
-from kpyramid.contracts import load_contracts
-from kpyramid.declared import locate_ontology
-from kpyramid.induction.examples import Example
-from kpyramid.induction.grounding import Grounding
-from kpyramid.induction.groups import group_properties, list_pairs
-from kpyramid.induction.prompt import Noted, Question
+from kpyramid.cli.app import app
+from kpyramid.ontology.population.examples import Example
+from kpyramid.ontology.population.inducer import Grounding
+from kpyramid.ontology.population.task import Noted, Question, group_properties, list_pairs
 from kpyramid.ontology.schema import parse_schema
-from kpyramid.pipeline import PIPELINE
-from kpyramid.planning import plan_build
-from kpyramid.ports import Silence
-from kpyramid.runner import run_stage
-from kpyramid.runs import StageMark, start_run
+from kpyramid.pipeline.plan import plan_build
+from kpyramid.pipeline.runner import run_stage
+from kpyramid.pipeline.stage import PIPELINE
+from kpyramid.pipeline.wiring import Silence
 from kpyramid.settings import Settings
-from kpyramid.warehouse.layout import Warehouse
-from kpyramid.warehouse.results import find_result, read_result
+from kpyramid.storage.contracts import load_contracts
+from kpyramid.storage.declarations import locate_ontology
+from kpyramid.storage.layout import Warehouse
+from kpyramid.storage.results import find_result, read_result
+from kpyramid.storage.runs import StageMark, start_run
 from tests import class_reader
 from tests.corpora import (
     ROOT,

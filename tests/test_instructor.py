@@ -10,11 +10,11 @@ from typing import NoReturn
 import numpy as np
 import pytest
 
-from kpyramid.cached import CachedEmbedder, Silence
 from kpyramid.embeddings.instructor import InstructorEmbedder
 from kpyramid.errors import SettingsError
+from kpyramid.pipeline.cache import CachedEmbedder, Silence
 from kpyramid.settings import EmbedSettings, Settings
-from kpyramid.warehouse.layout import Warehouse
+from kpyramid.storage.layout import Warehouse
 from tests.tiny_instructor import (
     INSTRUCTION,
     LONGEST,

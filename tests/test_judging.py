@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kpyramid.errors import EndpointError
-from kpyramid.evaluation.judging import MOST_CHARACTERS, judge_answer
+from kpyramid.evaluation.harness import MOST_CHARACTERS, judge_answer
 from tests import loopback
 from tests.asked_model import ask_scripted, list_prompts
 

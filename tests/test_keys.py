@@ -15,11 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kpyramid import contracts, fingerprints, identity
-from kpyramid.declared import locate_declarations
 from kpyramid.keys import canonical_json, content_id, hash_value
-from kpyramid.pipeline import FUNCTIONS, PIPELINE, Stage
+from kpyramid.pipeline import fingerprints
+from kpyramid.pipeline.stage import FUNCTIONS, PIPELINE, Stage
 from kpyramid.settings import Settings
+from kpyramid.storage import contracts, identity
+from kpyramid.storage.declarations import locate_declarations
 from tests.corpora import ROOT, make_settings
 
 PARSER = {"extractor", "annotator", "extract", "induce"}
@@ -76,7 +77,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
         (tmp_path / "model" / name).write_text(name)
     shutil.copytree(ROOT / "schemas", tmp_path / "schemas")
     shutil.copy(locate_declarations("ontology")["general"], tmp_path / "general.ttl")
-    shutil.copytree(ROOT / "etl" / "kpyramid" / "paraphrase", tmp_path / "paraphrase")
+    shutil.copytree(ROOT / "etl" / "kpyramid" / "graph" / "synonyms", tmp_path / "paraphrase")
     monkeypatch.setattr(identity, "_PARAPHRASE", tmp_path / "paraphrase")
     monkeypatch.setattr(identity, "_find_package", lambda name: tmp_path / "parser")
     monkeypatch.setattr(
@@ -347,7 +348,7 @@ def list_imports(module: str, seen: set[str]) -> set[str]:
 
 @pytest.mark.parametrize("stage", PIPELINE, ids=lambda stage: stage.name)
 def test_every_library_that_a_stage_reaches_is_in_its_key(stage: Stage) -> None:
-    reached = list_imports(f"kpyramid.stages.{stage.name}", set()) - NO_INGREDIENT.keys()
+    reached = list_imports(f"kpyramid.pipeline.stages.{stage.name}", set()) - NO_INGREDIENT.keys()
 
     assert {DISTRIBUTIONS.get(name, name) for name in reached} - {
         "pyarrow",
@@ -359,8 +360,8 @@ def test_the_lexicon_is_in_the_key_of_every_stage_that_reaches_it() -> None:
     reaching = set()
     for stage in PIPELINE:
         seen: set[str] = set()
-        list_imports(f"kpyramid.stages.{stage.name}", seen)
-        reaching |= {stage.name} if "kpyramid.paraphrase.lexicon" in seen else set()
+        list_imports(f"kpyramid.pipeline.stages.{stage.name}", seen)
+        reaching |= {stage.name} if "kpyramid.graph.synonyms.lexicon" in seen else set()
 
     assert reaching == LEXICON
 

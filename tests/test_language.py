@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kpyramid.errors import SettingsError
-from kpyramid.extraction.text.language import (
+from kpyramid.documents.language import (
     LANGUAGES,
     classify_text,
     detect_language,
     has_foreign_grammar,
     is_surely,
 )
+from kpyramid.errors import SettingsError
 from kpyramid.settings import ExtractSettings, check_settings
 
 SENTENCES = {

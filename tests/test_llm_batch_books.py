@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from kpyramid.errors import EndpointError
-from kpyramid.llm.batch_collect import collect
-from kpyramid.llm.batch_submit import submit
-from kpyramid.model_settings import LLMSettings
+from kpyramid.llm.batch.collect import collect
+from kpyramid.llm.batch.submit import submit
+from kpyramid.settings import LLMSettings
 from tests.batch_desk import (
     RUN,
     collect_twice,

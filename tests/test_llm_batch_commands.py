@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from kpyramid import runner
-from kpyramid.cli import app
-from kpyramid.llm.locks import hold_file
+from kpyramid.cli.app import app
+from kpyramid.llm.caller import hold_file
 from kpyramid.llm.types import Request
-from kpyramid.models import ASKING, locate_locks
-from kpyramid.runs import Run
+from kpyramid.pipeline import runner
+from kpyramid.pipeline.models import ASKING, locate_locks
 from kpyramid.settings import load_settings
-from kpyramid.warehouse.layout import Warehouse
+from kpyramid.storage.layout import Warehouse
+from kpyramid.storage.runs import Run
 from tests.batch_desk import make_pending
 from tests.loopback import Loopback, answer_by_schema, serve
 from tests.s3 import BUCKET, serve_s3

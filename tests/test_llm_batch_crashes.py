@@ -14,11 +14,11 @@ import openai
 import pytest
 
 from kpyramid.errors import EndpointError
-from kpyramid.llm.batch_submit import submit
-from kpyramid.llm.batches import LIMITS, claim_record, claim_turn, save_record
+from kpyramid.llm.batch.jobs import LIMITS, claim_record, claim_turn, save_record
+from kpyramid.llm.batch.submit import submit
 from kpyramid.llm.stores import FolderStore
 from kpyramid.llm.transport import open_client
-from kpyramid.model_settings import LLMSettings
+from kpyramid.settings import LLMSettings
 from tests.batch_desk import (
     DAY,
     NOW,

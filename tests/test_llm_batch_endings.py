@@ -6,14 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from kpyramid.llm.batch_collect import collect
-from kpyramid.llm.batch_files import Outcome, read_results
-from kpyramid.llm.batch_submit import submit
-from kpyramid.llm.batches import LIMITS, Record
+from kpyramid.llm.batch.collect import collect
+from kpyramid.llm.batch.jobs import LIMITS, Outcome, Record, read_results
+from kpyramid.llm.batch.submit import submit
 from kpyramid.llm.cache import ReplyCache
 from kpyramid.llm.stores import FolderStore
 from kpyramid.llm.types import FailureKind
-from kpyramid.model_settings import LLMSettings
+from kpyramid.settings import LLMSettings
 from tests.batch_desk import (
     DAY,
     NOW,

@@ -8,16 +8,15 @@ from pathlib import Path
 import pytest
 
 from kpyramid.errors import EndpointError, IntegrityError
-from kpyramid.llm.batch_collect import collect
-from kpyramid.llm.batch_submit import submit
-from kpyramid.llm.batches import LIMITS, list_open_keys
+from kpyramid.llm.batch.collect import collect
+from kpyramid.llm.batch.jobs import LIMITS, list_open_keys
+from kpyramid.llm.batch.submit import submit
 from kpyramid.llm.cache import ReplyCache
-from kpyramid.llm.caller import Caller, Collector
-from kpyramid.llm.locks import KeyLocks
+from kpyramid.llm.caller import Caller, Collector, KeyLocks
 from kpyramid.llm.stores import FolderStore
 from kpyramid.llm.transport import open_transport
 from kpyramid.llm.types import Failure, FailureKind, describe_model
-from kpyramid.model_settings import LLMSettings
+from kpyramid.settings import LLMSettings
 from tests.batch_desk import (
     HASTY,
     collect_twice,

@@ -12,17 +12,9 @@ import pytest
 
 from kpyramid.errors import InputError
 from kpyramid.keys import JsonValue
-from kpyramid.llm.cache import ReplyCache, ReplyEntry
-from kpyramid.llm.recordings import DamagedLine, read_recording, write_recording
+from kpyramid.llm.cache import DamagedLine, ReplyCache, ReplyEntry, read_recording, write_recording
 from kpyramid.llm.stores import FolderStore
-from kpyramid.llm.types import (
-    Failure,
-    FailureKind,
-    Message,
-    Request,
-    describe_model,
-    key_request,
-)
+from kpyramid.llm.types import Failure, FailureKind, Message, Request, describe_model, key_request
 from kpyramid.settings import LLMSettings
 
 MODEL: Mapping[str, JsonValue] = {"name": "test-model", "temperature": 0.0, "seed": 0}

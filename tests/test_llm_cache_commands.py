@@ -12,12 +12,12 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from kpyramid.cli import app
+from kpyramid.cli.app import app
 from kpyramid.keys import ID_DIGITS, JsonValue
 from kpyramid.llm.cache import ReplyCache, ReplyEntry
 from kpyramid.llm.stores import FolderStore
 from kpyramid.llm.types import Failure, FailureKind, Message, Request
-from kpyramid.warehouse.results import REQUESTS
+from kpyramid.storage.results import REQUESTS
 from tests.s3 import BUCKET, serve_s3
 
 KEYS = [sha256(str(number).encode()).hexdigest() for number in range(12)]

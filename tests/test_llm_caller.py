@@ -16,8 +16,7 @@ import pytest
 from kpyramid.errors import BudgetError, EndpointError
 from kpyramid.keys import JsonValue
 from kpyramid.llm.cache import ReplyCache
-from kpyramid.llm.caller import MAX_ATTEMPTS, Caller, Collector, Source
-from kpyramid.llm.locks import KeyLocks
+from kpyramid.llm.caller import MAX_ATTEMPTS, Caller, Collector, KeyLocks, Source
 from kpyramid.llm.stores import FolderStore
 from kpyramid.llm.types import Failure, FailureKind, Message, ReplyError, Request, key_request
 

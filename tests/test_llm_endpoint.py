@@ -10,14 +10,11 @@ import pytest
 
 from kpyramid.errors import BudgetError, EndpointError
 from kpyramid.keys import JsonValue
-from kpyramid.llm.books import read_lines
-from kpyramid.llm.endpoint import Endpoint
-from kpyramid.llm.ledger import Ledger
-from kpyramid.llm.limiter import Limiter
-from kpyramid.llm.probe import PROBE
-from kpyramid.llm.transport import HttpTransport, Pay, open_transport
+from kpyramid.llm.endpoint import Endpoint, Limiter
+from kpyramid.llm.ledger import Ledger, read_lines
+from kpyramid.llm.transport import PROBE, HttpTransport, Pay, open_transport
 from kpyramid.llm.types import FailureKind, Message, ReplyError, Request, TransientError, Transport
-from kpyramid.model_settings import LLMSettings
+from kpyramid.settings import LLMSettings
 from tests.loopback import Loopback, serve
 
 

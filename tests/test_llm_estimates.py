@@ -7,12 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kpyramid.llm.calibration import Estimator, calibrate
-from kpyramid.llm.estimates import Estimate, Range
-from kpyramid.llm.ledger import Ledger
-from kpyramid.llm.prices import bound_cost, cost_of
+from kpyramid.llm.estimates import Estimate, Estimator, Range, calibrate
+from kpyramid.llm.ledger import Ledger, bound_cost, cost_of
 from kpyramid.llm.types import Message, Request, Usage
-from kpyramid.model_settings import LLMSettings, ModelPrice
+from kpyramid.settings import LLMSettings, ModelPrice
 
 SETTINGS = LLMSettings(provider="openai", model="m")
 PRICE = ModelPrice(input=2.0, output=8.0, cached_input=0.5)

@@ -17,19 +17,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kpyramid.errors import BudgetError
-from kpyramid.llm.books import (
+from kpyramid.llm.ledger import (
     Call,
+    Ledger,
+    Siblings,
+    Spent,
     batch_ticket,
+    bound_cost,
+    cost_of,
     describe_call,
     describe_embedding,
     read_lines,
+    read_totals,
 )
-from kpyramid.llm.ledger import Ledger
-from kpyramid.llm.prices import Spent, bound_cost, cost_of
-from kpyramid.llm.tally import Siblings
-from kpyramid.llm.totals import read_totals
 from kpyramid.llm.types import Message, Request, Usage
-from kpyramid.model_settings import LLMSettings, ModelPrice
+from kpyramid.settings import LLMSettings, ModelPrice
 
 PRICE = ModelPrice(input=0.15, output=0.6, cached_input=0.075)
 

@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 
 from kpyramid.errors import BudgetError
-from kpyramid.llm.books import read_lines
-from kpyramid.llm.ledger import Ledger
-from kpyramid.llm.totals import read_totals
+from kpyramid.llm.ledger import Ledger, read_lines, read_totals
 from kpyramid.llm.types import Usage
 from tests.test_llm_ledger import make_call, make_settings
 

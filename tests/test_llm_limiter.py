@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kpyramid.llm.limiter import Limiter
+from kpyramid.llm.endpoint import Limiter
 
 
 class Clock:

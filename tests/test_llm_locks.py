@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from kpyramid.llm.locks import KeyLocks
+from kpyramid.llm.caller import KeyLocks
 
 CONTEXT = multiprocessing.get_context("spawn")
 KEYS = [sha256(str(number).encode()).hexdigest() for number in range(8)]

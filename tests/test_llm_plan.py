@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from kpyramid.build import BuildOutcome, build
-from kpyramid.console import print_build, print_plan
+from kpyramid.cli.console import print_build, print_plan
 from kpyramid.errors import BudgetError
-from kpyramid.planning import plan_build
-from kpyramid.report import describe_run
+from kpyramid.pipeline.build import BuildOutcome, build
+from kpyramid.pipeline.plan import plan_build
+from kpyramid.pipeline.report.report import describe_run
 from kpyramid.settings import Settings
-from kpyramid.warehouse.layout import Warehouse
+from kpyramid.storage.layout import Warehouse
 from tests import reader
 from tests.corpora import find_bench, hash_tree, make_settings, use_quick_models, write_corpus
 from tests.loopback import Loopback, serve

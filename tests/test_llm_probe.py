@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from kpyramid.errors import EndpointError, SettingsError
-from kpyramid.llm.probe import PROBE
-from kpyramid.llm.transport import open_client, open_transport
+from kpyramid.llm.transport import PROBE, open_client, open_transport
 from kpyramid.llm.types import Request, TransientError
 from tests.llm_wire import REQUEST, find_unused_port, make_answer, make_settings, probe, serve_bytes
 from tests.loopback import Loopback, serve

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict
 
 from kpyramid.errors import EndpointError
-from kpyramid.llm.faults import Place, raise_complaint, read_complaint, read_retry_after
+from kpyramid.llm.connection import Place, raise_complaint, read_complaint, read_retry_after
 from kpyramid.llm.responses import (
     has_usage,
     parse_json,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kpyramid.errors import EndpointError
-from kpyramid.llm.faults import PageError, UnconnectedError
+from kpyramid.llm.connection import PageError, UnconnectedError
 from kpyramid.llm.responses import read_response
 from kpyramid.llm.types import FailureKind, ReplyError, TransientError
 from tests.llm_wire import (

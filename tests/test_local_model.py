@@ -10,7 +10,7 @@ from kpyramid.keys import JsonValue
 from kpyramid.llm.responses import read_response
 from kpyramid.llm.transport import open_transport
 from kpyramid.llm.types import Message, Request
-from kpyramid.model_settings import LLMSettings
+from kpyramid.settings import LLMSettings
 from tests.local_model import assemble_model, serve_model
 
 pytestmark = pytest.mark.slow

@@ -10,21 +10,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from kpyramid.cli import app
+from kpyramid.cli.app import app
 from kpyramid.errors import InputError
 from kpyramid.evaluation.facts import (
     Fact,
     Thing,
     clean_name,
+    fit_date,
     fold_words,
     is_grounded,
+    is_said,
     may_be_same,
+    measure,
+    read_date,
+    say_value,
     split_label,
+    vary_value,
 )
-from kpyramid.evaluation.making import make_questions
-from kpyramid.evaluation.question_wording import word_for_subject, word_for_value
+from kpyramid.evaluation.making import make_questions, word_for_subject, word_for_value
 from kpyramid.evaluation.questions import EvalQuestion, read_questions, write_questions
-from kpyramid.evaluation.values import fit_date, is_said, measure, read_date, say_value, vary_value
 from tests.corpora import copy_shared_build
 
 PEOPLE = (

@@ -18,10 +18,8 @@ from kpyramid.evaluation.metrics import (
     aggregate,
     measure_all,
 )
-from kpyramid.evaluation.metrics.answers import score_right
-from kpyramid.evaluation.metrics.running import score_wrong_confident
-from kpyramid.evaluation.metrics.wholes import find_percentile
-from kpyramid.evaluation.metrics.words import names_value, normalise_answer, state_same
+from kpyramid.evaluation.metrics.answers import find_percentile, score_right, score_wrong_confident
+from kpyramid.evaluation.metrics.types import names_value, normalise_answer, state_same
 from kpyramid.evaluation.questions import EvalQuestion
 
 TEXTS = st.text(max_size=40)

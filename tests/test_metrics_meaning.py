@@ -7,10 +7,10 @@ import pytest
 
 from kpyramid.embeddings.port import Matrix
 from kpyramid.evaluation.metrics import METRICS, OnnxTokenEncoder, Response, open_metrics
-from kpyramid.evaluation.metrics.meaning import build_bert_score, match_tokens
+from kpyramid.evaluation.metrics.overlap import build_bert_score, match_tokens
 from kpyramid.evaluation.questions import EvalQuestion
-from kpyramid.identity import identify_embedding
 from kpyramid.settings import EmbedSettings
+from kpyramid.storage.identity import identify_embedding
 
 PLANTED = {"east": (1.0, 0.0), "north": (0.0, 1.0), "northeast": (0.6, 0.8), "west": (-1.0, 0.0)}
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from kpyramid.cli import app
+from kpyramid.cli.app import app
 from kpyramid.settings import Settings
-from kpyramid.warehouse.layout import Warehouse
+from kpyramid.storage.layout import Warehouse
 from tests import reader
 from tests.corpora import TEXTS, list_marks, read_snapshot, use_quick_models, write_corpus
 from tests.loopback import Loopback, serve

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from kpyramid.build import call_stage
 from kpyramid.errors import BudgetError, EndpointError, GateError, SettingsError
-from kpyramid.pipeline import PIPELINE
-from kpyramid.warehouse.layout import Warehouse
+from kpyramid.pipeline.build import call_stage
+from kpyramid.pipeline.stage import PIPELINE
+from kpyramid.storage.layout import Warehouse
 from tests import reader
 from tests.corpora import make_settings, read_snapshot, use_quick_models, write_corpus
 from tests.loopback import Loopback, serve

@@ -8,9 +8,9 @@ import pytest
 
 from kpyramid.errors import ConflictError, SettingsError
 from kpyramid.llm.replay import describe_source
-from kpyramid.models import Opener, hold_asking, locate_locks
+from kpyramid.pipeline.models import Opener, hold_asking, locate_locks
 from kpyramid.settings import Settings
-from kpyramid.warehouse.layout import Warehouse
+from kpyramid.storage.layout import Warehouse
 from tests.corpora import make_settings
 
 LLM = {"provider": "openai", "model": "m", "base_url": "http://127.0.0.1:9/v1"}

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 import pytest
 
-from kpyramid.completion.asking import MOST, Namer, Naming
-from kpyramid.completion.prompt import Nameless, ask_for_names, parse_names, tidy_name
+from kpyramid.completion.naming import MOST, Namer, Naming
+from kpyramid.completion.task import Nameless, ask_for_names, parse_names, tidy_name
 from kpyramid.completion.types import GraphLayer, Proposal
 from kpyramid.llm.types import Failure, FailureKind, ReplyError, Request
 from tests.planted import MemoEmbedder, general_schema

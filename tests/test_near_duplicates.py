@@ -16,9 +16,8 @@ from kpyramid.extraction.cascade.duplicates import (
     ask_for_duplicates,
     parse_duplicates,
 )
+from kpyramid.graph.duplicates import Candidate, Disambiguator, cut_groups, find_groups, unite_pairs
 from kpyramid.llm.types import Failure, FailureKind, ReplyError, Request
-from kpyramid.resolution.confirming import Disambiguator
-from kpyramid.resolution.duplicates import Candidate, cut_groups, find_groups, unite_pairs
 from tests.corpora import HashEmbedder
 
 T = TypeVar("T")

@@ -11,11 +11,10 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from kpyramid.cli import app
+from kpyramid.cli.app import app
 from kpyramid.ontology import names as n
-from kpyramid.ontology.foreign.files import read_outside
-from kpyramid.ontology.foreign.importing import Change, import_ontology
-from kpyramid.ontology.foreign.words import derive_label
+from kpyramid.ontology.importing.conversion import Change, derive_label, import_ontology
+from kpyramid.ontology.importing.files import read_outside
 from kpyramid.ontology.schema import Schema, parse_schema, write_schema
 from tests.corpora import find_bench, require_java
 
@@ -427,7 +426,7 @@ def test_a_chain_of_ten_thousand_classes_is_read_and_asked() -> None:
 
 @pytest.mark.slow
 def test_fifty_megabytes_are_read_within_bounds() -> None:
-    from kpyramid.ontology.foreign.files import read_outside
+    from kpyramid.ontology.importing.files import read_outside
 
     text = "x" * 200
     Path("big.ttl").write_text(

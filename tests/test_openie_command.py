@@ -13,11 +13,10 @@ from typing import Any, cast
 import pytest
 from typer.testing import CliRunner, Result
 
-from kpyramid import extractions
-from kpyramid.cli import app
+from kpyramid.cli import openie
+from kpyramid.cli.app import app
+from kpyramid.documents.sentences import Dropped, Span
 from kpyramid.extraction.openie import DependencyExtractor
-from kpyramid.extraction.text.screening import Dropped
-from kpyramid.extraction.text.sentences import Span
 from kpyramid.extraction.types import Argument, Proposition
 from kpyramid.settings import ExtractSettings
 from tests.corpora import ROOT
@@ -139,11 +138,11 @@ def test_the_language_is_that_of_the_settings(
         asked.append(language)
         return [Span(0, len(text))], []
 
-    monkeypatch.setattr(extractions, "screen_text", note)
+    monkeypatch.setattr(openie, "screen_text", note)
     file = tmp_path / "sentences.txt"
     file.write_text(ADA, "utf-8")
     chosen = SimpleNamespace(parser=ExtractSettings().parser, language="xx")
-    extractions.print_extractions(
+    openie.print_extractions(
         str(file), io.BytesIO(), cast(ExtractSettings, chosen), as_json=False, quiet=True
     )
     assert asked == ["xx"]
@@ -157,7 +156,7 @@ def test_no_field_holds_a_tab_or_a_line_end(mark: str) -> None:
         Span(0, 1),
         confidence=0.5,
     )
-    (line,) = extractions.format_lines([(f"a{mark}b", fact)])
+    (line,) = openie.format_lines([(f"a{mark}b", fact)])
     assert line == "a b\t0.5000\twrote \tAda L.\n"
     assert line.splitlines() == [line[:-1]]
 
@@ -191,18 +190,18 @@ def test_a_file_that_is_not_there_ends_with_3_and_a_parser_with_2(
 def test_sentences_are_read_only_as_far_ahead_as_the_reader_asks() -> None:
     drawn = 0
 
-    def draw() -> Iterator[extractions.Line]:
+    def draw() -> Iterator[openie.Line]:
         nonlocal drawn
         for number in range(1000):
             drawn += 1
             yield f"sentence {number}", []
 
-    def read(lines: Iterable[extractions.Line]) -> Iterator[tuple[Proposition, ...]]:
+    def read(lines: Iterable[openie.Line]) -> Iterator[tuple[Proposition, ...]]:
         for sentence, _ in lines:
             yield (Proposition(sentence, (), Span(0, 0)),)
 
-    counts = extractions.Counts()
-    pairs = extractions.pair_extractions(draw(), read, counts)
+    counts = openie.Counts()
+    pairs = openie.pair_extractions(draw(), read, counts)
     for number in range(5):
         sentence, fact = next(pairs)
         assert sentence == fact.predicate == f"sentence {number}"
@@ -223,10 +222,10 @@ def test_a_line_without_end_is_never_held_whole() -> None:
             return b"x" * size
 
     stream = Endless()
-    counts = extractions.Counts()
-    assert [*extractions.read_lines(stream, counts)] == []  # type: ignore[arg-type]
+    counts = openie.Counts()
+    assert [*openie.read_lines(stream, counts)] == []  # type: ignore[arg-type]
     assert counts.left_out == {"longer than 100,000 bytes": 1}
-    assert stream.largest <= extractions.MAX_BYTES + 1
+    assert stream.largest <= openie.MAX_BYTES + 1
 
 
 def test_a_reader_that_stops_early_is_no_error(tmp_path: Path) -> None:

@@ -11,10 +11,9 @@ from types import ModuleType
 import pytest
 
 from kpyramid.embeddings.port import Matrix
-from kpyramid.paraphrase.comparing import Comparer
-from kpyramid.paraphrase.lexicon import TABLE, load_lexicon
-from kpyramid.paraphrase.reading import read_frame
-from kpyramid.paraphrase.types import Likeness, Verdict
+from kpyramid.graph.synonyms.comparison import Comparer, Likeness, Verdict
+from kpyramid.graph.synonyms.lexicon import TABLE, load_lexicon
+from kpyramid.graph.synonyms.meaning import read_frame
 from tests.planted import MemoEmbedder
 
 PAIRS = Path(__file__).parent / "relation_pairs_dev.tsv"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kpyramid.paraphrase.comparing import Comparer
+from kpyramid.graph.synonyms.comparison import Comparer
 from tests.planted import MemoEmbedder
 
 

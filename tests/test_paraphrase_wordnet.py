@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from kpyramid.paraphrase.wordnet import find_verb, is_past, load_wordnet
+from kpyramid.graph.synonyms.words import find_verb, is_past, load_wordnet
 
 ROOT = Path(__file__).parent.parent
-FOLDER = ROOT / "etl" / "kpyramid" / "paraphrase" / "wordnet"
+FOLDER = ROOT / "etl" / "kpyramid" / "graph" / "synonyms" / "wordnet"
 INSTALLED = Path("/usr/share/wordnet")
 
 

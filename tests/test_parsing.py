@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kpyramid.documents.cleaning import MAX_BLOCK, clean_part, list_blocks
+from kpyramid.documents.sentences import Span
 from kpyramid.extraction.openie import DependencyExtractor
-from kpyramid.extraction.syntax.parsing import Parser
+from kpyramid.extraction.syntax.parser import Parser
 from kpyramid.extraction.syntax.tree import Tree
-from kpyramid.extraction.text.blocks import MAX_BLOCK, list_blocks
-from kpyramid.extraction.text.cleaning import clean_part
-from kpyramid.extraction.text.sentences import Span
 
 
 @pytest.fixture(scope="module")

@@ -20,8 +20,8 @@ from kpyramid.query.passages import (
     measure_titled,
     rank_directly,
 )
-from kpyramid.query.pyramid.order import AROUND, FIRST, OWN, ReadingOrder
 from kpyramid.query.types import Question
+from kpyramid.snapshot.index import AROUND, FIRST, OWN, ReadingOrder
 from told import open_told
 
 

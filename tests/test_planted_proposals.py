@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from kpyramid.completion.proposing import propose
+from kpyramid.completion.proposals import propose
 from kpyramid.completion.types import GraphLayer, OntologyLayer
 from kpyramid.embeddings.port import Matrix
 from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema

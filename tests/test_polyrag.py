@@ -2,15 +2,15 @@
 
 import pytest
 
-from kpyramid.build import build
 from kpyramid.errors import InputError
+from kpyramid.pipeline.build import build
 from kpyramid.query import Snapshot, answer, open_snapshot
 from kpyramid.query.analysis import QuestionAnalysis, link_question
 from kpyramid.query.facts import find_facts, list_parts
 from kpyramid.query.passages import find_for_options
 from kpyramid.query.types import Answer, Backends, Outcome, Question
 from kpyramid.settings import Settings
-from kpyramid.warehouse.layout import open_warehouse
+from kpyramid.storage.layout import open_warehouse
 from tests.cascade_script import ScriptedAsker
 from tests.tiny_pyramid import TEXTS
 

@@ -8,10 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kpyramid.numerics.gaussian import fit_gaussian
-from kpyramid.numerics.moments import Moments
+from kpyramid.numerics.gaussian import Moments, fit_gaussian, fit_space
 from kpyramid.numerics.priority import PRIORITIES, Priority, Signed, score_priority
-from kpyramid.numerics.space import fit_space
 
 LOGS = st.floats(-3000, 3000).map(lambda value: round(value, 6))
 

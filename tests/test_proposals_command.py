@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from kpyramid.build import BuildOutcome
-from kpyramid.cli import app
+from kpyramid.cli.app import app
+from kpyramid.cli.console import print_build
 from kpyramid.completion.types import Completion, GraphLayer, OntologyLayer
-from kpyramid.console import print_build
 from kpyramid.errors import InputError, SettingsError
+from kpyramid.pipeline.build import BuildOutcome
+from kpyramid.pipeline.report.report import describe_run
+from kpyramid.pipeline.stages import complete
 from kpyramid.query import open_snapshot
-from kpyramid.query.pyramid.proposals import list_proposals
-from kpyramid.report import describe_run
 from kpyramid.settings import Settings
-from kpyramid.stages import complete
-from kpyramid.warehouse.layout import Warehouse
+from kpyramid.snapshot.proposals import list_proposals
+from kpyramid.storage.layout import Warehouse
 from tests.corpora import (
     DEMO,
     build_corpus,
@@ -118,7 +118,7 @@ def test_a_person_sees_what_is_proposed_and_why(place: Path) -> None:
 
 
 def test_long_lists_are_cut_but_not_as_json(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kpyramid.commands.proposals._LISTED", 0)
+    monkeypatch.setattr("kpyramid.cli.proposals._LISTED", 0)
     assert call("list")[1].splitlines() == [
         "and 1 more open; --all shows them",
         "and 1 more accepted; --all shows them",

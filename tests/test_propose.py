@@ -6,9 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kpyramid.completion.proposing import propose, rank_apart
+from kpyramid.completion.proposals import find_kind, is_naming, propose, rank_apart
 from kpyramid.completion.types import Completion, GraphLayer, OntologyLayer, Proposal
-from kpyramid.completion.wordings import find_kind, is_naming
 from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.errors import InputError
 from kpyramid.ontology.names import THING, XSD

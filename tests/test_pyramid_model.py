@@ -12,18 +12,18 @@ from typing import Any
 
 import pytest
 
-from kpyramid.completion import asking as naming
-from kpyramid.condensation import asking as condensing
-from kpyramid.contracts import load_contracts
+from kpyramid.completion import naming as naming
+from kpyramid.condensation import condenser as condensing
 from kpyramid.errors import BudgetError
-from kpyramid.pipeline import PIPELINE
-from kpyramid.planning import plan_build
-from kpyramid.ports import Silence
-from kpyramid.runner import collect_pending, run_stage
-from kpyramid.runs import StageMark, start_run
+from kpyramid.pipeline.plan import plan_build
+from kpyramid.pipeline.runner import collect_pending, run_stage
+from kpyramid.pipeline.stage import PIPELINE
+from kpyramid.pipeline.wiring import Silence
 from kpyramid.settings import Settings
-from kpyramid.warehouse.layout import Warehouse
-from kpyramid.warehouse.results import find_result, read_result
+from kpyramid.storage.contracts import load_contracts
+from kpyramid.storage.layout import Warehouse
+from kpyramid.storage.results import find_result, read_result
+from kpyramid.storage.runs import StageMark, start_run
 from tests import pyramid_model
 from tests.corpora import (
     ROOT,

@@ -12,7 +12,7 @@ from kpyramid.errors import EndpointError
 from kpyramid.keys import hash_value
 from kpyramid.llm.types import Reply, Token, Usage, key_request
 from kpyramid.query.analysis import QuestionAnalysis
-from kpyramid.query.decisions import choose_decisions
+from kpyramid.query.backends import choose_decisions
 from kpyramid.query.direct import ask_direct
 from kpyramid.query.model.reading import (
     MOST_CHARACTERS,
@@ -332,7 +332,7 @@ def test_a_dead_port_is_an_error_that_names_the_setting(tmp_path: Path) -> None:
 
 
 def test_a_pause_of_a_build_is_not_waited_for(tmp_path: Path) -> None:
-    from kpyramid.llm.limiter import Limiter
+    from kpyramid.llm.endpoint import Limiter
 
     with ask_scripted(tmp_path, query_kg=decide("yes", 2)) as (_, asker):
         Limiter(tmp_path / "w" / "cache" / "llm" / "limits.json", 0, 0).pause(300)

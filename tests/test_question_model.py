@@ -10,17 +10,17 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from kpyramid.cli import app
+from kpyramid.cli.app import app
 from kpyramid.errors import InputError
 from kpyramid.llm.types import ReplyError
-from kpyramid.models import Model, Opener
-from kpyramid.ontology.patterns import bind_patterns, list_patterns, select_all
+from kpyramid.ontology.sparql import bind_patterns, list_patterns, select_all
 from kpyramid.ontology.store import OntologyStore, entity_iri
+from kpyramid.pipeline.models import Model, Opener
 from kpyramid.query import Answer, Backends, Snapshot, answer, open_snapshot
 from kpyramid.query.analysis import link_text
 from kpyramid.query.model.sparql import add_prefixes, parse, render
 from kpyramid.settings import Settings
-from kpyramid.warehouse.layout import Warehouse
+from kpyramid.storage.layout import Warehouse
 from tests import loopback
 from tests.corpora import copy_shared_build, make_settings
 from tests.loopback import Loopback, RefuseError, answer_by_schema, serve

@@ -5,11 +5,7 @@ from pathlib import Path
 import pytest
 
 from kpyramid.errors import InputError
-from kpyramid.evaluation.ratings import (
-    Rating,
-    Scale,
-    read_ratings,
-)
+from kpyramid.evaluation.ratings import Rating, Scale, read_ratings
 
 QUESTIONS, ARMS = ("q1", "q2"), ("naive", "polyrag")
 """Four observers of twelve units, from "Computing Krippendorff's Alpha-Reliability", example C."""

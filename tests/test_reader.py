@@ -7,14 +7,11 @@ from pathlib import Path
 import pytest
 
 from kpyramid.errors import InputError
-from kpyramid.extraction.syntax.packing import pack_tree, unpack_tree
-from kpyramid.extraction.syntax.parsing import Parser
-from kpyramid.extraction.syntax.tree import Tree
-from kpyramid.induction.candidates import find_candidates
-from kpyramid.induction.examples import Example, parse_examples, read_examples
-from kpyramid.induction.matching import KnownValues, list_forms
-from kpyramid.induction.reading import Reader
-from kpyramid.induction.types import Value
+from kpyramid.extraction.syntax.parser import Parser
+from kpyramid.extraction.syntax.tree import Tree, pack_tree, unpack_tree
+from kpyramid.ontology.population.candidates import find_candidates
+from kpyramid.ontology.population.examples import Example, Value, parse_examples, read_examples
+from kpyramid.ontology.population.reader import KnownValues, Reader, list_forms
 from kpyramid.ontology.schema import Schema, parse_schema
 
 BASE = "https://example.org/boats#"

@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 
 from kpyramid.answering.reader import read
-from kpyramid.extraction.matching import (
+from kpyramid.documents.matching import (
     Date,
     find_name,
     find_values,

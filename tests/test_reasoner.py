@@ -10,13 +10,17 @@ from typing import Any
 
 import pytest
 
-from kpyramid.ontology.judging.consistency import judge_consistency
-from kpyramid.ontology.judging.explaining import find_suspects, shrink
-from kpyramid.ontology.judging.reasoner import NotJudgedError, Part, Reasoner
-from kpyramid.ontology.judging.theory import ReasonerText, read_theory
-from kpyramid.ontology.limited import run_limited
-from kpyramid.ontology.provenance import Place
-from kpyramid.ontology.store import InstanceStatement, write_instances, write_provenance
+from kpyramid.ontology.sandbox import run_limited
+from kpyramid.ontology.store import InstanceStatement, Place, write_instances, write_provenance
+from kpyramid.ontology.validation.consistency import judge_consistency
+from kpyramid.ontology.validation.reasoner import (
+    NotJudgedError,
+    Part,
+    Reasoner,
+    find_suspects,
+    shrink,
+)
+from kpyramid.ontology.validation.theory import ReasonerText, read_theory
 from tests.corpora import require_java
 
 E = "https://example.org/o#"

@@ -9,23 +9,22 @@ from pathlib import Path
 
 import pytest
 
-from kpyramid import runs
 from kpyramid.errors import ConflictError, InputError, IntegrityError
 from kpyramid.settings import Settings
-from kpyramid.warehouse import refs
-from kpyramid.warehouse.catalogue import list_snapshots
-from kpyramid.warehouse.layout import Warehouse
-from kpyramid.warehouse.refs import (
+from kpyramid.storage import refs, runs
+from kpyramid.storage.layout import Warehouse
+from kpyramid.storage.refs import (
     RefEntry,
     check_ref_name,
     check_refs,
     commit,
     list_entries,
     list_refs,
+    list_snapshots,
     read_head,
     resolve_ref,
 )
-from kpyramid.warehouse.snapshots import check_bytes
+from kpyramid.storage.snapshots import check_bytes
 from tests.corpora import (
     TEXTS,
     build_corpus,

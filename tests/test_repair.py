@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from kpyramid.build import BuildOutcome, build
-from kpyramid.cli import app
-from kpyramid.declared import OntologyFiles
+from kpyramid.cli.app import app
 from kpyramid.errors import GateError, SettingsError
-from kpyramid.ontology.judging.gates import judge_ontology, repair_ontology
 from kpyramid.ontology.store import InstanceStatement, Place, entity_iri, write_instances
+from kpyramid.pipeline.build import BuildOutcome, build
+from kpyramid.pipeline.gates import judge_ontology, repair_ontology
 from kpyramid.settings import Settings, check_settings
-from kpyramid.warehouse.layout import Warehouse, open_warehouse
-from kpyramid.warehouse.refs import read_head
+from kpyramid.storage.declarations import OntologyFiles
+from kpyramid.storage.layout import Warehouse, open_warehouse
+from kpyramid.storage.refs import read_head
 from tests.corpora import (
     find_bench,
     hash_tree,

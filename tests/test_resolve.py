@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from kpyramid.keys import content_id
-from kpyramid.stages import resolve
-from kpyramid.stages.tables import Row, build_table
+from kpyramid.pipeline.stages import resolve
+from kpyramid.pipeline.stages.tables import Row, build_table
 from tests.planted import WordEmbedder
 
 

@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from kpyramid.embeddings.port import Matrix
-from kpyramid.induction.groups import MOST_PROPERTIES, Group, group_properties, list_pairs
-from kpyramid.induction.routing import Router
 from kpyramid.ontology.names import THING, XSD
+from kpyramid.ontology.population.inducer import Router
+from kpyramid.ontology.population.task import MOST_PROPERTIES, Group, group_properties, list_pairs
 from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema
 from tests.corpora import ROOT, find_bench
 from tests.planted import MemoEmbedder, WordEmbedder, general_schema

@@ -16,12 +16,12 @@ import pyarrow as pa
 import pytest
 
 from kpyramid.errors import InputError, IntegrityError
-from kpyramid.pipeline import PIPELINE
-from kpyramid.ports import Silence
-from kpyramid.runner import Shard, run_stage
-from kpyramid.runs import Run, StageMark, start_run
-from kpyramid.warehouse.layout import Warehouse, stage_folder
-from kpyramid.warehouse.rows import RowCache
+from kpyramid.pipeline.runner import Shard, run_stage
+from kpyramid.pipeline.stage import PIPELINE
+from kpyramid.pipeline.wiring import Silence
+from kpyramid.storage.layout import Warehouse, stage_folder
+from kpyramid.storage.results import RowCache
+from kpyramid.storage.runs import Run, StageMark, start_run
 from tests.corpora import (
     SETTINGS,
     build_corpus,
@@ -58,7 +58,7 @@ def run_until(run: Run, last: str) -> None:
 
 def spoil(monkeypatch: pytest.MonkeyPatch, stage: str, change: Callable[[Tables], object]) -> None:
     """Makes a stage return its tables with something changed in place."""
-    module = importlib.import_module(f"kpyramid.stages.{stage}")
+    module = importlib.import_module(f"kpyramid.pipeline.stages.{stage}")
     real = module.run
 
     def run(*tables: pa.Table, **ports: object) -> Tables:

@@ -12,20 +12,20 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from kpyramid.answering.lexicon import Lexicon, open_lexicon
-from kpyramid.build import build
-from kpyramid.cli import app
-from kpyramid.contracts import load_contracts
-from kpyramid.declared import locate_declarations
+from kpyramid.cli.app import app
 from kpyramid.errors import InputError
 from kpyramid.ontology.schema import write_schema
 from kpyramid.ontology.store import OntologyStore
+from kpyramid.pipeline.build import build
 from kpyramid.query import STRATEGIES, Answer, Snapshot, answer, open_snapshot, retrieve
 from kpyramid.query.analysis import link_text
-from kpyramid.query.pyramid.names import EntitiesByName
-from kpyramid.query.pyramid.scopes import EVERYTHING, Scope
-from kpyramid.query.pyramid.store import Store
 from kpyramid.settings import Settings
-from kpyramid.warehouse.layout import open_warehouse
+from kpyramid.snapshot.names import EntitiesByName
+from kpyramid.snapshot.scopes import EVERYTHING, Scope
+from kpyramid.snapshot.store import Store
+from kpyramid.storage.contracts import load_contracts
+from kpyramid.storage.declarations import locate_declarations
+from kpyramid.storage.layout import open_warehouse
 
 PUBLIC_ONES = [
     {"id": "ada", "text": "Ada Lovelace was born in London. She was a mathematician."},

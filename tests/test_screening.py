@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kpyramid.documents.screening import screen_text
+from kpyramid.documents.sentences import Dropped
 from kpyramid.extraction.openie import DependencyExtractor
-from kpyramid.extraction.text.screening import Dropped, screen_text
 
 REASONS = {
     "no_words",

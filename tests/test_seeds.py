@@ -17,11 +17,12 @@ from corpora import (
     require_java,
     use_quick_models,
 )
-from kpyramid.build import build
-from kpyramid.declared import OntologyFiles, locate_declarations, locate_ontology
-from kpyramid.induction.examples import read_examples
 from kpyramid.ontology import names as n
-from kpyramid.ontology.judging.checks import (
+from kpyramid.ontology.population.examples import read_examples
+from kpyramid.ontology.schema import OntologyProperty, Schema, parse_schema
+from kpyramid.ontology.sparql import check_query, list_iris
+from kpyramid.ontology.store import OntologyStore
+from kpyramid.ontology.validation.checks import (
     complete_query,
     judge_questions,
     label_rows,
@@ -29,13 +30,12 @@ from kpyramid.ontology.judging.checks import (
     read_questions,
     run_questions,
 )
-from kpyramid.ontology.judging.consistency import judge_consistency
-from kpyramid.ontology.judging.reasoner import find_java
-from kpyramid.ontology.judging.shapes import derive_shapes
-from kpyramid.ontology.schema import OntologyProperty, Schema, parse_schema
-from kpyramid.ontology.sparql import check_query, list_iris
-from kpyramid.ontology.store import OntologyStore
-from kpyramid.warehouse.layout import Warehouse
+from kpyramid.ontology.validation.consistency import judge_consistency
+from kpyramid.ontology.validation.reasoner import find_java
+from kpyramid.ontology.validation.shapes import derive_shapes
+from kpyramid.pipeline.build import build
+from kpyramid.storage.declarations import OntologyFiles, locate_declarations, locate_ontology
+from kpyramid.storage.layout import Warehouse
 from seed_cases import HONEST, INNOCENT, KNOWN, PLANTED, RUBBISH
 
 SEEDS = ("academic", "finance", "general", "medical")

@@ -16,17 +16,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kpyramid.cached import CachedEmbedder, Silence
 from kpyramid.embeddings.opening import open_served
 from kpyramid.embeddings.served import Connect, ServedEmbedder, cut_batches
 from kpyramid.errors import BudgetError, EndpointError, IntegrityError, SettingsError
-from kpyramid.llm.endpoint import Endpoint
+from kpyramid.llm.endpoint import Endpoint, Limiter
 from kpyramid.llm.ledger import Ledger
-from kpyramid.llm.limiter import Limiter
-from kpyramid.model_settings import LLMSettings
-from kpyramid.query.pyramid.snapshot import Snapshot
-from kpyramid.settings import EmbedSettings, Settings, check_settings
-from kpyramid.warehouse.layout import Warehouse
+from kpyramid.pipeline.cache import CachedEmbedder, Silence
+from kpyramid.settings import EmbedSettings, LLMSettings, Settings, check_settings
+from kpyramid.snapshot.snapshot import Snapshot
+from kpyramid.storage.layout import Warehouse
 from tests.corpora import SETTINGS, build_corpus, use_quick_models, write_corpus
 from tests.llm_runs import Time
 from tests.loopback import serve

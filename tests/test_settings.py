@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kpyramid.errors import SettingsError
-from kpyramid.fingerprints import identify_resource
+from kpyramid.pipeline.fingerprints import identify_resource
 from kpyramid.settings import Settings, load_settings
 from tests.corpora import make_settings
 

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from kpyramid.ontology.judging.shapes import derive_shapes, judge_shapes
 from kpyramid.ontology.schema import parse_schema
+from kpyramid.ontology.validation.shapes import derive_shapes, judge_shapes
 
 E = "https://example.org/o#"
 RDF_TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"

@@ -12,12 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from kpyramid.contracts import load_contracts
 from kpyramid.errors import IntegrityError
-from kpyramid.warehouse import snapshots
-from kpyramid.warehouse.layout import Warehouse
-from kpyramid.warehouse.snapshots import check_bytes, check_tables, read_manifest, write_snapshot
-from kpyramid.warehouse.tables import encode_table, read_table
+from kpyramid.storage import snapshots
+from kpyramid.storage.contracts import encode_table, load_contracts, read_table
+from kpyramid.storage.layout import Warehouse
+from kpyramid.storage.snapshots import check_bytes, check_tables, read_manifest, write_snapshot
 from tests.corpora import build_corpus, copy_shared_build, shared_corpus, use_quick_models
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import typer.main
 
-from kpyramid.cli import app
+from kpyramid.cli.app import app
 from kpyramid.settings import check_settings
 from tests.pages import CHECKOUT, DEMO, PAGES, Block, list_calls, read_blocks
 from tests.tiny_pyramid import TEXTS, open_tiny

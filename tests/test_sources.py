@@ -13,15 +13,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from kpyramid.documents import formats
+from kpyramid.documents.corpus import list_corpus
+from kpyramid.documents.formats import Record, Refusal, RefusedError, decode_bytes, read_records
 from kpyramid.errors import InputError
+from kpyramid.pipeline.stages import ingest
 from kpyramid.settings import IngestSettings
-from kpyramid.sources import formats
-from kpyramid.sources.corpus import list_corpus
-from kpyramid.sources.decode import RefusedError, decode_bytes
-from kpyramid.sources.formats import Record, Refusal, read_records
-from kpyramid.stages import ingest
-from kpyramid.warehouse.layout import Warehouse
-from kpyramid.warehouse.snapshots import check_tables
+from kpyramid.storage.layout import Warehouse
+from kpyramid.storage.snapshots import check_tables
 from tests.corpora import build_corpus, count_recomputed, read_snapshot, use_quick_models
 
 Row = Mapping[str, object]

@@ -41,8 +41,8 @@ PREFIXES = (
 def open_graph(turtle: str) -> tuple[OntologyStore, Lexicon]:
     from kpyramid.answering.lexicon import PhraseComparer
     from kpyramid.embeddings.opening import open_embedder
-    from kpyramid.identity import identify_embedding
     from kpyramid.settings import EmbedSettings
+    from kpyramid.storage.identity import identify_embedding
 
     store = OntologyStore(turtle, "")
     model = identify_embedding(EmbedSettings())

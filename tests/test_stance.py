@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kpyramid.extraction.openie import DependencyExtractor
-from kpyramid.warehouse.layout import Warehouse
+from kpyramid.storage.layout import Warehouse
 from tests.corpora import build_corpus, read_snapshot, use_quick_models
 
 NOT_STATED = {

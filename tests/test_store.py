@@ -13,18 +13,18 @@ import rdflib
 from rdflib import RDF, RDFS
 from rdflib.namespace import DCTERMS, PROV
 
-from kpyramid.ontology.foreign.files import read_outside
-from kpyramid.ontology.judging.shapes import judge_shapes
-from kpyramid.ontology.limited import run_limited
-from kpyramid.ontology.provenance import Place
+from kpyramid.ontology.importing.files import read_outside
+from kpyramid.ontology.sandbox import run_limited
 from kpyramid.ontology.store import (
     InstanceStatement,
     OntologyStore,
+    Place,
     entity_iri,
     write_instances,
     write_provenance,
 )
-from kpyramid.warehouse.snapshots import check_bytes
+from kpyramid.ontology.validation.shapes import judge_shapes
+from kpyramid.storage.snapshots import check_bytes
 from tests.corpora import TEXTS, copy_shared_build, read_snapshot
 
 E = "https://example.org/o#"

@@ -7,7 +7,7 @@ import pytest
 from kpyramid.answering.rules import MOST_LEAD, SUFFICIENCY, judge_facts, weigh_best
 from kpyramid.query import Snapshot
 from kpyramid.query.analysis import QuestionAnalysis, link_text
-from kpyramid.query.decisions import choose_decisions
+from kpyramid.query.backends import choose_decisions
 from kpyramid.query.facts import (
     RELEVANCE,
     NearFact,

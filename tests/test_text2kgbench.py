@@ -8,9 +8,9 @@ import text2kgbench
 from sets.text2kgbench import GoldSentence, score_ontology
 
 from kpyramid.errors import InputError
+from kpyramid.ontology.importing.files import convert_ontology
 from kpyramid.ontology.names import THING, XSD
 from kpyramid.ontology.schema import parse_schema
-from kpyramid.ontology.text2kgbench import convert_ontology
 from tests.corpora import find_bench
 
 ROOT = Path(__file__).parent.parent

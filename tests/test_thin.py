@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from kpyramid.build import build
+from kpyramid.pipeline.build import build
 from kpyramid.query import STRATEGIES
 from kpyramid.settings import Settings
-from kpyramid.warehouse.layout import open_warehouse
+from kpyramid.storage.layout import open_warehouse
 
 pytestmark = [
     pytest.mark.slow,  # each starts a process

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from kpyramid.settings import Settings
-from kpyramid.warehouse.layout import Warehouse
+from kpyramid.storage.layout import Warehouse
 from tests.corpora import DEMO, build_corpus, copy_shared_build, make_settings, read_snapshot
 
 

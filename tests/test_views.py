@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kpyramid.contracts import load_contracts
-from kpyramid.declared import locate_declarations
+from kpyramid.storage.contracts import load_contracts
+from kpyramid.storage.declarations import locate_declarations
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

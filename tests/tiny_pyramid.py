@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from kpyramid.build import build
+from kpyramid.pipeline.build import build
 from kpyramid.query import Snapshot, open_snapshot
 from kpyramid.settings import Settings
-from kpyramid.warehouse.layout import open_warehouse
+from kpyramid.storage.layout import open_warehouse
 from tests.corpora import share, write_corpus
 
 TEXTS = {

@@ -8,11 +8,11 @@ from functools import cache
 from pathlib import Path
 
 from corpora import write_corpus
-from kpyramid.build import build
+from kpyramid.pipeline.build import build
 from kpyramid.query import Snapshot, open_snapshot
 from kpyramid.query.types import Item
 from kpyramid.settings import Settings
-from kpyramid.warehouse.layout import open_warehouse
+from kpyramid.storage.layout import open_warehouse
 
 TOLD: Mapping[str, str] = {
     "bridge.txt": "The Orm Bridge spans the river Vess. Its main span is 1,250 metres long. "

@@ -20,7 +20,7 @@ from kpyramid.errors import InputError
 from kpyramid.evaluation.facts import Fact, Thing
 from kpyramid.evaluation.making import make_questions
 from kpyramid.extraction.syntax.tree import Tree
-from kpyramid.induction.types import Words
+from kpyramid.ontology.population.examples import Words
 from sets.canon import Score
 from sets.files import QuestionSet, read_licence
 from sets.mention_pairs import Mention, MentionDocument

@@ -27,8 +27,8 @@ from kpyramid.answering.lexicon import (
     vary_name,
 )
 from kpyramid.errors import InputError
+from kpyramid.evaluation.facts import read_number, say_value
 from kpyramid.evaluation.questions import EvalQuestion
-from kpyramid.evaluation.values import read_number, say_value
 from kpyramid.ontology import names as n
 from kpyramid.ontology.store import OntologyStore
 from sets.files import QuestionSet, read_licence

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kpyramid.extraction.normal import lemmatise, normalise_relation
+from kpyramid.documents.normal import lemmatise, normalise_relation
 from kpyramid.extraction.syntax.tree import Node, Tree
-from kpyramid.induction.types import Value, Words
+from kpyramid.ontology.population.examples import Value, Words
 from kpyramid.ontology.schema import OntologyProperty, Schema
 
 _FAR = 30

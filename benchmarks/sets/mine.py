@@ -23,10 +23,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from kpyramid.documents.normal import lemmatise
 from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.errors import InputError
 from kpyramid.evaluation.questions import EvalQuestion
-from kpyramid.extraction.normal import lemmatise
 from sets.files import QuestionSet, find_by_fields, read_json_lines, read_licence
 
 TOP_NODES = 8

@@ -17,9 +17,8 @@ from pathlib import Path
 from nltk.stem.porter import PorterStemmer
 
 from kpyramid.errors import InputError
-from kpyramid.evaluation.facts import Fact, Thing, clean_name, fold_words
+from kpyramid.evaluation.facts import Fact, Thing, clean_name, fit_date, fold_words, say_value
 from kpyramid.evaluation.making import make_questions
-from kpyramid.evaluation.values import fit_date, say_value
 from sets.files import QuestionSet, read_json, read_json_lines
 
 Triple = tuple[str, str, str]

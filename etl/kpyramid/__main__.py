@@ -1,6 +1,6 @@
 """`python -m kpyramid` is the command `kpyramid`."""
 
-from kpyramid.cli import app
+from kpyramid.cli.app import app
 
 if __name__ == "__main__":
     app()

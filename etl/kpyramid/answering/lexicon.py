@@ -10,14 +10,14 @@ from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 
+from kpyramid.documents.matching import FUNCTION
+from kpyramid.documents.normal import lemmatise
 from kpyramid.embeddings.port import Matrix
-from kpyramid.extraction.matching import FUNCTION
-from kpyramid.extraction.normal import lemmatise
 from kpyramid.ontology import names as n
 from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema
 from kpyramid.query.analysis import KIND_TYPES
-from kpyramid.query.pyramid.names import EntitiesByName
-from kpyramid.query.pyramid.snapshot import Snapshot
+from kpyramid.snapshot.names import EntitiesByName
+from kpyramid.snapshot.snapshot import Snapshot
 
 _WORD = re.compile(r"[^\W_]+(?:[-.@&+:/]?[^\W_]+)*")
 _POSSESSIVE = re.compile(r"['’]s\b|(?<=s)['’](?=\s)")

@@ -19,7 +19,7 @@ from kpyramid.answering.verification import (
     verify_places,
     verify_value,
 )
-from kpyramid.extraction.matching import (
+from kpyramid.documents.matching import (
     STOP,
     Date,
     Place,
@@ -30,12 +30,12 @@ from kpyramid.extraction.matching import (
     is_akin,
     split_words,
 )
-from kpyramid.extraction.normal import normalise_name
-from kpyramid.extraction.text.sentences import split_sentences
+from kpyramid.documents.normal import normalise_name
+from kpyramid.documents.sentences import split_sentences
 from kpyramid.query.analysis import Candidate, Number, QuestionAnalysis, fits, read_candidates
-from kpyramid.query.pyramid.evidence import Evidence
-from kpyramid.query.pyramid.snapshot import Snapshot
 from kpyramid.query.types import Item, Reading
+from kpyramid.snapshot.evidence import Evidence
+from kpyramid.snapshot.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)

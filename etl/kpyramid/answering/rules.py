@@ -24,9 +24,9 @@ from kpyramid.query.facts import (
     rate_chains,
     rate_singles,
 )
-from kpyramid.query.pyramid.evidence import Evidence
-from kpyramid.query.pyramid.snapshot import Snapshot
 from kpyramid.query.types import Item, Reading
+from kpyramid.snapshot.evidence import Evidence
+from kpyramid.snapshot.snapshot import Snapshot
 
 SUFFICIENCY: Mapping[str, float] = {
     "bias": -1.94,

@@ -29,8 +29,8 @@ from kpyramid.answering.question import (
 )
 from kpyramid.ontology.names import RDF_TYPE, SUBCLASS
 from kpyramid.query.decisions import MOST_VALUES, Fact, Found, judge_rows
-from kpyramid.query.pyramid.snapshot import Snapshot
 from kpyramid.query.types import Outcome
+from kpyramid.snapshot.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)

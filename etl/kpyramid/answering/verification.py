@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
-from kpyramid.extraction.matching import (
+from kpyramid.documents.matching import (
     STOP,
     Name,
     Word,
@@ -18,13 +18,13 @@ from kpyramid.extraction.matching import (
     read_value,
     split_words,
 )
-from kpyramid.extraction.normal import lemmatise
-from kpyramid.extraction.text.sentences import split_sentences
+from kpyramid.documents.normal import lemmatise
+from kpyramid.documents.sentences import split_sentences
 from kpyramid.query.analysis import NUMERIC, QuestionAnalysis, link_text
 from kpyramid.query.decisions import NO_ANSWER, SUPPORTED, Verification
-from kpyramid.query.pyramid.evidence import Evidence
-from kpyramid.query.pyramid.snapshot import Snapshot
 from kpyramid.query.types import Item
+from kpyramid.snapshot.evidence import Evidence
+from kpyramid.snapshot.snapshot import Snapshot
 
 _BE = frozenset("is are was were be been being".split())
 _DO = frozenset("do does did".split())

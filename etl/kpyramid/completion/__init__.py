@@ -1,1 +1,4 @@
-"""What the graph says often and the ontology lacks, as proposals (PolyRAG §III-B)."""
+"""Ontology completion (PolyRAG III-B): what the graph says often and the ontology lacks.
+
+Imports the graph, the ontology and numerics; imported by the pipeline.
+"""

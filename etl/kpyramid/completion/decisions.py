@@ -18,16 +18,15 @@ from typing import Annotated, Generic, Literal, TypeAlias, TypeVar, cast
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
 
+from kpyramid.documents.normal import lemmatise, normalise_relation
 from kpyramid.errors import InputError, PyramidError, SettingsError
-from kpyramid.extraction.normal import lemmatise, normalise_relation
 from kpyramid.keys import JsonValue
-from kpyramid.model_settings import STRICT
 from kpyramid.ontology.literals import DATATYPES
 from kpyramid.ontology.names import THING
 from kpyramid.ontology.proposals import coin_iri
 from kpyramid.ontology.schema import Schema
 from kpyramid.ontology.turtle import make_iri
-from kpyramid.settings import CompleteSettings
+from kpyramid.settings import STRICT, CompleteSettings
 
 Text = Annotated[str, Field(strict=True, min_length=1, pattern=r"\S")]
 

@@ -6,15 +6,19 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from kpyramid.completion.columns import Places, encode, group_rows, sum_by
-from kpyramid.completion.types import Completion, GraphLayer, OntologyLayer, Phrases
-from kpyramid.embeddings.checked import embed_finite
-from kpyramid.embeddings.port import Embedder
-from kpyramid.numerics.gaussian import fit_gaussian
-from kpyramid.numerics.moments import Array, Moments
+from kpyramid.completion.types import (
+    Completion,
+    GraphLayer,
+    OntologyLayer,
+    Phrases,
+    Places,
+    encode,
+    group_rows,
+    sum_by,
+)
+from kpyramid.embeddings.port import Embedder, embed_finite
+from kpyramid.numerics.gaussian import Array, Moments, Space, fit_gaussian, fit_space, round_digits
 from kpyramid.numerics.priority import Signed, score_priority
-from kpyramid.numerics.rounding import round_digits
-from kpyramid.numerics.space import Space, fit_space
 from kpyramid.settings import CompleteSettings
 
 

@@ -1,12 +1,93 @@
-"""The graph's facts as columns, and which of them have both ends in common."""
+"""The graph's facts as columns: ends, values, what condensation reads and makes."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from kpyramid.condensation.values import Value, read_value
+from kpyramid.ontology.literals import parse_literal
+from kpyramid.ontology.names import XSD
+
+# --------------------
+# What condensation reads and what it makes.
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One fact in words; `key` names it, `tail` is an entity's name or a literal."""
+
+    key: str
+    head: str
+    relation: str
+    tail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbourhood:
+    """Facts of one pair of ends around one anchor that no rule merged.
+
+    `anchor`: the property's label. `anchor_class`: the label of its subjects' class, None when it
+    is not known. A statement that reads the other way round has head and tail swapped.
+    """
+
+    anchor: str
+    anchor_class: str | None
+    statements: tuple[Statement, ...]
+
+
+# --------------------
+# What literals mean: which are equal by value, and which say more of the same.
+
+_LEAD = re.compile(
+    r"^(?:(?:on|in|the|year|of|(?:mon|tues|wednes|thurs|fri|satur|sun)day,?)\s+)+", re.IGNORECASE
+)
+_VAGUE = re.compile(r"\b(?:from|since|during|early|mid|late)\b|\bmid-", re.IGNORECASE)
+"""Words that `parse_literal` passes over, and that say when, not which date."""
+_GROUPED = re.compile(r"(?<![\d,.])\d{1,3}(?:,\d{3})+(?![\d,])")
+_DECIMAL = re.compile(r"(?P<before>[-+~$€£¥]?\d+)\.(?P<after>\d*?)0*(?P<unit>(?:[^\d.].*)?)")
+"""A number that stands first: `5.0 km` is 5 km, `Python 3.10` is not `Python 3.1`."""
+_DATES = ("date", "gYearMonth", "gYear")
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A literal's value: values can be of one thing only where `stem` is equal.
+
+    `rest`: month and day of a date whose stem is its year, as far as they are stated.
+    """
+
+    stem: str
+    rest: tuple[str, ...] = ()
+
+    def says(self, other: "Value") -> bool:
+        """Whether this value is the other or a more precise one: `5 May 1950` says `1950`."""
+        return self.stem == other.stem and self.rest[: len(other.rest)] == other.rest
+
+
+def read_value(literal: str) -> Value:
+    """The value of a literal: dates by year, month and day; numbers without marks of thousands.
+
+    Units are not converted: "5 km" and "5,000 m" differ.
+    """
+    text = _GROUPED.sub(lambda match: match[0].replace(",", ""), " ".join(literal.split()))
+    date = _LEAD.sub("", text)
+    if not _VAGUE.search(date):
+        for name in _DATES:
+            found = parse_literal(date, XSD + name)
+            if found is not None:
+                year, *rest = found.split("-")
+                return Value(f"year {year}", tuple(rest))
+    number = _DECIMAL.fullmatch(text)
+    if number:
+        after = f".{number['after']}" if number["after"] else ""
+        text = f"{number['before']}{after}{number['unit']}"
+    return Value(f"text {text.casefold()}")
+
+
+# --------------------
+# The graph's facts as columns, and which of them have both ends in common.
 
 Column = npt.NDArray[np.int64]
 

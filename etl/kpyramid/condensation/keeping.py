@@ -4,9 +4,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from kpyramid.condensation.graph import Column, Graph
+from kpyramid.condensation.graph import Column, Graph, read_value
 from kpyramid.condensation.merging import LITERAL, Compare, Fact, says_all
-from kpyramid.condensation.values import read_value
 
 
 def list_lost(

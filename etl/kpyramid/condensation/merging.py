@@ -1,12 +1,25 @@
-"""Which facts of one pair of ends say the same, and which say more than others."""
+"""Which facts become one: anchors, neighbours, and verdicts on pairs (PolyRAG III-C)."""
 
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal, TypeAlias
 
-from kpyramid.condensation.values import Value
-from kpyramid.paraphrase.comparing import Comparer
-from kpyramid.paraphrase.types import Verdict
+import numpy as np
+import numpy.typing as npt
+
+from kpyramid.condensation.graph import Column, Graph, Value, find_shared_ends, read_values
+from kpyramid.embeddings.port import Embedder, Matrix, embed_finite
+from kpyramid.graph.synonyms.comparison import Comparer, Verdict
+from kpyramid.numerics.neighbours import load_faiss
+from kpyramid.ontology.literals import parse_literal
+from kpyramid.ontology.names import SYMMETRIC_PROPERTY, XSD
+from kpyramid.ontology.schema import OntologyProperty, Schema
+from kpyramid.settings import CondenseSettings
+
+# --------------------
+# Which facts of one pair of ends say the same, and which say more than others.
 
 Ends = tuple[str, str]
 Compare = Callable[[str, str, Ends], Verdict]
@@ -155,3 +168,340 @@ def _fits(verdict: Verdict, one: Fact, other: Fact) -> bool:
 
 def _judge(one: Fact, other: Fact, compare: Compare) -> Verdict:
     return compare(one.wording, other.wording, one.ends)
+
+
+# --------------------
+# The nearest vectors: all compared up to a stated size, an index beyond it.
+
+Places = npt.NDArray[np.int64]
+Cosines = npt.NDArray[np.float64]
+
+_DECIMALS = 6
+"""Digits of a cosine that do not depend on how a product is cut into blocks."""
+_BLOCK = 2**25
+"""Cosines that are held at a time: 128 MB."""
+_TRAINING = 40
+"""Points per list of the index from which its centres are made, as faiss advises."""
+_ROUNDS = 10
+"""Of k-means; 25, its default, costs more and finds no more."""
+_PROBED = 0.08
+"""Share of the lists that a search looks into: recall .98 and more of the exact ten nearest."""
+
+
+def find_nearest(
+    queries: Matrix, points: Matrix, k: int, least: float, *, exact_up_to: int
+) -> Iterator[tuple[Places, Cosines]]:
+    """Per query the at most k points of cosine `least` and more: best first, ties by place.
+
+    `queries` (q, d) and `points` (n, d) have rows of unit length. Up to q * n = `exact_up_to`
+    all pairs are compared; beyond, an inverted file (faiss) is searched, which is near exact.
+    """
+    k = min(k, len(points))
+    if not k:
+        nothing = np.zeros(0, dtype=np.int64), np.zeros(0)
+        yield from [nothing] * len(queries)
+    elif len(queries) * len(points) <= exact_up_to:
+        yield from _compare_all(queries, points, k, least)
+    else:
+        yield from _search_index(queries, points, k, least)
+
+
+def _compare_all(
+    queries: Matrix, points: Matrix, k: int, least: float
+) -> Iterator[tuple[Places, Cosines]]:
+    size = max(1, _BLOCK // len(points))
+    for start in range(0, len(queries), size):
+        for row in queries[start : start + size] @ points.T:
+            lowest = max(float(np.partition(row, len(row) - k)[len(row) - k]), least)
+            near = np.flatnonzero(row >= lowest - 10.0**-_DECIMALS)
+            yield _order(near, row[near], k, least)
+
+
+def _search_index(
+    queries: Matrix, points: Matrix, k: int, least: float
+) -> Iterator[tuple[Places, Cosines]]:
+    faiss = load_faiss()
+    count, size = points.shape
+    lists = max(1, min(int(np.sqrt(count)), count // _TRAINING))
+    centres = faiss.IndexFlatIP(size)
+    index = faiss.IndexIVFFlat(centres, size, lists, faiss.METRIC_INNER_PRODUCT)
+    index.cp.niter = _ROUNDS
+    index.train(points[:: max(1, count // (lists * _TRAINING))])
+    index.add(points)
+    index.nprobe = max(1, int(np.ceil(lists * _PROBED)))
+    cosines, places = index.search(queries, k)
+    for found, row in zip(places, cosines, strict=True):
+        near = found >= 0
+        yield _order(found[near], row[near], k, least)
+
+
+def _order(
+    places: npt.NDArray[np.integer], cosines: Matrix, k: int, least: float
+) -> tuple[Places, Cosines]:
+    rounded = np.round(cosines.astype(np.float64), _DECIMALS)
+    order = np.lexsort((places, -rounded))[:k]
+    order = order[rounded[order] >= least]
+    return places[order].astype(np.int64), np.asarray(rounded[order], dtype=np.float64)
+
+
+# --------------------
+# Anchors: which facts lie near a property of the ontology (PolyRAG §III-C).
+#
+# An anchor is a class with one of its properties. It is compared with what the graph says of such
+# subjects: each distinct wording once, however many facts use it.
+
+_Class = str | None
+"""Of a head or tail; None where it is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """A wording and the types of what it joins.
+
+    The type of a literal tail is `LITERAL` and the datatypes that it can be a value of.
+    """
+
+    wording: str
+    head_type: str
+    tail_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """A property of a class; `class_iri` is None where the subjects' class is not known."""
+
+    property_iri: str
+    class_iri: str | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Wordings:
+    """Those of the ontology, each with its property, and those of the graph, with their vectors."""
+
+    named: Sequence[tuple[OntologyProperty, str]]
+    queries: Matrix
+    said: Sequence[str]
+    points: Matrix
+
+
+def find_anchors(
+    phrases: Sequence[Phrase], schema: Schema, settings: CondenseSettings, embedder: Embedder
+) -> list[tuple[Anchor, ...]]:
+    """For each phrase the anchors it is near to, the nearest first.
+
+    It is near when it is among the k nearest of the anchor, near enough, and joins what the
+    property can join. Wordings are compared, and the subject's class decides with which: with its
+    name before them all wordings are alike.
+
+    Raises:
+        InputError: the embedding of a wording is not finite.
+    """
+    said = sorted({phrase.wording for phrase in phrases})
+    named = [(p, text) for p in schema.properties for text in (p.label, *p.alt_labels)]
+    if not said or not named:
+        return [() for _ in phrases]
+    queries = embed_finite(embedder, [text for _, text in named])
+    wordings = _Wordings(named, queries, said, embed_finite(embedder, said))
+    place = {wording: at for at, wording in enumerate(said)}
+    keys = [
+        (place[p.wording], _class_of(p.head_type, schema), _class_of(p.tail_type, schema))
+        for p in phrases
+    ]
+    used: dict[_Class, dict[_Class, set[int]]] = defaultdict(lambda: defaultdict(set))
+    for at, head, tail in keys:
+        used[head][tail].add(at)
+    near: dict[tuple[int, _Class, _Class], list[tuple[float, str]]] = defaultdict(list)
+    for head, by_tail in used.items():
+        ranked: dict[str, list[tuple[float, int, _Class]]] = defaultdict(list)
+        for tail, places in by_tail.items():
+            fitting = [at for at, (p, _) in enumerate(named) if _can_join(head, tail, p, schema)]
+            for (iri, at), cosine in _search(wordings, fitting, sorted(places), settings).items():
+                ranked[iri].append((-cosine, at, tail))
+        for iri, neighbours in ranked.items():
+            order = sorted(neighbours, key=lambda n: (n[0], n[1], n[2] or ""))
+            for distance, at, tail in order[: settings.neighbours]:
+                near[at, head, tail].append((distance, iri))
+    return [tuple(Anchor(iri, key[1]) for _, iri in sorted(near.get(key, ()))) for key in keys]
+
+
+def _search(
+    wordings: _Wordings, fitting: Sequence[int], places: Sequence[int], settings: CondenseSettings
+) -> dict[tuple[str, int], float]:
+    """How near wordings of the graph are to properties: the cosine by property and place."""
+    rows = np.array(places)
+    found = find_nearest(
+        wordings.queries[fitting],
+        wordings.points[rows],
+        settings.neighbours,
+        settings.anchor_similarity,
+        exact_up_to=settings.exact_up_to,
+    )
+    best: dict[tuple[str, int], float] = {}
+    for at, (near, cosines) in zip(fitting, found, strict=True):
+        for row, cosine in zip(rows[near].tolist(), cosines.tolist(), strict=True):
+            key = wordings.named[at][0].iri, row
+            best[key] = max(best.get(key, cosine), cosine)
+    return best
+
+
+def find_ranges(literal: str, ranges: Iterable[str]) -> list[str]:
+    """The datatypes, of some, that a literal can be a value of."""
+    return [iri for iri in ranges if parse_literal(literal, iri) is not None]
+
+
+def _class_of(entity_type: str, schema: Schema) -> _Class:
+    is_literal = entity_type.startswith(LITERAL)
+    return entity_type if is_literal else schema.class_for_type(entity_type)
+
+
+def _can_join(head: _Class, tail: _Class, prop: OntologyProperty, schema: Schema) -> bool:
+    """Whether a property can join things of these classes; what is not known may fit."""
+    if not _is_near(head, prop.domain, schema):
+        return False
+    if tail is not None and tail.startswith(LITERAL):
+        return prop.is_datatype and prop.range in tail.removeprefix(LITERAL).split()
+    if prop.is_datatype:
+        return prop.range == XSD + "string"
+    return _is_near(tail, prop.range, schema)
+
+
+def _is_near(found: _Class, wanted: str, schema: Schema) -> bool:
+    """Whether a thing of one class can be one of the other: an organisation may be a school."""
+    return found is None or schema.is_subclass(found, wanted) or schema.is_subclass(wanted, found)
+
+
+# --------------------
+# From the graph to the condensed graph: which fact stands for which, and what contradicts what.
+
+Stated = Mapping[str, Set[str]]
+"""The properties that a wording states in words of the ontology."""
+_Form = tuple[str, bool, bool]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Linked:
+    """What lies near which anchor: `near[phrase_of[row]]` are a fact's anchors, nearest first."""
+
+    near: Sequence[tuple[Anchor, ...]]
+    phrase_of: Column
+
+    def of(self, row: int) -> tuple[Anchor, ...]:
+        """The anchors of a fact."""
+        return self.near[int(self.phrase_of[row])]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Condensation:
+    """`stands[row]`: the row of the fact that stands for a fact, itself if nothing else does.
+
+    `how`: why, for each row. `apart`: facts of one pair of ends that no rule merged, where
+    there are several.
+    """
+
+    stands: Column
+    how: npt.NDArray[np.object_]
+    apart: list[list[Merger]]
+    contraries: list[Contrary]
+
+
+def link_facts(
+    graph: Graph, schema: Schema, settings: CondenseSettings, embedder: Embedder
+) -> Linked:
+    """The anchors that each fact is near to.
+
+    Raises:
+        InputError: the embedding of a wording is not finite.
+    """
+    ranges = sorted({prop.range for prop in schema.properties if prop.is_datatype})
+    kinds: dict[str, int] = {}
+    types = chain(
+        graph.types, (LITERAL + " ".join(find_ranges(text, ranges)) for text in graph.texts)
+    )
+    kind_of = np.array([kinds.setdefault(kind, len(kinds)) for kind in types], dtype=np.int64)
+    tails = np.where(graph.tails < 0, len(graph.types) + graph.literals, graph.tails)
+    said = np.stack([graph.relations, kind_of[graph.heads], kind_of[tails]])
+    found, phrase_of = np.unique(
+        np.ravel_multi_index(said, (len(graph.wordings), len(kinds), len(kinds))),
+        return_inverse=True,
+    )
+    names = list(kinds)
+    columns = np.unravel_index(found, (len(graph.wordings), len(kinds), len(kinds)))
+    phrases = [
+        Phrase(graph.wordings[relation], names[head], names[tail])
+        for relation, head, tail in zip(*(c.tolist() for c in columns), strict=True)
+    ]
+    return Linked(find_anchors(phrases, schema, settings, embedder), phrase_of)
+
+
+def list_compared(graph: Graph) -> set[str]:
+    """The wordings of facts that have both ends in common with others."""
+    groups = find_shared_ends(graph, read_values(graph))
+    return {graph.wordings[at] for rows in groups for at in graph.relations[rows].tolist()}
+
+
+def condense_graph(
+    graph: Graph, linked: Linked, stated: Stated, schema: Schema, compare: Compare
+) -> Condensation:
+    """The facts, merged with those of the same ends that say the same, or more around an anchor."""
+    values = read_values(graph)
+    forms = {p.iri: _find_form(p.iri, schema) for p in schema.properties}
+    made = Condensation(np.arange(len(graph)), np.full(len(graph), "kept", dtype=object), [], [])
+    for rows in find_shared_ends(graph, values):
+        facts = _list_facts(rows.tolist(), graph, linked, values, stated, forms)
+        mergers = merge_facts(facts, compare)
+        for merger in mergers:
+            for fact, how in merger.merged[1:]:
+                made.stands[fact.place], made.how[fact.place] = merger.fact.place, how
+        made.contraries.extend(list_contraries(mergers, compare))
+        if len(mergers) > 1:
+            made.apart.append(mergers)
+    return made
+
+
+def _list_facts(
+    rows: Sequence[int],
+    graph: Graph,
+    linked: Linked,
+    values: Sequence[Value],
+    stated: Stated,
+    forms: Mapping[str, _Form],
+) -> list[Fact]:
+    """The facts of one pair of ends, those first that will stand for others.
+
+    The more precise of two values, then what the ontology says in these words, then what is
+    told most often.
+    """
+    ranked = []
+    first = min(int(graph.heads[row]) for row in rows)
+    for row in rows:
+        head, tail, relation = (
+            int(column[row]) for column in (graph.heads, graph.tails, graph.relations)
+        )
+        wording, flipped = graph.wordings[relation], head != first
+        anchors = [anchor.property_iri for anchor in linked.of(row)]
+        value = values[graph.literals[row]] if tail < 0 else None
+        fact = Fact(
+            row,
+            wording,
+            flipped,
+            (graph.types[head], graph.types[tail] if tail >= 0 else LITERAL),
+            value,
+            frozenset(_turn(forms[iri], flipped) for iri in anchors),
+        )
+        states = bool(stated.get(wording, frozenset()) & set(anchors))
+        precision = len(value.rest) if value else 0
+        ranked.append((-precision, not states, -graph.support[relation], wording, row, fact))
+    return [entry[-1] for entry in sorted(ranked, key=lambda entry: entry[:-1])]
+
+
+def _find_form(iri: str, schema: Schema) -> _Form:
+    """How a property and its inverse are written alike: a name, whether turned, or both ways."""
+    inverse = schema.property_by_iri[iri].inverse_of
+    both = inverse == iri or SYMMETRIC_PROPERTY in schema.find_characteristics(iri)
+    name = min(iri, inverse or iri)
+    return name, iri != name, both
+
+
+def _turn(form: _Form, flipped: bool) -> tuple[str, bool]:
+    name, turned, both = form
+    return name, False if both else turned != flipped

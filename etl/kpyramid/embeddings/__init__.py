@@ -1,1 +1,4 @@
-"""Vectors of texts: one port, several models behind it."""
+"""Phrases as vectors: one port, four providers.
+
+Imports llm for served models; imported by whatever compares meanings.
+"""

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.keys import JsonValue
 from kpyramid.llm.types import FailureKind, ReplyError, Request, TransientError, Transport
-from kpyramid.model_settings import LLMSettings
-from kpyramid.settings import EmbedSettings
+from kpyramid.settings import EmbedSettings, LLMSettings
 
 if TYPE_CHECKING:
     from kpyramid.embeddings.served import Connect, ServedEmbedder

@@ -1,10 +1,15 @@
-"""The port of all embedding models."""
+"""The embedding port: phrases in, one finite row of 32-bit floats per phrase out."""
 
 from collections.abc import Sequence
 from typing import Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
+from kpyramid.errors import InputError
+
+# --------------------
+# The port of all embedding models.
 
 Matrix: TypeAlias = npt.NDArray[np.float32]
 
@@ -20,3 +25,25 @@ class Embedder(Protocol):
         A row depends on its own text alone, never on its neighbours in the call.
         """
         ...
+
+
+# --------------------
+# Vectors that can be compared.
+
+
+def embed_finite(embedder: Embedder, texts: Sequence[str]) -> Matrix:
+    """The texts' vectors, shape (n, d).
+
+    Raises:
+        InputError: one holds what is no number; names its text.
+    """
+    vectors = embedder.embed(texts)
+    if not len(vectors):
+        return vectors
+    wrong = np.flatnonzero(~np.isfinite(vectors.sum(axis=1)))
+    if len(wrong):
+        raise InputError(
+            f"model {embedder.name}: {len(wrong)} of {len(texts)} vectors hold what is no number, "
+            f"the first that of {texts[wrong[0]]!r}; check the model in [embed]"
+        )
+    return vectors

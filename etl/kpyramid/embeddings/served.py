@@ -9,8 +9,8 @@ import numpy as np
 from kpyramid.embeddings.port import Matrix
 from kpyramid.errors import EndpointError
 from kpyramid.keys import JsonValue, hash_value
-from kpyramid.llm.books import Call, describe_embedding
 from kpyramid.llm.caller import Source
+from kpyramid.llm.ledger import Call, describe_embedding
 from kpyramid.llm.transport import Pay
 from kpyramid.llm.types import Message, ReplyError, Request, Transport
 

@@ -1,1 +1,4 @@
-"""Measures of quality, each proven on the published output of another system."""
+"""Strategies compared on questions whose answers are known: metrics, harness, question making.
+
+Imports `query`; imported by the gates and the command line.
+"""

@@ -1,13 +1,155 @@
-"""Facts that questions are made of, and what they say of each other."""
+"""Facts of a snapshot that questions are made of; numbers and dates as questions write them."""
 
+import datetime
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from random import Random
+from typing import Any, Literal
 
-from kpyramid.evaluation.values import Form, is_said
+from kpyramid.documents.normal import MONTHS
+from kpyramid.ontology import names as n
+from kpyramid.ontology.schema import Schema
+from kpyramid.snapshot.snapshot import Snapshot
+
+# --------------------
+# Numbers and dates as questions and options write them: read, compared, and varied.
+
+Form = Literal["", "number", "date", "text"]
+
+_ISO = re.compile(r"(\d{4})(?:-(\d{2})(?:-(\d{2}))?)?(?:T[\d:.Z+-]*)?", re.ASCII)
+_SAID = re.compile(rf"(?:(\d{{1,2}}) )?({'|'.join(MONTHS)}) (\d{{4}})", re.ASCII)
+_NO_MONTH = re.compile(r"00? (\d{4})", re.ASCII)
+_NUMBER = re.compile(r"[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?", re.ASCII)
+_FIRST_YEAR, _LAST_YEAR = 1000, 2100
+"""Four digits outside of these count something rather than name a year."""
+
+
+@dataclass(frozen=True, slots=True)
+class Date:
+    """A year, with month and day where they are known (else 0)."""
+
+    year: int
+    month: int = 0
+    day: int = 0
+
+    def __str__(self) -> str:
+        parts = (str(self.day) if self.day else "", MONTHS[self.month - 1] if self.month else "")
+        return " ".join(part for part in (*parts, str(self.year)) if part)
+
+    @property
+    def days(self) -> float:
+        """Where it lies on the calendar."""
+        return float(datetime.date(self.year, self.month or 1, self.day or 1).toordinal())
+
+
+def read_date(text: str) -> Date | None:
+    """The date that a text is: "1962-06-03", "3 June 1962", "00 June 1962", "1962"; else None."""
+    plain = " ".join(text.split())
+    if match := _ISO.fullmatch(plain):
+        year, month, day = (int(part or 0) for part in match.groups())
+    elif match := _SAID.fullmatch(plain):
+        day, month, year = int(match[1] or 0), MONTHS.index(match[2]) + 1, int(match[3])
+    elif match := _NO_MONTH.fullmatch(plain):
+        year, month, day = int(match[1]), 0, 0
+    else:
+        return None
+    date = Date(year, month, day)
+    try:
+        date.days  # noqa: B018
+    except ValueError:
+        return None
+    return date if _FIRST_YEAR <= year <= _LAST_YEAR else None
+
+
+def read_number(text: str) -> float | None:
+    """The number that a text is, else None."""
+    return float(text.replace(",", "")) if _NUMBER.fullmatch(text) else None
+
+
+def say_value(text: str, *, counts: bool = False) -> tuple[str, Form]:
+    """A value as a text would say it, and its form: dates in words, numbers without ".0".
+
+    `counts`: four digits are a number, not a year.
+    """
+    number = read_number(text)
+    date = read_date(text)
+    if date is not None and not (counts and number is not None):
+        return str(date), "date"
+    if number is not None:
+        return re.sub(r"\.0+$", "", text.lstrip("+")), "number"
+    return text, ""
+
+
+def measure(text: str, form: Form) -> float | None:
+    """A number, or a date as days, to compare values by."""
+    if form == "date":
+        date = read_date(text)
+        return None if date is None else date.days
+    return read_number(text)
+
+
+def find_precision(text: str, form: Form) -> int:
+    """What values written alike have in common: parts of a date, decimal places of a number."""
+    if form == "date":
+        date = read_date(text)
+        return 0 if date is None else 1 + bool(date.month) + bool(date.day)
+    return len(text.partition(".")[2])
+
+
+def vary_value(text: str, form: Form, rng: Random) -> str:
+    """Another value near one, written as it is."""
+    date = read_date(text) if form == "date" else None
+    if date is not None:
+        return str(_vary_date(date, rng))
+    plain = text.replace(",", "")
+    digits, value = len(plain.partition(".")[2]), float(plain)
+    spread = max(abs(value) * 0.5, 10 * 10.0**-digits)
+    low = max(value - spread, 0.0) if value >= 0 else value - spread
+    varied = f"{rng.uniform(low, value + spread):.{digits}f}"
+    return f"{int(varied):,}" if "," in text and not digits else varied
+
+
+def _vary_date(date: Date, rng: Random) -> Date:
+    year = min(max(date.year + rng.randint(-12, 12), _FIRST_YEAR), _LAST_YEAR)
+    month = rng.randint(1, 12) if date.month else 0
+    # Every month has 28 days.
+    return Date(year, month, rng.randint(1, 28) if date.day else 0)
+
+
+def is_said(text: str, form: Form, words: tuple[str, ...]) -> bool:
+    """Whether words, in small letters, hold a number's digits or a date's year and month."""
+    if form == "date":
+        date = read_date(text)
+        if date is None or str(date.year) not in words:
+            return False
+        if not date.month:
+            return True
+        name = MONTHS[date.month - 1].lower()
+        numbers = {word.lstrip("0") for word in words if word.isdigit()}
+        return name in words or name[:3] in words or str(date.month) in numbers
+    digits = re.findall(r"\d+", text.replace(",", ""))
+    joined = "".join(digits[:1])
+    return any(
+        "".join(words[at : at + size]).lstrip("0") == joined.lstrip("0")
+        for size in (1, 2, 3, 4)
+        for at in range(len(words) - size + 1)
+    )
+
+
+def fit_date(text: str, words: tuple[str, ...]) -> str:
+    """A date as precise as words say it: "1 January 1986" is "1986" where no month is named."""
+    date = read_date(text)
+    if date is None or not date.month or is_said(text, "date", words):
+        return text
+    return str(date.year)
+
+
+# --------------------
+# Facts that questions are made of, and what they say of each other.
 
 Words = tuple[str, ...]
 
@@ -211,3 +353,128 @@ def _is_named(thing: Thing, text: Words) -> bool:
     if thing.form in ("number", "date"):
         return is_said(thing.name, thing.form, text)
     return any(set(fold_words(name)) <= set(text) for name in (thing.name, *thing.names))
+
+
+# --------------------
+# What a snapshot knows, as facts that questions are made of.
+
+TYPE_WORDS: Mapping[str, str] = {
+    "PERSON": "person",
+    "GPE": "place",
+    "LOC": "place",
+    "FAC": "place",
+    "ORG": "organisation",
+    "WORK_OF_ART": "work",
+    "EVENT": "event",
+    "NORP": "nationality or group",
+    "LANGUAGE": "language",
+    "PRODUCT": "product",
+    "LAW": "law",
+}
+"""What the recogniser's types are called; a NOUN is anything."""
+_COUNTS = frozenset(
+    n.XSD + name
+    for name in "integer decimal double float int long nonNegativeInteger positiveInteger".split()
+)
+
+
+def list_things(snapshot: Snapshot) -> tuple[list[Thing], list[tuple[str, str]]]:
+    """Its entities with what the recogniser takes them for, and the names that facts link."""
+    rows = snapshot.table("entities").select(["entity_id", "name", "type", "surface_forms"])
+    things = [
+        Thing(row["entity_id"], row["name"], (kind,), tuple(row["surface_forms"]))
+        for row in rows.to_pylist()
+        if (kind := TYPE_WORDS.get(row["type"])) and row["name"][:1].isupper()
+    ]
+    facts = snapshot.table("condensed").select(["head_id", "tail_id"]).to_pylist()
+    names = snapshot.names
+    linked = [(names[f["head_id"]], names[f["tail_id"]]) for f in facts if f["tail_id"]]
+    return things, linked
+
+
+def type_things(things: Iterable[Thing]) -> dict[Words, Thing]:
+    """Things under their names; one that shares a name with another under none."""
+    found: dict[Words, list[Thing]] = defaultdict(list)
+    for thing in things:
+        for words in {fold_words(name) for name in (thing.name, *thing.names)}:
+            found[words].append(thing)
+    return {words: same[0] for words, same in found.items() if len(same) == 1}
+
+
+def list_instance_facts(snapshot: Snapshot) -> Iterator[Fact]:
+    """The values of properties in the ontology layer."""
+    schema = snapshot.schema
+    rows = snapshot.table("instances").to_pylist()
+    classes = _list_classes(rows, schema)
+    names, spellings = snapshot.names, _list_spellings(snapshot)
+    places = _Places(snapshot)
+
+    def name_thing(entity_id: str) -> Thing:
+        kinds = tuple(_name_class(iri, schema) for iri in classes.get(entity_id, ()))
+        return Thing(entity_id, names[entity_id], kinds, spellings.get(entity_id, ()))
+
+    for row in rows:
+        found = schema.property_by_iri.get(row["property_iri"] or "")
+        if found is None:
+            continue
+        if row["object_id"]:
+            value = name_thing(row["object_id"])
+        else:
+            said, form = say_value(row["literal"], counts=row["datatype"] in _COUNTS)
+            value = Thing(said, said, (), form=form or _read_text(row["datatype"]))
+        documents, evidence = places.read(row["places"])
+        ends = (_name_class(found.domain, schema), _name_class(found.range, schema))
+        subject = name_thing(row["subject_id"])
+        yield Fact(subject, found.label, value, ends, documents, evidence, row["confidence"])
+
+
+def _read_text(datatype: str | None) -> Form:
+    return "text" if datatype else ""
+
+
+def _name_class(iri: str, schema: Schema) -> str:
+    """A class in words; nothing for the most general, and for datatypes."""
+    found = schema.class_by_iri.get(iri)
+    return split_label(found.label) if found and iri != n.THING else ""
+
+
+def _list_classes(rows: Iterable[Mapping[str, Any]], schema: Schema) -> dict[str, list[str]]:
+    """The classes of each individual with those above them, the narrowest first."""
+    own: dict[str, set[str]] = defaultdict(set)
+    for row in rows:
+        own[row["subject_id"]].add(row["class_iri"])
+        found = schema.property_by_iri.get(row["property_iri"] or "")
+        if row["object_id"] and found and found.range in schema.class_by_iri:
+            own[row["object_id"]].add(found.range)
+    ordered = {}
+    for entity, iris in own.items():
+        every = {up for iri in iris for up in schema.find_ancestors(iri)} - {n.THING}
+        known = every & set(schema.class_by_iri)
+        ordered[entity] = sorted(known, key=lambda c: (-len(schema.find_ancestors(c)), c))
+    return ordered
+
+
+def _list_spellings(snapshot: Snapshot) -> dict[str, tuple[str, ...]]:
+    rows = snapshot.table("entities").select(["entity_id", "surface_forms"]).to_pylist()
+    return {row["entity_id"]: tuple(row["surface_forms"]) for row in rows}
+
+
+class _Places:
+    """The rows of the corpus and the sentences behind places, all tables read once."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        documents = snapshot.table("documents").select(["document_id", "source", "text"])
+        self._documents = {row["document_id"]: row for row in documents.to_pylist()}
+        chunks = snapshot.table("chunks").select(["chunk_id", "document_id"]).to_pylist()
+        self._document_of = {row["chunk_id"]: row["document_id"] for row in chunks}
+
+    def read(self, places: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The ids of the rows (what stands after "#" in the source), and the sentences."""
+        ids: dict[str, None] = {}
+        texts: dict[str, None] = {}
+        for place in places:
+            document = self._documents[self._document_of[place["chunk_id"]]]
+            source = str(document["source"])
+            ids[source.rpartition("#")[2]] = None
+            texts[document["text"][place["start"] : place["end"]]] = None
+        return tuple(ids), tuple(texts)

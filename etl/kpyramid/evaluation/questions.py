@@ -1,17 +1,23 @@
-"""Questions with their gold answers, from a file, or from a folder with their corpus.
+"""Questions with their gold answers, read from files under any field names."""
 
-`read_questions` reads a file of JSON lines or CSV whose fields have any of the usual names,
-`read_set` a folder with such a file beside the corpus that it asks about. A file is read as a
-whole: all that is wrong with it is said at once, each row by its line.
-"""
-
+import csv
+import io
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
 
 from kpyramid.errors import InputError
+
+# --------------------
+# Questions with their gold answers, from a file, or from a folder with their corpus.
+#
+# `read_questions` reads a file of JSON lines or CSV whose fields have any of the usual names,
+# `read_set` a folder with such a file beside the corpus that it asks about. A file is read as a
+# whole: all that is wrong with it is said at once, each row by its line.
 
 Kind = Literal["choice", "open", "yesno", "values", "retrieval"]
 KINDS: tuple[str, ...] = get_args(Kind)
@@ -97,8 +103,6 @@ def read_questions(path: str | Path) -> list[EvalQuestion]:
         InputError: it cannot be read, or has rows that are no question: all are named with their
             lines and reasons.
     """
-    from kpyramid.evaluation.question_rows import parse_rows
-
     return parse_rows(Path(path))
 
 
@@ -108,8 +112,6 @@ def read_set(folder: str | Path) -> list[EvalQuestion]:
     Raises:
         InputError: a file is missing or damaged, or a gold id or title is of no row of the corpus.
     """
-    from kpyramid.evaluation.question_rows import parse_set
-
     return parse_set(Path(folder))
 
 
@@ -134,3 +136,361 @@ def _list_fields(question: EvalQuestion) -> dict[str, object]:
         "group": question.group,
     }
     return {name: value for name, value in fields.items() if value}
+
+
+# --------------------
+# Rows of a user's file as questions, by whatever names their fields have.
+
+Row = Mapping[str, object]
+
+_NAMES: Mapping[str, tuple[str, ...]] = {
+    "id": ("id", "_id", "qid", "question_id"),
+    "text": ("question", "text", "query", "question_text"),
+    "kind": ("kind", "type"),
+    "answers": ("answers", "answer", "gold_answers", "gold_answer"),
+    "aliases": ("aliases", "answer_aliases", "answer_alias"),
+    "options": ("options", "choices", "candidates"),
+    "gold": ("gold", "correct", "answer_key", "answerkey", "answer_index", "answer_idx", "label"),
+    "documents": (
+        *("gold_doc_ids", "gold_documents", "gold_passages", "gold_ids", "doc_ids"),
+        *("relevant_documents", "relevant"),
+    ),
+    "titles": ("gold_titles", "supporting_titles"),
+    "entities": ("entities", "key_entities"),
+    "evidence": ("evidence", "support"),
+    "group": ("group", "category"),
+}
+_OPTION = re.compile(r"(?:option|choice|candidate)?[ _-]?([a-z])", re.ASCII)
+_LETTERS = re.compile(r"\(?([A-Za-z])[).]?")
+_YES_NO = {"yes", "no", "maybe", "true", "false"}
+_ANSWERED = set(KINDS) - {"retrieval"}
+_MOST_PROBLEMS = 20
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except OSError as e:
+        raise InputError(f"{path}: cannot be read: {e.strerror or e}") from e
+    except UnicodeDecodeError as e:
+        raise InputError(f"{path}: not UTF-8 at byte {e.start}; save it as UTF-8") from e
+
+
+def parse_rows(path: Path) -> list[EvalQuestion]:
+    """The questions of a file; see `read_questions`."""
+    text = _read_text(path)
+    endings = {".jsonl": _read_lines, ".csv": _read_commas, ".tsv": _read_tabs}
+    if path.suffix.lower() not in endings:
+        raise InputError(f"{path}: give questions as .jsonl, .csv or .tsv")
+    questions: list[EvalQuestion] = []
+    problems: list[str] = []
+    places: dict[str, int] = {}
+    rows: list[tuple[int, dict[str, object]]] = []
+    for line, found in endings[path.suffix.lower()](text):
+        if isinstance(found, str):
+            problems.append(f"line {line}: {found}")
+        else:
+            rows.append((line, {str(k).strip().lower(): v for k, v in found.items() if k}))
+    base = _find_base(row for _, row in rows)
+    for line, row in rows:
+        try:
+            question = _parse_row(row, line, base)
+        except InputError as e:
+            # A question without an id has its line's number, which is said already.
+            problems.append(f"line {line}: {str(e).removeprefix(f'question {line}: ')}")
+            continue
+        if question.id in places:
+            problems.append(
+                f"line {line}: id {question.id!r} was given in line {places[question.id]}"
+            )
+        places.setdefault(question.id, line)
+        questions.append(question)
+    if problems:
+        raise InputError(_join_problems(path, sorted(problems, key=_find_line)))
+    if not questions:
+        raise InputError(f"{path}: no questions; give one a line")
+    return questions
+
+
+def parse_set(folder: Path) -> list[EvalQuestion]:
+    """The questions of a folder beside their corpus; see `read_set`."""
+    corpus, asked = folder / "corpus.jsonl", folder / "questions.jsonl"
+    for path in (corpus, asked):
+        if not path.is_file():
+            raise InputError(
+                f"{path}: no such file; a set is a folder with corpus.jsonl (id, text, perhaps "
+                "title) and questions.jsonl. `python benchmarks/convert_set.py` of the source "
+                "repository makes one of a published benchmark"
+            )
+    ids: set[str] = set()
+    titled: dict[str, list[str]] = defaultdict(list)
+    for line, row in _read_lines(_read_text(corpus)):
+        if isinstance(row, str):
+            raise InputError(f"{corpus}, line {line}: {row}")
+        if row.get("id") is None or row.get("text") is None:
+            raise InputError(f"{corpus}, line {line}: no `id` or no `text`")
+        ids.add(str(row["id"]))
+        titled[str(row.get("title", ""))].append(str(row["id"]))
+    return [_find_documents(question, ids, titled) for question in parse_rows(asked)]
+
+
+def _find_documents(
+    question: EvalQuestion, ids: Set[str], titled: Mapping[str, Sequence[str]]
+) -> EvalQuestion:
+    missing = [i for i in question.gold_documents if i not in ids]
+    missing += [t for t in question.gold_titles if t not in titled]
+    if missing:
+        raise InputError(f"question {question.id}: the corpus has no row {', '.join(missing)}")
+    found = (i for title in question.gold_titles for i in titled[title])
+    return replace(question, gold_documents=(*question.gold_documents, *found), gold_titles=())
+
+
+def _join_problems(path: Path, problems: list[str]) -> str:
+    shown = problems[:_MOST_PROBLEMS]
+    if more := len(problems) - len(shown):
+        shown.append(f"and {more} more")
+    lines = "\n".join(f"  {problem}" for problem in shown)
+    return f"{path}: {len(problems)} row(s) are no question:\n{lines}\nMend them and run again"
+
+
+def _find_line(problem: str) -> int:
+    return int(problem.removeprefix("line ").partition(":")[0])
+
+
+def _read_lines(text: str) -> Iterator[tuple[int, Row | str]]:
+    for line, content in enumerate(text.split("\n"), 1):
+        if not content.strip():
+            continue
+        try:
+            row = json.loads(content)
+        except (ValueError, RecursionError) as e:
+            yield line, f"no JSON: {e}"
+            continue
+        yield line, row if isinstance(row, dict) else "no JSON object; give one with `question`"
+
+
+def _read_commas(text: str) -> Iterator[tuple[int, Row | str]]:
+    return _read_table(text, ",")
+
+
+def _read_tabs(text: str) -> Iterator[tuple[int, Row | str]]:
+    return _read_table(text, "\t")
+
+
+def _read_table(text: str, delimiter: str) -> Iterator[tuple[int, Row | str]]:
+    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    try:
+        before = reader.line_num if reader.fieldnames else 0
+        for row in reader:
+            line, before = before + 1, reader.line_num
+            if None in row:
+                yield line, "more fields than the header names; quote fields that hold commas"
+            elif any(row.values()):
+                yield line, {name: _split_cell(value) for name, value in row.items()}
+    except csv.Error as e:
+        yield reader.line_num, f"no table: {e}"
+
+
+def _split_cell(value: str | None) -> object:
+    """A cell as the list it holds, if it is a JSON list."""
+    if value and value.lstrip().startswith("["):
+        try:
+            return json.loads(value)
+        except ValueError:
+            pass
+    return value
+
+
+def _parse_row(row: Row, line: int, base: int | None) -> EvalQuestion:
+    options = _read_options(row)
+    labels = list(options)
+    texts = list(options.values())
+    name = _text_of(_pick(row, "id"))
+    kind = _text_of(_pick(row, "kind")).lower()
+    documents = _list_texts(_pick(row, "documents"))
+    titles = _list_texts(_pick(row, "titles"))
+    text = _text_of(_pick(row, "text"))
+    if not text:
+        raise InputError(f"no question; name the field {' or '.join(_NAMES['text'][:3])}")
+    answers: list[tuple[str, ...]]
+    if texts and kind != "retrieval":
+        answers = _match_gold(row, labels, texts, base)
+    else:
+        answers = _read_answers(row, kind)
+    if not answers and (kind in _ANSWERED or not (documents or titles)):
+        raise InputError(
+            "no answer; name the field `answer` or `answers`, give `options` with `gold`, or "
+            "`gold_doc_ids` for the documents that are right"
+        )
+    hops = _read_hops(row.get("hops"))
+    return EvalQuestion(
+        id=name or str(line),
+        text=text,
+        kind=kind if kind in KINDS else _guess_kind(texts, answers),  # type: ignore[arg-type]
+        answers=tuple(answers),
+        candidates=tuple(texts),
+        gold_documents=documents,
+        gold_titles=titles,
+        entities=_list_texts(_pick(row, "entities")) or tuple(dict.fromkeys(hops)),
+        evidence=_list_texts(_pick(row, "evidence")),
+        group=_text_of(_pick(row, "group")) or (f"{len(hops)} hops" if hops else ""),
+    )
+
+
+def _read_hops(value: object) -> list[str]:
+    """The answers of the questions that a question was composed of."""
+    hops = value if isinstance(value, list) else []
+    answers = (_text_of(hop.get("answer")) for hop in hops if isinstance(hop, Mapping))
+    return [answer for answer in answers if answer]
+
+
+def _guess_kind(options: list[str], answers: list[tuple[str, ...]]) -> str:
+    if options:
+        return "choice"
+    if not answers:
+        return "retrieval"
+    if len(answers) == 1:
+        return "yesno" if answers[0][0].lower() in _YES_NO else "open"
+    return "values"
+
+
+def _pick(row: Row, field: str) -> object:
+    for name in _NAMES[field]:
+        value = row.get(name)
+        if value is not None and value not in ("", [], {}):
+            return value
+    return None
+
+
+def _text_of(value: object) -> str:
+    """A text, or a number or a truth in words; nothing for anything else."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value).strip() if isinstance(value, str | int | float) else ""
+
+
+def _list_texts(value: object) -> tuple[str, ...]:
+    """A list's texts; a text is parted at "|"."""
+    if isinstance(value, str):
+        value = value.split("|")
+    elif not isinstance(value, list):
+        value = [value]
+    return tuple(dict.fromkeys(text for item in value if (text := _text_of(item))))
+
+
+def _read_options(row: Row) -> dict[str, str]:
+    """The options by their labels: their own, or letters in order."""
+    value = _pick(row, "options")
+    if isinstance(value, Mapping):
+        if isinstance(texts := value.get("text"), list):
+            labels = value.get("label")
+            pairs = zip(labels if isinstance(labels, list) else _letter(len(texts)), texts)  # noqa: B905
+        else:
+            pairs = value.items()  # type: ignore[assignment]
+        options = [(str(label).strip(), _text_of(text)) for label, text in pairs]
+    elif value is not None:
+        listed = value if isinstance(value, list) else str(value).split("|")
+        texts = [_text_of(item) for item in listed]
+        options = list(zip(_letter(len(texts)), texts, strict=True))
+    else:
+        columns = sorted((m[1], name) for name in row if (m := _OPTION.fullmatch(name)))
+        options = [(label.upper(), _text_of(row[name])) for label, name in columns]
+        options = [pair for pair in options if pair[1]] if len(options) > 1 else []
+    if any(not text for _, text in options):
+        raise InputError("an option is empty")
+    if same := find_same(text for _, text in options):
+        raise InputError(f"options {same[0]!r} and {same[1]!r} are the same")
+    return dict(options)
+
+
+def _letter(count: int) -> list[str]:
+    return [chr(ord("A") + n) if n < 26 else str(n) for n in range(count)]
+
+
+def _read_gold(row: Row) -> object:
+    gold = _pick(row, "gold")
+    return _pick(row, "answers") if gold is None else gold
+
+
+def _match_gold(
+    row: Row, labels: list[str], texts: list[str], base: int | None
+) -> list[tuple[str, ...]]:
+    """The right options, which the row gives as texts, labels, letters or numbers.
+
+    Of one that is given as a list of spellings the first is the option.
+    """
+    gold = _read_gold(row)
+    if gold is None:
+        raise InputError("nothing says which option is right; give `gold`")
+    found: dict[str, tuple[str, ...]] = {}
+    for item in gold if isinstance(gold, list) else [gold]:
+        first, *others = item if isinstance(item, list) and item else [item]
+        spellings = tuple(text for other in others if (text := _text_of(other)))
+        for text in _match_one(first, labels, texts, base):
+            found[text] = tuple(dict.fromkeys((text, *spellings)))
+    return list(found.values())
+
+
+def _match_one(gold: object, labels: list[str], texts: list[str], base: int | None) -> list[str]:
+    text = _text_of(gold)
+    if text in texts:
+        return [text]
+    folded = [t for t in texts if t.casefold() == text.casefold()]
+    if len(folded) == 1:
+        return folded
+    if text in labels:
+        return [texts[labels.index(text)]]
+    if text.isdecimal():
+        if base is None:
+            raise InputError(
+                f"gold {text}: nothing in the file says whether its numbers count from 0 or from "
+                "1; give letters or the options' texts"
+            )
+        if 0 <= int(text) - base < len(texts):
+            return [texts[int(text) - base]]
+    parts = [part.strip() for part in re.split(r"[|,;]", text) if part.strip()]
+    if len(parts) > 1:
+        return [found for part in parts for found in _match_one(part, labels, texts, base)]
+    if (match := _LETTERS.fullmatch(text)) and match[1].upper() in labels:
+        return [texts[labels.index(match[1].upper())]]
+    raise InputError(f"gold {text!r} is none of the options {', '.join(texts)}")
+
+
+def _find_base(rows: Iterable[Row]) -> int | None:
+    """From where the numbers of right options count: a 0 or a number past the end tells."""
+    seen: Counter[int] = Counter()
+    for row in rows:
+        try:
+            options = _read_options(row)
+        except InputError:
+            continue
+        gold = _read_gold(row)
+        for item in (gold if isinstance(gold, list) else [gold]) if options else ():
+            text = _text_of(item)
+            if text.isdecimal() and text not in options and text not in options.values():
+                seen[0] += int(text) == 0
+                seen[1] += int(text) == len(options)
+    if seen[0] and not seen[1]:
+        return 0
+    return 1 if seen[1] and not seen[0] else None
+
+
+def _read_answers(row: Row, kind: str) -> list[tuple[str, ...]]:
+    """Each gold value with its spellings."""
+    value = _pick(row, "answers")
+    aliases = _list_texts(_pick(row, "aliases"))
+    if value is None:
+        value = _pick(row, "gold")
+    if value is None:
+        return []
+    items = value if isinstance(value, list) else [value]
+    if all(isinstance(item, list) for item in items):
+        answers = [_list_texts(item) for item in items]
+    else:
+        texts = list(dict.fromkeys(_text_of(item) for item in items))
+        answers = [tuple(texts)] if kind == "open" else [(text,) for text in texts]
+    if len(answers) == 1:
+        return [tuple(dict.fromkeys((*answers[0], *aliases)))]
+    if aliases:
+        raise InputError("several answers and `aliases`; give `answers` as lists of spellings")
+    return answers

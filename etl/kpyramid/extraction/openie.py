@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 
+from kpyramid.documents.screening import screen_text
+from kpyramid.documents.sentences import Dropped, Span
 from kpyramid.extraction.facts.assembly import assemble_extraction
 from kpyramid.extraction.facts.candidates import Findings
 from kpyramid.extraction.facts.clauses import find_clause_facts
 from kpyramid.extraction.facts.coreference import Antecedents
 from kpyramid.extraction.facts.nominals import find_nominal_facts
-from kpyramid.extraction.propositions.clausal import list_propositions
-from kpyramid.extraction.syntax.parsing import Parser
+from kpyramid.extraction.propositions import list_propositions
+from kpyramid.extraction.syntax.parser import Parser
 from kpyramid.extraction.syntax.tree import Tree
-from kpyramid.extraction.text.screening import Dropped, screen_text
-from kpyramid.extraction.text.sentences import Span
 from kpyramid.extraction.types import Extraction, Proposition
 
 

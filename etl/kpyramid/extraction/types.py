@@ -4,8 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from kpyramid.extraction.text.screening import Dropped
-from kpyramid.extraction.text.sentences import Span
+from kpyramid.documents.sentences import Dropped, Span
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,4 @@
-"""Calling language models: every call counted, none paid twice. Knows nothing of any task."""
+"""Calls to language models: every call counted, none paid twice. Knows no task.
+
+Imports settings and storage; imported by every room with a task for a model.
+"""

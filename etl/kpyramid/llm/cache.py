@@ -1,20 +1,30 @@
-"""Replies and failures by request key: what was paid for is kept, and found again.
+"""Replies and failures by request key: kept, found again, exported, imported, cleared."""
 
-A reply is written once; failures lie apart and are never hits. An entry carries the hash of its
-own bytes: a damaged one is named in a warning and counts as absent.
-"""
-
+import contextlib
+import gzip
 import hashlib
 import json
 import logging
+import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+import zlib
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeVar, cast
+from pathlib import Path
+from typing import IO, TypeVar, cast
 
+from kpyramid.errors import InputError
 from kpyramid.keys import JsonValue
 from kpyramid.llm.stores import Blob, BlobStore
 from kpyramid.llm.types import Failure, FailureKind, Request
+from kpyramid.storage.layout import sync_folder
+
+# --------------------
+# Replies and failures by request key: what was paid for is kept, and found again.
+#
+# A reply is written once; failures lie apart and are never hits. An entry carries the hash of its
+# own bytes: a damaged one is named in a warning and counts as absent.
 
 T = TypeVar("T")
 
@@ -274,3 +284,188 @@ def _read_failure_values(values: Mapping[str, JsonValue], key: str) -> FailureEn
         tuple((role, content) for role, content in messages),
         cast("Mapping[str, JsonValue] | None", values["response"]),
     )
+
+
+# --------------------
+# Replies as lines of JSON: what a cache exports, imports, and provider `replay` answers from.
+#
+# A line is a reply's entry (`key`, `task`, `version`, `model`, `response`) and `sha256`, the hash
+# of
+# the entry's canonical JSON; a line written by hand may lack it. A name that ends in `.gz` says
+# that
+# the file is compressed.
+
+
+@dataclass(frozen=True, slots=True)
+class DamagedLine:
+    """A line that holds no reply; `number` counts from 1."""
+
+    number: int
+    detail: str
+
+
+def write_recording(path: Path, entries: Iterable[ReplyEntry]) -> int:
+    """Writes entries, sorted by key as they come, and returns their number.
+
+    The same entries give the same bytes. The file is there whole or not at all.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    temporary = path.parent / f".{path.name}.{os.getpid()}.tmp"
+    count = 0
+    try:
+        with temporary.open("wb") as file:
+            with _compress(path, file) as out:
+                for entry in entries:
+                    out.write(_write_line(entry))
+                    count += 1
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+        sync_folder(path.parent)
+    except OSError as e:
+        raise InputError(f"recording {path} cannot be written: {e}") from e
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+    return count
+
+
+def read_recording(path: Path) -> Iterator[ReplyEntry | DamagedLine]:
+    """The replies of a recording; a line that is none comes as `DamagedLine`. Empty lines are left.
+
+    Raises:
+        InputError: the file cannot be opened.
+    """
+    number = 0
+    try:
+        with path.open("rb") as file, _decompress(path, file) as lines:
+            for number, line in enumerate(lines, start=1):
+                if line.strip():
+                    yield _read_line(number, line)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as e:
+        yield DamagedLine(number + 1, f"the compressed file is damaged from here on: {e}")
+    except OSError as e:
+        raise InputError(f"recording {path} cannot be read: {e}") from e
+
+
+def _write_line(entry: ReplyEntry) -> bytes:
+    values = list_reply_values(entry)
+    digest = hashlib.sha256(dump_json(values)).hexdigest()
+    return dump_json({**values, "sha256": digest}) + b"\n"
+
+
+def _read_line(number: int, line: bytes) -> ReplyEntry | DamagedLine:
+    try:
+        values = json.loads(line)
+        if not isinstance(values, dict):
+            raise ValueError("it is no object")
+        entry = read_reply_values(values)
+        digest = hashlib.sha256(dump_json(list_reply_values(entry))).hexdigest()
+        if values.get("sha256", digest) != digest:
+            raise ValueError("it was changed after it was written (sha256)")
+    except (ValueError, RecursionError) as e:
+        return DamagedLine(number, str(e))
+    return entry
+
+
+@contextlib.contextmanager
+def _compress(path: Path, file: IO[bytes]) -> Iterator[IO[bytes]]:
+    if path.suffix != ".gz":
+        yield file
+        return
+    with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as out:
+        yield cast("IO[bytes]", out)
+
+
+@contextlib.contextmanager
+def _decompress(path: Path, file: IO[bytes]) -> Iterator[IO[bytes]]:
+    if path.suffix != ".gz":
+        yield file
+        return
+    with gzip.GzipFile(fileobj=file) as lines:
+        yield cast("IO[bytes]", lines)
+
+
+# --------------------
+# Looking after a cache: what is in it, what may go, taking in a recording.
+
+Count = Callable[[Iterable[ReplyEntry | DamagedLine]], Iterable[ReplyEntry | DamagedLine]]
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a cache holds; `oldest` and `newest` reply in seconds since 1970, 0 for none."""
+
+    replies: int
+    bytes: int
+    oldest: float
+    newest: float
+    failures: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """Keys of the replies that may go, their bytes, and how many stay: in use, or too young."""
+
+    removable: tuple[str, ...]
+    bytes: int
+    used: int
+    young: int
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """How many replies of a recording were new, how many known, and its damaged lines."""
+
+    new: int
+    known: int
+    damaged: tuple[DamagedLine, ...]
+
+
+def describe_contents(cache: ReplyCache) -> Contents:
+    """Counts what is kept."""
+    blobs = [blob for _, blob in cache.list_replies()]
+    times = [blob.modified for blob in blobs]
+    kinds = Counter(str(entry.failure.kind) for entry in cache.list_failures())
+    return Contents(
+        len(blobs),
+        sum(blob.size for blob in blobs),
+        min(times, default=0),
+        max(times, default=0),
+        dict(sorted(kinds.items())),
+    )
+
+
+def plan_sweep(cache: ReplyCache, live: Collection[str], *, before: float) -> Sweep:
+    """The replies that nothing rests on and that were written before a time."""
+    removable, size, used, young = [], 0, 0, 0
+    for key, blob in cache.list_replies():
+        if key in live:
+            used += 1
+        elif blob.modified >= before:
+            young += 1
+        else:
+            removable.append(key)
+            size += blob.size
+    return Sweep(tuple(removable), size, used, young)
+
+
+def import_replies(cache: ReplyCache, file: Path, count: Count) -> Intake:
+    """Takes the replies of a recording; one that is there stays. `count` sees each line go by.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    new = known = 0
+    damaged = []
+    for entry in count(read_recording(file)):
+        if isinstance(entry, DamagedLine):
+            damaged.append(entry)
+        elif cache.read_reply_entry(entry.key) is not None:
+            known += 1
+        else:
+            cache.keep_entry(entry)
+            new += 1
+    return Intake(new, known, tuple(damaged))

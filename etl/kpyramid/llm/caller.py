@@ -1,18 +1,78 @@
 """Asking a model: what is stored is not asked again, what comes is stored before it is read."""
 
+import contextlib
+import fcntl
+import hashlib
 import threading
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Protocol, TypeVar
+
+from filelock import FileLock
 
 from kpyramid.keys import JsonValue
 from kpyramid.llm.cache import ReplyCache
-from kpyramid.llm.locks import KeyLocks
 from kpyramid.llm.responses import read_response, read_usage
 from kpyramid.llm.types import Asker as Asker
 from kpyramid.llm.types import Failure, FailureKind, Read, ReplyError, Request, key_request
 from kpyramid.llm.types import Parse as Parse
+
+# --------------------
+# One at a time per key, over threads and processes; what a killed holder held is free.
+
+_DIGITS = 3
+"""Hex digits of a key that choose its lock. Lock files stay, so there are 4,096 and not one per
+question; of 64 keys held at a time one in 64 waits for another with the same digits."""
+_POLL = 0.01
+"""Seconds between two looks at a key that another process holds."""
+
+
+class KeyLocks:
+    """Locks by key (hex digits) in a folder; without one they hold within this process only.
+
+    A thread may hold one key at a time, since two keys may share a lock.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+        self._guard = threading.Lock()
+        self._own: dict[str, threading.Lock] = {}
+
+    @contextlib.contextmanager
+    def hold(self, key: str) -> Iterator[None]:
+        """Waits until nobody else holds the key."""
+        name = key[:_DIGITS]
+        if self._folder is None:
+            with self._guard:
+                lock = self._own.setdefault(name, threading.Lock())
+            with lock:
+                yield
+        else:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            with FileLock(self._folder / f"{name}.lock", poll_interval=_POLL):
+                yield
+
+
+@contextlib.contextmanager
+def hold_file(path: Path, *, alone: bool) -> Iterator[None]:
+    """Holds a file together with others, waiting for whoever holds it alone; or `alone`.
+
+    `filelock` has no lock on a file that several may hold.
+
+    Raises:
+        BlockingIOError: it is to be held alone and others hold it.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB if alone else fcntl.LOCK_SH)
+        yield
+
+
+# --------------------
+# Asking a model: what is stored is not asked again, what comes is stored before it is read.
 
 T = TypeVar("T")
 
@@ -190,3 +250,61 @@ class AfterBatches:
             detail = "it is in an open batch: `kpyramid batch collect` fetches it, then build again"
             raise ReplyError(FailureKind.DEFERRED, detail)
         return self._source.obtain(key, request)
+
+
+# --------------------
+# Many questions of one kind: cut into batches that a small change leaves alone, and asked.
+
+A = TypeVar("A")
+
+_CUT = 8
+"""One item in so many ends a batch by its hash, so that a new item changes few batches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """An answer, or a part of one, that cannot be used, as a reject says it."""
+
+    reason: str
+    key: str
+    detail: str
+
+
+def cut_batches(
+    items: Iterable[T], *, name: Callable[[T], str], weigh: Callable[[T], int], size: int
+) -> Iterator[tuple[T, ...]]:
+    """The items in runs of about `size`; where a run ends depends on its items alone.
+
+    `name` gives an item's own text, which orders the items and cuts the runs by its hash.
+    """
+    batch: list[T] = []
+    filled = 0
+    for digest, item in sorted(((_hash(name(item)), item) for item in items), key=lambda p: p[0]):
+        batch.append(item)
+        filled += weigh(item)
+        ends = int(digest[:8], 16) % _CUT == 0
+        if filled >= size or (ends and filled >= size // 2):
+            yield tuple(batch)
+            batch, filled = [], 0
+    if batch:
+        yield tuple(batch)
+
+
+def ask_all(
+    asker: Asker, questions: Sequence[tuple[Request, Parse[A]]], concurrency: int
+) -> list[A | Failure]:
+    """The answers in order, so many under way at a time.
+
+    Raises:
+        BudgetError, EndpointError: no further call can be made; the answers so far are kept.
+    """
+    pool = ThreadPoolExecutor(concurrency, thread_name_prefix="asking")
+    try:
+        return list(pool.map(lambda question: asker.ask(*question), questions))
+    finally:
+        # After a fatal error: what is under way ends and is kept, nothing more begins.
+        pool.shutdown(cancel_futures=True)
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,11 +1,18 @@
-"""Estimates: amounts between a low and a high, and rates that are measured."""
+"""Estimates of tokens and cost between low and high, learned from earlier runs."""
 
 import math
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 
-from kpyramid.llm.prices import cost_of
-from kpyramid.llm.types import Usage
-from kpyramid.model_settings import ModelPrice
+from kpyramid.keys import canonical_json
+from kpyramid.llm.ledger import LEDGER, Line, cost_of, read_lines
+from kpyramid.llm.types import Request, Usage
+from kpyramid.settings import ModelPrice
+
+# --------------------
+# Estimates: amounts between a low and a high, and rates that are measured.
 
 FEW = 5
 """Items below which their spread says nothing yet."""
@@ -113,3 +120,236 @@ class Rate:
         misfit = _MISFIT * (1 if self.n >= FEW else 4)
         width = SIGMAS * spread + misfit * expected
         return Range(max(0.0, expected - width), expected, expected + width)
+
+
+# --------------------
+# How many tokens requests will take, learned from the books of earlier runs.
+#
+# Nothing is downloaded: tokens follow from characters, at rates that are measured per model and
+# task on the usage that servers reported, or at stated defaults before anything was asked.
+
+_ENOUGH = 5_000
+"""Calls that a calibration looks back on, the latest first."""
+
+_PROMPT_RATE = (1 / 4.7, 1 / 3.8, 1 / 3.0)
+"""Tokens per character of our prompts about English prose: 1/3.7 measured with a vocabulary of
+50,000, 1/3.85 with 150,000; prose alone has 1/4.2."""
+_FOREIGN_RATE = (0.3, 0.7, 2.0)
+"""Tokens per character outside of ASCII: from accents in large vocabularies to Chinese in small."""
+_REPLY_RATE = 1 / 3.7
+"""Tokens per character of replies: 1/3.3 measured for bare triples, 1/4 with sentences between."""
+_REPLY_SPREAD = (0.4, 2.5)
+"""How far a reply's length may be from the default, as factors."""
+_SCHEMA_SHARE = (0.0, 0.5, 1.0)
+"""How much of the schema servers count as prompt: none (a grammar) to all of it."""
+_CALL_SPREAD = (1.0, 1.0, 1.25)
+"""Calls per request before any experience: up to one in four is asked again."""
+
+_REPLY_CHARACTERS: Mapping[str, float] = {
+    "merged": 4.6,
+    "paraphrase": 2.6,
+    "entities": 0.35,
+    "relations": 1.65,
+    "disambiguation": 1.55,
+    "duplicates": 0.1,
+    "values": 1.0,
+    "value": 0.1,
+    "naming": 0.7,
+    "condensation": 1.5,
+    "embed": 0.0,
+}
+"""Characters of a reply per character of what it is about; of other tasks 1. GPT-3.5's triples on
+1,890 MuSiQue passages have 1.61, its entities 0.33; claims and their evidence each repeat the text.
+"""
+_MATERIAL_CHARACTERS: Mapping[str, float] = {
+    "entities": 1.1,
+    "relations": 1.5,
+    "disambiguation": 2.5,
+}
+"""Characters that a later step is shown per character of the chunk: what steps before it made."""
+
+
+@dataclass(slots=True)
+class _Task:
+    """What the books say of a model's calls for one task."""
+
+    prompt: Rate = field(default_factory=Rate)
+    completion: Rate = field(default_factory=Rate)
+    subject: float = 0.0
+    characters: float = 0.0
+    prompt_tokens: float = 0.0
+    cached_tokens: float = 0.0
+    calls: int = 0
+    keys: set[str] = field(default_factory=set)
+
+
+class Estimator:
+    """Estimates for one model; `seen` is what the books hold of it, by task."""
+
+    def __init__(self, lines: Iterable[Line], model: str) -> None:
+        self._tasks: dict[str, _Task] = defaultdict(_Task)
+        for line in lines:
+            if line["model"] == model and line["event"] == "settled":
+                self._learn(line)
+
+    @property
+    def seen(self) -> dict[str, int]:
+        """Calls that were learned from, by task."""
+        return {name: t.prompt.n for name, t in sorted(self._tasks.items()) if t.prompt.n}
+
+    def compare_tasks(self, task: str, base: Sequence[str]) -> tuple[float, int] | None:
+        """Requests of a task per request of those it follows, and how many; None without any."""
+        counted = sum(len(self._tasks[name].keys) for name in base if name in self._tasks)
+        mine = len(self._tasks[task].keys) if task in self._tasks else 0
+        return (mine / counted, mine) if mine and counted >= FEW else None
+
+    def mean_subject(self, task: str) -> float | None:
+        """Characters that a request of the task is about; None without experience."""
+        seen = self._tasks.get(task)
+        return seen.completion.x / seen.completion.n if seen and seen.completion.n else None
+
+    def estimate(self, requests: Iterable[Request]) -> Estimate:
+        """What requests that are known will take."""
+        tasks: dict[str, list[Request]] = defaultdict(list)
+        for request in requests:
+            tasks[request.task].append(request)
+        parts = (self._estimate_task(name, tasks[name]) for name in sorted(tasks))
+        return sum(parts, Estimate())
+
+    def foresee(
+        self, task: str, static: str, schema: int, subjects: Iterable[int], max_tokens: int
+    ) -> Estimate:
+        """What requests will take whose prompts are not known yet.
+
+        `static`: what all of them share. `schema`: its characters. `subjects`: the characters of
+        the text that each is about.
+        """
+        lengths = list(subjects)
+        material = _MATERIAL_CHARACTERS.get(task, 1.0)
+        seen = self._tasks.get(task)
+        if seen is not None and seen.subject:
+            known = seen.characters - seen.prompt.n * len(static)
+            material = max(known, 0.0) / seen.subject
+        shown = len(lengths) * len(static) + material * sum(lengths)
+        text = static if lengths else ""
+        return self._combine(
+            task,
+            count=len(lengths),
+            prompt=self._predict_prompt(task, len(lengths), shown, 0, schema * len(lengths)),
+            subject=sum(lengths),
+            max_tokens=max_tokens,
+            static=len(text) * len(lengths) / shown if shown else 0.0,
+        )
+
+    def foresee_texts(self, calls: float, characters: float) -> Estimate:
+        """What it takes to embed texts of so many characters."""
+        prompt = self._predict_prompt("embed", round(calls), characters, 0, 0)
+        return Estimate(Range(calls, calls, calls * _CALL_SPREAD[2]), prompt)
+
+    def _estimate_task(self, task: str, requests: list[Request]) -> Estimate:
+        characters = foreign = schema = static = 0
+        for request in requests:
+            for message in request.messages:
+                characters += len(message.content)
+                foreign += len(message.content) - len(message.content.encode("ascii", "ignore"))
+            static += len(request.messages[0].content) if len(request.messages) > 1 else 0
+            schema += len(canonical_json(request.schema))
+        return self._combine(
+            task,
+            count=len(requests),
+            prompt=self._predict_prompt(task, len(requests), characters, foreign, schema),
+            subject=sum(len(request.subject) for request in requests),
+            max_tokens=max(request.max_tokens for request in requests),
+            static=static / max(characters, 1),
+        )
+
+    def _combine(
+        self,
+        task: str,
+        *,
+        count: int,
+        prompt: Range,
+        subject: float,
+        max_tokens: int,
+        static: float,
+    ) -> Estimate:
+        seen = self._tasks.get(task)
+        calls = Range(*(count * factor for factor in _CALL_SPREAD))
+        cached = 0.0
+        if seen is not None and seen.completion.x:
+            completion = seen.completion.predict(count, subject)
+            calls = _expect_calls(count, seen)
+            cached = min(static, seen.cached_tokens / max(seen.prompt_tokens, 1))
+        else:
+            expected = subject * _REPLY_CHARACTERS.get(task, 1.0) * _REPLY_RATE
+            completion = Range(expected * _REPLY_SPREAD[0], expected, expected * _REPLY_SPREAD[1])
+        factor = calls.expected / count if count else 1.0
+        top = calls.high / count if count else 1.0
+        most = float(count * max_tokens)
+        completion = Range(
+            min(completion.low, most),
+            min(completion.expected, most) * factor,
+            min(completion.high, most) * top,
+        )
+        prompt = Range(prompt.low, prompt.expected * factor, prompt.high * top)
+        return Estimate(calls, prompt, completion, cached)
+
+    def _predict_prompt(
+        self, task: str, count: int, characters: float, foreign: int, schema: int
+    ) -> Range:
+        seen = self._tasks.get(task)
+        if seen is not None and seen.prompt.x:
+            return seen.prompt.predict(count, characters)
+        pairs = zip(_PROMPT_RATE, _FOREIGN_RATE, _SCHEMA_SHARE, strict=True)
+        low, expected, high = (
+            (characters - foreign) * rate + foreign * abroad + schema * share * rate
+            for rate, abroad, share in pairs
+        )
+        return Range(low, expected, high)
+
+    def _learn(self, line: Line) -> None:
+        task = self._tasks[str(line["task"])]
+        task.calls += 1
+        task.keys.add(str(line["key"]))
+        if line["outcome"] != "answered" or line["assumed"]:
+            return
+        prompt, characters = _number(line, "prompt"), _number(line, "prompt_characters")
+        subject = _number(line, "subject_characters")
+        if not prompt or not characters:
+            return
+        task.prompt.add(characters, prompt)
+        task.characters += characters
+        task.prompt_tokens += prompt
+        task.cached_tokens += _number(line, "cached")
+        if subject:
+            task.subject += subject
+            task.completion.add(subject, _number(line, "completion"))
+
+
+def calibrate(runs: Path, model: str) -> Estimator:
+    """An estimator that knows what the latest runs of a warehouse paid."""
+    found = [(path.stat().st_mtime_ns, path) for path in runs.glob(f"*/{LEDGER}")]
+    lines: list[Line] = []
+    for _, path in sorted(found, reverse=True):
+        lines.extend(read_lines(path)[0])
+        if len(lines) >= 2 * _ENOUGH:  # a call has two lines
+            break
+    return Estimator(lines, model)
+
+
+def _expect_calls(count: int, seen: _Task) -> Range:
+    """Requests and those that are asked again, at the share that was seen.
+
+    Both the number of them and the share itself scatter as counts do; the share as if ten more
+    requests had been seen, so that few do not make it look wild.
+    """
+    n = len(seen.keys)
+    again = seen.calls / n - 1
+    rare, seen_of = max(again, 1 / (n + 10)), n + 10
+    spread = SIGMAS * math.sqrt(rare * count + count * count * rare / seen_of)
+    return Range(count, count * (1 + again), count * (1 + again) + spread)
+
+
+def _number(line: Line, name: str) -> float:
+    value = line.get(name)
+    return float(value) if isinstance(value, int | float) else 0.0

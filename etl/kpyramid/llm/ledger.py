@@ -1,8 +1,4 @@
-"""The books of a run: every call is reserved at its highest, then settled at what it used.
-
-All processes of the run append to one file under a lock, so that a budget holds for them
-together.
-"""
+"""The ledger: every call reserved at its highest price, settled at what it used, summed per run."""
 
 import contextlib
 import fcntl
@@ -11,29 +7,442 @@ import logging
 import os
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Literal, cast
 
 from kpyramid.errors import BudgetError
-from kpyramid.keys import canonical_json
-from kpyramid.llm.books import (
-    LEDGER,
-    Call,
-    Line,
-    Ticket,
-    batch_ticket,
-    describe_call,
-    read_lines,
-    write_reserved,
-    write_settled,
-)
-from kpyramid.llm.prices import NOTHING, Spent, bound_cost, count_picodollars
-from kpyramid.llm.tally import Siblings, Tally
-from kpyramid.llm.totals import Totals, add_up
+from kpyramid.keys import JsonValue, canonical_json
 from kpyramid.llm.types import Request, Usage
-from kpyramid.model_settings import LLMSettings
+from kpyramid.settings import LLMSettings, ModelPrice
+
+# --------------------
+# Money: what tokens cost, and sums of it that are exact.
+
+_MILLION = 1_000_000
+_PICO = 10**12
+"""Sums are kept in whole picodollars: a millionth of a cent per million tokens is one of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Tokens and money, added without rounding."""
+
+    tokens: int = 0
+    picodollars: int = 0
+
+    def __add__(self, other: "Spent") -> "Spent":
+        return Spent(self.tokens + other.tokens, self.picodollars + other.picodollars)
+
+    @property
+    def dollars(self) -> float:
+        return self.picodollars / _PICO
+
+
+NOTHING = Spent()
+
+
+def count_picodollars(dollars: float) -> int:
+    """An amount as a whole number."""
+    return round(dollars * _PICO)
+
+
+def cost_of(usage: Usage, price: ModelPrice, *, batch: bool = False) -> float:
+    """US dollars of one call; input that the server had cached has a price of its own."""
+    cached = min(usage.cached, usage.prompt)
+    cached_price = price.input if price.cached_input is None else price.cached_input
+    dollars = (
+        (usage.prompt - cached) * price.input
+        + cached * cached_price
+        + usage.completion * price.output
+    ) / _MILLION
+    return dollars * (price.batch if batch else 1.0)
+
+
+def bound_cost(prompt: int, completion: int, price: ModelPrice, *, batch: bool = False) -> float:
+    """The most that a call of so many tokens can cost, whatever of it the server had cached."""
+    cached = prompt if (price.cached_input or 0.0) > price.input else 0
+    return cost_of(Usage(prompt, completion, cached=cached), price, batch=batch)
+
+
+# --------------------
+# The lines of a ledger: one JSON object per event of a call.
+#
+# No text that was sent or received stands in one, and no secret.
+
+LEDGER = "ledger.jsonl"
+"""The file's name in a run's folder."""
+
+_FRAME_TOKENS, _MESSAGE_TOKENS = 64, 16
+"""What servers add around a prompt and each message; chat templates stay well below."""
+
+Line = Mapping[str, JsonValue]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What the books say of a call besides its usage; bounds are the most tokens it can take."""
+
+    key: str
+    task: str
+    model: str
+    prompt_bound: int
+    completion_bound: int = 0
+    stage: str = ""
+    document: str | None = None
+    prompt_characters: int = 0
+    subject_characters: int = 0
+    kind: Literal["chat", "embeddings"] = "chat"
+    batch: bool = False
+
+
+_FACTS = tuple(field.name for field in fields(Call))
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """A reservation: settled once, or it counts at its highest for ever."""
+
+    name: str
+    call: Call
+
+
+def bound_prompt(texts: Sequence[str], schema: JsonValue = None) -> int:
+    """No text has more tokens than bytes in any byte-level vocabulary; the schema is sent too."""
+    count = sum(len(text.encode("utf-8", "surrogatepass")) + _MESSAGE_TOKENS for text in texts)
+    return count + _FRAME_TOKENS + (len(canonical_json(schema)) if schema is not None else 0)
+
+
+def describe_call(request: Request, key: str, model: str, *, batch: bool = False) -> Call:
+    """What the books say of a request."""
+    return Call(
+        key=key,
+        task=request.task,
+        model=model,
+        prompt_bound=bound_prompt([m.content for m in request.messages], request.schema),
+        completion_bound=request.max_tokens,
+        stage=request.stage,
+        document=request.document,
+        prompt_characters=request.prompt_characters,
+        subject_characters=len(request.subject),
+        batch=batch,
+    )
+
+
+def describe_embedding(texts: Sequence[str], key: str, model: str, stage: str = "embed") -> Call:
+    """What the books say of texts that are embedded in one call."""
+    characters = sum(map(len, texts))
+    return Call(
+        key=key,
+        task="embed",
+        model=model,
+        prompt_bound=bound_prompt(texts),
+        stage=stage,
+        prompt_characters=characters,
+        subject_characters=characters,
+        kind="embeddings",
+    )
+
+
+def batch_ticket(batch: str, call: Call) -> Ticket:
+    """The one reservation of a call in a batch, the same for every process that collects it."""
+    return Ticket(f"{batch}/{call.key}", call)
+
+
+def write_reserved(ticket: Ticket, most: Spent) -> Line:
+    """The line that sets the most a call can cost aside."""
+    cost = most.dollars if most.picodollars else None
+    return {"event": "reserved", **_describe(ticket), "tokens": most.tokens, "cost": cost}
+
+
+def write_settled(
+    ticket: Ticket, usage: Usage | None, outcome: str, billed: bool, price: ModelPrice | None
+) -> Line:
+    """The line of a finished call; a billed one without usage counts at its highest."""
+    call = ticket.call
+    assumed = billed and usage is None
+    used = usage or Usage()
+    if not billed:
+        used = Usage()
+    elif usage is None:
+        used = Usage(call.prompt_bound, call.completion_bound)
+    cost = None
+    if price is not None and assumed:
+        cost = bound_cost(used.prompt, used.completion, price, batch=call.batch)
+    elif price is not None:
+        cost = cost_of(used, price, batch=call.batch)
+    return {
+        "event": "settled",
+        **_describe(ticket),
+        "outcome": outcome,
+        "billed": billed,
+        "assumed": assumed,
+        "prompt": used.prompt,
+        "completion": used.completion,
+        "reasoning": used.reasoning,
+        "cached": used.cached,
+        "tokens": used.prompt + used.completion,
+        "cost": cost,
+    }
+
+
+def _describe(ticket: Ticket) -> dict[str, JsonValue]:
+    return {"name": ticket.name, **{field: getattr(ticket.call, field) for field in _FACTS}}
+
+
+def read_spent(line: Line) -> Spent:
+    """What a line counts for."""
+    cost = cast("float | None", line["cost"])
+    return Spent(cast("int", line["tokens"]), count_picodollars(cost or 0.0))
+
+
+def parse_lines(data: bytes) -> tuple[list[Line], int]:
+    """The lines, and how many are none because a crash cut them."""
+    lines: list[Line] = []
+    torn = 0
+    for text in data.splitlines():
+        try:
+            line = json.loads(text)
+            read_spent(line)
+            if line["event"] not in ("reserved", "settled") or not isinstance(line["name"], str):
+                raise ValueError("no event of a call")
+            lines.append(line)
+        except (ValueError, KeyError, TypeError, OverflowError):
+            torn += bool(text)
+    return lines, torn
+
+
+def read_lines(path: Path) -> tuple[list[Line], int]:
+    """The lines of a ledger, empty when there is none, and how many a crash cut."""
+    try:
+        return parse_lines(path.read_bytes())
+    except FileNotFoundError:
+        return [], 0
+
+
+# --------------------
+# What ledgers count for while they grow: a run's own, and those of other runs of its ref.
 
 log = logging.getLogger(__name__)
+
+LAST_STAGE = "publish"
+"""The stage whose mark says that a run is finished."""
+
+
+class Tally:
+    """The sums of one ledger, read on from where it was read to before."""
+
+    def __init__(self) -> None:
+        self.settled = NOTHING
+        self.total = NOTHING
+        """What counts against a budget: settled, and reserved at its highest."""
+        self.reserved: dict[str, Spent] = {}
+        self.closed: set[str] = set()
+        self.torn = 0
+        self._offset = 0
+        self._whole = True
+
+    def apply(self, line: Line) -> None:
+        """Counts a line; of a call that is settled no further one counts."""
+        name, spent = str(line["name"]), read_spent(line)
+        if name in self.closed:
+            return
+        held, total = self.reserved.pop(name, NOTHING), self.total + spent
+        self.total = Spent(total.tokens - held.tokens, total.picodollars - held.picodollars)
+        if line["event"] == "reserved":
+            self.reserved[name] = spent
+        else:
+            self.closed.add(name)
+            self.settled += spent
+
+    def read_on(self, file: int) -> bool:
+        """Counts the lines that came; whether the last of all is whole, not cut."""
+        size = os.fstat(file).st_size
+        if size <= self._offset:
+            return self._whole
+        data = os.pread(file, size - self._offset, self._offset)
+        self._offset += len(data)
+        lines, torn = parse_lines(data)
+        self.torn += torn
+        for line in lines:
+            self.apply(line)
+        self._whole = data.endswith(b"\n")
+        return self._whole
+
+
+class Siblings:
+    """The other runs of a ref that spend under the same budget as the run `leave_out`.
+
+    They are those that are not finished and were not started before the last that is, and all
+    that start while this one looks.
+    """
+
+    def __init__(self, runs: Path, ref: str, leave_out: str | None = None) -> None:
+        self.runs = runs
+        self._ref = ref
+        self._known: set[str] = {leave_out} if leave_out else set()
+        self._tallies: dict[str, Tally] = {}
+        started: dict[str, str] = {}
+        finished = ""
+        for name, start in self._find_new().items():
+            if (runs / name / "stages" / f"{LAST_STAGE}.json").exists():
+                finished = max(finished, start)
+            else:
+                started[name] = start
+        self._follow(name for name, start in started.items() if start >= finished)
+
+    def count(self) -> Spent:
+        """What they have spent and reserved by now; nobody may be writing."""
+        self._follow(self._find_new())
+        return sum((self._count_run(path) for path in self._tallies), NOTHING)
+
+    def _count_run(self, path: str) -> Spent:
+        tally = self._tallies[path]
+        try:
+            file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return tally.total
+        try:
+            tally.read_on(file)
+        finally:
+            os.close(file)
+        return tally.total
+
+    def _follow(self, names: Iterable[str]) -> None:
+        for name in names:
+            self._tallies[str(self.runs / name / LEDGER)] = Tally()
+
+    def _find_new(self) -> dict[str, str]:
+        """When the runs of the ref were started that were not seen before."""
+        found: dict[str, str] = {}
+        try:
+            with os.scandir(self.runs) as entries:  # before every call, so no paths are made
+                names = sorted({entry.name for entry in entries} - self._known)
+        except FileNotFoundError:
+            return found
+        for name in names:
+            record = self.runs / name / "run.json"
+            try:
+                told = json.loads(record.read_bytes())
+                if told["ref"] == self._ref:
+                    found[name] = str(told["started"])
+            except (FileNotFoundError, NotADirectoryError):
+                continue  # it may be written yet
+            except (OSError, ValueError, KeyError, TypeError) as e:
+                log.warning("%s cannot be read, its spending is not counted: %s", record, e)
+            self._known.add(name)
+        return found
+
+
+# --------------------
+# What the books of a run add up to: per stage, per task, per document, in all.
+
+_DEAREST = 10
+
+
+@dataclass(slots=True)
+class Sum:
+    """Calls and what they used; `open` and `assumed` count at the highest they can have cost.
+
+    `open`: never settled, because their process was killed. `assumed`: the reply was lost, so
+    nobody knows what it used. `unpriced`: of models without a price.
+    """
+
+    calls: int = 0
+    prompt: int = 0
+    completion: int = 0
+    reasoning: int = 0
+    cached: int = 0
+    tokens: int = 0
+    dollars: float = 0.0
+    open: int = 0
+    assumed: int = 0
+    unpriced: int = 0
+
+    def add(self, line: Line) -> None:
+        """Counts the last line of a call."""
+        self.calls += 1
+        self.tokens += cast("int", line["tokens"])
+        if line["event"] == "reserved":
+            self.open += 1
+        else:
+            self.prompt += cast("int", line["prompt"])
+            self.completion += cast("int", line["completion"])
+            self.reasoning += cast("int", line["reasoning"])
+            self.cached += cast("int", line["cached"])
+            self.assumed += bool(line["assumed"])
+        if line["cost"] is None and line["tokens"]:
+            self.unpriced += 1
+        self.dollars += cast("float | None", line["cost"]) or 0.0
+
+    @property
+    def cost(self) -> float | None:
+        """Dollars; None when a call has no known price."""
+        return None if self.unpriced else round(self.dollars, 9)
+
+    def describe(self) -> dict[str, JsonValue]:
+        """As plain values."""
+        return {
+            "calls": self.calls,
+            "tokens": self.tokens,
+            "prompt": self.prompt,
+            "completion": self.completion,
+            "reasoning": self.reasoning,
+            "cached": self.cached,
+            "open": self.open,
+            "assumed": self.assumed,
+            "cost": self.cost,
+        }
+
+
+@dataclass(slots=True)
+class Totals:
+    """The sums of one run; `torn` counts lines that a crash cut."""
+
+    run: Sum = field(default_factory=Sum)
+    stages: dict[str, Sum] = field(default_factory=lambda: defaultdict(Sum))
+    tasks: dict[str, Sum] = field(default_factory=lambda: defaultdict(Sum))
+    documents: dict[str, Sum] = field(default_factory=lambda: defaultdict(Sum))
+    torn: int = 0
+
+    def list_dearest(self) -> list[tuple[str, Sum]]:
+        """The documents that cost most, by money, then by tokens."""
+
+        def rank(item: tuple[str, Sum]) -> tuple[float, int, str]:
+            return (-item[1].dollars, -item[1].tokens, item[0])
+
+        return sorted(self.documents.items(), key=rank)[:_DEAREST]
+
+
+def add_up(lines: Iterable[Line], torn: int = 0) -> Totals:
+    """The sums of a ledger's lines."""
+    last: dict[str, Line] = {}
+    for line in lines:
+        name = str(line["name"])
+        if name not in last or last[name]["event"] == "reserved":
+            last[name] = line
+    totals = Totals(torn=torn)
+    for line in last.values():
+        totals.run.add(line)
+        totals.stages[str(line["stage"])].add(line)
+        totals.tasks[str(line["task"])].add(line)
+        if line["document"] is not None:
+            totals.documents[str(line["document"])].add(line)
+    return totals
+
+
+def read_totals(run: Path) -> Totals:
+    """The sums of a run's folder; all zero when it asked nothing."""
+    return add_up(*read_lines(run / LEDGER))
+
+
+# --------------------
+# The books of a run: every call is reserved at its highest, then settled at what it used.
+#
+# All processes of the run append to one file under a lock, so that a budget holds for them
+# together.
 
 _LOCK = ".ledger.lock"
 """Beside the runs of a warehouse: held while one of them reads or writes its books."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from kpyramid.errors import SettingsError
 from kpyramid.keys import JsonValue, hash_bytes, hash_value
 from kpyramid.llm.types import FailureKind, ReplyError, Request, describe_model
-from kpyramid.model_settings import LLMSettings
+from kpyramid.settings import LLMSettings
 
 Answer = Callable[[Request], str | Mapping[str, JsonValue] | None]
 """The text of a reply, or a whole recorded completion; None for what was not recorded."""

@@ -1,18 +1,187 @@
-"""Sending requests over HTTP, in the words that the endpoint understands."""
+"""Requests over HTTP in the words that the endpoint understands, found by one probe."""
 
+import json
 import logging
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from kpyramid.errors import EndpointError
 from kpyramid.keys import JsonValue
-from kpyramid.llm.connection import OPENAI, Connection, Raw, open_connection
-from kpyramid.llm.probe import Dialect, Limit, probe_endpoint, read_dialect
-from kpyramid.llm.types import ReplyError, Request
-from kpyramid.model_settings import LLMSettings
+from kpyramid.llm.connection import (
+    OPENAI,
+    Connection,
+    PageError,
+    Place,
+    Raw,
+    UnconnectedError,
+    open_connection,
+)
+from kpyramid.llm.responses import has_usage, quote_text, read_response, unfence
+from kpyramid.llm.types import FailureKind, Message, ReplyError, Request
+from kpyramid.settings import LLMSettings
+from kpyramid.storage.layout import write_durably
+
+# --------------------
+# Trying an endpoint out once: what it takes, and whether it keeps to a schema.
+
+log = logging.getLogger(__name__)
+
+Limit: TypeAlias = Literal["max_tokens", "max_completion_tokens"]
+
+_ONLY_ANSWER = "k7-heron"
+"""What no model says of its own accord: only a constraint brings it."""
+
+PROBE = Request(
+    task="probe",
+    version=1,
+    messages=(
+        Message("system", "Answer in JSON."),
+        Message("user", "What is the capital of France? Answer with one word."),
+    ),
+    schema={
+        "type": "object",
+        "properties": {"answer": {"type": "string", "enum": [_ONLY_ANSWER]}},
+        "required": ["answer"],
+        "additionalProperties": False,
+    },
+    max_tokens=512,
+)
+"""The room is for models that reason first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """What servers disagree about: the name of the token limit, and whether a seed is taken."""
+
+    limit: Limit
+    seed: bool = True
+
+
+def probe_endpoint(
+    send: Callable[[Request, Dialect], Raw], dialect: Dialect, place: Place
+) -> tuple[Dialect, dict[str, JsonValue]]:
+    """The dialect that the endpoint takes, and a record of the probe for the run.
+
+    `dialect` is tried first. One call, and one more for each parameter that is refused.
+
+    Raises:
+        EndpointError: the endpoint is no use as it is set; the message says what to mend.
+        TransientError: it may work later.
+    """
+    refused = {""}
+    while True:
+        try:
+            raw = send(PROBE, dialect)
+            break
+        except PageError as e:
+            raise EndpointError(
+                f"{place.base_url} answers with a web page and not as a model's API: is base_url "
+                f"missing /v1? {e}"
+            ) from None
+        except UnconnectedError as e:
+            raise EndpointError(
+                f"cannot connect to {place.base_url}: is the server running, and is "
+                f"{place.section}.base_url right? {e}"
+            ) from None
+        except ReplyError as e:
+            if e.kind is not FailureKind.UNACCEPTED:
+                raise EndpointError(f"{place.base_url} refuses the probe: {e.detail}") from None
+            name = _find_parameter(e.detail, dialect)
+            if name in refused:
+                raise EndpointError(_say_what_to_mend(e.detail, place)) from None
+            refused.add(name)
+            dialect = _leave_out(name, dialect)
+    schema = _judge_schema(raw)
+    counts = has_usage(raw)
+    model = raw.get("model")
+    if schema == "ignored":
+        log.warning(
+            "%s ignores the JSON schema it is given: every reply is checked, but expect more "
+            "rejects and more calls",
+            place.base_url,
+        )
+    if not counts:
+        log.warning(
+            "%s does not count tokens: they are estimated from the text's length", place.base_url
+        )
+    return dialect, {
+        "base_url": place.base_url,
+        "model": place.model,
+        "answered_by": quote_text(model) if isinstance(model, str) else None,
+        "schema": schema,
+        "usage": counts,
+        "limit": dialect.limit,
+        "seed": dialect.seed,
+    }
+
+
+def keep_probe(path: Path, record: Mapping[str, JsonValue]) -> None:
+    """Writes a run's record of its endpoint."""
+    write_durably(path, json.dumps(record, indent=1).encode())
+
+
+def load_probe(path: Path) -> dict[str, JsonValue] | None:
+    """What an earlier stage of the run, perhaps in another process, found the endpoint to be."""
+    try:
+        record = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def read_dialect(record: Mapping[str, JsonValue], place: Place) -> Dialect | None:
+    """The dialect that an earlier probe found, or None when it was of another endpoint."""
+    limit, seed = record.get("limit"), record.get("seed")
+    same = (record.get("base_url"), record.get("model")) == (place.base_url, place.model)
+    if not same or not isinstance(seed, bool):
+        return None
+    if limit == "max_tokens":
+        return Dialect("max_tokens", seed)
+    return Dialect("max_completion_tokens", seed) if limit == "max_completion_tokens" else None
+
+
+def _judge_schema(raw: Raw) -> Literal["kept", "ignored", "unclear"]:
+    try:
+        content = read_response(raw).content
+    except ReplyError:
+        return "unclear"
+    try:
+        value = json.loads(unfence(content))
+    except (ValueError, RecursionError):
+        return "ignored"
+    return "kept" if value == {"answer": _ONLY_ANSWER} else "ignored"
+
+
+def _find_parameter(detail: str, dialect: Dialect) -> str:
+    """The parameter that a refusal is about and that there is another way for, else nothing."""
+    if dialect.limit in detail or "max_completion_tokens" in detail:
+        return "limit"
+    return "seed" if dialect.seed and "seed" in detail else ""
+
+
+def _leave_out(name: str, dialect: Dialect) -> Dialect:
+    if name == "seed":
+        return replace(dialect, seed=False)
+    swapped = dialect.limit == "max_tokens"
+    return replace(dialect, limit="max_completion_tokens" if swapped else "max_tokens")
+
+
+def _say_what_to_mend(detail: str, place: Place) -> str:
+    if "temperature" in detail:
+        mend = 'set llm.temperature = "default"'
+    elif "response_format" in detail or "json_schema" in detail:
+        mend = "it cannot be held to a JSON schema: choose a model or a server that can"
+    else:
+        mend = "mend llm.model or llm.base_url"
+    return f"{place.base_url} does not take requests for {place.model!r}: {detail}; {mend}"
+
+
+# --------------------
+# Sending requests over HTTP, in the words that the endpoint understands.
 
 if TYPE_CHECKING:
     import openai
@@ -20,7 +189,6 @@ if TYPE_CHECKING:
 Pay = Callable[[Request, Callable[[], Raw]], Raw]
 """Makes a call, with its cost reserved before and settled after; see `Endpoint`."""
 
-log = logging.getLogger(__name__)
 
 _OPENAI_HOSTS = ("api.openai.com", ".openai.azure.com")
 

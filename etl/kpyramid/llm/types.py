@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Literal, Protocol, TypeVar, runtime_checkable
 
 from kpyramid.keys import JsonValue, hash_value
-from kpyramid.model_settings import LLMSettings
+from kpyramid.settings import LLMSettings
 
 
 @dataclass(frozen=True, slots=True)

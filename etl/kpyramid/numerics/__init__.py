@@ -1,1 +1,1 @@
-"""The mathematics: Gaussians, priorities, k-medoids, neighbours. Imports nothing of the package."""
+"""The mathematics: Gaussians, priorities, k-medoids. Imports nothing of the package."""

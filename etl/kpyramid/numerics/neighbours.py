@@ -13,4 +13,3 @@ def load_faiss() -> Any:
     import faiss
 
     return faiss
-

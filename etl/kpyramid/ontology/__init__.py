@@ -1,4 +1,4 @@
-"""The top layer of the pyramid: schema, instances, and queries over both.
+"""The ontology layer: schema, literals, store and SPARQL; no other room imports an RDF library.
 
-Only this folder imports pyoxigraph, rdflib or owlready2.
+Imports errors and keys (`population` also extraction, embeddings, llm).
 """

@@ -13,12 +13,13 @@ from importlib import import_module
 
 from kpyramid.errors import InputError
 from kpyramid.query.analysis import analyse, cut_value
-from kpyramid.query.decisions import bound_confidence, choose_decisions
-from kpyramid.query.pyramid.evidence import Evidence
-from kpyramid.query.pyramid.scopes import EVERYTHING, PUBLIC, Scope
-from kpyramid.query.pyramid.snapshot import Snapshot, open_snapshot
+from kpyramid.query.backends import choose_decisions
+from kpyramid.query.decisions import bound_confidence
 from kpyramid.query.retrieval import Connection, Retrieval, retrieve
 from kpyramid.query.types import RULES, Answer, Backends, Item
+from kpyramid.snapshot.evidence import Evidence
+from kpyramid.snapshot.scopes import EVERYTHING, PUBLIC, Scope
+from kpyramid.snapshot.snapshot import Snapshot, open_snapshot
 
 Strategy = Callable[..., Answer]
 

@@ -11,9 +11,7 @@ from functools import cache, cached_property
 from typing import Literal
 from weakref import WeakKeyDictionary
 
-from kpyramid.embeddings.port import Matrix
-from kpyramid.errors import InputError
-from kpyramid.extraction.matching import (
+from kpyramid.documents.matching import (
     FUNCTION,
     STOP,
     Date,
@@ -26,10 +24,12 @@ from kpyramid.extraction.matching import (
     share_stem,
     split_words,
 )
-from kpyramid.extraction.normal import lemmatise
-from kpyramid.indexing.wording import WORD, join_words
-from kpyramid.query.pyramid.snapshot import LITERAL, Snapshot
+from kpyramid.documents.normal import lemmatise
+from kpyramid.embeddings.port import Matrix
+from kpyramid.errors import InputError
 from kpyramid.query.types import Question
+from kpyramid.snapshot.snapshot import LITERAL, Snapshot
+from kpyramid.snapshot.words import WORD, join_words
 
 _LONGEST_NAME = 10
 """Words; names of entities are seldom longer, and a question of n words costs 10 n look-ups."""

@@ -13,11 +13,11 @@ from functools import lru_cache
 
 import numpy as np
 
-from kpyramid.extraction.matching import FUNCTION, agree, list_plain_words, read_value, share_stem
-from kpyramid.extraction.normal import lemmatise, normalise_name, normalise_relation
+from kpyramid.documents.matching import FUNCTION, agree, list_plain_words, read_value, share_stem
+from kpyramid.documents.normal import lemmatise, normalise_name, normalise_relation
 from kpyramid.query.analysis import LinkedQuestion, QuestionAnalysis, fits
-from kpyramid.query.pyramid.snapshot import LITERAL, Snapshot
 from kpyramid.query.types import Item
+from kpyramid.snapshot.snapshot import LITERAL, Snapshot
 
 NEAREST = 30
 """Facts taken by nearness alone: how far down a fact lies whose names are written otherwise."""

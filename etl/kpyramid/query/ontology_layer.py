@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kpyramid.extraction.matching import split_words
+from kpyramid.documents.matching import split_words
 from kpyramid.ontology import names as n
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.decisions import Decisions, Found, shorten
 from kpyramid.query.facts import list_lemmas, match_candidates, spell_out
-from kpyramid.query.pyramid.snapshot import Snapshot
 from kpyramid.query.types import Answer, Item, Outcome, Reading, Step
+from kpyramid.snapshot.snapshot import Snapshot
 
 RIGHT = 0.95
 """Share of the rules' queries with values that ask what was meant: .438 of (.438 + .021) on the

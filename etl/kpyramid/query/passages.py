@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import Stemmer
 
+from kpyramid.documents.matching import find_name, find_values, split_words
 from kpyramid.embeddings.port import Matrix
 from kpyramid.errors import InputError
-from kpyramid.extraction.matching import find_name, find_values, split_words
 from kpyramid.query.analysis import (
     Candidate,
     QuestionAnalysis,
@@ -21,8 +21,8 @@ from kpyramid.query.analysis import (
     link_text,
     read_candidates,
 )
-from kpyramid.query.pyramid.snapshot import Snapshot
 from kpyramid.query.types import Item
+from kpyramid.snapshot.snapshot import Snapshot
 
 POOL = 100
 """Passages that words and vectors each put forward; gold ones are seldom further down."""

@@ -8,8 +8,8 @@ from kpyramid.errors import InputError
 from kpyramid.query.analysis import QuestionAnalysis, analyse, cut_value
 from kpyramid.query.facts import rank_facts, state_item
 from kpyramid.query.passages import Path, find_connected, find_for_options
-from kpyramid.query.pyramid.snapshot import Snapshot
 from kpyramid.query.types import Item
+from kpyramid.snapshot.snapshot import Snapshot
 
 CARRIED, LEAST = 5, 0.15
 """Facts from which retrieval of passages goes on, and the chance from which they do; more, or

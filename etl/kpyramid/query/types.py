@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 
 from kpyramid.errors import InputError
 from kpyramid.llm.types import Asker
-from kpyramid.query.pyramid.evidence import Evidence
+from kpyramid.snapshot.evidence import Evidence
 
 Backend = Literal["rules", "llm"]
 

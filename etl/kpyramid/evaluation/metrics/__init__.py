@@ -5,20 +5,31 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from kpyramid.embeddings.port import Embedder
-from kpyramid.evaluation.metrics.aggregation import aggregate, measure_all
-from kpyramid.evaluation.metrics.answers import ANSWER_METRICS
-from kpyramid.evaluation.metrics.choice import CHOICE_METRICS
-from kpyramid.evaluation.metrics.meaning import (
+from kpyramid.evaluation.metrics.answers import (
+    ANSWER_METRICS,
+    ANSWER_TOTALS,
+    CHOICE_METRICS,
+    EXPENSE_METRICS,
+    EXPENSE_TOTALS,
+    LAYER_METRICS,
+    RUNNING_METRICS,
+)
+from kpyramid.evaluation.metrics.overlap import (
+    OVERLAP_METRICS,
     OnnxTokenEncoder,
     TokenEncoder,
     build_bert_score,
     build_similarity,
 )
-from kpyramid.evaluation.metrics.overlap import OVERLAP_METRICS
 from kpyramid.evaluation.metrics.retrieval import RETRIEVAL_METRICS
-from kpyramid.evaluation.metrics.running import EXPENSE_METRICS, LAYER_METRICS, RUNNING_METRICS
-from kpyramid.evaluation.metrics.types import Metric, Pair, Response, SetMetric
-from kpyramid.evaluation.metrics.wholes import ANSWER_TOTALS, EXPENSE_TOTALS
+from kpyramid.evaluation.metrics.types import (
+    Metric,
+    Pair,
+    Response,
+    SetMetric,
+    aggregate,
+    measure_all,
+)
 
 M = TypeVar("M", Metric, SetMetric)
 

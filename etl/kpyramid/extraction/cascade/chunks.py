@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from kpyramid.extraction.text.sentences import Span
+from kpyramid.documents.sentences import Span
 from kpyramid.extraction.types import Claim, Extraction
 
 

@@ -1,14 +1,20 @@
-"""Where words stand in a text: quotations, names, and the sentences that support a triple."""
+"""Evidence of replies: the places of a chunk that support a name, a literal or a phrase."""
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 
-from kpyramid.extraction.normal import lemmatise
-from kpyramid.extraction.text.sentences import Span, split_sentences
+from kpyramid.documents.normal import MONTH, lemmatise
+from kpyramid.documents.sentences import Span, split_sentences
+from kpyramid.extraction.cascade.chunks import Chunk, find_clause
+from kpyramid.extraction.types import Claim
+
+# --------------------
+# Where words stand in a text: quotations, names, and the sentences that support a triple.
 
 _WORD = re.compile(r"\w+")
 _ELLIPSIS = re.compile(r"\s*(?:…|\.\.\.|\[…\]|\[\.\.\.\])\s*")
@@ -197,3 +203,189 @@ def _is_inside_word(one: str, next_one: str) -> bool:
     """Whether no word ends between two characters; where no spaces are written, any may."""
     both = one.isalnum() and next_one.isalnum()
     return both and not _UNSPACED.match(one) and not _UNSPACED.match(next_one)
+
+
+# --------------------
+# Types of names by their form: what is a date, a number or a quantity in any text.
+
+_NUMBER = r"\d+(?:[.,]\d+)*"
+_FORMS = (
+    ("DATE", r"(?:(?:early|late|mid)[- ])?(?:c\. ?)?(?:1[0-9]|20)\d\d(?:s|[-–](?:\d\d){1,2})?"),
+    (
+        "DATE",
+        rf"(?:\d{{1,2}}(?:st|nd|rd|th)? )?{MONTH.lower()}\.?(?: \d{{1,2}}(?:st|nd|rd|th)?)?"
+        r"(?:,? \d{4})?",
+    ),
+    ("DATE", r"\d{4}-\d\d-\d\d|\d{1,2}[./]\d{1,2}[./]\d{2,4}|\d{1,2}(?:st|nd|rd|th) century"),
+    ("PERCENT", rf"{_NUMBER} ?(?:%|percent|per cent)"),
+    ("MONEY", rf"(?:us)?[$€£¥] ?{_NUMBER}(?: ?(?:thousand|million|billion|trillion|[mbk]n?))?"),
+    ("CARDINAL", rf"{_NUMBER}(?: (?:hundred|thousand|million|billion|trillion))?"),
+    (
+        "QUANTITY",
+        rf"{_NUMBER} ?(?:mm|cm|m|km|metres?|meters?|kilomet(?:re|er)s?|miles?|feet|ft|"
+        r"inch(?:es)?|kg|g|mg|tons?|tonnes?|pounds?|acres?|hectares?|km²|sq(?:uare)? \w+)",
+    ),
+)
+_PATTERNS = tuple((label, re.compile(form, re.IGNORECASE)) for label, form in _FORMS)
+
+LITERALS = frozenset("DATE TIME CARDINAL ORDINAL QUANTITY MONEY PERCENT".split())
+"""Entity types whose mentions are values; as tails they become literals."""
+
+
+def guess_literal(name: str) -> str | None:
+    """The type of a name that is a date, a number or a quantity; None for all others.
+
+    "May" alone is no date: it is a name as often.
+    """
+    text = name.strip()
+    if text.casefold() in {"may", "march", "august", "mar", "dec", "jan"}:
+        return None
+    return next((label for label, form in _PATTERNS if form.fullmatch(text)), None)
+
+
+# --------------------
+# What a text supports: a chunk made ready, and whether it knows the words of a phrase.
+
+UNKNOWN = "NOUN"
+"""The type of a name that neither the rules nor its form tell."""
+
+_JOINTS = frozenset("a an the of in on at to from by with for as and or but not also than".split())
+_FUNCTION_WORDS = _JOINTS | frozenset(
+    (
+        "is was are were be been being has have had having do does did its his her their it that"
+    ).split()
+)
+_PRONOUNS = frozenset(
+    (
+        "i me my mine we us our ours you your yours he him his she her hers it its they them their "
+        "theirs this that these those who whom whose which himself herself itself themselves"
+    ).split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A chunk made ready by `prepare_text`: folded for searching, its words and its title's."""
+
+    chunk: Chunk
+    folded: Folded
+    words: frozenset[str]
+    title: frozenset[str]
+    types: Mapping[str, Counter[str]]
+    """What the rules take each name for."""
+
+    @property
+    def whole(self) -> Span:
+        """All of it."""
+        return Span(0, len(self.chunk.text))
+
+
+def prepare_text(chunk: Chunk) -> Text:
+    """A chunk, ready to hold replies against."""
+    types: dict[str, Counter[str]] = {}
+    for mention in chunk.found.mentions:
+        if mention.type != UNKNOWN:
+            types.setdefault(mention.text.casefold(), Counter())[mention.type] += 1
+    words, title = list_forms(chunk.text), list_forms(chunk.title or "")
+    return Text(chunk, fold(chunk.text), words, title, types)
+
+
+def list_forms(text: str) -> frozenset[str]:
+    """The words of a text and their dictionary forms."""
+    return frozenset(list_words(text)) | list_lemmas(text)
+
+
+def quote(text: Text, spans: Sequence[Span]) -> str:
+    """The words of some stretches, one after the other."""
+    return " ".join(text.chunk.text[span.start : span.end] for span in spans)
+
+
+def says_something(phrase: str) -> bool:
+    """Whether it holds a word beside pronouns and function words."""
+    words = _WORD.findall(phrase)
+    return any(word.casefold() not in _FUNCTION_WORDS and not is_pronoun(word) for word in words)
+
+
+def supports(text: Text, claim: Claim, head: str, tail: str) -> bool:
+    """Whether a claim's evidence states something of head and tail.
+
+    One of them stands there, and where only one does, something is said of it. The other one is
+    what the title or the rules' antecedents call it, or it is in the claim: as a part of the same
+    sentence, or in place of a pronoun of that.
+    """
+    quoted = quote(text, claim.spans)
+    words = list_forms(quoted)
+    outside = [
+        end
+        for end in (head, tail)
+        if locate_name(text.chunk.text, text.folded, end, claim.spans) is None
+        and not (says_something(end) and is_supported(end, words))
+    ]
+    if not outside:
+        return True
+    named = tail if outside[0] == head else head
+    if len(outside) > 1 or set(list_words(quoted)) <= _JOINTS | list_forms(named):
+        return False
+    return says_something(outside[0]) and is_supported(
+        outside[0], words | text.title | _list_referents(text, claim)
+    )
+
+
+def _list_referents(text: Text, claim: Claim) -> frozenset[str]:
+    """The words that a claim's evidence may mean without saying them."""
+    ruled = " ".join(
+        each.text
+        for each in text.chunk.found.claims
+        if _overlaps(find_clause(each), claim.spans)  # the rules write antecedents out
+    )
+    around = [s for s in split_sentences(text.chunk.text) if _overlaps(s, claim.spans)]
+    sentences = quote(text, around)
+    replaced = _list_pronouns(sentences) - _list_pronouns(claim.text)
+    known = text.words if replaced else list_forms(sentences)
+    return list_forms(ruled) | (list_forms(claim.text) & known)
+
+
+def _list_pronouns(phrase: str) -> frozenset[str]:
+    return frozenset(word.casefold() for word in _WORD.findall(phrase) if is_pronoun(word))
+
+
+def _overlaps(one: Span, others: Sequence[Span]) -> bool:
+    return any(one.start < other.end and other.start < one.end for other in others)
+
+
+def list_strange(phrase: str, known: frozenset[str]) -> list[str]:
+    """The words of a phrase that are not among the known ones, function words aside."""
+    return [
+        word
+        for word in _WORD.findall(phrase)
+        if word.casefold() not in _FUNCTION_WORDS
+        and word.casefold() not in known
+        and lemmatise(word.casefold()) not in known
+    ]
+
+
+def is_telling(word: str) -> bool:
+    """Whether it is a name or a number: what cannot be a rewording."""
+    return word != word.lower() or any(character.isdigit() for character in word)
+
+
+def is_supported(phrase: str, known: frozenset[str]) -> bool:
+    """Whether all names and numbers of a phrase are known, and half of its other words."""
+    strange = list_strange(phrase, known)
+    if any(is_telling(word) for word in strange):
+        return False
+    content = [w for w in _WORD.findall(phrase) if w.casefold() not in _FUNCTION_WORDS]
+    return 2 * len(strange) <= len(content)
+
+
+def is_pronoun(words: str) -> bool:
+    """Whether it is a pronoun and nothing else; "US" and "WHO" are names."""
+    return words.casefold() in _PRONOUNS and (len(words) == 1 or not words.isupper())
+
+
+def find_type(name: str, known: Mapping[str, Counter[str]]) -> str:
+    """What the rules most often take a name for, else what its form tells, else NOUN."""
+    counts = known.get(name.casefold())
+    if counts:
+        return min(counts, key=lambda kind: (-counts[kind], kind))
+    return guess_literal(name) or UNKNOWN

@@ -22,7 +22,7 @@ from kpyramid.extraction.cascade.relations import Related, Triple, read_triple, 
 from kpyramid.keys import JsonValue
 from kpyramid.llm.responses import parse_json
 from kpyramid.llm.types import Request
-from kpyramid.model_settings import Example
+from kpyramid.settings import Example
 
 NAME = "merged"
 VERSION = 1

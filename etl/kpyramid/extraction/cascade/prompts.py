@@ -8,12 +8,12 @@ from jinja2 import Environment, StrictUndefined
 
 from kpyramid.extraction.cascade.chunks import Chunk
 from kpyramid.keys import JsonValue
-from kpyramid.llm.prompting import GUARD as GUARD
-from kpyramid.llm.prompting import Strict as Strict
-from kpyramid.llm.prompting import fence as fence
-from kpyramid.llm.prompting import strict_schema as strict_schema
+from kpyramid.llm.prompts import GUARD as GUARD
+from kpyramid.llm.prompts import Strict as Strict
+from kpyramid.llm.prompts import fence as fence
+from kpyramid.llm.prompts import strict_schema as strict_schema
 from kpyramid.llm.types import Message, Request
-from kpyramid.model_settings import CascadeSettings, Example
+from kpyramid.settings import CascadeSettings, Example
 
 _TEMPLATES = Environment(
     undefined=StrictUndefined,

@@ -1,4 +1,4 @@
-"""The cascade: the steps that a model does for a chunk, in their order, many chunks at once."""
+"""The cascade: which steps a model does, what it is asked of a chunk, what the replies come to."""
 
 import threading
 from collections import Counter
@@ -8,15 +8,10 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Protocol, TypeVar
 
-from kpyramid.extraction.cascade import (
-    disambiguation,
-    entities,
-    merged,
-    paraphrase,
-    relations,
-)
+from kpyramid.documents.sentences import Dropped
+from kpyramid.extraction.cascade import disambiguation, entities, merged, paraphrase, relations
 from kpyramid.extraction.cascade.chunks import Chunk
-from kpyramid.extraction.cascade.evidence import assign_triples
+from kpyramid.extraction.cascade.evidence import Text, assign_triples, prepare_text, supports
 from kpyramid.extraction.cascade.grounding import (
     ground_statements,
     ground_triples,
@@ -27,12 +22,10 @@ from kpyramid.extraction.cascade.grounding import (
 from kpyramid.extraction.cascade.paraphrase import Statement
 from kpyramid.extraction.cascade.prompts import Form, clean_items
 from kpyramid.extraction.cascade.relations import Triple
-from kpyramid.extraction.cascade.support import Text, prepare_text, supports
-from kpyramid.extraction.text.screening import Dropped
 from kpyramid.extraction.types import Claim, Extraction, Fact, Mention
 from kpyramid.llm.caller import Asker
 from kpyramid.llm.types import Failure, Request
-from kpyramid.model_settings import CascadeSettings
+from kpyramid.settings import CascadeSettings
 
 T = TypeVar("T")
 ExtractFunction = Callable[[Sequence[str]], Sequence[Extraction]]

@@ -11,7 +11,7 @@ from kpyramid.extraction.cascade import merged
 from kpyramid.extraction.cascade.evidence import find_naming, list_words, names
 from kpyramid.extraction.cascade.relations import show_triple
 from kpyramid.keys import JsonValue, canonical_json
-from kpyramid.llm.recordings import DamagedLine, read_recording
+from kpyramid.llm.cache import DamagedLine, read_recording
 from kpyramid.llm.replay import Answer
 from kpyramid.llm.types import Request, key_request
 

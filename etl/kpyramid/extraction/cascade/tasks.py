@@ -4,16 +4,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Protocol
 
-from kpyramid.extraction.cascade import (
-    disambiguation,
-    entities,
-    merged,
-    paraphrase,
-    relations,
-)
+from kpyramid.extraction.cascade import disambiguation, entities, merged, paraphrase, relations
 from kpyramid.extraction.cascade.prompts import Form
 from kpyramid.keys import JsonValue, hash_value
-from kpyramid.model_settings import CascadeSettings
+from kpyramid.settings import CascadeSettings
 
 Schema = Mapping[str, JsonValue]
 

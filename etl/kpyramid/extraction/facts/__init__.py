@@ -1,1 +1,4 @@
-"""Binary facts for the graph: candidates, their antecedents, claims, mentions, confidence."""
+"""Facts about entities, read from the clauses of a sentence.
+
+Imported by `extraction.openie`.
+"""

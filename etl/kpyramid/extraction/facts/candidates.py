@@ -1,24 +1,37 @@
-"""What the grammar rules hand to the filter: one candidate fact each, with its evidence."""
+"""Candidate facts: what the grammar rules propose, scored, faulty ones refused."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from kpyramid.documents.sentences import Dropped, Span
+from kpyramid.extraction.confidence import Features, estimate_confidence
 from kpyramid.extraction.facts.coreference import Antecedents
-from kpyramid.extraction.syntax.frames import Frame, find_noun_clause
-from kpyramid.extraction.syntax.phrases import (
+from kpyramid.extraction.syntax.clauses import read_frames
+from kpyramid.extraction.syntax.predicates import (
+    Frame,
+    Stance,
+    count_clauses_above,
+    find_noun_clause,
+    is_copula,
+)
+from kpyramid.extraction.syntax.tree import (
     FULL_WORDS,
+    LITERALS,
+    PLACES,
+    Node,
     Phrase,
+    Tree,
     build_phrase,
     find_close_name,
     find_phrase,
     list_conjuncts,
 )
-from kpyramid.extraction.syntax.reading import read_frames
-from kpyramid.extraction.syntax.stance import Stance
-from kpyramid.extraction.syntax.tree import Node, Tree
-from kpyramid.extraction.text.screening import Dropped
-from kpyramid.extraction.text.sentences import Span
+
+# --------------------
+# What the grammar rules hand to the filter: one candidate fact each, with its evidence.
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,3 +148,126 @@ def word_noun(noun: Node, ordinals: bool = True) -> tuple[str, list[int]]:
     tokens = sorted(set(tokens), key=lambda t: t.i)
     words = (t.text if noun.pos == "PROPN" or not t.text.islower() else t.word for t in tokens)
     return " ".join(words), [t.i for t in tokens]
+
+
+# --------------------
+# How sure a binary fact is, from the clause or noun phrase that it was read in.
+
+
+def score_candidate(candidate: Candidate, findings: Findings, attributed: bool = False) -> float:
+    """How sure the fact is, by `estimate_confidence`."""
+    tree, head, tail = findings.tree, candidate.head, candidate.tail
+    frame = findings.frames.get(candidate.clause) if candidate.clause is not None else None
+    first, end = tree.sentences[tree[tail.root].sentence]
+    last = tree[max(candidate.tokens)] if candidate.tokens else None
+    return estimate_confidence(
+        Features(
+            frame.construction if frame is not None else "noun",
+            count_clauses_above(frame.verb, findings.frames) if frame is not None else 0,
+            end - first,
+            candidate.relation.count(" ") + 1,
+            head.words,
+            tail.words,
+            subject_named=head.is_named,
+            object_named=tail.is_named,
+            indirect_subject=candidate.indirect,
+            inferred_predicate=frame is None,
+            resolved=head.resolved or tail.resolved,
+            split=tree[tail.root].dep == "conj" or tree[head.root].dep == "conj",
+            passive=frame is not None and "auxpass" in frame.kids,
+            copula=frame is not None and is_copula(frame.verb),
+            negated=candidate.negated,
+            modal=candidate.modality is not None,
+            attributed=attributed,
+            preposition=last is not None and last.pos == "ADP",
+        )
+    )
+
+
+# --------------------
+# What is wrong with a candidate fact: the reasons for which one is given up.
+
+_MAX_RELATION_WORDS = 8
+# A relation of these words alone says nothing about how its arguments are joined.
+_EMPTY_WORDS = frozenset(
+    (
+        "is was are were be been being has have had having do does did a an the of in on at to "
+        "from by with for as to not"
+    ).split()
+)
+_SYMBOL = re.compile(r"[=<>|{}\\_~^*+@#]")
+"""What no verb or preposition is written with; the parser takes formulas for clauses."""
+_DIRECTIONS = frozenset(
+    "north south east west northeast northwest southeast southwest left right".split()
+)
+_WHERE = frozenset(
+    "in at on within near off above under beside behind along inside outside opposite".split()
+)
+_DEICTIC = frozenset(
+    (
+        "today now nowadays currently presently later once recently lately then here there soon "
+        "afterwards afterward thereafter tomorrow yesterday tonight earlier before ago"
+    ).split()
+)
+"""Adverbs that point from the text to a time or a place, and name neither."""
+_OCCASION = re.compile(r"((the )?(first|second|third|last|same|one|long|short|next) )?time")
+"""What "for the first time" and "at the time" hold: a circumstance without a date."""
+_PHRASAL = frozenset(
+    "addition recognition order case fact turn return response accordance honor honour".split()
+)
+"""Nouns that are half of a preposition when they stand bare: "in recognition of"."""
+_KIND_RELATIONS = frozenset({"is a", "was a", "is one of", "was one of"})
+
+
+def find_fault(candidate: Candidate) -> str | None:
+    """Why a candidate is given up, None when it stands."""
+    words = candidate.relation.split()
+    if _SYMBOL.search(candidate.relation):
+        return "no_words"
+    empty = all(w in _EMPTY_WORDS for w in words) and candidate.relation not in _KIND_RELATIONS
+    if is_location(words):
+        empty = not _names_place(candidate)
+    if empty:
+        return "empty_relation"
+    if len(words) > _MAX_RELATION_WORDS:
+        return "relation_too_long"
+    head, tail = candidate.head, candidate.tail
+    # "40 percent of the workers" are workers; a number alone is nothing to state facts about.
+    if head.label in LITERALS and head.label != "ORDINAL" and " of " not in head.text:
+        return "head_is_literal"
+    told = tail.text.lower()
+    if told in _DEICTIC or head.text.lower() in _DEICTIC:
+        return "deictic"
+    if tail.label == "ORDINAL" or _OCCASION.fullmatch(told):
+        return "bare_circumstance"
+    if told in _PHRASAL and words[-1] == "in":
+        return "bare_circumstance"
+    if "et al" in head.text or "et al" in tail.text:
+        return "citation"
+    if told in _DIRECTIONS:
+        return "bare_direction"
+    if head.text.lower() == told:
+        return "self_reference"
+    if (
+        not head.resolved
+        and not tail.resolved
+        and (
+            head.first <= tail.first <= tail.last <= head.last
+            or tail.first <= head.first <= head.last <= tail.last
+        )
+    ):
+        return "nested_arguments"
+    return None
+
+
+def is_location(words: Sequence[str]) -> bool:
+    """Whether the relation is "is in": it says where, if what follows is a place."""
+    return len(words) == 2 and words[0] in {"is", "was", "are", "were"} and words[1] in _WHERE
+
+
+def _names_place(candidate: Candidate) -> bool:
+    """Whether the tail is a place, or a name that can hardly be anything else: X is in Kent."""
+    if candidate.tail.label in PLACES:
+        return True
+    named = candidate.tail.is_named and candidate.tail.label != "PERSON"
+    return named and candidate.head.label != "PERSON"

@@ -6,26 +6,27 @@ from dataclasses import replace
 
 from kpyramid.extraction.facts.candidates import Candidate, Findings, word_noun
 from kpyramid.extraction.facts.copulas import list_copula_facts
-from kpyramid.extraction.propositions.wording import is_denied
-from kpyramid.extraction.syntax.frames import (
+from kpyramid.extraction.propositions import is_denied
+from kpyramid.extraction.syntax.clauses import list_prepositional
+from kpyramid.extraction.syntax.kinds import is_person_noun
+from kpyramid.extraction.syntax.predicates import (
     Frame,
     Part,
+    VerbGroup,
     find_infinitive_mark,
+    is_copula,
     list_merged,
+    read_stance,
+    word_group,
 )
-from kpyramid.extraction.syntax.kinds import is_person_noun
-from kpyramid.extraction.syntax.parts import list_prepositional
-from kpyramid.extraction.syntax.phrases import (
+from kpyramid.extraction.syntax.tree import (
     FULL_WORDS,
+    Node,
     Phrase,
     build_phrase,
     is_nominal,
+    list_containers,
 )
-from kpyramid.extraction.syntax.places import list_containers
-from kpyramid.extraction.syntax.predicates import word_group
-from kpyramid.extraction.syntax.stance import read_stance
-from kpyramid.extraction.syntax.tree import Node
-from kpyramid.extraction.syntax.verbs import VerbGroup, is_copula
 
 Tail = tuple[Phrase, str, list[int], bool]
 """Phrase, words after the verb, their tokens, negated."""

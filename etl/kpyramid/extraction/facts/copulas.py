@@ -7,16 +7,17 @@ from dataclasses import replace
 
 from kpyramid.extraction.facts.candidates import Candidate, Findings, word_noun
 from kpyramid.extraction.syntax.kinds import find_kind_label
-from kpyramid.extraction.syntax.phrases import (
+from kpyramid.extraction.syntax.predicates import VerbGroup
+from kpyramid.extraction.syntax.tree import (
     FULL_WORDS,
     MEASURES,
+    Node,
     Phrase,
     find_kind,
+    is_named_place,
     list_conjuncts,
+    list_containers,
 )
-from kpyramid.extraction.syntax.places import is_named_place, list_containers
-from kpyramid.extraction.syntax.tree import Node
-from kpyramid.extraction.syntax.verbs import VerbGroup
 
 # Nouns that always belong to something; without an owner they belong to the text's topic
 # ("The population was 682").

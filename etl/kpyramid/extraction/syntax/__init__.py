@@ -1,1 +1,4 @@
-"""The parse and what grammar reads off it: trees, phrases, verb groups, clause frames."""
+"""A sentence's dependency parse, repaired and read as clauses.
+
+Imported by extraction and ontology population.
+"""

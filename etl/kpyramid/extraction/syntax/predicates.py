@@ -1,13 +1,356 @@
-"""The words of a clause's predicate: auxiliaries, negation and modals as they stand."""
+"""Predicates: verbs, the frames of their clauses, and how a clause is meant."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from kpyramid.extraction.syntax.frames import Frame, find_infinitive_mark
-from kpyramid.extraction.syntax.stance import is_negated
 from kpyramid.extraction.syntax.tree import Node
-from kpyramid.extraction.syntax.verbs import VerbGroup, inflect_third, is_stative, read_modal
+
+# --------------------
+# Verbs: which head a clause, which report, and how a group of them is worded.
+
+SUBJECTS = frozenset({"nsubj", "nsubjpass"})
+# Participles that describe a lasting state: "a town located in X" holds now, "a book written
+# by X" happened once.
+_STATIVE = frozenset(
+    (
+        "locate base situate know call name bound border own operate surround affiliate entitle "
+        "title devote compose spell headquarter associate dedicate consider populate inhabit"
+    ).split()
+)
+_FULL_MODALS = {"'ll": "will", "wo": "will", "ca": "can", "'d": "would", "sha": "shall"}
+_IRREGULAR_THIRD = {"have": "has", "be": "is", "do": "does", "go": "goes"}
+REPORTING = frozenset(
+    (
+        "say state claim report argue believe suggest note announce think write estimate allege "
+        "explain assert maintain declare add insist"
+    ).split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class VerbGroup:
+    """A predicate's wording without negation and adverbs, and the tokens it came from."""
+
+    text: str
+    tokens: tuple[int, ...]
+    negated: bool
+    modality: str | None
+    passive: bool
+
+
+def inflect_third(lemma: str) -> str:
+    """Return the third person singular present of a regular verb ("carry" gives "carries")."""
+    if lemma in _IRREGULAR_THIRD:
+        return _IRREGULAR_THIRD[lemma]
+    if lemma.endswith("y") and lemma[-2:-1] not in "aeiou":
+        return lemma[:-1] + "ies"
+    return lemma + ("es" if lemma.endswith(("s", "x", "z", "ch", "sh", "o")) else "s")
+
+
+def is_predicate(token: Node) -> bool:
+    """Return whether `token` heads a clause: a verb that is neither auxiliary nor modifier."""
+    if token.pos not in {"VERB", "AUX"}:
+        return False
+    return token.dep not in {"aux", "auxpass", "amod", "compound", "prep", "case", "det", "nmod"}
+
+
+def is_stative(participle: Node) -> bool:
+    """Whether a past participle says what holds ("located"), not what happened ("written")."""
+    return participle.lemma.lower() in _STATIVE
+
+
+def is_copula(token: Node) -> bool:
+    return token.lemma == "be" and token.dep not in {"aux", "auxpass"}
+
+
+def read_modal(kids: Mapping[str, list[Node]]) -> str | None:
+    """The modal verb among the auxiliaries, in full."""
+    for node in kids.get("aux", ()):
+        if node.tag == "MD":
+            return _FULL_MODALS.get(node.word, node.word)
+    return None
+
+
+# --------------------
+# Clauses of a dependency parse: who does what to whom, how, when and where, as tokens.
+#
+# A clause is read once, by `reading`. Propositions word it as it stands; the binary facts of the
+# graph are projections of it.
+
+OBJECTS = frozenset({"dobj", "oprd", "attr"})
+RELATIVES = frozenset({"WDT", "WP", "WRB", "WP$"})
+TIMES = frozenset({"DATE", "TIME"})
+MAX_HOPS = 12
+"""Steps up the tree before a search gives up, so that malformed parses end."""
+
+Kids = dict[str, list[Node]]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """An argument or circumstance of a clause.
+
+    `role` is object, attribute, quality, receiver, clause, purpose, circumstance, time, manner,
+    adverb or preposition. `root` heads it; `link` are the words that lead to it (prepositions,
+    conjunctions). `gap` is where it belongs when it stands elsewhere, as a relative clause's
+    antecedent does.
+    """
+
+    role: str
+    root: Node
+    link: tuple[Node, ...] = ()
+    gap: Node | None = None
+
+    @property
+    def place(self) -> int:
+        """The token by which the parts of a clause are ordered."""
+        if self.link:
+            return self.link[0].i
+        return self.gap.i if self.gap is not None else self.root.left_edge.i
+
+
+@dataclass(slots=True, eq=False)
+class Frame:
+    """A clause.
+
+    `way` says where the subjects stand: "own", "shared" (coordination, control, participles),
+    "antecedent" (relative and participial clauses), "object_control", "existential" ("there is a
+    house") or "none". `clause` is the relative or participial clause the verb belongs to.
+    `chain` are the predicates above that merge with the verb, outermost first: "wants" in "wants
+    to buy". `noun` stands between the two: "chance" in "has a chance to win". `lender` is the
+    coordinated verb whose auxiliaries are shared.
+    """
+
+    verb: Node
+    kids: Kids
+    construction: str
+    subjects: list[Node]
+    way: str
+    chain: list[Node] = field(default_factory=list)
+    lender: Node | None = None
+    clause: Node | None = None
+    noun: Node | None = None
+    parts: list[Part] = field(default_factory=list)
+
+    @property
+    def top(self) -> Node:
+        """The outermost predicate."""
+        return self.chain[0] if self.chain else self.verb
+
+
+def group_kids(node: Node) -> Kids:
+    """The children by dependency label, in text order."""
+    kids: Kids = {}
+    for child in node.children:
+        kids.setdefault(child.dep, []).append(child)
+    return kids
+
+
+def list_merged(frames: dict[int, Frame]) -> set[int]:
+    """The verbs that say nothing apart from the infinitive they govern."""
+    return {
+        verb.i
+        for frame in frames.values()
+        if frame.noun is None and frame.verb.dep in {"xcomp", "conj"}
+        for verb in frame.chain
+    }
+
+
+def count_clauses_above(verb: Node, frames: dict[int, Frame]) -> int:
+    """How many clauses the verb's is part of, within reach."""
+    depth, at = 0, verb
+    for _ in range(MAX_HOPS):
+        if at.head is at:
+            break
+        at = at.head
+        depth += at.i in frames
+    return depth
+
+
+def find_infinitive_mark(verb: Node) -> Node | None:
+    """The "to" of an infinitive, which coordinated ones share."""
+    at = verb
+    for _ in range(MAX_HOPS):
+        for child in at.children:
+            if child.tag == "TO":
+                return child
+        if at.dep != "conj" or at.tag != "VB" or at.head.tag != "VB":
+            return None
+        at = at.head
+    return None
+
+
+def find_noun_clause(verb: Node) -> Node | None:
+    """The relative or participial clause that the verb belongs to."""
+    at = verb
+    for _ in range(MAX_HOPS):
+        if at.dep in {"relcl", "acl"}:
+            return at
+        if at.dep not in {"conj", "xcomp", "ccomp"}:
+            return None
+        at = at.head
+    return None
+
+
+# --------------------
+# How a clause is meant: as a fact, denied, a condition, a question, or as somebody's words.
+
+_NEGATING = frozenset({"neg", "advmod", "cc", "preconj", "dep"})
+_NEVER = frozenset("never hardly scarcely barely no neither nor".split())
+_HEDGES = frozenset(
+    (
+        "allegedly reportedly supposedly purportedly apparently presumably perhaps maybe possibly "
+        "probably almost nearly"
+    ).split()
+)
+_CONDITIONS = frozenset("if unless whether lest".split())
+_INVERTED = frozenset("had were should".split())
+# Verbs whose that-clause holds when they do; what is said, thought, wished or denied may not.
+_FACTIVE = frozenset(
+    (
+        "know find show discover realize realise prove demonstrate reveal notice observe learn "
+        "remember forget recognize recognise establish confirm explain mean ensure see hear feel "
+        "watch make let help have cause get force lead result regret admit acknowledge determine "
+        "detect verify indicate illustrate understand"
+    ).split()
+)
+_FACTIVE_NOUNS = frozenset(
+    "fact discovery realization realisation evidence knowledge proof result truth way".split()
+)
+_UNSURE = frozenset(
+    (
+        "false untrue wrong unlikely likely possible impossible doubtful uncertain unclear sure "
+        "certain confident afraid hopeful conceivable plausible probable"
+    ).split()
+)
+# What follows other prepositions need not have happened: "accused of", "banned from".
+_ASSERTING = frozenset(
+    (
+        "by after before since while when in on upon through despite besides with via at until "
+        "although though like including as"
+    ).split()
+)
+_DENYING = frozenset({"without", "instead", "than"})
+
+
+@dataclass(frozen=True, slots=True)
+class Stance:
+    """`mood` is the word that makes it no statement ("if", "?", "allegedly"), None in a statement.
+
+    `source` heads who says so; None when the text itself does.
+    """
+
+    negated: bool = False
+    mood: str | None = None
+    source: Node | None = None
+
+
+def read_stance(frame: Frame, frames: Mapping[int, Frame]) -> Stance:
+    """How the clause is meant, from its own words and the clauses it is part of."""
+    at = frame.verb
+    negated, mood, source = False, None, None
+    own = {verb.i for verb in (frame.verb, *frame.chain)}
+    for _ in range(MAX_HOPS):
+        negated = negated or (at.i in own and is_negated(at))
+        mood = mood or _read_mood(at, at.i in own)
+        source = source or _find_named_source(at, frames)
+        if at.dep in {"conj", "xcomp"} and at.head.pos in {"VERB", "AUX"}:
+            at = at.head
+            continue
+        if at.dep == "pcomp":
+            word = at.head.word
+            denies = word in _DENYING or at.head.head.word in _DENYING
+            negated = negated or denies
+            if not denies and word not in _ASSERTING:
+                mood = mood or word
+        elif at.dep in {"ccomp", "csubj"} or (at.dep in {"acl", "relcl"} and _has_that(at)):
+            if source is None and not _is_paratactic(at):
+                source = _find_believer(at.head, frames)
+            if at.dep == "ccomp" and at.head is not at and source is None:
+                at = at.head
+                continue
+        break
+    return Stance(negated, mood, source)
+
+
+def is_negated(verb: Node) -> bool:
+    """Whether "not", "never", "hardly", "nor" or the like denies the verb."""
+    if any(c.dep == "neg" or c.word in _NEVER for c in verb.children if c.dep in _NEGATING):
+        return True
+    between = range(verb.head.i + 1, verb.i)
+    return verb.dep == "conj" and any(
+        c.word == "nor" and c.i in between for c in verb.head.children
+    )
+
+
+def _read_mood(verb: Node, is_own: bool) -> str | None:
+    for child in verb.children:
+        if child.dep in {"mark", "advmod"} and child.word in _CONDITIONS:
+            return child.word
+        if is_own and child.dep == "advmod" and child.word in _HEDGES:
+            return child.word
+    first, end = verb.tree.sentences[verb.sentence]
+    if verb.head is verb and verb.tree[end - 1].text == "?":
+        return "?"
+    return "if" if _is_inverted(verb, first) else None
+
+
+def _is_inverted(verb: Node, first: int) -> bool:
+    """Whether an auxiliary opens the clause before its subject: "had he won, ..."."""
+    subject = next((c.i for c in verb.children if c.dep in SUBJECTS), None)
+    if subject is None:
+        return False
+    opening = [c.i for c in verb.children if c.word in _INVERTED and c.dep in {"aux", "auxpass"}]
+    embedded = verb.dep in {"advcl", "ccomp"}
+    return any(i < subject and (embedded or i == first) for i in opening)
+
+
+def _has_that(verb: Node) -> bool:
+    """Whether it is the content of a noun, "the claim that ...", and no relative clause.
+
+    A "that" which the parser calls an object beside another object is a conjunction too.
+    """
+    if verb.head.pos != "NOUN":
+        return False
+    that = [c for c in verb.children if c.word == "that"]
+    objects = [c for c in verb.children if c.dep == "dobj"]
+    return any(c.dep == "mark" or (c.dep == "dobj" and len(objects) > 1) for c in that)
+
+
+def _is_paratactic(verb: Node) -> bool:
+    """Whether it is a main clause that the parser put below the next: "Rome fell; Oslo stood"."""
+    return verb.dep == "ccomp" and verb.i < verb.head.i and verb.head.lemma.lower() not in REPORTING
+
+
+def _find_named_source(verb: Node, frames: Mapping[int, Frame]) -> Node | None:
+    """The X of "according to X"."""
+    frame = frames.get(verb.i)
+    for part in frame.parts if frame is not None else ():
+        if part.link and part.link[0].word == "according":
+            return part.root
+    return None
+
+
+def _find_believer(head: Node, frames: Mapping[int, Frame]) -> Node | None:
+    """Who holds what depends on `head`, else the word itself; None where it holds of itself."""
+    if head.pos == "NOUN":
+        return None if head.lemma.lower() in _FACTIVE_NOUNS else head
+    if head.pos == "ADJ":
+        return head if head.lemma.lower() in _UNSURE else None
+    if head.lemma == "be":
+        quality = next((c for c in head.children if c.dep in {"acomp", "attr"}), None)
+        return quality if quality is not None and quality.lemma.lower() in _UNSURE else None
+    if head.pos not in {"VERB", "AUX"} or head.lemma.lower() in _FACTIVE:
+        return None
+    frame = frames.get(head.i)
+    subjects = [s for s in (frame.subjects if frame is not None else ()) if s.dep != "expl"]
+    return subjects[0] if subjects and subjects[0].word != "it" else head
+
+
+# --------------------
+# The words of a clause's predicate: auxiliaries, negation and modals as they stand.
 
 _OWN = ("aux", "auxpass", "neg", "prt")
 _AUXILIARIES = ("aux", "auxpass")

@@ -1,12 +1,16 @@
-"""A dependency parse as plain Python objects: read once from spaCy, then walked at full speed."""
+"""Dependency trees, their phrases, and places inside places."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from kpyramid.extraction.syntax.phrases import Phrase
+from kpyramid.documents.sentences import Span
+from kpyramid.extraction.syntax.kinds import LABEL_BY_NOUN, find_kind_label
+
+# --------------------
+# A dependency parse as plain Python objects: read once from spaCy, then walked at full speed.
 
 
 @dataclass(slots=True, eq=False)
@@ -67,3 +71,464 @@ class Tree:
             elif node.iob == "I":
                 found[-1] = (found[-1][0], node.i)
         return found
+
+
+# --------------------
+# Noun phrases of a dependency parse: where an argument starts and ends, and what it names.
+
+MAX_WORDS = 12
+# A phrase with all its prepositional attachments is kept up to this length; beyond it the
+# attachments stand in facts of their own, and a shorter argument joins more easily.
+FULL_WORDS = 8
+
+PLACES = frozenset({"GPE", "LOC", "FAC"})
+LITERALS = frozenset({"DATE", "TIME", "CARDINAL", "QUANTITY", "MONEY", "PERCENT", "ORDINAL"})
+MEASURES = LITERALS - {"ORDINAL"}
+_NAMED_AFTER_COMMA = frozenset({"PERSON", "WORK_OF_ART"})
+_NUMBERS = frozenset({"CARDINAL", "DATE", "ORDINAL"})
+_CUT = frozenset(
+    {"relcl", "acl", "appos", "conj", "cc", "parataxis", "advcl", "ccomp", "dep", "preconj", "neg"}
+)
+_STRIP_TAGS = frozenset({"DT", "PDT", "PRP$", "WDT", "WP$", "WP", "CC", "IN", "RB", "HYPH", "POS"})
+QUOTATION = frozenset("\"'“”\u2018\u2019«»`") | {"``", "''"}
+_MARKS = QUOTATION - {"'", "\u2019"}
+# What follows these says when, why or for example, and completes no noun.
+_CIRCUMSTANCES = frozenset(
+    (
+        "by as like including such during since until after before because due despite according "
+        "except besides"
+    ).split()
+)
+_DANGLING = frozenset({"IN", "CC", "TO", "DT"})
+_KEPT_PUNCT = QUOTATION | frozenset("-\u2013\u2014/&.!?:°#+@")
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """A literal stretch of the text that can be an argument; `root` is its head's token index."""
+
+    text: str
+    span: Span
+    root: int
+    first: int
+    last: int
+    label: str
+    resolved: bool = False
+    literal: bool = True
+
+    @property
+    def words(self) -> int:
+        return len(self.text.split())
+
+    @property
+    def is_named(self) -> bool:
+        return self.label not in {"NOUN", *LITERALS}
+
+
+def is_nominal(token: Node) -> bool:
+    """Return whether `token` can head an argument."""
+    return token.pos in {"NOUN", "PROPN", "NUM", "PRON", "SYM"} or token.entity != ""
+
+
+def find_label(tree: Tree, root: int) -> str:
+    """Return the NER label of the token, PROPN-only names as MISC, anything else as NOUN."""
+    token = tree[root]
+    if token.pos == "NUM" and any(c.word == "of" for c in token.children):
+        return "NOUN"  # "one of the oldest bridges" is a bridge
+    if token.entity:
+        return token.entity
+    if token.pos == "PROPN" and not token.text.islower():
+        return "MISC"
+    return "CARDINAL" if token.pos == "NUM" else "NOUN"
+
+
+def build_phrase(tree: Tree, first: int, last: int, root: int) -> Phrase | None:
+    """Return tokens `first`..`last` (inclusive) without determiners and edge punctuation."""
+    nodes = tree.nodes
+    while first <= last and _is_stripped_start(nodes[first], first == last):
+        first += 1
+    while last >= first and _is_stripped_end(nodes, first, last):
+        last -= 1
+    if first > last:
+        return None
+    first, last = _balance_quotes(nodes, first, last, root)
+    start, end = nodes[first].idx, nodes[last].end
+    text = " ".join(tree.text[start:end].split())
+    if not _has_letter(text):
+        return None
+    root = root if first <= root <= last else last
+    label = find_label(tree, root)
+    if label in _NUMBERS and nodes[first].pos == "PROPN" and nodes[first].entity not in LITERALS:
+        label = "MISC"  # "Shanghai 13" is a name
+    return Phrase(text, Span(start, end), root, first, last, label)
+
+
+def _balance_quotes(nodes: list[Node], first: int, last: int, root: int) -> tuple[int, int]:
+    """The stretch without what follows a quotation that it begins with, the head inside."""
+    if first == 0 or nodes[first - 1].text not in _MARKS:
+        return first, last
+    marks = [i for i in range(first, last + 1) if nodes[i].text in _MARKS]
+    if len(marks) == 1 and first <= root < marks[0]:
+        return first, marks[0] - 1
+    return first, last
+
+
+def _has_letter(text: str) -> bool:
+    """Return whether there is a letter or a digit, which the first character mostly is."""
+    return text[:1].isalnum() or any(c.isalnum() for c in text)
+
+
+def _is_stripped_end(nodes: list[Node], first: int, last: int) -> bool:
+    token = nodes[last]
+    if token.text in QUOTATION and any(
+        n.text in QUOTATION and n.text != "'" for n in nodes[first:last]
+    ):
+        return False  # it closes a title that opened inside: 'the term "polytechnic"'
+    if token.tag in _DANGLING and first < last and token.text.islower():
+        return token.entity != "WORK_OF_ART"  # it leads to what the cut has left out
+    return token.tag == "POS" or not _has_letter(token.text)
+
+
+def _is_stripped_start(token: Node, only: bool) -> bool:
+    if not _has_letter(token.text):
+        return token.text not in {"$", "£", "€", "¥", "#"}
+    if token.entity in MEASURES and token.word not in {"the", "a", "an"}:
+        return False
+    if token.tag in _STRIP_TAGS and token.entity in {"WORK_OF_ART", "DATE"}:
+        return token.tag == "IN"
+    if token.text == "The" and not only:
+        return True  # often tagged as part of a name
+    return token.tag in _STRIP_TAGS and not only
+
+
+def find_phrase(root: Node, full: bool = False) -> Phrase | None:
+    """Return the argument headed by `root`, at most `MAX_WORDS` words; None when none fits.
+
+    A name keeps its of-phrase. A common noun keeps what completes it ("belief in ghosts"), but no
+    time; `full` keeps every preposition. Both hold while the phrase stays within `FULL_WORDS`.
+    """
+    known = root.tree.phrases
+    key = 3 * root.i + full
+    if key not in known:
+        keep = _keep_all if full else _keep_of if root.pos == "PROPN" else _keep_complement
+        known[key] = _cut_phrase(root, keep)
+    return known[key]
+
+
+def find_kind(noun: Node) -> Phrase | None:
+    """Return the kind that a noun names: with its of-phrase, without place and circumstance.
+
+    Of what is singled out, "the largest church in the town", the whole phrase says which it is.
+    """
+    known = noun.tree.phrases
+    key = 3 * noun.i + 2
+    if key not in known:
+        known[key] = _cut_phrase(noun, _keep_all if _is_singled_out(noun) else _keep_of)
+    return known[key]
+
+
+def _is_singled_out(noun: Node) -> bool:
+    return any(c.tag in {"JJS", "RBS"} or c.entity == "ORDINAL" for c in noun.children)
+
+
+def _keep_all(prep: Node) -> bool:
+    return True
+
+
+def _keep_of(prep: Node) -> bool:
+    return prep.word == "of"
+
+
+def _keep_complement(prep: Node) -> bool:
+    return prep.word == "of" or (
+        prep.word not in _CIRCUMSTANCES
+        and not any(c.entity in {"DATE", "TIME"} for c in prep.children)
+    )
+
+
+def _cut_phrase(root: Node, keep: Callable[[Node], bool]) -> Phrase | None:
+    """Return the longest cut that fits: with what `keep` lets stand, with "of" alone, without."""
+    if keep is not _keep_of:
+        phrase = _cut_run(root, keep)
+        if phrase is not None and phrase.words <= FULL_WORDS:
+            return phrase
+    phrase = _cut_run(root, _keep_of)
+    limit = FULL_WORDS if root.pos == "PROPN" else MAX_WORDS
+    if phrase is not None and phrase.words > limit:
+        phrase = _cut_run(root, _keep_of, inner_lists=False)
+    if phrase is not None and phrase.words > limit:
+        phrase = _cut_run(root, lambda prep: False, inner_lists=False)
+    return phrase if phrase is not None and phrase.words <= MAX_WORDS else None
+
+
+def _cut_run(root: Node, keep: Callable[[Node], bool], inner_lists: bool = True) -> Phrase | None:
+    """Return the unbroken words around `root`; a list below it stays whole with `inner_lists`."""
+    tree = root.tree
+    kept, stack = {root.i}, [root]
+    while stack:
+        node = stack.pop()
+        inner = inner_lists and node is not root and _heads_list(node)
+        for child in node.children:
+            if child.dep in _CUT:
+                listed = inner and child.dep in {"conj", "cc"}
+                if not listed and not _shares_entity(child, root) and not _is_pair(child):
+                    continue
+            elif child.dep == "punct":
+                comma = inner and child.text == ","
+                if child.text not in _KEPT_PUNCT and not comma:
+                    continue
+            elif child.dep == "prep" and not keep(child):
+                continue
+            kept.add(child.i)
+            stack.append(child)
+    first = last = root.i
+    while first - 1 in kept:
+        first -= 1
+    while last + 1 in kept:
+        last += 1
+    bounds = find_entity(tree, root.i)
+    if bounds is not None and _is_one_name(tree, *bounds):
+        first, last = min(first, bounds[0]), max(last, bounds[1])
+    return build_phrase(tree, _find_name_start(tree, first, last, root), last, root.i)
+
+
+def _heads_list(node: Node) -> bool:
+    """Return whether something is coordinated with the node that is no larger place."""
+    return any(c.dep == "conj" and not _is_container(c) for c in node.children)
+
+
+def _is_pair(token: Node) -> bool:
+    """Return whether the coordination is one argument, as in "between Asia and Europe"."""
+    return token.dep in {"cc", "conj"} and token.head.head.word == "between"
+
+
+def _shares_entity(one: Node, other: Node) -> bool:
+    if not one.entity:
+        return False
+    bounds = find_entity(one.tree, other.i)
+    return bounds is not None and bounds[0] <= one.i <= bounds[1]
+
+
+def find_entity(tree: Tree, index: int) -> tuple[int, int] | None:
+    """Return first and last token of the named entity around `index`, if there is one."""
+    nodes = tree.nodes
+    if nodes[index].iob in {"O", ""}:
+        return None
+    first = last = index
+    while first > 0 and nodes[first].iob == "I":
+        first -= 1
+    while last + 1 < len(nodes) and nodes[last + 1].iob == "I":
+        last += 1
+    return first, last
+
+
+def _is_one_name(tree: Tree, first: int, last: int) -> bool:
+    if tree[first].entity in LITERALS:
+        return True
+    return all(tree[i].text not in {",", "(", ")", ";"} for i in range(first, last + 1))
+
+
+def _find_name_start(tree: Tree, first: int, last: int, root: Node) -> int:
+    """Return where the bare name starts in "the British rock band Pearl Jam"."""
+    start = find_title_end(tree, first, last, root)
+    if start is None:
+        start = find_office_end(tree, first, last, root)
+    return first if start is None else start
+
+
+def find_title_end(tree: Tree, first: int, last: int, root: Node) -> int | None:
+    """Return the first token of a name that a common noun introduces, None without such a title."""
+    if root.pos != "PROPN" or root.i != last or root.entity in LITERALS:
+        return None
+    start = root.i
+    while start > first and (
+        tree[start - 1].pos == "PROPN" or tree[start - 1].dep in {"case", "nmod"}
+    ):
+        start -= 1
+    bounds = find_entity(tree, root.i)
+    if bounds is not None and bounds[0] < start and bounds[0] >= first:
+        start = bounds[0]
+    if start <= first:
+        return None
+    before = tree[start - 1]
+    return start if before.pos == "NOUN" and before.text.islower() else None
+
+
+def find_office_end(tree: Tree, first: int, last: int, root: Node) -> int | None:
+    """Return where the name starts in "U.S. Senator Sam Foley", None without an office."""
+    bounds = find_entity(tree, root.i) if root.entity == "PERSON" else None
+    if bounds is None or not first < bounds[0] <= last or root.i != last:
+        return None
+    before = tree[bounds[0] - 1]
+    office = before.pos == "PROPN" and find_kind_label(before.word) == "PERSON"
+    return bounds[0] if office and bounds[0] < root.i else None
+
+
+def list_conjuncts(root: Node) -> Iterator[Node]:
+    """Yield `root` and the nouns coordinated with it, unless they are part of its name."""
+    seen, stack = {root.i}, [root]
+    while stack:
+        token = stack.pop(0)
+        yield token
+        for child in token.children:
+            if child.dep == "conj" and child.i not in seen and is_nominal(child):
+                if _is_pair(child) or _is_container(child):
+                    continue
+                seen.add(child.i)
+                if not _shares_entity(child, root):
+                    stack.append(child)
+
+
+def _is_container(place: Node) -> bool:
+    """Return whether a coordinated place is the next larger one: "Ford County, Kansas"."""
+    if place.entity not in PLACES or place.head.entity not in PLACES:
+        return False
+    edge = place.left_edge.i
+    if edge == 0 or place.tree[edge - 1].text != ",":
+        return False
+    at: Node | None = place.head
+    while at is not None and at.dep == "conj" and at.head.entity in PLACES:
+        at = at.head
+    while at is not None:  # "and" anywhere in the chain makes it a list
+        if any(c.dep == "cc" for c in at.children):
+            return False
+        at = next((c for c in at.children if c.dep == "conj"), None)
+    return True
+
+
+def find_close_name(noun: Node) -> Node | None:
+    """Return the name in "the playwright Henrik Ibsen" where the parser calls it an apposition."""
+    one_of = noun.word == "one" and any(c.word == "of" for c in noun.children)
+    if noun.pos != "NOUN" and not one_of:
+        return None
+    children = noun.children
+    if one_of:  # "one of the leads, Ann Lee": the parser hangs her on the leads
+        children = [g for c in children if c.word == "of" for d in c.children for g in d.children]
+        children = [*noun.children, *children]
+    nodes = noun.tree.nodes
+    for child in children:
+        if child.dep != "appos" or child.pos != "PROPN" or child.i < noun.i:
+            continue
+        gap = [n.text for n in nodes[noun.i + 1 : child.left_edge.i] if n.text not in QUOTATION]
+        if one_of and nodes[child.left_edge.i - 1].text == ",":
+            return child
+        if gap == [","]:
+            # "The chairman, Ann Lee, said", "its last album, Dawn": whatever is meant is named.
+            label = find_kind_label(noun.word)
+            return child if label == child.entity and label in _NAMED_AFTER_COMMA else None
+        if len(gap) <= 1:
+            return child if not gap or gap[0] not in {",", "(", ":", "\u2013"} else None
+    return None
+
+
+# --------------------
+# Places inside places: what a name is in, and which nouns for places are named already.
+
+_MAX_LINKS = 3
+"""Of a chain such as "Salem, Kent County, Ohio, United States"; more is a list."""
+_NAMING = frozenset("city town village state province county district region".split())
+"""Nouns that a name follows with "of": "the city of Leeds"."""
+
+
+def is_named_place(noun: Node) -> bool:
+    """Whether a noun for a place has its name with it: "the city of Leeds", "Kent county"."""
+    if noun.pos != "NOUN" or LABEL_BY_NOUN.get(noun.word) not in PLACES:
+        return False
+    determiners = [c.word for c in noun.children if c.dep == "det"]
+    named = any(c.dep == "compound" and c.pos == "PROPN" for c in noun.children)
+    if named and not determiners:
+        return True
+    of = [c for c in noun.children if c.word == "of"]
+    named = any(c.pos == "PROPN" for prep in of for c in prep.children)
+    return named and determiners == ["the"] and noun.word in _NAMING
+
+
+def _find_link_end(tree: Tree, first: int) -> int:
+    """Return the last token of the name that starts at `first`, before a comma at the latest."""
+    bounds = find_entity(tree, first)
+    last = first
+    while last + 1 < len(tree) and tree[last + 1].text != ",":
+        inside = bounds is not None and last < bounds[1]
+        if not inside and (tree[last + 1].pos != "PROPN" or bounds is not None):
+            break
+        last += 1
+    return last
+
+
+def list_containers(phrase: Phrase, tree: Tree) -> list[Phrase]:
+    """Return the places named after `phrase`, innermost first ("Rome, Italy" gives Italy).
+
+    A chain that ends in "and" or "or" is an enumeration, not containment.
+    """
+    # "the state of Johor, Malaysia": the place is named last.
+    named = tree[phrase.root].pos == "PROPN" or tree[phrase.last].entity in PLACES
+    if not named or phrase.label in {"PERSON", *LITERALS}:
+        return []
+    found: list[Phrase] = []
+    known = 0  # the recogniser may miss a link, but not the last
+    at = phrase.last + 1
+    while at + 1 < len(tree) and tree[at].text == "," and tree[at + 1].pos == "PROPN":
+        last = _find_link_end(tree, at + 1)
+        place = build_phrase(tree, at + 1, last, last)
+        if place is None or place.label in {"PERSON", *LITERALS}:
+            break
+        found.append(place)
+        known = len(found) if place.label in PLACES else known
+        at = last + 1
+    if at < len(tree) and tree[at].pos == "NUM":
+        return []  # "Varna 1962, Tel Aviv 1964"
+    links, back = len(found), phrase.first
+    while back > 1 and tree[back - 1].text == "," and tree[back - 2].entity in PLACES:
+        back = (find_entity(tree, back - 2) or (back - 2, 0))[0]
+        links += 1
+    if links > _MAX_LINKS:
+        return []
+    del found[known:]
+    if at < len(tree) and tree[at].text == ",":
+        at += 1
+    if at + 1 < len(tree) and tree[at].pos == "CCONJ" and tree[at + 1].pos in {"PROPN", "DET"}:
+        return []
+    if at + 1 < len(tree) and tree[at].word == "the" and tree[at + 1].entity in PLACES:
+        return []  # "Malta, the Netherlands"
+    return found
+
+
+_COLUMNS = 13
+
+
+def pack_tree(tree: Tree) -> str:
+    """The tokens of a tree as one line of JSON; the text itself is not in it."""
+    columns: list[list[object]] = [[] for _ in range(_COLUMNS)]
+    for node in tree.nodes:
+        row = (
+            *(node.text, node.word, node.lemma, node.pos, node.tag, node.dep, node.entity),
+            *(node.iob, int(node.space), node.idx),
+            *(node.head.i, node.left_edge.i, node.right_edge.i),
+        )
+        for column, value in zip(columns, row, strict=True):
+            column.append(value)
+    packed = {"sentences": tree.sentences, "columns": columns}
+    return json.dumps(packed, ensure_ascii=False, separators=(",", ":"))
+
+
+def unpack_tree(text: str, packed: str) -> Tree:
+    """The tree of `text` that `pack_tree` packed."""
+    data = json.loads(packed)
+    tree = Tree(text, [], [(first, end) for first, end in data["sentences"]])
+    sentence_of = [at for at, (first, end) in enumerate(tree.sentences) for _ in range(first, end)]
+    columns = data["columns"]
+    for i, row in enumerate(zip(*columns[:10], strict=True)):
+        words, word, lemma, pos, tag, dep, entity, iob, space, idx = row
+        tree.nodes.append(
+            Node(
+                *(tree, i, idx, words, word, lemma, pos, tag, dep, entity, iob),
+                bool(space),
+                sentence_of[i],
+            )
+        )
+    nodes = tree.nodes
+    for node, head, left, right in zip(nodes, *columns[10:], strict=True):
+        node.head, node.left_edge, node.right_edge = nodes[head], nodes[left], nodes[right]
+        if head != node.i:
+            node.head.children.append(node)
+    return tree

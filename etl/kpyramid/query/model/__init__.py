@@ -1,1 +1,4 @@
-"""Decisions on the way to an answer as a model takes them: a query, sufficiency, the answer."""
+"""Decisions by a model: SPARQL, sufficiency, reading; one module per task.
+
+Loaded by `query` where a model is chosen.
+"""

@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 from pydantic import BaseModel
 
 from kpyramid.errors import EndpointError
-from kpyramid.llm.prompting import fence, strict_schema
+from kpyramid.llm.prompts import fence, strict_schema
 from kpyramid.llm.types import (
     Asker,
     CountingAsker,

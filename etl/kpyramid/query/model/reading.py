@@ -7,7 +7,7 @@ answer that rests on nothing is refused, one whose words are not there keeps lit
 from collections.abc import Sequence
 from dataclasses import replace
 
-from kpyramid.llm.prompting import GUARD, Strict
+from kpyramid.llm.prompts import GUARD, Strict
 from kpyramid.llm.responses import parse_json, quote_text
 from kpyramid.llm.types import Asker, Failure, FailureKind, Reply, ReplyError, Request
 from kpyramid.query.model.prompting import (

@@ -11,18 +11,17 @@ from dataclasses import replace
 from jinja2 import Environment
 
 from kpyramid.errors import InputError
-from kpyramid.llm.prompting import GUARD, Strict
+from kpyramid.llm.prompts import GUARD, Strict
 from kpyramid.llm.responses import parse_json
 from kpyramid.llm.types import Asker, Failure, FailureKind, ReplyError, Request
 from kpyramid.ontology import names as n
-from kpyramid.ontology.patterns import bind_patterns, list_patterns, select_all
 from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema
-from kpyramid.ontology.sparql import LONGEST_QUERY
+from kpyramid.ontology.sparql import LONGEST_QUERY, bind_patterns, list_patterns, select_all
 from kpyramid.query.analysis import link_text
 from kpyramid.query.decisions import MOST_VALUES, Fact, Found, judge_rows, shorten
 from kpyramid.query.model.prompting import ask_model, flatten, make_request
-from kpyramid.query.pyramid.snapshot import Snapshot
 from kpyramid.query.types import Outcome
+from kpyramid.snapshot.snapshot import Snapshot
 
 TASK = "query_onto"
 VERSION = 1

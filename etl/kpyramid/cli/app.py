@@ -1,0 +1,303 @@
+"""The command line. Results go to stdout, progress and logs to stderr."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kpyramid.cli import batch, cache, evaluate, ontology, proposals, rejects
+from kpyramid.cli.ask import ask
+from kpyramid.cli.options import (
+    DEFAULT_WAREHOUSE,
+    WORKERS,
+    Commands,
+    CorpusArgument,
+    JsonOption,
+    OrderOption,
+    QuietOption,
+    RefOption,
+    SettingsOption,
+    ShrinkOption,
+    VerboseOption,
+    WarehouseOption,
+    WorkersOption,
+    print_json,
+    run_command,
+    say,
+)
+from kpyramid.errors import InputError
+from kpyramid.pipeline.stage import PIPELINE
+
+if TYPE_CHECKING:
+    from kpyramid.pipeline.runner import Shard
+
+app = typer.Typer(
+    cls=Commands,
+    name="kpyramid",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="Turns a folder of text into a versioned, checked knowledge pyramid: "
+    "ontology, knowledge graph, text.",
+    epilog="Exit codes: 0 done, 1 unexpected, 2 usage or settings, 3 input, 4 a gate refused, "
+    "5 budget reached, 6 integrity, 7 lost a race, 8 model or storage unreachable.",
+)
+
+app.add_typer(batch.app)
+app.add_typer(cache.app)
+app.add_typer(ontology.app)
+app.add_typer(proposals.app)
+app.add_typer(evaluate.app)
+app.add_typer(rejects.app)
+
+StageName = StrEnum("StageName", {stage.name: stage.name for stage in PIPELINE})  # type: ignore[misc]
+
+
+@app.command()
+def build(
+    corpus: CorpusArgument,
+    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
+    ref: RefOption = "main",
+    settings: SettingsOption = None,
+    order: OrderOption = None,
+    allow_shrink: ShrinkOption = False,
+    workers: WorkersOption = WORKERS,
+    as_json: JsonOption = False,
+    verbose: VerboseOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Build a pyramid from a corpus and publish it.
+
+    Only what changed is computed. After a failure, run the same command again: it goes on
+    where it stopped.
+    """
+
+    def act() -> None:
+        from kpyramid.cli import console
+        from kpyramid.pipeline.build import build as run_build
+        from kpyramid.pipeline.report.report import describe_run
+        from kpyramid.settings import load_settings
+        from kpyramid.storage.layout import open_warehouse
+
+        with console.show_progress(quiet=quiet) as progress:
+            outcome = run_build(
+                corpus,
+                open_warehouse(warehouse),
+                load_settings(settings),
+                ref=ref,
+                order=order,
+                allow_shrink=allow_shrink,
+                workers=workers,
+                progress=progress,
+            )
+        report = describe_run(outcome.run, outcome.marks)
+        if as_json:
+            print_json(report)
+        else:
+            console.print_build(report, outcome.run.folder, outcome.run.warehouse.root)
+
+    run_command(act, verbose=verbose, as_json=as_json)
+
+
+app.command()(ask)
+
+
+@app.command()
+def snapshots(
+    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
+    as_json: JsonOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """List the snapshots of a warehouse and the refs that point to them."""
+
+    def act() -> None:
+        from kpyramid.cli import console
+        from kpyramid.storage.layout import open_warehouse
+        from kpyramid.storage.refs import list_snapshots
+
+        rows = list_snapshots(open_warehouse(warehouse))
+        if as_json:
+            print_json({"snapshots": rows})
+        else:
+            console.print_snapshots(rows)
+
+    run_command(act, verbose=verbose, as_json=as_json)
+
+
+@app.command()
+def verify(
+    snapshot: Annotated[
+        str | None, typer.Argument(help="A snapshot id; by default the ref's.")
+    ] = None,
+    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
+    ref: RefOption = "main",
+    as_json: JsonOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Check a snapshot: every byte, every contract, every reference, every span; and all refs."""
+
+    def act() -> None:
+        from kpyramid.storage.layout import open_warehouse
+        from kpyramid.storage.refs import check_refs, resolve_ref
+        from kpyramid.storage.snapshots import check_bytes, check_tables
+
+        place = open_warehouse(warehouse)
+        identifier = resolve_ref(place, snapshot or ref)
+        folder = place.snapshots / identifier
+        problems = check_bytes(folder)
+        problems = problems or check_tables(folder)
+        of_refs = check_refs(place)
+        if as_json:
+            found = {"ok": not problems and not of_refs, "problems": [*problems, *of_refs]}
+            print_json({"snapshot": identifier, **found})
+        elif not problems:
+            say(f"Snapshot {identifier} is whole: bytes, contracts, references and spans.")
+        else:
+            lines = "\n".join(f"  {problem}" for problem in problems)
+            say(
+                f"Snapshot {identifier} is damaged:\n{lines}\n"
+                f"Do not serve it. Move {folder} away and build again: caches make that cheap."
+            )
+        if of_refs and not as_json:
+            say("\n".join(["Refs are damaged:", *(f"  {problem}" for problem in of_refs)]))
+        if problems or of_refs:
+            raise typer.Exit(6)
+
+    run_command(act, verbose=verbose, as_json=as_json)
+
+
+@app.command()
+def stage(
+    name: Annotated[StageName, typer.Argument(help="The stage to run.")],
+    run: Annotated[str, typer.Option(help="Name of the run; stage ingest starts it.")],
+    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
+    corpus: Annotated[Path | None, typer.Option(help="For stage ingest only.")] = None,
+    ref: RefOption = "main",
+    settings: SettingsOption = None,
+    order: OrderOption = None,
+    allow_shrink: ShrinkOption = False,
+    shard: Annotated[
+        str | None,
+        typer.Option(
+            help="I/N: fill the caches of part I of N (0/4 to 3/4) for chunk, extract or embed; "
+            "the stage itself then finds everything computed."
+        ),
+    ] = None,
+    workers: WorkersOption = WORKERS,
+    as_json: JsonOption = False,
+    verbose: VerboseOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Run one stage of a build: what a scheduler calls, task by task.
+
+    `ref`, `settings`, `order` and `allow-shrink` are given to stage ingest, which notes them.
+    """
+
+    def act() -> None:
+        from kpyramid.cli import console
+        from kpyramid.pipeline.build import call_stage
+
+        with console.show_progress(quiet=quiet) as progress:
+            mark = call_stage(
+                name.value,
+                run=run,
+                warehouse=warehouse,
+                corpus=str(corpus) if corpus else None,
+                settings_file=str(settings) if settings else None,
+                ref=ref,
+                order=order,
+                allow_shrink=allow_shrink,
+                workers=workers,
+                shard=_parse_shard(shard),
+                progress=progress,
+            )
+        facts = {
+            "stage": mark.stage,
+            "run": run,
+            "shard": shard,
+            "rows": dict(mark.rows),
+            "rejects": dict(mark.rejects),
+            "recomputed": mark.recomputed,
+            "seconds": mark.seconds,
+            **mark.details,
+        }
+        if as_json:
+            print_json(facts)
+        else:
+            console.print_stage(mark)
+
+    run_command(act, verbose=verbose, as_json=as_json)
+
+
+@app.command()
+def plan(
+    corpus: CorpusArgument,
+    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
+    settings: SettingsOption = None,
+    as_json: JsonOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Say what a build would compute, stage by stage, before it does; nothing is written."""
+
+    def act() -> None:
+        from kpyramid.cli import console
+        from kpyramid.pipeline.plan import plan_build
+        from kpyramid.settings import load_settings
+        from kpyramid.storage.layout import open_warehouse
+
+        loaded = load_settings(settings)
+        rows = plan_build(corpus, open_warehouse(warehouse), loaded)
+        if as_json:
+            print_json({"stages": rows})
+        else:
+            console.print_plan(rows, loaded.llm.budget)
+
+    run_command(act, verbose=verbose, as_json=as_json)
+
+
+@app.command()
+def openie(
+    file: Annotated[
+        str, typer.Argument(help="Text in UTF-8, one sentence a line; - reads standard input.")
+    ],
+    settings: SettingsOption = None,
+    as_json: JsonOption = False,
+    verbose: VerboseOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Print the facts that each sentence states, one a line, so that any scorer can read them.
+
+    A line is: sentence, confidence, predicate, arg1, arg2 and so on, parted by tabs. arg1 is the
+    subject; objects, times and places follow in the order of the sentence. Tabs and line ends
+    within a field become a space. Lines that are not UTF-8, in another language than the settings
+    say, or no prose (tables, code, references) are left out and counted on stderr, by reason.
+    The input is streamed, so it may be of any length.
+
+    Example: echo 'Ada Lovelace wrote notes in 1843.' | kpyramid openie -
+    """
+
+    def act() -> None:
+        from kpyramid.cli.openie import print_extractions
+        from kpyramid.settings import load_settings
+
+        chosen = load_settings(settings).extract
+        out = typer.get_binary_stream("stdout")
+        print_extractions(file, out, chosen, as_json=as_json, quiet=quiet)
+
+    run_command(act, verbose=verbose, as_json=as_json)
+
+
+def _parse_shard(text: str | None) -> "Shard | None":
+    from kpyramid.pipeline.runner import Shard
+
+    if text is None:
+        return None
+    index, _, count = text.partition("/")
+    if not (index.isdecimal() and count.isdecimal()):
+        raise InputError(f"shard {text!r}: write I/N, such as 0/4")
+    return Shard(int(index), int(count))
+
+
+evaluate.register(app)

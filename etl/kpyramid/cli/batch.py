@@ -1,0 +1,299 @@
+"""`kpyramid batch`: a model asked through the Batch API, at half price and within a day."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from kpyramid.cli.options import (
+    DEFAULT_WAREHOUSE,
+    WORKERS,
+    CorpusArgument,
+    JsonOption,
+    QuietOption,
+    RefOption,
+    SettingsOption,
+    VerboseOption,
+    WarehouseOption,
+    WorkersOption,
+    print_json,
+    run_command,
+    say,
+)
+from kpyramid.errors import EndpointError, SettingsError
+
+if TYPE_CHECKING:
+    from kpyramid.keys import JsonValue
+    from kpyramid.llm.batch.jobs import Record
+    from kpyramid.llm.batch.submit import Desk
+    from kpyramid.llm.ledger import Ledger
+    from kpyramid.settings import Settings
+    from kpyramid.storage.layout import Warehouse
+    from kpyramid.storage.runs import Run
+
+app = typer.Typer(
+    name="batch",
+    no_args_is_help=True,
+    help="Ask a model through the Batch API: half the price, answers within a day.\n\n"
+    "Call submit and collect in turn, as often as you like and from any machine that shares the "
+    "cache (setting llm.cache), until submit says that all is answered; then build. Each request "
+    "is in one batch at most, and what was paid for is kept.",
+)
+
+_AGAIN = 3600
+"""Seconds to the next call of collect: batches are promised within a day, most end in hours."""
+
+
+@app.command()
+def submit(
+    corpus: CorpusArgument,
+    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
+    ref: RefOption = "main",
+    settings: SettingsOption = None,
+    workers: WorkersOption = WORKERS,
+    as_json: JsonOption = False,
+    verbose: VerboseOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Send what a build would ask next and nobody has asked yet.
+
+    Steps that need the answers of others are sent by later calls, when those are collected. A
+    budget lets through what fits, open batches counted at their highest.
+    """
+
+    def act() -> None:
+        from kpyramid.cli.console import show_progress
+        from kpyramid.llm.batch import submit
+        from kpyramid.llm.batch.jobs import LIMITS
+        from kpyramid.pipeline.models import hold_asking, open_batch_run
+        from kpyramid.pipeline.runner import collect_pending
+        from kpyramid.storage.layout import open_warehouse
+
+        loaded = _load_settings(settings)
+        run = open_batch_run(corpus, open_warehouse(warehouse), loaded, ref)
+        with show_progress(quiet=quiet) as progress:
+            pending = collect_pending(run, workers=workers, progress=progress)
+        desk = _open_desk(run)
+        with hold_asking(run.warehouse, loaded):
+            done = submit.submit(pending, desk)
+        answered = not (done.submitted or done.open or done.pending or done.answered)
+        if as_json:
+            print_json(
+                {
+                    "run": run.name,
+                    "batches": _describe(done.batches),
+                    "submitted": done.submitted,
+                    "pending": done.pending,
+                    "open": done.open,
+                    "unfinished": done.unfinished,
+                    "waiting": done.waiting,
+                    "over_budget": done.refused,
+                    "answered": _count_answers(desk, run.name),
+                    "failed": done.failed,
+                    "next": "build" if answered else "collect" if done.open else "submit",
+                }
+            )
+        else:
+            _echo_batches(done.batches)
+            say(
+                f"{done.submitted} requests submitted, {done.open} open, {done.pending} pending, "
+                f"{_count_answers(desk, run.name)} answered"
+            )
+            if done.waiting:
+                say(f"{done.waiting} wait until the endpoint has room for them")
+            if done.unfinished:
+                say(
+                    f"{done.unfinished} are being submitted by another process; should it have "
+                    f"died, a call {LIMITS.stale / 60:.0f} minutes after it takes over"
+                )
+            if done.failed:
+                say(f"{done.failed} failed for good: see `kpyramid rejects list`")
+            say(
+                "all is answered: run `kpyramid build`"
+                if answered
+                else "next: `kpyramid batch collect`"
+                if done.open
+                else "next: `kpyramid batch submit`"
+            )
+        if done.refusal is not None:
+            raise done.refusal
+
+    run_command(act, verbose=verbose, as_json=as_json)
+
+
+@app.command()
+def collect(
+    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
+    settings: SettingsOption = None,
+    as_json: JsonOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Keep what the batches gave that have ended since.
+
+    Batches that are not done are no error: call again later.
+    """
+
+    def act() -> None:
+        from kpyramid.llm.batch import collect
+        from kpyramid.llm.cache import ReplyCache
+        from kpyramid.llm.transport import open_client
+        from kpyramid.pipeline.models import open_replies
+        from kpyramid.storage.layout import open_warehouse
+
+        loaded, place = _load_settings(settings), open_warehouse(warehouse)
+        blobs = open_replies(place, loaded)
+        done = collect.collect(
+            collect.Till(
+                open_client(loaded.llm),
+                ReplyCache(blobs),
+                blobs,
+                lambda run: _find_ledger(place, loaded, run),
+                loaded.llm,
+            )
+        )
+        if as_json:
+            print_json(
+                {
+                    "batches": _describe(done.batches),
+                    "replies": done.replies,
+                    "failures": done.failures,
+                    "again": done.again,
+                    "open": done.open,
+                    "lost": done.lost,
+                    "tokens": done.tokens,
+                    "cost": done.cost,
+                    "booked": done.booked,
+                    "notes": list(done.notes),
+                    "problems": list(done.problems),
+                    "call_again_in": _AGAIN if done.open else None,
+                }
+            )
+        else:
+            _echo_batches(done.batches)
+            cost = "" if done.cost is None else f", {done.cost:.4f} dollars"
+            say(
+                f"{done.replies} replies ({done.tokens} tokens{cost}), {done.failures} failures, "
+                f"{done.again} to be asked again, {done.open} open"
+            )
+            for note in done.notes:
+                say(note)
+            say(
+                f"not all are done: call again in {_AGAIN // 60} minutes or so"
+                if done.open
+                else "no batch is open: `kpyramid batch submit` says whether anything is left"
+            )
+        if done.problems:
+            raise EndpointError("\n".join(done.problems))
+
+    run_command(act, verbose=verbose, as_json=as_json)
+
+
+@app.command()
+def status(
+    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
+    settings: SettingsOption = None,
+    as_json: JsonOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """List all batches as the last call left them; nothing is asked."""
+
+    def act() -> None:
+        from kpyramid.llm.batch.jobs import OPEN, read_records
+        from kpyramid.pipeline.models import open_replies
+        from kpyramid.settings import load_settings
+        from kpyramid.storage.layout import open_warehouse
+
+        records = read_records(
+            open_replies(open_warehouse(warehouse), load_settings(settings), read_only=True)
+        )
+        still = sum(record.requests for record in records if record.state in OPEN)
+        if as_json:
+            print_json({"batches": _describe(records), "open": still})
+            return
+        _echo_batches(records)
+        say(f"{len(records)} batches, {still} requests open")
+
+    run_command(act, verbose=verbose, as_json=as_json)
+
+
+def _load_settings(path: Path | None) -> "Settings":
+    """The settings, if there is something in them that batches are for."""
+    from kpyramid.settings import load_settings
+
+    loaded = load_settings(path)
+    if loaded.llm.provider != "openai":
+        raise SettingsError(
+            f'batches need llm.provider = "openai", not "{loaded.llm.provider}": set it with '
+            "llm.model, and say in [cascade], [induce], [complete] and [condense] what a model does"
+        )
+    if not loaded.asks_model:
+        raise SettingsError(
+            'no step of [cascade] says "llm", so there is nothing to ask: set paraphrase, '
+            "entities, relations or disambiguation, or induce.mode, complete.naming or "
+            "condense.mode, or just run `kpyramid build`"
+        )
+    return loaded
+
+
+def _open_desk(run: "Run") -> "Desk":
+    from kpyramid.llm.batch.submit import Desk, prepare_shape
+    from kpyramid.llm.transport import open_client
+    from kpyramid.pipeline.models import PROBE, open_batch_books
+
+    def find_ledger(name: str) -> "Ledger | None":
+        return _find_ledger(run.warehouse, run.settings, name)
+
+    cache, blobs, ledger = open_batch_books(run)
+    llm = run.settings.llm
+    shape = prepare_shape(llm, ledger, run.folder / PROBE)
+    return Desk(open_client(llm), shape, cache, blobs, ledger, run.name, llm, find_ledger)
+
+
+def _find_ledger(place: "Warehouse", settings: "Settings", run: str) -> "Ledger | None":
+    """The books of a run, if it is one of this warehouse."""
+    from kpyramid.pipeline.models import open_ledger
+    from kpyramid.storage.runs import open_run
+
+    if not (place.runs / run / "run.json").exists():
+        return None
+    found = open_run(place, run)
+    return open_ledger(place, settings, found.folder, found.ref)
+
+
+def _count_answers(desk: "Desk", run: str) -> int:
+    """The requests that batches of a run have answered so far."""
+    from kpyramid.llm.batch.jobs import read_records
+
+    counts = [record.counts for record in read_records(desk.blobs) if record.run == run]
+    return sum(count["success"] for count in counts if count)
+
+
+def _describe(records: "Sequence[Record]") -> "list[JsonValue]":
+    return [
+        {
+            "id": record.batch,
+            "intent": record.id,
+            "run": record.run,
+            "model": record.model,
+            "requests": record.requests,
+            "state": record.state,
+            "status": record.status,
+            "submitted": _name_time(record.submitted),
+            "counts": dict(record.counts or {}),
+            "errors": list(record.errors),
+        }
+        for record in records
+    ]
+
+
+def _echo_batches(records: "Sequence[Record]") -> None:
+    for record in records:
+        counts = ", ".join(f"{n} {name}" for name, n in (record.counts or {}).items() if n)
+        name = record.batch or f"intent {record.id}"
+        say(f"{name}: {record.requests} requests, {record.state}" + (counts and f": {counts}"))
+
+
+def _name_time(at: float | None) -> str | None:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds") if at else None

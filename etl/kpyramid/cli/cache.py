@@ -1,0 +1,274 @@
+"""`kpyramid cache`: what is kept of a model's replies, moved between caches, and cleared."""
+
+import json
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from kpyramid.cli.options import (
+    DEFAULT_WAREHOUSE,
+    JsonOption,
+    QuietOption,
+    SettingsOption,
+    VerboseOption,
+    WarehouseOption,
+    print_json,
+    run_command,
+    say,
+)
+from kpyramid.errors import InputError, IntegrityError
+
+if TYPE_CHECKING:
+    from kpyramid.llm.cache import ReplyCache, ReplyEntry
+    from kpyramid.storage.layout import Warehouse
+
+app = typer.Typer(
+    name="cache",
+    no_args_is_help=True,
+    help="Keep, share and clear the replies of language models.\n\n"
+    "Every reply is kept as it came, under a key of all that was asked, so nothing is paid twice. "
+    "The cache is a folder in the warehouse, or the folder or s3:// address that the setting "
+    "llm.cache names.",
+)
+
+T = TypeVar("T")
+
+_SECONDS_PER_DAY = 86_400
+_MOST_NAMED = 10
+
+RecordingArgument = Annotated[
+    Path, typer.Argument(metavar="FILE", help="Lines of JSON; compressed if it ends in .gz.")
+]
+
+
+@app.command()
+def stats(
+    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
+    settings: SettingsOption = None,
+    as_json: JsonOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Count what is kept: replies, their size and age, failures by kind.
+
+    How many requests of a build were answered from the cache stands in the build's report.
+    """
+
+    def act() -> None:
+        from kpyramid.llm.cache import describe_contents
+
+        cache, place, _ = open_cache(warehouse, settings, read_only=True)
+        found = describe_contents(cache)
+        if as_json:
+            values = asdict(found)
+            for name in ("oldest", "newest"):
+                values[name] = _name_day(values[name]) if found.replies else None
+            print_json({"cache": place, **values})
+            return
+        say(f"{place}: {found.replies} replies, {found.bytes} bytes")
+        if found.replies:
+            oldest, newest = _name_day(found.oldest), _name_day(found.newest)
+            say(f"the oldest of {oldest}, the newest of {newest}")
+        for kind, count in found.failures.items():
+            say(f"{count} failed: {kind} (see `kpyramid rejects list --kind {kind}`)")
+
+    run_command(act, verbose=verbose, as_json=as_json)
+
+
+@app.command()
+def gc(
+    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
+    settings: SettingsOption = None,
+    min_age_days: Annotated[
+        float, typer.Option(min=0, help="Younger replies stay, used or not.")
+    ] = 30.0,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be removed; remove nothing.")
+    ] = False,
+    as_json: JsonOption = False,
+    verbose: VerboseOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Remove replies that nothing rests on any more.
+
+    A reply stays if a result that a run of this warehouse used was made of it, or if it is
+    younger than --min-age-days. Failures and batches stay. A cache that several warehouses
+    share must not be cleared from one of them: only its own runs are seen.
+    """
+
+    def act() -> None:
+        from kpyramid.llm.cache import plan_sweep
+
+        cache, place, home = open_cache(warehouse, settings)
+        live = find_live_keys(home)
+        now = time.time()
+        sweep = plan_sweep(cache, live, before=now - min_age_days * _SECONDS_PER_DAY)
+        if not dry_run:
+            for key in show_count(sweep.removable, "removed", quiet=quiet):
+                cache.drop_reply(key)
+        if as_json:
+            print_json(
+                {
+                    "cache": place,
+                    "dry_run": dry_run,
+                    "removed": len(sweep.removable),
+                    "bytes": sweep.bytes,
+                    "used": sweep.used,
+                    "young": sweep.young,
+                    "keys": list(sweep.removable),
+                }
+            )
+            return
+        verb = "would remove" if dry_run else "removed"
+        say(f"{place}: {verb} {len(sweep.removable)} replies, {sweep.bytes} bytes")
+        say(f"kept {sweep.used} in use, {sweep.young} others that are too young")
+        if dry_run:
+            for key in sweep.removable[:_MOST_NAMED]:
+                say(f"  {key}")
+            if len(sweep.removable) > _MOST_NAMED:
+                say(f"  and {len(sweep.removable) - _MOST_NAMED} more; --json lists all")
+
+    run_command(act, verbose=verbose, as_json=as_json)
+
+
+@app.command()
+def export(
+    file: RecordingArgument,
+    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
+    settings: SettingsOption = None,
+    as_json: JsonOption = False,
+    verbose: VerboseOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Write all replies to a file, one JSON object per line, sorted by key.
+
+    The same replies give the same bytes. `kpyramid cache import` reads the file into another
+    cache. The prompts are not in it, but the replies may repeat what your documents say.
+    """
+
+    def act() -> None:
+        from kpyramid.llm.cache import write_recording
+
+        cache, place, _ = open_cache(warehouse, settings, read_only=True)
+        damaged: list[str] = []
+
+        def read_entries() -> Iterator["ReplyEntry"]:
+            for key, _ in cache.list_replies():
+                entry = cache.read_reply_entry(key)
+                if entry is None:
+                    damaged.append(key)
+                else:
+                    yield entry
+
+        entries = show_count(read_entries(), "exported", quiet=quiet)
+        written = write_recording(file, entries)
+        if as_json:
+            print_json({"cache": place, "file": str(file), "written": written, "damaged": damaged})
+        else:
+            say(f"{file}: {written} replies of {place}")
+
+    run_command(act, verbose=verbose, as_json=as_json)
+
+
+@app.command("import")
+def import_(
+    file: RecordingArgument,
+    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
+    settings: SettingsOption = None,
+    as_json: JsonOption = False,
+    verbose: VerboseOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Take the replies of an exported file into the cache.
+
+    A reply that is there already stays as it is. A damaged line is named, the others are taken,
+    and the exit code is 3.
+    """
+
+    def act() -> None:
+        from kpyramid.llm.cache import import_replies
+
+        cache, place, _ = open_cache(warehouse, settings)
+        found = import_replies(cache, file, partial(show_count, label="read", quiet=quiet))
+        lines = [(line.number, line.detail) for line in found.damaged]
+        counts = {"new": found.new, "known": found.known}
+        if as_json:
+            print_json({"cache": place, "file": str(file), **counts, "damaged": lines})
+        else:
+            say(f"{place}: {found.new} new replies, {found.known} known")
+        if lines:
+            named = "\n".join(f"  line {n}: {detail}" for n, detail in lines[:_MOST_NAMED])
+            more = f"\n  and {len(lines) - _MOST_NAMED} more" if len(lines) > _MOST_NAMED else ""
+            raise InputError(
+                f"{file}: {len(lines)} damaged line(s):\n{named}{more}\nAll other lines were "
+                "taken; export the file again and import it again for the rest"
+            )
+
+    run_command(act, verbose=verbose, as_json=as_json)
+
+
+def open_cache(
+    warehouse: str, settings: Path | None, *, read_only: bool = False
+) -> "tuple[ReplyCache, str, Warehouse]":
+    """The cache that the settings name, where it is, and the warehouse.
+
+    Raises:
+        InputError: there is no such warehouse or cache.
+    """
+    from kpyramid.llm.cache import ReplyCache
+    from kpyramid.pipeline.models import open_replies
+    from kpyramid.settings import load_settings
+    from kpyramid.storage.layout import open_warehouse
+
+    home = open_warehouse(warehouse)
+    loaded = load_settings(settings)
+    place = loaded.llm.cache or str(home.cache / "llm")
+    cache = ReplyCache(open_replies(home, loaded, read_only=read_only), read_only=read_only)
+    return cache, place, home
+
+
+def find_live_keys(warehouse: "Warehouse") -> set[str]:
+    """The keys of all replies that results rest on which a run of the warehouse used.
+
+    Raises:
+        IntegrityError: a run's mark, or what it names, cannot be read.
+    """
+    from kpyramid.keys import ID_DIGITS
+    from kpyramid.storage.results import REQUESTS
+
+    results = warehouse.cache / "results"
+    live: set[str] = set()
+    for path in sorted(warehouse.runs.glob("*/stages/*.json")):
+        try:
+            key = json.loads(path.read_bytes())["key"]
+            requests = results / path.stem / key[:ID_DIGITS] / REQUESTS
+            live.update(json.loads(requests.read_bytes()))
+        except FileNotFoundError:
+            continue  # made without a model, or not kept
+        except (OSError, ValueError, KeyError, TypeError) as e:
+            raise IntegrityError(
+                f"{path} cannot be read ({e}), so what it rests on is unknown and nothing was "
+                "removed; restore it, or remove the run's folder"
+            ) from e
+    return live
+
+
+def show_count(items: Iterable[T], label: str, *, quiet: bool) -> Iterator[T]:
+    """Passes items on and counts them on stderr, if that is a terminal."""
+    from rich.progress import Progress, TextColumn
+
+    from kpyramid.cli.console import SafeConsole
+
+    console = SafeConsole(stderr=True)
+    columns = (TextColumn("{task.completed:.0f} {task.description}"),)
+    with Progress(*columns, console=console, disable=quiet or not console.is_terminal) as bars:
+        yield from bars.track(items, description=label)
+
+
+def _name_day(seconds: float) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d}"

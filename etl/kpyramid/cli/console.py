@@ -1,0 +1,338 @@
+"""What a person sees: progress on stderr, results as short text on stdout."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bars
+from rich.segment import Segment
+from rich.table import Table
+
+from kpyramid.pipeline.stage import PIPELINE
+
+if TYPE_CHECKING:
+    from kpyramid.pipeline.wiring import Progress
+    from kpyramid.query.types import Answer
+    from kpyramid.snapshot.evidence import Evidence
+    from kpyramid.storage.runs import StageMark
+
+CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # all but tab and line end
+    "\u202a-\u202e\u2066-\u2069"  # change the direction, and so the order in which text is read
+    "\ud800-\udfff]"  # of file names that are not UTF-8; no terminal can be sent them
+)
+"""What a terminal obeys, and does not show."""
+
+
+def clean(text: str) -> str:
+    r"""The text with control characters written out, such as `\x1b`: a terminal would obey them."""
+    return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+class SafeConsole(Console):
+    """A console that obeys its own styles only, never what stands in a printed text."""
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """See `Console.render`; each text cleaned."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(clean(segment.text), segment.style)
+
+
+_out = SafeConsole(soft_wrap=True, highlight=False)
+_MOST_EVIDENCE = 5
+LONGEST = 400
+"""Characters of a passage that are shown."""
+_MOST_REASONS = 6
+_WIDE = 100
+
+
+class _StageBars:
+    """A bar per stage; a stage without long work shows only that it ran."""
+
+    def __init__(self, bars: Bars) -> None:
+        self._bars = bars
+        self._task = bars.add_task("start", total=1)
+        bars.remove_task(self._task)
+
+    def begin(self, stage: str) -> None:
+        names = [s.name for s in PIPELINE]
+        label = f"{names.index(stage) + 1}/{len(names)} {stage}"
+        self._task = self._bars.add_task(label, total=None)
+        self._total = 0
+
+    def expect(self, total: int) -> None:
+        self._total += total
+        self._bars.update(self._task, total=self._total or None)
+
+    def advance(self, count: int) -> None:
+        self._bars.advance(self._task, count)
+
+    def end(self, stage: str) -> None:
+        total = self._total or 1
+        self._bars.update(self._task, total=total, completed=total)
+
+
+@contextmanager
+def show_progress(*, quiet: bool) -> Iterator["Progress"]:
+    """Bars on stderr while work goes on; nothing when it is no terminal or quiet is asked."""
+    from kpyramid.pipeline.wiring import Silence
+
+    console = SafeConsole(stderr=True)
+    if quiet or not console.is_terminal:
+        yield Silence()
+        return
+    columns = (
+        TextColumn("{task.description:14}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Bars(*columns, console=console) as bars:
+        yield _StageBars(bars)
+
+
+def print_build(report: Mapping[str, Any], run: Path, warehouse: Path) -> None:
+    """What each stage made and refused, and where things lie."""
+    table = Table("stage", "made", "rejected", "recomputed", "seconds", box=None, pad_edge=False)
+    for stage in report["stages"]:
+        made = ", ".join(f"{rows} {name}" for name, rows in stage["rows"].items())
+        table.add_row(
+            stage["stage"],
+            "the snapshot" if stage["stage"] == "publish" else made,
+            str(stage["rejects"]),
+            str(stage["recomputed"]),
+            f"{stage['seconds']:.2f}",
+        )
+    _out.print(table)
+    if report["model"]:
+        _print_model(report)
+    _print_rejects(report)
+    if decided := report["decisions"]:
+        _out.print(
+            f"Decisions: {escape(decided['file'])}, {decided['accept']} accept and "
+            f"{decided['reject']} reject; {decided['accepted']} proposals are accepted by them, "
+            f"{decided['rejected']} rejected."
+        )
+    for name, verdict in report["gates"].items():
+        _out.print(f"Gate {name}: {escape(verdict)}.")
+    moved = {"yes": "moved to it", "unchanged": "is at it already: nothing changed"}
+    state = moved.get(report["committed"], "was not moved")
+    _out.print(f"Snapshot {report['snapshot']}; ref {report['ref']} {state}.")
+    _out.print(f"It lies in {escape(str(warehouse / 'snapshots' / report['snapshot']))}")
+    _out.print(f"Report: {escape(str(run / 'report.html'))}")
+
+
+def _print_rejects(report: Mapping[str, Any]) -> None:
+    """The most frequent reasons, each with an example; the report has them all."""
+    counts = [
+        (count, stage, reason)
+        for stage, reasons in report["rejects"].items()
+        for reason, count in reasons.items()
+    ]
+    if not counts:
+        return
+    _out.print("Rejected, with an example each:")
+    for count, stage, reason in sorted(counts, reverse=True)[:_MOST_REASONS]:
+        example = " ".join(report["examples"][f"{stage}: {reason}"][0].split())
+        shown = example if len(example) <= _WIDE else f"{example[:_WIDE]}…"
+        _out.print(f"  {count:5} {stage}: {reason.replace('_', ' ')} — {escape(shown)}")
+    if len(counts) > _MOST_REASONS:
+        rest = len(counts) - _MOST_REASONS
+        _out.print(
+            f"  and {rest} rarer reasons; the report has them, the table `rejects` every row"
+        )
+
+
+def print_judgement(judged: Mapping[str, Any]) -> None:
+    """The verdicts on an ontology, and what its questions found."""
+    if judged["snapshot"] and judged["questions"]:
+        table = Table("rows", "question", "first answer", box=None, pad_edge=False)
+        for question in judged["questions"]:
+            first = ", ".join(question["first"][0].values()) if question["first"] else ""
+            shown = first if len(first) <= _WIDE else f"{first[:_WIDE]}…"
+            table.add_row(str(question["rows"]), escape(question["text"]), escape(shown))
+        _out.print(table)
+    for name, verdict in judged["gates"].items():
+        _out.print(f"Gate {name}: {escape(verdict)}.")
+
+
+def print_stage(mark: "StageMark") -> None:
+    """One line about a stage."""
+    made = ", ".join(f"{rows} {name}" for name, rows in mark.rows.items()) or "nothing"
+    _out.print(
+        f"{mark.stage}: {made}; {sum(mark.rejects.values())} rejected, "
+        f"{mark.recomputed} recomputed, {mark.seconds:.2f} s"
+    )
+
+
+def print_answer(answer: "Answer") -> None:
+    """The answer, its layer, what was tried, and the evidence down to the characters.
+
+    Without an answer the nearest of what was found stands in the place of the evidence.
+    """
+    nothing = (
+        "No answer found; the nearest that was found is below." if answer.context else "No answer."
+    )
+    _out.print(f"[bold]{escape(answer.text or nothing)}[/]")
+    _out.print(f"Layer: {answer.layer or 'none'}")
+    if answer.text:
+        _out.print(f"Probability that it is right: {answer.confidence:.2f}")
+    for step in answer.trace:
+        _out.print(f"  tried {escape(str(step))}")
+    if answer.evidence:
+        _out.print("Evidence:")
+        _print_places([(place.text, [place]) for place in answer.evidence])
+    elif not answer.text:
+        _print_places([(shorten(item.text), item.evidence[:1]) for item in answer.context])
+
+
+def _print_places(found: "Sequence[tuple[str, Sequence[Evidence]]]") -> None:
+    for text, places in found[:_MOST_EVIDENCE]:
+        _out.print(f"  {escape(text)}")
+        for place in places:
+            where = f"{place.source}, characters {place.start}-{place.end}"
+            _out.print(f"    [dim]{escape(where)}[/]")
+    if len(found) > _MOST_EVIDENCE:
+        _out.print(f"  and {len(found) - _MOST_EVIDENCE} more (--json shows all)")
+
+
+def shorten(text: str) -> str:
+    """The text on one line, its end cut off when it is longer than `LONGEST`."""
+    plain = " ".join(text.split())
+    return plain if len(plain) <= LONGEST else f"{plain[:LONGEST]}…"
+
+
+def print_snapshots(rows: Sequence[Mapping[str, Any]]) -> None:
+    """A line per snapshot."""
+    if not rows:
+        _out.print("No snapshot yet; `kpyramid build CORPUS` makes one.")
+        return
+    table = Table("id", "refs", "committed", "documents", "condensed facts", box=None)
+    for row in rows:
+        table.add_row(
+            row["id"],
+            ", ".join(row["refs"]),
+            row["created"] or "never",
+            str(row["rows"].get("documents", "")),
+            str(row["rows"].get("condensed", "")),
+        )
+    _out.print(table)
+
+
+def print_plan(rows: Sequence[Mapping[str, Any]], budget: float | None = None) -> None:
+    """A line per stage; below it, when a model is asked, what all of it costs."""
+    table = Table("stage", "rows", "known", "to compute", "calls", "tokens", "dollars", box=None)
+    for row in rows:
+        unknown = row["rows"] is None
+        cost = row["cost"]["expected"]
+        table.add_row(
+            row["stage"],
+            "" if unknown else str(row["rows"]),
+            "" if unknown else str(row["cached"]),
+            "what changes above" if unknown else str(row["rows"] - row["cached"]),
+            f"{row['calls']:,}" if row["calls"] else "",
+            f"{row['tokens']:,}" if row["tokens"] else "",
+            _show_dollars({"expected": cost, "low": cost, "high": cost}) if row["calls"] else "",
+        )
+    _out.print(table)
+    asking = [row for row in rows if row.get("model")]
+    if asking:
+        _print_bill(rows, asking, budget)
+
+
+def _print_bill(
+    rows: Sequence[Mapping[str, Any]], asking: Sequence[Mapping[str, Any]], budget: float | None
+) -> None:
+    calls, tokens, prompt, completion = (
+        _show_range(_add_ranges([row["model"][name] for row in asking]))
+        for name in ("calls", "tokens", "prompt", "completion")
+    )
+    _out.print(f"In all {calls} calls, {tokens} tokens: {prompt} sent, {completion} replied.")
+    cost = _add_ranges([row["cost"] for row in rows])
+    batch = _add_ranges([row["model"]["batch_cost"] for row in asking])
+    if cost["expected"] is None:
+        names = sorted({name for row in asking for name in row["model"]["unpriced"]})
+        for name in names:
+            _out.print(
+                f"The price of {escape(name)} is not known: add "
+                + escape(f"[llm.prices.{json.dumps(name)}]")
+                + " with input and output in dollars per million tokens to the settings."
+            )
+    else:
+        _out.print(
+            f"That costs {_show_dollars(cost)} dollars; {_show_dollars(batch)} as batches "
+            "(`kpyramid batch submit`)."
+        )
+    if budget is not None and cost["high"] is not None and cost["high"] > budget:
+        sure = "will" if (cost["low"] or 0.0) > budget else "may"
+        _out.print(f"The budget of {budget} dollars {sure} stop the build before it is done.")
+    hits, failed, waiting = (
+        sum(row["model"][name] for row in asking) for name in ("hits", "failed", "waiting")
+    )
+    if hits or failed:
+        _out.print(f"{hits} replies are there already; {failed} requests are given up.")
+    if waiting:
+        _out.print(f"{waiting} requests are in an open batch: `kpyramid batch collect`.")
+    learned = max(row["model"]["learned_from"] for row in asking)
+    _out.print(
+        f"Estimated from {learned} calls of earlier runs."
+        if learned
+        else "Nothing was asked of this model yet: the range narrows after its first calls."
+    )
+
+
+def _add_ranges(ranges: Sequence[Mapping[str, float | None]]) -> dict[str, float | None]:
+    """The sum; unknown when a part is."""
+    total: dict[str, float | None] = {}
+    for bound in ("low", "expected", "high"):
+        values = [amount[bound] for amount in ranges]
+        known = [value for value in values if value is not None]
+        total[bound] = sum(known) if len(known) == len(values) else None
+    return total
+
+
+def _show_range(amount: Mapping[str, float | None]) -> str:
+    low, expected, high = (round(amount[b] or 0) for b in ("low", "expected", "high"))
+    return str(expected) if low == high else f"{expected} ({low}–{high})"
+
+
+def _show_dollars(cost: Mapping[str, float | None]) -> str:
+    """With so many digits that a small amount is not shown as none."""
+    low, expected, high = cost["low"], cost["expected"], cost["high"]
+    if low is None or expected is None or high is None:
+        return "unknown"
+    digits = 2 if expected >= 1 or not high else 4
+    shown = [f"{amount:.{digits}f}" for amount in (expected, low, high)]
+    return shown[0] if low == high else f"{shown[0]} ({shown[1]}–{shown[2]})"
+
+
+def _print_model(report: Mapping[str, Any]) -> None:
+    """What models took, beside what was planned."""
+    table = Table(
+        "model asked by", "asked", "from cache", "calls", "tokens", "dollars", "planned", "failed",
+        box=None, pad_edge=False,
+    )  # fmt: skip
+    for stage in report["model"]["stages"]:
+        planned = stage["planned"]
+        share = "" if stage["hit_rate"] is None else f" ({100 * stage['hit_rate']:.0f} %)"
+        table.add_row(
+            stage["stage"] or "other",
+            str(stage["asked"]),
+            f"{stage['hits']}{share}",
+            str(stage["calls"]),
+            str(stage["tokens"]),
+            "unknown" if stage["cost"] is None else f"{stage['cost']:.4f}",
+            f"{planned['calls']['expected']:.0f} calls, {planned['tokens']['expected']:.0f} tokens"
+            if planned and isinstance(planned["calls"], Mapping)
+            else "",
+            ", ".join(f"{count} {kind}" for kind, count in stage["failures"].items()),
+        )
+    _out.print(table)

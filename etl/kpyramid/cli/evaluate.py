@@ -1,0 +1,527 @@
+"""`kpyramid evaluate` and `kpyramid questions`: strategies compared, questions made."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from kpyramid.cli.console import SafeConsole
+from kpyramid.cli.options import (
+    DEFAULT_WAREHOUSE,
+    AccessOption,
+    EverythingOption,
+    JsonOption,
+    QuietOption,
+    SettingsOption,
+    VerboseOption,
+    WarehouseOption,
+    print_json,
+    read_scope,
+    run_command,
+    say,
+)
+from kpyramid.errors import SettingsError
+from kpyramid.evaluation.report import Sheet
+from kpyramid.evaluation.results import SHARE, SURE, Figure, Results
+
+# --------------------
+# The figures of an evaluation as a person reads them on a terminal.
+
+_REASONS = 3
+"""Failures and missing documents that are named; the files have them all."""
+_WIDE = 128
+_ROOM, _CELL = 3, 6
+"""Arms whose intervals fit a line of 80 characters, and the width of a mean."""
+
+
+def print_figures(results: Results, sheets: Sequence[Sheet]) -> None:
+    """The tables of the paper if there are any, else a line per metric; then what it took."""
+    out = SafeConsole(soft_wrap=True, highlight=False)
+    out.width = max(out.width, _WIDE)  # a narrow terminal breaks lines, but cuts no figure off
+    for sheet in sheets:
+        out.print(f"[bold]{escape(sheet.title)}[/]")
+        out.print(_draw_sheet(sheet))
+        out.print()
+    if not sheets:
+        out.print(_draw_metrics(results))
+        if len(results.rows_by_arm) > 1:
+            out.print(
+                f"With 95 % intervals; * differs from {escape(results.baseline)}, question by "
+                f"question: p < {SURE} with Holm's correction for several arms. --json has all."
+            )
+    out.print(_draw_expenses(results))
+    for line in _list_remarks(results):
+        out.print(escape(line))
+
+
+def _draw_sheet(sheet: Sheet) -> Table:
+    table = Table(*sheet.labels, box=None, pad_edge=False)
+    for column in sheet.columns:
+        table.add_column(escape(column), justify="right", no_wrap=True)
+    for row in sheet.rows:
+        table.add_row(*(escape(cell) for cell in row))
+    return table
+
+
+def _draw_metrics(results: Results) -> Table:
+    """A line per metric, a column per arm; the intervals where the line has room for them."""
+    differing = {(c.arm, c.metric) for c in results.comparisons if c.p_holm < SURE}
+    table = Table("metric", box=None, pad_edge=False)
+    for arm in results.rows_by_arm:
+        table.add_column(escape(arm), justify="right", min_width=_CELL, overflow="fold")
+    narrow = len(results.rows_by_arm) > _ROOM
+    for metric in results.all_metrics:
+        found = [results.find(arm, metric) for arm in results.rows_by_arm]
+        if metric.startswith(SHARE) and not any(figure and figure.mean for figure in found):
+            continue
+        marks = ["*" if (arm, metric) in differing else " " for arm in results.rows_by_arm]
+        table.add_row(
+            metric, *(_show(f, m, narrow=narrow) for f, m in zip(found, marks, strict=True))
+        )
+    return table
+
+
+def _show(figure: Figure | None, mark: str, *, narrow: bool) -> str:
+    if figure is None:
+        return ""
+    interval = "" if narrow else f" {figure.low:.2f}–{figure.high:.2f}"
+    return f"{figure.mean:.3f}{mark}{interval}"
+
+
+def _draw_expenses(results: Results) -> Table:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("arm", no_wrap=True)
+    for column in ("questions", "failed", "calls", "tokens", "dollars", "seconds", "95th pct. s"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for e in results.expenses:
+        cost = "unknown" if e.cost is None else f"{e.cost:.4f}"
+        counts = (e.questions, e.failures, e.calls, e.tokens)
+        times = (f"{e.p50:.3f}", f"< {e.p95:.3f}")
+        table.add_row(escape(e.arm), *map(str, counts), cost, *times)
+    return table
+
+
+def _list_remarks(results: Results) -> list[str]:
+    answers, lines = results.answers, []
+    if answers.missing:
+        named = ", ".join(answers.missing[:_REASONS])
+        lines.append(
+            f"{len(answers.missing)} gold documents are not in the corpus of this snapshot, such "
+            f"as {named}: what rests on them cannot be found."
+        )
+    if failed := answers.failures:
+        lines.append(f"{len(failed)} answers failed and count as empty:")
+        lines += [f"  {r.arm.name}, {r.question.id}: {r.failure}" for r in failed[:_REASONS]]
+    if answers.stopped is not None:
+        count = len(answers.questions) * len(answers.arms)
+        lines.append(f"Stopped after {len(answers.rows)} of {count} answers.")
+    return lines
+
+
+# --------------------
+# `kpyramid evaluate`: strategies compared on questions whose answers are known.
+
+if TYPE_CHECKING:
+    from kpyramid.evaluation.harness import Arm
+    from kpyramid.evaluation.questions import EvalQuestion
+    from kpyramid.evaluation.report import Reader, Sheet
+    from kpyramid.evaluation.results import Results
+    from kpyramid.llm.caller import Asker
+    from kpyramid.settings import Settings
+
+_DEFAULT = ("naive", "kaping", "polyrag")
+
+
+class ReaderName(StrEnum):
+    """Who takes the decisions of an arm."""
+
+    rules = "rules"
+    llm = "llm"
+
+
+class ModeName(StrEnum):
+    """How polyrag goes down the pyramid in Table III and Figure 6."""
+
+    best = "best"
+    paper = "paper"
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command()(evaluate)
+
+
+def evaluate(
+    questions: Annotated[
+        Path | None,
+        typer.Argument(
+            help="Questions with their answers: .jsonl, .csv or .tsv.", metavar="[FILE]"
+        ),
+    ] = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--set", help="A folder instead, with questions.jsonl about its corpus.jsonl."
+        ),
+    ] = None,
+    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
+    ref: Annotated[str, typer.Option(help="The ref or the id of a snapshot.")] = "main",
+    strategy: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What to compare, with its options, such as polyrag or "
+            "polyrag:mode=paper,triples=5,graph=false; again for each. By default "
+            f"{', '.join(_DEFAULT)}."
+        ),
+    ] = None,
+    reader: Annotated[
+        list[ReaderName] | None,
+        typer.Option(help="Who decides and words answers; again for both.  [default: rules]"),
+    ] = None,
+    tables: Annotated[
+        bool,
+        typer.Option("--tables", help="Compare what Tables II and III and Figure 6 of PolyRAG do."),
+    ] = False,
+    mode: Annotated[ModeName, typer.Option(help="How polyrag works in --tables.")] = ModeName.best,
+    baseline: Annotated[
+        str | None,
+        typer.Option(help="The arm that the others are compared with; by default the first."),
+    ] = None,
+    judge: Annotated[
+        bool, typer.Option("--judge", help="Have the model of [llm] grade the answers as well.")
+    ] = False,
+    ratings: Annotated[
+        Path | None, typer.Option(help="CSV file with people's ratings of the answers.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder for answers, figures and comparisons as Parquet, and a page."),
+    ] = None,
+    settings: SettingsOption = None,
+    as_json: JsonOption = False,
+    verbose: VerboseOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Ask a pyramid questions whose answers are known, and compare strategies on them.
+
+    Which metrics are used follows from the kind of question. Every figure has a 95 % interval,
+    and every arm is compared with a baseline question by question. With rules the same questions
+    and the same snapshot give the same files, except what says how long it took (expenses.parquet
+    and the page). A strategy that fails on a question is counted and the run goes on; when a model
+    cannot be asked any more, the run ends, and what was paid for is kept in the cache.
+
+    Example: kpyramid evaluate questions.jsonl --strategy naive --strategy polyrag --out compared
+    """
+
+    def act() -> None:
+        from kpyramid.settings import load_settings
+
+        if (questions is None) == (folder is None):
+            raise SettingsError("name a file of questions, or a set with --set, and not both")
+        asked = _read_questions(questions, folder)
+        if tables and strategy:
+            raise SettingsError("--tables has its own strategies; leave --strategy out")
+        loaded = load_settings(settings)
+        names = [r.value for r in reader or [ReaderName.rules]]
+        with _open_asker(loaded, warehouse, out, needed=judge or "llm" in names) as opened:
+            asker, read_cost = opened
+            readers = _make_readers(dict.fromkeys(names), asker, loaded)
+            arms = _plan(strategy or [], readers, tables=tables, mode=mode.value)
+            results = _run(
+                asked, arms, ref, warehouse, loaded, baseline, asker if judge else None,
+                read_cost, ratings, quiet=quiet,
+            )  # fmt: skip
+        sheets = _lay_out(results, readers, mode.value) if tables else ()
+        if out is not None:
+            _write(results, sheets, out)
+        if as_json:
+            tabled = {"tables": [_describe_sheet(sheet) for sheet in sheets]} if sheets else {}
+            print_json({**results.to_dict(), **tabled, "out": str(out) if out else None})
+        else:
+            _print(results, sheets, out)
+        if results.answers.stopped is not None:
+            raise results.answers.stopped
+
+    run_command(act, verbose=verbose, as_json=as_json)
+
+
+def _read_questions(path: Path | None, folder: Path | None) -> "list[EvalQuestion]":
+    from kpyramid.evaluation.questions import read_questions, read_set
+
+    if folder is not None:
+        return read_set(folder)
+    assert path is not None  # either it or a set was named
+    return read_questions(path)
+
+
+@contextmanager
+def _open_asker(
+    settings: "Settings", warehouse: str, out: Path | None, *, needed: bool
+) -> "Iterator[tuple[Asker | None, Callable[[], float | None]]]":
+    """What asks the model of [llm], and what it took; its books lie in the folder of results."""
+    if not needed:
+        yield None, lambda: 0.0
+        return
+    from contextlib import ExitStack
+    from tempfile import TemporaryDirectory
+
+    from kpyramid.cli.options import Spending
+    from kpyramid.llm.connection import read_key
+    from kpyramid.pipeline.models import Opener
+    from kpyramid.storage.layout import open_warehouse
+
+    if settings.llm.provider == "none":
+        raise SettingsError(
+            "--reader llm and --judge ask a model, and llm.provider is 'none'; name one in [llm] "
+            "of --settings"
+        )
+    if settings.llm.provider == "openai":
+        read_key(settings.llm)
+    with ExitStack() as stack:
+        books = out or Path(stack.enter_context(TemporaryDirectory(prefix="kpyramid-evaluate-")))
+        books.mkdir(parents=True, exist_ok=True)
+        opener = stack.enter_context(Opener(open_warehouse(warehouse), settings, books, ""))
+        yield opener.open_model().caller, Spending(books).read_cost
+
+
+def _make_readers(
+    names: "Sequence[str] | dict[str, None]", asker: "Asker | None", settings: "Settings"
+) -> "list[Reader]":
+    from kpyramid.evaluation.report import Reader
+    from kpyramid.query.types import Backends
+
+    readers = []
+    for name in names:
+        if name == "rules":
+            readers.append(Reader())
+        else:
+            model = settings.llm.model or settings.llm.provider
+            readers.append(Reader(model, Backends("llm", "llm", "llm", asker, logprobs=True)))
+    return readers
+
+
+def _plan(
+    strategies: Sequence[str], readers: "Sequence[Reader]", *, tables: bool, mode: str
+) -> "tuple[Arm, ...]":
+    from kpyramid.evaluation.harness import parse_arm
+    from kpyramid.evaluation.report import plan_grid
+
+    if tables:
+        return plan_grid(readers, mode)
+    said = strategies or _DEFAULT
+    return tuple(parse_arm(text, r.name, r.backends) for r in readers for text in said)
+
+
+def _run(
+    questions: "Sequence[EvalQuestion]",
+    arms: "Sequence[Arm]",
+    ref: str,
+    warehouse: str,
+    settings: "Settings",
+    baseline: str | None,
+    judge: "Asker | None",
+    read_cost: Callable[[], float | None],
+    ratings: Path | None,
+    *,
+    quiet: bool,
+) -> "Results":
+    from kpyramid.evaluation.harness import add_ratings, answer_all, open_measures
+    from kpyramid.evaluation.ratings import read_ratings
+    from kpyramid.evaluation.results import Results, choose_baseline
+    from kpyramid.query import open_snapshot
+
+    choose_baseline(arms, baseline)
+    rated = (
+        read_ratings(ratings, [q.id for q in questions], [a.name for a in arms]) if ratings else ()
+    )
+    snapshot = open_snapshot(ref, warehouse, model=settings.embed)
+    with _show_progress(len(questions) * len(arms), quiet=quiet) as advance:
+        answers = answer_all(
+            questions,
+            snapshot,
+            arms,
+            metrics=open_measures(),
+            judge=judge,
+            read_cost=read_cost,
+            advance=advance,
+        )
+    return Results(add_ratings(answers, rated), snapshot.id, baseline=baseline)
+
+
+@contextmanager
+def _show_progress(total: int, *, quiet: bool) -> Iterator[Callable[[], None]]:
+    """A bar on stderr; nothing when it is no terminal or quiet is asked."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    if quiet or not console.is_terminal:
+        yield lambda: None
+        return
+    with Progress(BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=console) as bar:
+        task = bar.add_task("answers", total=total)
+        yield lambda: bar.advance(task)
+
+
+def _lay_out(results: "Results", readers: "Sequence[Reader]", mode: str) -> "tuple[Sheet, ...]":
+    from kpyramid.evaluation.report import lay_out
+
+    return lay_out(results, readers, mode)
+
+
+def _describe_sheet(sheet: "Sheet") -> dict[str, object]:
+    names = (*sheet.labels, *sheet.columns)
+    rows = [dict(zip(names, row, strict=True)) for row in sheet.rows]
+    return {"title": sheet.title, "rows": rows}
+
+
+def _write(results: "Results", sheets: "Sequence[Sheet]", out: Path) -> None:
+    from kpyramid.evaluation.report import render_page
+    from kpyramid.storage.contracts import encode_table
+    from kpyramid.storage.layout import write_durably
+
+    for name, table in results.build_tables().items():
+        write_durably(out / f"{name}.parquet", encode_table(table))
+    write_durably(out / "evaluation.html", render_page(results, sheets).encode())
+
+
+def _print(results: "Results", sheets: "Sequence[Sheet]", out: Path | None) -> None:
+
+    print_figures(results, sheets)
+    if out is not None:
+        say(f"Page: {out / 'evaluation.html'}; tables beside it")
+
+
+# --------------------
+# `kpyramid questions`: choice questions made from a snapshot's ontology, and files checked.
+
+app = typer.Typer(
+    name="questions",
+    no_args_is_help=True,
+    help="Make questions to evaluate a pyramid with, or check a file of your own.",
+    epilog="`kpyramid evaluate` reads what `make` writes. Questions made from a snapshot's own "
+    "facts measure how well it answers from what it knows; they inherit its mistakes. For what it "
+    "misses, write questions yourself, or make them from facts that you trust (see "
+    "kpyramid.evaluation.making). Read a sample before you quote a figure.",
+)
+
+_CONFIDENCE = 0.8
+_SHOWN = 3
+
+
+@app.command()
+def make(
+    out: Annotated[Path, typer.Option(help="The file to write, JSON lines.")],
+    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
+    ref: Annotated[str, typer.Option(help="The ref or the id of a snapshot.")] = "main",
+    count: Annotated[
+        int, typer.Option(min=1, help="At most so many; a property's turn after the other's.")
+    ] = 500,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Draws facts, wordings and options; same seed, same file.")
+    ] = 0,
+    options: Annotated[
+        int, typer.Option(min=3, max=26, help="Options of each question, right ones among them.")
+    ] = 8,
+    confidence: Annotated[
+        float, typer.Option(min=0, max=1, help="Facts of less are not asked about.")
+    ] = _CONFIDENCE,
+    access: AccessOption = None,
+    everything: EverythingOption = False,
+    as_json: JsonOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Make choice questions from the facts of a snapshot's ontology.
+
+    Each has eight options, one to three of them right, in words made from the property's label:
+    for its value ("Where was Ada Lovelace born?") or for what has it ("Which people were born in
+    London?"). Wrong options are of the right one's class; a number or a date is varied. What any
+    fact links with the question, what may be another name of an answer, and what the question or
+    its evidence names, is never a wrong option. What no question can be made of is counted with
+    the reason. Facts of documents with labels are asked about, and are options, with --access or
+    --everything only.
+
+    Example: kpyramid questions make --ref main --out questions.jsonl --count 200 --seed 1
+    """
+
+    def act() -> None:
+        from kpyramid.errors import InputError
+        from kpyramid.evaluation.facts import list_instance_facts
+        from kpyramid.evaluation.making import make_questions
+        from kpyramid.evaluation.questions import write_questions
+        from kpyramid.snapshot.snapshot import open_snapshot
+
+        snapshot = open_snapshot(ref, warehouse, scope=read_scope(access, everything))
+        made = make_questions(
+            list_instance_facts(snapshot),
+            count=count,
+            seed=seed,
+            options=options,
+            least=confidence,
+        )
+        if not made.questions:
+            reasons = "; ".join(f"{number} {why}" for why, number in made.left_out.items())
+            raise InputError(
+                f"snapshot {snapshot.id}: its ontology gives no question"
+                f"{f' ({reasons})' if reasons else ': it has no facts'}; lower --confidence or "
+                "--options, or build with an ontology whose properties the corpus states"
+            )
+        text = write_questions(made.questions)
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(text, "utf-8")
+        if as_json:
+            print_json(
+                {
+                    "file": str(out),
+                    "snapshot": snapshot.id,
+                    "questions": len(made.questions),
+                    "by_property": dict(Counter(q.group for q in made.questions).most_common()),
+                    "left_out": dict(made.left_out),
+                }
+            )
+            return
+        for question in made.questions[:_SHOWN]:
+            say(f"{question.text}\n    right: {'; '.join(question.values)}")
+        several = sum(len(q.answers) > 1 for q in made.questions)
+        say(f"{len(made.questions)} questions in {out}, {several} with several right options.")
+        for why, number in sorted(made.left_out.items(), key=lambda pair: -pair[1]):
+            say(f"{number} left out: {why}.")
+        where = "" if warehouse == DEFAULT_WAREHOUSE else f" --warehouse {warehouse}"
+        say(f"Then run `kpyramid evaluate {out} --ref {ref}{where}`.")
+
+    run_command(act, verbose=verbose, as_json=as_json)
+
+
+@app.command()
+def check(
+    file: Annotated[Path, typer.Argument(help="Questions as .jsonl, .csv or .tsv.")],
+    as_json: JsonOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Say what a file of questions holds, or everything that is wrong with it, line by line.
+
+    Fields go by any of their usual names: question; answer with aliases, or answers; options with
+    gold as texts, letters or numbers; gold_doc_ids, gold_passages or gold_titles.
+    """
+
+    def act() -> None:
+        from kpyramid.evaluation.questions import read_questions
+
+        questions = read_questions(file)
+        kinds = Counter(question.kind for question in questions)
+        placed = sum(bool(q.gold_documents or q.gold_titles) for q in questions)
+        if as_json:
+            print_json(
+                {"questions": len(questions), "kinds": dict(kinds), "with_gold_documents": placed}
+            )
+            return
+        listed = ", ".join(f"{number} {kind}" for kind, number in kinds.most_common())
+        say(f"{len(questions)} questions: {listed}; {placed} name gold documents.")
+
+    run_command(act, verbose=verbose, as_json=as_json)

@@ -1,0 +1,533 @@
+"""`kpyramid ontology`: import, bootstrap, check and show."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kpyramid.cli.cache import show_count
+from kpyramid.cli.options import (
+    DEFAULT_WAREHOUSE,
+    AccessOption,
+    EverythingOption,
+    JsonOption,
+    QuietOption,
+    VerboseOption,
+    WarehouseOption,
+    print_json,
+    read_scope,
+    run_command,
+    say,
+)
+from kpyramid.errors import GateError, InputError
+from kpyramid.storage.declarations import locate_declarations, locate_ontology
+
+# --------------------
+# `kpyramid ontology import`: an ontology from outside, made ready for a build and for review.
+
+if TYPE_CHECKING:
+    from kpyramid.ontology.importing.conversion import Change
+
+_EXAMPLES = 3
+_SUBJECT_CHARACTERS = 300
+
+
+def register_import(app: typer.Typer) -> None:
+    """Adds the command to `kpyramid ontology`."""
+    app.command("import")(import_)
+
+
+def import_(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="Turtle, N-Triples, OWL in RDF/XML, or Text2KGBench's JSON; packed by gzip or not."
+        ),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(help="Turtle file to write, not there yet.", show_default="NAME.ttl, here"),
+    ] = None,
+    as_json: JsonOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Make an ontology from elsewhere one that a build can use, and say what was changed for it.
+
+    A build wants a label for each class and property, one domain and one range for each property,
+    and datatypes whose values can be checked. What is missing is added, what is unclear is
+    settled, and every change is listed (all of them with --json): read the list, look at the
+    Turtle, and name it under induce.ontology in your settings. What contradicts itself is
+    refused, with the statements that do.
+
+    Nothing is fetched: owl:imports are listed, and classes known only from there are declared as
+    stubs. The file is parsed in a process of its own, within limits of time and memory.
+
+    Lay beside the Turtle what helps a build, under the same name: NAME.examples.jsonl (sentences
+    with their values), NAME.shapes.ttl (SHACL), NAME.questions.toml (competency questions).
+    """
+
+    def act() -> None:
+        from kpyramid.ontology.importing.conversion import import_ontology
+        from kpyramid.ontology.importing.files import read_outside
+        from kpyramid.ontology.schema import write_schema
+        from kpyramid.ontology.validation.consistency import judge_consistency
+        from kpyramid.settings import PublishSettings
+
+        name = file.name.removesuffix(".gz").rpartition(".")[0] or file.name
+        target = choose_target(output, name)
+        read = read_outside(file)
+        imported = import_ontology(read, name=name, source=str(file))
+        turtle = write_schema(imported.schema)
+        verdict = judge_consistency(turtle, "", seconds=PublishSettings().reasoner_seconds)
+        if verdict.startswith("fail"):
+            raise InputError(
+                f"{file}: {verdict.removeprefix('fail: ')}. Nothing was written, as no build "
+                "could publish it; remove one of these statements"
+            )
+        write_new(target, turtle)
+        schema = imported.schema
+        bare = sum(not prop.alt_labels for prop in schema.properties)
+        if as_json:
+            print_json(
+                {
+                    "output": str(target),
+                    "form": imported.form,
+                    "classes": len(schema.classes),
+                    "properties": len(schema.properties),
+                    "properties_without_phrase": bare,
+                    "axioms": len(schema.axioms),
+                    "individuals": imported.individuals,
+                    "consistent": verdict,
+                    "changes": [asdict(change) for change in imported.changes],
+                }
+            )
+            return
+        say(
+            f"{target}: {len(schema.classes)} classes, {len(schema.properties)} properties, "
+            f"{len(schema.axioms)} further statements, from {imported.form}"
+        )
+        if imported.individuals:
+            say(
+                f"{imported.individuals} of its individuals stay among these statements; "
+                "a build finds its own in the text"
+            )
+        say(f"consistent: {verdict}")
+        _show_changes(imported.changes)
+        if bare:
+            say(
+                f"{bare} of {len(schema.properties)} properties have no phrase (skos:altLabel): by "
+                "rules they are found by their label only; add phrases, or sentences with their "
+                f"values in {target.stem}.examples.jsonl"
+            )
+        say(f"Review {target}, then set induce.ontology to its path.")
+
+    run_command(act, verbose=verbose, as_json=as_json)
+
+
+def _show_changes(changes: Sequence["Change"]) -> None:
+    from kpyramid.ontology.importing.conversion import group_changes
+
+    for kind, group in group_changes(changes).items():
+        say(f"{kind}: {len(group)}")
+        for change in group[:_EXAMPLES]:
+            say(f"  {_clean(change.subject)} {_clean(change.detail)}")
+        if len(group) > _EXAMPLES:
+            say(f"  and {len(group) - _EXAMPLES} more; --json lists all")
+
+
+def _clean(text: str) -> str:
+    """In one line; what is not printable could steer the terminal."""
+    line = "".join(c if c.isprintable() else " " for c in text)
+    return line if len(line) <= _SUBJECT_CHARACTERS else f"{line[:_SUBJECT_CHARACTERS]}…"
+
+
+def choose_target(output: Path | None, name: str) -> Path:
+    """The Turtle file to write: a file that is there may have been reviewed, and is kept.
+
+    Raises:
+        InputError: it is there already, or its name cannot be an ontology's.
+    """
+    # `NAME.shapes.ttl` is no ontology but a companion, so a name has no dot.
+    target = output or Path(name.replace(".", "-") + ".ttl")
+    if target.suffix != ".ttl" or "." in target.stem:
+        raise InputError(f"{target}: name the output NAME.ttl, without another dot")
+    if target.exists():
+        raise InputError(
+            f"{target} is there already, and may have been reviewed; remove it, or choose another "
+            "--output"
+        )
+    return target
+
+
+def write_new(target: Path, text: str) -> None:
+    """Writes a file that is not there yet, with its folder.
+
+    Raises:
+        InputError: it cannot be written; then it is not there.
+    """
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with target.open("x", encoding="utf-8", newline="\n") as file:
+            try:
+                file.write(text)
+                file.flush()
+            except OSError:
+                target.unlink()
+                raise
+    except OSError as e:
+        raise InputError(f"{target} cannot be written: {e}; choose another --output") from e
+
+
+# --------------------
+# `kpyramid ontology bootstrap`: a first ontology of a field, cut from WordNet and ConceptNet.
+
+
+def register_bootstrap(app: typer.Typer) -> None:
+    """Adds the command to `kpyramid ontology`."""
+    app.command("bootstrap")(bootstrap)
+
+
+def bootstrap(
+    domain: Annotated[
+        str, typer.Option(help='The noun at the top, such as lake, disease or "body of water".')
+    ],
+    depth: Annotated[int, typer.Option(min=1, max=20, help="Levels below it.")] = 3,
+    sense: Annotated[
+        int, typer.Option(min=1, help="Which meaning of the word; 1 is the most frequent.")
+    ] = 1,
+    wordnet: Annotated[
+        Path, typer.Option(help="Folder of WordNet's database files, data.noun and index.noun.")
+    ] = Path("/usr/share/wordnet"),
+    conceptnet: Annotated[
+        Path | None,
+        typer.Option(
+            help="ConceptNet 5's assertions, a .csv or .csv.gz you have, to be merged in."
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(help="Turtle file to write, not there yet.", show_default="DOMAIN.ttl, here"),
+    ] = None,
+    as_json: JsonOption = False,
+    verbose: VerboseOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Cut a first ontology of a field from WordNet, offline, for a person to review.
+
+    Classes are the meanings below the word, with labels, synonyms and definitions; properties are
+    what WordNet links them by, such as part of. A word has several meanings: they are listed, and
+    --sense chooses. Single things that WordNet knows (Lake Erie) are left: a build finds its own
+    in your text. WordNet's licence stands in the output, as it demands.
+
+    Then review: remove classes you do not need, and add the properties your questions are about,
+    each with a domain, a range, and the phrases by which a text states it (skos:altLabel).
+    """
+
+    def act() -> None:
+        from kpyramid.ontology.bootstrapping import (
+            WordNet,
+            build_schema,
+            cut_wordnet,
+            merge_conceptnet,
+        )
+        from kpyramid.ontology.schema import write_schema
+
+        target = choose_target(output, "-".join(domain.lower().split()).replace("/", "-"))
+        net = WordNet(wordnet)
+        senses = net.find_senses(domain)
+        if sense > len(senses):
+            listed = "".join(f"\n  {i}: {s.gloss}" for i, s in enumerate(senses, 1))
+            raise InputError(f"{domain!r} has {len(senses)} meanings, no number {sense}:{listed}")
+        cut = cut_wordnet(net, senses[sense - 1], depth=depth)
+        watch = partial(show_count, label="assertions read", quiet=quiet)
+        added = (
+            merge_conceptnet(cut, conceptnet, depth=depth, watch=watch)
+            if conceptnet is not None
+            else 0
+        )
+        schema = build_schema(cut, title=domain)
+        write_new(target, write_schema(schema))
+        if as_json:
+            print_json(
+                {
+                    "output": str(target),
+                    "sense": sense,
+                    "senses": [s.gloss for s in senses],
+                    "classes": len(schema.classes),
+                    "from_conceptnet": added,
+                    "properties": [p.label for p in schema.properties],
+                    "instances_left": cut.instances,
+                    "deeper_left": cut.deeper,
+                }
+            )
+            return
+        for number, found in enumerate(senses, 1):
+            mark = "taken" if number == sense else f"--sense {number}"
+            say(f"{mark}: {', '.join(found.words)}: {found.gloss}")
+        named = ", ".join(p.label for p in schema.properties) or "none that WordNet knows"
+        say(f"{target}: {len(schema.classes)} classes; properties: {named}")
+        if conceptnet is not None:
+            say(f"{added} of the classes are from ConceptNet")
+        if cut.instances:
+            say(f"left: {cut.instances} single things, which are no classes")
+        if cut.deeper:
+            say(f"left: {cut.deeper} meanings below these; --depth {depth + 1} takes more")
+        say(f"Review {target}, then set induce.ontology to its path.")
+
+    run_command(act, verbose=verbose, as_json=as_json)
+
+
+# --------------------
+# `kpyramid ontology check`: what HermiT, SHACL, checks and questions say of an ontology.
+
+
+def register_check(app: typer.Typer) -> None:
+    """Adds the command to `kpyramid ontology`."""
+    app.command()(check)
+
+
+def check(
+    ontology: Annotated[
+        str, typer.Argument(help="The name of a seed, or a Turtle file; companions lie beside it.")
+    ],
+    snapshot: Annotated[
+        str | None,
+        typer.Option(help="Judge it with the instances of the snapshot that a ref or an id names."),
+    ] = None,
+    strict: Annotated[
+        bool,
+        typer.Option("--strict", help="A question without the rows it must give fails as well."),
+    ] = False,
+    seconds: Annotated[
+        float, typer.Option(min=1, max=86_400, help="For HermiT, and for SHACL.")
+    ] = 120.0,
+    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
+    as_json: JsonOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Judge an ontology, alone or with a snapshot: consistency, shapes, checks, questions.
+
+    Each gate says pass, fail or not run, and why. Exit code 4 when one fails.
+    """
+
+    def act() -> None:
+        from kpyramid.cli.console import print_judgement
+
+        judged = _judge(ontology, snapshot, warehouse, seconds=seconds, strict=strict)
+        if as_json:
+            print_json(judged)
+        else:
+            print_judgement(judged)
+        failed = [name for name, said in judged["gates"].items() if said.startswith("fail")]
+        if failed:
+            advice = "correct it, or what beside it judges it, and check it again"
+            raise GateError(f"{ontology}: failed {', '.join(failed)}; {advice}", judged)
+
+    run_command(act, verbose=verbose, as_json=as_json)
+
+
+def _judge(
+    ontology: str, ref: str | None, warehouse: str, *, seconds: float, strict: bool
+) -> dict[str, Any]:
+    from kpyramid.ontology.schema import parse_schema, write_schema
+    from kpyramid.ontology.store import OntologyStore
+    from kpyramid.ontology.validation.checks import label_rows
+    from kpyramid.pipeline.gates import judge_ontology
+
+    files = locate_ontology(ontology)
+    if files is None:
+        raise InputError(
+            f"no ontology {ontology!r}: name a Turtle file, or one of "
+            f"{', '.join(locate_declarations('ontology'))}"
+        )
+    texts = {"schema.ttl": "", "instances.nt": "", "provenance.nt": ""}
+    identifier = None
+    if ref is None:
+        stated = files.turtle.read_text("utf-8-sig")
+        texts["schema.ttl"] = write_schema(parse_schema(stated, source=str(files.turtle)))
+    else:
+        from kpyramid.snapshot.snapshot import open_snapshot
+
+        opened = open_snapshot(ref, warehouse)
+        identifier = opened.id
+        for name in texts:
+            path = opened.folder / "ontology" / name
+            texts[name] = path.read_text("utf-8-sig") if path.is_file() else ""
+    judged = judge_ontology(
+        files,
+        texts["schema.ttl"],
+        texts["instances.nt"],
+        provenance_nt=texts["provenance.nt"],
+        seconds=seconds,
+        strict=strict,
+    )
+    store = OntologyStore(texts["schema.ttl"], texts["instances.nt"])
+    return {
+        "ontology": str(files.turtle),
+        "snapshot": identifier,
+        "gates": judged.gates,
+        "seconds": judged.seconds,
+        "checks": [
+            {"text": c.text, "rows": c.count, "first": list(c.rows), "problem": c.problem}
+            for c in judged.checks
+        ],
+        "questions": [
+            {
+                "text": q.text,
+                "least": q.least,
+                "rows": a.count,
+                "first": label_rows(a.rows, store),
+                "problem": a.problem,
+            }
+            for q, a in judged.questions
+        ],
+    }
+
+
+# --------------------
+# `kpyramid ontology show`: an individual with its values, each with the sentence it came from.
+
+if TYPE_CHECKING:
+    from kpyramid.snapshot.individuals import Individual, Individuals, Members, Sentence, Statement
+
+_SENTENCES = 3
+"""Sentences shown of a statement; --json has all."""
+_FIRST = 20
+_LONGEST = 400
+
+NameArgument = Annotated[
+    str,
+    typer.Argument(
+        help="An individual by name, id or IRI; or a class or property, for a list of what it has."
+    ),
+]
+
+
+def register_show(app: typer.Typer) -> None:
+    """Adds the command to `kpyramid ontology`."""
+    app.command("show")(show)
+
+
+def show(
+    name: NameArgument,
+    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
+    ref: Annotated[str, typer.Option(help="The ref or the id of a snapshot.")] = "main",
+    access: AccessOption = None,
+    everything: EverythingOption = False,
+    as_json: JsonOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Show what the ontology says of an individual, and the sentences that say so.
+
+    A name that several individuals bear is answered with all of them; ask again with an id. What
+    only documents with labels say is shown with --access or --everything.
+    """
+
+    def act() -> None:
+        from kpyramid.query import open_snapshot
+        from kpyramid.snapshot.individuals import Individuals
+
+        individuals = Individuals(
+            open_snapshot(ref, warehouse, scope=read_scope(access, everything))
+        )
+        found, members = _find(name, individuals)
+        if as_json:
+            shown = [asdict(individual) for individual in found]
+            listed = asdict(members) if members else None
+            print_json({"individuals": shown, "members": listed})
+            return
+        if members is not None:
+            say(_list(members))
+        if len(found) == 1:
+            say(_describe(found[0]))
+        for individual in found if len(found) > 1 else ():
+            kinds = ", ".join(statement.label for statement in individual.classes) or "no class"
+            count = len(individual.values) + len(individual.value_of)
+            say(f"{individual.entity_id}  {individual.name}: {kinds}; {count} value(s)")
+
+    run_command(act, verbose=verbose, as_json=as_json)
+
+
+def _find(name: str, individuals: "Individuals") -> tuple[list["Individual"], "Members | None"]:
+    members = individuals.list_members(name, _FIRST)
+    try:
+        ids = individuals.find(name)
+    except InputError:
+        if members is None:
+            raise
+        ids = []
+    return [individuals.describe(key) for key in ids], members
+
+
+def _describe(individual: "Individual") -> str:
+    lines = [f"{individual.name}  {individual.iri}"]
+    others = [form for form in individual.surface_forms if form != individual.name]
+    if others:
+        lines.append(f"  also written {', '.join(others)}")
+    for statement in (*individual.classes, *individual.values, *individual.value_of):
+        lines += _tell(statement)
+    return "\n".join(lines)
+
+
+def _tell(statement: "Statement") -> list[str]:
+    if statement.value is None:
+        said = f"class: {statement.label}"
+    elif statement.of is None:
+        said = f"{statement.label}: {statement.value}"
+    else:
+        verb = "" if statement.label.startswith("has ") else "has "
+        said = f"{statement.of} {verb}{statement.label}: {statement.value}"
+    by = "" if statement.producer == "rules" else f", found by {statement.producer}"
+    lines = [f"  {said}  ({statement.confidence:.2f}{by})"]
+    for sentence in statement.sentences[:_SENTENCES]:
+        lines.append(f"    {sentence.source}, characters {sentence.start}-{sentence.end}:")
+        lines.append(f"      {_mark(sentence)}")
+    left = len(statement.sentences) - _SENTENCES
+    if left > 0:
+        lines.append(f"    and {left} more")
+    return lines
+
+
+def _mark(sentence: "Sentence") -> str:
+    """The sentence on one line, with brackets around the words that name the two ends."""
+    text, shown, at = sentence.text, "", 0
+    for start, end in sentence.marked:
+        if start < at:  # one name within the other
+            continue
+        shown += f"{text[at:start]}[{text[start:end]}]"
+        at = end
+    line = " ".join((shown + text[at:]).split())
+    return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
+
+
+def _list(members: "Members") -> str:
+    kind = "individual" if members.kind == "class" else "value"
+    lines = [f"{members.kind} {members.label}  {members.iri}: {members.count} {kind}(s)"]
+    lines += [f"  {text}" for text in members.first]
+    if members.count > len(members.first):
+        lines.append(f"  and {members.count - len(members.first)} more")
+    return "\n".join(lines)
+
+
+# --------------------
+# `kpyramid ontology`: bring an ontology of one's own, or cut a first one from a word net.
+
+app = typer.Typer(
+    name="ontology",
+    no_args_is_help=True,
+    help="Bring your own ontology, start one from a word, check one, look at what it found.",
+)
+
+
+@app.callback()
+def _group() -> None:
+    """Keeps the group a group."""
+
+
+register_check(app)
+register_import(app)
+register_bootstrap(app)
+register_show(app)

@@ -1,0 +1,272 @@
+"""Options that all commands share, running them, printing JSON, spending."""
+
+import json
+import logging
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+from typer.exceptions import TyperException
+
+from kpyramid.errors import InputError, PyramidError
+from kpyramid.llm.ledger import LEDGER, add_up, parse_lines
+
+# --------------------
+# What all commands share: their options, running them, printing JSON.
+
+if TYPE_CHECKING:
+    from kpyramid.snapshot.scopes import Scope
+
+CorpusArgument = Annotated[
+    Path,
+    typer.Argument(
+        help="A folder, or one file: .txt .md .html .jsonl .csv .parquet. Hidden files are left."
+    ),
+]
+WarehouseOption = Annotated[
+    str,
+    typer.Option(envvar="KPYRAMID_WAREHOUSE", help="Folder for snapshots, refs, runs and caches."),
+]
+RefOption = Annotated[str, typer.Option(help="Name that points to the newest snapshot.")]
+SettingsOption = Annotated[
+    Path | None,
+    typer.Option(
+        help="TOML file with sections [ingest] [chunk] [extract] [cascade] [llm] [embed] [induce] "
+        "[complete] [condense] [index] [publish] [query] [evaluate]; variables "
+        "KPYRAMID_<SECTION>__<NAME> override it."
+    ),
+]
+WorkersOption = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        max=256,
+        help="Processes; any number gives the same bytes.",
+        show_default="number of processors",
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Exactly one JSON object on stdout.")]
+VerboseOption = Annotated[bool, typer.Option("-v", "--verbose", help="A log line per stage.")]
+QuietOption = Annotated[bool, typer.Option("-q", "--quiet", help="No progress bars.")]
+OrderOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Logical key that a ref only moves forward by, such as the ISO date a backfill is "
+        "for: compared as text. By default the time of the build."
+    ),
+]
+ShrinkOption = Annotated[
+    bool,
+    typer.Option(
+        "--allow-shrink", help="Publish a corpus that is empty or far smaller than the last one."
+    ),
+]
+AccessOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="A label that the reader has; again for each. Documents with labels that the "
+        "reader lacks are in no part of what is shown."
+    ),
+]
+EverythingOption = Annotated[
+    bool, typer.Option("--everything", help="See documents whatever their labels.")
+]
+
+DEFAULT_WAREHOUSE = "warehouse/data"
+WORKERS = os.cpu_count() or 1
+
+
+def read_scope(
+    access: Sequence[str] | None,
+    everything: bool,
+    documents: Sequence[str] | None = None,
+    where: Sequence[str] | None = None,
+    classes: Sequence[str] | None = None,
+) -> "Scope":
+    """What the options of a command let be seen: the documents without labels unless they say more.
+
+    Raises:
+        InputError: `where` is not `field=value`, or all labels and some are given.
+    """
+    from kpyramid.snapshot.scopes import Scope
+
+    if everything and access:
+        raise InputError("--everything sees all labels; leave --access out")
+    pairs = [pair.partition("=") for pair in where or ()]
+    if wrong := [field for field, is_there, _ in pairs if not field or not is_there]:
+        raise InputError(f"--where {wrong[0]!r}: say field=value, such as --where year=1931")
+    return Scope(
+        access=None if everything else frozenset(access or ()),
+        documents=frozenset(documents or ()),
+        metadata=frozenset((field, value) for field, _, value in pairs),
+        classes=frozenset(classes or ()),
+    )
+
+
+_said: list[bool] = []
+"""Whether this command has printed its JSON object."""
+_KEPT = "What was finished is kept; run the command again to go on."
+
+
+class Commands(TyperGroup):
+    """The root of the command line: with `--json` a usage error is an object on stdout as well."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
+    ) -> Any:
+        _said.clear()
+        self._as_json = "--json" in args
+        return self._run(
+            lambda: super(Commands, self).make_context(info_name, args, parent, **extra)
+        )
+
+    def invoke(self, ctx: Any) -> Any:
+        return self._run(lambda: super(Commands, self).invoke(ctx))
+
+    def _run(self, act: Callable[[], Any]) -> Any:
+        try:
+            return act()
+        except TyperException as e:  # typer itself says it on stderr
+            if self._as_json and not _said:
+                print_json({"error": e.format_message(), "exit_code": e.exit_code})
+            raise
+
+
+class _TerminatedError(KeyboardInterrupt):
+    """SIGTERM came: the work ends as it does at Ctrl-C."""
+
+
+class _CleanFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        from kpyramid.cli.console import clean
+
+        return clean(super().format(record))
+
+
+def run_command(act: Callable[[], None], *, verbose: bool, as_json: bool = False) -> None:
+    """Runs a command; an error becomes one message and its exit code.
+
+    With `as_json` an error is also an object on stdout, unless the command's own stands there.
+    An error that no command expects ends with 1 and is told with its traceback. SIGTERM ends the
+    work and its processes, with 143, as Ctrl-C does with 130.
+    """
+    _said.clear()
+    _start_logging(verbose=verbose)
+    try:
+        with _interrupt_on_terminate():
+            act()
+    except (typer.Exit, typer.Abort, TyperException):
+        raise
+    except PyramidError as e:
+        _tell(str(e), e.exit_code, as_json, getattr(e, "report", {}))
+        raise typer.Exit(e.exit_code) from e
+    except BrokenPipeError:
+        # The reader, such as `head`, has what it wanted. Python would complain once more when it
+        # flushes at exit, so what is left goes nowhere. 141 is what a shell reports of SIGPIPE.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(141) from None
+    except OSError as e:
+        message = f"{e}. What was finished is kept; mend it and run the command again."
+        _tell(message, 8, as_json, {})
+        raise typer.Exit(8) from e
+    except KeyboardInterrupt as e:
+        ended, code = (
+            ("Ended by SIGTERM", 143) if isinstance(e, _TerminatedError) else ("Stopped", 130)
+        )
+        say(f"{ended}. {_KEPT}", err=True)
+        if as_json and not _said:
+            print_json({"error": f"{ended}. {_KEPT}", "exit_code": code})
+        raise typer.Exit(code) from None
+    except Exception as e:
+        say(traceback.format_exc(), err=True)
+        message = (
+            f"unexpected {type(e).__name__}: {e}. This is a fault of kpyramid: report it with the "
+            f"lines above. {_KEPT}"
+        )
+        _tell(message, 1, as_json, {})
+        raise typer.Exit(1) from e
+
+
+def _start_logging(*, verbose: bool) -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_CleanFormatter("%(levelname)s %(message)s"))
+    level = logging.INFO if verbose else logging.WARNING
+    logging.basicConfig(level=level, handlers=[handler])
+    for chatty in ("openai", "httpx2", "httpcore2"):  # a line per call
+        logging.getLogger(chatty).setLevel(logging.WARNING)
+
+
+@contextmanager
+def _interrupt_on_terminate() -> Iterator[None]:
+    """While it lasts SIGTERM raises where the main thread stands, so that all is closed."""
+
+    def interrupt(number: int, frame: object) -> None:
+        raise _TerminatedError
+
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may say what a signal does
+        return
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _tell(error: str, exit_code: int, as_json: bool, report: Mapping[str, object]) -> None:
+    """The message, and with `as_json` the object, unless the command's own stands there."""
+    typer.secho("Error: ", fg="red", bold=True, nl=False, err=True)
+    say(error, err=True)
+    if as_json and not _said:
+        print_json({**report, "error": error, "exit_code": exit_code})
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Prints a text for a person; what a terminal would obey in it is written out."""
+    from kpyramid.cli.console import clean
+
+    typer.echo(clean(text), err=err)
+
+
+def print_json(value: object) -> None:
+    """The one object of a command.
+
+    What a terminal would obey is escaped, and so is half a surrogate pair, which a raw reply of a
+    model may hold and no UTF-8 can.
+    """
+    from kpyramid.cli.console import CONTROL
+
+    _said.append(True)
+    text = json.dumps(value, ensure_ascii=False)
+    typer.echo(CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
+
+
+# --------------------
+# What was paid since one last looked, from the books of a run.
+
+
+class Spending:
+    """Reads a ledger on from where it was read before, so that looking often stays cheap."""
+
+    def __init__(self, books: Path) -> None:
+        """`books` is the folder of the ledger, which need not be there yet."""
+        self._path = books / LEDGER
+        self._read = self._path.stat().st_size if self._path.exists() else 0
+
+    def read_cost(self) -> float | None:
+        """The dollars of the calls since the last look; None when one has no known price."""
+        if not self._path.exists():
+            return 0.0
+        with self._path.open("rb") as file:
+            file.seek(self._read)
+            data = file.read()
+        self._read += len(data)
+        return add_up(*parse_lines(data)).run.cost

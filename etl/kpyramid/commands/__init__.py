@@ -1,1 +1,0 @@
-"""The command line's groups of commands, a module each."""

@@ -1,0 +1,291 @@
+"""Units of the priority region, clustered by k-medoids."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+
+from kpyramid.completion.types import (
+    Coded,
+    Completion,
+    GraphLayer,
+    OntologyLayer,
+    Pair,
+    Places,
+    encode,
+    group_rows,
+    sum_by,
+)
+from kpyramid.documents.normal import RelationForm, normalise_relation
+from kpyramid.embeddings.port import Embedder, Matrix, embed_finite
+from kpyramid.numerics.gaussian import Array
+from kpyramid.numerics.medoids import find_clusters
+from kpyramid.settings import CompleteSettings
+
+# --------------------
+# Facts of the graph by what their words say, whichever end they begin at.
+
+Mask = npt.NDArray[np.bool_]
+
+LITERAL = "LITERAL"
+"""Type of a tail that is no entity."""
+_EMPTY = frozenset({"be", "be a", "have", "do", "include", "make", "become"})
+_AXES = 64
+"""Random axes that stand for all pairs: the cosine of two units errs by about 1/8."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Units:
+    """The relations of the graph by their words' base form, as columns of equal length u.
+
+    A passive with its agent and its active are one unit, read in the direction that more facts
+    have; what leads to literals is another than what leads to entities (`was born in`).
+    `texts`: its most frequent wording in that direction. `support`: its new facts, those that
+    state no value of the ontology; `missing`: the mean rank of their priority, 0 to 1; `region`:
+    whether one of them is in the priority region.
+    `unit_of`, `turned`, `new`: of each fact the unit, -1 where its words say nothing, whether it
+    reads the other way, and whether it counts, shape (n,).
+    """
+
+    keys: list[str]
+    texts: list[str]
+    support: Places
+    missing: Array
+    region: Mask
+    unit_of: Places
+    turned: Mask
+    new: Mask
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+
+def list_units(graph: GraphLayer, ontology: OntologyLayer, compared: Completion) -> Units:
+    """The units of the facts.
+
+    A wording that is a phrase of a property is none of what is missing: where it states no value,
+    its ends did not fit.
+    """
+    wordings = encode(graph.wordings)
+    forms = [normalise_relation(wording) for wording in wordings.words]
+    keys = encode([_name(form) for form in forms])
+    known = _list_known(ontology)
+    says = np.array([says_something(f) and _name(f) not in known for f in forms], dtype=bool)
+    backwards = np.array([form.passive_by for form in forms], dtype=bool)
+    types = encode(graph.tail_types)
+    literal = np.array([name == LITERAL for name in types.words], dtype=np.int64)[types.codes]
+    (key, _), unit_of, _ = group_rows(keys.codes[wordings.codes], literal)
+    turned = backwards[wordings.codes]
+    new = ~find_stated(graph, ontology) & says[wordings.codes]
+    count = len(key)
+    back = np.bincount(unit_of[new & turned], minlength=count)
+    support = np.bincount(unit_of[new], minlength=count)
+    turned = turned != (back * 2 > support)[unit_of]
+    priority = rank_phrases(compared)[compared.phrase_of]
+    inside = compared.region[compared.phrase_of]
+    return Units(
+        [keys.words[at] for at in key.tolist()],
+        _choose_texts(wordings, unit_of, new & ~turned, count),
+        support,
+        sum_by(unit_of[new], priority[new], count) / np.maximum(support, 1),
+        np.bincount(unit_of[new & inside], minlength=count) > 0,
+        unit_of,
+        turned,
+        new,
+    )
+
+
+def _list_known(ontology: OntologyLayer) -> set[str]:
+    return {
+        _name(normalise_relation(phrase))
+        for prop in ontology.schema.properties
+        for phrase in (prop.label, *prop.alt_labels)
+    }
+
+
+def _name(form: RelationForm) -> str:
+    return form.inverse_key or form.key
+
+
+def says_something(form: RelationForm) -> bool:
+    """Whether a wording carries a meaning of its own, and states it as a fact."""
+    return (
+        form.key not in _EMPTY
+        and form.modal is None
+        and any(word.isalpha() and len(word) > 2 for word in form.lemmas)
+    )
+
+
+def find_stated(graph: GraphLayer, ontology: OntologyLayer) -> Mask:
+    """Which facts join two ends that are subject and value already, in either direction."""
+    known: set[Pair] = set(ontology.pairs)
+    known |= {(b, a) for a, b in known}
+    return np.fromiter((pair in known for pair in graph.pairs), dtype=bool, count=len(graph))
+
+
+def rank_phrases(compared: Completion) -> Array:
+    """The place of each phrase by priority, 0 for the lowest to 1 for the highest."""
+    order = np.lexsort((compared.sign * compared.log_magnitude, compared.sign))
+    rank = np.empty(len(order))
+    rank[order] = (np.arange(len(order)) + 0.5) / max(len(order), 1)
+    return rank
+
+
+def _choose_texts(wordings: Coded, unit_of: Places, counted: Mask, count: int) -> list[str]:
+    """The most frequent wording of each unit, the first of equal ones; empty without a fact."""
+    (unit, wording), _, facts = group_rows(unit_of[counted], wordings.codes[counted])
+    order = np.lexsort((wording, -facts, unit))
+    first = order[np.unique(unit[order], return_index=True)[1]]
+    texts = [""] * count
+    for u, w in zip(unit[first].tolist(), wording[first].tolist(), strict=True):
+        texts[u] = wordings.words[w]
+    return texts
+
+
+def profile_types(graph: GraphLayer, units: Units, chosen: Places) -> Matrix:
+    """How often the chosen units' heads and tails have which type, rows of length 1."""
+    heads, tails = encode(graph.head_types), encode(graph.tail_types)
+    width = len(heads.words) + len(tails.words)
+    types = encode([*heads.words, *tails.words])
+    size = len(types.words)
+    head = types.codes[: len(heads.words)][heads.codes]
+    tail = types.codes[len(heads.words) : width][tails.codes]
+    first = np.where(units.turned, tail, head)
+    second = np.where(units.turned, head, tail) + size
+    unit = units.unit_of[units.new]
+    counts = np.zeros((len(units), 2 * size), dtype=np.float32)
+    for column in (first[units.new], second[units.new]):
+        flat = np.bincount(unit * 2 * size + column, minlength=counts.size)
+        counts += flat.reshape(counts.shape).astype(np.float32)
+    return scale_rows(counts[chosen])
+
+
+def profile_pairs(graph: GraphLayer, units: Units, chosen: Places, seed: int) -> Matrix:
+    """Which pairs of ends the chosen units join, whichever way, on random axes.
+
+    The cosine of two rows is about the number of pairs that both join over the root of the
+    product of their numbers. A pair that one unit alone joins only lengthens the others' rows.
+    """
+    facts = np.flatnonzero(units.new)
+    ends = encode([end for at in facts.tolist() for end in graph.pairs[at]])
+    couples = np.sort(ends.codes.reshape(-1, 2), axis=1)
+    (unit, one, other), _, _ = group_rows(units.unit_of[facts], couples[:, 0], couples[:, 1])
+    _, pair, said = group_rows(one, other)
+    shared = said[pair] > 1
+    _, number, _ = group_rows(pair[shared])
+    draw = np.random.default_rng(seed).standard_normal((int(number.max(initial=-1)) + 1, _AXES))
+    ones = np.ones(len(number), dtype=np.float64)
+    joins = csr_array((ones, (unit[shared], number)), shape=(len(units), len(draw)))
+    sums = (joins @ (draw / np.sqrt(_AXES)))[chosen]
+    sizes = np.bincount(unit, minlength=len(units))[chosen]
+    scaled: Matrix = (sums / np.sqrt(np.maximum(sizes, 1))[:, None]).astype(np.float32)
+    return scaled
+
+
+def scale_rows(rows: Matrix) -> Matrix:
+    """The rows at length 1; rows of noughts stay."""
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    scaled: Matrix = (rows / np.where(lengths > 0.0, lengths, 1.0)).astype(np.float32)
+    return scaled
+
+
+# --------------------
+# Units of the priority region that say the same of the same, by k-medoids.
+
+_PAIRS = 1.0
+_TYPES = 0.5
+"""Weights of the pairs that two units join and of the types of their ends, of their words 1."""
+
+
+def place_units(
+    graph: GraphLayer,
+    units: Units,
+    chosen: Places,
+    *,
+    settings: CompleteSettings,
+    embedder: Embedder,
+) -> Matrix:
+    """Unit vectors of words, of the types of both ends, and of the pairs that are joined."""
+    words = embed_finite(embedder, [units.texts[at] for at in chosen.tolist()])
+    parts = [
+        words,
+        profile_types(graph, units, chosen) * np.float32(np.sqrt(_TYPES)),
+        profile_pairs(graph, units, chosen, settings.seed) * np.float32(np.sqrt(_PAIRS)),
+    ]
+    return scale_rows(np.concatenate(parts, axis=1))
+
+
+def cluster_units(
+    points: Matrix, meanings: Sequence[str | None], weights: Places, *, settings: CompleteSettings
+) -> list[Places]:
+    """The places of each cluster's points, its medoid first.
+
+    What is too far from its medoid is a cluster of its own if it is heavy enough alone. Wordings
+    of different meanings never share one; clusters whose medoids are as near as another name for
+    what exists would be do.
+    """
+    clusters = [
+        part
+        for cluster in _find_clusters(points, weights, settings)
+        for part in _part_meanings(cluster, meanings, weights)
+    ]
+    clusters.sort(key=lambda cluster: -int(weights[cluster].sum()))
+    medoids = np.array([cluster[0] for cluster in clusters], dtype=np.int64)
+    near = points[medoids] @ points[medoids].T >= settings.alias_similarity
+    merged: dict[int, list[Places]] = {}
+    for number, cluster in enumerate(clusters):
+        said = meanings[cluster[0]]
+        first = next(
+            (
+                at
+                for at in merged
+                if near[number, at] and (not said or meanings[medoids[at]] in (said, None))
+            ),
+            number,
+        )
+        merged.setdefault(first, []).append(cluster)
+    return [np.concatenate(parts) for parts in merged.values()]
+
+
+def _part_meanings(
+    cluster: Places, meanings: Sequence[str | None], weights: Places
+) -> Iterator[Places]:
+    """A cluster's parts of one meaning each, the heaviest member first; of unknown ones the main.
+
+    The main part is that of the medoid, or the heaviest where the medoid's meaning is unknown.
+    """
+    groups: dict[str, list[int]] = defaultdict(list)
+    for at in cluster.tolist():
+        groups[meanings[at] or ""].append(at)
+    unknown = groups.pop("", [])
+    if not groups:
+        yield cluster
+        return
+    main = meanings[cluster[0]] or max(groups, key=lambda name: int(weights[groups[name]].sum()))
+    groups[main] += unknown
+    for members in groups.values():
+        members.sort(key=lambda at: (-int(weights[at]), at))
+        yield np.array(members, dtype=np.int64)
+
+
+def _find_clusters(points: Matrix, weights: Places, settings: CompleteSettings) -> Iterator[Places]:
+    found = find_clusters(
+        points,
+        weights.astype(np.float64),
+        most=max(2, min(len(points), settings.max_points) // 2),
+        sample=settings.max_points,
+        seed=settings.seed,
+    )
+    near = np.zeros(len(points), dtype=bool)
+    for number, medoid in enumerate(found.medoids.tolist()):
+        members = np.flatnonzero(found.labels == number)
+        members = members[points[members] @ points[medoid] >= settings.member_similarity]
+        near[members] = True
+        near[medoid] = True
+        yield np.concatenate([[medoid], members[members != medoid]])
+    alone = np.flatnonzero(~near & (weights >= settings.min_support))
+    heaviest = alone[np.argsort(-weights[alone], kind="stable")][: settings.max_points]
+    yield from heaviest[:, None]

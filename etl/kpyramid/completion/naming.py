@@ -1,0 +1,271 @@
+"""Having a model name proposals and say which of them the ontology has already."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from kpyramid.completion.task import Known, Named, Nameless, ask_for_names, find_fault, parse_names
+from kpyramid.completion.types import GraphLayer, Proposal
+from kpyramid.embeddings.port import Embedder
+from kpyramid.llm.caller import Asker, Loss, ask_all, cut_batches
+from kpyramid.llm.types import Failure, FailureKind
+from kpyramid.ontology.names import THING
+from kpyramid.ontology.proposals import name_class, name_range, show_ends
+from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema
+
+MOST = 60
+"""Proposals that are named in a round, the best first; a person reviews no more at a time."""
+BATCH = 10
+"""Proposals in a request, about: their material has some 1,200 tokens."""
+_NEAREST = 5
+"""Classes or properties that a proposal is compared with."""
+_FACTS = 3
+_WAITING = frozenset({FailureKind.PENDING, FailureKind.DEFERRED})
+
+_Place = tuple[str, str]
+"""A kind, and a name of it in small letters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """Proposals in the order they were given, as a model words them.
+
+    `judged`: places of those that the model, not the rules, held for an alias or a part.
+    """
+
+    proposals: tuple[Proposal, ...]
+    judged: frozenset[int]
+    losses: tuple[Loss, ...]
+
+
+class Namer:
+    """Names the proposals of one run; what was named in one round is not asked about again.
+
+    `model`: who judged what is in `Naming.judged`. `foresees`: later rounds go on with the rules'
+    names where a model's are still to come, for plans.
+    """
+
+    def __init__(
+        self,
+        asker: Asker,
+        *,
+        model: str,
+        domain: str,
+        language: str,
+        max_tokens: int,
+        concurrency: int,
+        foresees: bool = False,
+    ) -> None:
+        self.model = model
+        self._asker = asker
+        self._domain = domain
+        self._language = language
+        self._max_tokens = max_tokens
+        self._concurrency = concurrency
+        self._answers: dict[tuple[str, str, str], Named | None] = {}
+        self._given: dict[_Place, object] = {}
+        self._foresees = foresees
+        self._waits = False
+
+    def name(
+        self, proposals: Sequence[Proposal], graph: GraphLayer, schema: Schema, embedder: Embedder
+    ) -> Naming:
+        """Names, definitions and verdicts for proposals that no rule took for what exists.
+
+        A name that is missing or wrong leaves the rules' one, and is a loss. While answers of one
+        round are still to come, later rounds ask nothing: they depend on them.
+
+        Raises:
+            BudgetError, EndpointError: no further call can be made; the answers so far are kept.
+        """
+        chosen = [at for at, p in enumerate(proposals) if p.existing is None][:MOST]
+        described = _describe([proposals[at] for at in chosen], graph, schema, embedder)
+        fresh = [item for item in described if item.key not in self._answers]
+        losses = [] if self._waits else self._ask(fresh, schema)
+        made, judged = list(proposals), set()
+        owners: dict[_Place, object] = {**_list_names(schema), **self._given}
+        for item in described:
+            owners.setdefault((item.kind, item.label.casefold()), item.key)
+        for proposal in proposals:
+            owners.setdefault((proposal.kind, proposal.label.casefold()), proposal)
+        for at, item in zip(chosen, described, strict=True):
+            named = self._answers.get(item.key)
+            if named is None:
+                continue
+            renamed = named.verdict != "same"
+            place = (item.kind, named.name.casefold())
+            known = {iri: _show_known(iri, schema).label for iri in item.nearest}
+            fault = find_fault(named, known)
+            if not fault and renamed and owners.get(place, item.key) != item.key:
+                fault = f"{named.name!r} is the name of something else"
+            if fault is None:
+                made[at] = proposal = _apply(named, proposals[at], known, self.model)
+                if renamed:
+                    self._given[place] = owners[place] = item.key
+                if proposal.existing or proposal.splits:
+                    judged.add(at)
+            else:
+                losses.append(Loss("llm_invalid", item.label, f"{fault}; the rules' name stays"))
+                self._answers[item.key] = None
+        return Naming(_rename_inverses(proposals, made), frozenset(judged), tuple(losses))
+
+    def _ask(self, fresh: Sequence[Nameless], schema: Schema) -> list[Loss]:
+        """Asks for what has no answer yet; says what got none."""
+        known = {iri: _show_known(iri, schema) for item in fresh for iri in item.nearest}
+        batches = list(
+            cut_batches(fresh, name=lambda i: "\n".join(i.key), weigh=lambda _: 1, size=BATCH)
+        )
+        questions = [
+            (
+                ask_for_names(
+                    batch,
+                    known,
+                    domain=self._domain,
+                    language=self._language,
+                    max_tokens=self._max_tokens,
+                ),
+                partial(parse_names, batch=batch),
+            )
+            for batch in batches
+        ]
+        losses = []
+        answers = ask_all(self._asker, questions, self._concurrency)
+        for batch, answer in zip(batches, answers, strict=True):
+            found = {} if isinstance(answer, Failure) else answer
+            self._answers.update((item.key, found.get(at)) for at, item in enumerate(batch))
+            if isinstance(answer, Failure):
+                self._waits |= answer.kind in _WAITING and not self._foresees
+                left = "; ".join(item.label for item in batch)
+                detail = f"{answer.detail}; named by the rules: {left}"
+                losses.append(Loss(f"llm_{answer.kind}", answer.key, detail))
+            losses += [
+                Loss("llm_invalid", item.label, "the reply leaves it out; the rules' name stays")
+                for at, item in enumerate(batch)
+                if found and at not in found
+            ]
+        return losses
+
+
+def _rename_inverses(given: Sequence[Proposal], named: Sequence[Proposal]) -> tuple[Proposal, ...]:
+    """What is named, with references to other proposals by their new names."""
+    renamed: dict[tuple[str | None, ...], str] = {
+        (old.label, old.domain, old.range): new.label
+        for old, new in zip(given, named, strict=True)
+        if old.kind == "property"
+    }
+    return tuple(
+        replace(p, inverse=renamed.get((p.inverse, p.range, p.domain), p.inverse)) for p in named
+    )
+
+
+def _describe(
+    proposals: Sequence[Proposal], graph: GraphLayer, schema: Schema, embedder: Embedder
+) -> list[Nameless]:
+    nearest = _find_nearest(proposals, schema, embedder)
+    described = []
+    for proposal, near in zip(proposals, nearest, strict=True):
+        ends = name_class(proposal.domain, schema)
+        if proposal.range is not None:
+            ends += f" → {name_range(proposal.range, schema)}"
+        others = [text for text in proposal.phrases if text != proposal.label]
+        described.append(
+            Nameless(
+                proposal.kind,
+                proposal.label,
+                ends,
+                (proposal.label, *others),
+                tuple(_pick_facts(proposal.facts, graph)),
+                near,
+            )
+        )
+    return described
+
+
+def _pick_facts(places: Sequence[int], graph: GraphLayer) -> Iterable[str]:
+    """The first fact of each wording, then further ones, as far as there is room."""
+    seen: set[str] = set()
+    first: list[int] = []
+    rest: list[int] = []
+    for place in places:
+        (rest if graph.wordings[place] in seen else first).append(place)
+        seen.add(graph.wordings[place])
+    for place in (first + rest)[:_FACTS]:
+        yield f"{graph.heads[place]} | {graph.wordings[place]} | {graph.tails[place]}"
+
+
+def _find_nearest(
+    proposals: Sequence[Proposal], schema: Schema, embedder: Embedder
+) -> list[tuple[str, ...]]:
+    """IRIs of what each may be another name for, the nearest first: same kind, ends that fit."""
+    wordings = {
+        "class": [(c.iri, text) for c in schema.classes for text in (c.label, *c.alt_labels)],
+        "property": [(p.iri, text) for p in schema.properties for text in (p.label, *p.alt_labels)],
+    }
+    found = []
+    vectors = embedder.embed([p.label for p in proposals])
+    known = {
+        kind: embedder.embed([text for _, text in wordings[kind]])
+        for kind in sorted({p.kind for p in proposals})
+    }
+    for proposal, vector in zip(proposals, vectors, strict=True):
+        best: dict[str, float] = defaultdict(lambda: -1.0)
+        if wordings[proposal.kind]:
+            cosines = known[proposal.kind] @ vector
+            for (iri, _), cosine in zip(wordings[proposal.kind], cosines.tolist(), strict=True):
+                best[iri] = max(best[iri], round(cosine, 6))
+        prop = schema.property_by_iri
+        fitting = [iri for iri in best if iri not in prop or _fits(proposal, prop[iri], schema)]
+        found.append(tuple(sorted(fitting, key=lambda iri: (-best[iri], iri))[:_NEAREST]))
+    return found
+
+
+def _fits(proposal: Proposal, prop: OntologyProperty, schema: Schema) -> bool:
+    """Whether some value could be of both."""
+
+    def meet(one: str, other: str) -> bool:
+        return schema.is_subclass(one, other) or schema.is_subclass(other, one)
+
+    if not meet(proposal.domain, prop.domain):
+        return False
+    known = proposal.range in schema.class_by_iri or proposal.range == THING
+    if prop.is_datatype or not known:
+        return prop.is_datatype and not known
+    return meet(str(proposal.range), prop.range)
+
+
+def _show_known(iri: str, schema: Schema) -> Known:
+    found = schema.class_by_iri.get(iri)
+    if found is not None:
+        return Known(iri, found.label, "", found.comment)
+    prop = schema.property_by_iri[iri]
+    return Known(iri, prop.label, show_ends(prop, schema), prop.comment)
+
+
+def _list_names(schema: Schema) -> dict[_Place, object]:
+    """Whose each name is."""
+    terms: list[tuple[str, OntologyClass | OntologyProperty]] = [
+        *(("class", each) for each in schema.classes),
+        *(("property", each) for each in schema.properties),
+    ]
+    return {
+        (kind, text.casefold()): term.iri
+        for kind, term in terms
+        for text in (term.label, *term.alt_labels)
+    }
+
+
+def _apply(named: Named, proposal: Proposal, known: Mapping[str, str], model: str) -> Proposal:
+    """The proposal as the model words and judges it; `known` has labels by IRI."""
+    existing = named.existing or ""
+    if named.verdict == "same":
+        note = f"{model}: another name for {known[existing]!r}"
+        return replace(proposal, existing=existing, notes=(*proposal.notes, note))
+    splits, notes = proposal.splits, proposal.notes
+    if named.name != proposal.label:
+        notes = (*notes, f"{model} named it; by the rules {proposal.label!r}")
+    if named.verdict == "part" and proposal.kind == "property":
+        splits, notes = existing, (*notes, f"{model}: a part of {known[existing]!r}")
+    return replace(
+        proposal, label=named.name, definition=named.definition, splits=splits, notes=notes
+    )

@@ -1,0 +1,462 @@
+"""Proposals: classes and properties that the ontology lacks, drafted and compared with it."""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from kpyramid.completion.clusters import (
+    LITERAL,
+    Mask,
+    cluster_units,
+    find_stated,
+    list_units,
+    place_units,
+    rank_phrases,
+)
+from kpyramid.completion.layers import compare_layers
+from kpyramid.completion.types import (
+    Completion,
+    GraphLayer,
+    OntologyLayer,
+    Places,
+    Proposal,
+    encode,
+)
+from kpyramid.documents.normal import lemmatise, normalise_relation
+from kpyramid.embeddings.port import Embedder, Matrix, embed_finite
+from kpyramid.graph.synonyms.comparison import Comparer, Reading
+from kpyramid.graph.synonyms.lexicon import load_lexicon
+from kpyramid.graph.synonyms.meaning import read_frame
+from kpyramid.numerics.gaussian import Array
+from kpyramid.ontology.literals import parse_literal
+from kpyramid.ontology.names import THING, XSD
+from kpyramid.ontology.population.checking import Kinds, Named, fit_class
+from kpyramid.ontology.proposals import name_class, name_range
+from kpyramid.ontology.schema import OntologyProperty, Schema
+from kpyramid.settings import CompleteSettings
+
+# --------------------
+# From facts to a proposal.
+
+LEAST = 0.5
+"""Share of a proposal's facts that fit its domain and range: else those that fit are all it has."""
+_SAMPLE = 1000
+"""Facts of a proposal, evenly spread, that tell its domain and range."""
+_NUMBERS = ("gYear", "date", "integer", "decimal")
+"""Datatypes tried on the literals of a cluster, the narrowest first."""
+_MOST = 0.8
+"""Share of a cluster's literals that must parse as a datatype."""
+
+End = tuple[str, str]
+"""Name and type."""
+
+
+class Facts:
+    """Facts of a graph, each read in the direction of its proposal."""
+
+    def __init__(self, graph: GraphLayer, turned: Mask) -> None:
+        self._graph = graph
+        self._turned = turned
+
+    def read(self, at: int) -> tuple[End, End]:
+        """Subject and value of a fact."""
+        graph = self._graph
+        head = graph.heads[at], graph.head_types[at]
+        tail = graph.tails[at], graph.tail_types[at]
+        return (tail, head) if self._turned[at] else (head, tail)
+
+    def is_turned(self, at: int) -> bool:
+        """Whether its words read the other way."""
+        return bool(self._turned[at])
+
+    def word(self, at: int) -> str:
+        """Its wording."""
+        return self._graph.wordings[at]
+
+
+def draft_property(
+    facts: Facts, places: Places, score: float, schema: Schema, least: int
+) -> Proposal | None:
+    """The property that facts state, named by their most frequent wording.
+
+    A fact that reads the other way belongs to it only if it fits domain and range; where fewer than
+    half of all do, so do the others. None where fewer than `least` are left. The score falls with
+    what is left; the agreement is that of all, by the types of both ends: one that the recogniser
+    could not place, and that might be anything, agrees with nothing.
+    """
+    sample = places[:: max(1, len(places) // _SAMPLE)].tolist()
+    ends = [facts.read(at) for at in sample]
+    domain = find_class((head[1] for head, _ in ends), schema)
+    range_iri = _find_range([tail for _, tail in ends], schema)
+    fits = [_fits(h, domain, schema) and _fits(t, range_iri, schema) for h, t in ends]
+    sure = [_fits(h, domain, schema, False) and _fits(t, range_iri, schema, False) for h, t in ends]
+    fitting = sum(fits) / len(fits)
+    unfit = [
+        at
+        for at in places.tolist()
+        if (facts.is_turned(at) or fitting < LEAST)
+        and not _fit_both(facts.read(at), domain, range_iri, schema)
+    ]
+    stated = len(places)
+    places = np.setdiff1d(places, unfit)
+    straight = [at for at in places.tolist() if not facts.is_turned(at)]
+    if len(places) < least or not straight:
+        return None
+    words = Counter(facts.word(at) for at in straight)
+    label = min(words, key=lambda word: (-words[word], word))
+    return Proposal(
+        kind="property",
+        label=label,
+        # No facts: a definition becomes part of the schema, which readers see who may not see the
+        # documents that state them.
+        definition=f"“{label}” ({name_class(domain, schema)} → {name_range(range_iri, schema)}).",
+        domain=domain,
+        range=range_iri,
+        phrases=tuple(sorted(words)),
+        facts=tuple(places.tolist()),
+        score=score * len(places) / stated,
+        agreement=sum(sure) / len(sure),
+    )
+
+
+def find_class(types: Iterable[str], schema: Schema) -> str:
+    """The class that most of the typed entities have; owl:Thing when none is typed."""
+    found = Counter(iri for t in types if (iri := schema.class_for_type(t)) is not None)
+    return min(found, key=lambda iri: (-found[iri], iri)) if found else THING
+
+
+def _find_range(ends: Sequence[End], schema: Schema) -> str:
+    literals = [name for name, entity_type in ends if entity_type == LITERAL]
+    if len(literals) * 2 <= len(ends):
+        return find_class((entity_type for _, entity_type in ends), schema)
+    for name in _NUMBERS:
+        parsed = sum(parse_literal(text, XSD + name) is not None for text in literals)
+        if parsed >= _MOST * len(literals):
+            return XSD + name
+    return XSD + "string"
+
+
+def _fit_both(ends: tuple[End, End], domain: str, range_iri: str, schema: Schema) -> bool:
+    return _fits(ends[0], domain, schema) and _fits(ends[1], range_iri, schema)
+
+
+def _fits(end: End, wanted: str, schema: Schema, guess: bool = True) -> bool:
+    name, entity_type = end
+    if wanted.startswith(XSD):
+        return parse_literal(name, wanted) is not None
+    if entity_type == LITERAL:
+        return False
+    return fit_class(Named("", name, entity_type), wanted, schema, guess=guess) is not None
+
+
+# --------------------
+# Nouns that many things are said to be, and that no class names, as classes.
+
+_IS_A = "be a"
+_COMPLEMENT = re.compile(r"\s(?:of|in|for|from|at|on|by|with|to|who|which|that|and|or)\s|[,(]")
+
+
+def propose_classes(
+    graph: GraphLayer, ontology: OntologyLayer, compared: Completion, least: int
+) -> list[Proposal]:
+    """The nouns under which `X is a …` files at least `least` things, and their common parent.
+
+    A fact that states a value already (`is a tenor`: voice type) files nothing.
+    """
+    schema = ontology.schema
+    wordings, tails = encode(graph.wordings), encode(graph.tails)
+    is_a = np.array([normalise_relation(w).key == _IS_A for w in wordings.words], dtype=bool)
+    places = np.flatnonzero(is_a[wordings.codes] & ~find_stated(graph, ontology))
+    kinds = Kinds(schema)
+    nouns = {
+        code: find_noun(tails.words[code], kinds) for code in set(tails.codes[places].tolist())
+    }
+    groups: dict[str, list[int]] = defaultdict(list)
+    for at in places.tolist():
+        noun = nouns[int(tails.codes[at])]
+        if noun is not None and graph.heads[at][:1].isupper():
+            groups[noun].append(at)
+    rank = rank_phrases(compared)[compared.phrase_of]
+    found = []
+    for noun in sorted(groups):
+        facts = groups[noun]
+        if len({graph.heads[at] for at in facts}) >= least:
+            parent = find_class((graph.head_types[at] for at in facts), schema)
+            ends = (Named("", graph.heads[at], graph.head_types[at]) for at in facts)
+            fitting = sum(fit_class(end, parent, schema) is not None for end in ends)
+            found.append(
+                Proposal(
+                    kind="class",
+                    label=noun,
+                    definition=f"A kind of {name_class(parent, schema)}.",
+                    domain=parent,
+                    range=None,
+                    phrases=(noun,),
+                    facts=tuple(facts),
+                    score=float(rank[facts].sum()),
+                    agreement=fitting / len(facts),
+                )
+            )
+    return found
+
+
+def find_noun(words: str, kinds: Kinds) -> str | None:
+    """The noun at the head of a noun phrase: `town` of `small town in Idaho`; None of a class's."""
+    core = _COMPLEMENT.split(words, maxsplit=1)[0].split()
+    noun = lemmatise(core[-1]) if core and core[-1].islower() else ""
+    return noun if noun.isalpha() and len(noun) > 2 and kinds.find(words) is None else None
+
+
+# --------------------
+# Proposals beside what exists: other names, parts, and inverses.
+
+_NEAREST = 5
+"""Phrases of the ontology with which a proposal is compared, by cosine."""
+_COMPARED = 60
+"""Proposals, the best first, among which inverses are looked for."""
+
+
+_TURNING = frozenset({"from", "against", "until", "before", "after"})
+"""Last words that make another relation of the words before them: `transferred from`."""
+
+
+def name_meaning(reading: Reading) -> str | None:
+    """What tells a wording from others however near: its meaning with what alters it, or None.
+
+    `mayor of` and `former mayor of` have two names; so has what ends in `from` or the like.
+    """
+    altered = [*sorted(reading.qualities), *(["not"] if reading.negated else [])]
+    if reading.meaning:
+        return " ".join([reading.meaning, *altered])
+    turning = reading.key.rpartition(" ")[2] in _TURNING
+    return " ".join([reading.key, *altered]) if turning or altered else None
+
+
+def place_beside(
+    proposals: Sequence[Proposal], schema: Schema, *, similarity: float, embedder: Embedder
+) -> list[Proposal]:
+    """The properties with `existing`, `splits` or `inverse` where the ontology has the like.
+
+    Another name: a wording that means the same of ends that fit, or one as near as `similarity`
+    where the meaning of one is not known. A part: one that says more, of the same kind of subject.
+    """
+    pairs = [(p, phrase) for p in schema.properties for phrase in (p.label, *p.alt_labels)]
+    comparer = Comparer(embedder)
+    if not pairs or not proposals:
+        return list(proposals)
+    known = embed_finite(embedder, [phrase for _, phrase in pairs])
+    own = embed_finite(embedder, [proposal.label for proposal in proposals])
+    placed = []
+    for proposal, vector in zip(proposals, own, strict=True):
+        cosines = np.round(known @ vector, 6)
+        nearest = np.argsort(-cosines, kind="stable")[:_NEAREST].tolist()
+        near = [(*pairs[at], float(cosines[at])) for at in nearest]
+        placed.append(_place(proposal, near, schema, similarity, comparer))
+    return placed
+
+
+def _place(
+    proposal: Proposal,
+    near: Sequence[tuple[OntologyProperty, str, float]],
+    schema: Schema,
+    similarity: float,
+    comparer: Comparer,
+) -> Proposal:
+    if proposal.kind == "class":
+        return proposal
+    own = comparer.read(proposal.label)
+    for prop, phrase, cosine in near:
+        verdict = comparer.compare(proposal.label, phrase)
+        same = verdict.likeness == "equivalent"
+        other = comparer.read(phrase)
+        unknown = None in (name_meaning(own), name_meaning(other))
+        alike = verdict.likeness == "different" and cosine >= similarity and unknown
+        if same and verdict.turned:
+            if turned := _turn(proposal, prop, phrase, schema):
+                return turned
+            continue
+        if same or alike:
+            why = f"says “{phrase}”" if same else f"cosine {cosine:.2f} to “{phrase}”"
+            if _fits_ends(proposal, prop, schema):
+                return replace(proposal, existing=prop.iri, notes=(why,))
+        narrower = verdict.likeness == "narrower" and not verdict.turned
+        part = narrower or _is_past_of(own, other)
+        if part and schema.is_subclass(proposal.domain, prop.domain):
+            why = f"is a case of “{phrase}” ({prop.label})"
+            return replace(proposal, splits=prop.iri, notes=(why,))
+    return proposal
+
+
+def _turn(
+    proposal: Proposal, prop: OntologyProperty, phrase: str, schema: Schema
+) -> Proposal | None:
+    """The proposal as what a property reads from its other end; None where the ends forbid it.
+
+    Where that has a property, it is another name for it. A new inverse needs the same ends: a
+    narrower one would say of all that the property holds of that it is of the narrower class.
+    """
+    why = f"reads “{phrase}” from the other end"
+    opposite = schema.property_by_iri.get(prop.inverse_of or "")
+    if opposite is not None and _fits_ends(proposal, opposite, schema):
+        return replace(proposal, existing=opposite.iri, notes=(why,))
+    if opposite is None and (proposal.domain, proposal.range or THING) == (prop.range, prop.domain):
+        return replace(proposal, inverse=prop.iri, notes=(why,))
+    return None
+
+
+def _is_past_of(own: Reading, other: Reading) -> bool:
+    """Whether one says of the past what the other says of any time: `is a former member of`."""
+    same = own.key == other.key or (own.meaning is not None and own.meaning == other.meaning)
+    alike = (own.turned, own.negated) == (other.turned, other.negated)
+    return same and alike and own.qualities - other.qualities == {"former"}
+
+
+def _fits_ends(proposal: Proposal, prop: OntologyProperty, schema: Schema) -> bool:
+    """Whether each end is of the property's class, above or below it."""
+    ends = (proposal.domain, prop.domain), (proposal.range or THING, prop.range)
+    return all(
+        one == THING or schema.is_subclass(one, other) or schema.is_subclass(other, one)
+        for one, other in ends
+    )
+
+
+def pair_inverses(proposals: Sequence[Proposal], embedder: Embedder) -> list[Proposal]:
+    """The proposals, the later of two that read the other way with the label of the earlier."""
+    comparer = Comparer(embedder)
+    found = list(proposals)
+    for at, later in enumerate(found[:_COMPARED]):
+        if later.kind == "class" or later.existing or later.inverse:
+            continue
+        for earlier in found[:at]:
+            if earlier.kind == "class" or earlier.existing:
+                continue
+            if (earlier.range, earlier.domain) == (later.domain, later.range):
+                verdict = comparer.compare(later.label, earlier.label)
+                if verdict.likeness == "equivalent" and verdict.turned:
+                    why = f"reads “{earlier.label}” from the other end"
+                    found[at] = replace(later, inverse=earlier.label, notes=(why,))
+                    break
+    return found
+
+
+# --------------------
+# What the graph says often and the ontology lacks (PolyRAG §III-B).
+
+_ALIKE = 0.5
+"""How much of a proposal's score one loses that is wholly like an earlier one."""
+_RANKED = 1000
+"""Proposals, of the highest score, that are held against each other."""
+
+
+def propose(
+    graph: GraphLayer, ontology: OntologyLayer, *, settings: CompleteSettings, embedder: Embedder
+) -> Completion:
+    """Both layers compared, and proposals, the best first.
+
+    Raises:
+        InputError: the embedding of a phrase is not finite; names the phrase.
+    """
+    compared = compare_layers(graph, ontology, settings=settings, embedder=embedder)
+    return draw_proposals(graph, ontology, compared, settings=settings, embedder=embedder)
+
+
+def draw_proposals(
+    graph: GraphLayer,
+    ontology: OntologyLayer,
+    compared: Completion,
+    *,
+    settings: CompleteSettings,
+    embedder: Embedder,
+) -> Completion:
+    """The layers as they were compared, with the proposals that follow from priority and region."""
+    schema = ontology.schema
+    proposals = _propose_properties(graph, ontology, compared, settings, embedder)
+    placed = place_beside(
+        proposals, schema, similarity=settings.alias_similarity, embedder=embedder
+    )
+    placed += propose_classes(graph, ontology, compared, settings.min_support)
+    vectors = embed_finite(embedder, [proposal.label for proposal in placed])
+    if placed:
+        ranked = rank_apart(np.array([proposal.score for proposal in placed]), vectors)
+        placed = [placed[at] for at in ranked]
+    new = [proposal for proposal in placed if not proposal.existing]
+    known = [proposal for proposal in placed if proposal.existing]
+    return replace(compared, proposals=(*pair_inverses(new, embedder), *known))
+
+
+def _propose_properties(
+    graph: GraphLayer,
+    ontology: OntologyLayer,
+    compared: Completion,
+    settings: CompleteSettings,
+    embedder: Embedder,
+) -> list[Proposal]:
+    """A property for each cluster that enough facts support."""
+    units = list_units(graph, ontology, compared)
+    chosen = np.flatnonzero(units.region)
+    if not len(chosen):
+        return []
+    points = place_units(graph, units, chosen, settings=settings, embedder=embedder)
+    counted = np.flatnonzero(units.new)
+    order = counted[np.argsort(units.unit_of[counted], kind="stable")]
+    starts = np.concatenate([[0], np.cumsum(units.support)])
+    facts = Facts(graph, units.turned)
+    proposals = []
+    comparer = Comparer(embedder)
+    meanings = [name_meaning(comparer.read(units.texts[at])) for at in chosen.tolist()]
+    for cluster in cluster_units(points, meanings, units.support[chosen], settings=settings):
+        own = chosen[cluster]
+        if units.support[own].sum() >= settings.min_support:
+            places = np.sort(np.concatenate([order[starts[u] : starts[u + 1]] for u in own]))
+            score = float((units.missing[own] * units.support[own]).sum())
+            proposals.append(
+                draft_property(facts, places, score, ontology.schema, settings.min_support)
+            )
+    return [proposal for proposal in proposals if proposal is not None]
+
+
+def rank_apart(scores: Array, centres: Matrix) -> list[int]:
+    """The order of scores in which what is like an earlier one comes later.
+
+    Maximal marginal relevance (Carbonell and Goldstein 1998) with a factor: next is the highest
+    score x (1 - `_ALIKE` x cosine to the likest of those before).
+    """
+    by_score = np.argsort(-scores, kind="stable")
+    first, rest = by_score[:_RANKED], by_score[_RANKED:]
+    likest = np.zeros(len(first))
+    left = np.ones(len(first), dtype=bool)
+    ranked: list[int] = []
+    for _ in range(len(first)):
+        worth = np.where(left, scores[first] * (1.0 - _ALIKE * likest), -np.inf)
+        best = int(np.argmax(np.round(worth, 9)))
+        left[best] = False
+        ranked.append(int(first[best]))
+        likest = np.maximum(likest, centres[first] @ centres[first[best]])
+    return [*ranked, *rest.tolist()]
+
+
+# --------------------
+# What a wording says that makes it no property of its own: a name, or what a class says.
+
+_NAMING = frozenset(
+    "also_called abbreviated_as birth_name familiar_name formerly_named given_new_name goes_by "
+    "got_name named_at_birth nicknamed renamed same_as stage_name".split()
+)
+"""Meanings of our lexicon that give a thing another name."""
+_KIND = re.compile(r"(?:is|are|was|were)\s+(?:an?\s+|the\s+)?(?P<kind>.+)\s+(?:in|of)")
+
+
+def is_naming(wording: str) -> bool:
+    """Whether it says what a thing is called, or that both ends are one thing (`is known as`)."""
+    senses = [sense for sense, _ in load_lexicon().find_senses(read_frame(wording))]
+    plain = [sense for sense in senses if not sense.weak] or senses
+    return bool(plain) and sum(s.meaning.name in _NAMING for s in plain) * 2 > len(plain)
+
+
+def find_kind(wording: str) -> str | None:
+    """The kind in `is <kind> in` and `is <kind> of`, else None."""
+    found = _KIND.fullmatch(wording.strip().lower())
+    return found["kind"] if found else None

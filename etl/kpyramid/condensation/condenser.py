@@ -1,0 +1,283 @@
+"""Condensation by a model: neighbourhoods of an anchor, asked and read (f_con)."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from heapq import nsmallest
+from itertools import combinations
+
+from kpyramid.condensation.graph import Graph, Neighbourhood, Statement, read_value
+from kpyramid.condensation.merging import Condensation, Merger
+from kpyramid.condensation.task import Question, ask_what_is_same, parse_what_is_same
+from kpyramid.llm.caller import Asker, Loss, ask_all, cut_batches
+from kpyramid.llm.types import Failure
+from kpyramid.ontology.schema import Schema
+
+# --------------------
+# What a model is asked about: facts around an anchor that no rule merged (f_con's X_k).
+
+
+def list_neighbourhoods(
+    graph: Graph, made: Condensation, ids: Sequence[str], schema: Schema
+) -> list[Neighbourhood]:
+    """The facts left apart, by pair of ends and anchor; a fact is in one neighbourhood at most.
+
+    `ids`: keys of the facts by row.
+    """
+    found = []
+    for mergers in made.apart:
+        by_anchor: dict[tuple[str, bool], list[Merger]] = defaultdict(list)
+        for merger in mergers:
+            for anchor in merger.fact.anchors:
+                by_anchor[anchor].append(merger)
+        taken: set[int] = set()
+        for (iri, _), around in sorted(by_anchor.items(), key=lambda e: (-len(e[1]), e[0])):
+            left = [merger for merger in around if merger.fact.place not in taken]
+            if len(left) > 1:
+                taken |= {merger.fact.place for merger in left}
+                kind = schema.class_for_type(left[0].fact.ends[0])
+                found.append(
+                    Neighbourhood(
+                        schema.property_by_iri[iri].label,
+                        schema.class_by_iri[kind].label if kind else None,
+                        tuple(_state(merger.fact.place, graph, ids) for merger in left),
+                    )
+                )
+    return found
+
+
+def merge_agreed(made: Condensation, ids: Sequence[str], agreed: Iterable[tuple[str, str]]) -> None:
+    """Merges what a model agreed to: keys of a fact that goes and of the one that stays."""
+    row = {key: at for at, key in enumerate(ids)}
+    goes = {row[one]: row[other] for one, other in agreed}
+    by_place = {merger.fact.place: merger for mergers in made.apart for merger in mergers}
+    for place in sorted(goes):
+        stays = place
+        while stays in goes:
+            stays = goes[stays]
+        for fact, _ in by_place[place].merged:
+            made.stands[fact.place], made.how[fact.place] = stays, "llm"
+
+
+def _state(place: int, graph: Graph, ids: Sequence[str]) -> Statement:
+    tail = int(graph.tails[place])
+    return Statement(
+        ids[place],
+        graph.names[graph.heads[place]],
+        graph.wordings[graph.relations[place]],
+        graph.names[tail] if tail >= 0 else graph.texts[graph.literals[place]],
+    )
+
+
+# --------------------
+# Having a model say which facts that the rules left apart say the same (f_con).
+
+_FACTS = 40
+"""Numbered facts in a request, about: some 900 tokens."""
+_EXAMPLES = 2
+"""Ends that a question shows of all that are told in the same wordings."""
+
+_Anchor = tuple[str, str | None]
+_Said = tuple[str, bool]
+"""A wording, and whether it reads from the neighbourhood's tail to its head."""
+_Pair = frozenset[_Said]
+Bars = Callable[[Statement, Statement], bool]
+"""Whether two facts of the same ends cannot say the same, whatever a model holds of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Condensed:
+    """Which facts are said by others: (key of the one that goes, key of the one that stays)."""
+
+    merged: tuple[tuple[str, str], ...]
+    losses: tuple[Loss, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """A neighbourhood by its wordings, turned so that the first of them reads forwards.
+
+    Facts of one wording are several where their tails are values.
+    """
+
+    anchor: _Anchor
+    facts: Mapping[_Said, Sequence[Statement]]
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        first = next(fact for (_, turned), (fact, *_) in self.facts.items() if not turned)
+        return first.head, first.tail
+
+    @property
+    def said(self) -> tuple[_Said, ...]:
+        return tuple(sorted(self.facts))
+
+    def show(self, said: _Said) -> tuple[str, str, str]:
+        fact = self.facts[said][0]
+        return fact.head, fact.relation, fact.tail
+
+
+@dataclass(frozen=True, slots=True)
+class _Set:
+    """What is asked once for all ends: wordings of an anchor, and the ends that show them."""
+
+    anchor: _Anchor
+    said: tuple[_Said, ...]
+    pairs: frozenset[_Pair]
+    examples: Sequence[_Told]
+
+    @property
+    def question(self) -> Question:
+        label, domain = self.anchor
+        about = f"{label} ({domain})" if domain else label
+        first, *others = self.examples
+        return Question(about, tuple(map(first.show, self.said)), tuple(o.ends for o in others))
+
+
+@dataclass(frozen=True, slots=True)
+class Condenser:
+    """f_con for a graph; `concurrency` calls at a time."""
+
+    asker: Asker
+    domain: str
+    language: str
+    max_tokens: int
+    concurrency: int
+
+    def condense(self, neighbourhoods: Sequence[Neighbourhood], bars: Bars) -> Condensed:
+        """Merges within neighbourhoods; the same wordings near one anchor are asked about once.
+
+        A pair that `bars` is never merged, and a loss where the model would have it so.
+
+        Raises:
+            BudgetError, EndpointError: no further call can be made; the answers so far are kept.
+        """
+        told = [found for n in neighbourhoods if len((found := _tell(n)).facts) > 1]
+        same, best, losses = self._ask(_list_sets(told))
+        merged: list[tuple[str, str]] = []
+        barred: dict[tuple[_Anchor, _Pair], Loss] = {}
+        for one in told:
+            facts = [(said, fact) for said in one.said for fact in one.facts[said]]
+            agreed: set[frozenset[str]] = set()
+            for (said, first), (other, second) in combinations(facts, 2):
+                pair = frozenset((said, other))
+                if (one.anchor, pair) not in same or not (
+                    _says(first, second) or _says(second, first)
+                ):
+                    continue
+                if bars(first, second):
+                    barred[one.anchor, pair] = _refuse(one.anchor, first, second)
+                else:
+                    agreed.add(frozenset((first.key, second.key)))
+            for group in _group(facts, agreed):
+                full = [
+                    (said, fact)
+                    for said, fact in group
+                    if all(_says(fact, other) for _, other in group)
+                ]
+                _, stays = min(full, key=lambda e: (-best[one.anchor, e[0]], e[0]))
+                merged += [(fact.key, stays.key) for _, fact in group if fact != stays]
+        return Condensed(tuple(sorted(merged)), (*losses, *barred.values()))
+
+    def _ask(
+        self, sets: Sequence[_Set]
+    ) -> tuple[set[tuple[_Anchor, _Pair]], Counter[tuple[_Anchor, _Said]], list[Loss]]:
+        """The pairs that say the same, how often each wording was the best, what got no answer."""
+        batches = list(cut_batches(sets, name=_name, weigh=lambda s: len(s.said), size=_FACTS))
+        questions = []
+        for batch in batches:
+            asked = [one.question for one in batch]
+            request = ask_what_is_same(
+                asked, domain=self.domain, language=self.language, max_tokens=self.max_tokens
+            )
+            questions.append((request, partial(parse_what_is_same, batch=asked)))
+        same: set[tuple[_Anchor, _Pair]] = set()
+        best: Counter[tuple[_Anchor, _Said]] = Counter()
+        losses = []
+        answers = ask_all(self.asker, questions, self.concurrency)
+        for batch, answer in zip(batches, answers, strict=True):
+            if isinstance(answer, Failure):
+                left = "; ".join(map(_show, batch))
+                detail = f"{answer.detail}; left apart: {left}"
+                losses.append(Loss(f"llm_{answer.kind}", answer.key, detail))
+                continue
+            for at, one in enumerate(batch):
+                if at not in answer:
+                    detail = f"the reply leaves it out; left apart: {_show(one)}"
+                    losses.append(Loss("llm_invalid", _show(one), detail))
+                for group in answer.get(at, ()):
+                    said = [one.said[place] for place in group]
+                    pairs = set(map(frozenset, combinations(said, 2))) & one.pairs
+                    same |= {(one.anchor, pair) for pair in pairs}
+                    best[one.anchor, said[0]] += 1
+        return same, best, losses
+
+
+def _tell(neighbourhood: Neighbourhood) -> _Told:
+    facts: dict[_Said, list[Statement]] = defaultdict(list)
+    statements = sorted(neighbourhood.statements, key=lambda s: (s.relation, s.head, s.key))
+    for statement in statements:
+        facts[statement.relation, statement.head != statements[0].head].append(statement)
+    return _Told((neighbourhood.anchor, neighbourhood.anchor_class), facts)
+
+
+def _list_sets(told: Sequence[_Told]) -> list[_Set]:
+    """What is to be asked so that every pair of wordings near an anchor is asked about once."""
+    groups: dict[tuple[_Anchor, tuple[_Said, ...]], list[_Told]] = defaultdict(list)
+    for one in told:
+        groups[one.anchor, one.said].append(one)
+    covered: set[tuple[_Anchor, _Pair]] = set()
+    sets = []
+    # The largest first: they have most of the smaller ones' pairs.
+    for anchor, said in sorted(groups, key=lambda place: (-len(place[1]), str(place))):
+        pairs = frozenset(
+            pair for pair in map(frozenset, combinations(said, 2)) if (anchor, pair) not in covered
+        )
+        if pairs:
+            covered |= {(anchor, pair) for pair in pairs}
+            asked = tuple(sorted(frozenset[_Said]().union(*pairs)))
+            shown = nsmallest(_EXAMPLES, groups[anchor, said], key=_name_ends)
+            sets.append(_Set(anchor, asked, pairs, shown))
+    return sets
+
+
+def _name_ends(one: _Told) -> tuple[object, ...]:
+    """By what examples are chosen: names, whatever the order of what is given."""
+    return one.ends, tuple(map(one.show, one.said))
+
+
+def _says(one: Statement, other: Statement) -> bool:
+    """Whether a fact's value says the other's; entities of one pair of ends are the same."""
+    if one.head != other.head or one.tail == other.tail:
+        return True
+    return read_value(one.tail).says(read_value(other.tail))
+
+
+def _group(
+    facts: Iterable[tuple[_Said, Statement]], agreed: set[frozenset[str]]
+) -> list[list[tuple[_Said, Statement]]]:
+    """Groups of two and more in which all say the same as all others."""
+    groups: list[list[tuple[_Said, Statement]]] = []
+    for said, fact in facts:
+        for group in groups:
+            if all(frozenset((fact.key, other.key)) in agreed for _, other in group):
+                group.append((said, fact))
+                break
+        else:
+            groups.append([(said, fact)])
+    return [group for group in groups if len(group) > 1]
+
+
+def _refuse(anchor: _Anchor, one: Statement, other: Statement) -> Loss:
+    pair = f"{one.relation} / {other.relation}"
+    facts = "; ".join(f"{s.head} | {s.relation} | {s.tail}" for s in (one, other))
+    return Loss("llm_contrary", f"{anchor[0]}: {pair}", f"cannot say the same: {facts}")
+
+
+def _name(one: _Set) -> str:
+    return str((one.anchor, one.said))
+
+
+def _show(one: _Set) -> str:
+    return f"{one.anchor[0]}: {' / '.join(wording for wording, _ in one.said)}"

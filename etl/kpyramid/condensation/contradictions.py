@@ -1,0 +1,134 @@
+"""Facts that cannot all hold: they are reported, and stay as they are."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from kpyramid.condensation.graph import Column, Graph
+from kpyramid.condensation.merging import Condensation, Stated
+from kpyramid.ontology.literals import parse_literal
+from kpyramid.ontology.schema import OntologyProperty, Schema
+
+Kind: TypeAlias = Literal["functional", "contrary"]
+_MOST = 16
+"""Values of one subject that are compared with each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """What a fact gives a subject; `entity` is -1 for a literal, whose value is `canonical`."""
+
+    row: int
+    subject: int
+    entity: int
+    text: str
+    canonical: str
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """Facts, by row, of which at most one holds; `anchor` is the property that has one value."""
+
+    kind: Kind
+    anchor: str | None
+    rows: tuple[int, ...]
+    detail: str
+
+
+def find_contradictions(
+    graph: Graph, made: Condensation, stated: Stated, schema: Schema
+) -> list[Contradiction]:
+    """What contradicts what among the condensed facts."""
+    contrary = []
+    for found in made.contraries:
+        if made.stands[found.one.place] == found.one.place and (
+            made.stands[found.other.place] == found.other.place
+        ):
+            rows = tuple(sorted((found.one.place, found.other.place)))
+            contrary.append(Contradiction("contrary", None, rows, found.reason))
+    return [*contrary, *_find_second_values(graph, made, stated, schema)]
+
+
+def _find_second_values(
+    graph: Graph, made: Condensation, stated: Stated, schema: Schema
+) -> Iterator[Contradiction]:
+    """Subjects to which facts give several values of a property that has one.
+
+    Only facts count that state the property in words of the ontology and fit its domain and range.
+    Two places or things may both hold where a fact joins them, as a town and its country.
+    """
+    entailed = {
+        wording: [pair for iri in sorted(iris) for pair in schema.find_entailed(iri)]
+        for wording, iris in stated.items()
+    }
+    telling = [at for at, wording in enumerate(graph.wordings) if wording in entailed]
+    standing = made.stands == np.arange(len(graph))
+    values: dict[tuple[str, int], list[_Value]] = defaultdict(list)
+    for row in np.flatnonzero(standing & np.isin(graph.relations, telling)).tolist():
+        for iri, swapped in entailed[graph.wordings[graph.relations[row]]]:
+            found = _read_fact(row, swapped, schema.property_by_iri.get(iri), graph, schema)
+            if found is not None:
+                values[iri, found.subject].append(found)
+    several = {key: found for key, found in values.items() if len(found) > 1}
+    joined = _list_joined(graph) if several else np.zeros(0, dtype=np.int64)
+    for (iri, subject), told in sorted(several.items()):
+        against = {
+            value
+            for one, other in combinations(told[:_MOST], 2)
+            if not _agree(one, other, graph, joined)
+            for value in (one, other)
+        }
+        if against:
+            ordered = sorted(against, key=lambda value: value.row)
+            said = ", ".join(dict.fromkeys(value.text for value in ordered))
+            label = schema.property_by_iri[iri].label
+            detail = f"{graph.names[subject]}: {label} has one value, not {said}"
+            yield Contradiction("functional", iri, tuple(v.row for v in ordered), detail)
+
+
+def _read_fact(
+    row: int, swapped: bool, prop: OntologyProperty | None, graph: Graph, schema: Schema
+) -> _Value | None:
+    """The value that a fact gives of a property, None where the property may have several."""
+    head, tail = int(graph.heads[row]), int(graph.tails[row])
+    subject, value = (tail, head) if swapped else (head, tail)
+    if prop is None or subject < 0 or (value < 0) != prop.is_datatype:
+        return None
+    kind = schema.class_for_type(graph.types[subject])
+    if kind is None or schema.max_values(kind, prop.iri) != 1:
+        return None
+    if not schema.is_subclass(kind, prop.domain):
+        return None
+    if value < 0:
+        text = graph.texts[graph.literals[row]]
+        canonical = parse_literal(text, prop.range)
+        return _Value(row, subject, value, text, canonical) if canonical else None
+    class_iri = schema.class_for_type(graph.types[value])
+    if class_iri is None or not schema.is_subclass(class_iri, prop.range):
+        return None
+    return _Value(row, subject, value, graph.names[value], graph.names[value])
+
+
+def _agree(one: _Value, other: _Value, graph: Graph, joined: Column) -> bool:
+    """Whether both values can hold: they are one, or one is in the other."""
+    if one.entity < 0 or other.entity < 0:
+        return one.canonical == other.canonical
+    words = [set(value.text.casefold().replace(",", " ").split()) for value in (one, other)]
+    if words[0] <= words[1] or words[1] <= words[0]:
+        return True
+    pair = sorted((one.entity, other.entity))
+    code = pair[0] * len(graph.names) + pair[1]
+    at = int(np.searchsorted(joined, code))
+    return at < len(joined) and int(joined[at]) == code
+
+
+def _list_joined(graph: Graph) -> Column:
+    """The pairs of entities that a fact joins, each as one number, in order."""
+    between = graph.tails >= 0
+    heads, tails = graph.heads[between], graph.tails[between]
+    lower, upper = np.minimum(heads, tails), np.maximum(heads, tails)
+    return np.unique(lower * len(graph.names) + upper)

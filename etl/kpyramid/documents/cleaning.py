@@ -1,0 +1,160 @@
+"""Text made ready for the parser: clutter blanked, blocks told apart, citations recognised."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kpyramid.documents.sentences import Span, split_sentences, trim
+
+# --------------------
+# What the parser reads instead of the raw characters, and where each of them stands in the text.
+#
+# Line breaks inside of sentences, runs of blanks, soft hyphens, zero-width marks, footnote
+# numbers
+# and references in brackets are noise to a parser that was trained without them; so are quotation
+# marks as TeX and treebanks write them.
+
+_NAME = r"[^\W\d_a-z][\w'’-]{1,30}"
+_DATED = rf"{_NAME}(?:\s(?:and|&)\s{_NAME})?,?\s(?:1[89]|20)\d\d[a-z]?"
+_NOISE = re.compile(
+    rf"""
+    (?P<gone> [\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]+
+      | (?<=[\w.!?,;:)"'”’]) (?:\[(?:\d{{1,3}}|[a-z]|note\s\d{{1,3}}|citation\sneeded)
+                                (?:[,–-]\s?\d{{1,3}}){{0,5}}\])+
+      | \s?\((?:see\s|e\.g\.,?\s|cf\.\s)? (?: {_NAME}[^()]{{0,150}}?\bet\sal\b[^()]{{0,150}}
+                                             | {_DATED}(?:;\s{_DATED})+ ) \) )
+  | (?P<blank> \s\s+ | [^\S ] )
+  | (?P<quote> (?<!`)``(?!`) | (?<!')''(?!') )
+  | (?P<glued> (?<=[a-z0-9)][.!?]) (?=[A-Z][a-z]+[\s,]) )  # a stop without a blank after it
+    """,
+    re.VERBOSE,
+)
+_SIGNS = re.compile(r"  |\[|``|''|\bet al\b|; ?[A-Z]|[.!?][A-Z]")
+
+
+@dataclass(frozen=True, slots=True)
+class CleanText:
+    """Part of a text as the parser reads it.
+
+    `starts` and `ends` say for each of its characters which ones of the text it stands for.
+    Without them it is that part, character by character, from `start` on.
+    """
+
+    words: str
+    start: int
+    starts: array[int] | None = None
+    ends: array[int] | None = None
+
+    def locate(self, first: int, length: int) -> tuple[int, int]:
+        """Where in the text `length` characters from `first` on start and end."""
+        if self.starts is None or self.ends is None:
+            return self.start + first, self.start + first + length
+        return self.starts[first], self.ends[first + length - 1]
+
+
+def clean_part(text: str, start: int, end: int) -> CleanText:
+    """The characters `start` to `end` of a text without what is noise to a parser."""
+    part = text[start:end]
+    if part.isprintable() and not _SIGNS.search(part):
+        return CleanText(part, start)
+    words: list[str] = []
+    starts, ends = array("q"), array("q")
+    at = 0
+    for noise in _NOISE.finditer(part):
+        read = _replace(noise, part)
+        words += (part[at : noise.start()], read)
+        starts.extend(range(start + at, start + noise.start()))
+        ends.extend(range(start + at + 1, start + noise.start() + 1))
+        starts.extend([start + noise.start()] * len(read))
+        ends.extend([start + noise.end()] * len(read))
+        at = noise.end()
+    if not words:
+        return CleanText(part, start)
+    words.append(part[at:])
+    starts.extend(range(start + at, end))
+    ends.extend(range(start + at + 1, end + 1))
+    return CleanText("".join(words), start, starts, ends)
+
+
+def _replace(noise: re.Match[str], part: str) -> str:
+    """What the parser reads for a piece of noise."""
+    if noise.lastgroup == "gone":
+        return ""
+    if noise.lastgroup != "quote":
+        return " "
+    follows = part[noise.end() : noise.end() + 1]
+    return '" ' if noise.group() == "''" and follows.isalnum() else '"'
+
+
+# --------------------
+# Cutting a text into what is parsed at once: stretches between blank lines.
+
+MAX_BLOCK = 5_000
+"""Characters parsed at once; the parser needs about 1 GB per million."""
+_BLANK_LINE = re.compile(r"\n[^\S\n]*+\n\s*+")
+
+
+def list_blocks(text: str, start: int = 0, end: int | None = None) -> Iterator[Span]:
+    """The stretches between blank lines, long ones cut at sentence ends, else between words.
+
+    No block is empty or begins or ends with white space; every other character from `start` to
+    `end` is in exactly one.
+    """
+    end = len(text) if end is None else end
+    for gap in _BLANK_LINE.finditer(text, start, end):
+        yield from _cut_block(text, start, gap.start())
+        start = gap.end()
+    yield from _cut_block(text, start, end)
+
+
+def _cut_block(text: str, start: int, end: int) -> Iterator[Span]:
+    while end - start > MAX_BLOCK:
+        part = text[start : start + MAX_BLOCK]
+        # The last sentence begins within the part and may go on after it.
+        last = max((span.start for span in split_sentences(part)), default=0)
+        space = max(part.rfind(mark) for mark in " \t\n") + 1
+        cut = start + (last or space or MAX_BLOCK)
+        yield from trim(text, start, cut)
+        start = cut
+    yield from trim(text, start, end)
+
+
+# --------------------
+# Telling a reference to a work (author, year, volume, number) from a sentence of prose.
+
+_YEAR = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
+_NUMBERED = r"(?:\[\d{1,4}\]\s | \d{1,4}\.\s)? \s*"
+_FAMILY_NAME_FIRST = re.compile(
+    _NUMBERED
+    + r"""[^\W\d_a-z][\w'’-]{0,40}, \s (?:[^\W\d_a-z]\.\s?-?){1,4}+
+        (?=\s?[(,&"“;:]|\s?(?:and\s|[^\Wa-z])|$)""",
+    re.VERBOSE,
+)
+_INITIALS_FIRST = re.compile(
+    _NUMBERED + r"(?:[^\W\d_a-z]\.\s?-?){1,4} [^\W\d_a-z][\w'’-]{0,40} "
+    r"(?:,\s(?:[^\W\d_a-z]\.|and\s|[\"“])|\sand\s)",
+    re.VERBOSE,
+)
+_PAGES = re.compile(r"\b(?:pp?|vol|no)\.\s?\d|[\"“][^\"”]{5,200},?[\"”],?\s[^\Wa-z]|\(\d{4}\)[.,:]")
+_VOLUME = re.compile(
+    r"(?<!\d)\d{1,4}\s?(?:\(\d{1,4}\)\s?[:,]|:)\s?(?:pp?\.?\s?)?[A-Za-z]?\d{1,6}\s?[–-]\s?\d{1,6}"
+)
+_IDENTIFIED = re.compile(r"\b(?:doi:|DOI:?\s10|ISBN|ISSN|arXiv:|PMID)|doi\.org/")
+_NUMBERED_LIST = re.compile(r"\[\d{1,4}\]\s")
+_FETCHED = re.compile(r"(?:Retrieved|Archived|Accessed)\s(?:on\s|from\s)?[\w,]")
+
+
+def is_citation(line: str, share: float) -> bool:
+    """Whether a line or sentence only refers to a work; `share` is that of its function words."""
+    if _INITIALS_FIRST.match(line):
+        return bool(_PAGES.search(line) or _VOLUME.search(line))
+    if _FAMILY_NAME_FIRST.match(line):
+        return bool(_YEAR.search(line[:200]) or _VOLUME.search(line[:400]))
+    if _NUMBERED_LIST.match(line) and _YEAR.search(line):
+        return share < 0.25
+    if share < 0.15 and (_VOLUME.search(line) or _IDENTIFIED.search(line)):
+        return True
+    return bool(_FETCHED.match(line)) and len(line) < 60

@@ -1,0 +1,251 @@
+"""What of a text is no prose to read facts from, found before it is parsed, with the reason."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import groupby
+
+from kpyramid.documents.cleaning import is_citation, list_blocks
+from kpyramid.documents.language import LANGUAGES, detect_language, has_foreign_grammar, is_surely
+from kpyramid.documents.sentences import Dropped, Span, split_sentences, trim
+
+_LEAST_SHARES = ((80, 0.22), (50, 0.13), (16, 0.04))
+"""From so many words on, a smaller share of function words is no prose but a table without lines.
+
+The longer the text the surer: English prose has .4 on average, its poorest sentence of 80 words on
+two corpora .25, of 50 words .15; flattened tables lie below. Mere length is no reason: of sentences
+of 300 words, coordinated with "and", "while" or semicolons, the parser reads as many facts as of
+60 words, and as few wrong ones."""
+_LONGEST_DETAIL = 200
+_WORD = re.compile(r"[^\W\d_]+")
+_FENCE = re.compile(r"^[^\S\n]*(?:```|~~~)[^\n]*$", re.MULTILINE)
+_RULE = re.compile(r"[\s|+=_*\-–—:.#~]*")
+_GAP = re.compile(r"(?<=\S)(?: {3,}|\t)(?=\S)")
+_COMMA_WITHOUT_SPACE = re.compile(r",(?!\s|\d{3}(?!\d)|$)")
+_NUMBER = re.compile(r"[^\w\s]{0,3}\d[\d.,:/%–-]*+[^\w\s]{0,2}")
+_CODE_MARK = re.compile(r"[{}=<>;\\`]|\(\)|(?<=\w)[_(](?=\w)|::|->|&&|\|\||(?<=\w)\.(?=[a-z_]+\()")
+_CODE_END = re.compile(r"[{};]$|^[)}\]]+[;,]?$|^(?://|/\*|#include|#!)")
+_STATEMENT = re.compile(
+    r"""(?: (?:def|class|for|while|if|elif|else|try|except|with|return|import|from|public|private
+              |static|void|const|let|var|fn|func|function|print|raise|yield)\b
+            .* (?:\w[(\[.]|\s=\s) .* [:;{)\]]$
+          | (?:SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER)\s .* \b(?:FROM|INTO|SET|TABLE|VALUES)\b )
+    """,
+    re.VERBOSE,
+)
+_ITEM = re.compile(r"[^\S\n]*(?:[-*•‣◦–+]|#{1,6}|\(?\d{1,3}[.)]|\(?[a-zA-Z]\))[^\S\n]+")
+_SENTENCE_END = re.compile(r"[.!?…:;][\"'”’»)\]]*$")
+
+
+def screen_text(text: str, language: str) -> tuple[list[Span], list[Dropped]]:
+    """The stretches of prose to parse, and what was left out; both by place.
+
+    Of a block in another language only the sentences are kept that are surely in this one; within a
+    block are left out lines that are rows of a table,
+    code or references, and sentences that are no prose. Headings and list items are stretches of
+    their own, so that no sentence is read across them.
+    """
+    kept: list[Span] = []
+    dropped: list[Dropped] = []
+    start = 0
+    for code in (*_find_code_blocks(text, language), Span(len(text), len(text))):
+        for block in list_blocks(text, start, code.start):
+            _screen_block(text, block, language, kept, dropped)
+        if code.end > code.start:
+            dropped.append(_drop("code", text, code))
+        start = code.end
+    return kept, dropped
+
+
+def _screen_block(
+    text: str, block: Span, language: str, kept: list[Span], dropped: list[Dropped]
+) -> None:
+    body = text[block.start : block.end]
+    code = detect_language(body, language)
+    if code == language:
+        _screen_lines(text, block, language, kept, dropped)
+        return
+    for native, group in groupby(
+        split_sentences(body), lambda s: is_surely(body[s.start : s.end], language)
+    ):
+        sentences = list(group)
+        part = Span(block.start + sentences[0].start, block.start + sentences[-1].end)
+        if native:
+            _screen_lines(text, part, language, kept, dropped)
+        else:
+            dropped.append(_drop("language_not_supported", text, part, f"[{code}] "))
+
+
+def _screen_lines(
+    text: str, block: Span, language: str, kept: list[Span], dropped: list[Dropped]
+) -> None:
+    for reason, span in _cut_lines(text, block, language):
+        if reason is not None:
+            dropped.append(_drop(reason, text, span))
+            continue
+        run: list[Span] = []
+        for sentence in split_sentences(text[span.start : span.end]):
+            here = Span(span.start + sentence.start, span.start + sentence.end)
+            reason, note = judge_sentence(text[here.start : here.end], language)
+            if reason is None or (reason == "no_words" and run):
+                run.append(here)  # numbers after a stop that ended no sentence: "c. 1450 - c. 1499"
+                continue
+            dropped.append(_drop(reason, text, here, note))
+            if run:
+                kept.append(Span(run[0].start, run[-1].end))
+            run = []
+        if run:
+            kept.append(Span(run[0].start, run[-1].end))
+
+
+def _drop(reason: str, text: str, span: Span, note: str = "") -> Dropped:
+    words = text[span.start : span.end]
+    if len(words) > _LONGEST_DETAIL:
+        words = words[: _LONGEST_DETAIL - 1] + "…"
+    return Dropped(reason, note + words, span)
+
+
+def _find_code_blocks(text: str, language: str) -> Iterator[Span]:
+    """What stands between two fences, fences included, unless it is prose."""
+    fences = [] if "```" not in text and "~~~" not in text else list(_FENCE.finditer(text))
+    for opening, closing in zip(fences[::2], fences[1::2], strict=False):
+        if _share_function_words(text[opening.end() : closing.start()], language) < 0.2:
+            yield Span(opening.start(), closing.end())
+
+
+def _cut_lines(text: str, block: Span, language: str) -> Iterator[tuple[str | None, Span]]:
+    """The block's stretches of lines, each with the reason why it is no prose, or None."""
+    lines: list[Span] = []
+    at = block.start
+    for words in text[block.start : block.end].split("\n"):
+        lines += trim(text, at, at + len(words))
+        at += len(words) + 1
+    widest = max(line.end - line.start for line in lines)
+    listed = _is_list(text, lines)
+    stretch: tuple[str | None, Span] | None = None
+    for number, line in enumerate(lines):
+        reason = judge_line(text[line.start : line.end], language)
+        mark = _ITEM.match(text, line.start, line.end) if reason is None else None
+        start = mark.end() if mark and mark.end() < line.end else line.start
+        if stretch is not None:
+            goes_on = reason is not None or not (
+                mark or listed or _ends_apart(text, lines[number - 1], line, widest)
+            )
+            if stretch[0] == reason and goes_on:
+                stretch = (reason, Span(stretch[1].start, line.end))
+                continue
+            yield stretch
+        stretch = (reason, Span(start, line.end))
+    if stretch is not None:
+        yield stretch
+
+
+def _is_list(text: str, lines: list[Span]) -> bool:
+    """Whether these are three or more items: each begins large and none ends as a sentence."""
+    return len(lines) > 2 and all(
+        (text[s.start].isupper() or text[s.start].isdigit())
+        and not _SENTENCE_END.search(text[max(s.start, s.end - 4) : s.end])
+        and text[s.end - 1] not in ",-–"
+        for s in lines
+    )
+
+
+def _ends_apart(text: str, before: Span, line: Span, widest: int) -> bool:
+    """Whether a line does not go on in the next: it ends as a sentence, or is short as a heading.
+
+    A wrapped line is nearly as wide as its block and may well end before a name.
+    """
+    if text[before.end - 1] in ",-–":
+        return False
+    ended = _SENTENCE_END.search(text[max(before.start, before.end - 4) : before.end])
+    short = before.end - before.start < 0.7 * widest
+    if ended:
+        return short or line.end - line.start < 0.7 * widest
+    return short and not text[line.start].islower()
+
+
+def judge_line(line: str, language: str) -> str | None:
+    """Why a line is no prose: "no_words", "table", "code", "citation"; None for prose."""
+    line = line.strip().strip("`")
+    if _RULE.fullmatch(line):
+        return "table" if "|" in line else "no_words"
+    if line[0] == "|" or line.count(" | ") > 1 or line.count("|") > 3:
+        return "table"
+    share = -1.0
+    if "\t" in line or "   " in line or "," in line:
+        gaps = len(_GAP.findall(line))
+        if gaps > 1 or (gaps and line.count("\t")) or _is_separated(line):
+            share = _share_function_words(line, language)
+            if share < 0.2:
+                return "table"
+    if _is_code(line, language):
+        return "code"
+    return "citation" if is_citation(line, _share_function_words(line, language)) else None
+
+
+def _is_code(line: str, language: str) -> bool:
+    """Whether a line is a statement, mark-up, data or a formula; symbols may stand in prose too."""
+    marks = len(_CODE_MARK.findall(line))
+    if not marks:
+        return False
+    if len(line) < 200 and _STATEMENT.match(line):
+        return True
+    words = _WORD.findall(line)
+    if "=" in line and max(map(len, words), default=0) < 4:
+        return True
+    if marks < 3 and not _CODE_END.search(line):
+        return False
+    rare = _share_function_words(line, language) < 0.2
+    return 2 * marks >= len(words) or (rare and 5 * marks >= len(words))
+
+
+def _is_separated(line: str) -> bool:
+    return ", " not in line and len(_COMMA_WITHOUT_SPACE.findall(line)) > 2
+
+
+def judge_sentence(sentence: str, language: str) -> tuple[str | None, str]:
+    """Why a sentence is no prose to read, None when it is, and what to say besides.
+
+    Reasons: "no_words" (emoji, numbers), "language_not_supported", "address" (web and mail),
+    "citation", "all_capitals", "table" (numbers), "list" (of words), "no_prose" (words without
+    grammar).
+    """
+    words = _WORD.findall(sentence)
+    long_words = [word for word in words if len(word) > 1]
+    if not long_words:
+        return "no_words", ""
+    tokens = sentence.split()
+    known = LANGUAGES[language]
+    if not sentence.isascii():
+        letters = sum(map(len, words))
+        if 2 * len(known.foreign_letter.findall(sentence)) > letters:
+            return "language_not_supported", f"[{detect_language(sentence, language)}] "
+    addresses = sum(len(t) for t in tokens if "://" in t or "@" in t or t.startswith("www."))
+    if 2 * addresses > sum(map(len, tokens)):
+        return "address", ""
+    if len(long_words) > 3 and sum(w.isupper() for w in long_words) > 0.8 * len(long_words):
+        return "all_capitals", ""
+    native = sum(word.lower() in known.function_words for word in words)
+    if is_citation(sentence, native / len(words)):
+        return "citation", ""
+    numbers = sum(_NUMBER.fullmatch(token) is not None for token in tokens)
+    if len(tokens) > 3 and 2 * numbers > len(tokens) and not native:
+        return "table", ""
+    if not native and 3 * sentence.count(",") >= len(tokens) > 3 and sentence[-1] not in ".!?":
+        return "list", ""
+    least = next((share for size, share in _LEAST_SHARES if len(tokens) >= size), 0.0)
+    if native < least * len(tokens):
+        return "no_prose", ""
+    strange = len(words) > 7 and not any(word.lower() in known.own_words for word in words)
+    if strange or has_foreign_grammar(sentence, language):
+        code = detect_language(sentence, language)
+        if code != language:
+            return "language_not_supported", f"[{code}] "
+    return None, ""
+
+
+def _share_function_words(text: str, language: str) -> float:
+    words = _WORD.findall(text)
+    known = LANGUAGES[language].function_words
+    return sum(word.lower() in known for word in words) / max(len(words), 1)

@@ -1,0 +1,155 @@
+"""Text cut into sentences, passages and chunks of whole sentences."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kpyramid.settings import ChunkSettings
+
+# --------------------
+# Sentence boundaries without a parser, for cutting chunks: linear time, any length of text.
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Characters `start` to `end`, end exclusive."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """A candidate fact that was given up, and why."""
+
+    reason: str
+    text: str
+    span: Span
+
+
+_END = re.compile(
+    r"""
+    (?<![.!?…]) [.!?…]++ ["'”’»)\]]*+ \s++ (?= ["'“‘«(\[]*+ [^\Wa-z_] )  # no small letter follows
+    | [。！？]++ [」』”’)]*+                        # full-width stops need no space
+    | \n [^\S\n]*+ \n \s*+ | \n (?= [^\S\n]*+ [-*•] \s )  # blank line, list item
+    """,
+    re.VERBOSE,
+)
+# Possessive runs, and none begun in its middle: a million stops or spaces cost linear time.
+_ABBREVIATION = re.compile(
+    r"(?:\b(?:Mr|Mrs|Ms|Dr|Prof|St|Sr|Jr|Rev|Hon|Gen|Col|Lt|Sgt|Capt|Gov|Sen|Rep|Pres|Mt|Ft|No"
+    r"|Nos|vs|cf|al|ca|approx|Inc|Ltd|Co|Corp|Vol|pp|Fig|Eq|Jan|Feb|Aug|Sept|Oct|Nov|Dec)"
+    r"|\b[A-Z]|\b[a-z](?:\.[a-z])+)\.$"
+)
+"""What ends in a stop without ending the sentence: titles, initials, e.g., i.e."""
+
+
+def split_sentences(text: str) -> Iterator[Span]:
+    """The sentences in order, without the white space between them; never an empty one."""
+    start = 0
+    for match in _END.finditer(text):
+        stop = match.group().rstrip()
+        if stop == "." and _ABBREVIATION.search(
+            text, max(start, match.start() - 12), match.start() + 1
+        ):
+            continue
+        yield from trim(text, start, match.end())
+        start = match.end()
+    yield from trim(text, start, len(text))
+
+
+def trim(text: str, start: int, end: int) -> Iterator[Span]:
+    """The span without white space at its ends, unless nothing is left."""
+    while start < end and text[start].isspace():
+        start += 1
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    if start < end:
+        yield Span(start, end)
+
+
+# --------------------
+# What is extracted at once: a whole document, or a stretch of a long one.
+
+MAX_CHARACTERS = 20_000
+"""About eight pages: words refer back within a section, and an edit costs one passage anew."""
+
+
+def cut_passages(text: str) -> Iterator[Span]:
+    """The text in stretches of at most `MAX_CHARACTERS`, cut at a blank line or a sentence's end.
+
+    Every character that is not white space is in exactly one of them.
+    """
+    start = 0
+    while len(text) - start > MAX_CHARACTERS:
+        part = text[start : start + MAX_CHARACTERS]
+        blank = part.rfind("\n\n") + 2
+        if blank <= MAX_CHARACTERS // 2:
+            blank = max((span.start for span in split_sentences(part)), default=0)
+        cut = blank or MAX_CHARACTERS
+        if part[:cut].strip():
+            yield Span(start, start + cut)
+        start += cut
+    if text[start:].strip():
+        yield Span(start, len(text))
+
+
+# --------------------
+# Cutting a text into chunks of whole sentences within a token budget, with overlap.
+
+_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
+_TOKEN = re.compile(rf"[{_CJK}]|[^\W{_CJK}]+|[^\w\s]")
+"""A word, a punctuation mark, or one character of a script without spaces."""
+_LONGEST_TOKEN = 20
+"""Characters; a longer run without a break (a 10 MB line, base64) is cut at this length."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One chunk's span in its text, and its tokens."""
+
+    start: int
+    end: int
+    tokens: int
+
+
+def split_text(text: str, settings: ChunkSettings) -> list[Piece]:
+    """The chunks in order. Each is at most `max_tokens` long and ends where a sentence ends.
+
+    A sentence beyond the budget is cut between words. Each chunk after the first begins with
+    the last sentences of the one before, up to `overlap_tokens`.
+    """
+    sentences = [part for span in split_sentences(text) for part in _fit(text, span, settings)]
+    pieces: list[Piece] = []
+    first = 0
+    while first < len(sentences):
+        last, tokens = first, sentences[first].tokens
+        while (
+            last + 1 < len(sentences) and tokens + sentences[last + 1].tokens <= settings.max_tokens
+        ):
+            last += 1
+            tokens += sentences[last].tokens
+        pieces.append(Piece(sentences[first].start, sentences[last].end, tokens))
+        if last + 1 == len(sentences):
+            break
+        following = last + 1
+        room = min(settings.overlap_tokens, settings.max_tokens - sentences[following].tokens)
+        earliest = first + 1  # every chunk moves on by a sentence, whatever the overlap
+        first = following
+        while first > earliest and sentences[first - 1].tokens <= room:
+            first -= 1
+            room -= sentences[first].tokens
+    return pieces
+
+
+def _fit(text: str, span: Span, settings: ChunkSettings) -> Iterator[Piece]:
+    """The sentence, or its parts when it is longer than a chunk may be."""
+    start, end, tokens = span.start, span.start, 0
+    for match in _TOKEN.finditer(text, span.start, span.end):
+        for cut in range(match.start(), match.end(), _LONGEST_TOKEN):
+            if tokens == settings.max_tokens:
+                yield Piece(start, end, tokens)
+                start, tokens = cut, 0
+            end, tokens = min(cut + _LONGEST_TOKEN, match.end()), tokens + 1
+    if tokens:
+        yield Piece(start, end, tokens)

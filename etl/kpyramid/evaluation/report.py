@@ -1,0 +1,355 @@
+"""Tables II and III, Figure 6 (PolyRAG V) over a user's questions, on one HTML page."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jinja2 import Environment, PackageLoader
+from markupsafe import Markup
+
+from kpyramid.evaluation.harness import Arm, Row
+from kpyramid.evaluation.metrics import METRICS, SET_METRICS
+from kpyramid.evaluation.results import SHARE, SURE, Figure, Results, name_layer
+from kpyramid.query.types import RULES, Backends
+from kpyramid.snapshot.evidence import Evidence
+
+# --------------------
+# The paper's comparisons over a user's questions: Tables II and III, Figure 6 (PolyRAG §V).
+
+CHOICE = ("precision", "recall", "f1")
+"""The paper's metrics of questions with options."""
+OPEN = ("bleu_2", "bleu_4", "similarity", "hit_rate")
+"""Its metrics of questions that are answered in words."""
+OTHERS = ("accuracy", "right", "recall_at_5", "ndcg_at_10")
+"""What stands in their place when there is no question of either kind."""
+_FEW, _MANY = 5, 10
+"""Triples of the context in Figure 6; the second is the default of every strategy."""
+_ABSENT = "–"
+_NOTE = "paper, GPT-4, other data"
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Who takes the decisions: its name, and the backends of every arm."""
+
+    name: str = "rules"
+    backends: Backends = RULES
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A table as it is printed: `rows` have a label for each of `labels`, then a cell a column."""
+
+    title: str
+    labels: tuple[str, ...]
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """A column or row of the paper: its name, strategy, what is switched, the paper's figures.
+
+    `paper` are GPT-4's, in the order of CHOICE, then of OPEN where Table II has them.
+    """
+
+    name: str
+    strategy: str
+    options: Mapping[str, object]
+    without: tuple[str, ...] = ()
+    paper: tuple[float, ...] = ()
+
+    def make_arm(self, reader: Reader, mode: str) -> Arm:
+        options = dict(self.options)
+        if self.strategy == "polyrag":
+            options.setdefault("mode", mode)
+        return Arm(
+            self.strategy, tuple(options.items()), reader.name, reader.backends, self.without
+        )
+
+
+_NONE: Mapping[str, object] = {}
+_METHODS = (
+    _Way(
+        "Direct querying",
+        "direct",
+        _NONE,
+        (),
+        (0.1986, 0.1453, 0.1636, 0.4109, 0.2457, 0.5415, 0.0769),
+    ),
+    _Way("Naive RAG", "naive", _NONE, (), (0.5032, 0.5094, 0.4651, 0.3982, 0.2404, 0.5381, 0.0599)),
+    _Way("KAPING", "kaping", _NONE, (), (0.6327, 0.7065, 0.6238, 0.3554, 0.2319, 0.5187, 0.0614)),
+    _Way(
+        "PolyRAG, as in the paper",
+        "polyrag",
+        {"mode": "paper"},
+        (),
+        (0.8711, 0.7992, 0.8109, 0.4002, 0.2609, 0.6012, 0.0777),
+    ),
+    _Way("PolyRAG", "polyrag", {"mode": "best"}),
+)
+_BOTH = ("completion", "condensation")
+_GROWTH = (
+    _Way("Naive RAG", "naive", _NONE, (), (0.5032, 0.5094, 0.4651)),
+    _Way("Baseline", "polyrag", _NONE, _BOTH, (0.7661, 0.8206, 0.7639)),
+    _Way("+CPL", "polyrag", _NONE, ("condensation",), (0.8063, 0.7909, 0.7763)),
+    _Way("+CND", "polyrag", _NONE, ("completion",), (0.8435, 0.7853, 0.7873)),
+    _Way("+CPL +CND", "polyrag", _NONE, (), (0.8711, 0.7992, 0.8109)),
+)
+
+
+def _switch(name: str, layers: str, paper: tuple[float, ...]) -> _Way:
+    off = {layer: False for layer in ("ontology", "graph", "text") if layer not in layers.split()}
+    return _Way(name, "polyrag", off, (), paper)
+
+
+_LAYERS = (
+    _switch("Ont.", "ontology", (0.3500, 0.4369, 0.3677)),
+    _switch("KG", "graph", (0.6327, 0.7065, 0.6238)),
+    _switch("Raw.", "text", (0.5032, 0.5094, 0.4651)),
+    _switch("Ont.+Raw.", "ontology text", (0.6464, 0.6779, 0.6303)),
+    _switch("KG+Raw.", "graph text", (0.8187, 0.7729, 0.7636)),
+    _switch("Ont.+KG", "ontology graph", (0.6083, 0.9032, 0.6871)),
+    _switch("PolyRAG", "ontology graph text", (0.8711, 0.7992, 0.8109)),
+)
+_SHARES = tuple(
+    _Way(f"top {k}", "polyrag", {} if k == _MANY else {"triples": k}) for k in (_FEW, _MANY)
+)
+
+
+def plan_grid(readers: Sequence[Reader], mode: str) -> tuple[Arm, ...]:
+    """The arms of all tables, each once; `mode` is polyrag's in Table III and Figure 6."""
+    ways = (*_METHODS, *_GROWTH, *_LAYERS, *_SHARES)
+    return tuple(dict.fromkeys(way.make_arm(reader, mode) for reader in readers for way in ways))
+
+
+def lay_out(results: Results, readers: Sequence[Reader], mode: str) -> tuple[Sheet, ...]:
+    """The tables of the results; a metric that applies to no question has no column or row."""
+    shown = [name for name in (*CHOICE, *OPEN) if name in results.metrics]
+    shown = shown or [name for name in OTHERS if name in results.metrics]
+    left = "Table III, left: completion (CPL) and condensation (CND)"
+    right = "Table III, right: layers of knowledge"
+    return (
+        _compare_methods(results, readers, mode, shown),
+        _switch_parts(results, readers, mode, shown, _GROWTH, left),
+        _switch_parts(results, readers, mode, shown, _LAYERS, right),
+        _count_layers(results, readers, mode),
+    )
+
+
+def _compare_methods(
+    results: Results, readers: Sequence[Reader], mode: str, shown: Sequence[str]
+) -> Sheet:
+    rows = [
+        (way.name, reader.name, *(_show(results, way.make_arm(reader, mode), m) for m in shown))
+        for way in _METHODS
+        for reader in readers
+    ]
+    known = (*CHOICE, *OPEN)
+    rows += [
+        (way.name, _NOTE, *(f"{way.paper[known.index(m)]:.3f}" for m in shown))
+        for way in _METHODS
+        if way.paper and set(shown) <= set(known)
+    ]
+    return Sheet("Table II: methods", ("method", "reader"), tuple(shown), tuple(rows))
+
+
+def _switch_parts(
+    results: Results,
+    readers: Sequence[Reader],
+    mode: str,
+    shown: Sequence[str],
+    ways: Sequence[_Way],
+    title: str,
+) -> Sheet:
+    rows = [
+        (reader.name, m, *(_show(results, way.make_arm(reader, mode), m) for way in ways))
+        for reader in readers
+        for m in shown
+    ]
+    rows += [
+        (_NOTE, m, *(f"{way.paper[CHOICE.index(m)]:.3f}" for way in ways))
+        for m in shown
+        if m in CHOICE
+    ]
+    return Sheet(title, ("reader", "metric"), tuple(way.name for way in ways), tuple(rows))
+
+
+def _count_layers(results: Results, readers: Sequence[Reader], mode: str) -> Sheet:
+    layers = [name for name in results.metrics if name.startswith(SHARE)]
+    rows = [
+        (reader.name, way.name, *(_show(results, way.make_arm(reader, mode), m) for m in layers))
+        for reader in readers
+        for way in _SHARES
+    ]
+    columns = tuple(name.removeprefix(SHARE) for name in layers)
+    title = "Figure 6: share of questions that each layer answers"
+    return Sheet(title, ("reader", "triples"), columns, tuple(rows))
+
+
+def _show(results: Results, arm: Arm, metric: str) -> str:
+    found = results.find(arm.name, metric)
+    return f"{found.mean:.3f}" if found else _ABSENT
+
+
+# --------------------
+# The page of an evaluation: one HTML file with everything in it.
+
+WORST = 20
+"""Questions that the page shows in full."""
+_PLACES = 3
+"""Places of an answer that are linked."""
+_LONGEST = 600
+_WIDTH = 160
+_TINY = 1e-9
+_COLOURS = {
+    "ontology": "#228833",
+    "graph": "#4477aa",
+    "text": "#ccbb44",
+    "model": "#aa3377",
+    "none": "#bbbbbb",
+}
+"""Of Paul Tol's bright scheme, which differ for every kind of colour vision."""
+
+
+def render_page(results: Results, sheets: Sequence[Sheet] = ()) -> str:
+    """The page as HTML; nothing in it is loaded from elsewhere."""
+    loader = PackageLoader("kpyramid.evaluation")
+    environment = Environment(loader=loader, autoescape=True, trim_blocks=True)
+    notes = _Notes()
+    worst = [_describe_question(rows, results, notes) for rows in _list_worst(results)]
+    return environment.get_template("evaluation.html.jinja").render(
+        results=results.to_dict(),
+        sheets=sheets,
+        metrics=_list_metrics(results),
+        comparisons=_list_comparisons(results),
+        shares=_list_shares(results),
+        colours=_COLOURS,
+        expenses=results.expenses,
+        worst=worst,
+        notes=notes.places,
+        kinds=_count(row.question.kind for row in results.rows_by_arm[results.baseline]),
+    )
+
+
+def _list_metrics(results: Results) -> list[dict[str, Any]]:
+    """Each metric with every arm's figure and its bar."""
+    listed = []
+    for metric in results.all_metrics:
+        found = [results.find(arm, metric) for arm in results.rows_by_arm]
+        figures = [figure for figure in found if figure is not None]
+        if metric.startswith(SHARE) or not figures:
+            continue
+        most = max(1.0, *(figure.high for figure in figures))
+        known = METRICS.get(metric) or SET_METRICS.get(metric)
+        bars = [{"figure": figure, "bar": draw_bar(figure, most)} for figure in figures]
+        listed.append({"name": metric, "about": known.about if known else "", "bars": bars})
+    return listed
+
+
+def draw_bar(figure: Figure, most: float) -> Markup:
+    """The mean as a bar from 0 to `most`, the interval as a line across its end."""
+    mean, low, high = (
+        round(_WIDTH * max(x, 0.0) / most, 1) for x in (figure.mean, figure.low, figure.high)
+    )
+    said = f"{figure.mean:.3f}, 95 % interval {figure.low:.3f} to {figure.high:.3f}"
+    return Markup(  # noqa: S704 - numbers only
+        f'<svg width="{_WIDTH + 4}" height="14" role="img" aria-label="{said}">'
+        f'<rect y="2" width="{mean}" height="10" fill="#4477aa" opacity=".55"/>'
+        f'<path d="M{low} 7H{high}M{low} 3V11M{high} 3V11" stroke="#222" fill="none"/></svg>'
+    )
+
+
+def _list_shares(results: Results) -> list[dict[str, Any]]:
+    """Each arm's shares of the layers, and where in the bar they begin."""
+    listed = []
+    for arm in results.rows_by_arm:
+        at, parts = 0.0, []
+        found = {layer: results.find(arm, SHARE + layer) for layer in _COLOURS}
+        shares = {layer: figure.mean for layer, figure in found.items() if figure}
+        if not shares:
+            continue
+        for layer, share in {**shares, "none": 1.0 - sum(shares.values())}.items():
+            if share > _TINY:
+                parts.append({"layer": layer, "at": at, "share": share})
+                at += share
+        listed.append({"arm": arm, "parts": parts})
+    return listed
+
+
+def _list_comparisons(results: Results) -> list[dict[str, Any]]:
+    """The comparisons by metric, those that luck does not explain marked."""
+    by_metric: dict[str, list[dict[str, Any]]] = {}
+    for c in results.comparisons:
+        differs = c.p_holm < SURE
+        by_metric.setdefault(c.metric, []).append({"row": c, "differs": differs})
+    return [
+        {"metric": metric, "rows": rows}
+        for metric, rows in by_metric.items()
+        if not metric.startswith(SHARE)
+    ]
+
+
+class _Notes:
+    """The places that answers rest on, numbered from 1 in the order they are named."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Evidence, int] = {}
+
+    def number(self, place: Evidence) -> int:
+        return self._numbers.setdefault(place, len(self._numbers) + 1)
+
+    @property
+    def places(self) -> list[dict[str, Any]]:
+        return [
+            {"number": number, "place": place, "text": _shorten(place.text)}
+            for place, number in self._numbers.items()
+        ]
+
+
+def _list_worst(results: Results) -> list[list[Row]]:
+    """The questions with the lowest scores, all arms' rows of each; ties by id."""
+    by_question: dict[str, list[Row]] = {}
+    for row in results.answers.rows:
+        by_question.setdefault(row.question.id, []).append(row)
+
+    def rank(rows: Sequence[Row]) -> tuple[float, str]:
+        means = [sum(r.scores.values()) / len(r.scores) for r in rows if r.scores]
+        return (sum(means) / len(means) if means else 0.0, rows[0].question.id)
+
+    return sorted(by_question.values(), key=rank)[:WORST]
+
+
+def _describe_question(rows: Sequence[Row], results: Results, notes: _Notes) -> dict[str, Any]:
+    question = rows[0].question
+    return {
+        "question": question,
+        "gold": "; ".join(question.values) or ", ".join(question.gold_documents),
+        "answers": [
+            {
+                "arm": row.arm.name,
+                "text": row.failure or row.answer.text,
+                "failed": row.failure is not None,
+                "layer": name_layer(row),
+                "confidence": row.answer.confidence,
+                "scores": {
+                    name: row.scores[name] for name in results.metrics if name in row.scores
+                },
+                "trace": [str(step) for step in row.answer.trace],
+                "notes": [notes.number(place) for place in row.answer.evidence[:_PLACES]],
+            }
+            for row in rows
+        ],
+    }
+
+
+def _count(kinds: Iterable[str]) -> Mapping[str, int]:
+    found: dict[str, int] = {}
+    for kind in kinds:
+        found[kind] = found.get(kind, 0) + 1
+    return dict(sorted(found.items()))
+
+
+def _shorten(text: str) -> str:
+    words = " ".join(text.split())
+    return words if len(words) <= _LONGEST else words[:_LONGEST].rpartition(" ")[0] + " …"

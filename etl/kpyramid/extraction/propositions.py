@@ -1,0 +1,591 @@
+"""Propositions: n-ary facts of clauses and nominals, with their arguments worded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Set
+from dataclasses import dataclass
+from itertools import chain, islice, pairwise, product
+
+from kpyramid.documents.sentences import Span
+from kpyramid.extraction.confidence import Features, estimate_confidence
+from kpyramid.extraction.syntax.clauses import list_prepositional, read_frames
+from kpyramid.extraction.syntax.predicates import (
+    Frame,
+    Part,
+    Predicate,
+    count_clauses_above,
+    find_noun_clause,
+    is_copula,
+    list_merged,
+    read_predicate,
+    read_stance,
+)
+from kpyramid.extraction.syntax.tree import Node, Tree, is_named_place
+from kpyramid.extraction.types import Argument, Proposition
+
+# --------------------
+# The words of an argument: which tokens it takes, and their text as it stands.
+
+Rename = Callable[[Node], str | None] | None
+"""What a pronoun is called instead, None where it stays."""
+MAX_TOKENS = 80
+"""An argument never takes more, so that nested clauses cost linear time."""
+_MAX_CONJUNCTS = 8
+_BRACKETS = frozenset({("(", ")"), ("[", "]")})
+_ENCLOSING = frozenset({",", "(", ")", "--", "\u2013", "\u2014"})
+_EDGES = frozenset(",;:.-") | {"--", "\u2013", "\u2014", "..."}
+_BREAKS = frozenset(",;:(") | {"--", "\u2013", "\u2014", "-LRB-"}
+_CLOSING = {"(": ")", "[": "]", "``": "''", "`": "'", "\u201c": "\u201d", "\u2018": "\u2019"}
+_OPENING = {close: start for start, close in _CLOSING.items()} | {"''": "``"}
+_ADDITIONS = frozenset({"relcl", "appos", "acl", "advcl", "parataxis", "dep"})
+_COORDINATION = frozenset({"conj", "cc", "preconj"})
+_NOMINAL = frozenset({"NOUN", "PROPN", "PRON", "NUM"})
+
+
+def list_coordinated(root: Node) -> list[Node]:
+    """The noun and those coordinated with it; any other head alone."""
+    found = [root]
+    if root.pos not in _NOMINAL:
+        return found
+    joined = False
+    for at in found:
+        for child in at.children:
+            joined = joined or child.dep == "cc"
+            if child.dep == "conj" and child.pos in _NOMINAL and len(found) < _MAX_CONJUNCTS:
+                found.append(child)
+    # "Leeds, Yorkshire" joins nothing, even where the parser says so.
+    return found if joined else found[:1]
+
+
+def collect_phrase(root: Node, split: bool = False, bare: Node | None = None) -> list[int]:
+    """The tokens of a noun phrase, without what only adds to it.
+
+    What a comma or dash parts from it is left out (relative clauses, appositions, participles);
+    so is what is coordinated with it where the phrase is `split`, and the clause `bare`.
+    """
+    kept, stack, cut = [root.i], [root], False
+    while stack and len(kept) < MAX_TOKENS:
+        at = stack.pop()
+        for child in at.children:
+            dep = child.dep
+            if split and at is root and dep in _COORDINATION:
+                continue
+            if child is bare:
+                cut = True
+                continue
+            if dep in _ADDITIONS and child.i > at.i and _is_parted(child):
+                cut = True
+                continue
+            kept.append(child.i)
+            stack.append(child)
+    kept.sort()
+    kept = _drop_bracket(root.tree, kept)
+    return trim_edges(root.tree, _drop_enclosing(root.tree, kept) if cut else kept)
+
+
+def _drop_bracket(tree: Tree, kept: list[int]) -> list[int]:
+    """The tokens without what a bracket right behind a name holds: dates, other spellings."""
+    nodes, left, end = tree.nodes, [], -1
+    for i in kept:
+        if i <= end:
+            continue
+        left.append(i)
+        if nodes[i].pos == "PROPN" and i + 1 < len(nodes) and nodes[i + 1].text == "(":
+            limit = min(i + MAX_TOKENS, len(nodes))
+            end = next((j for j in range(i + 2, limit) if nodes[j].text == ")"), end)
+    return left
+
+
+def _drop_enclosing(tree: Tree, kept: list[int]) -> list[int]:
+    """The tokens without the commas and brackets around what was left out."""
+    among = set(kept)
+    return [
+        i for i in kept if tree[i].text not in _ENCLOSING or (i - 1 in among and i + 1 in among)
+    ]
+
+
+def collect_clause(root: Node) -> list[int]:
+    """The tokens of a clause with all that depends on it."""
+    kept, stack = [root.i], [root]
+    while stack and len(kept) < MAX_TOKENS:
+        for child in stack.pop().children:
+            kept.append(child.i)
+            stack.append(child)
+    return trim_edges(root.tree, sorted(kept))
+
+
+def _is_parted(child: Node) -> bool:
+    edge, nodes = child.left_edge.i, child.tree.nodes
+    return nodes[edge].text in _BREAKS or (edge > 0 and nodes[edge - 1].text in _BREAKS)
+
+
+def trim_edges(tree: Tree, tokens: list[int]) -> list[int]:
+    """The tokens without punctuation at the edges and without half a pair of brackets."""
+    first, last = 0, len(tokens)
+    while first < last and _is_edge(tree, tokens, first, last, first, _CLOSING):
+        first += 1
+    while last > first and _is_edge(tree, tokens, first, last, last - 1, _OPENING):
+        last -= 1
+    if last - first > 2:
+        pair = (tree[tokens[first]].text, tree[tokens[last - 1]].text)
+        if pair in _BRACKETS:
+            first, last = first + 1, last - 1
+    return tokens[first:last]
+
+
+def _is_edge(
+    tree: Tree, tokens: list[int], first: int, last: int, at: int, pairs: dict[str, str]
+) -> bool:
+    node = tree.nodes[tokens[at]]
+    if node.text in _EDGES or node.pos == "CCONJ":
+        return True
+    other = pairs.get(node.text)
+    return other is not None and all(tree[i].text != other for i in tokens[first:last])
+
+
+def write_words(tree: Tree, tokens: Iterable[int], rename: Rename = None) -> tuple[str, bool]:
+    """The text of the tokens in the order given, and whether no word of it was renamed."""
+    nodes = tree.nodes
+    text, previous, literal = "", None, True
+    for i in tokens:
+        node = nodes[i]
+        if previous is not None and (previous.i != i - 1 or previous.space):
+            text += " "
+        name = rename(node) if rename is not None and node.pos == "PRON" else None
+        literal = literal and name is None
+        text += node.text if name is None else name
+        previous = node
+    return " ".join(text.split()), literal
+
+
+def find_span(tree: Tree, tokens: list[int], text: str) -> Span | None:
+    """The stretch that the tokens are, None when they leave gaps or it does not read `text`.
+
+    White space counts as one blank.
+    """
+    if any(after != before + 1 for before, after in pairwise(tokens)):
+        return None
+    span = Span(tree[tokens[0]].idx, tree[tokens[-1]].end)
+    literal = tree.text[span.start : span.end]
+    return span if literal == text or " ".join(literal.split()) == text else None
+
+
+def is_denied(noun: Node | None) -> bool:
+    """Whether the noun is "none", or stands under "no", "neither" or "nor"."""
+    if noun is None:
+        return False
+    if noun.dep == "conj":
+        noun = noun.head
+    return noun.word in {"none", "nobody", "nothing", "neither"} or any(
+        (c.word == "no" and c.dep in {"det", "neg"}) or c.word in {"nor", "neither"}
+        for c in noun.children
+    )
+
+
+# --------------------
+# Facts that a noun phrase states by itself: appositions, owners, titles and places.
+
+_PLACES = frozenset({"GPE", "LOC", "FAC"})
+_MEASURES = frozenset({"DATE", "TIME", "CARDINAL", "MONEY", "PERCENT", "QUANTITY", "ORDINAL"})
+_PLURAL = frozenset({"NNS", "NNPS"})
+
+
+def list_nominal_propositions(
+    tree: Tree, sentences: Set[int]
+) -> Iterator[tuple[Proposition, Features]]:
+    """The propositions of the noun phrases of `sentences`, by place; always of two arguments."""
+    for node in tree.nodes:
+        if node.sentence not in sentences:
+            continue
+        dep = node.dep
+        if dep == "appos":
+            yield from _read_apposition(tree, node)
+        elif dep == "poss":
+            yield from _read_owner(tree, node)
+        elif dep == "compound":
+            yield from _read_title(tree, node)
+        elif dep == "pobj" and node.entity in _PLACES:
+            yield from _read_place(tree, node)
+
+
+def _read_apposition(tree: Tree, second: Node) -> Iterator[tuple[Proposition, Features]]:
+    """From "X, president of Y" that X is president of Y; from "Rome, Italy" that Rome is in it."""
+    first = second.head
+    if any(n.pos == "NUM" or n.entity in _MEASURES for n in (first, second)):
+        return
+    before = collect_phrase(first, split=True, bare=second)
+    after = collect_phrase(second, split=True)
+    inside = is_named_place(first) and second.pos == "PROPN"
+    if inside or (second.entity == "GPE" and first.entity in {*_PLACES, "ORG"}):
+        before = trim_edges(tree, [i for i in before if i < second.left_edge.i])
+        yield from _write(tree, "noun", before, "is in", after, second)
+        return
+    if second.pos == "PROPN" and first.pos == "NOUN":  # "her brother, Paul": Paul is her brother
+        before, after = after, before
+    predicate = "are" if second.tag == "NNS" else "is"
+    yield from _write(tree, "apposition", before, predicate, after, second)
+
+
+def _read_owner(tree: Tree, owner: Node) -> Iterator[tuple[Proposition, Features]]:
+    """From "X's Y" that X has Y."""
+    if owner.tag == "PRP$":
+        return
+    owned = collect_phrase(owner.head, split=True, bare=owner)
+    if owner.tag == "WP$":  # "Lund, whose brother": Lund has a brother
+        clause = find_noun_clause(owner.head.head)
+        if clause is None or clause.dep != "relcl":
+            return
+        holder = collect_phrase(clause.head, split=True, bare=clause)
+        yield from _write(tree, "possessive", holder, "has", owned, owner)
+        return
+    holder = [i for i in collect_phrase(owner, split=True) if tree[i].tag != "POS"]
+    predicate = "have" if owner.tag in _PLURAL else "has"
+    yield from _write(tree, "possessive", holder, predicate, owned, owner)
+
+
+def _read_title(tree: Tree, title: Node) -> Iterator[tuple[Proposition, Features]]:
+    """From "author X" that X is author."""
+    name = title.head
+    if title.pos != "NOUN" or name.pos != "PROPN" or name.entity != "PERSON":
+        return
+    words = list(range(title.left_edge.i, title.i + 1))
+    yield from _write(tree, "title", list(range(title.i + 1, name.i + 1)), "is", words, title)
+
+
+def _read_place(tree: Tree, place: Node) -> Iterator[tuple[Proposition, Features]]:
+    """From "the Y in X" that Y is in X."""
+    prep = place.head
+    noun = prep.head
+    if prep.word not in {"in", "at"} or noun.pos not in {"NOUN", "PROPN"}:
+        return
+    before = trim_edges(tree, [i for i in collect_phrase(noun, split=True) if i < prep.i])
+    predicate = f"{'are' if noun.tag in _PLURAL else 'is'} {prep.word}"
+    yield from _write(tree, "noun", before, predicate, collect_phrase(place, split=True), place)
+
+
+def _write(
+    tree: Tree, construction: str, first: list[int], predicate: str, second: list[int], at: Node
+) -> Iterator[tuple[Proposition, Features]]:
+    if not first or not second:
+        return
+    start, end = tree.sentences[at.sentence]
+    features = Features(
+        construction,
+        sentence_words=end - start,
+        subject_words=len(first),
+        object_words=len(second),
+        subject_named=tree[first[-1]].pos == "PROPN",
+        object_named=tree[second[-1]].pos == "PROPN",
+        inferred_predicate=True,
+    )
+    arguments = []
+    for role, tokens in (("subject", first), ("object", second)):
+        text, _ = write_words(tree, tokens)
+        arguments.append(Argument(role, text, find_span(tree, tokens, text)))
+    span = Span(tree[min(first[0], second[0])].idx, tree[max(first[-1], second[-1])].end)
+    confidence = estimate_confidence(features)
+    yield Proposition(predicate, tuple(arguments), span, confidence=confidence), features
+
+
+# --------------------
+# The arguments of a clause in words: which comes first, and what leads to the others.
+
+CLAUSES = frozenset({"clause", "purpose", "circumstance"})
+_LOCATIVE = frozenset("in at on near within inside outside".split())
+_VAGUE = frozenset({"it", "this", "that", "these", "those"})
+_MAX_CIRCUMSTANCE = 10
+"""Tokens of an adverbial clause kept as an argument; a longer one is a fact of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """The first argument after the subject, and what it takes into the predicate."""
+
+    part: Part | None
+    quality: Node | None
+    rest: list[Part]
+
+
+def choose_side(frame: Frame) -> Side:
+    """The object, else the quality, else what the sentence leads to by a preposition."""
+    parts = frame.parts
+    chosen = next((p for p in parts if p.role == "object"), None)
+    chosen = chosen or next((p for p in parts if p.role == "attribute"), None)
+    quality = next((p for p in parts if p.role == "quality"), None)
+    if chosen is None and quality is not None:
+        led = [
+            part
+            for child in quality.root.children
+            if child.dep == "prep" and child.i > quality.root.i
+            for part in list_prepositional(child)
+        ]
+        rest = [*led[1:], *(p for p in parts if p is not quality)]
+        return Side(led[0], quality.root, rest) if led else Side(quality, None, rest)
+    if chosen is None:
+        chosen = next((p for p in parts if p.role == "clause"), None)
+    if chosen is None:
+        after = [p for p in parts if p.role == "preposition" and _follows(p, frame)]
+        chosen = next(iter(after), None) or next((p for p in parts if p.role == "purpose"), None)
+    return Side(chosen, None, [p for p in parts if p is not chosen and p is not quality])
+
+
+def _follows(part: Part, frame: Frame) -> bool:
+    return part.gap is not None or part.place > frame.verb.i
+
+
+def list_quality(quality: Node) -> list[int]:
+    """The adjective that joins the predicate: "is very fond of"."""
+    before = (c for c in quality.children if c.i < quality.i and c.dep in {"advmod", "neg"})
+    return [*(c.i for c in before), quality.i]
+
+
+def list_subjects(frame: Frame, frames: dict[int, Frame]) -> list[Node]:
+    """The heads of the subjects; for a noun that only names a kind, what it is said of."""
+    if frame.way != "antecedent":
+        return frame.subjects
+    return [lift_kind(noun, frames) for noun in frame.subjects]
+
+
+def lift_kind(noun: Node, frames: dict[int, Frame]) -> Node:
+    """X in "X is a town that ..." and "X, a town that ..."; else the noun itself."""
+    if noun.dep == "attr" and (frame := frames.get(noun.head.i)) is not None:
+        subject = next(iter(frame.kids.get("nsubj", ())), None)
+        if subject is not None and is_copula(frame.verb) and subject.word not in _VAGUE:
+            return subject
+    return noun.head if noun.dep == "appos" else noun
+
+
+def write_subject(root: Node, apart: bool, frame: Frame, rename: Rename) -> Argument | None:
+    """The subject; `apart` leaves out what is coordinated with it."""
+    bare = frame.clause if frame.way == "antecedent" else None
+    if frame.way == "existential":  # what hangs on "a house" says where it is
+        bare = next((c for c in root.children if c.dep == "prep" and c.word != "of"), None)
+    return _write_argument("subject", _collect(root, apart, bare), (), root.tree, rename)
+
+
+def write_object(
+    root: Node, apart: bool, part: Part, frame: Frame, rename: Rename
+) -> Argument | None:
+    """The first argument after the subject, without the words that join the predicate."""
+    if part.role in CLAUSES or part.role == "quality":
+        link = {node.i for node in part.link}
+        tokens = trim_edges(root.tree, [i for i in collect_clause(root) if i not in link])
+    else:
+        tokens = _collect(root, apart, frame.clause if part.gap is not None else None)
+    return _write_argument(_name_role(part), tokens, (), root.tree, rename)
+
+
+def write_others(
+    frame: Frame,
+    parts: Iterable[Part],
+    frames: dict[int, Frame],
+    predicate: list[int],
+    rename: Rename,
+) -> Iterator[Argument]:
+    """The other arguments with the words that lead to them; what stands in front comes last.
+
+    `predicate` are the tokens that the predicate has taken.
+    """
+    for part in sorted(parts, key=lambda part: part.place < frame.top.i):
+        if part.role == "circumstance":
+            if part.root.right_edge.i - part.root.left_edge.i > _MAX_CIRCUMSTANCE:
+                continue
+        elif part.role == "adverb" and (part.root.i in predicate or _is_connective(part.root)):
+            continue
+        bare = frame.clause if part.gap is not None else None
+        written = _write_other(part, bare, rename)
+        if written is not None:
+            yield written
+    for part in _list_fronted(frame, frames):
+        written = _write_other(part, None, rename)
+        if written is not None:
+            yield written
+
+
+def _list_fronted(frame: Frame, frames: dict[int, Frame]) -> list[Part]:
+    """The time before a shared subject, which holds for every coordinated verb."""
+    above = frames.get(frame.verb.head.i) if frame.verb.dep == "conj" else None
+    if above is None or not above.subjects or above.subjects != frame.subjects:
+        return []
+    start = above.subjects[0].left_edge.i
+    return [part for part in above.parts if part.role == "time" and part.place < start]
+
+
+def _write_other(part: Part, bare: Node | None, rename: Rename) -> Argument | None:
+    whole = part.role in CLAUSES
+    tokens = collect_clause(part.root) if whole else _collect(part.root, False, bare)
+    return _write_argument(_name_role(part), tokens, part.link, part.root.tree, rename)
+
+
+def _is_connective(adverb: Node) -> bool:
+    """Whether a comma sets the adverb off: "however", "moreover"."""
+    tree, after = adverb.tree, adverb.right_edge.i + 1
+    return after < len(tree) and tree[after].text == ","
+
+
+def _collect(root: Node, apart: bool, bare: Node | None) -> list[int]:
+    if root.pos in {"VERB", "AUX"} and root.tag != "VBN":
+        return collect_clause(root)
+    return collect_phrase(root, apart, bare)
+
+
+def _write_argument(
+    role: str, tokens: list[int], link: tuple[Node, ...], tree: Tree, rename: Rename
+) -> Argument | None:
+    if not tokens:
+        return None
+    led = {node.i for node in link}
+    joined = [*sorted(led), *(i for i in tokens if i not in led)] if led else tokens
+    text, literal = write_words(tree, joined, rename)
+    if not any(character.isalnum() for character in text):
+        return None
+    return Argument(role, text, find_span(tree, joined, text) if literal else None)
+
+
+def _name_role(part: Part) -> str:
+    if part.role != "preposition":
+        return "object" if part.role in {"attribute", "quality"} else part.role
+    words = " ".join(node.word for node in part.link)
+    return "place" if part.root.entity in _PLACES and words in _LOCATIVE else words
+
+
+# --------------------
+# N-ary facts as a sentence words them: predicate, subject, and every complement and adjunct.
+
+_MAX_SPLITS = 12
+"""Propositions of one clause at most, however many subjects and objects are coordinated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """A clause in words, but for its subject and first object.
+
+    `tokens` are those of the predicate that stand in the clause; `others` the later arguments.
+    """
+
+    text: str
+    tokens: list[int]
+    predicate: Predicate
+    side: Side
+    others: tuple[Argument, ...]
+
+
+def list_propositions(tree: Tree) -> tuple[Proposition, ...]:
+    """The propositions of every clause, by place, then those of noun phrases."""
+    return tuple(each for each, _ in draft_propositions(tree))
+
+
+def draft_propositions(tree: Tree) -> Iterator[tuple[Proposition, Features]]:
+    """The propositions with what their confidence was read from; none is repeated."""
+    frames = read_frames(tree)
+    merged = list_merged(frames)
+    # A heading without a verb states nothing.
+    sentences = {frame.verb.sentence for frame in frames.values()}
+    found = (
+        pair
+        for frame in frames.values()
+        if frame.subjects and frame.verb.i not in merged
+        for pair in _write_frame(frame, frames)
+    )
+    known: set[tuple[str, ...]] = set()
+    for pair in chain(found, list_nominal_propositions(tree, sentences)):
+        key = (pair[0].predicate, *(argument.text for argument in pair[0].arguments))
+        if key not in known:
+            known.add(key)
+            yield pair
+
+
+def word_clause(frame: Frame, frames: dict[int, Frame], rename: Rename = None) -> Wording:
+    """The predicate and later arguments of a clause, pronouns renamed."""
+    tree = frame.verb.tree
+    predicate = read_predicate(frame, frames)
+    side = choose_side(frame)
+    tokens = predicate.tokens
+    if side.quality is not None:
+        tokens = sorted({*tokens, *list_quality(side.quality)})
+    link = [node.i for node in side.part.link] if side.part is not None else []
+    words = [write_words(tree, part)[0] for part in (predicate.lent, tokens, link)]
+    words.insert(1, predicate.be or "")
+    others = tuple(write_others(frame, side.rest, frames, tokens, rename))
+    text = " ".join(filter(None, words))
+    opening = tree[tokens[0]]
+    if opening.i == tree.sentences[opening.sentence][0] and opening.pos != "PROPN":
+        text = text.replace(opening.text, opening.word, 1)
+    return Wording(text, tokens, predicate, side, others)
+
+
+def state_clause(
+    frame: Frame, frames: dict[int, Frame], subject: Argument | None, rename: Rename
+) -> tuple[str, tuple[Argument, ...]]:
+    """Predicate and arguments of a clause as one fact, what is coordinated kept together."""
+    wording = word_clause(frame, frames, rename)
+    part = wording.side.part
+    if subject is None:
+        subject = write_subject(list_subjects(frame, frames)[0], False, frame, rename)
+    first = write_object(part.root, False, part, frame, rename) if part is not None else None
+    stated = tuple(each for each in (subject, first) if each is not None)
+    return wording.text, (*stated, *wording.others)
+
+
+def _write_frame(frame: Frame, frames: dict[int, Frame]) -> Iterator[tuple[Proposition, Features]]:
+    tree = frame.verb.tree
+    wording = word_clause(frame, frames)
+    part, predicate = wording.side.part, wording.predicate
+    stance = read_stance(frame, frames)
+    source, modality = stance.source, stance.mood or predicate.modality
+    negated = predicate.negated or stance.negated
+    attribution = write_words(tree, collect_phrase(source))[0] if source is not None else None
+    groups = [list_coordinated(subject) for subject in list_subjects(frame, frames)]
+    subjects = [
+        (subject, write_subject(subject, len(group) > 1, frame, None))
+        for group in groups
+        for subject in group[:_MAX_SPLITS]
+    ]
+    objects: list[tuple[Node | None, Argument | None]] = [(None, None)]
+    if part is not None:
+        found = [part.root] if part.role in CLAUSES else list_coordinated(part.root)
+        objects = [(o, write_object(o, len(found) > 1, part, frame, None)) for o in found]
+    split = len(subjects) > 1 or len(objects) > 1
+    last = wording.tokens[-1]
+    span = Span(tree[wording.tokens[0]].idx, tree[last].end)
+    first, end = tree.sentences[frame.verb.sentence]
+    depth = count_clauses_above(frame.verb, frames)
+    longest = max((each.text.count(" ") + 1 for each in wording.others), default=0)
+    for (subject, agent), (target, goal) in islice(product(subjects, objects), _MAX_SPLITS):
+        if agent is None or (target is not None and goal is None):
+            continue
+        arguments = (agent, *wording.others) if goal is None else (agent, goal, *wording.others)
+        features = Features(
+            frame.construction,
+            depth,
+            end - first,
+            wording.text.count(" ") + 1,
+            agent.text.count(" ") + 1,
+            goal.text.count(" ") + 1 if goal is not None else 0,
+            longest,
+            len(arguments),
+            subject_named=subject.pos == "PROPN",
+            object_named=target is not None and target.pos == "PROPN",
+            subject_pronoun=subject.pos == "PRON",
+            object_pronoun=target is not None and target.pos == "PRON",
+            object_clause=part is not None and part.role in CLAUSES,
+            indirect_subject=frame.way != "own",
+            inferred_predicate=predicate.be is not None,
+            split=split,
+            passive="auxpass" in frame.kids,
+            copula=is_copula(frame.verb),
+            negated=negated,
+            modal=modality is not None,
+            attributed=attribution is not None,
+            preposition=part is not None and bool(part.link),
+        )
+        proposition = Proposition(
+            wording.text,
+            arguments,
+            span,
+            negated or is_denied(subject) or is_denied(target),
+            modality,
+            attribution,
+            estimate_confidence(features),
+        )
+        yield proposition, features

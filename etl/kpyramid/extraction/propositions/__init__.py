@@ -1,1 +1,0 @@
-"""N-ary facts as a sentence words them."""

@@ -1,0 +1,357 @@
+"""Clauses: subjects, auxiliaries, objects, complements, circumstances."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kpyramid.extraction.syntax.predicates import (
+    MAX_HOPS,
+    OBJECTS,
+    RELATIVES,
+    TIMES,
+    Frame,
+    Kids,
+    Part,
+    find_noun_clause,
+    group_kids,
+    is_predicate,
+)
+from kpyramid.extraction.syntax.tree import Node, Tree
+
+# --------------------
+# The parts of a clause besides its subject: objects, complements, circumstances.
+
+_PREPOSITIONS = frozenset({"prep", "agent", "dative"})
+_PREPOSITION_NOUNS = frozenset(
+    (
+        "behalf front favor favour support charge terms addition recognition honor honour memory "
+        "response accordance spite lieu"
+    ).split()
+)
+"""Nouns that belong to the prepositions around them: "on behalf of", "in front of"."""
+_BARE_ONLY = frozenset("recognition honor honour memory response accordance spite".split())
+_CONNECTIVES = frozenset(
+    (
+        "for example,for instance,in addition,in conclusion,in fact,in contrast,by contrast,"
+        "in general,in particular,in short,in turn,in other words,of course,as a result,"
+        "on the other hand,on the contrary,above all,after all,at all,as well"
+    ).split(",")
+)
+"""Phrases that join sentences: they say nothing of the clause they stand in."""
+
+
+def list_parts(frame: Frame, known: dict[int, Kids]) -> Iterator[Part]:
+    for verb in (*frame.chain, frame.verb):
+        for dep, nodes in known[verb.i].items():
+            for node in nodes:
+                if node is frame.verb or node is frame.noun:
+                    continue
+                for part in _read_part(node, dep, verb, frame):
+                    yield _fill_relative(part, frame.clause)
+    gap = _find_gap(frame)
+    if gap is not None:
+        yield gap
+
+
+def _read_part(node: Node, dep: str, verb: Node, frame: Frame) -> Iterator[Part]:
+    if dep in OBJECTS:
+        if node not in frame.subjects:
+            yield Part("attribute" if dep == "attr" else "object", node)
+        else:  # "there is a house in the wood": the place may hang on the house
+            for child in node.children:
+                if child.dep == "prep" and child.word != "of":
+                    yield from list_prepositional(child)
+    elif dep in _PREPOSITIONS:
+        if _is_connective(node):
+            return
+        if node.pos == "ADP" or dep != "dative":
+            yield from list_prepositional(node)
+        else:
+            yield Part("receiver", node)
+    elif dep == "acomp":
+        if verb is frame.verb:
+            yield Part("quality", node)
+    elif dep == "npadvmod":
+        yield Part("time" if node.entity in TIMES else "manner", node)
+    elif dep == "ccomp":
+        if not _is_independent(node, verb):
+            yield Part("clause", node, tuple(c for c in node.children if c.dep == "mark"))
+    elif dep == "xcomp":
+        if verb is frame.verb:
+            yield Part("purpose", node)
+    elif dep == "advcl":
+        if any(c.dep == "mark" or c.tag in {"TO", "WRB"} for c in node.children):
+            yield Part("circumstance", node)
+    elif dep == "advmod":
+        preps = [c for c in node.children if c.dep == "prep"]
+        for prep in preps:
+            yield from list_prepositional(prep, (node,))
+        if not preps and node.tag not in RELATIVES:
+            yield Part("adverb", node)
+
+
+def _is_connective(prep: Node) -> bool:
+    first, last = prep.left_edge.i, prep.right_edge.i
+    if not 0 < last - first < 4:
+        return False
+    return " ".join(node.word for node in prep.tree.nodes[first : last + 1]) in _CONNECTIVES
+
+
+def _is_independent(clause: Node, verb: Node) -> bool:
+    """Whether what the parser calls a complement is a sentence of its own: "X left; Y stayed".
+
+    It then stands before a verb that has its object already, or before a semicolon.
+    """
+    if clause.i > verb.i:
+        return False
+    return any(
+        (c.dep in {"dobj", "attr", "acomp", "ccomp"} and c is not clause) or c.text in {";", ":"}
+        for c in (*verb.children, *clause.children)
+        if c.head is verb or c.dep == "punct"
+    )
+
+
+def list_prepositional(prep: Node, before: tuple[Node, ...] = ()) -> Iterator[Part]:
+    """The objects of a preposition and of those nested in it; `before` are words in front."""
+    stack = [(prep, (*before, *(c for c in prep.children if c.dep == "neg"), prep))]
+    while stack:
+        at, link = stack.pop()
+        for child in at.children:
+            if child.dep == "prep" and len(link) < 3:
+                # "out of" is one relation; "from A to B" holds two, whatever the parser nests.
+                stack.append((child, (*link, child) if child.i == at.i + 1 else (child,)))
+            elif child.word in _PREPOSITION_NOUNS and (of := _find_of(child)) is not None:
+                bare = all(c is of for c in child.children)
+                if bare or child.word not in _BARE_ONLY:
+                    stack.append((of, (*link, child, of)))
+                else:  # "in the memory of the machine"
+                    yield Part("preposition", child, link)
+            elif child.dep in {"pobj", "pcomp"}:
+                yield Part("time" if child.entity in TIMES else "preposition", child, link)
+
+
+def _find_of(noun: Node) -> Node | None:
+    return next((c for c in noun.children if c.dep == "prep" and c.word == "of"), None)
+
+
+def _fill_relative(part: Part, clause: Node | None) -> Part:
+    """The part, with what a relative word stands for in its place."""
+    if part.root.tag in RELATIVES and clause is not None and clause.dep == "relcl":
+        return Part(part.role, clause.head, part.link, part.root)
+    return part
+
+
+def _find_gap(frame: Frame) -> Part | None:
+    """The noun that a relative clause leaves out: "the book (that) he wrote"."""
+    top, kids = frame.top, frame.kids
+    if top.dep != "relcl" or frame.way == "antecedent" or top.head in frame.subjects:
+        return None
+    if any(dep in kids for dep in ("dobj", "attr", "oprd", "ccomp", "xcomp", "acomp")):
+        return None
+    preps = kids.get("prep", [])
+    if any(c.tag in RELATIVES for at in (top, *preps) for c in at.children if c.dep != "dobj"):
+        return None
+    stranded = next((p for p in preps if not p.children), None)
+    if stranded is not None:
+        return Part("preposition", top.head, (stranded,), frame.verb)
+    return None if "nsubjpass" in kids else Part("object", top.head, (), frame.verb)
+
+
+# --------------------
+# The reading of clauses: their subjects, what governs them, whose auxiliaries they share.
+
+_VERBAL = frozenset({"VERB", "AUX"})
+_AUXILIARIES = ("aux", "auxpass")
+_SUBJECTS = ("nsubj", "nsubjpass", "csubj", "csubjpass")
+_MEANS = frozenset("use utilize utilise employ".split())
+"""Verbs whose subject, not object, does what the infinitive after the object says."""
+_SUBJECT_CONTROL = frozenset("spend waste promise".split())
+"""Verbs whose subject does what follows the object: "spent a year painting"."""
+_SHARING = frozenset({"conj", "xcomp", "advcl", "pcomp", "ccomp"})
+_CONSTRUCTIONS = {
+    "conj": "conjunct",
+    "relcl": "relative",
+    "acl": "infinitive",
+    "advcl": "adverbial",
+    "ccomp": "complement",
+    "csubj": "complement",
+    "xcomp": "infinitive",
+    "pcomp": "infinitive",
+}
+
+
+def read_frames(tree: Tree) -> dict[int, Frame]:
+    """The clauses of a tree by the token of their verb, in text order."""
+    verbs = [node for node in tree.nodes if is_predicate(node)]
+    known = {verb.i: group_kids(verb) for verb in verbs}
+    frames: dict[int, Frame] = {}
+    for verb in verbs:
+        subjects, way = _find_subjects(verb, known)
+        frame = Frame(verb, known[verb.i], _name_construction(verb), subjects, way)
+        frame.chain = _list_chain(verb, known)
+        if not frame.chain and (governor := _find_governor(verb, known)) is not None:
+            frame.chain, frame.noun = [governor], _find_object(verb, known[governor.i])
+            frame.subjects, way = _find_subjects(governor, known)
+            frame.way = "shared" if way == "own" else way
+        frame.lender = _find_lender(frame.top, known)
+        frame.clause = find_noun_clause(frame.top)
+        frame.parts = sorted(list_parts(frame, known), key=lambda part: part.place)
+        frames[verb.i] = frame
+    for verb in reversed(verbs):
+        _share_complement(frames[verb.i], frames)
+    return frames
+
+
+def _share_complement(frame: Frame, frames: dict[int, Frame]) -> None:
+    """Give "born" the place in "was born and raised in Rome": it stands behind both verbs.
+
+    The first verb has nothing of its own and only the conjunction between it and the second,
+    which has no object either and is in the same voice.
+    """
+    verb = frame.verb
+    later = next((c for c in frame.kids.get("conj", ()) if c.i in frames), None)
+    if later is None or later.i < verb.i or any(p.place > verb.i for p in frame.parts):
+        return
+    other = frames[later.i]
+    between = verb.tree.nodes[verb.i + 1 : later.i]
+    joined = all(c.dep in {"cc", "prt"} or c.text == "," for c in between)
+    if not joined or _list_own_subjects(other.kids) or not OBJECTS.isdisjoint(other.kids):
+        return
+    if _is_passive(frame, frames) != _is_passive(other, frames):
+        return
+    end = max([later.i, *(c.i for c in other.kids.get("prt", ()))])
+    frame.parts += [p for p in other.parts if p.link and p.link[0].i == end + 1]
+
+
+def _is_passive(frame: Frame, frames: dict[int, Frame]) -> bool:
+    lender = frames[frame.lender.i] if frame.lender is not None else frame
+    return any(dep in at.kids for at in (frame, lender) for dep in ("auxpass", "nsubjpass"))
+
+
+def _name_construction(verb: Node) -> str:
+    if verb.tag in {"VBN", "VBG"} and verb.dep in {"advcl", "acl", "pcomp"}:
+        return "participle"
+    return _CONSTRUCTIONS.get(verb.dep, "main")
+
+
+def _list_own_subjects(kids: Kids) -> list[Node]:
+    return [node for dep in _SUBJECTS for node in kids.get(dep, ())]
+
+
+def _find_subjects(verb: Node, known: dict[int, Kids]) -> tuple[list[Node], str]:
+    way, at = "own", verb
+    for _ in range(MAX_HOPS):
+        kids = known.get(at.i)
+        if kids is None:
+            break
+        own = _list_own_subjects(kids)
+        if own:
+            if at.dep == "relcl" and own[0].tag in RELATIVES and at.head.pos not in _VERBAL:
+                return [at.head], "antecedent"
+            if own[0].tag == "WP" and (focus := _find_focus(at, known)) is not None:
+                return [focus], "antecedent"
+            return own, way
+        if "expl" in kids and (there := kids.get("attr") or kids.get("dobj")):
+            return there[:1], "existential"
+        head = at.head
+        if head is at:
+            break
+        if at.dep == "relcl" or (at.dep == "acl" and at.tag in {"VBN", "VBG"}):
+            if head.pos not in _VERBAL:
+                return [head], "antecedent"
+        elif (
+            at.dep == "xcomp"
+            and head.lemma not in _SUBJECT_CONTROL
+            and (controlled := known.get(head.i, {}).get("dobj"))
+        ):
+            return controlled, "object_control"
+        elif at.dep not in _SHARING or not _is_subjectless(at):
+            break
+        if head.pos in {"ADP", "ADJ", "ADV", "SCONJ"}:
+            head = head.head  # "able to go", "by going"
+        at, way = head, "shared"
+    return [], "none"
+
+
+def _find_focus(clause: Node, known: dict[int, Kids]) -> Node | None:
+    """Anna in "it was Anna who won", where the parser takes the clause for a complement."""
+    kids = known.get(clause.head.i, {})
+    if clause.dep != "ccomp" or clause.head.lemma != "be" or "attr" not in kids:
+        return None
+    return kids["attr"][0] if kids["attr"][0].i < clause.i else None
+
+
+def _is_subjectless(verb: Node) -> bool:
+    """Whether the form goes without a subject: conjuncts do, and what is not finite."""
+    if verb.dep in {"advcl", "ccomp"}:
+        return verb.tag in {"VB", "VBG", "VBN"}
+    return True
+
+
+def _list_chain(verb: Node, known: dict[int, Kids]) -> list[Node]:
+    """The predicates above that say how the verb comes about: begin, want, be able."""
+    chain: list[Node] = []
+    at = verb
+    for _ in range(MAX_HOPS):
+        head = at.head
+        if _list_own_subjects(known[at.i]):
+            break
+        if at.dep == "conj" and head.dep == "xcomp" and at.tag == head.tag and head.i in known:
+            at = head
+            continue
+        if at.dep != "xcomp" or head is at or at.tag == "VBD":
+            break
+        if head.dep == "acomp":
+            head = head.head
+        if head.i not in known or not OBJECTS.isdisjoint(known[head.i]):
+            break
+        chain.append(head)
+        at = head
+    return chain[::-1]
+
+
+def _find_governor(verb: Node, known: dict[int, Kids]) -> Node | None:
+    """The verb whose object an infinitive belongs to ("has a chance to win"), or that serves it.
+
+    Someone who is given a chance wins himself, so a verb with a receiver does not govern.
+    """
+    if verb.tag != "VB" or verb.dep not in {"acl", "advcl", "xcomp"}:
+        return None
+    kids = known[verb.i]
+    if _list_own_subjects(kids) or all(node.tag != "TO" for node in kids.get("aux", ())):
+        return None
+    head = verb.head
+    if verb.dep == "acl":
+        governor = head.head
+        if "expl" in known.get(governor.i, {}):
+            return None  # "there is a plan to move": the plan is the subject
+        fits = head.dep in {"dobj", "attr"} and "dative" not in known.get(
+            governor.i, {"dative": []}
+        )
+        return governor if fits else None
+    if head.i not in known or head.i > verb.i:
+        return None
+    return head if verb.dep == "advcl" or head.lemma in _MEANS else None
+
+
+def _find_object(verb: Node, kids: Kids) -> Node | None:
+    """The noun between a governing verb and its infinitive."""
+    if verb.dep == "acl":
+        return verb.head
+    return next(iter(kids.get("dobj", ())), None)
+
+
+def _find_lender(verb: Node, known: dict[int, Kids]) -> Node | None:
+    """The verb whose auxiliaries a coordinated verb shares ("was built and opened")."""
+    at = verb
+    for _ in range(MAX_HOPS):
+        kids = known[at.i]
+        if any(dep in kids for dep in _AUXILIARIES):
+            return at if at is not verb else None
+        head = at.head
+        if at.dep != "conj" or head.tag != verb.tag or head.i not in known:
+            return None
+        if _list_own_subjects(kids):
+            return None
+        at = head
+    return None

@@ -1,0 +1,164 @@
+"""Near duplicates that the rules left apart, and a model asked to confirm them."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import combinations
+
+import numpy as np
+
+from kpyramid.embeddings.port import Embedder
+from kpyramid.extraction.cascade.duplicates import (
+    Group,
+    KeyPair,
+    Wording,
+    ask_for_duplicates,
+    parse_duplicates,
+)
+from kpyramid.llm.caller import Asker, ask_all, cut_batches
+from kpyramid.llm.types import Failure, Request
+
+# --------------------
+# Near duplicates that the rules left apart: what a model is asked to confirm.
+#
+# Names meet through a word that few names share, relations through a lemma, and stay together
+# when their vectors are near; so time grows with the number of names, not with its square.
+
+_SIMILARITY = {"entities": 0.75, "relations": 0.75}
+"""Cosine from which two wordings are worth a question; `husband of` and `wife of` have .87."""
+_BUCKET = 24
+"""Wordings that may share a word before the word says too little."""
+_MOST = 8
+"""Wordings in a group; more would be a topic, not a thing."""
+_BATCH = 40
+"""Wordings in a batch, about: with their facts some 1,200 tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A cluster that may have a duplicate: what it is called, its types, its words, one fact."""
+
+    key: str
+    text: str
+    words: frozenset[str]
+    types: frozenset[str]
+    fact: str
+
+
+def find_groups(kind: str, candidates: Sequence[Candidate], embedder: Embedder) -> list[Group]:
+    """Groups of near duplicates; a candidate is in one group at most, alone in none."""
+    by_key = {c.key: c for c in sorted(candidates, key=lambda c: c.key)}
+    pairs = sorted(_list_pairs(by_key.values()))
+    wanted = sorted({by_key[key].text for pair in pairs for key in pair})
+    vectors = dict(zip(wanted, embedder.embed(wanted), strict=True)) if wanted else {}
+    scored = []
+    for one, other in pairs:
+        cosine = float(np.dot(vectors[by_key[one].text], vectors[by_key[other].text]))
+        if cosine >= _SIMILARITY[kind]:
+            scored.append((-round(cosine, 6), one, other))
+    members: dict[str, list[str]] = {}
+    for _, one, other in sorted(scored):  # the nearest first, so that a full group holds them
+        a, b = members.setdefault(one, [one]), members.setdefault(other, [other])
+        if a is not b and len(a) + len(b) <= _MOST:
+            a.extend(b)
+            members.update(dict.fromkeys(b, a))
+    groups = {min(keys): sorted(keys) for keys in members.values() if len(keys) > 1}
+    return [
+        tuple(Wording(key, by_key[key].text, by_key[key].fact) for key in groups[first])
+        for first in sorted(groups)
+    ]
+
+
+def cut_groups(groups: Iterable[Group]) -> Iterator[tuple[Group, ...]]:
+    """The groups in runs for one request each; a new group changes few of them."""
+    return cut_batches(groups, name=_name_group, weigh=len, size=_BATCH)
+
+
+def unite_pairs(pairs: Iterable[KeyPair], rank: Mapping[str, tuple[int, str]]) -> dict[str, str]:
+    """The key that each merged key becomes: the one of smallest rank that it is joined with."""
+    parent: dict[str, str] = {}
+
+    def find_root(key: str) -> str:
+        while parent.get(key, key) != key:
+            key = parent[key]
+        return key
+
+    for one, other in sorted(pairs):
+        ends = sorted({find_root(one), find_root(other)}, key=lambda key: rank[key])
+        for end in ends:
+            parent[end] = ends[0]
+    return {key: find_root(key) for key in sorted(parent)}
+
+
+def _list_pairs(candidates: Iterable[Candidate]) -> set[KeyPair]:
+    """Keys that share a word few have, and no types that differ."""
+    candidates = list(candidates)
+    bearers = Counter(word for c in candidates for word in c.words)
+    by_word: dict[str, list[Candidate]] = defaultdict(list)
+    for candidate in candidates:
+        for word in candidate.words:
+            if bearers[word] <= _BUCKET:
+                by_word[word].append(candidate)
+    return {
+        (min(a.key, b.key), max(a.key, b.key))
+        for found in by_word.values()
+        for a, b in combinations(found, 2)
+        if not a.types or not b.types or a.types & b.types
+    }
+
+
+def _name_group(group: Group) -> str:
+    return "\n".join(wording.key for wording in group)
+
+
+# --------------------
+# Asking a model which near duplicates are the same, batch by batch.
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmed:
+    """The pairs that mean the same, and the batches without an answer."""
+
+    pairs: tuple[KeyPair, ...]
+    failures: tuple[tuple[Failure, tuple[Group, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Disambiguator:
+    """f_dis for a corpus; `concurrency` calls at a time."""
+
+    asker: Asker
+    domain: str
+    language: str
+    max_tokens: int
+    concurrency: int
+
+    def confirm(self, kind: str, groups: Sequence[Group]) -> Confirmed:
+        """Which of the `entities` or `relations` in each group are the same.
+
+        Raises:
+            BudgetError, EndpointError: the answers so far are kept.
+        """
+        batches = list(cut_groups(groups))
+        questions = [
+            (self._write(kind, batch), partial(parse_duplicates, groups=batch)) for batch in batches
+        ]
+        answers = ask_all(self.asker, questions, self.concurrency)
+        pairs: list[KeyPair] = []
+        failures = []
+        for batch, answer in zip(batches, answers, strict=True):
+            if isinstance(answer, Failure):
+                failures.append((answer, batch))
+            else:
+                pairs.extend(answer)
+        return Confirmed(tuple(sorted(pairs)), tuple(failures))
+
+    def _write(self, kind: str, batch: tuple[Group, ...]) -> Request:
+        return ask_for_duplicates(
+            kind,
+            batch,
+            domain=self.domain,
+            language=self.language,
+            max_tokens=self.max_tokens,
+        )

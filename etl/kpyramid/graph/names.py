@@ -1,0 +1,488 @@
+"""Names: their parts, how they may be shortened, regions that tell places apart."""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Set
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import dropwhile
+from typing import Literal
+
+from anyascii import anyascii
+
+from kpyramid.documents.normal import lemmatise, read_words
+
+# --------------------
+# A name's parts: words in small ASCII letters, titles, legal endings, numbers, small words.
+
+_WORDS = read_words(__file__, "names.toml")
+
+_WORD = re.compile(r"[^\W_]+(?:['’.][^\W_]+)*")
+_POSSESSIVE = re.compile(r"\s?['’][sS]?$")
+_INNER_POSSESSIVE = re.compile(r"\s?['’][sS](?=\s)|(?<=[sS])['’](?=\s)")
+_WEBSITE = re.compile(r"\s?\.(?=(?:com|org|net)\b)", re.IGNORECASE)
+_IN_BRACKETS = re.compile(r"\s*\(([^()]{2,10})\)$")
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}\b)")
+_BETWEEN_NUMBERS = re.compile(r"(?<=\d) (?=\d)")
+_AMERICA = re.compile(r"(?<=United States) of America\b", re.IGNORECASE)
+_NATION = re.compile(r"U\.?S(?:\.?A)?|U\.?K|U\.?N|E\.?U")
+_INITIALS = re.compile(r"[^\W\d_](?:\.[^\W\d_])+")
+_NOT_LETTERS = re.compile(r"[^a-z0-9]+")
+_ARTICLES = frozenset({"the", "a", "an"})
+_OWNED = "s"
+"""Stands for the possessive ending within a name; a link as `of` is."""
+
+_TENS = ("", "x", "xx", "xxx")
+_ONES = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix")
+_ROMAN = {number: _TENS[number // 10] + _ONES[number % 10] for number in range(1, 40)}
+_ROMANS = frozenset(_ROMAN.values())
+_SPELT = "one two three four five six seven eight nine ten eleven twelve".split()
+_NUMERALS = {
+    **{roman: str(n) for n, roman in _ROMAN.items() if len(roman) > 1},
+    **{word: str(n) for n, word in enumerate(_SPELT, 1)},
+}
+
+TITLES = _WORDS["titles"]
+"""Words that go before a person's name and are no part of it."""
+
+WIVES = frozenset("mrs miss madame mme mlle frau signora senora".split())
+"""Titles that, with a surname alone, may name a relative of the man of that name."""
+
+ENDINGS = frozenset(
+    """
+    inc incorporated corporation company limited llc llp lp plc gmbh ag kg sa sas sarl
+    spa srl nv bv ab oy oyj asa as kk pty pvt bhd tbk jr esq phd md com org net
+    """.split()
+)
+"""Legal forms of firms, the younger generation, degrees: short forms leave them out."""
+
+PERSONAL = frozenset({"jr", "esq", "phd", "md"})
+"""Those of the `ENDINGS` that persons bear."""
+
+ELDER = frozenset({"sr", "elder"})
+"""The older generation: said only where the younger one bears the same name."""
+
+PLURALS = frozenset("falls arms goods glasses customs works grounds spirits means".split())
+"""Plurals that mean something else than their singular."""
+
+ABBREVIATIONS = {
+    "assn": "association",
+    "bros": "brothers",
+    "co": "company",
+    "corp": "corporation",
+    "dept": "department",
+    "ft": "fort",
+    "govt": "government",
+    "incorporated": "inc",
+    "intl": "international",
+    "junior": "jr",
+    "ltd": "limited",
+    "mt": "mount",
+    "natl": "national",
+    "senior": "sr",
+    "st": "saint",
+    "univ": "university",
+}
+"""Words of names that are the same word written short."""
+
+NATIONS = {
+    "US": ["United", "States"],
+    "USA": ["United", "States"],
+    "UK": ["United", "Kingdom"],
+    "UN": ["United", "Nations"],
+    "EU": ["European", "Union"],
+}
+"""Capitals that mean the same in every text, alone and before the name of an institution."""
+
+PARTICLES = frozenset(
+    "de del della der den di da do dos du das la le van von zu al el bin ibn ben".split()
+)
+"""Small words within names of persons."""
+
+LINKS = frozenset(
+    """
+    of and or in on at for to from with by under over against vs versus the between as about near
+    into upon without s
+    """.split()
+)
+"""Small words that join two names, or a name to a noun."""
+
+PLACE_MODIFIERS = frozenset(
+    """
+    north south east west northern southern eastern western northeast northwest southeast southwest
+    new old upper lower central middle inner outer great greater little lesser big saint san
+    santa fort port mount lake cape los las
+    """.split()
+)
+"""First words that make another place of the place they stand before."""
+
+KIND_NOUNS = _WORDS["kind_nouns"]
+"""Words that say which kind of thing the name before them names, and that short forms leave."""
+
+
+SITES = _WORDS["sites"]
+"""Words for what stands or lies at one place."""
+
+OTHER_KINDS = SITES | _WORDS["other_kinds"]
+"""Words that make another thing of the name before them: what is called after it."""
+
+
+_SMALL = PARTICLES | LINKS | ENDINGS
+"""Words that a proper name may write small."""
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """One wording of a name.
+
+    `key`: what wordings agree in that differ in case, marks, spaces and articles only.
+    `words`: its words in small ASCII letters, without articles in front.
+    `bare`: its words without titles in front and `ENDINGS` at the end.
+    `proper`: each word that is no small word begins with a capital or a digit.
+    `shouted`: all its letters are capitals.
+    `foreign`: its first letter is not Latin, so that `words` are a transliteration.
+    `after_comma`: the number of words after its last comma, 0 without a comma.
+    """
+
+    key: str
+    words: tuple[str, ...]
+    bare: tuple[str, ...]
+    proper: bool
+    shouted: bool
+    foreign: bool
+    after_comma: int
+
+
+@lru_cache(maxsize=500_000)
+def parse_name(surface: str) -> Name:
+    """The parts of a name; a text without a letter or digit is its own key."""
+    text = surface.strip() if surface.isascii() else _normalise_unicode(surface)
+    text = _WEBSITE.sub(" ", _POSSESSIVE.sub("", text.replace("&", " and ")))
+    text = _THOUSANDS.sub("", text)
+    raw = _split_words(_drop_own_acronym(text))
+    together = "".join(raw)
+    foreign = not together.isascii() and _is_foreign(together)
+    if raw and raw[-1].islower() and raw[-1] not in PLURALS and not foreign:
+        raw[-1] = lemmatise(raw[-1])
+    words = tuple(word for word in map(fold_word, raw) if word)
+    native = together.casefold() if foreign else _join_words(words)
+    return Name(
+        key=native or " ".join(text.casefold().split()) or surface,
+        words=words,
+        bare=strip_words(words),
+        proper=bool(words) and all(map(_is_capital, dropwhile(_is_title, raw))),
+        shouted=len(together) > 1 and together.isupper(),
+        foreign=foreign,
+        after_comma=len(_WORD.findall(text.rpartition(",")[2])) if "," in text else 0,
+    )
+
+
+def _normalise_unicode(text: str) -> str:
+    """Compatibility forms composed; marks of direction and joining gone."""
+    text = unicodedata.normalize("NFKC", text)
+    return "".join(c for c in text if unicodedata.category(c) != "Cf").strip()
+
+
+def _is_foreign(text: str) -> bool:
+    """Its first letter is not Latin."""
+    first = next((c for c in text if c.isalpha()), "a")
+    return not unicodedata.name(first, "").startswith("LATIN")
+
+
+def _split_words(text: str) -> list[str]:
+    """The words as written, without articles in front; the possessive ending is a word."""
+    raw = _WORD.findall(_INNER_POSSESSIVE.sub(f" {_OWNED}", _AMERICA.sub("", text)))
+    while len(raw) > 1 and raw[0].casefold() in _ARTICLES:
+        raw = raw[1:]
+    if len(raw) > 1 and text.isupper():
+        raw[:1] = _spell_nation(raw[0])
+    else:
+        raw = [part for word in raw for part in _spell_nation(word)]
+    if len(raw) > 1 and _INITIALS.fullmatch(raw[0]):
+        raw[:1] = raw[0].split(".")
+    raw[1:] = [_NUMERALS.get(word.lower(), word) for word in raw[1:]]
+    if len(raw) > 1 and raw[-1] == "I" and len(raw[-2]) > 1:
+        raw[-1] = "1"
+    return raw
+
+
+def _spell_nation(word: str) -> list[str]:
+    return NATIONS[word.replace(".", "")] if _NATION.fullmatch(word) else [word]
+
+
+def _join_words(words: tuple[str, ...]) -> str:
+    """One string without spaces, but for those that keep two numbers apart."""
+    joined = _BETWEEN_NUMBERS.sub("|", " ".join(words))
+    return joined.replace(" ", "")
+
+
+def _drop_own_acronym(text: str) -> str:
+    """`United Nations (UN)` without the brackets that only repeat its first letters."""
+    found = _IN_BRACKETS.search(text)
+    if not found:
+        return text
+    before = text[: found.start()]
+    same = fold_word(found[1]) in spell_acronyms(tuple(map(fold_word, _split_words(before))))
+    return before if same else text
+
+
+def fold_word(word: str) -> str:
+    """A word in small ASCII letters and digits, spelt out: case, marks and script are gone.
+
+    A script that writes no vowels gives consonants only, which meet no Latin name.
+    """
+    folded = word.lower() if word.isascii() else anyascii(word).casefold()
+    if not folded.isalnum() and not any(c.isdigit() for c in folded):
+        folded = _NOT_LETTERS.sub("", folded)
+    return ABBREVIATIONS.get(folded, folded)
+
+
+def spell_acronyms(words: tuple[str, ...]) -> set[str]:
+    """First letters, with and without those of small words; of two words at the least.
+
+    Numbers stay whole, in digits or Roman: `WW2`, `WWII`.
+    """
+    content = tuple(w for w in words if w and w not in LINKS and w not in PARTICLES)
+    if len(content) < 2:
+        return set()
+    spelt = {content, words}
+    if any(word.isdecimal() for word in content):
+        spelt |= {tuple(map(_spell_roman, part)) for part in (content, words)}
+        return {"".join(map(_shorten_word, part)) for part in spelt}
+    return {"".join([word[:1] for word in part]) for part in spelt}
+
+
+def _spell_roman(word: str) -> str:
+    """A small number in Roman numerals; any other word as it is."""
+    return _ROMAN.get(int(word), word) if word.isdecimal() else word
+
+
+def _shorten_word(word: str) -> str:
+    return word if word.isdecimal() or word in _ROMANS else word[:1]
+
+
+def strip_words(words: tuple[str, ...]) -> tuple[str, ...]:
+    """The words without titles in front and `ENDINGS` at the end; never empty."""
+    first, last = 0, len(words)
+    while first + 1 < last and words[first] in TITLES and words[first + 1] not in LINKS:
+        first += 1
+    while first + 1 < last and (words[last - 1] in ENDINGS or words[last - 1] == _OWNED):
+        last -= 1
+    return words[first:last]
+
+
+def is_distinctive(word: str) -> bool:
+    """A number or an elder: what tells bearers of one name apart."""
+    return word in ELDER or any(c.isdigit() for c in word)
+
+
+def _is_title(word: str) -> bool:
+    return word.casefold() in TITLES
+
+
+def _is_capital(word: str) -> bool:
+    small = word.casefold()
+    return not word[0].islower() or small in _SMALL
+
+
+# --------------------
+# Regions that are said after a place to tell which one it is: `Portland, Maine`.
+
+_WORDS_REGIONS = read_words(__file__, "regions.toml")
+REGIONS = frozenset(tuple(name.split("_")) for words in _WORDS_REGIONS.values() for name in words)
+"""States, provinces and countries, as the words of their names."""
+
+
+# --------------------
+# How a name may be shortened, and which shortenings the language licenses.
+
+PLACES = frozenset({"GPE", "LOC", "FAC"})
+TITLED = frozenset({"WORK_OF_ART", "EVENT", "LAW"})
+"""Types of things whose names are often made of names."""
+
+_MAX_WORDS = 8
+"""Longer phrases are no names that anyone shortens."""
+
+_NEAR = frozenset({"in", "near"})
+_GENERAL = KIND_NOUNS | OTHER_KINDS | PLACE_MODIFIERS | TITLES
+"""Words of which alone no name is made."""
+
+_ACRONYM = "@"
+_ORDER = "~"
+
+How = Literal["frame", "front", "back", "middle", "initials", "acronym", "script", "order"]
+"""What the short form leaves out: titles and endings, the first or last words, the words in the
+middle, all but the first letters; `script`: it is the same name in
+another script; `order`: its words are joined another way (`Bank of X`, `X Bank`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shortening:
+    """How a form follows from a fuller name, and the words that it leaves out."""
+
+    how: How
+    dropped: tuple[str, ...] = ()
+
+
+def list_short_forms(name: Name) -> Iterator[tuple[str, How, tuple[str, ...]]]:
+    """The forms by which a shorter wording can be recognised, and what they leave out."""
+    words, count = name.bare, len(name.bare)
+    if name.foreign or not words or len(name.words) > _MAX_WORDS:
+        return
+    yield _spell_key(name), "script", ()
+    yield " ".join(words), "frame", ()
+    if count > 1:
+        yield _spell_sorted(words), "order", ()
+    for cut in range(1, count):
+        yield " ".join(words[cut:]), "front", words[:cut]
+        yield " ".join(words[:cut]), "back", words[cut:]
+    if count > 2:
+        yield f"{words[0]} {words[-1]}", "middle", words[1:-1]
+        initials = tuple(word[0] for word in words[1:-1])
+        for first in (words[0], words[0][0]):
+            if (first, *initials) != words[:-1]:
+                yield " ".join((first, *initials, words[-1])), "initials", ()
+    if count > 1 and len(words[0]) > 1:
+        yield f"{words[0][0]} {words[-1]}", "initials", words[1:-1]
+    for letters in sorted(spell_acronyms(words) | spell_acronyms(name.words)):
+        yield _ACRONYM + letters, "acronym", ()
+
+
+def list_sought_forms(name: Name) -> Iterator[str]:
+    """The forms under which fuller wordings of this name are filed."""
+    if name.foreign:
+        yield _spell_key(name)
+        return
+    yield " ".join(name.bare)
+    yield _spell_sorted(name.bare)
+    if name.shouted and len(name.words) == 1 and 2 <= len(name.key) <= _MAX_WORDS:
+        yield _ACRONYM + name.key
+
+
+def is_possible(
+    short: Name, short_types: Set[str], full: Name, full_types: Set[str], by: Shortening
+) -> bool:
+    """The shorter wording can denote what the fuller one does: by words, case and types.
+
+    Never across a number, a small word that links two things, or a comma; for one place in
+    another's name; or for the wife of the man whose surname she shares.
+    """
+    agree = not short_types or not full_types or bool(short_types & full_types)
+    if by.how == "script":
+        return True
+    if by.how == "acronym":
+        return full.proper and "PERSON" not in full_types
+    if not (short.proper and full.proper):
+        return False
+    if by.how == "back" and _lies_in(short, short_types, full_types, by.dropped):
+        return True
+    if not agree:
+        return False
+    if by.how == "order":
+        if _drop_links(short.bare) == _drop_links(full.bare):
+            return agree and len(_drop_links(full.bare)) > 1
+        return "PERSON" not in full_types and ("of" in short.bare) != ("of" in full.bare)
+    if by.how == "frame":
+        return short.words == short.bare or full.words == full.bare or len(short.bare) > 1
+    if _is_barred(short.bare, by.dropped) or short.words[-1] in ENDINGS:
+        return False
+    if by.how == "middle":
+        initials = all(len(word) == 1 for word in by.dropped)
+        return initials or "PERSON" in short_types & full_types
+    if by.how == "initials":
+        return (short_types | full_types) <= {"PERSON"}
+    if by.how == "back":
+        return _may_drop_the_end(short, short_types, full, full_types, by.dropped)
+    if full.after_comma or by.dropped[0] in PLACE_MODIFIERS or full_types & PLACES:
+        return False
+    return short.words[0] not in WIVES or full.words[0] in WIVES
+
+
+def is_contained(short: Name, full: Name, by: Shortening) -> bool:
+    """The shorter name is the fuller one's first or last words, and might denote the same."""
+    if by.how not in {"front", "back"} or not (short.proper and full.proper):
+        return False
+    if _is_barred(short.bare, by.dropped) or short.words[-1] in ENDINGS:
+        return False
+    if by.how == "back":
+        return not OTHER_KINDS.intersection(by.dropped) and short.bare[-1] not in KIND_NOUNS
+    return not (full.after_comma or by.dropped[0] in PLACE_MODIFIERS or short.words[0] in WIVES)
+
+
+def may_differ_in_type(short_types: Set[str], full_types: Set[str], by: Shortening) -> bool:
+    """The types leave it open that the last or first words denote the whole.
+
+    The recogniser often takes a lone surname for a firm or a place.
+    """
+    if full_types & TITLED or (by.how == "front" and full_types & PLACES):
+        return False
+    if by.how == "front" and "PERSON" in full_types:
+        return True
+    return not short_types or not full_types or bool(short_types & full_types)
+
+
+def is_safe(short: Name, full: Name, by: Shortening) -> bool:
+    """The wordings denote one entity wherever they stand, if nothing else fits."""
+    if by.how in {"frame", "script"}:
+        firm = full.words[-1] in ENDINGS - PERSONAL and full.words[0] == full.bare[0]
+        return len(short.bare) > 1 or (firm and short.words == short.bare)
+    if by.how == "back":
+        return len(short.bare) > 1 and _tells_where(by.dropped)
+    return by.how == "middle" and all(len(word) == 1 for word in by.dropped)
+
+
+def is_local(by: Shortening, full_types: Set[str]) -> bool:
+    """The short form is one for the space of a document only: a first name."""
+    return by.how == "back" and "PERSON" in full_types
+
+
+def _is_barred(kept: tuple[str, ...], dropped: tuple[str, ...]) -> bool:
+    return (
+        any(is_distinctive(word) or (word in LINKS and word not in PARTICLES) for word in dropped)
+        or kept[0] in LINKS
+        or kept[-1] in LINKS
+        or kept[-1] in PARTICLES
+        or (kept in REGIONS and dropped in REGIONS)
+        or all(word in TITLES or is_distinctive(word) for word in kept)
+    )
+
+
+def _may_drop_the_end(
+    short: Name, short_types: Set[str], full: Name, full_types: Set[str], dropped: tuple[str, ...]
+) -> bool:
+    """The region after a place's comma; surnames; nouns that only tell the kind."""
+    if full.after_comma and full.after_comma == len(dropped):
+        return (short_types | full_types) <= PLACES
+    if "PERSON" in full_types:
+        one_name = "PERSON" in short_types and len(short.words) == 1
+        return one_name and not OTHER_KINDS.intersection(dropped)
+    return bool(short_types & full_types) and all(word in KIND_NOUNS for word in dropped)
+
+
+def _lies_in(
+    short: Name, short_types: Set[str], full_types: Set[str], dropped: tuple[str, ...]
+) -> bool:
+    """A place or site, and the words left out say where it lies, as after a comma."""
+    kept = short.bare
+    if not _tells_where(dropped) or "PERSON" in full_types or kept in REGIONS:
+        return False
+    if _is_barred(kept, ()) or _GENERAL.issuperset(kept):
+        return False
+    place = bool(short_types) and short_types <= PLACES
+    return place or (len(kept) > 1 and kept[-1] in SITES and dropped[0] in _NEAR)
+
+
+def _tells_where(dropped: tuple[str, ...]) -> bool:
+    return dropped in REGIONS or (len(dropped) > 1 and dropped[0] in _NEAR)
+
+
+def _spell_sorted(words: tuple[str, ...]) -> str:
+    return _ORDER + " ".join(sorted(_drop_links(words)))
+
+
+def _drop_links(words: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(word for word in words if word not in LINKS)
+
+
+def _spell_key(name: Name) -> str:
+    return "=" + "".join(name.words)

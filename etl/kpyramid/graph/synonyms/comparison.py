@@ -1,0 +1,415 @@
+"""What two relation wordings mean of each other, by lexicon, structure and WordNet."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from kpyramid.embeddings.port import Embedder, Matrix
+from kpyramid.graph.synonyms.lexicon import Sense, load_lexicon
+from kpyramid.graph.synonyms.meaning import Frame, find_said, keep_noun, read_frame
+from kpyramid.graph.synonyms.words import PLACED_DEEDS, PREPOSITIONS, load_wordnet
+
+# --------------------
+# The verdict on two relation wordings.
+
+Likeness: TypeAlias = Literal["equivalent", "narrower", "broader", "contrary", "different"]
+"""What the first wording says of the second: the same; a special case of it (`is CEO of`, `works
+for`); a more general one; what cannot hold with it of the same ends (`was born in`, `was not born
+in`); something else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How two wordings relate.
+
+    `turned`: the second reads from tail to head (`founded`, `was founded by`).
+    `reason`: what decided, for a person to read.
+    `symmetric`: what both say holds in either direction (`is married to`).
+    """
+
+    likeness: Likeness
+    turned: bool
+    reason: str
+    symmetric: bool = False
+
+
+# --------------------
+# How far two wordings outside the lexicon say the same: by their frames and by WordNet.
+
+_NEAR = 1
+"""The sum of two words' places of a shared sense up to which they are taken for synonyms."""
+_FAR = 4
+"""The same with a likeness of vectors of at least `_ALIKE`."""
+_FLOOR = 0.6
+"""Cosine that even near synonyms must have; `bought` and `sold` have 0.77, unlike words 0.2."""
+_ALIKE = 0.75
+_MARKS = ("be", "have")
+
+
+@dataclass(frozen=True, slots=True)
+class Kinship:
+    """What the words say; `least` is the cosine that must witness it, 0 for none."""
+
+    likeness: Likeness
+    turned: bool
+    reason: str
+    least: float = 0.0
+
+
+def compare_frames(one: Frame, other: Frame) -> Kinship | None:
+    """What two frames have in common, or None."""
+    firsts = ((one.key, one.turned), *one.alternates)
+    seconds = ((other.key, other.turned), *other.alternates)
+    for key, turned in firsts:
+        for other_key, other_turned in seconds:
+            if key == other_key and key:
+                return Kinship("equivalent", turned != other_turned, f"the same words: {key}")
+    for key, turned in firsts[:3]:
+        for other_key, other_turned in seconds[:3]:
+            found = _compare_keys(key, other_key)
+            if found is not None:
+                likeness, reason, least = found
+                return Kinship(likeness, turned != other_turned, reason, least)
+    return None
+
+
+def _compare_keys(one: str, other: str) -> tuple[Likeness, str, float] | None:
+    if not one or not other:
+        return None
+    first, second = one.split(), other.split()
+    if len(first) != len(second):
+        return _compare_lengths(first, second)
+    unlike = [(a, b) for a, b in zip(first, second, strict=True) if a != b]
+    if len(unlike) != 1:
+        return None
+    a, b = unlike[0]
+    if a in PREPOSITIONS or b in PREPOSITIONS:
+        placed = first[0].removeprefix("~") in PLACED_DEEDS and {a, b} == {"in", "at"}
+        return ("equivalent", "in and at", 0.0) if placed else None
+    passive = a.startswith("~") and b.startswith("~")
+    a, b = a.removeprefix("~"), b.removeprefix("~")
+    if first[0] == one.split()[0] and (first[0] in _MARKS) != (second[0] in _MARKS):
+        return None
+    part = "v" if first[0] != second[0] else "na"
+    if one.startswith("~") != other.startswith("~") and not passive:
+        return None
+    return _compare_words(a, b, part)
+
+
+def _compare_words(one: str, other: str, parts: str) -> tuple[Likeness, str, float] | None:
+    net = load_wordnet()
+    if other in net.opposites.get(one, ()):
+        return ("contrary", f"{one} is the opposite of {other}", 0.0) if "a" in parts else None
+    for part in parts:
+        rank = net.find_rank(one, other, part)
+        if rank is not None and rank <= _FAR:
+            least = _FLOOR if rank <= _NEAR else _ALIKE
+            return "equivalent", f"{one} and {other} are synonyms", least
+    if parts == "v":
+        if net.is_kind_of(one, other):
+            return "narrower", f"{one} is a way to {other}", _FLOOR
+        if net.is_kind_of(other, one):
+            return "broader", f"{other} is a way to {one}", _FLOOR
+    return None
+
+
+def _compare_lengths(first: list[str], second: list[str]) -> tuple[Likeness, str, float] | None:
+    """Whether one names a special case of the noun: `be largest city in`, `be city in`."""
+    if first[0] != second[0] or first[0] not in _MARKS or min(len(first), len(second)) < 3:
+        return None
+    longer, shorter = (first, second) if len(first) > len(second) else (second, first)
+    size = len(shorter) - 1
+    extra = longer[1:-size]
+    if longer[-size:] != shorter[1:] or shorter[1] in PREPOSITIONS:
+        return None
+    if not keep_noun(extra, shorter[1:]):
+        return None
+    likeness: Likeness = "narrower" if longer is first else "broader"
+    return likeness, f"{' '.join(extra)} makes it more special", 0.0
+
+
+# --------------------
+# What two relation wordings mean of each other.
+#
+# Three sources, in this order: our lexicon of meanings (`lexicon/`), the wordings' structure (the
+# same words in the same frame), and WordNet for wordings that differ in one word, there with the
+# likeness of their vectors as a second witness. Where nothing speaks for sameness they are
+# different.
+#
+# `Comparer.read` tells the meaning of one wording: wordings with equal `meaning`, `negated` and
+# `qualities` are names of one relation, read from the other end where `turned` differs.
+
+_MODALS = frozenset({"possible", "duty", "future", "intended"})
+_LIMITING = frozenset({"joint", "appointed", "elected", "helped"})
+"""Qualities with which a wording says more than without."""
+_EMPTY_STARTS = frozenset({"be", "have"})
+_PASSING = frozenset({"become", "remain"})
+"""`became chair of` says `is the chair of`; a wording that the lexicon tells apart has no rest."""
+_WEAKENING = frozenset(
+    "nearly partly falsely wrongly wrongfully mistakenly erroneously incorrectly unsuccessfully "
+    "unofficially informally nominally theoretically symbolically spiritually figuratively "
+    "metaphorically fictionally tentatively provisionally conditionally improbably "
+    "questionably doubtfully dubiously loosely".split()
+)
+"""Qualities with which a wording need not say what it says without."""
+_OPPOSITE: dict[Likeness, Likeness] = {"narrower": "broader", "broader": "narrower"}
+Ends: TypeAlias = tuple[str, str]
+_OPEN: Ends = ("", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The meaning of one wording.
+
+    `meaning`: the name of the lexicon's meaning, None where it has none. `turned`: it reads from
+    the meaning's tail to its head (never of symmetric meanings). `key`: its words in base form.
+    """
+
+    meaning: str | None
+    turned: bool
+    negated: bool
+    qualities: frozenset[str]
+    key: str
+
+    @property
+    def modal(self) -> bool:
+        """Whether it states a possibility, a duty, a plan or the future, no fact."""
+        return not _MODALS.isdisjoint(self.qualities)
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """A wording in one of its senses."""
+
+    sense: Sense
+    turned: bool
+    negated: bool
+    qualities: frozenset[str]
+
+    def fits(self, ends: Ends) -> bool:
+        """Whether it can be said of a head and a tail of these types."""
+        return self._fit(ends, surely=self.sense.weak)
+
+    def may_fit(self, ends: Ends, other: "_Claim") -> bool:
+        """The same beside another wording, which vouches for a weak one if it is plain itself."""
+        vouched = any(ends) and not other.sense.weak
+        return self._fit(ends, surely=self.sense.weak and not vouched)
+
+    def _fit(self, ends: Ends, *, surely: bool) -> bool:
+        return self.sense.fits((ends[1], ends[0]) if self.turned else ends, surely=surely)
+
+
+class Comparer:
+    """Compares wordings; pure, keeps what it has read."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self._claims: dict[str, tuple[_Claim, ...]] = {}
+        self._verdicts: dict[tuple[str, str, Ends], Verdict] = {}
+        self._vectors: dict[str, Matrix] = {}
+
+    def read(self, wording: str, ends: Ends = ("", "")) -> Reading:
+        """The meaning of a wording between a head and a tail of these types."""
+        frame = read_frame(wording)
+        claims = self._list_claims(wording)
+        fitting = [c for c in claims if c.fits(ends)] or [c for c in claims if c.fits(_OPEN)]
+        if not fitting:
+            return Reading(None, frame.turned, frame.negated, frame.qualities, frame.key)
+        claim = fitting[0]
+        name = claim.sense.meaning.name
+        return Reading(name, claim.turned, claim.negated, claim.qualities, frame.key)
+
+    def compare(self, one: str, other: str, ends: Ends = ("", "")) -> Verdict:
+        """How the first wording relates to the second; `ends` are the types of the first's ends."""
+        key = (one, other, ends)
+        if key not in self._verdicts:
+            self._verdicts[key] = self._judge(one, other, ends)
+        return self._verdicts[key]
+
+    def prepare(self, wordings: Collection[str]) -> None:
+        """Embeds in one call those of the wordings that the lexicon does not know.
+
+        Only their comparisons may ask for vectors; without this each is embedded when it is.
+        """
+        self._embed(sorted({w for w in wordings if not self._list_claims(w)}))
+
+    def _list_claims(self, wording: str) -> tuple[_Claim, ...]:
+        """All senses of a wording."""
+        if wording not in self._claims:
+            frame = read_frame(wording)
+            self._claims[wording] = tuple(
+                _Claim(
+                    sense,
+                    turned and not sense.meaning.symmetric,
+                    frame.negated != sense.negated,
+                    frame.qualities - sense.qualities,
+                )
+                for sense, turned in load_lexicon().find_senses(frame)
+            )
+        return self._claims[wording]
+
+    def _judge(self, one: str, other: str, ends: Ends) -> Verdict:
+        claims, others = self._list_claims(one), self._list_claims(other)
+        first, second = read_frame(one), read_frame(other)
+        found = _compare_claims(claims, others, ends) or _compare_claims(claims, others, _OPEN)
+        if found is not None:
+            return found
+        found = self._compare_said(one, other, ends)
+        if found is not None:
+            return found
+        plain = [[c for c in all_ if not c.sense.weak] for all_ in (claims, others)]
+        if all(plain) and (first.key, first.turned) != (second.key, second.turned):
+            return Verdict("different", False, _name_meanings(plain[0][0], plain[1][0]))
+        shared = _find_shared_start(first, second)
+        if shared is not None:
+            found = Verdict("equivalent", False, f"both begin with {shared}, and end alike")
+            sides = ((frame.negated, frame.qualities) for frame in (first, second))
+            return _limit(found, *sides)
+        return self._judge_words(one, other, first, second)
+
+    def _compare_said(self, one: str, other: str, ends: Ends) -> Verdict | None:
+        """Whether one says the other of a thing of a kind: `is a film made by`, `was made by`."""
+        said, other_said = find_said(one), find_said(other)
+        if bool(said) == bool(other_said):
+            return None
+        found = self.compare(said or one, other_said or other, ends)
+        likeness: Likeness = "narrower" if said else "broader"
+        if found.likeness not in {"equivalent", likeness}:
+            return None
+        return Verdict(likeness, found.turned, f"{found.reason}, one names the kind")
+
+    def _judge_words(self, one: str, other: str, first: Frame, second: Frame) -> Verdict:
+        found = compare_frames(first, second)
+        if found is None:
+            return Verdict("different", False, "no word or meaning in common")
+        if found.least and self._measure_cosine(one, other) < found.least:
+            return Verdict("different", False, f"{found.reason}, but the vectors are unlike")
+        if found.likeness != "equivalent":
+            return Verdict(found.likeness, found.turned, found.reason)
+        return _limit(
+            Verdict("equivalent", found.turned, found.reason),
+            (first.negated, first.qualities),
+            (second.negated, second.qualities),
+        )
+
+    def _measure_cosine(self, one: str, other: str) -> float:
+        self._embed([one, other])
+        return float(self._vectors[one] @ self._vectors[other])
+
+    def _embed(self, wordings: Sequence[str]) -> None:
+        new = [wording for wording in wordings if wording not in self._vectors]
+        if new:
+            self._vectors.update(zip(new, self._embedder.embed(new), strict=True))
+
+
+def _compare_claims(
+    claims: tuple[_Claim, ...], others: tuple[_Claim, ...], ends: Ends
+) -> Verdict | None:
+    """The verdict of the first senses of both that have one and may stand between such ends."""
+    flipped = (ends[1], ends[0])
+    for one in claims:
+        for other in others:
+            if one.sense.meaning is other.sense.meaning:
+                turned = one.turned != other.turned
+                other_ends = flipped if turned else ends
+                if one.may_fit(ends, other) and other.may_fit(other_ends, one):
+                    return _weigh(one, other, turned)
+    for one in (claim for claim in claims if claim.fits(ends)):
+        for other in others:
+            found = _compare_levels(one, other)
+            if found is not None and other.fits(flipped if found.turned else ends):
+                return found
+    return None
+
+
+def _find_shared_start(one: Frame, other: Frame) -> str | None:
+    """The meaning that both begin with before the same words: `controls|regulates growth of`."""
+    if one.turned != other.turned:
+        return None
+    first, second = one.key.split(), other.key.split()
+    senses = load_lexicon().senses
+    for length in range(1, min(len(first), len(second))):
+        if first[-length:] != second[-length:]:
+            return None
+        starts = (" ".join(first[:-length]), " ".join(second[:-length]))
+        if starts[0] in _EMPTY_STARTS or starts[1] in _EMPTY_STARTS:
+            continue
+        said = [
+            {(s.meaning.name, s.turned) for s in senses.get(start, ()) if _is_plain(s)}
+            for start in starts
+        ]
+        both = {name for name, turned in said[0] & said[1] if not turned}
+        if both and starts[0] != starts[1]:
+            return min(both)
+    return None
+
+
+def _is_plain(sense: Sense) -> bool:
+    return not (sense.weak or sense.negated or sense.qualities)
+
+
+def _compare_levels(one: _Claim, other: _Claim) -> Verdict | None:
+    """Whether one meaning is a special case or the contrary of the other."""
+    if one.negated != other.negated or one.qualities != other.qualities:
+        return None
+    lexicon = load_lexicon()
+    first, second = one.sense.meaning, other.sense.meaning
+    above, beyond = lexicon.find_above(first.name), lexicon.find_above(second.name)
+    turned = one.turned != other.turned
+    if second.name in above or first.name in beyond:
+        likeness: Likeness = "narrower" if second.name in above else "broader"
+        special, general = (first, second) if second.name in above else (second, first)
+        crossed = (above if second.name in above else beyond)[general.name]
+        if one.negated:
+            likeness = _OPPOSITE[likeness]
+        said = f"{special.name} is a case of {general.name}"
+        return Verdict(likeness, turned != crossed and not general.symmetric, said)
+    names, others = {first.name, *above}, {second.name, *beyond}
+    for name in sorted(names):
+        against = lexicon.find_contraries(name) & others
+        if against and not one.negated:
+            return Verdict("contrary", turned, f"{name} is against {min(against)}")
+    return None
+
+
+def _weigh(one: _Claim, other: _Claim, turned: bool) -> Verdict:
+    """The verdict of two wordings of one meaning, from their negations and qualities."""
+    meaning = one.sense.meaning
+    found = Verdict("equivalent", turned, f"both mean {meaning.name}", meaning.symmetric)
+    return _limit(found, (one.negated, one.qualities), (other.negated, other.qualities))
+
+
+def _limit(
+    found: Verdict, one: tuple[bool, frozenset[str]], other: tuple[bool, frozenset[str]]
+) -> Verdict:
+    """What is left of sameness where the wordings differ in negation or qualities."""
+    (negated, qualities), (other_negated, other_qualities) = one, other
+    qualities, other_qualities = qualities - _PASSING, other_qualities - _PASSING
+    if negated != other_negated:
+        if qualities == other_qualities:
+            return Verdict("contrary", found.turned, f"{found.reason}, one denies it")
+        return Verdict("different", found.turned, f"{found.reason}, one denies it")
+    if qualities == other_qualities:
+        return found
+    more, fewer = qualities - other_qualities, other_qualities - qualities
+    said = f"{found.reason}, one with: {', '.join(sorted(more | fewer))}"
+    if more and fewer:
+        return Verdict("different", found.turned, said)
+    extra = more or fewer
+    likeness: Likeness = "different"
+    if extra in ({"possible"}, {"among"}):
+        likeness = "broader" if more else "narrower"
+    elif all(_limits(quality) for quality in extra):
+        likeness = "narrower" if more else "broader"
+    if negated and likeness in _OPPOSITE:
+        likeness = _OPPOSITE[likeness]
+    return Verdict(likeness, found.turned, said)
+
+
+def _limits(quality: str) -> bool:
+    """Whether a wording with the quality still says what it says without it, and more."""
+    return quality in _LIMITING or (quality.endswith("ly") and quality not in _WEAKENING)
+
+
+def _name_meanings(one: _Claim, other: _Claim) -> str:
+    return f"{one.sense.meaning.name} is not {other.sense.meaning.name}"

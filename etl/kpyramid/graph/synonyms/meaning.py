@@ -1,0 +1,547 @@
+"""The meaning of one relation wording: base form, direction, voice, modifiers."""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from kpyramid.documents.normal import lemmatise, read_words
+from kpyramid.graph.synonyms import words as w
+from kpyramid.graph.synonyms.words import PREPOSITIONS, find_verb, is_past, load_wordnet
+
+# --------------------
+# Words before a noun with which it is still what it is alone: `French city in`, `city in`.
+#
+# Only known ones count. Any other may take the noun back (`fictional`, `proposed`, `rival`,
+# `second`)
+# or name another office (`deputy`, `art director of`). In base form, as frames spell them.
+
+_WORDS = read_words(__file__, "modifiers.toml")
+
+_ORDINALS = frozenset("second third fourth fifth sixth seventh eighth ninth tenth".split())
+_SUPERLATIVES = _WORDS["superlatives"]
+_NATIONS = _WORDS["nations"]
+_QUALITIES = _WORDS["qualities"]
+"""Whoever is a young member is a member."""
+_KINDS = _WORDS["kinds"]
+"""Fields, materials and kinds of places: only before a noun whose tail is its place or maker, for
+`the cultural capital of` is no capital and `the art director of` did not direct."""
+_PLACED = frozenset("in at on near by from along".split())
+
+
+def keep_noun(modifiers: Sequence[str], noun: Sequence[str]) -> bool:
+    """Whether what the words and the noun say together is a case of what the noun says.
+
+    `noun` is the rest of the key, with its preposition: `city in`.
+    """
+    if not _SUPERLATIVES.isdisjoint(noun[:-1]):
+        return False
+    known = _SUPERLATIVES | _NATIONS | _QUALITIES
+    if noun[-1] in _PLACED:
+        known |= _KINDS
+    following = [*modifiers, noun[0]][1:]
+    return PREPOSITIONS.isdisjoint(modifiers) and all(
+        word.casefold() in known or (word in _ORDINALS and after in _SUPERLATIVES)
+        for word, after in zip(modifiers, following, strict=True)
+    )
+
+
+# --------------------
+# The tokens of a relation wording without those that change nothing, and what the others add.
+
+_SPACE = re.compile(r"\s+")
+_MARKS = re.compile(r"[^\w\s'’-]+")
+_NOT_ADVERBS = frozenset(
+    "family assembly ally monopoly anomaly italy july reply fly early only daily weekly monthly "
+    "yearly quarterly costly friendly deadly lovely elderly holy hourly apply supply rely multiply "
+    "comply imply rally tally bully butterfly duopoly oligopoly likely unlikely".split()
+)
+_CONDITIONAL = frozenset("first best most more long all both well together like".split())
+"""Adverbs only where a verb follows: `was first described by`, but `is the first king of`."""
+
+
+@dataclass(slots=True)
+class Draft:
+    """What is known while a wording is read: its tokens and which had an article before them."""
+
+    tokens: list[str] = field(default_factory=list)
+    marked: list[bool] = field(default_factory=list)
+    qualities: set[str] = field(default_factory=set)
+    negated: bool = False
+    indefinite: bool = False
+    possessive: bool = False
+    bare: bool = False
+    """Whether the main verb follows one that asks for its base form: `did not found`."""
+
+
+def split_wording(wording: str) -> list[str]:
+    text = unicodedata.normalize("NFKC", wording).casefold().replace("’", "'").replace("_", " ")
+    text = _MARKS.sub(" ", text).replace("n't", " n't").replace("'s", " 's")
+    text = (
+        text.replace("ca n't", "can n't").replace("wo n't", "will n't").replace("cannot", "can not")
+    )
+    found = []
+    for word in _SPACE.split(text.strip()):
+        if "-" not in word:
+            found.append(word)
+            continue
+        first, _, rest = word.partition("-")
+        if first == "co" and find_verb(word.replace("-", "")):
+            found.append(word.replace("-", ""))
+        elif first in {"co", "ex"}:
+            found += [first, *rest.split("-")]
+        elif first in w.JOINED:
+            found.append(word.replace("-", ""))
+        else:
+            found += word.split("-")
+    return [word.strip("'") if word != "'s" else word for word in found if word.strip("'-")]
+
+
+def sift_tokens(tokens: list[str]) -> Draft:
+    """The tokens without what changes nothing, and the qualities of what does."""
+    draft = Draft()
+    marked = False
+    for at, word in enumerate(tokens):
+        after = tokens[at + 1] if at + 1 < len(tokens) else ""
+        if word in w.DETERMINERS:
+            marked = True
+            draft.indefinite |= word in {"a", "an"}
+            continue
+        if word == "'s" and not draft.tokens:
+            draft.possessive = True
+            continue
+        if word == "whose" and not draft.tokens:
+            draft.possessive = True
+            continue
+        if word == "no" and after == "longer":
+            draft.qualities.add("former")
+            continue
+        if word == "longer" and at and tokens[at - 1] == "no":
+            continue
+        if word == "used" and after == "to" and not draft.tokens:
+            draft.qualities.add("former")
+            continue
+        if word == "to" and at and tokens[at - 1] == "used" and not draft.tokens:
+            continue
+        if word == "would" and not w.LATER.isdisjoint(tokens):
+            draft.bare = True
+            continue
+        if word in w.HELD and marked and after == "of":
+            word = f"the {word}"
+        if word in w.NEGATIONS:
+            draft.negated = not draft.negated
+            continue
+        quality = _find_quality(word, after, marked, draft)
+        if quality is not None:
+            if quality:
+                draft.qualities.add(quality)
+            continue
+        if word.startswith("co") and _is_shared(word[2:]):
+            draft.qualities.add("joint")
+            word = word[2:]
+        draft.tokens.append(w.ALIKE.get(word, word))
+        draft.marked.append(marked)
+        marked = False
+    return draft
+
+
+def _is_shared(word: str) -> bool:
+    verb = find_verb(word)
+    return lemmatise(word) in w.SHARED_ROLES or (verb is not None and verb in w.SHARED_DEEDS)
+
+
+def _find_quality(word: str, after: str, marked: bool, draft: Draft) -> str | None:
+    """The quality of a word that is one, `` of a word without effect, None of any other word."""
+    last = not after
+    if word in _CONDITIONAL:
+        goes = not last and not marked and (is_past(after) or _is_adverb(after))
+        return "" if goes and word != "like" else None
+    if word in w.JOINTLY:
+        return "joint"
+    if word in w.FORMER and not marked:
+        return "former"
+    if word in w.NEARLY:
+        return "nearly"
+    if word in w.PARTLY:
+        return "partly"
+    if word in w.POSSIBLY and not last and after != "to":
+        return "possible"
+    if word in w.HARMLESS and not (last and not draft.tokens):
+        return ""
+    named = bool(after) and after not in w.PREPOSITIONS
+    if word in w.FORMER_ADJECTIVES and named:
+        return "former"
+    if word in w.GRADING and named and (marked or draft.tokens):
+        return "major" if find_verb(word) is None or marked else None
+    if word in w.EVALUATIVE and named and (marked or draft.tokens):
+        return "" if find_verb(word) is None or marked else None
+    if _is_adverb(word):
+        return word
+    return None
+
+
+def _is_adverb(word: str) -> bool:
+    return word in w.HARMLESS or (
+        word.endswith("ly") and len(word) > 4 and word not in _NOT_ADVERBS
+    )
+
+
+# --------------------
+# The structure of a relation wording: its words in base form, direction, voice and qualities.
+#
+# A `Frame`'s key spells what is said without what does not change it: a verb and its
+# prepositions (`live in`), `~` before a passive without an agent (`~bear in`), `be` before a
+# noun, an
+# adjective or a preposition (`be author of`), `have` before what the head has (`have capital`).
+
+_TAKING_OF = frozenset("consist dispose think dream speak hear know die approve tell".split())
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A wording's structure.
+
+    `turned`: a passive with an agent, its key is the active's. `qualities`: what limits it
+    (`possible`, `former`, `joint`, an adverb). `alternates`: other keys that say the same, and
+    whether they are turned, the likelier first.
+    """
+
+    key: str
+    turned: bool
+    negated: bool
+    qualities: frozenset[str]
+    alternates: tuple[tuple[str, bool], ...] = ()
+
+
+@lru_cache(maxsize=200_000)
+def read_frame(wording: str) -> Frame:
+    """The structure of a wording."""
+    draft = sift_tokens(split_wording(wording))
+    passive, at = _follow_auxiliaries(draft)
+    key, turned, others = _spell(draft, passive, at)
+    alternates = tuple(dict.fromkeys(a for a in others if a != (key, turned)))
+    return Frame(key, turned, draft.negated, frozenset(draft.qualities), alternates)
+
+
+@lru_cache(maxsize=100_000)
+def find_said(wording: str) -> str:
+    """What is said of the head apart from its kind, or ``: `is a film made by`, `was made by`."""
+    draft = sift_tokens(split_wording(wording))
+    passive, at = _follow_auxiliaries(draft)
+    if passive or draft.negated or draft.qualities or len(draft.tokens) < at + 4:
+        return ""
+    rest = draft.tokens[at + 1 :]
+    if draft.tokens[at] not in w.BE or not draft.marked[at + 1]:
+        return ""
+    if rest[-1] not in w.PREPOSITIONS or not is_past(rest[-2]):
+        return ""
+    *modifiers, noun = [_spell_inner(word) for word in rest[:-2]]
+    if noun in w.PREPOSITIONS or not keep_noun(modifiers, [noun, "in"]):
+        return ""
+    return f"was {rest[-2]} {rest[-1]}"
+
+
+def _follow_auxiliaries(draft: Draft) -> tuple[bool | None, int]:
+    """Whether the main word is a passive (None: no verb form of be before it), and its place."""
+    tokens, at, seen = draft.tokens, 0, False
+    while at + 1 < len(tokens):
+        word, after = tokens[at], tokens[at + 1]
+        infinitive = at + 2 < len(tokens) and tokens[at + 1] == "to"
+        verb = find_verb(word)
+        if word in w.MODALS and not draft.marked[at]:
+            draft.qualities.add(w.MODALS[word])
+            draft.bare = True
+        elif word in w.DO and draft.negated and load_wordnet().is_verb(after):
+            draft.bare = True
+        elif (
+            word in w.HAVE
+            and not draft.marked[at + 1]
+            and (after in {"been", "had"} or (is_past(after) and not seen))
+        ):
+            pass
+        elif word == "be" and at == 0 and _reads_lemmas(tokens):
+            return True, 1
+        elif word in w.BE and not draft.marked[at + 1]:
+            if infinitive and find_verb(tokens[at + 2]):
+                draft.qualities.add("future")
+                at += 1
+            elif after in {"been", "being"}:
+                pass
+            elif at + 3 < len(tokens) and tokens[at + 2] == "to" and _reads_verb(tokens[at + 3]):
+                quality = _find_raising(after)
+                if quality is None:
+                    return _close_passive(tokens, at)
+                _note(draft, quality)
+                draft.bare = True
+                at += 2
+            elif after.endswith("ing") and find_verb(after) not in {None, after}:
+                pass
+            else:
+                return _close_passive(tokens, at)
+        elif verb in w.RAISING and infinitive and _reads_verb(tokens[at + 2]):
+            _note(draft, w.RAISING[verb])
+            draft.bare = True
+            at += 1
+        elif verb == "help" and find_verb(after) and not draft.marked[at + 1]:
+            draft.qualities.add("helped")
+            draft.bare = True
+        else:
+            break
+        seen = True
+        at += 1
+    return None, at
+
+
+def _reads_lemmas(tokens: list[str]) -> bool:
+    """Whether a wording in base forms is a passive: `be bear in`, `be found by`."""
+    net, verb = load_wordnet(), tokens[1]
+    if not net.is_verb(verb) or verb in net.senses["a"] or len(tokens) < 3 or tokens[-1] == "of":
+        return False
+    return tokens[-1] == "by" or not net.is_mostly_noun(verb)
+
+
+def _reads_verb(word: str) -> bool:
+    return word in w.BE or word in w.HAVE or load_wordnet().is_verb(word)
+
+
+def _find_raising(word: str) -> str | None:
+    verb = find_verb(word)
+    if word in w.RAISING_ADJECTIVES:
+        return w.RAISING_ADJECTIVES[word]
+    return w.RAISING_PASSIVE.get(verb) if verb else None
+
+
+def _note(draft: Draft, quality: str) -> None:
+    if quality == "not":
+        draft.negated = not draft.negated
+    elif quality:
+        draft.qualities.add(quality)
+
+
+def _close_passive(tokens: list[str], at: int) -> tuple[bool | None, int]:
+    """After a form of be: a participle makes a passive, anything else is said of the head."""
+    return (True, at + 1) if is_past(tokens[at + 1]) else (False, at)
+
+
+_Spelt = tuple[str, bool, list[tuple[str, bool]]]
+
+
+def _spell(draft: Draft, passive: bool | None, at: int) -> _Spelt:
+    """The key, whether it is turned, and other keys."""
+    tokens = draft.tokens[at:]
+    if not tokens:
+        return ("be a" if draft.indefinite else "be" if draft.possessive else ""), False, []
+    first, rest = tokens[0], tokens[1:]
+    if passive:
+        return _spell_passive(draft, first, rest)
+    if find_verb(first) in w.COPULAS:
+        draft.qualities.add(find_verb(first) or "")
+    if first in w.BE or find_verb(first) in w.COPULAS:
+        return _spell_copula(draft, rest, draft.indefinite)
+    if first in w.HAVE:
+        if rest[:1] == ["as"]:
+            rest = rest[1:]
+        return _spell_having(rest)
+    if draft.possessive or (rest and rest[-1] in w.BE):
+        return _spell_having([word for word in tokens if word not in w.BE])
+    verb = first if draft.bare and load_wordnet().is_verb(first) else find_verb(first)
+    if draft.bare and verb is not None:
+        return _spell_verb(draft, verb, verb, rest)
+    if verb is None or first in w.PREPOSITIONS or draft.marked[at]:
+        return _spell_noun(draft, tokens)
+    if _leans_to_noun(first, verb, rest):
+        key, turned, others = _spell_noun(draft, tokens)
+        return key, turned, [*others, (_join(verb, rest), False)]
+    key, turned, others = _spell_verb(draft, first, verb, rest)
+    if first == verb or first.endswith("ing"):
+        noun, back, _ = _spell_noun(draft, tokens)
+        others = [*others, (noun, back)]
+    return key, turned, others
+
+
+def _leans_to_noun(form: str, verb: str, rest: list[str]) -> bool:
+    nouns = load_wordnet().senses["n"]
+    if form == verb and rest == ["of"] and form not in _TAKING_OF:
+        return True
+    if form == verb:
+        return form in nouns and (rest[-1:] == ["of"] or load_wordnet().is_mostly_noun(form))
+    return form.endswith("s") and rest[:1] == ["of"] and load_wordnet().is_mostly_noun(verb)
+
+
+def _spell_passive(draft: Draft, participle: str, rest: list[str]) -> _Spelt:
+    verb = find_verb(participle) or participle
+    if rest[-1:] == ["by"] and participle != "born":
+        key, _, others = _spell_verb(draft, participle, verb, rest[:-1])
+        return key, True, [(other, not turned) for other, turned in others]
+    if verb == "swear" and rest[:2] == ["in", "as"] and len(rest) > 2:
+        return _spell_copula(draft, rest[2:], False)
+    if verb in w.APPOINT and len(rest) > 1:
+        named = rest[1:] if rest[0] == "as" else rest
+        if named[0] not in w.PREPOSITIONS and named[-1] in w.PREPOSITIONS:
+            draft.qualities.add("elected" if verb == "elect" else "appointed")
+            return _spell_copula(draft, named, False)
+    return "~" + _join(verb, rest), False, []
+
+
+def _spell_verb(draft: Draft, form: str, verb: str, rest: list[str]) -> _Spelt:
+    if is_past(form) and form != verb and rest[-1:] == ["by"]:
+        return _join(verb, rest[:-1]), True, [(_join(verb, rest), False)]
+    if verb in w.ROLE_VERBS and rest[:1] == ["as"] and len(rest) > 1:
+        return _spell_copula(draft, rest[1:], False)
+    if verb == "count" and rest[:1] == ["among"] and len(rest) > 1:
+        whole = rest[-1] in w.PREPOSITIONS
+        return _spell_copula(draft, rest, False) if whole else _spell_having(rest)
+    role = _find_role(verb, rest)
+    if role:
+        return _spell_copula(draft, role, False)
+    others: list[tuple[str, bool]] = []
+    if is_past(form) and form != verb and rest:
+        others.append(("~" + _join(verb, rest), False))
+    if verb in w.LIGHT:
+        others += _list_carried(rest)
+    if verb in w.LIGHT_PASSIVE:
+        others += [
+            (key, True) if rest[-1] in {"by", "from"} else (f"~{key}", False)
+            for key, _ in _list_carried(rest)
+        ]
+    if verb in w.SHOWING:
+        others += _list_shown(rest)
+    return _join(verb, rest), False, others
+
+
+def _find_role(verb: str, rest: list[str]) -> list[str]:
+    """The role and its preposition in `held the post of chair of`, `took over as chair of`."""
+    if verb == "take" and rest[:1] == ["up"]:
+        verb, rest = "hold", rest[1:]
+    if verb in {"hold", "occupy"} and len(rest) > 3 and rest[1] == "of":
+        return rest[2:] if rest[0] in w.OFFICES and rest[2] not in w.PREPOSITIONS else []
+    if verb == "take" and len(rest) > 3 and rest[0] in {"over", "office"} and rest[1] == "as":
+        return rest[2:]
+    if verb in {"rise", "go"} and "become" in rest:
+        return rest[rest.index("become") + 1 :]
+    return []
+
+
+def _list_carried(rest: list[str]) -> list[tuple[str, bool]]:
+    """The verbs that a light verb's noun stands for: `made a contribution to`, `contributed to`."""
+    rest = rest[1:] if rest[:1] in (["out"], ["up"]) else rest
+    nouns = [word for word in rest if word not in w.PREPOSITIONS]
+    if len(nouns) != 1 or rest[0] != nouns[0]:
+        return []
+    noun = lemmatise(nouns[0])
+    net = load_wordnet()
+    verbs = [d.verb for d in net.derived.get(noun, []) if d.kind != "person" and d.noun_rank < 4]
+    if noun in net.senses["v"]:
+        verbs.insert(0, noun)
+    verbs = list(dict.fromkeys(verbs))
+    return [
+        key
+        for verb in verbs
+        for key in ((_join(verb, rest[1:]), False), (verb, False))
+        if verb not in w.LIGHT
+    ]
+
+
+def _list_shown(rest: list[str]) -> list[tuple[str, bool]]:
+    """What a noun of quality says of the head: `shows resistance to`, `is resistant to`."""
+    for noun, adjective in w.QUALITIES:
+        if rest and rest[0].endswith(noun):
+            return [(_join("be", [rest[0].removesuffix(noun) + adjective, *rest[1:]]), False)]
+    return []
+
+
+def _spell_copula(draft: Draft, rest: list[str], indefinite: bool) -> _Spelt:
+    if not rest:
+        return ("be a" if indefinite else "be"), False, []
+    if rest[:2] == ["one", "of"]:
+        rest = rest[2:]
+        if rest and lemmatise(rest[0]) in w.SHARED_ROLES:
+            draft.qualities.add("joint")
+        elif any(map(_is_singling, rest)):
+            draft.qualities.add("among")
+    elif rest[0] == "among" and rest[-1] in {"of", "in"}:
+        rest = rest[1:]
+        if any(map(_is_singling, rest)):
+            draft.qualities.add("among")
+    if not rest:
+        return "be one of", False, []
+    key = _join("be", rest)
+    others: list[tuple[str, bool]] = []
+    if len(rest) > 2 and rest[-2] in w.LYING and rest[-1] in w.PREPOSITIONS:
+        others.append((_join("be", [*rest[:-2], rest[-1]]), False))
+    if rest[:2] == ["home", "to"] and len(rest) > 2:
+        others += _list_contained(rest[2:])
+    if len(rest) > 1 and rest[-1] == "of" and w.PREPOSITIONS.isdisjoint(rest[:-1]):
+        others.append((_join("have", rest[:-1]), True))
+    if len(rest) == 2 and rest[1] in w.PREPOSITIONS:
+        noun = lemmatise(rest[0])
+        for verb in _find_acting(noun):
+            with_preposition = [] if rest[1] == "of" else [(_join(verb, rest[1:]), False)]
+            plain = [(verb, False)] if rest[1] in {"of", "for", "to"} else []
+            others += with_preposition + plain
+    return key, False, others
+
+
+def _is_singling(word: str) -> bool:
+    """Whether one of several is not all that the word says: `one of the oldest clubs in`."""
+    return word in {"first", "last", "most"} or (word.endswith("est") and lemmatise(word) != word)
+
+
+def _find_acting(noun: str) -> list[str]:
+    """The verbs of what somebody called by the noun does: `founder`, `found`."""
+    net = load_wordnet()
+    if noun.endswith(("ee", "ess")):
+        return []
+    found = [d for d in net.derived.get(noun, []) if d.kind == "person" and d.noun_rank < 3]
+    return list(dict.fromkeys(d.verb for d in found if d.verb_rank < 4))
+
+
+def _spell_having(rest: list[str]) -> _Spelt:
+    if not rest:
+        return "have", False, []
+    listed = rest[2:] if rest[:2] == ["one", "of"] else rest[1:] if rest[0] == "among" else []
+    if listed and not any(map(_is_singling, listed)):
+        key, turned, others = _spell_having(listed)
+        return key, turned, [*others, *_list_contained(listed)]
+    if rest[-1] == "of" and w.PREPOSITIONS.isdisjoint(rest[:-1]) and len(rest) > 1:
+        return _join("have", rest), False, [(_join("have", rest[:-1]), False)]
+    if not w.PREPOSITIONS.isdisjoint(rest):
+        return _join("have", rest), False, _list_shown(rest) + _list_carried(rest)
+    others = [(_join("be", [*rest, "of"]), True)]
+    if len(rest) == 1:
+        others += [(verb, True) for verb in _find_acting(lemmatise(rest[0]))]
+    return _join("have", rest), False, others
+
+
+def _list_contained(rest: list[str]) -> list[tuple[str, bool]]:
+    """What else says that a place has one of a kind: `is home to the mill`, `is a mill in`."""
+    if not w.PREPOSITIONS.isdisjoint(rest):
+        return []
+    return [
+        (_join("have", rest), False),
+        (_join("be", [*rest, "in"]), True),
+        (_join("be", [*rest, "of"]), True),
+    ]
+
+
+def _spell_noun(draft: Draft, tokens: list[str]) -> _Spelt:
+    if tokens[0] == "as" and len(tokens) > 1:
+        tokens = tokens[1:]
+    if tokens[-1] in w.PREPOSITIONS:
+        return _spell_copula(draft, tokens, draft.indefinite)
+    return _spell_having(tokens)
+
+
+def _join(verb: str, rest: list[str]) -> str:
+    return " ".join((verb, *(_spell_inner(word) for word in rest)))
+
+
+@lru_cache(maxsize=100_000)
+def _spell_inner(word: str) -> str:
+    if word in w.PREPOSITIONS or word in w.BE:
+        return word
+    base = lemmatise(word)
+    if word.endswith("est") and base != word:
+        return word
+    return w.ALIKE.get(base, base)

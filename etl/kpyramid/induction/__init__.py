@@ -1,1 +1,0 @@
-"""Ontology induction, f_ins (PolyRAG Eq. 1): the values of a schema's properties in a text."""

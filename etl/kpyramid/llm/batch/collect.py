@@ -1,0 +1,316 @@
+"""Collecting what batches gave: whatever was paid for is kept, each result counted once.
+
+The order is: replies, then what they cost, then the record, then the run's books. A process that
+finds a step undone does it again: replies are written once, and books know what they hold.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import cast
+
+import openai
+from openai.types import Batch
+
+from kpyramid.errors import EndpointError, IntegrityError
+from kpyramid.keys import JsonValue
+from kpyramid.llm.batch import jobs
+from kpyramid.llm.batch.jobs import (
+    Asked,
+    Entry,
+    Limits,
+    OpenLedger,
+    Outcome,
+    Record,
+    Result,
+    Results,
+    describe_asked,
+    keep_books,
+    read_results,
+    settle_books,
+    sum_entries,
+)
+from kpyramid.llm.cache import ReplyCache
+from kpyramid.llm.connection import Place, raise_complaint, read_complaint
+from kpyramid.llm.responses import has_usage, read_usage
+from kpyramid.llm.stores import BlobStore
+from kpyramid.llm.types import Failure, FailureKind, ReplyError, TransientError
+from kpyramid.settings import LLMSettings
+
+log = logging.getLogger(__name__)
+
+_ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
+_NOBODY = frozenset({401, 403})
+"""Statuses that every batch would get."""
+_SHOWN_ERRORS = 5
+
+
+@dataclass(frozen=True)
+class Till:
+    """What collecting needs."""
+
+    client: openai.OpenAI
+    cache: ReplyCache
+    blobs: BlobStore
+    open_ledger: OpenLedger
+    settings: LLMSettings
+    limits: Limits = jobs.LIMITS
+    now: Callable[[], float] = time.time
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A batch at the server and, once it has ended, the files that are there."""
+
+    batch: Batch
+    output: bytes | None = None
+    error: bytes | None = None
+
+
+@dataclass(slots=True)
+class Collection:
+    """What a call did: the batches that ended in it, and requests by what became of them.
+
+    `open`: in batches that have not ended. `lost`: pending again because their batch is late or
+    unknown to the server. `cost` is None where a price is missing. `notes`: what is waited for;
+    `problems`: what somebody should look at.
+    """
+
+    batches: list[Record] = field(default_factory=list)
+    replies: int = 0
+    failures: int = 0
+    again: int = 0
+    open: int = 0
+    lost: int = 0
+    tokens: int = 0
+    cost: float | None = 0.0
+    booked: int = 0
+    notes: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
+def collect(till: Till) -> Collection:
+    """Stores the results of the batches that have ended since; faults are among the problems.
+
+    Raises:
+        EndpointError: a batch whose id is not known cannot be looked for, or the store is down.
+    """
+    done = Collection()
+    records = jobs.read_records(till.blobs)
+    jobs.find_orphans(till.client, till.blobs, records, till.now())
+    for record in jobs.read_records(till.blobs):
+        if record.state in ("submitted", "lost") and not _look(record, till, done):
+            break
+    records = jobs.read_records(till.blobs)
+    done.open = sum(r.requests for r in records if r.state in jobs.OPEN)
+    done.lost = sum(r.requests for r in records if r.state == "lost")
+    ended = [r for r in records if r.state not in jobs.OPEN and r.state != "lost"]
+    done.booked = settle_books(till.blobs, ended, till.open_ledger)
+    return done
+
+
+def _look(record: Record, till: Till, done: Collection) -> bool:
+    """Moves a batch on as far as the server lets it; False when it answers nobody."""
+    now, limits = till.now(), till.limits
+    since = record.submitted or record.at
+    lost = record.state == "lost"
+    late = now - since > limits.window + limits.margin
+    if lost and now - since > limits.look_again:
+        _close(record, None, till, done)
+        return True
+    if record.endpoint != jobs.name_endpoint(till.settings):
+        if late and not lost:
+            _lose(record, till, done, f"is late, and at {record.endpoint}")
+        return True
+    try:
+        found = _fetch(record, till)
+    except jobs.FAULTS as e:
+        act = f"look at batch {record.batch}"
+        done.problems.append(str(jobs.describe_fault(till.client, act, e)))
+        return isinstance(e, openai.APIStatusError) and e.status_code not in _NOBODY
+    if found is not None and found.batch.status in _ENDED:
+        _close(record, found, till, done)
+    elif not lost:
+        _wait(record, found, late, till, done)
+    return True
+
+
+def _wait(record: Record, found: _Found | None, late: bool, till: Till, done: Collection) -> None:
+    """Leaves a batch open that has not ended, unless it is unknown or late for too long."""
+    status = found.batch.status if found else record.status
+    if found is not None and not late:
+        if status != record.status or record.doubt is not None:
+            jobs.save_record(till.blobs, replace(record, status=status, doubt=None))
+        return
+    if found is not None:
+        _cancel(record, till)
+    if _believe(replace(record, status=status), till):
+        late_why = f"is still {status} long after its window"
+        _lose(record, till, done, late_why if found else "is unknown to the server")
+
+
+def _fetch(record: Record, till: Till) -> _Found | None:
+    """The batch as the server has it, once it has ended with its files; None if it has none."""
+    client = till.client.with_options(max_retries=2)
+
+    def read_file(file_id: str | None) -> bytes | None:
+        try:
+            return client.files.content(file_id).content if file_id else None
+        except openai.NotFoundError:
+            return None
+
+    try:
+        batch = client.batches.retrieve(str(record.batch))
+    except openai.NotFoundError:
+        return None
+    if batch.status not in _ENDED:
+        return _Found(batch)
+    return _Found(batch, read_file(batch.output_file_id), read_file(batch.error_file_id))
+
+
+def _believe(record: Record, till: Till) -> bool:
+    """Whether what is missing has been missing for long enough; notes since when it is."""
+    if record.doubt is None:
+        record = jobs.save_record(till.blobs, replace(record, doubt=till.now()))
+    return till.now() - (record.doubt or 0.0) >= till.limits.doubt
+
+
+def _lose(record: Record, till: Till, done: Collection, why: str) -> None:
+    jobs.save_record(till.blobs, replace(record, state="lost"))
+    done.problems.append(
+        f"batch {record.batch} {why}: its {record.requests} requests are pending again; what "
+        "still comes of it is kept"
+    )
+
+
+def _cancel(record: Record, till: Till) -> None:
+    """Asks the server to stop, so that what is asked again is not paid twice."""
+    try:
+        till.client.batches.cancel(str(record.batch))
+    except jobs.FAULTS as e:
+        log.warning("%s", jobs.describe_fault(till.client, f"cancel {record.batch}", e))
+
+
+def _close(record: Record, found: _Found | None, till: Till, done: Collection) -> None:
+    """Stores what an ended batch gave; a batch that was never found gave nothing."""
+    try:
+        asked = jobs.read_asked(till.blobs, record)
+    except IntegrityError:
+        present = jobs.read_record(till.blobs, record.number)
+        if present is not None and present.state == record.state:
+            raise
+        return  # another process closed it meanwhile
+    closed, results = _reconcile(record, found, asked)
+    unseen = _count_unseen(closed, found)
+    if unseen and not _believe(record, till):
+        done.notes.append(
+            f"batch {record.batch} says that {unseen} more requests are done than its files hold: "
+            "it stays open for a while"
+        )
+        return
+    with ThreadPoolExecutor(till.settings.concurrency) as pool:
+        failed = sum(pool.map(lambda one: _keep(one, results.by_key[one.key], till), asked))
+    entries = keep_books(till.blobs, record, _list_entries(asked, results, record.model))
+    done.batches.append(jobs.save_record(till.blobs, closed))
+    if closed.state != "limited":
+        jobs.drop_asked(till.blobs, closed)
+        if closed.status == "failed":
+            why = "; ".join(closed.errors) or "it does not say why"
+            done.problems.append(f"batch {record.batch} failed: {why}")
+    tokens, cost = sum_entries(entries, till.settings.prices.get(record.model))
+    done.tokens += tokens
+    done.cost = None if done.cost is None or cost is None else done.cost + cost
+    replies = (closed.counts or {})[Outcome.SUCCESS]
+    done.replies += replies
+    done.failures += failed
+    done.again += record.requests - replies - failed
+
+
+def _count_unseen(closed: Record, found: _Found | None) -> int:
+    """The replies that the server says it has and that are in no file, or in one that is a page."""
+    promised = found.batch.request_counts if found else None
+    counts = closed.counts or {}
+    seen = counts[Outcome.SUCCESS] + counts[Outcome.INVALID]
+    return max(0, (promised.completed if promised else 0) - seen)
+
+
+def _reconcile(
+    record: Record, found: _Found | None, asked: Sequence[Asked]
+) -> tuple[Record, Results]:
+    """The record of the ended batch, and what became of each request: the counts add up.
+
+    Raises:
+        IntegrityError: the cache holds other requests than the record says.
+    """
+    status = found.batch.status if found else "vanished"
+    files = [found.output or b"", found.error or b""] if found else []
+    results = read_results([one.key for one in asked], files, status)
+    counts = results.count()
+    if sum(counts[outcome] for outcome in Outcome) != record.requests:
+        raise IntegrityError(
+            f"batch {record.batch} has {record.requests} requests, but the cache holds "
+            f"{len(asked)} of them: restore the cache; nothing was changed"
+        )
+    if found is None:
+        return replace(record, state="gone", status=status, counts=counts, doubt=None), results
+    batch = found.batch
+    errors = (batch.errors.data if batch.errors else None) or []
+    said = tuple(f"{error.code}: {error.message}"[:300] for error in errors[:_SHOWN_ERRORS])
+    limited = status == "failed" and any(map(_is_token_limit, said))
+    closed = replace(
+        record,
+        state="limited" if limited else "collected",
+        status=status,
+        errors=said,
+        counts=counts,
+        doubt=None,
+    )
+    return closed, results
+
+
+def _keep(one: Asked, result: Result, till: Till) -> bool:
+    """Stores a reply, or a failure that asking again would not mend; True for such a failure."""
+    if result.outcome is Outcome.SUCCESS:
+        till.cache.keep_reply(one.key, one.request, result.body or {})
+        return False
+    kind, detail = _classify(result, till.settings)
+    if kind is None or till.cache.read_reply(one.key) is not None:
+        return False
+    before = till.cache.read_failure(one.key)
+    if before is None or before.attempts <= one.attempts:
+        failure = Failure(one.key, kind, detail, one.attempts + 1)
+        till.cache.keep_failure(failure, one.request, result.body)
+    return True
+
+
+def _classify(result: Result, settings: LLMSettings) -> tuple[FailureKind | None, str]:
+    """What a line without a reply means; None: it may go well the next time."""
+    if result.outcome is Outcome.INVALID:
+        return FailureKind.INVALID, result.detail
+    if result.outcome is not Outcome.ERROR or not result.status:
+        return None, result.detail
+    place = Place(jobs.name_endpoint(settings), settings.model, settings.api_key_env)
+    try:
+        raise_complaint(read_complaint(result.status, result.body, ""), place, None, "")
+    except ReplyError as e:
+        return e.kind, e.detail
+    except (TransientError, EndpointError) as e:
+        return None, str(e)
+
+
+def _list_entries(asked: Sequence[Asked], results: Results, model: str) -> list[Entry]:
+    """What each request cost: a reply always something, another line what its usage says."""
+    entries = []
+    for one in asked:
+        result = results.by_key[one.key]
+        body = cast("Mapping[str, JsonValue]", result.body or {})
+        billed = result.outcome is Outcome.SUCCESS or has_usage(body)
+        usage = read_usage(body, one.request) if billed else None
+        entries.append(Entry(describe_asked(one, model), result.outcome.value, usage))
+    return entries
+
+
+def _is_token_limit(error: str) -> bool:
+    return error.startswith("token_limit_exceeded") or "enqueued token limit" in error.lower()

@@ -1,0 +1,553 @@
+"""Batches: their records, files, books, and what the Batch API says of them."""
+
+import gzip
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from enum import StrEnum
+from typing import Any, Final, Literal, NoReturn
+
+import openai
+
+from kpyramid.errors import EndpointError, IntegrityError
+from kpyramid.keys import JsonValue, canonical_json, hash_bytes, hash_value
+from kpyramid.llm.cache import dump_json
+from kpyramid.llm.ledger import Call, Ledger, batch_ticket, cost_of, describe_call
+from kpyramid.llm.responses import quote_text
+from kpyramid.llm.stores import BlobStore
+from kpyramid.llm.types import Message, Request, Usage
+from kpyramid.settings import LLMSettings, ModelPrice
+
+# --------------------
+# The records of batches, in the store of the replies, so that every machine sees the same ones.
+#
+# `batches/records/<number>.json` is one batch: small, replaced as the batch moves on. Whoever
+# creates
+# the next number (the store lets one) may ask for its requests; so no request is in two batches.
+# `batches/requests/` holds what is asked, `batches/books/` what it cost.
+
+State = Literal[
+    "intent", "uploaded", "submitted", "collected", "limited", "split", "lost", "gone", "dropped"
+]
+"""intent: noted, nothing sent. uploaded: the file is there, the batch perhaps. submitted: its id is
+known. collected: all it gave is stored. limited: refused for its size, to be asked in halves;
+split: done. lost: its requests are pending again, what still comes of it is kept. gone: given up.
+dropped: never created."""
+
+UNFINISHED: frozenset[State] = frozenset({"intent", "uploaded"})
+OPEN: frozenset[State] = UNFINISHED | {"submitted"}
+"""States whose requests are not asked elsewhere."""
+
+_RECORDS, _REQUESTS, _TURNS = "batches/records", "batches/requests", "batches/turns"
+_NUMBER = re.compile(r"batches/records/(\d{8})\.json")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The API's limits (platform.openai.com/docs/guides/batch), and how long is waited; seconds.
+
+    `window`: what the API promises; `margin`: beyond it a batch is lost. `doubt`: how long
+    what is missing must be missing before it is believed. `stale`: after that long, whoever began
+    to submit is dead. `look_again`: how long results of lost batches are looked for: files live
+    30 days.
+    """
+
+    requests: int = 50_000
+    bytes: int = 200_000_000
+    window: float = 24 * 3600.0
+    margin: float = 6 * 3600.0
+    doubt: float = 3600.0
+    stale: float = 600.0
+    look_again: float = 30 * 86_400.0
+
+
+LIMITS = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One batch; `id` is that of the intent, `batch` and `file` are the server's.
+
+    `at`: when the last process took its turn at submitting; `submitted`: when the batch's id became
+    known; `doubt`: since when the server denies what should be there.
+    `owner`: that process. `run`: whose books it is in. `source`: the sha256 of what is asked.
+    `status` and `errors`: what the server said last.
+    `counts`: what became of the requests, see `batch_files.Outcome`.
+    """
+
+    number: int
+    id: str
+    model: str
+    endpoint: str
+    run: str
+    requests: int
+    source: str
+    state: State
+    at: float
+    owner: str
+    turn: int = 0
+    file: str | None = None
+    batch: str | None = None
+    submitted: float | None = None
+    doubt: float | None = None
+    status: str = ""
+    errors: tuple[str, ...] = ()
+    counts: Mapping[str, int] | None = None
+
+    @property
+    def file_name(self) -> str:
+        """What the input file is called at the server."""
+        return f"kpyramid-{self.id}.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request of a batch; `attempts`: runs that tried it before."""
+
+    key: str
+    request: Request
+    body: Mapping[str, JsonValue]
+    attempts: int = 0
+
+
+def read_records(blobs: BlobStore) -> list[Record]:
+    """All batches, the oldest first."""
+    found = [blob.name for blob in blobs.list(_RECORDS) if _NUMBER.fullmatch(blob.name)]
+    return [record for record in (_read(blobs, name) for name in found) if record is not None]
+
+
+def read_record(blobs: BlobStore, number: int) -> Record | None:
+    """A batch's present record."""
+    return _read(blobs, _name(number))
+
+
+def save_record(blobs: BlobStore, record: Record) -> Record:
+    """Puts a record in place of its former state; returns it."""
+    blobs.replace(_name(record.number), dump_json(asdict(record)))
+    return record
+
+
+def claim_record(blobs: BlobStore, record: Record) -> Record | None:
+    """The record when its number was free; None when another process was first."""
+    data = dump_json(asdict(record))
+    return record if blobs.put_once(_name(record.number), data) == data else None
+
+
+def claim_turn(
+    blobs: BlobStore, record: Record, owner: str, now: float, stale: float
+) -> Record | None:
+    """The present record, from now on the owner's to submit; None while another may be at it.
+
+    None, too, when another has submitted or dropped it since `record` was read.
+    """
+    present = read_record(blobs, record.number)
+    if present is None or present.state not in UNFINISHED:
+        return None
+    turn, at = present.turn, present.at
+    while now - at >= stale:
+        turn, data = turn + 1, canonical_json({"at": now, "owner": owner})
+        won = blobs.put_once(f"{_TURNS}/{record.id}.{turn}.json", data)
+        if won == data:
+            present = read_record(blobs, record.number)
+            if present is None or present.state not in UNFINISHED or present.turn >= turn:
+                return None
+            return save_record(blobs, replace(present, turn=turn, at=now, owner=owner))
+        at = float(json.loads(won)["at"])
+    return None
+
+
+def name_endpoint(settings: LLMSettings) -> str:
+    """Where batches live."""
+    return settings.base_url or "default"
+
+
+def name_intent(keys: Iterable[str], number: int) -> str:
+    """The id of the intent to ask for these keys as the batch of this number."""
+    return hash_value([sorted(keys), number])[:32]
+
+
+def keep_asked(blobs: BlobStore, intent: str, asked: Iterable[Asked]) -> str:
+    """Stores what a batch asks; returns its sha256."""
+    data = b"".join(dump_json(_list_values(one)) + b"\n" for one in asked)
+    source = hash_bytes(data)
+    blobs.put_once(_name_asked(intent, source), gzip.compress(data, mtime=0))
+    return source
+
+
+def read_asked(blobs: BlobStore, record: Record) -> list[Asked]:
+    """What a batch asks, in the order of its file.
+
+    Raises:
+        IntegrityError: it is not what was stored.
+    """
+    name = _name_asked(record.id, record.source)
+    packed = blobs.read(name)
+    try:
+        data = gzip.decompress(packed) if packed is not None else b""
+    except (OSError, EOFError, ValueError) as e:
+        raise _name_damage(name, record) from e
+    if hash_bytes(data) != record.source:
+        raise _name_damage(name, record)
+    return [_read_values(json.loads(line)) for line in data.splitlines()]
+
+
+def drop_asked(blobs: BlobStore, record: Record) -> None:
+    """Forgets what a finished batch asked: replies and failures say it."""
+    blobs.delete(_name_asked(record.id, record.source))
+
+
+def list_open_keys(blobs: BlobStore, records: Iterable[Record] | None = None) -> set[str]:
+    """The requests that are in a batch whose results are still to come."""
+    keys: set[str] = set()
+    for record in read_records(blobs) if records is None else records:
+        if record.state not in OPEN:
+            continue
+        try:
+            keys.update(one.key for one in read_asked(blobs, record))
+        except IntegrityError:
+            present = read_record(blobs, record.number)
+            if present is None or present.state in OPEN:
+                raise  # else it ended meanwhile
+    return keys
+
+
+def _name(number: int) -> str:
+    return f"{_RECORDS}/{number:08d}.json"
+
+
+def _name_asked(intent: str, source: str) -> str:
+    return f"{_REQUESTS}/{intent}-{source[:16]}.gz"
+
+
+def _read(blobs: BlobStore, name: str) -> Record | None:
+    data = blobs.read(name)
+    if data is None:
+        return None
+    try:
+        values = json.loads(data)
+        return Record(**{**values, "errors": tuple(values["errors"])})
+    except (ValueError, TypeError, KeyError) as e:
+        raise IntegrityError(
+            f"the record {name} of a batch in the cache cannot be read: {e!r}; the batch may be "
+            "open and paid for, so restore the record rather than remove it"
+        ) from e
+
+
+def _name_damage(name: str, record: Record) -> IntegrityError:
+    return IntegrityError(
+        f"{name}, the requests of batch {record.batch or record.id}, is missing or damaged in the "
+        "cache: restore it, or remove the batch's record "
+        f"({_name(record.number)}) to have its requests asked again and paid again"
+    )
+
+
+def _list_values(one: Asked) -> dict[str, JsonValue]:
+    request = one.request
+    return {
+        "key": one.key,
+        "attempts": one.attempts,
+        "request": {
+            "task": request.task,
+            "version": request.version,
+            "messages": [[message.role, message.content] for message in request.messages],
+            "schema": request.schema,
+            "max_tokens": request.max_tokens,
+            "stage": request.stage,
+            "document": request.document,
+            "subject": request.subject,
+        },
+        "body": one.body,
+    }
+
+
+def _read_values(values: Mapping[str, Any]) -> Asked:
+    facts = dict(values["request"])
+    messages = tuple(Message(role, content) for role, content in facts.pop("messages"))
+    request = Request(messages=messages, **facts)
+    return Asked(values["key"], request, values["body"], values["attempts"])
+
+
+# --------------------
+# What a batch cost, kept beside its record, and booked once by whichever process has its run.
+
+_BOOKS = "batches/books"
+
+OpenLedger = Callable[[str], Ledger | None]
+"""The books of a run by its name; None when the run is not in this warehouse."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What one request cost; without a usage nothing was billed."""
+
+    call: Call
+    outcome: str
+    usage: Usage | None = None
+
+
+def describe_asked(one: Asked, model: str) -> Call:
+    """What the books say of a request in a batch."""
+    return describe_call(one.request, one.key, model, batch=True)
+
+
+def keep_books(blobs: BlobStore, record: Record, entries: Iterable[Entry]) -> list[Entry]:
+    """Stores what a batch cost, once for all; returns what stands."""
+    values = [asdict(entry) for entry in entries]
+    won = blobs.put_once(f"{_BOOKS}/{record.id}.json", dump_json(values))
+    return [_read_entry(entry) for entry in json.loads(won)]
+
+
+def settle_books(blobs: BlobStore, records: Iterable[Record], open_ledger: OpenLedger) -> int:
+    """Books the ended batches that runs of this warehouse set money aside for; returns the lines.
+
+    A batch is booked where it was submitted, whoever collected it.
+    """
+    by_run: dict[str, list[Record]] = {}
+    for record in records:
+        by_run.setdefault(record.run, []).append(record)
+    written = 0
+    for run, ended in by_run.items():
+        ledger = open_ledger(run)
+        if ledger is None:
+            continue
+        owed = ledger.list_owed()
+        for record in ended:
+            data = blobs.read(f"{_BOOKS}/{record.id}.json") if record.id in owed else None
+            for entry in map(_read_entry, json.loads(data or b"[]")):
+                ticket = batch_ticket(record.id, entry.call)
+                billed = entry.usage is not None
+                written += ledger.settle(ticket, entry.usage, entry.outcome, billed=billed)
+    return written
+
+
+def sum_entries(entries: Iterable[Entry], price: ModelPrice | None) -> tuple[int, float | None]:
+    """Tokens, and dollars where the price is known."""
+    used = [entry.usage for entry in entries if entry.usage is not None]
+    tokens = sum(usage.prompt + usage.completion for usage in used)
+    if price is None:
+        return tokens, None
+    return tokens, sum(cost_of(usage, price, batch=True) for usage in used)
+
+
+def _read_entry(values: dict[str, Any]) -> Entry:
+    usage = values["usage"]
+    return Entry(
+        Call(**values["call"]), values["outcome"], None if usage is None else Usage(**usage)
+    )
+
+
+# --------------------
+# The files of a batch: its requests as lines, and what became of each, read from its results.
+
+ENDPOINT: Final = "/v1/chat/completions"
+_TAKEN = 200
+_LONGEST_DETAIL = 300
+
+
+class Outcome(StrEnum):
+    """What became of one request of a batch; each has exactly one."""
+
+    SUCCESS = "success"
+    ERROR = "error"
+    """The endpoint refused or failed this request, or the batch as a whole."""
+    INVALID = "invalid"
+    """A line that is no reply."""
+    EXPIRED = "expired"
+    CANCELLED = "cancelled"
+    MISSING = "missing"
+    """A batch that ended, and no line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a line says of a request; `status` is 0 without an answer over HTTP."""
+
+    outcome: Outcome
+    status: int = 0
+    body: Mapping[str, JsonValue] | None = None
+    detail: str = ""
+
+
+@dataclass(slots=True)
+class Results:
+    """All that a batch gave: one result per request, and the lines that fit none."""
+
+    by_key: dict[str, Result]
+    strays: Counter[str] = field(default_factory=Counter)
+    """Lines that are `duplicate`, `foreign` (of no request of ours) or `malformed`."""
+
+    def count(self) -> dict[str, int]:
+        """Requests per outcome, which add up, and the strays."""
+        outcomes = Counter(result.outcome.value for result in self.by_key.values())
+        counts = {outcome.value: outcomes[outcome.value] for outcome in Outcome}
+        return {**counts, **{name: self.strays[name] for name in _STRAYS}}
+
+
+_STRAYS = ("duplicate", "foreign", "malformed")
+
+
+def write_line(one: Asked) -> bytes:
+    """A request's line in the input file; the same request gives the same bytes."""
+    line: dict[str, JsonValue] = {
+        "custom_id": one.key,
+        "method": "POST",
+        "url": ENDPOINT,
+        "body": one.body,
+    }
+    return dump_json(line) + b"\n"
+
+
+def split_asked(asked: Iterable[Asked], limits: Limits) -> Iterator[list[Asked]]:
+    """The requests in parts that are small enough for a batch each."""
+    part: list[Asked] = []
+    size = 0
+    for one in asked:
+        length = len(write_line(one))
+        if part and (len(part) >= limits.requests or size + length > limits.bytes):
+            yield part
+            part, size = [], 0
+        part.append(one)
+        size += length
+    if part:
+        yield part
+
+
+def halve_asked(asked: Sequence[Asked]) -> list[list[Asked]]:
+    """The requests in two parts, or in one when there is only one."""
+    middle = (len(asked) + 1) // 2
+    return [list(part) for part in (asked[:middle], asked[middle:]) if part]
+
+
+def read_results(keys: Iterable[str], files: Iterable[bytes], status: str) -> Results:
+    """What became of each request, from the output and the error file of an ended batch.
+
+    A reply counts more than an error on the same request, and the first reply more than later ones.
+    """
+    found: dict[str, Result] = {}
+    wanted = set(keys)
+    results = Results({})
+    for line in (line for data in files for line in data.splitlines() if line.strip()):
+        try:
+            row = json.loads(line, parse_constant=_refuse_constant)
+            key = row["custom_id"]
+            if not isinstance(key, str):
+                raise TypeError("custom_id is no text")
+        except (ValueError, KeyError, TypeError, RecursionError):
+            results.strays["malformed"] += 1
+            continue
+        if key not in wanted:
+            results.strays["foreign"] += 1
+            continue
+        result = _read_row(row)
+        if key in found:
+            results.strays["duplicate"] += 1
+            if found[key].outcome is Outcome.SUCCESS or result.outcome is not Outcome.SUCCESS:
+                continue
+        found[key] = result
+    absent = _name_absence(status)
+    results.by_key = {key: found.get(key, absent) for key in sorted(wanted)}
+    return results
+
+
+def _read_row(row: Mapping[str, JsonValue]) -> Result:
+    """What one line says."""
+    error, response = row.get("error"), row.get("response")
+    if isinstance(response, Mapping):
+        status, body = response.get("status_code"), response.get("body")
+        held = body if isinstance(body, Mapping) else None
+        if not isinstance(status, int):
+            return Result(Outcome.INVALID, 0, held, "the line has no status")
+        if status != _TAKEN:
+            return Result(Outcome.ERROR, status, held, _say(held and held.get("error")))
+        if held is None or not isinstance(held.get("choices"), list):
+            return Result(Outcome.INVALID, status, held, "the line's body is no completion")
+        return Result(Outcome.SUCCESS, status, held)
+    if isinstance(error, Mapping):
+        code = error.get("code")
+        outcome = {"batch_expired": Outcome.EXPIRED, "batch_cancelled": Outcome.CANCELLED}
+        return Result(outcome.get(str(code), Outcome.ERROR), 0, None, _say(error))
+    return Result(Outcome.INVALID, 0, None, "the line has neither response nor error")
+
+
+def _name_absence(status: str) -> Result:
+    """What it means that a request has no line, by how the batch ended."""
+    outcome = {
+        "expired": Outcome.EXPIRED,
+        "cancelled": Outcome.CANCELLED,
+        "failed": Outcome.ERROR,
+    }.get(status, Outcome.MISSING)
+    return Result(outcome, detail=f"the batch is {status} and has no line for it")
+
+
+def _say(error: object) -> str:
+    said = error.get("message") if isinstance(error, Mapping) else error
+    return " ".join(str(said or "no reason given").split())[:_LONGEST_DETAIL]
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")
+
+
+# --------------------
+# Talking with the Batch API: what its faults mean, and finding a batch whose id nobody noted.
+
+METADATA = "kpyramid_intent"
+"""What a batch is found by when the process that created it died before it knew the id."""
+
+FAULTS = (openai.OpenAIError, ValueError, TypeError, AttributeError)
+"""What the client raises; the last three for web pages with status 200, which it takes for JSON."""
+
+_HINTS = {
+    401: "check the key in the variable that llm.api_key_env names",
+    403: "the key may not do this: check its permissions for files and batches",
+    404: "the endpoint may have no Batch API: then `kpyramid build` asks it directly",
+    429: "wait, or check quota and billing",
+}
+
+
+def find_orphans(
+    client: openai.OpenAI, blobs: BlobStore, records: Iterable[Record], now: float
+) -> list[Record]:
+    """The records of batches that exist although nobody noted their ids, noted now."""
+    missing = {record.id: record for record in records if record.state in UNFINISHED}
+    found: list[Record] = []
+    if not missing:
+        return found
+    with name_faults(client, "list the batches"):
+        for batch in client.with_options(max_retries=2).batches.list(limit=100):
+            record = missing.pop((batch.metadata or {}).get(METADATA, ""), None)
+            present = record and read_record(blobs, record.number)
+            if present is not None and present.state in UNFINISHED:  # else it is noted by now
+                noted = replace(present, state="submitted", batch=batch.id, submitted=now)
+                found.append(save_record(blobs, noted))
+            if not missing:
+                break
+    return found
+
+
+@contextmanager
+def name_faults(client: openai.OpenAI, act: str) -> Iterator[None]:
+    """Turns what the client raises into an error that says what to do.
+
+    Raises:
+        EndpointError: the server refused or failed.
+    """
+    try:
+        yield
+    except FAULTS as e:
+        raise describe_fault(client, act, e) from None
+
+
+def describe_fault(client: openai.OpenAI, act: str, fault: Exception) -> EndpointError:
+    """What the client raised, as an error that says what to do; without the key, if one echoes."""
+    if not isinstance(fault, openai.APIStatusError):
+        detail = f"{type(fault).__name__} {fault}"
+        hint = "nothing is lost: check llm.base_url and run the same command again"
+    else:
+        detail = f"{fault.status_code} {fault.message}"
+        hint = _HINTS.get(fault.status_code, "nothing is lost: run the same command again later")
+    detail = detail.replace(client.api_key, "[key]") if len(client.api_key) > 7 else detail
+    return EndpointError(f"{client.base_url}: cannot {act}: {quote_text(detail)}; {hint}")

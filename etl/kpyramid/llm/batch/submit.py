@@ -1,0 +1,415 @@
+"""Submitting what is pending as batches, each once, after one probe of the endpoint."""
+
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from pathlib import Path
+
+import openai
+
+from kpyramid.errors import BudgetError, EndpointError
+from kpyramid.keys import JsonValue
+from kpyramid.llm.batch import jobs
+from kpyramid.llm.batch.jobs import (
+    ENDPOINT,
+    Asked,
+    Entry,
+    Limits,
+    OpenLedger,
+    Record,
+    describe_asked,
+    halve_asked,
+    keep_books,
+    settle_books,
+    split_asked,
+    write_line,
+)
+from kpyramid.llm.cache import ReplyCache
+from kpyramid.llm.caller import is_due
+from kpyramid.llm.ledger import Ledger, bound_cost
+from kpyramid.llm.responses import read_usage
+from kpyramid.llm.stores import BlobStore
+from kpyramid.llm.transport import HttpTransport, keep_probe, load_probe, open_transport
+from kpyramid.llm.types import ReplyError, Request, TransientError
+from kpyramid.settings import LLMSettings
+
+# --------------------
+# Submitting what is pending as batches, each once, whoever else submits and wherever one dies.
+#
+# The order is: requests, then the intent, then the money in the books, then the file, then the
+# batch. A batch is paid for when it is created, so before a creation that might be a second one
+# the
+# server's list is searched for the first.
+
+ShapeRequest = Callable[[Request], Mapping[str, JsonValue]]
+"""The body that the endpoint is sent for a request; see `HttpTransport.shape_request`."""
+
+_UNSURE = frozenset({408, 409})
+"""Statuses below 500 after which the batch may exist all the same."""
+
+
+@dataclass(frozen=True)
+class Desk:
+    """What submitting needs; `run` names the run that `ledger` is of, `owner` this process.
+
+    `open_ledger` opens the books of other runs of the warehouse.
+    """
+
+    client: openai.OpenAI
+    shape: ShapeRequest
+    cache: ReplyCache
+    blobs: BlobStore
+    ledger: Ledger
+    run: str
+    settings: LLMSettings
+    open_ledger: OpenLedger
+    limits: Limits = jobs.LIMITS
+    now: Callable[[], float] = time.time
+    owner: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    def find_ledger(self, run: str) -> Ledger | None:
+        """The books of a run; None when it is not in this warehouse."""
+        return self.ledger if run == self.run else self.open_ledger(run)
+
+
+@dataclass(slots=True)
+class Submission:
+    """What a call did: the batches that it submitted or found, and requests by where they are.
+
+    `waiting`: held back until another batch of the model has made room. `refused`: over budget.
+    `unfinished`: in batches that another process began to submit, or that began and died lately.
+    """
+
+    batches: list[Record] = field(default_factory=list)
+    pending: int = 0
+    open: int = 0
+    unfinished: int = 0
+    answered: int = 0
+    failed: int = 0
+    waiting: int = 0
+    refused: int = 0
+    refusal: BudgetError | None = None
+
+    @property
+    def submitted(self) -> int:
+        """Requests that this call sent."""
+        return sum(record.requests for record in self.batches)
+
+
+def submit(pending: Mapping[str, Request], desk: Desk) -> Submission:
+    """Sends what is pending, neither answered nor in an open batch, as far as the budget allows.
+
+    Raises:
+        EndpointError: the server refused or failed; the next call goes on from there.
+    """
+    done = Submission()
+    records = jobs.read_records(desk.blobs)
+    done.batches += jobs.find_orphans(desk.client, desk.blobs, records, desk.now())
+    for record in jobs.read_records(desk.blobs):
+        if record.state in jobs.UNFINISHED:
+            _resume(record, pending, desk, done)
+    while not _submit_rest(pending, desk, done):
+        pass  # another process submitted meanwhile: what is left is less
+    records = jobs.read_records(desk.blobs)
+    done.open = sum(r.requests for r in records if r.state in jobs.OPEN)
+    done.unfinished = sum(r.requests for r in records if r.state in jobs.UNFINISHED)
+    done.pending = done.waiting + done.refused
+    return done
+
+
+def _submit_rest(pending: Mapping[str, Request], desk: Desk, done: Submission) -> bool:
+    """Submits what is in no batch yet; False when another process took a number meanwhile."""
+    # First the records, then the replies: what a batch that ends meanwhile asked is in one of them.
+    records = jobs.read_records(desk.blobs)
+    todo = _choose(pending, jobs.list_open_keys(desk.blobs, records), desk, done)
+    fitting = _count_fitting(todo, desk)
+    done.refused = len(todo) - fitting
+    done.refusal = _refuse(todo[fitting], desk) if done.refused else None
+    asked = [replace(one, body=desk.shape(one.request)) for one in todo[:fitting]]
+    number = records[-1].number if records else 0
+    for limited, part in _plan_parts(asked, records, desk, done):
+        if part:
+            number += 1
+            record = _note_intent(part, number, desk)
+            if record is None:
+                return False
+            _reserve_and_send(record, part, desk, desk.ledger, done)
+        if limited is not None:
+            jobs.save_record(desk.blobs, replace(limited, state="split"))
+            jobs.drop_asked(desk.blobs, limited)
+    return True
+
+
+def _choose(
+    pending: Mapping[str, Request], taken: set[str], desk: Desk, done: Submission
+) -> list[Asked]:
+    """What has neither a reply nor a failure that stands, in the order given."""
+    keys = [key for key in pending if key not in taken]
+    with ThreadPoolExecutor(desk.settings.concurrency) as pool:
+        attempts = dict(
+            zip(keys, pool.map(lambda key: _count_attempts(key, desk), keys), strict=True)
+        )
+    done.answered = sum(count is None for count in attempts.values())
+    done.failed = sum(count is not None and count < 0 for count in attempts.values())
+    return [
+        Asked(key, pending[key], {}, count)
+        for key, count in attempts.items()
+        if count is not None and count >= 0
+    ]
+
+
+def _count_attempts(key: str, desk: Desk) -> int | None:
+    """The runs that tried a request; None when it is answered, -1 when it is not to be tried."""
+    if desk.cache.read_reply(key) is not None:
+        return None
+    failure = desk.cache.read_failure(key)
+    if failure is None:
+        return 0
+    return failure.attempts if is_due(failure) else -1
+
+
+def _plan_parts(
+    todo: Sequence[Asked], records: Iterable[Record], desk: Desk, done: Submission
+) -> list[tuple[Record | None, list[Asked]]]:
+    """What goes into one batch each; a part that ends a limited batch names that one.
+
+    What the endpoint refused because too much was queued waits until nothing else of the model is
+    queued, and then goes in halves.
+    """
+    ours = [r for r in records if r.model == desk.settings.model]
+    done.waiting = 0
+    crowded = any(record.state in jobs.OPEN for record in ours)
+    rest = {one.key: one for one in todo}
+    parts: list[tuple[Record | None, list[Asked]]] = []
+    for record in ours:
+        if record.state != "limited":
+            continue
+        asked = jobs.read_asked(desk.blobs, record)
+        again = [rest.pop(one.key) for one in asked if one.key in rest]
+        if crowded:
+            done.waiting += len(again)
+            continue
+        halves = halve_asked(again) or [[]]
+        parts += [(None, half) for half in halves[:-1]] + [(record, halves[-1])]
+    return parts + [(None, part) for part in split_asked(rest.values(), desk.limits)]
+
+
+def _count_fitting(part: Sequence[Asked], desk: Desk) -> int:
+    """How many of the requests, from the first on, the budget allows at their highest."""
+    tokens, dollars = desk.ledger.room()
+    price = desk.settings.prices.get(desk.settings.model)
+    for count, one in enumerate(part):
+        call = describe_asked(one, desk.settings.model)
+        if tokens is not None:
+            tokens -= call.prompt_bound + call.completion_bound
+        if dollars is not None and price is not None:
+            dollars -= bound_cost(call.prompt_bound, call.completion_bound, price, batch=True)
+        if (tokens is not None and tokens < 0) or (dollars is not None and dollars < 0):
+            return count
+    return len(part)
+
+
+def _refuse(first: Asked, desk: Desk) -> BudgetError:
+    tokens, dollars = desk.ledger.room()
+    room = f"{dollars:.4f} dollars" if dollars is not None else f"{tokens} tokens"
+    return BudgetError(
+        f"the budget leaves {room}, open batches counted at their highest, and the next request "
+        f"({first.request.task}) may pass it. What fits was submitted, and nothing is lost: "
+        "collect, or raise llm.budget or llm.budget_tokens, and submit again"
+    )
+
+
+def _note_intent(part: Sequence[Asked], number: int, desk: Desk) -> Record | None:
+    """The intent, when the number was free."""
+    intent = jobs.name_intent((one.key for one in part), number)
+    record = Record(
+        number=number,
+        id=intent,
+        model=desk.settings.model,
+        endpoint=jobs.name_endpoint(desk.settings),
+        run=desk.run,
+        requests=len(part),
+        source=jobs.keep_asked(desk.blobs, intent, part),
+        state="intent",
+        at=desk.now(),
+        owner=desk.owner,
+    )
+    claimed = jobs.claim_record(desk.blobs, record)
+    if claimed is None:
+        rival = jobs.read_record(desk.blobs, number)
+        if rival is None or rival.id != intent:
+            jobs.drop_asked(desk.blobs, record)
+    return claimed
+
+
+def _resume(record: Record, pending: Mapping[str, Request], desk: Desk, done: Submission) -> None:
+    """Goes on with what a process began and did not finish, or forgets it.
+
+    It is forgotten when some of it is not pending any more, and when its money was set aside in
+    the books of another warehouse, which thereby frees it: what is pending is then sent anew.
+    """
+    limits = desk.limits
+    elsewhere = record.endpoint != jobs.name_endpoint(desk.settings)
+    # Whether a batch was created at another endpoint cannot be seen: there it is let run out.
+    stale = limits.window + limits.margin if elsewhere else limits.stale
+    mine = jobs.claim_turn(desk.blobs, record, desk.owner, desk.now(), stale)
+    if mine is None:
+        return
+    found = jobs.find_orphans(desk.client, desk.blobs, [mine], desk.now())
+    done.batches += found
+    if found or not _is_own(mine, desk):
+        return
+    asked = jobs.read_asked(desk.blobs, mine)
+    ledger = desk.find_ledger(mine.run)
+    counts = [_count_attempts(one.key, desk) for one in asked if one.key in pending]
+    due = [count for count in counts if count is not None and count >= 0]
+    if len(due) == len(asked) and ledger is not None and not elsewhere:
+        _reserve_and_send(mine, asked, desk, ledger, done)
+    else:
+        _drop(mine, asked, desk)
+
+
+def _drop(record: Record, asked: Sequence[Asked], desk: Desk) -> None:
+    """Forgets an intent that no batch came of, and frees the money that was set aside for it."""
+    entries = [Entry(describe_asked(one, record.model), "dropped") for one in asked]
+    keep_books(desk.blobs, record, entries)
+    dropped = jobs.save_record(desk.blobs, replace(record, state="dropped"))
+    jobs.drop_asked(desk.blobs, record)
+    settle_books(desk.blobs, [dropped], desk.find_ledger)
+
+
+def _reserve_and_send(
+    record: Record, asked: Sequence[Asked], desk: Desk, ledger: Ledger, done: Submission
+) -> None:
+    calls = [describe_asked(a, record.model) for a in asked]
+    try:
+        ledger.reserve_batch(record.id, calls)
+    except BudgetError as e:
+        _drop(record, asked, desk)
+        done.refused += len(asked)
+        done.refusal = done.refusal or e
+        return
+    uploaded = _upload(record, asked, desk)
+    sent = uploaded and _create(uploaded, desk)
+    if sent is not None:
+        done.batches.append(sent)
+
+
+def _upload(record: Record, asked: Sequence[Asked], desk: Desk) -> Record | None:
+    """The record with its input file at the server; one that is there already is used.
+
+    None when another process took over meanwhile.
+    """
+    if record.file:
+        return record
+    data = b"".join(map(write_line, asked))
+    file = None
+    try:
+        with jobs.name_faults(desk.client, "upload a batch's requests"):
+            if record.turn:
+                listed = desk.client.with_options(max_retries=2).files.list(purpose="batch")
+                named = (f for f in listed if f.filename == record.file_name)
+                file = next((found.id for found in named if found.bytes == len(data)), None)
+            if file is None:
+                file = desk.client.files.create(file=(record.file_name, data), purpose="batch").id
+    except EndpointError:
+        _release(record, desk)
+        raise
+    return _save_own(replace(record, state="uploaded", file=file), desk)
+
+
+def _release(record: Record, desk: Desk) -> None:
+    """Lets who comes next try at once: no batch was created."""
+    _save_own(replace(record, state="intent", file=None, at=0.0), desk)
+
+
+def _save_own(record: Record, desk: Desk) -> Record | None:
+    """The record, saved; None when another process took over or found the batch meanwhile."""
+    return jobs.save_record(desk.blobs, record) if _is_own(record, desk) else None
+
+
+def _is_own(record: Record, desk: Desk) -> bool:
+    """Whether the record is still this process's to submit."""
+    present = jobs.read_record(desk.blobs, record.number)
+    if present is None or present.state not in jobs.UNFINISHED:
+        return False
+    return (present.owner, present.turn) == (record.owner, record.turn)
+
+
+def _create(record: Record, desk: Desk) -> Record | None:
+    """The record of the batch, now created; None when another process took over meanwhile."""
+    limits = desk.limits
+    if not _is_own(record, desk):
+        return None
+    if desk.now() - record.at >= limits.stale / 2:
+        renewed = jobs.claim_turn(desk.blobs, record, desk.owner, desk.now(), limits.stale / 2)
+        if renewed is None or not _is_own(renewed, desk):
+            return None
+        record = renewed
+    client = desk.client.with_options(timeout=min(desk.settings.timeout, limits.stale / 4))
+    try:
+        batch = client.batches.create(
+            input_file_id=str(record.file),
+            endpoint=ENDPOINT,
+            completion_window="24h",
+            metadata={jobs.METADATA: record.id},
+        )
+        noted = replace(record, state="submitted", batch=batch.id, status=batch.status)
+    except jobs.FAULTS as e:
+        fault = jobs.describe_fault(desk.client, "create a batch", e)
+        refused = isinstance(e, openai.APIStatusError) and is_refusal(e.status_code)
+    else:
+        return jobs.save_record(desk.blobs, replace(noted, submitted=desk.now()))
+    if refused:
+        _release(record, desk)
+        raise fault
+    found = jobs.find_orphans(desk.client, desk.blobs, [record], desk.now())
+    if not found:
+        raise fault
+    return found[0]
+
+
+def is_refusal(status: int) -> bool:
+    """Whether a status says for certain that nothing was created."""
+    return 400 <= status < 500 and status not in _UNSURE
+
+
+# --------------------
+# How an endpoint wants to be asked, found out before the first request is put into a file.
+
+Raw = Mapping[str, JsonValue]
+
+
+def prepare_shape(settings: LLMSettings, ledger: Ledger, path: Path) -> ShapeRequest:
+    """What makes a request's body; at the first one it probes the endpoint, counted like any call.
+
+    `path` is the run's record of the probe: what it says of this endpoint is not asked again.
+    """
+
+    def pay(request: Request, call: Callable[[], Raw]) -> Raw:
+        ticket = ledger.reserve(request, request.task)
+        try:
+            raw = call()
+        except (ReplyError, EndpointError):
+            ledger.settle(ticket, None, "refused", billed=False)
+            raise
+        except TransientError as e:
+            ledger.settle(ticket, None, "transient", billed=e.sent)
+            raise
+        ledger.settle(ticket, read_usage(raw, request), "answered", billed=True)
+        return raw
+
+    @cache
+    def open_once() -> HttpTransport:
+        try:
+            return open_transport(settings, partial(keep_probe, path), pay, load_probe(path))
+        except TransientError as e:
+            raise EndpointError(
+                f"{settings.base_url or 'the endpoint'} fails: {e}. Nothing was submitted: run "
+                "the same command later"
+            ) from None
+
+    return lambda request: open_once().shape_request(request)

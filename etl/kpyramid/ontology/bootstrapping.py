@@ -1,0 +1,623 @@
+"""A first ontology of a field, cut from WordNet and ConceptNet."""
+
+import difflib
+import gzip
+import re
+import zlib
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import pyoxigraph as ox
+
+from kpyramid.errors import InputError
+from kpyramid.ontology import names as n
+from kpyramid.ontology.axioms import write_axioms
+from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema
+from kpyramid.ontology.turtle import make_iri
+
+# --------------------
+# WordNet's nouns, read from its own files: `index.noun` and `data.noun`, as Debian lays them.
+
+DEFAULT_FOLDER = Path("/usr/share/wordnet")
+_NEAR_WORDS = 5
+_ENDINGS = (
+    ("ies", "y"),
+    ("men", "man"),
+    ("ses", "s"),
+    ("xes", "x"),
+    ("ches", "ch"),
+    ("shes", "sh"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Synset:
+    """One meaning: its words, most usual first, its gloss, and pointers as (symbol, key).
+
+    `field` is the number of its lexicographer file, such as 17 for natural objects.
+    """
+
+    key: str
+    field: int
+    words: tuple[str, ...]
+    gloss: str
+    pointers: tuple[tuple[str, str], ...]
+
+    def find(self, *symbols: str) -> list[str]:
+        """The keys that pointers of these kinds lead to, in their order."""
+        return [key for symbol, key in self.pointers if symbol in symbols]
+
+
+class WordNet:
+    """Nouns by word and by key; keys are the offsets that WordNet names synsets by."""
+
+    def __init__(self, folder: Path) -> None:
+        """Opens a folder.
+
+        Raises:
+            InputError: the folder has no noun files.
+        """
+        self._data, self._index = folder / "data.noun", folder / "index.noun"
+        for path in (self._data, self._index):
+            if not path.is_file():
+                raise InputError(
+                    f"{path}: no such file; install WordNet (on Debian the package wordnet-base), "
+                    "or name the folder of its database files with --wordnet"
+                )
+
+    @cached_property
+    def _lines(self) -> dict[str, str]:
+        return {line[:8]: line for line in _read_lines(self._data) if not line.startswith("  ")}
+
+    @cached_property
+    def _senses(self) -> dict[str, str]:
+        lines = (line for line in _read_lines(self._index) if not line.startswith("  "))
+        return {line.partition(" ")[0]: line for line in lines}
+
+    @cached_property
+    def licence(self) -> str:
+        """The licence that WordNet's files begin with, which every copy must carry."""
+        head = []
+        for line in _read_lines(self._data):
+            if not line.startswith("  "):
+                break
+            head.append(line.strip().partition(" ")[2].strip())
+        return "\n".join(head).strip()
+
+    def find_senses(self, word: str) -> list[Synset]:
+        """The meanings of a noun, the most frequent first.
+
+        Raises:
+            InputError: WordNet does not have the word; names words that are near.
+        """
+        for lemma in _list_lemmas(word):
+            if line := self._senses.get(lemma):
+                parts = line.split()
+                try:
+                    count, pointers = int(parts[2]), int(parts[3])
+                    keys = parts[6 + pointers :]
+                    if len(keys) != count:
+                        raise ValueError("the number of synsets")
+                except (IndexError, ValueError) as e:
+                    raise InputError(f"{self._index}: the line of {lemma!r} is broken: {e}") from e
+                return [self.read(key) for key in keys]
+        near = self._find_near(word)
+        hint = f"; near it are {', '.join(near)}" if near else ""
+        raise InputError(f"WordNet has no noun {word!r}{hint}")
+
+    def _find_near(self, word: str) -> list[str]:
+        lemma = next(_list_lemmas(word))
+        close = [w for w in self._senses if w[:1] == lemma[:1] and abs(len(w) - len(lemma)) <= 3]
+        found = difflib.get_close_matches(lemma, close, n=_NEAR_WORDS, cutoff=0.7)
+        return [w.replace("_", " ") for w in found]
+
+    def read(self, key: str) -> Synset:
+        """The synset of a key.
+
+        Raises:
+            InputError: it is not there, or its line is broken.
+        """
+        line = self._lines.get(key)
+        if line is None:
+            raise InputError(f"{self._data}: no synset {key}; the files do not belong together")
+        head, _, gloss = line.partition("|")
+        parts = head.split()
+        try:
+            words = int(parts[3], 16)
+            at = 4 + 2 * words
+            count = int(parts[at])
+            pointers = [
+                (parts[at + 1 + 4 * i], parts[at + 2 + 4 * i])
+                for i in range(count)
+                if parts[at + 3 + 4 * i] == "n"
+            ]
+            names = tuple(parts[4 + 2 * i].replace("_", " ") for i in range(words))
+            return Synset(key, int(parts[1]), names, gloss.strip(), tuple(pointers))
+        except (IndexError, ValueError) as e:
+            raise InputError(f"{self._data}: the line of synset {key} is broken: {e}") from e
+
+
+def _read_lines(path: Path) -> Iterator[str]:
+    try:
+        with path.open(encoding="utf-8", newline="\n") as file:
+            for line in file:
+                yield line.rstrip("\n")
+    except UnicodeDecodeError as e:
+        raise InputError(f"{path}: not UTF-8, so not WordNet's file: {e}") from e
+
+
+def _list_lemmas(word: str) -> Iterator[str]:
+    """The word as WordNet spells it, then its likely singulars."""
+    lemma = "_".join(word.lower().split())
+    yield lemma
+    for plural, singular in _ENDINGS:
+        if lemma.endswith(plural):
+            yield lemma.removesuffix(plural) + singular
+    if lemma.endswith("s"):
+        yield lemma.removesuffix("s")
+
+
+# --------------------
+# A first ontology of a field, cut from word nets: classes below one meaning of a word.
+
+BASE = "https://w3id.org/kpyramid/bootstrap/"
+"""A cut's namespace is this, the name of its topmost class and #."""
+MOST_CLASSES = 5000
+"""More than that nobody reviews; WordNet below "disease" has 606."""
+_MOST_EXAMPLES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A kind of link as a property: its name and label, phrases that state it, a question."""
+
+    name: str
+    label: str
+    phrases: tuple[str, ...]
+    question: str
+    inverse: str | None = None
+
+
+RELATIONS = {
+    relation.name: relation
+    for relation in (
+        Relation(
+            "partOf",
+            "part of",
+            ("is part of", "is a part of", "belongs to"),
+            "What is <X> part of?",
+            "hasPart",
+        ),
+        Relation(
+            "hasPart",
+            "has part",
+            ("has as a part", "includes", "consists of"),
+            "What are the parts of <X>?",
+            "partOf",
+        ),
+        Relation(
+            "memberOf",
+            "member of",
+            ("is a member of", "belongs to"),
+            "What is <X> a member of?",
+            "hasMember",
+        ),
+        Relation(
+            "hasMember",
+            "has member",
+            ("has as a member", "is made up of"),
+            "What are the members of <X>?",
+            "memberOf",
+        ),
+        Relation(
+            "madeOf",
+            "made of",
+            ("is made of", "is made from", "consists of"),
+            "What is <X> made of?",
+            "materialOf",
+        ),
+        Relation(
+            "materialOf",
+            "material of",
+            ("is the material of", "is a substance of"),
+            "What is made of <X>?",
+            "madeOf",
+        ),
+        Relation("usedFor", "used for", ("is used for", "is used to"), "What is <X> used for?"),
+        Relation(
+            "locatedAt",
+            "located at",
+            ("is located in", "is found in", "lies in"),
+            "Where is <X> found?",
+        ),
+        Relation(
+            "locatedNear", "located near", ("is near", "is located near"), "What is <X> near?"
+        ),
+        Relation("causes", "causes", ("causes", "leads to", "results in"), "What does <X> cause?"),
+        Relation(
+            "createdBy", "created by", ("is created by", "was made by"), "By whom was <X> made?"
+        ),
+    )
+}
+"""The properties a cut may have, by name; `<X>` stands for the domain."""
+
+_POINTERS = {
+    "#p": "partOf",
+    "%p": "hasPart",
+    "#m": "memberOf",
+    "%m": "hasMember",
+    "#s": "materialOf",
+    "%s": "madeOf",
+}
+# What the entity recogniser calls the instances of a field, by WordNet's lexicographer file:
+# artifact, communication, event, group, location, object, person.
+_ENTITY_TYPES: Mapping[int, tuple[str, ...]] = {
+    6: ("FAC", "PRODUCT"),
+    10: ("LAW", "WORK_OF_ART"),
+    11: ("EVENT",),
+    14: ("NORP", "ORG"),
+    15: ("GPE", "LOC"),
+    17: ("LOC",),
+    18: ("PERSON",),
+}
+# Animal, body, food, plant, state (diseases), substance: no recogniser knows their instances.
+_COMMON_NOUNS = frozenset({5, 8, 13, 20, 26, 27})
+
+
+@dataclass
+class Concept:
+    """A class to be, with the keys of the concepts above it."""
+
+    label: str
+    synonyms: tuple[str, ...] = ()
+    comment: str = ""
+    parents: list[str] = field(default_factory=list)
+    entity_types: tuple[str, ...] = ()
+    common_nouns: bool = False
+
+
+@dataclass
+class Cut:
+    """Concepts by key, the topmost first; links by relation as (key, key or None, in words).
+
+    `instances` and `deeper` count what was left: single things, and meanings below the depth.
+    """
+
+    root: str
+    concepts: dict[str, Concept]
+    links: dict[str, list[tuple[str, str | None, str]]] = field(default_factory=dict)
+    notices: list[str] = field(default_factory=list)
+    instances: int = 0
+    deeper: int = 0
+
+    def link(self, relation: str, start: str, end: str | None, words: str) -> None:
+        """Notes a link from a concept of the cut to another one, or to something outside."""
+        self.links.setdefault(relation, []).append((start, end, words))
+
+
+def cut_wordnet(wordnet: WordNet, top: Synset, *, depth: int) -> Cut:
+    """The meanings below one, at most `depth` levels, with what WordNet links them by.
+
+    Raises:
+        InputError: over `MOST_CLASSES` meanings, or WordNet's files are broken.
+    """
+    levels = {top.key: 0}
+    order = [top]
+    cut = Cut(top.key, {}, notices=[wordnet.licence])
+    for synset in order:  # grows as it goes; a meaning that is reached again is known
+        for key in synset.find("~"):
+            if key in levels:
+                continue
+            if levels[synset.key] == depth:
+                cut.deeper += 1
+                continue
+            levels[key] = levels[synset.key] + 1
+            order.append(wordnet.read(key))
+        check_size(len(order))
+    for synset in order:
+        cut.concepts[synset.key] = Concept(
+            label=synset.words[0],
+            synonyms=synset.words[1:],
+            comment=_read_definition(synset.gloss),
+            parents=[key for key in synset.find("@") if key in levels and synset != top],
+            entity_types=_ENTITY_TYPES.get(synset.field, ()) if synset == top else (),
+            common_nouns=synset.field in _COMMON_NOUNS,
+        )
+        cut.instances += len(synset.find("~i"))
+        for symbol, name in _POINTERS.items():
+            for key in synset.find(symbol):
+                words = f"{synset.words[0]}, {wordnet.read(key).words[0]}"
+                cut.link(name, synset.key, key if key in levels else None, words)
+    return cut
+
+
+def check_size(count: int) -> None:
+    """Nothing, as long as a person can review so many classes.
+
+    Raises:
+        InputError: they are too many.
+    """
+    if count > MOST_CLASSES:
+        raise InputError(
+            f"over {MOST_CLASSES} classes, which nobody reviews; take a narrower word, or fewer "
+            "levels with --depth"
+        )
+
+
+def _read_definition(gloss: str) -> str:
+    """The gloss without its examples, as a sentence."""
+    definition = re.split(r";\s*\"", gloss)[0].strip().rstrip(".;:").strip()
+    return f"{definition[:1].upper()}{definition[1:]}." if definition else ""
+
+
+def build_schema(cut: Cut, *, title: str) -> Schema:
+    """The cut as a schema: circles of parents opened, one property for each kind of link."""
+    _open_circles(cut.concepts)
+    root = _name_class(cut.concepts[cut.root].label) or "Root"
+    base = f"{BASE}{root}#"
+    iris = _choose_iris(cut, base)
+    classes = [
+        OntologyClass(
+            iri=iris[key],
+            label=concept.label,
+            alt_labels=tuple(s for s in concept.synonyms if s != concept.label),
+            comment=concept.comment,
+            parents=tuple(iris[parent] for parent in concept.parents),
+            entity_types=concept.entity_types,
+            common_nouns=concept.common_nouns,
+        )
+        for key, concept in cut.concepts.items()
+    ]
+    properties = _list_properties(cut, base, iris)
+    header = make_iri(base.removesuffix("#"))
+    said = [
+        (n.LABEL, f"{title}: a first ontology"),
+        (n.COMMENT, "Cut from word nets, to be reviewed: classes that are wrong or not needed go."),
+        *((n.DCT + "license", notice) for notice in cut.notices),
+    ]
+    triples = [
+        ox.Triple(
+            header, make_iri(p), ox.Literal(text, language="en") if i < 2 else ox.Literal(text)
+        )
+        for i, (p, text) in enumerate(said)
+    ]
+    return Schema(base, tuple(classes), tuple(properties), write_axioms(triples))
+
+
+def _open_circles(concepts: Mapping[str, Concept]) -> None:
+    """Leaves out each parent that leads back to the concept itself."""
+    done: set[str] = set()
+    for first in concepts:
+        path: dict[str, None] = {}
+        stack: list[tuple[str, bool]] = [(first, False)]
+        while stack:
+            key, leave = stack.pop()
+            if leave:
+                del path[key]
+                done.add(key)
+            elif key not in done and key not in path:
+                path[key] = None
+                concept = concepts[key]
+                concept.parents = [p for p in dict.fromkeys(concept.parents) if p not in path]
+                stack.append((key, True))
+                stack += [(parent, False) for parent in concept.parents]
+
+
+def _choose_iris(cut: Cut, base: str) -> dict[str, str]:
+    """An IRI for each concept, by its label; where two have the same, the later takes its key."""
+    iris: dict[str, str] = {}
+    taken: set[str] = set()
+    for key, concept in cut.concepts.items():
+        name = _name_class(concept.label) or f"C{_name_class(key)}"
+        if name.lower() in taken:
+            name = f"{name}-{_name_class(key)}"
+        taken.add(name.lower())
+        iris[key] = base + name
+    return iris
+
+
+def _name_class(label: str) -> str:
+    parts = re.findall(r"[A-Za-z0-9]+", label)
+    return "".join(part[:1].upper() + part[1:] for part in parts)
+
+
+def _list_properties(cut: Cut, base: str, iris: Mapping[str, str]) -> list[OntologyProperty]:
+    ends = {
+        name: (
+            _find_common(cut, (s for s, _, _ in links)),
+            _find_common(cut, (e for _, e, _ in links)),
+        )
+        for name, links in cut.links.items()
+    }
+    properties = []
+    for name, (start, end) in sorted(ends.items()):
+        relation = RELATIONS[name]
+        domain, reach = (iris[key] if key else n.THING for key in (start, end))
+        # Inverses swap their ends; where links lead outside on both sides, they do not.
+        mirrored = relation.inverse and ends.get(relation.inverse) == (end, start)
+        examples = [words for _, _, words in cut.links[name][:_MOST_EXAMPLES]]
+        shown = "; ".join(examples)
+        properties.append(
+            OntologyProperty(
+                iri=base + name,
+                label=relation.label,
+                alt_labels=relation.phrases,
+                comment=f"Stated of these, first the one it is said of: {shown}.",
+                domain=domain,
+                range=reach,
+                inverse_of=base + relation.inverse if mirrored and relation.inverse else None,
+                competency_question=relation.question.replace(
+                    "<X>", f"<{domain.rpartition('#')[2]}>"
+                ),
+            )
+        )
+    return properties
+
+
+def _find_common(cut: Cut, keys: Iterable[str | None]) -> str | None:
+    """The nearest concept above all of these; None if one is outside or they share none."""
+    climbs = []
+    for key in dict.fromkeys(keys):
+        if key is None:
+            return None
+        above = {key: 0}
+        queue = [key]
+        for current in queue:  # grows as it goes
+            for parent in cut.concepts[current].parents:
+                if parent not in above:
+                    above[parent] = above[current] + 1
+                    queue.append(parent)
+        climbs.append(above)
+    common = set.intersection(*({*climb} for climb in climbs)) if climbs else set()
+    distance = {key: sum(climb[key] for climb in climbs) for key in common}
+    return min(sorted(distance), key=lambda key: distance[key], default=None)
+
+
+# --------------------
+# A ConceptNet dump that the user has, merged into a cut: streamed twice, never loaded.
+#
+# A dump is a table of assertions separated by tabs: its own address, the relation, the start, the
+# end, and details as JSON with the weight, as in `/c/en/lake  /c/en/body_of_water`. Only English
+# is
+# read, and only what one contributor at least stood by (weight 1).
+
+LICENCE = (
+    "Classes and relations marked as ConceptNet's were taken from ConceptNet 5, "
+    "https://conceptnet.io, available under the Creative Commons Attribution-ShareAlike 4.0 "
+    "licence, https://creativecommons.org/licenses/by-sa/4.0/."
+)
+_LINKS = {
+    "/r/PartOf": "partOf",
+    "/r/HasA": "hasPart",
+    "/r/MadeOf": "madeOf",
+    "/r/UsedFor": "usedFor",
+    "/r/AtLocation": "locatedAt",
+    "/r/LocatedNear": "locatedNear",
+    "/r/Causes": "causes",
+    "/r/CreatedBy": "createdBy",
+}
+_ENGLISH = "/c/en/"
+_LEAST_WEIGHT = 1.0
+_MOST_WORDS = 3
+"""Words of a class's name; longer terms are half sentences that a volunteer typed."""
+_LONGEST_LINE = 1_000_000
+_MOST_PAIRS = 5_000_000
+"""Kept while streaming; the full dump has a quarter of a million English IsA assertions."""
+_WEIGHT = re.compile(r'"weight":\s*([0-9]+(?:\.[0-9]+)?)')
+_COLUMNS = 5
+
+Watch = Callable[[Iterable[str]], Iterable[str]]
+Assertion = tuple[str, str, str]
+
+
+def merge_conceptnet(cut: Cut, path: Path, *, depth: int, watch: Watch) -> int:
+    """Adds to the cut what the dump states of it; the number of classes that are new.
+
+    `watch` passes the lines on and may count them.
+
+    Raises:
+        InputError: the file cannot be read as a dump, or too many classes come together.
+    """
+    below: defaultdict[str, set[str]] = defaultdict(set)
+    pairs = 0
+    for _, child, parent in _read_assertions(path, {"/r/IsA"}, watch):
+        if child != parent and child not in below[parent]:
+            below[parent].add(child)
+            pairs += 1
+            if pairs > _MOST_PAIRS:
+                raise InputError(f"{path}: over {_MOST_PAIRS} English IsA; is this ConceptNet?")
+    by_label = _index_labels(cut)
+    added = _add_concepts(cut, by_label, below, depth)
+    del below
+    seen: set[Assertion] = set()
+    for relation, start, end in _read_assertions(path, set(_LINKS), watch):
+        if start in by_label and (relation, start, end) not in seen:
+            seen.add((relation, start, end))
+            cut.link(_LINKS[relation], by_label[start], by_label.get(end), f"{start}, {end}")
+    if added or seen:
+        cut.notices.append(LICENCE)
+    return added
+
+
+def _index_labels(cut: Cut) -> dict[str, str]:
+    """Concepts by their words in small letters; a label goes before a synonym."""
+    by_label = {
+        synonym.lower(): key for key, c in reversed(cut.concepts.items()) for synonym in c.synonyms
+    }
+    return by_label | {c.label.lower(): key for key, c in reversed(cut.concepts.items())}
+
+
+def _add_concepts(
+    cut: Cut, by_label: dict[str, str], below: dict[str, set[str]], depth: int
+) -> int:
+    """The terms below those of the cut, level by level."""
+    levels = {label: _find_level(cut, key) for label, key in by_label.items()}
+    queue = sorted(levels, key=lambda label: (levels[label], label))
+    added = 0
+    for term in queue:  # grows as it goes
+        for child in sorted(below.get(term, ())):
+            if child in by_label or levels[term] >= depth or len(child.split()) > _MOST_WORDS:
+                continue
+            key = f"conceptnet {child}"
+            comment = f"ConceptNet: {child} is a {term}."
+            cut.concepts[key] = Concept(child, comment=comment, parents=[by_label[term]])
+            by_label[child] = key
+            levels[child] = levels[term] + 1
+            queue.append(child)
+            added += 1
+            check_size(len(cut.concepts))
+    return added
+
+
+def _find_level(cut: Cut, key: str) -> int:
+    level, seen = 0, {key}
+    while key != cut.root and cut.concepts[key].parents:
+        key = cut.concepts[key].parents[0]
+        if key in seen:
+            break
+        seen.add(key)
+        level += 1
+    return level
+
+
+def _read_assertions(path: Path, relations: set[str], watch: Watch) -> Iterator[Assertion]:
+    """Relation, start and end of the English assertions of some relations, as plain words."""
+    good = bad = 0
+    for line in watch(_read_lines_conceptnet(path)):
+        parts = line.split("\t", _COLUMNS - 1)
+        if len(parts) < _COLUMNS or not parts[1].startswith("/r/"):
+            bad += 1
+            if bad > good + 100:
+                raise InputError(
+                    f"{path}: not ConceptNet's assertions (five columns separated by tabs, "
+                    f"the second as /r/IsA); the file has {line[:60]!r}"
+                )
+            continue
+        good += 1
+        _, relation, start, end, details = parts
+        if relation in relations and start.startswith(_ENGLISH) and end.startswith(_ENGLISH):
+            weight = _WEIGHT.search(details)
+            if weight is None or float(weight[1]) >= _LEAST_WEIGHT:
+                yield relation, _read_term(start), _read_term(end)
+    if not good:
+        raise InputError(f"{path}: no assertion in it; is this ConceptNet's table of assertions?")
+
+
+def _read_lines_conceptnet(path: Path) -> Iterator[str]:
+    if not path.is_file():
+        raise InputError(f"{path}: no such file; name ConceptNet's assertions, as .csv or .csv.gz")
+    with path.open("rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+    try:
+        with gzip.open(path) if packed else path.open("rb") as file:
+            while line := file.readline(_LONGEST_LINE):
+                yield line.decode("utf-8", "replace").rstrip("\r\n")
+    except (EOFError, gzip.BadGzipFile, zlib.error) as e:
+        raise InputError(f"{path}: broken gzip: {e}; fetch the dump again") from e
+
+
+def _read_term(node: str) -> str:
+    return node.removeprefix(_ENGLISH).partition("/")[0].replace("_", " ")

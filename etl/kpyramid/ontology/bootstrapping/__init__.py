@@ -1,1 +1,0 @@
-"""A first ontology of a field, cut from word nets."""

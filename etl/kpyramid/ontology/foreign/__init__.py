@@ -1,1 +1,0 @@
-"""An ontology from outside: read in a limited child, completed, every change named."""

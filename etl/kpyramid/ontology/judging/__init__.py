@@ -1,1 +1,0 @@
-"""What is asked of an ontology and its instances before they are published: the gates."""

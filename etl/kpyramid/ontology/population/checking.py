@@ -1,0 +1,490 @@
+"""Candidate values checked against the schema: class, literal, evidence, individual."""
+
+import re
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from kpyramid.documents.normal import lemmatise, normalise_name
+from kpyramid.documents.sentences import Span, split_sentences
+from kpyramid.keys import content_id
+from kpyramid.ontology.literals import parse_literal
+from kpyramid.ontology.names import SYMMETRIC_PROPERTY, THING, XSD
+from kpyramid.ontology.schema import OntologyProperty, Schema
+
+# --------------------
+# Which class a name or a noun says: `University of Lark` a university, `small town` a town.
+
+_COMPLEMENT = re.compile(
+    r"\s(?:of|in|for|from|at|on|by|with|to|who|which|that|and|or|near)\s|[(:;/]|,(?!\d)",
+    re.IGNORECASE,
+)
+_ARTICLE = re.compile(r"^(?:the|a|an|this|these|his|her|its|their)\s+", re.IGNORECASE)
+_COUNT = re.compile(
+    r"(?:(?:about|almost|around|at least|more than|nearly|over|some|up to)\s+)*"
+    r"(?:\d[\d.,]*|two|three|four|five|six|seven|eight|nine|ten|many|several|some|few)\s",
+    re.IGNORECASE,
+)
+_TITLES = frozenset({"WORK_OF_ART", "LAW"})
+
+
+class Kinds:
+    """The classes of a schema by their labels; a label that several classes have says none."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+        found: dict[tuple[str, ...], set[str]] = {}
+        for entry in schema.classes:
+            for label in (entry.label, *entry.alt_labels):
+                found.setdefault(_reduce(label), set()).add(entry.iri)
+        self._by_label = {label: min(iris) for label, iris in found.items() if len(iris) == 1}
+        self._labels = found.keys() - {()}
+        self._longest = max(map(len, self._labels), default=0)
+
+    def find(self, words: str) -> str | None:
+        """The class that the head of a noun phrase names, by the longest label that ends it."""
+        core = _reduce(_COMPLEMENT.split(words, maxsplit=1)[0])
+        for size in range(min(self._longest, len(core)), 0, -1):
+            found = self._by_label.get(core[-size:])
+            if found is not None:
+                return found
+        return None
+
+    def find_by_name(self, name: str, entity_type: str) -> frozenset[str]:
+        """The class that a name's head says, if any.
+
+        A title of a work may hold any noun, so that its head says something only of a kind of
+        work; and what is written small is a name only where the class takes common nouns.
+        """
+        found = self.find(name)
+        if found is None or self.is_kind(name):
+            return frozenset()
+        if not is_written_as_name(name) and not takes_nouns(found, self._schema):
+            return frozenset()
+        if entity_type in _TITLES:
+            own = self._schema.class_for_type(entity_type)
+            if own is None or not self._schema.is_subclass(found, own):
+                return frozenset()
+        return frozenset({found})
+
+    def is_kind(self, words: str) -> bool:
+        """Whether words are a class's label and nothing else: `the drug` names no individual.
+
+        Unless only a class above says that its individuals are common nouns: a label of a class
+        below is then one of them, as `headache` is a symptom.
+        """
+        label = _reduce(words)
+        if label not in self._labels:
+            return False
+        iri = self._by_label.get(label)
+        entry = self._schema.class_by_iri[iri] if iri else None
+        if entry is None or entry.common_nouns:
+            return True
+        return not takes_nouns(entry.iri, self._schema)
+
+
+def is_written_as_name(words: str) -> bool:
+    """Whether the first word and the head are capitals: `Several buildings` is no name."""
+    core = _COMPLEMENT.split(words, maxsplit=1)[0].split()
+    return bool(core) and not core[-1][0].islower() and not words[0].islower()
+
+
+def is_count(words: str) -> bool:
+    """Whether words say how many there are of something: `about 9,000 students`.
+
+    The head is a plural in small letters: `100 Mile House` and `6 mercaptopurine` are names.
+    """
+    if not _COUNT.match(words):
+        return False
+    head = _COMPLEMENT.split(words, maxsplit=1)[0].split()[-1]
+    return head[0].islower() and (head == "people" or lemmatise(head) != head)
+
+
+def takes_nouns(class_iri: str, schema: Schema) -> bool:
+    """Whether a class, or one above it, says that its individuals are named by common nouns."""
+    above = (schema.class_by_iri.get(iri) for iri in schema.find_ancestors(class_iri))
+    return any(found.common_nouns for found in above if found)
+
+
+def _reduce(words: str) -> tuple[str, ...]:
+    bare = _ARTICLE.sub("", " ".join(words.split()))
+    return tuple(lemmatise(word.casefold()) for word in bare.split())
+
+
+# --------------------
+# Where a value is stated: its sentence, the words in it, and how sure several places make it.
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place that states a value; every offset is one into the document's text.
+
+    `start`, `end`: the whole sentence or sentences, whose words are `text`. `subject`, `object`:
+    the words that name the two ends, None where they stand elsewhere. `source`: the key of the
+    triple or value that was read there.
+    """
+
+    document_id: str
+    chunk_id: str
+    start: int
+    end: int
+    text: str
+    subject: Span | None
+    object: Span | None
+    confidence: float
+    producer: str
+    source: str
+
+
+class Sentences:
+    """The sentences of documents, cut once each; `texts` is their text by id."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self.texts = texts
+        self._cut: dict[str, list[Span]] = {}
+
+    def cover(self, document_id: str, spans: Sequence[Span]) -> Span:
+        """From the beginning of the first sentence touched to the end of the last."""
+        start, end = min(s.start for s in spans), max(s.end for s in spans)
+        if document_id not in self._cut:
+            self._cut[document_id] = list(split_sentences(self.texts[document_id]))
+        cut = self._cut[document_id]
+        first = cut[max(0, bisect_right(cut, start, key=lambda s: s.start) - 1)]
+        last = cut[max(0, bisect_right(cut, end - 1, key=lambda s: s.start) - 1)]
+        return Span(min(first.start, start), max(last.end, end))
+
+
+def order_places(places: Iterable[Place]) -> tuple[Place, ...]:
+    """Each place once, the surest first."""
+    order = sorted(places, key=lambda p: (-p.confidence, p.document_id, p.start, p.end, p.source))
+    return tuple({(p.document_id, p.start, p.end): p for p in reversed(order)}.values())[::-1]
+
+
+def combine_confidence(places: Iterable[Place]) -> float:
+    """The chance that at least one of the sentences is read right, taken as independent.
+
+    The same sentence counts once, wherever it was copied to and however often it was read.
+    """
+    best: dict[str, float] = {}
+    for place in places:
+        words = " ".join(place.text.split())
+        best[words] = max(best.get(words, 0.0), place.confidence)
+    doubt = 1.0
+    for confidence in sorted(best.values()):
+        doubt *= 1.0 - confidence
+    return 1.0 - doubt
+
+
+# --------------------
+# From what a text states to what an ontology may hold: names, classes and literals that fit.
+
+GUESSED = 0.7
+"""Weight of a class that only the property's domain or range suggests."""
+UNTYPED = "NOUN"
+"""The type of what the recogniser took for no name of a kind that it knows."""
+_LONGEST_NAME = 150
+"""Characters; a longer name of an individual is a sentence."""
+_QUANTITY = re.compile(
+    r"(?:(?:about|almost|around|at least|more than|nearly|over|some|up to)\s+)?[$€£]?\d",
+    re.IGNORECASE,
+)
+_MEASURE = re.compile(
+    r"\W*\d[\d.,]*\s*(?:%|°|(?:[nmµck]?[gmlL]|m[lL]|mmol|[nµm]?M|[mµn]?s|min|h|ha|km2|lbs?|ft|mi)\b)"
+)
+_PRONOUNS = frozenset(
+    "he she it they him her them his its their this that these those who whom which what i we us "
+    "you me one some others another both here there himself herself itself themselves".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """An individual: an entity of the graph, or one that only a text's reader found.
+
+    `kinds`: classes that its name or a sentence such as `X is a city` says, besides its type's.
+    """
+
+    entity_id: str
+    name: str
+    type: str
+    kinds: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A value that fits domain and range, or with `prop` None a membership, at one place.
+
+    `class_iri`, `object_class`: what the property makes of its ends; None for a literal.
+    """
+
+    prop: OntologyProperty | None
+    class_iri: str
+    subject_id: str
+    object_id: str | None
+    object_class: str | None
+    literal: str | None
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """Why a statement is no value of a property: `reason` for counting, `detail` for reading."""
+
+    reason: str
+    detail: str
+
+
+def is_name(text: str) -> bool:
+    """Whether an individual can be called that: no bracket's half, no single letter, no pronoun."""
+    return (
+        len(text) <= _LONGEST_NAME
+        and text.casefold() not in _PRONOUNS
+        and parse_literal(text, XSD + "string") is not None
+    )
+
+
+def is_typed(individual: Named) -> bool:
+    """Whether its type counts: what is all small letters is no name, whatever its type says."""
+    return individual.type != UNTYPED and not individual.name.islower()
+
+
+def check_name(individual: Named, kinds: Kinds) -> Misfit | None:
+    """Why something is no individual by its name, or None if it may be one."""
+    name = individual.name
+    if not is_name(name):
+        return Misfit("bad_name", f"{name!r} is no name of an individual")
+    if is_count(name):
+        return Misfit("bad_name", f"{name!r} says how many, it is no individual")
+    if not is_typed(individual) and _MEASURE.match(name):
+        return Misfit("bad_name", f"{name!r} is a measure, no individual")
+    if not is_typed(individual) and kinds.is_kind(name):
+        return Misfit("names_a_kind", f"{name!r} is a class's label, no individual of it")
+    return None
+
+
+def fit_class(
+    individual: Named, wanted: str, schema: Schema, *, read: bool = False, guess: bool = True
+) -> float | None:
+    """How sure it is that an individual is of the class that a property wants; None: it is not.
+
+    One whose class is wider, or that the recogniser could not place, takes the class that the
+    property asks for, as rdfs:domain and rdfs:range entail. Without a type it has to be written
+    as a name, unless the class says that its individuals are common nouns, or a reader (`read`)
+    found it as a value of this very property. Without `guess` nothing is suggested.
+    """
+    if wanted == THING or any(schema.is_subclass(kind, wanted) for kind in individual.kinds):
+        return 1.0
+    known = schema.class_for_type(individual.type) if is_typed(individual) else None
+    if known is not None and schema.is_subclass(known, wanted):
+        return 1.0
+    if not guess:
+        return None
+    guessed = 1.0 if read else GUESSED
+    if _QUANTITY.match(individual.name) and not is_written_as_name(individual.name):
+        return guessed if takes_nouns(wanted, schema) else None
+    if not is_typed(individual):
+        fits = read or is_written_as_name(individual.name) or takes_nouns(wanted, schema)
+        return guessed if fits else None
+    if known is None:  # a label that the ontology has no class for
+        above = (schema.class_by_iri.get(iri) for iri in schema.find_ancestors(wanted))
+        typed = any(found.entity_types for found in above if found)
+        return None if typed else guessed
+    return guessed if schema.is_subclass(wanted, known) else None
+
+
+def check_value(
+    prop: OntologyProperty,
+    subject: Named,
+    value: Named | str,
+    place: Place,
+    schema: Schema,
+    kinds: Kinds,
+    *,
+    read: bool = False,
+    guess: bool = True,
+) -> Candidate | Misfit:
+    """A statement as a value of a property, in the direction in which it is kept, or why not.
+
+    `value` is text where no entity stands. Without `guess` the subject's class is known. Of
+    two inverse properties the one with the smaller IRI is kept, so that a fact is one instance
+    whichever of them words it; its ends fit both, as each of the two entails the other.
+    """
+    fault = check_name(subject, kinds)
+    if fault is not None:
+        return fault
+    inverse = _find_inverse(prop, schema)
+    kept, other = (inverse, prop) if inverse and inverse.iri < prop.iri else (prop, inverse)
+    ends = [
+        (kept.domain, other.range if other else None),
+        (kept.range, other.domain if other else None),
+    ]
+    if kept is not prop:
+        ends.reverse()
+    end = _fit_end(subject, *ends[0], schema, read=read, guess=guess)
+    if isinstance(end, str):
+        return _refuse("domain", subject, end, schema)
+    class_iri, sure = end
+    place = replace(place, confidence=place.confidence * sure)
+    if prop.is_datatype:
+        text = value if isinstance(value, str) else value.name
+        literal = parse_literal(text, prop.range)
+        if literal is None:
+            return Misfit("range", f"{text!r} is no {prop.range.rpartition('#')[2]}")
+        return Candidate(prop, class_iri, subject.entity_id, None, None, literal, place)
+    if isinstance(value, str):
+        return Misfit("range", f"{value!r} is a date, a number or a quantity, no individual")
+    fault = check_name(value, kinds)
+    if fault is not None:
+        return fault
+    end = _fit_end(value, *ends[1], schema, read=read)
+    if isinstance(end, str):
+        return _refuse("range", value, end, schema)
+    if value.entity_id == subject.entity_id:
+        return Misfit("same_subject_and_object", f"{subject.name} would be its own {prop.label}")
+    object_class, sure = end
+    place = replace(place, confidence=place.confidence * sure)
+    if kept is not prop:
+        place = replace(place, subject=place.object, object=place.subject)
+        turned = object_class, value.entity_id, subject.entity_id, class_iri
+        return Candidate(kept, *turned, None, place)
+    return Candidate(prop, class_iri, subject.entity_id, value.entity_id, object_class, None, place)
+
+
+def _find_inverse(prop: OntologyProperty, schema: Schema) -> OntologyProperty | None:
+    """The property that holds the other way round whenever this one does."""
+    if prop.inverse_of:
+        return schema.property_by_iri.get(prop.inverse_of)
+    return prop if SYMMETRIC_PROPERTY in schema.find_characteristics(prop.iri) else None
+
+
+def _fit_end(
+    individual: Named,
+    wanted: str,
+    also: str | None,
+    schema: Schema,
+    *,
+    read: bool = False,
+    guess: bool = True,
+) -> tuple[str, float] | str:
+    """The class of an end and how sure it is, or the class that it is not of.
+
+    `wanted` is what the kept property asks for, `also` what its inverse does: the narrower one is
+    taken, the first if they are side by side.
+    """
+    sure = fit_class(individual, wanted, schema, read=read, guess=guess)
+    if sure is None or also is None or also == wanted:
+        return wanted if sure is None else (wanted, sure)
+    second = fit_class(individual, also, schema, read=read, guess=guess)
+    if second is None or schema.are_disjoint(wanted, also):
+        return also
+    return (also if schema.is_subclass(also, wanted) else wanted), min(sure, second)
+
+
+def _refuse(reason: str, individual: Named, wanted: str, schema: Schema) -> Misfit:
+    found = schema.class_by_iri.get(wanted)
+    label = found.label if found else wanted
+    return Misfit(reason, f"{individual.name} ({individual.type}) is no {label}")
+
+
+# --------------------
+# From the words of a text to the individual they name.
+
+Row = Mapping[str, object]
+
+
+class Linker:
+    """Knows the graph's entities, and gives one to what no entity names yet.
+
+    `entities`, `mentions`: rows of these tables. `documents`: the document of each chunk. `kinds`:
+    the classes that a name says, given the name and its type.
+    """
+
+    def __init__(
+        self,
+        entities: Iterable[Row],
+        mentions: Iterable[Row],
+        documents: Mapping[str, str],
+        kinds: Callable[[str, str], frozenset[str]],
+    ) -> None:
+        self._kinds = kinds
+        self.named: dict[str, Named] = {}
+        self._by_place: dict[tuple[str, int, int], str] = {}
+        self._local: dict[tuple[str, str], set[str]] = defaultdict(set)
+        self._anywhere: dict[str, set[str]] = defaultdict(set)
+        self._types: dict[tuple[str, int, int], str] = {}
+        self._made: dict[str, tuple[Named, set[str], set[str]]] = {}
+        place_of = {}
+        for row in mentions:
+            place = documents[str(row["chunk_id"])], int(str(row["start"])), int(str(row["end"]))
+            place_of[str(row["mention_id"])] = place, str(row["text"])
+            if self._types.get(place, UNTYPED) == UNTYPED:
+                self._types[place] = str(row["type"])
+        self._mentions: dict[tuple[str, int, int], set[str]] = defaultdict(set)
+        for key, (place, _) in place_of.items():
+            self._mentions[place].add(key)
+        for row in entities:
+            entity = str(row["entity_id"])
+            name, kind = str(row["name"]), str(row["type"])
+            self.named[entity] = Named(entity, name, kind, kinds(name, kind))
+            for form in _list(row["surface_forms"]):
+                self._anywhere[normalise_name(form)].add(entity)
+            for key in _list(row["mentions"]):
+                place, text = place_of[key]
+                self._by_place[place] = entity
+                self._local[place[0], normalise_name(text)].add(entity)
+
+    def find(self, document_id: str, words: str, span: Span | None) -> Named | str:
+        """The individual that words name, at a place if it is known, or why there is none.
+
+        The entity mentioned at that very place; else the one of that name in the document; else
+        the only one of that name anywhere; else a new one, if the words are a name.
+        """
+        place = (document_id, span.start, span.end) if span else None
+        known = self._by_place.get(place) if place else None
+        if known is not None:
+            return self.named[known]
+        key = normalise_name(words)
+        for found in (self._local.get((document_id, key)), self._anywhere.get(key)):
+            if found and len(found) > 1:
+                return f"{len(found)} entities are called {words!r}, none at that place"
+            if found:
+                return self.named[next(iter(found))]
+        if not is_name(words):
+            return f"{words!r} is no name of an individual"
+        return self._make(key, " ".join(words.split()), place)
+
+    def _make(self, key: str, name: str, place: tuple[str, int, int] | None) -> Named:
+        entity = content_id("entity", key)
+        entity = content_id("entity", key, "induced") if entity in self.named else entity
+        kind = self._types.get(place, UNTYPED) if place else UNTYPED
+        found = self._mentions.get(place, set()) if place else set()
+        made, forms, mentions = self._made.get(entity, (Named(entity, name, kind), set(), set()))
+        best = min(made.name, name, key=lambda n: (-len(n), n))
+        kind = kind if made.type == UNTYPED else made.type
+        made = Named(entity, best, kind, self._kinds(best, kind))
+        self._made[entity] = made, forms | {name}, mentions | found
+        return made
+
+    @property
+    def made(self) -> dict[str, Named]:
+        """The individuals that were not there, by id."""
+        return {key: named for key, (named, _, _) in self._made.items()}
+
+    def list_made(self) -> list[Row]:
+        """The rows of `entities` of the individuals that were not there."""
+        return [
+            {
+                "entity_id": named.entity_id,
+                "name": named.name,
+                "type": named.type,
+                "surface_forms": sorted(forms),
+                "mentions": sorted(mentions),
+            }
+            for _, (named, forms, mentions) in sorted(self._made.items())
+        ]
+
+
+def _list(value: object) -> list[str]:
+    assert isinstance(value, list)
+    return value

@@ -1,0 +1,290 @@
+"""Which of several findings stay: what an ontology's axioms and shapes do not allow together."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from kpyramid.keys import content_id
+from kpyramid.ontology.constraints import Rules
+from kpyramid.ontology.names import (
+    ASYMMETRIC_PROPERTY,
+    INVERSE_FUNCTIONAL_PROPERTY,
+    IRREFLEXIVE_PROPERTY,
+)
+from kpyramid.ontology.population.checking import Candidate, Place, combine_confidence, order_places
+from kpyramid.ontology.schema import OntologyProperty
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A value or, with `prop` None, a membership, with all places that state it."""
+
+    key: str
+    prop: OntologyProperty | None
+    class_iri: str
+    subject_id: str
+    object_id: str | None
+    object_class: str | None
+    literal: str | None
+    confidence: float
+    places: tuple[Place, ...]
+
+    @property
+    def rank(self) -> tuple[float, int, int, str]:
+        """Smaller is better: more confidence, more documents, earlier in its sentence, smaller key.
+
+        Confidence is that of all places together, so support is in it: what three sentences
+        state at 0.6 each is surer than what one states at 0.7. It is compared to two digits; of
+        "born in Lima, Peru" the first place is the narrower one.
+        """
+        best = self.places[0]
+        at = best.object.start - best.start if best.object else 0
+        documents = len({place.document_id for place in self.places})
+        return -round(self.confidence, 2), -documents, at, self.key
+
+    @property
+    def entailed(self) -> Iterable[tuple[str, str]]:
+        """The memberships that it makes true: individual and class."""
+        yield self.subject_id, self.class_iri
+        if self.object_id is not None and self.object_class is not None:
+            yield self.object_id, self.object_class
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A finding that does not stay, and why."""
+
+    finding: Finding
+    reason: str
+    detail: str
+
+
+def merge(candidates: Iterable[Candidate]) -> list[Finding]:
+    """Equal values and memberships as one finding each, with the places of all of them."""
+    groups: dict[str, list[Candidate]] = defaultdict(list)
+    for candidate in candidates:
+        groups[_key(candidate)].append(candidate)
+    findings = []
+    for key, group in sorted(groups.items()):
+        first = group[0]
+        places = order_places(candidate.place for candidate in group)
+        findings.append(
+            Finding(
+                key,
+                first.prop,
+                first.class_iri,
+                first.subject_id,
+                first.object_id,
+                first.object_class,
+                first.literal,
+                combine_confidence(candidate.place for candidate in group),
+                places,
+            )
+        )
+    return findings
+
+
+def _key(c: Candidate) -> str:
+    if c.prop is None:
+        return content_id("instance", c.class_iri, None, c.subject_id, None, None)
+    datatype = c.prop.range if c.prop.is_datatype else None
+    value = c.object_id or c.literal
+    return content_id("instance", c.class_iri, c.prop.iri, c.subject_id, value, datatype)
+
+
+_STRICT_ORDER = frozenset({ASYMMETRIC_PROPERTY, IRREFLEXIVE_PROPERTY})
+"""A property that states both orders its individuals: whole and part, parent and child. OWL DL
+knows no transitive property with either, so that a longer circle is found here."""
+
+
+@dataclass
+class _Kept:
+    """What stays so far: the chosen classes of individuals, and by property and one end the other.
+
+    `values` and `owners` hold what findings entail too, each with the finding that did so first.
+    """
+
+    classes: Mapping[str, set[str]]
+    values: dict[tuple[str, str], dict[str, Finding]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )
+    owners: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def add(self, finding: Finding, rules: Rules) -> None:
+        for iri, subject, value in _list_entailed(finding, rules):
+            self.values[iri, subject].setdefault(value, finding)
+            self.owners.setdefault((iri, value), subject)
+
+
+def _list_entailed(finding: Finding, rules: Rules) -> Iterator[tuple[str, str, str]]:
+    """Property, subject and value of what a finding states, then of what follows from it."""
+    if finding.prop is not None:
+        ends = finding.subject_id, str(finding.object_id or finding.literal)
+        for iri, swapped in rules.schema.find_entailed(finding.prop.iri):
+            yield iri, *(ends[::-1] if swapped else ends)
+
+
+def settle(
+    findings: Iterable[Finding],
+    rules: Rules,
+    known: Mapping[str, Iterable[str]] = MappingProxyType({}),
+    settled: Iterable[Finding] = (),
+) -> tuple[list[Finding], list[Loss]]:
+    """The findings that may stand together, best first, and the others with what speaks against.
+
+    Each in turn, by rank, stays if it agrees with all that stayed before it. What a shape refuses
+    then makes room for what had lost to it. `known`: classes of individuals, and
+    `settled`: values, that stay whatever comes; they are not among the findings returned.
+    """
+    firm = list(settled)
+    left = sorted(findings, key=lambda f: f.rank)
+    refused: list[Loss] = []
+    while True:
+        stay, losses = _settle_once(left, rules, known, firm)
+        broken = _find_broken(stay, rules, known)
+        if not broken:
+            return stay, refused + losses
+        refused += broken
+        gone = {loss.finding.key for loss in broken}
+        left = [finding for finding in left if finding.key not in gone]
+
+
+def _settle_once(
+    findings: Sequence[Finding],
+    rules: Rules,
+    known: Mapping[str, Iterable[str]],
+    settled: Sequence[Finding],
+) -> tuple[list[Finding], list[Loss]]:
+    kept = _Kept(_choose_classes(findings, rules, known))
+    for finding in settled:
+        kept.add(finding, rules)
+    stay: list[Finding] = []
+    losses: list[Loss] = []
+    for finding in findings:
+        fault = _find_fault(finding, kept, rules)
+        if fault is None:
+            kept.add(finding, rules)
+            stay.append(finding)
+        else:
+            losses.append(Loss(finding, *fault))
+    return stay, losses
+
+
+def _choose_classes(
+    findings: Sequence[Finding], rules: Rules, known: Mapping[str, Iterable[str]]
+) -> dict[str, set[str]]:
+    """The classes of each individual that may stand together, by all that states or entails them.
+
+    Of two disjoint ones the one with more confidence stays, then more documents, then the
+    smaller IRI.
+    """
+    support: dict[str, dict[str, list[Place]]] = defaultdict(lambda: defaultdict(list))
+    for finding in findings:
+        for individual, class_iri in finding.entailed:
+            support[individual][class_iri] += finding.places
+    chosen = {individual: set(classes) for individual, classes in known.items()}
+    for individual, classes in support.items():
+        own = chosen.setdefault(individual, set())
+        if len(classes) == 1 and not own:
+            own.update(classes)
+            continue
+        ranks = {
+            class_iri: (
+                -round(combine_confidence(places), 2),
+                -len({place.document_id for place in places}),
+                class_iri,
+            )
+            for class_iri, places in classes.items()
+        }
+        for class_iri in sorted(classes, key=ranks.__getitem__):
+            if not any(rules.schema.are_disjoint(class_iri, other) for other in own):
+                own.add(class_iri)
+    return chosen
+
+
+def _find_broken(
+    findings: Sequence[Finding], rules: Rules, known: Mapping[str, Iterable[str]]
+) -> list[Loss]:
+    """The values that a shape refuses, now that the classes of all individuals are known."""
+    if not rules.constraints:
+        return []
+    classes = list_classes(findings)
+    for individual, settled in known.items():
+        classes[individual].update(settled)
+    losses = []
+    for finding in findings:
+        if finding.prop is None:
+            continue
+        own = classes[finding.subject_id]
+        if finding.literal is not None:
+            value = finding.literal
+            broken = rules.find_broken(own, finding.prop.iri, value, finding.prop.range)
+        else:
+            value = str(finding.object_id)
+            broken = rules.find_missing(own, finding.prop.iri, classes[value])
+        if broken is not None:
+            losses.append(Loss(finding, "shape", f"{finding.prop.label} {value}: {broken}"))
+    return losses
+
+
+def _find_fault(finding: Finding, kept: _Kept, rules: Rules) -> tuple[str, str] | None:
+    for individual, class_iri in finding.entailed:
+        own = kept.classes[individual]
+        if class_iri not in own:
+            other = min(iri for iri in own if rules.schema.are_disjoint(class_iri, iri))
+            return "disjoint_classes", f"it would be <{class_iri}> and is <{other}>"
+    faults = (_find_limit(e, finding, kept, rules) for e in _list_entailed(finding, rules))
+    return next(filter(None, faults), None)
+
+
+def _find_limit(
+    entailed: tuple[str, str, str], finding: Finding, kept: _Kept, rules: Rules
+) -> tuple[str, str] | None:
+    """What an axiom or a shape's maximum says against one thing that a finding entails."""
+    iri, subject, value = entailed
+    own = kept.values.get((iri, subject), {})
+    inferred = finding.prop is None or iri not in (finding.prop.iri, finding.prop.inverse_of)
+    most = rules.max_values(kept.classes.get(subject, ()), iri, inferred=inferred)
+    if most is not None and value not in own and len(own) >= most:
+        found = rules.schema.property_by_iri.get(iri)
+        reason = "functional_conflict" if found and found.is_functional else "too_many_values"
+        if not own:
+            return reason, f"<{iri}> may have no value here, not even {value}"
+        winner, best = next(iter(own.items()))
+        return reason, (
+            f"<{iri}> has at most {most} value{'s' if most > 1 else ''}; kept {winner} "
+            f"({best.confidence:.2f}), not {value} ({finding.confidence:.2f})"
+        )
+    stated = rules.schema.find_characteristics(iri)
+    owner = kept.owners.get((iri, value), subject)
+    if owner != subject and INVERSE_FUNCTIONAL_PROPERTY in stated:
+        return "functional_conflict", f"<{iri}> is inverse functional; {value} is {owner}'s"
+    if subject == value and IRREFLEXIVE_PROPERTY in stated:
+        return "irreflexive", f"<{iri}> relates nothing to itself"
+    if subject in kept.values.get((iri, value), {}) and ASYMMETRIC_PROPERTY in stated:
+        return "asymmetric", f"<{iri}> holds in one direction; the other one is surer"
+    if stated >= _STRICT_ORDER and _reaches(kept, iri, value, subject):
+        return "circular", f"<{iri}> leads from {value} back to {subject}; the others are surer"
+    return None
+
+
+def _reaches(kept: _Kept, iri: str, start: str, goal: str) -> bool:
+    """Whether a property leads from one individual to another, directly or by way of others."""
+    seen, waiting = {start}, [start]
+    while waiting:
+        reached = kept.values.get((iri, waiting.pop()), {}).keys() - seen
+        if goal in reached:
+            return True
+        seen |= reached
+        waiting.extend(reached)
+    return False
+
+
+def list_classes(findings: Sequence[Finding]) -> dict[str, set[str]]:
+    """The classes of each individual that findings state or entail."""
+    classes: dict[str, set[str]] = defaultdict(set)
+    for finding in findings:
+        for individual, class_iri in finding.entailed:
+            classes[individual].add(class_iri)
+    return classes

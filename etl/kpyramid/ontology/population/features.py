@@ -1,0 +1,592 @@
+"""Features of candidates: what is said of a value, its subject and its property's wording."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from kpyramid.extraction.syntax.kinds import find_kind_label
+from kpyramid.extraction.syntax.tree import Node, Tree
+from kpyramid.ontology import names as n
+from kpyramid.ontology.population.candidates import LITERALS, Candidate
+from kpyramid.ontology.schema import OntologyProperty, Schema
+
+# --------------------
+# What is told of a candidate as a value, and of another one as that value's subject.
+
+_SUBJECTS = frozenset(("nsubj", "nsubjpass", "csubj"))
+_WINDOW = 6
+_CONTENT = frozenset(("NOUN", "VERB", "ADJ", "PROPN", "ADP", "NUM"))
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A text's candidates with what the learner is told of each as a value."""
+
+    tree: Tree
+    candidates: Sequence[Candidate]
+    roles: Sequence[Sequence[str]]
+    near: Sequence["Surroundings"]
+    nested: dict[tuple[int, int], list[str]]
+    mentions: dict[str, int] = field(default_factory=dict)
+    pairs: dict[tuple[int, int, int, int], tuple[list[str], list[str]]] = field(
+        default_factory=dict
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Lemmas that may name the property: up the parse, beside, within, and all in the sentence.
+
+    `form`: flaws of the cut and signs of a name, as ones and zeros.
+    """
+
+    path: frozenset[str]
+    window: frozenset[str]
+    own: frozenset[str]
+    sentence: frozenset[str]
+    form: tuple[float, ...]
+
+
+def describe_text(tree: Tree, candidates: Sequence[Candidate]) -> Reading:
+    """The features of every candidate of a text."""
+    near = [_look_around(tree, c) for c in candidates]
+    nested = [[*_list_nesting(c, candidates)] for c in candidates]
+    roles = [
+        [*_list_role_features(tree, c), *inner] for c, inner in zip(candidates, nested, strict=True)
+    ]
+    mentions: dict[str, int] = {}
+    for c in candidates:
+        key = _fold(c.text)
+        mentions[key] = mentions.get(key, 0) + 1
+    return Reading(
+        tree,
+        candidates,
+        roles,
+        near,
+        {(c.first, c.last): x for c, x in zip(candidates, nested, strict=True)},
+        mentions,
+    )
+
+
+def _fold(text: str) -> str:
+    return "".join(c for c in text.casefold() if c.isalnum())
+
+
+def _list_nesting(c: Candidate, candidates: Sequence[Candidate]) -> Iterator[str]:
+    """How a candidate lies in, around and across others."""
+    inside = holds = 0
+    for other in candidates:
+        if other is c or other.last < c.first or c.last < other.first:
+            continue
+        recognised = other.kind.isupper() and other.kind not in {"NAME", "NOUN", "PART"}
+        if other.first <= c.first and c.last <= other.last:
+            inside += 1
+            if recognised or other.kind == "NAME":
+                side = "L" if other.first == c.first else "R" if other.last == c.last else "M"
+                yield f"in:{other.kind}:{side}"
+        elif c.first <= other.first and other.last <= c.last:
+            holds += 1
+            if recognised:
+                yield "holds:" + other.kind
+        elif recognised:
+            yield "across:" + other.kind
+    yield f"inside={min(inside, 3)}"
+    yield f"holds={min(holds, 3)}"
+
+
+def _climb(node: Node) -> Iterator[tuple[str, Node]]:
+    """The heads above a token with the dependency that leads there, coordination skipped."""
+    at = node
+    for _ in range(8):
+        if at.head is at:
+            return
+        dep = at.dep
+        at = at.head
+        if dep in {"conj", "appos", "compound", "nmod"} and at.head is not at:
+            yield dep, at
+            continue
+        yield dep, at
+
+
+def _lemma(node: Node) -> str:
+    # Names are left out: a name that one text has says nothing about the next.
+    return "^" if node.pos == "PROPN" else node.lemma.lower()
+
+
+def _look_around(tree: Tree, c: Candidate) -> Surroundings:
+    path: set[str] = set()
+    nodes = tree.nodes
+    node = tree[c.head]
+    for steps, (_, above) in enumerate(_climb(node)):
+        if steps > 4:
+            break
+        path.add(_lemma(above))
+        if above.pos in {"VERB", "AUX"}:
+            for child in above.children:
+                if child.dep in _SUBJECTS | {"dobj", "attr"} and not c.first <= child.i <= c.last:
+                    path.add(_lemma(child))
+                    path.update(_lemma(g) for g in child.children if g.dep in {"compound", "amod"})
+            break
+    start, end = tree.sentences[node.sentence]
+    window = {_lemma(n) for n in tree.nodes[max(start, c.first - _WINDOW) : c.first]}
+    window |= {_lemma(n) for n in tree.nodes[c.last + 1 : min(end, c.last + 4)]}
+    own = {n.word if n.pos == "PROPN" else n.lemma.lower() for n in nodes[c.first : c.last + 1]}
+    sentence = {
+        _lemma(n) for i, n in enumerate(nodes[start:end], start) if not c.first <= i <= c.last
+    }
+    flaws = (
+        float(
+            c.first > start
+            and nodes[c.first - 1].head.i == c.head
+            and nodes[c.first - 1].pos != "DET"
+        ),
+        float(c.first > start and nodes[c.first - 1].text[:1].isupper() and c.is_name),
+        float(c.last + 1 < end and nodes[c.last + 1].text[:1].isupper() and c.is_name),
+        float(c.last + 1 < end and node.head.i == c.last + 1),
+        float(c.is_name),
+        float(c.kind in {"NOUN", "PART"}),
+        float(c.kind == "PART"),
+        float(c.first == start),
+        float(node.dep in _SUBJECTS),
+    )
+    return Surroundings(
+        *(frozenset(path), frozenset(window), frozenset(own), frozenset(sentence), flaws)
+    )
+
+
+def _list_role_features(tree: Tree, c: Candidate) -> Iterator[str]:
+    nodes = tree.nodes
+    head = nodes[c.head]
+    start, end = tree.sentences[head.sentence]
+    yield "kind=" + c.kind
+    yield "name" if c.is_name else "noun"
+    yield f"words={min(c.last - c.first + 1, 5)}"
+    yield "shape=" + _shape(c.text)
+    yield "dep=" + head.dep
+    for node in nodes[c.first + 1 : c.last]:
+        if node.pos in {"CCONJ", "ADP", "DET", "PUNCT", "PART"}:
+            yield "inner=" + node.word  # "Ann Lee and Tom Askew" are two, "Rio de Janeiro" one
+    yield "last=" + nodes[c.last].lemma.lower()
+    if not c.is_name:
+        yield "t=" + _fold(c.text)
+        for node in nodes[c.first : c.last + 1]:
+            yield "w=" + node.lemma.lower()
+    before = [_word_at(tree, i, start, end) for i in range(c.first - 1, c.first - 5, -1)]
+    after = [_word_at(tree, i, start, end) for i in range(c.last + 1, c.last + 5)]
+    yield "p1=" + before[0]
+    yield "p2=" + before[1]
+    yield "p21=" + before[1] + "_" + before[0]
+    yield "p321=" + "_".join(before[2::-1])
+    yield "n1=" + after[0]
+    yield "n12=" + after[0] + "_" + after[1]
+    yield "p1n1=" + before[0] + "_" + after[0]
+    kind = "L" if c.kind in {"DATE", "YEAR", "NUMBER"} else "N" if c.is_name else "c"
+    for i in range(max(start, c.first - _WINDOW), c.first):
+        if nodes[i].pos in _CONTENT:
+            yield "b=" + _lemma(nodes[i])
+            yield f"b{kind}=" + _lemma(nodes[i])
+    for i in range(c.last + 1, min(end, c.last + 1 + _WINDOW)):
+        if nodes[i].pos in _CONTENT:
+            yield "a=" + _lemma(nodes[i])
+    for i in range(start, end):
+        if nodes[i].pos in {"VERB", "NOUN"} and not c.first <= i <= c.last:
+            yield f"s{kind}=" + _lemma(nodes[i])
+    yield from _list_path_features(head, c)
+    if c.first > start and nodes[c.first - 1].text[:1].isupper():
+        yield "capital-before"
+    if c.last + 1 < end and nodes[c.last + 1].text[:1].isupper():
+        yield "capital-after"
+    if nodes[c.head].i == c.last and c.last + 1 < end and head.head.i == c.last + 1:
+        yield "modifies=" + _lemma(nodes[c.last + 1])
+        if head.dep in {"compound", "amod", "nmod"}:
+            yield "modifier"
+    if c.first > start and nodes[c.first - 1].head.i == c.head and nodes[c.first - 1].pos != "DET":
+        yield "cut-before"
+        yield "cut-before=" + nodes[c.first - 1].pos
+    for node in nodes[c.head].children:
+        if node.i > c.last and node.dep == "prep":
+            yield "then=" + node.word
+    if c.first == start:
+        yield "leads"
+    if c.first == 0:
+        yield "opens"
+    if head.sentence > 0:
+        yield "later"
+
+
+def _word_at(tree: Tree, i: int, start: int, end: int) -> str:
+    if i < start:
+        return "<"
+    if i >= end:
+        return ">"
+    node = tree[i]
+    if node.pos == "PROPN":
+        return "^"
+    return "#" if node.text[:1].isdigit() else node.lemma.lower()
+
+
+def _list_path_features(head: Node, c: Candidate) -> Iterator[str]:
+    way = ""
+    lexical = ""
+    steps = 0
+    for dep, above in _climb(head):
+        if c.first <= above.i <= c.last:
+            continue
+        way += ">" + dep
+        if dep in {"conj"}:
+            way = way[: -len(">conj")]
+            continue
+        steps += 1
+        lexical += f">{dep}:{_lemma(above)}"
+        if steps <= 3:
+            yield "way=" + lexical
+        if steps <= 2:
+            yield "up=" + _lemma(above)
+        if above.pos in {"VERB", "AUX"}:
+            passive = any(x.dep == "auxpass" for x in above.children)
+            verb = _lemma(above)
+            yield f"verb={verb}{'-ed' if passive or above.tag == 'VBN' else ''}:{way}"
+            yield "verb=" + verb
+            for child in above.children:
+                if c.first <= child.i <= c.last:
+                    continue
+                if child.dep in _SUBJECTS:
+                    yield f"subj={_lemma(child) if child.pos != 'PROPN' else '^'}:{way}"
+                    for g in child.children:
+                        if g.dep in {"compound", "amod"} and g.pos != "PROPN":
+                            yield f"subjmod={_lemma(g)}_{_lemma(child)}:{way}"
+                elif child.dep in {"dobj", "attr", "acomp", "prt", "oprd"}:
+                    yield f"obj={verb}_{_lemma(child)}:{way}"
+                    yield f"obj={_lemma(child)}"
+            break
+        if steps >= 4:
+            break
+
+
+def _shape(text: str) -> str:
+    shape = ""
+    for c in text:
+        mark = "9" if c.isdigit() else "A" if c.isupper() else "a" if c.isalpha() else c
+        if not shape.endswith(mark) or (mark == "9" and not shape.endswith("9999")):
+            shape += mark
+    return shape[:12]
+
+
+def list_subject_features(reading: Reading, s: Candidate, o: Candidate) -> Iterator[str]:
+    """What is told of `s` as the subject of the value `o`."""
+    tree = reading.tree
+    nodes = tree.nodes
+    head, other = nodes[s.head], nodes[o.head]
+    yield "kind=" + s.kind
+    yield "name" if s.is_name else "noun"
+    yield f"words={min(s.last - s.first + 1, 5)}"
+    yield from reading.nested[s.first, s.last]
+    gap = head.sentence - other.sentence
+    yield f"gap={max(-3, min(gap, 1))}"
+    order = "before" if s.last < o.first else "after"
+    yield order
+    low, high = (s.last, o.first) if order == "before" else (o.last, s.first)
+    yield f"{order}:{_bin(high - low)}"
+    names = sum(
+        1
+        for c in reading.candidates
+        if c.is_name
+        and c.kind not in {"PART", "DATE", "YEAR", "NUMBER"}
+        and low < c.first
+        and c.last < high
+    )
+    yield f"{order}:names={min(names, 4)}"
+    yield f"dep={head.dep}"
+    start, end = tree.sentences[head.sentence]
+    if s.first <= start + 1:
+        yield "leads"
+    if s.first <= 1:
+        yield "opens"
+    if head.dep in _SUBJECTS and head.head.head is head.head:
+        yield "main-subject"
+    count = reading.mentions.get(_fold(s.text), 1)
+    yield f"mentions={min(count, 3)}"
+    if s.first > start and nodes[s.first - 1].text[:1].isupper():
+        yield "capital-before"
+    if s.last + 1 < end and nodes[s.last + 1].text[:1].isupper():
+        yield "capital-after"
+    if s.last + 1 < end and nodes[s.last + 1].tag == "POS":
+        yield "owner"
+    if s.first > start and nodes[s.first - 1].head.i == s.head and nodes[s.first - 1].pos != "DET":
+        yield "cut-before"
+    if nodes[s.last].head.i == s.last + 1:
+        yield "cut-after"
+    if s.first > 0:
+        yield "p1=" + _word_at(tree, s.first - 1, start, end)
+    yield "n1=" + _word_at(tree, s.last + 1, start, end)
+    if not s.is_name:
+        yield "w=" + head.lemma.lower()
+    if gap == 0:
+        path = _find_path(head, other)
+        yield "path=" + path
+        between = nodes[low + 1 : high]
+        if len(between) <= 8:
+            for node in between:
+                if node.pos in {"VERB", "ADP", "NOUN", "PUNCT", "PRON"}:
+                    yield f"{order}:m=" + _lemma(node)
+    else:
+        leader = next(
+            (n for n in nodes[slice(*tree.sentences[other.sentence])] if n.dep in _SUBJECTS), None
+        )
+        if leader is not None:
+            word = leader.word if leader.pos == "PRON" else leader.pos
+            yield f"gap:subject={word}"
+            yield f"gap:subject={word}:{'opens' if s.first <= 1 else 'inside'}:{s.kind}"
+
+
+def _bin(distance: int) -> int:
+    for limit in (1, 2, 3, 5, 8, 12, 20):
+        if distance <= limit:
+            return limit
+    return 99
+
+
+def _find_path(one: Node, other: Node) -> str:
+    """The dependencies up from one token and down to another, coordination left out."""
+    above = [one]
+    while above[-1].head is not above[-1] and len(above) < 12:
+        above.append(above[-1].head)
+    places = {node.i: at for at, node in enumerate(above)}
+    down: list[str] = []
+    at = other
+    for _ in range(12):
+        if at.i in places:
+            up = [n.dep for n in above[: places[at.i]]]
+            ups = ">".join(d for d in up if d not in {"conj", "compound"})
+            downs = "<".join(d for d in reversed(down) if d not in {"conj", "compound"})
+            return f"{ups}>{at.pos}<{downs}"[:80]
+        down.append(at.dep)
+        if at.head is at:
+            break
+        at = at.head
+    return "none"
+
+
+# --------------------
+# What a property's own words and ends say about the texts that state it.
+
+Matrix = npt.NDArray[np.float64]
+MEASURES = 36
+
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_EMPTY = frozenset(
+    "a an the of by in on at to for with from or and is are was were has have be as its it".split()
+)
+_PLACES = frozenset(("GPE", "LOC", "FAC"))
+_BY_DATATYPE = {
+    **dict.fromkeys(("decimal", "double", "float"), frozenset(("NUMBER", "YEAR"))),
+    **dict.fromkeys(
+        ("integer", "nonNegativeInteger", "positiveInteger", "int", "long"),
+        frozenset(("NUMBER", "YEAR")),
+    ),
+    **dict.fromkeys(("date", "gYear", "gYearMonth"), frozenset(("DATE", "YEAR"))),
+}
+# Class words that `find_kind_label` does not know; general English, as ontologies use them.
+_KINDS = {
+    "human": "PERSON",
+    "people": "PERSON",
+    "place": "GPE",
+    "location": "GPE",
+    "organisation": "ORG",
+    "organization": "ORG",
+    "language": "LANGUAGE",
+    "year": "YEAR",
+    "date": "DATE",
+    "day": "DATE",
+    "time": "DATE",
+    "number": "NUMBER",
+    "demonym": "NORP",
+    "ethnicity": "NORP",
+    "work": "WORK_OF_ART",
+    "nationality": "NORP",
+}
+
+
+def split_words(label: str) -> list[str]:
+    """The words of a label in small letters: "birthPlace", "birth_place" → birth, place."""
+    return [word.lower() for word in _WORD.findall(label)]
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """A property's content words, in each of its phrasings, and the kinds that its ends may be.
+
+    An empty set of kinds allows anything.
+    """
+
+    iri: str
+    phrasings: tuple[frozenset[str], ...]
+    subject_kinds: frozenset[str]
+    object_kinds: frozenset[str]
+    range_words: frozenset[str]
+
+
+def describe_properties(schema: Schema) -> list[Wording]:
+    """The wording of each property of the schema, in its order."""
+    return [_describe(p, schema) for p in schema.properties]
+
+
+def _describe(p: OntologyProperty, schema: Schema) -> Wording:
+    phrasings = []
+    for phrase in (p.label, *p.alt_labels):
+        words = frozenset(split_words(phrase)) - _EMPTY
+        phrasings.append(words or frozenset(split_words(phrase)))
+    local = p.range.rpartition("#")[2]
+    if p.is_datatype:
+        objects = _BY_DATATYPE.get(local, frozenset())
+        range_words: frozenset[str] = frozenset()
+    else:
+        objects = find_kinds(p.range, schema)
+        range_words = _list_class_words(p.range, schema)
+    if not objects and not p.is_datatype:
+        label = split_words(p.label)
+        kind = _find_kind(label[-1]) if label else None
+        if kind in {"DATE", "YEAR", "PERSON"}:  # "birth date", "composer"
+            objects = _widen(kind)
+    kinds = find_kinds(p.domain, schema)
+    return Wording(p.iri, tuple(dict.fromkeys(phrasings)), kinds, objects, range_words)
+
+
+def find_kinds(iri: str, schema: Schema) -> frozenset[str]:
+    """The kinds of names that may denote instances of a class; empty where nothing is known."""
+    found = schema.class_by_iri.get(iri)
+    if found is None or iri == n.THING:
+        return frozenset()
+    kinds: set[str] = set(found.entity_types)
+    for label in (found.label, *found.alt_labels):
+        words = split_words(label)
+        kind = _find_kind(words[-1]) if words else None
+        if kind:
+            kinds |= _widen(kind)
+    if not kinds:
+        for parent in found.parents:
+            if parent != iri and parent in schema.class_by_iri:
+                kinds |= (
+                    find_kinds(parent, schema) if not schema.is_subclass(parent, iri) else set()
+                )
+    return frozenset(kinds)
+
+
+def _find_kind(word: str) -> str | None:
+    return _KINDS.get(word) or find_kind_label(word)
+
+
+def _widen(kind: str) -> frozenset[str]:
+    if kind in _PLACES:
+        return _PLACES
+    if kind in {"DATE", "YEAR"}:
+        return frozenset(("DATE", "YEAR"))
+    return frozenset((kind,))
+
+
+def _list_class_words(iri: str, schema: Schema) -> frozenset[str]:
+    found = schema.class_by_iri.get(iri)
+    if found is None:
+        return frozenset()
+    return (
+        frozenset(w for label in (found.label, *found.alt_labels) for w in split_words(label))
+        - _EMPTY
+    )
+
+
+def are_related(one: str, other: str) -> bool:
+    """Whether two words share their stem: "director" and "directed", "birth" and "birthplace"."""
+    if one == other:
+        return True
+    length = min(len(one), len(other))
+    if length < 4:
+        return False
+    shared = 0
+    for a, b in zip(one, other, strict=False):
+        if a != b:
+            break
+        shared += 1
+    return shared >= max(4, length - 2)
+
+
+def fit_kind(kind: str, kinds: frozenset[str]) -> float:
+    """1 for a candidate's kind that is among the kinds, -1 for another one, 0 where it is open."""
+    if not kinds or kind in {"NAME", "TITLE", "NOUN", "PART", "CODE"}:
+        return 0.0
+    return 1.0 if kind in kinds else -1.0
+
+
+class WordMatcher:
+    """How far the words around candidates are those of each property, for many at once."""
+
+    def __init__(self, wordings: Sequence[Wording], schema: Schema) -> None:
+        self._wordings = wordings
+        self._is_literal = np.array([float(p.is_datatype) for p in schema.properties])
+        self._is_open = np.array([float(not w.object_kinds) for w in wordings])
+        phrases = [(at, phrase) for at, w in enumerate(wordings) for phrase in w.phrasings]
+        self._words = [word for _, phrase in phrases for word in sorted(phrase)]
+        self._share = np.zeros((len(self._words), len(phrases)))
+        self._firsts: list[int] = []
+        row = 0
+        for column, (at, phrase) in enumerate(phrases):
+            if len(self._firsts) == at:
+                self._firsts.append(column)
+            self._share[row : row + len(phrase), column] = 1 / max(len(phrase), 1)
+            row += len(phrase)
+        self._known: dict[str, Matrix] = {}
+
+    @property
+    def size(self) -> int:
+        """The number of properties."""
+        return len(self._wordings)
+
+    def _match(self, lemma: str) -> Matrix:
+        if lemma not in self._known:
+            hits = [float(are_related(lemma, word)) for word in self._words]
+            self._known[lemma] = np.array(hits)
+        return self._known[lemma]
+
+    def _measure_words(self, lemmas: frozenset[str]) -> Matrix:
+        """The share of each property's words that stand among the lemmas, in its best phrasing."""
+        if not lemmas:
+            return np.zeros(self.size)
+        hits = np.maximum.reduce([self._match(lemma) for lemma in sorted(lemmas)])
+        return np.asarray(np.maximum.reduceat(hits @ self._share, self._firsts))
+
+    def measure(self, reading: Reading) -> Matrix:
+        """What wording and kinds tell; shape (candidates, properties, `MEASURES`)."""
+        size = (len(reading.candidates), self.size)
+        if 0 in size:
+            return np.zeros((*size, MEASURES))
+        near = reading.near
+        path = np.array([self._measure_words(n.path) for n in near])
+        window = np.array([self._measure_words(n.window) for n in near])
+        own = np.array([self._measure_words(n.own) for n in near])
+        sentence = np.array([self._measure_words(n.sentence) for n in near])
+        fits = np.array(
+            [[fit_kind(c.kind, w.object_kinds) for w in self._wordings] for c in reading.candidates]
+        )
+        form = np.array([n.form for n in near])
+        is_name, is_noun = form[:, 4:5], form[:, 5:6]
+        is_literal = np.array([[float(c.kind in LITERALS)] for c in reading.candidates])
+        right, wrong = (fits > 0).astype(float), (fits < 0).astype(float)
+        columns = [
+            *(path, window, own, sentence, right, wrong, self._is_open, self._is_literal),
+            *(
+                path * right,
+                window * right,
+                sentence * right,
+                path == 1,
+                window == 1,
+                sentence == 1,
+            ),
+            *(part - part.max(axis=1, keepdims=True) for part in (path, window, sentence)),
+            *(self._is_open * part for part in (is_literal, is_name, is_noun)),
+            *(self._is_literal * is_name, self._is_literal * is_literal),
+            *(own * is_name, own * is_noun, path * window, path * wrong, window * wrong),
+            *(form[:, k : k + 1] for k in range(form.shape[1])),
+        ]
+        return np.stack([np.broadcast_to(c, size).astype(float) for c in columns], axis=2)

@@ -1,0 +1,253 @@
+"""f_ins: which values of some classes' properties a text states; groups, prompt, reply, parser."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from kpyramid.extraction.cascade.chunks import Chunk
+from kpyramid.extraction.cascade.prompts import GUARD, Strict, fence, show_chunk, write_json
+from kpyramid.keys import JsonValue, hash_value
+from kpyramid.llm.responses import parse_json
+from kpyramid.llm.types import Message, Request
+from kpyramid.ontology.names import THING
+from kpyramid.ontology.population.examples import Example
+from kpyramid.ontology.proposals import FORMS, name_class, name_range
+from kpyramid.ontology.schema import OntologyProperty, Schema
+
+# --------------------
+# What is asked in one call: the properties of one class, or of several small ones.
+
+MOST_PROPERTIES = 64
+"""Properties of one call: some 1,700 tokens of prompt, the same for every text, so that servers
+keep it. A call of its own for every class would repeat instructions and text each time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The properties that one call asks for, those of one domain side by side."""
+
+    properties: tuple[OntologyProperty, ...]
+
+    @property
+    def domains(self) -> tuple[str, ...]:
+        """The IRIs of the classes whose individuals are asked for, each once."""
+        return tuple(dict.fromkeys(prop.domain for prop in self.properties))
+
+
+def group_properties(schema: Schema, most: int = MOST_PROPERTIES) -> tuple[Group, ...]:
+    """All that an ontology can be asked for in as few calls as `most` properties allow.
+
+    Classes that are near in the hierarchy stand together; one with more properties is cut. What a
+    class inherits is asked once, with the class that declares it. Of two inverse properties the
+    one with the smaller IRI is asked, as an instance is kept under that one.
+    """
+    asked = [
+        prop for prop in schema.properties if prop.inverse_of is None or prop.iri <= prop.inverse_of
+    ]
+    by_class: dict[tuple[str, ...], list[OntologyProperty]] = {}
+    for prop in asked:
+        by_class.setdefault(_list_line(prop.domain, schema), []).append(prop)
+    packs = _pack([by_class[line] for line in sorted(by_class)], most)
+    return tuple(Group(tuple(pack)) for pack in packs)
+
+
+def list_pairs(schema: Schema) -> tuple[Group, ...]:
+    """Every class–property pair by itself, as f_ins(c, a; p) of PolyRAG's Eq. 1 asks."""
+    return tuple(Group((prop,)) for prop in schema.properties)
+
+
+def _list_line(iri: str, schema: Schema) -> tuple[str, ...]:
+    """A class under its ancestors, the most general first; one line where there are several."""
+    line = [iri]
+    while (found := schema.class_by_iri.get(line[-1])) is not None and found.parents:
+        if found.parents[0] in line or found.parents[0] == THING:
+            break
+        line.append(found.parents[0])
+    return tuple(reversed(line))
+
+
+def _pack(
+    classes: Iterable[Sequence[OntologyProperty]], most: int
+) -> Iterator[list[OntologyProperty]]:
+    pack: list[OntologyProperty] = []
+    for properties in classes:
+        rest = list(properties)
+        if pack and len(pack) + len(rest) > most:
+            yield pack
+            pack = []
+        while len(rest) > most:
+            yield rest[:most]
+            rest = rest[most:]
+        pack += rest
+    if pack:
+        yield pack
+
+
+# --------------------
+# f_ins: which values of some classes' properties a text states; prompt, schema and parser.
+
+NAMES = {"llm": "values", "exhaustive": "value"}
+"""The tasks by mode; apart, because their prompts and replies differ in length."""
+VERSION = 1
+_EXAMPLES = 2
+"""Worked examples of a prompt, where the ontology has any."""
+
+_INSTRUCTIONS = f"""\
+You read a text and note what it states of the individuals of an ontology.
+{GUARD}
+- An individual is one thing that the text names and that is of a class below.
+- Note every value that the text states of an individual: the evidence, which is the sentence that \
+states it, copied exactly; the subject, which is the individual; the property; the value.
+- Subject and value are spelled as in the text and are never pronouns.
+- The property is one of those listed. Its subject is of the class that it stands under, its value \
+is what stands behind the arrow.
+- Leave out what the text denies, doubts or does not state.
+Reply with JSON only: \
+{{"values": [{{"evidence": "...", "subject": "...", "property": "...", "value": "..."}}]}}, \
+{{"values": []}} where there is none."""
+
+
+class Noted(Strict):
+    """One value of the reply."""
+
+    evidence: str
+    subject: str
+    property: str
+    value: str
+
+
+class Answer(Strict):
+    """The reply."""
+
+    values: list[Noted]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of every text that a group of properties is routed to."""
+
+    group: Group
+    schema: Schema
+    examples: tuple[Example, ...] = ()
+
+    @cached_property
+    def name(self) -> str:
+        """What it asks for, in words: the property if it is one, else the classes."""
+        classes = ", ".join(name_class(iri, self.schema) for iri in self.group.domains)
+        only = self.group.properties[0] if len(self.group.properties) == 1 else None
+        return f"{classes}: {only.label}" if only else classes
+
+    @cached_property
+    def properties(self) -> dict[str, OntologyProperty]:
+        """The properties by the names that a reply may use, no two alike."""
+        named: dict[str, OntologyProperty] = {}
+        for prop in self.group.properties:
+            name = " ".join(prop.label.split())
+            if name in named:
+                name = f"{name} of {name_class(prop.domain, self.schema)}"
+            if name in named:
+                name = prop.iri
+            named[name] = prop
+        return named
+
+    @cached_property
+    def static(self) -> str:
+        """The message that is the same for every text, so that servers can keep it."""
+        lines = [_INSTRUCTIONS]
+        last = ""
+        for name, prop in self.properties.items():
+            if prop.domain != last:
+                lines += ["", _show_class(prop.domain, self.schema)]
+                last = prop.domain
+            said = _end(prop.comment) or ", ".join(prop.alt_labels[:3])
+            words = f": {said}" if said else ""
+            lines.append(f"- {name}{words} → {name_range(prop.range, self.schema)}")
+        for text, reply in self._list_shown():
+            lines += ["", "Example", f"Text: {text}", f"Reply: {reply}"]
+        return "\n".join(lines)
+
+    @cached_property
+    def form(self) -> dict[str, JsonValue]:
+        """The strict schema of the reply."""
+        text: JsonValue = {"type": "string"}
+        fields: dict[str, JsonValue] = {
+            "evidence": text,
+            "subject": text,
+            "property": {"type": "string", "enum": list(self.properties)},
+            "value": text,
+        }
+        row: JsonValue = {
+            "type": "object",
+            "properties": fields,
+            "required": list(fields),
+            "additionalProperties": False,
+        }
+        return {
+            "type": "object",
+            "properties": {"values": {"type": "array", "items": row}},
+            "required": ["values"],
+            "additionalProperties": False,
+        }
+
+    def render(self, chunk: Chunk, task: str, max_tokens: int) -> Request:
+        """The question about a text."""
+        material = fence(show_chunk(chunk))
+        return Request(
+            task=task,
+            version=VERSION,
+            messages=(Message("system", self.static), Message("user", material)),
+            schema=self.form,
+            max_tokens=max_tokens,
+            stage="induce",
+            document=chunk.document,
+            subject=chunk.text,
+        )
+
+    def _list_shown(self) -> list[tuple[str, str]]:
+        """Examples of the ontology with values that this question asks for, word for word."""
+        names: dict[str, str] = {}
+        for name, prop in self.properties.items():
+            names.setdefault(prop.label.casefold(), name)
+            names[prop.iri] = name
+        shown: list[tuple[str, str]] = []
+        for example in self.examples:
+            rows: list[JsonValue] = [
+                {"evidence": example.text, "subject": subject, "property": known, "value": value}
+                for subject, relation, value in example.triples
+                if (known := names.get(relation) or names.get(relation.casefold()))
+                and subject in example.text
+                and value in example.text
+            ]
+            if rows and len(shown) < _EXAMPLES and example.is_complete:
+                shown.append((example.text, write_json({"values": rows})))
+        return shown
+
+
+def parse(content: str) -> tuple[Noted, ...]:
+    """The values, in the order of the reply; nothing is checked against the text.
+
+    Raises:
+        ReplyError: it is no JSON of the schema.
+    """
+    return tuple(parse_json(content, Answer).values)
+
+
+def describe_task(mode: str) -> JsonValue:
+    """What shapes the questions besides the ontology and its examples."""
+    shaping: Sequence[JsonValue] = [_INSTRUCTIONS, FORMS, _EXAMPLES]
+    return {"name": NAMES[mode], "version": VERSION, "prompt": hash_value(shaping)}
+
+
+def _show_class(iri: str, schema: Schema) -> str:
+    found = schema.class_by_iri.get(iri)
+    if found is None:
+        return f"Class {name_class(iri, schema)}"
+    parents = [name_class(parent, schema) for parent in found.parents if parent != THING]
+    kind = f" (a kind of {' and '.join(parents)})" if parents else ""
+    said = _end(found.comment) or ", ".join(found.alt_labels[:3])
+    return f"Class {found.label}{kind}" + (f": {said}" if said else "")
+
+
+def _end(comment: str) -> str:
+    """A comment in one line, without the stop at its end."""
+    return " ".join(comment.split()).rstrip(".")

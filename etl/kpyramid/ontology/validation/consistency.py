@@ -1,0 +1,148 @@
+"""The gate `consistent`: schema and instances contradict neither each other nor themselves."""
+
+from collections.abc import Callable, Sequence
+
+import pyoxigraph as ox
+
+from kpyramid.errors import InputError
+from kpyramid.ontology import names as n
+from kpyramid.ontology.validation.reasoner import (
+    Item,
+    NotJudgedError,
+    Reasoner,
+    explain_class,
+    explain_contradiction,
+    state_item,
+)
+from kpyramid.ontology.validation.repair import Fault, Repair
+from kpyramid.ontology.validation.theory import Theory, read_theory
+
+_MOST_NAMED = 5
+_MOST_CONTRADICTIONS = 50
+"""Contradictions explained one after another; each takes several calls of HermiT."""
+
+
+def judge_consistency(
+    schema_turtle: str, instances_nt: str, *, seconds: float, provenance_nt: str = ""
+) -> str:
+    """`pass`, `fail: why`, or `not run: why`, by HermiT in `seconds`.
+
+    It fails for a value that is none of its datatype, for a class or property that nothing
+    declares, for a class that can have no instance, and for a contradiction. The reason names a
+    smallest set of statements that contradict each other, in words, each fact with the place in
+    the text that states it.
+    """
+    try:
+        theory = read_theory(schema_turtle, instances_nt)
+    except InputError as e:
+        return f"fail: {e}"
+
+    def find_place(fact: ox.Triple) -> str | None:
+        return _find_place(fact, provenance_nt)
+
+    def state(items: Sequence[Item]) -> str:
+        return "; ".join(state_item(item, theory.labels, find_place) for item in items)
+
+    if theory.unknown:
+        named = ", ".join(f"<{iri}>" for iri in sorted(theory.unknown)[:_MOST_NAMED])
+        return f"fail: instances use what the schema does not declare: {named}"
+    if theory.malformed:
+        return (
+            f"fail: {len(theory.malformed)} values are none of their datatype: "
+            f"{_state_values(theory, find_place)}"
+        )
+    try:
+        with Reasoner(theory, seconds=seconds) as reasoner:
+            return _ask(theory, reasoner, state)
+    except NotJudgedError as e:
+        return f"not run: {e}"
+
+
+def _ask(theory: Theory, reasoner: Reasoner, state: Callable[[Sequence[Item]], str]) -> str:
+    empty = reasoner.find_unsatisfiable((theory.axioms, theory.facts))
+    if empty is None:
+        return "fail: inconsistent: " + _explain(
+            lambda: explain_contradiction(theory, reasoner), state
+        )
+    if empty:
+        first, labels = empty[0], theory.labels
+        named = ", ".join(labels.get(iri, iri) for iri in empty[:_MOST_NAMED])
+        return f"fail: {len(empty)} classes can have no instance ({named}): " + _explain(
+            lambda: explain_class(theory, first, reasoner), state
+        )
+    return "pass"
+
+
+def repair_contradictions(
+    schema_turtle: str, instances_nt: str, repair: Repair, *, seconds: float
+) -> None:
+    """Withdraws the weakest statements of each smallest contradiction that HermiT finds.
+
+    The instances must contradict the schema. Nothing is withdrawn where the axioms alone are at
+    fault, or where `seconds` or the number of contradictions do not suffice: what is left must
+    not depend on the speed of a machine.
+    """
+    theory = read_theory(schema_turtle, instances_nt)
+    if theory.unknown:
+        return
+    if theory.malformed:
+        for fact in theory.malformed:
+            assert isinstance(fact.object, ox.Literal)
+            datatype = fact.object.datatype.value.rpartition("#")[2]
+            repair.take(Fault("malformed_value", f"the value is no {datatype}", (fact,), 0))
+        return
+    before = dict(repair.withdrawn)
+    try:
+        with Reasoner(theory, seconds=seconds) as reasoner:
+            for _ in range(_MOST_CONTRADICTIONS):
+                items = explain_contradiction(theory, reasoner)
+                facts = tuple(item for item in items if isinstance(item, ox.Triple))
+                axioms = [item for item in items if not isinstance(item, ox.Triple)]
+                rule = "; ".join(
+                    state_item(axiom, theory.labels, lambda _: None) for axiom in axioms
+                )
+                gone = repair.take(Fault("contradiction", rule, facts, len(facts) - 1))
+                if not gone:
+                    break
+                theory.facts = [fact for fact in theory.facts if fact not in gone]
+                if reasoner.find_inconsistent([(theory.axioms, theory.facts)]) is None:
+                    return
+    except NotJudgedError:
+        pass
+    repair.withdrawn = before
+
+
+def _explain(find: Callable[[], list[Item]], state: Callable[[Sequence[Item]], str]) -> str:
+    try:
+        return state(find())
+    except NotJudgedError as e:
+        return f"which statements do so was not found: {e}"
+
+
+def _state_values(theory: Theory, find_place: Callable[[ox.Triple], str | None]) -> str:
+    said = []
+    for t in theory.malformed[:_MOST_NAMED]:
+        assert isinstance(t.object, ox.Literal)
+        datatype = t.object.datatype.value.rpartition("#")[2]
+        said.append(f"{state_item(t, theory.labels, find_place)} is no {datatype}")
+    return "; ".join(said)
+
+
+def _find_place(fact: ox.Triple, provenance_nt: str) -> str | None:
+    """Where a text states a fact, by its reified statement; None where nothing says so."""
+    if not provenance_nt:
+        return None
+    parts = (("subject", fact.subject), ("predicate", fact.predicate), ("object", fact.object))
+    wanted = {f"<{n.RDF}{name}> {term} ." for name, term in parts}
+    found: dict[str, int] = {}
+    places: dict[str, str] = {}
+    for line in provenance_nt.split("\n"):  # literals may hold other ends of lines
+        statement, _, said = line.partition(" ")
+        if said in wanted:
+            found[statement] = found.get(statement, 0) + 1
+        elif said.startswith(f"<{n.DERIVED_FROM}> "):
+            places.setdefault(statement, said.split(" ")[1])
+    statements = sorted(s for s, count in found.items() if count == len(parts) and s in places)
+    if not statements:
+        return None
+    return places[statements[0]].strip("<>").rpartition("/")[2]

@@ -1,0 +1,129 @@
+"""Repair: which statements leave an ontology when a check, a shape or the reasoner faults them."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyoxigraph as ox
+
+from kpyramid.ontology.store import InstanceStatement, list_facts
+from kpyramid.ontology.validation.reasoner import state_item
+
+_MOST_SENTENCES = 3
+_MOST_OTHERS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Facts that may not all stand, of which at most `keep` may stay.
+
+    `reason` is a short name for counting, `rule` what faults them in words.
+    """
+
+    reason: str
+    rule: str
+    facts: tuple[ox.Triple, ...]
+    keep: int
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawal:
+    """A statement that leaves; `detail` says what faults it, its evidence and its sentences."""
+
+    statement: InstanceStatement
+    reason: str
+    detail: str
+
+
+class Repair:
+    """Statements, and those of them that left because others have more evidence.
+
+    Evidence of a fact is the confidence of all statements that make it true, to two digits, then
+    their documents, then their number. Of the facts of a fault those stay that have more evidence
+    than the best that has to leave; where none has more, all leave.
+    """
+
+    def __init__(self, statements: Iterable[InstanceStatement], labels: Mapping[str, str]) -> None:
+        """`labels`: of classes and properties, by IRI."""
+        self.withdrawn: dict[str, Withdrawal] = {}
+        self._stating: defaultdict[ox.Triple, list[InstanceStatement]] = defaultdict(list)
+        self._labels = dict(labels)
+        for statement in statements:
+            self._labels[statement.subject_iri] = statement.subject_label
+            if statement.object_iri is not None and statement.object_label is not None:
+                self._labels[statement.object_iri] = statement.object_label
+            for fact in list_facts(statement):
+                self._stating[fact].append(statement)
+
+    def settle(self, faults: Iterable[Fault]) -> None:
+        """Withdraws the losers of each fault, that with the weakest fact first."""
+        order = [
+            (min(map(self._weigh, fault.facts), default=(0.0, 0, 0)), str(fault), fault)
+            for fault in faults
+        ]
+        for _, _, fault in sorted(order, key=lambda item: item[:2]):
+            self.take(fault)
+
+    def take(self, fault: Fault) -> set[ox.Triple]:
+        """Withdraws the losers of one fault; the facts that no statement makes true any more.
+
+        A fault that an earlier withdrawal has cured costs nothing more.
+        """
+        firm = sum(fact not in self._stating for fact in fault.facts)
+        keep = max(0, fault.keep - firm)
+        weights = {fact: self._weigh(fact) for fact in fault.facts if self._list_standing(fact)}
+        if len(weights) <= keep:
+            return set()
+        limit = sorted(weights.values(), reverse=True)[keep]
+        losers = [fact for fact, weight in weights.items() if weight <= limit]
+        leaving = [(fact, s) for fact in losers for s in self._list_standing(fact)]
+        touched = {t for _, statement in leaving for t in list_facts(statement)}
+        for fact, statement in leaving:
+            others = [other for other in weights if other != fact]
+            detail = self._describe(fact, fault.rule, weights, losers, others, statement)
+            key = str(statement.instance_id)
+            self.withdrawn.setdefault(key, Withdrawal(statement, fault.reason, detail))
+        return {fact for fact in touched if not self._list_standing(fact)}
+
+    def _list_standing(self, fact: ox.Triple) -> list[InstanceStatement]:
+        stating = self._stating.get(fact, ())
+        return [s for s in stating if str(s.instance_id) not in self.withdrawn]
+
+    def _weigh(self, fact: ox.Triple) -> tuple[float, int, int]:
+        standing = self._list_standing(fact)
+        doubt = 1.0
+        for confidence in sorted(statement.confidence for statement in standing):
+            doubt *= 1.0 - confidence
+        documents = {place.document_id for statement in standing for place in statement.places}
+        return round(1.0 - doubt, 2), len(documents), len(standing)
+
+    def _describe(
+        self,
+        fact: ox.Triple,
+        rule: str,
+        weights: Mapping[ox.Triple, tuple[float, int, int]],
+        losers: Sequence[ox.Triple],
+        others: Sequence[ox.Triple],
+        statement: InstanceStatement,
+    ) -> str:
+        def say(fact: ox.Triple) -> str:
+            confidence, documents, _ = weights[fact]
+            said = state_item(fact, self._labels, lambda _: None)
+            return f"{said} ({confidence:.2f}, {_count(documents, 'document')})"
+
+        parts = [f"{say(fact)}: {rule}"]
+        kept = [say(other) for other in others if other not in losers]
+        equal = [say(other) for other in others if other in losers]
+        for what, named in (("kept", kept), ("withdrawn too", equal)):
+            if named:
+                more = len(named) - _MOST_OTHERS
+                rest = f" and {more} more" if more > 0 else ""
+                parts.append(f"{what}: {', '.join(named[:_MOST_OTHERS])}{rest}")
+        places = statement.places
+        quoted = [f"“{' '.join(place.text.split())}”" for place in places[:_MOST_SENTENCES]]
+        rest = f" and {len(places) - len(quoted)} more" if len(places) > len(quoted) else ""
+        return f"{'; '.join(parts)}; stated in {', '.join(quoted)}{rest}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,325 @@
+"""The gate `shapes`: SHACL that follows from the schema, and the ontology's own."""
+
+import json
+import logging
+import sys
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypedDict
+
+import pyoxigraph as ox
+
+from kpyramid.errors import InputError
+from kpyramid.ontology import names as n
+from kpyramid.ontology.sandbox import run_function
+from kpyramid.ontology.schema import OntologyProperty, Schema
+from kpyramid.ontology.sparql import shut_doors
+from kpyramid.ontology.validation.repair import Fault
+
+if TYPE_CHECKING:
+    from rdflib import Graph
+    from rdflib.term import Node
+
+_MOST_NAMED = 5
+_MEMORY = 2 * 2**30
+_BYTES_OF_A_GRAPH = 50
+"""Memory that rdflib and pyshacl take for each byte of N-Triples, with room to spare."""
+_ANY_SHAPE = """@prefix sh: <http://www.w3.org/ns/shacl#> .
+<urn:s> a sh:NodeShape ; sh:targetNode <urn:n> ; sh:message "m" ;
+    sh:property [ sh:path <urn:p> ; sh:minCount 1 ; sh:pattern "^a" ; sh:class <urn:c> ] ;
+    sh:sparql [ sh:select "SELECT $this { $this ?p ?o }" ] .
+"""
+
+
+class Given(TypedDict):
+    """What the child reads: schema and instances, and shapes by name."""
+
+    data: list[str]
+    shapes: dict[str, str]
+
+
+class Broken(TypedDict):
+    """A violation: its message, and the facts behind it, of which `keep` may stay.
+
+    A fact is subject, predicate and the value's text; `keep` is None where one has to leave.
+    """
+
+    message: str
+    facts: list[tuple[str, str, str]]
+    keep: int | None
+
+
+class Reply(TypedDict, total=False):
+    """What it answers: how many violations there are and the first in words, or what is wrong."""
+
+    violations: list[str]
+    count: int
+    broken: list[Broken]
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shaped:
+    """The verdict of the gate, and every violation with its facts."""
+
+    verdict: str
+    broken: Sequence[Broken] = ()
+
+
+# A value of one or two characters is a code in capitals or digits, or careless splitting; brackets
+# open before they close, at most two deep: what authors' names and chemical formulas need.
+_WORDS = r"^([^a-z\\W_]{2}|.{3,})$"
+_DEEP = r"([^{o}{c}]|{o}([^{o}{c}]|{o}[^{o}{c}]*{c})*{c})*"
+_BRACKETS = [_DEEP.format(o="\\\\" + o, c="\\\\" + c) for o, c in ("()", "[]", "{}")]
+
+
+def derive_shapes(schema: Schema) -> str:
+    """SHACL in Turtle that each property's values and subjects must pass, the same every time.
+
+    The subject is in the domain, the value in the range; a functional property has one value; a
+    string is a word or a code, and its brackets match.
+    """
+    lines = ["@prefix sh: <http://www.w3.org/ns/shacl#> .\n"]
+    for number, prop in enumerate(schema.properties):
+        lines += _derive(f"urn:kpyramid:shape:{number}", prop, schema)
+    return "".join(lines)
+
+
+def _derive(name: str, p: OntologyProperty, schema: Schema) -> list[str]:
+    target = f"sh:targetSubjectsOf <{p.iri}>"
+    shapes: list[str] = []
+
+    def add(kind: str, says: str, message: str) -> None:
+        told = ox.Literal(message)
+        shapes.append(
+            f"<{name}-{len(shapes)}> a sh:{kind} ; {target} ; {says} ; sh:message {told} .\n"
+        )
+
+    def label(iri: str) -> str:
+        found = schema.class_by_iri.get(iri)
+        return found.label if found else iri.rpartition("#")[2]
+
+    path = f"sh:path <{p.iri}> ; "
+    if p.domain != n.THING:
+        message = f"has “{p.label}”, so it must be of class “{label(p.domain)}”"
+        add("NodeShape", f"sh:class <{p.domain}>", message)
+    kind = "datatype" if p.is_datatype else "class"
+    message = f"a value of “{p.label}” must be of {kind} “{label(p.range)}”"
+    if not p.is_datatype:
+        range_ = "" if p.range == n.THING else f" ; sh:class <{p.range}>"
+        add("PropertyShape", f"{path}sh:nodeKind sh:IRI{range_}", message)
+    elif p.range == n.RDFS + "Literal":
+        add("PropertyShape", f"{path}sh:nodeKind sh:Literal", message)
+    else:
+        add("PropertyShape", f"{path}sh:datatype <{p.range}>", message)
+    if p.range in (n.XSD + "string", n.RDFS + "Literal") and p.is_datatype:
+        message = f"a value of “{p.label}” is one or two characters and no code"
+        add("PropertyShape", f'{path}sh:pattern "{_WORDS}" ; sh:flags "s"', message)
+        message = f"a value of “{p.label}” has a bracket without its other half"
+        for pattern in _BRACKETS:
+            add("PropertyShape", f'{path}sh:pattern "^{pattern}$" ; sh:flags "s"', message)
+    if p.is_functional:
+        message = f"“{p.label}” has more than one value"
+        add("PropertyShape", f"{path}sh:maxCount 1", message)
+    return shapes
+
+
+def judge_shapes(
+    schema_turtle: str,
+    instances_nt: str,
+    shapes: Mapping[str, str],
+    *,
+    seconds: float,
+) -> Shaped:
+    """`pass`, `fail: why`, or `not run: why`, by pyshacl in a process of its own.
+
+    `shapes` are Turtle texts by the name to use in messages. Nothing they or the data point to is
+    fetched, and no JavaScript is run.
+    """
+    given: Given = {"data": [schema_turtle, instances_nt], "shapes": dict(shapes)}
+    try:
+        code, output = run_function(
+            "kpyramid.ontology.validation.shapes:serve",
+            seconds=seconds,
+            given=json.dumps(given).encode(),
+        )
+    except TimeoutError:
+        return Shaped(
+            f"not run: pyshacl was stopped after {seconds:g} seconds; raise "
+            "publish.reasoner_seconds (of `ontology check`: --seconds) to give it more"
+        )
+    lines = output.decode("utf-8", "replace").splitlines()
+    try:
+        reply: Reply = json.loads(lines[-1])
+    except (IndexError, ValueError):
+        said = " ".join(" ".join(lines).split())[-300:]
+        return Shaped(
+            f"not run: pyshacl ended with code {code}, most likely for want of memory: {said}"
+        )
+    if "error" in reply:
+        return Shaped(f"fail: {reply['error']}")
+    if not reply["count"]:
+        return Shaped("pass")
+    said = f"fail: {reply['count']} violations: {'; '.join(reply['violations'])}"
+    return Shaped(said, reply["broken"])
+
+
+def trace_broken(broken: Sequence[Broken], instances_nt: str) -> list[Fault]:
+    """The violations as faults; where no fact has the value as it was told, all of the property."""
+    wanted = {(subject, predicate) for b in broken for subject, predicate, _ in b["facts"]}
+    found: dict[tuple[str, str], list[ox.Triple]] = {key: [] for key in wanted}
+    for quad in ox.parse(instances_nt, format=ox.RdfFormat.N_TRIPLES):
+        if isinstance(quad.subject, ox.NamedNode):
+            key = quad.subject.value, quad.predicate.value
+            if key in found:
+                found[key].append(quad.triple)
+    faults = []
+    for violation in broken:
+        facts: dict[ox.Triple, None] = {}
+        for subject, predicate, value in violation["facts"]:
+            stated = found[subject, predicate]
+            exact = [t for t in stated if getattr(t.object, "value", "") == value]
+            facts |= dict.fromkeys(exact or stated)
+        keep = violation["keep"]
+        keep = max(len(facts) - 1, 0) if keep is None else keep
+        faults.append(Fault("broken_shape", violation["message"], tuple(facts), keep))
+    return faults
+
+
+def serve() -> None:
+    """Reads data and shapes as JSON from stdin; writes one JSON object to stdout."""
+    logging.disable(logging.CRITICAL)
+    warnings.simplefilter("ignore")
+    given: Given = json.loads(sys.stdin.buffer.read())
+    _validate({"data": ["", ""], "shapes": {"": _ANY_SHAPE}})  # imports all that it will need
+    shut_doors(_MEMORY + _BYTES_OF_A_GRAPH * sum(map(len, given["data"])))
+    try:
+        reply = _validate(given)
+    except InputError as e:
+        reply = {"error": str(e)}
+    except MemoryError:
+        reply = {"error": f"pyshacl needs more than {_MEMORY >> 20} MiB of memory"}
+    sys.stdout.write("\n" + json.dumps(reply) + "\n")
+
+
+def _validate(given: Given) -> Reply:
+    import pyshacl
+    import rdflib
+    from rdflib import RDFS, SH
+
+    schema, instances = given["data"]
+    data = rdflib.Graph().parse(data=schema, format="turtle")
+    data.parse(data=instances, format="nt")
+    shapes = rdflib.Graph()
+    for name, turtle in given["shapes"].items():
+        try:
+            shapes.parse(data=turtle, format="turtle")
+        except Exception as e:  # rdflib's parsers raise bare Exceptions as well
+            raise InputError(f"{name} is no Turtle: {_cut(e)}") from e
+    try:
+        _, report, said = pyshacl.validate(
+            data, shacl_graph=shapes, inplace=True, advanced=False, js=False, inference=None
+        )
+    except Exception as e:  # pyshacl's faults, and those of a query in a shape
+        raise InputError(f"the shapes cannot be used: {_cut(e)}") from e
+    if not isinstance(report, rdflib.Graph):
+        raise InputError(f"the shapes cannot be used: {_cut(said)}")
+
+    def say(node: object) -> str:
+        found = data.value(node, RDFS.label) if isinstance(node, rdflib.URIRef) else None
+        return str(found or node)
+
+    told, broken = [], []
+    for result in report.subjects(SH.resultSeverity, SH.Violation):
+        focus, value = report.value(result, SH.focusNode), report.value(result, SH.value)
+        message = min(map(str, report.objects(result, SH.resultMessage)), default="")
+        shown = "" if value is None or value == focus else f" (“{say(value)}”)"
+        told.append(f"“{say(focus)}”: {_cut(message)}{shown}")
+        broken.append(_find_facts(report, result, shapes, data, _cut(message)))
+    broken.sort(key=json.dumps)
+    return {"violations": sorted(told)[:_MOST_NAMED], "count": len(told), "broken": broken}
+
+
+_COUNTS = ("maxCount", "qualifiedMaxCount")
+_COMPARED = ("lessThan", "lessThanOrEquals", "disjoint", "equals")
+
+
+def _find_facts(
+    report: "Graph", result: "Node", shapes: "Graph", data: "Graph", message: str
+) -> Broken:
+    """The facts behind a result: a value, all values of a property, or what makes it a target."""
+    from rdflib import RDF, SH
+
+    focus, path = report.value(result, SH.focusNode), report.value(result, SH.resultPath)
+    value, shape = report.value(result, SH.value), report.value(result, SH.sourceShape)
+    kind = str(report.value(result, SH.sourceConstraintComponent)).rpartition("#")[2]
+    kind = kind.removesuffix("ConstraintComponent")
+    kind = kind[:1].lower() + kind[1:]
+    straight, inverse = _read_path(shapes, path)
+    keep: int | None = None
+    found: list[tuple[Node | None, Node | None, Node | None]] = []
+    if kind == "sPARQL":
+        said = " ".join(str(text) for q in shapes.objects(shape, SH.sparql)
+                        for text in shapes.objects(q, SH.select))  # fmt: skip
+        for node in {focus, value} - {None}:
+            found += [*data.triples((node, None, None)), *data.triples((None, None, node))]
+        found = [t for t in found if str(t[1]).rpartition("#")[2].rpartition("/")[2] in said]
+    elif path is not None and (value is not None or kind in _COUNTS):
+        wanted = None if kind in _COUNTS else value
+        for predicate in straight:
+            found += data.triples((focus, predicate, wanted))
+        for predicate in inverse:
+            found += data.triples((wanted, predicate, focus))
+        if kind in _COUNTS:
+            keep = int(str(shapes.value(shape, SH[kind])))
+        for other in (o for c in _COMPARED for o in shapes.objects(shape, SH[c]) if kind == c):
+            found += data.triples((focus, other, None))
+    if not found:
+        found = [
+            t for target in _climb(shapes, shape) for t in _find_target(shapes, data, target, focus)
+        ]
+        keep = 0
+    facts = {(str(s), str(p), str(o)) for s, p, o in found if p != RDF.first}
+    return {"message": message, "facts": sorted(facts), "keep": keep}
+
+
+def _read_path(shapes: "Graph", path: "Node | None") -> "tuple[list[Node], list[Node]]":
+    """The properties of a SHACL path that lead away from the focus, and those that lead to it."""
+    from rdflib import SH, URIRef
+
+    if path is None or isinstance(path, URIRef):
+        return ([path] if path is not None else []), []
+    inverse = list(shapes.objects(path, SH.inversePath))
+    inner = [o for o in shapes.transitive_objects(path, None) if isinstance(o, URIRef)]
+    return [o for o in inner if o not in inverse], inverse
+
+
+def _climb(shapes: "Graph", shape: "Node | None") -> "Iterator[Node]":
+    """A shape and those around it, which say what it is about."""
+    seen, queue = set(), [shape]
+    while queue:
+        node = queue.pop()
+        if node is not None and node not in seen:
+            seen.add(node)
+            yield node
+            queue += list(shapes.subjects(None, node))
+
+
+def _find_target(
+    shapes: "Graph", data: "Graph", shape: "Node", focus: "Node | None"
+) -> "Iterator[tuple[Node, Node, Node]]":
+    """The facts that make a node the target of a shape."""
+    from rdflib import RDF, RDFS, SH
+
+    for predicate in shapes.objects(shape, SH.targetSubjectsOf):
+        yield from data.triples((focus, predicate, None))
+    for predicate in shapes.objects(shape, SH.targetObjectsOf):
+        yield from data.triples((None, predicate, focus))
+    for wanted in [*shapes.objects(shape, SH.targetClass), shape]:
+        for narrower in data.transitive_subjects(RDFS.subClassOf, wanted):
+            yield from data.triples((focus, RDF.type, narrower))
+
+
+def _cut(said: object) -> str:
+    return " ".join(str(said).split())[:300]

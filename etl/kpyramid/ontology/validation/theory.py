@@ -1,0 +1,372 @@
+"""What an ontology states in logic, and how it is written for HermiT."""
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+
+import pyoxigraph as ox
+
+from kpyramid.errors import InputError
+from kpyramid.ontology import names as n
+from kpyramid.ontology.names import RDF, RDFS, XSD
+
+# --------------------
+# Whether a literal's words are of its datatype (XML Schema Part 2, the lexical spaces).
+
+_ZONE = r"(?:Z|[+-][0-9]{2}:[0-9]{2})?"
+_DATE = r"-?(?P<year>[0-9]{4,})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})"
+_TIME = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]+)?"
+_PATTERNS = {
+    "integer": r"[-+]?[0-9]+",
+    "nonNegativeInteger": r"\+?[0-9]+|-0+",
+    "positiveInteger": r"\+?0*[1-9][0-9]*",
+    "decimal": r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)",
+    "double": r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[-+]?INF|NaN",
+    "boolean": r"true|false|0|1",
+    "date": _DATE + _ZONE,
+    "dateTime": rf"{_DATE}T{_TIME}{_ZONE}",
+    "time": _TIME + _ZONE,
+    "gYear": r"-?[0-9]{4,}" + _ZONE,
+    "gYearMonth": r"-?[0-9]{4,}-(?:0[1-9]|1[0-2])" + _ZONE,
+    "anyURI": r"[^\s<>\"{}|\\^`]*",
+    "string": r"[^\x00]*",
+}
+_BOUNDS = {"int": 2**31, "long": 2**63, "short": 2**15, "byte": 2**7}
+
+
+def is_well_formed(text: str, datatype: str) -> bool:
+    """Whether a text is a value of a datatype; of a datatype not known here every text is one."""
+    judge = _JUDGES.get(datatype)
+    return judge is None or judge(text)
+
+
+def _match(pattern: str) -> Callable[[str], bool]:
+    compiled = re.compile(pattern)
+
+    def judge(text: str) -> bool:
+        found = compiled.fullmatch(text)
+        if found is None:
+            return False
+        parts = found.groupdict()
+        if "day" not in parts:
+            return True
+        try:  # the calendar repeats every 400 years
+            year = int(parts["year"][-4:]) % 400 + 400
+            return bool(date(year, int(parts["month"]), int(parts["day"])))
+        except ValueError:
+            return False
+
+    return judge
+
+
+def _bound(most: int) -> Callable[[str], bool]:
+    is_integer = _match(_PATTERNS["integer"])
+    return lambda text: len(text) < 30 and is_integer(text) and -most <= int(text) < most
+
+
+_JUDGES: dict[str, Callable[[str], bool]] = {
+    **{XSD + name: _match(pattern) for name, pattern in _PATTERNS.items()},
+    **{XSD + name: _bound(most) for name, most in _BOUNDS.items()},
+    XSD + "float": _match(_PATTERNS["double"]),
+    RDFS + "Literal": _match(_PATTERNS["string"]),
+    RDF + "langString": _match(_PATTERNS["string"]),
+}
+
+
+# --------------------
+# What an ontology states in logic, and how it is written for HermiT: nothing else reaches it.
+#
+# Annotations, `owl:imports` and every IRI from outside stay behind: the reasoner's file holds the
+# names of OWL itself and numbers. Two things are said in other words, with the same meaning:
+#
+# - HermiT knows OWL 2's datatypes only, and `xsd:date` and `xsd:gYear` are none of them. A value
+# of
+#   another datatype becomes a text in a language of its own, and the datatype the texts in that
+#   language: values of two datatypes stay different, and none of them is a string.
+# - OWL takes two names for one thing where that makes a statement true, so a second birth place
+#   would be no fault but a discovery. Our entities are distinct, for resolution merged what is
+# one.
+#   `owl:AllDifferent` of n entities costs HermiT n² statements; a functional property that gives
+# each
+#   its own number says the same in n.
+
+Node = ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple
+
+_KINDS = {n.CLASS, n.OBJECT_PROPERTY, n.DATATYPE_PROPERTY, n.RDFS + "Datatype"}
+_LEFT_OUT = {
+    n.OWL + name
+    for name in (
+        "imports versionIRI versionInfo priorVersion backwardCompatibleWith incompatibleWith "
+        "deprecated annotatedSource annotatedProperty annotatedTarget"
+    ).split()
+}
+_LOGICAL = {
+    n.DOMAIN,
+    n.RANGE,
+    n.SUBCLASS,
+    n.RDFS + "subPropertyOf",
+    n.RDF + "first",
+    n.RDF + "rest",
+}
+_NO_LOGIC = {n.ONTOLOGY, n.ANNOTATION_PROPERTY, n.OWL + "Axiom", n.OWL + "Annotation"}
+_OF_CLASSES = {n.SUBCLASS, n.OWL + "equivalentClass", n.OWL + "disjointWith", n.DOMAIN}
+_OF_PROPERTIES = {
+    n.RDFS + "subPropertyOf",
+    n.OWL + "equivalentProperty",
+    n.OWL + "propertyDisjointWith",
+    n.INVERSE_OF,
+}
+# The datatype map of OWL 2, https://www.w3.org/TR/owl2-syntax/#Datatype_Maps.
+_KNOWN_DATATYPES = {
+    n.XSD + name
+    for name in (
+        "string normalizedString token language Name NCName NMTOKEN boolean decimal integer "
+        "nonNegativeInteger nonPositiveInteger positiveInteger negativeInteger long int short byte "
+        "unsignedLong unsignedInt unsignedShort unsignedByte double float hexBinary base64Binary "
+        "anyURI dateTime dateTimeStamp"
+    ).split()
+} | {n.RDFS + "Literal", n.RDF + "PlainLiteral", n.RDF + "XMLLiteral", n.RDF + "langString"}
+_TEXT = n.XSD + "string"
+_BUILT_IN = (n.RDF, n.RDFS, n.OWL, n.XSD)
+_IDENTITY = "<urn:x:identity>"
+_MOST_SHARED = 50
+"""Times that an axiom's unnamed nodes may be written out; once is usual, for OWL makes trees."""
+
+
+@dataclass(frozen=True, slots=True)
+class Axiom:
+    """Statements that only say something together: one, with the unnamed nodes it points to."""
+
+    triples: tuple[ox.Triple, ...]
+
+    @property
+    def head(self) -> ox.Triple:
+        """The statement that the others belong to."""
+        return self.triples[0]
+
+    def list_iris(self) -> set[str]:
+        """All IRIs in it that are no word of OWL."""
+        terms = {t for triple in self.triples for t in (triple.subject, triple.object)}
+        terms |= {triple.predicate for triple in self.triples}
+        found = {t.value for t in terms if isinstance(t, ox.NamedNode)}
+        return {iri for iri in found if not iri.startswith(_BUILT_IN)}
+
+
+@dataclass(slots=True)
+class Theory:
+    """The axioms of a schema, the facts about individuals, and what is no logic but wrong.
+
+    `declared`: kind by IRI, such as `owl:Class`. `labels`: of everything. `unknown`: classes and
+    properties that facts use and nothing declares. `malformed`: facts whose value is none of its
+    datatype.
+    """
+
+    declared: dict[str, str] = field(default_factory=dict)
+    axioms: list[Axiom] = field(default_factory=list)
+    facts: list[ox.Triple] = field(default_factory=list)
+    labels: dict[str, str] = field(default_factory=dict)
+    unknown: set[str] = field(default_factory=set)
+    malformed: list[ox.Triple] = field(default_factory=list)
+
+
+def read_theory(schema_turtle: str, instances_nt: str = "") -> Theory:
+    """The logical part of our own schema and instances.
+
+    Raises:
+        InputError: too many axioms share their unnamed nodes.
+        SyntaxError: one of the texts is no Turtle or no N-Triples.
+    """
+    theory = Theory()
+    stated = [quad.triple for quad in ox.parse(schema_turtle, format=ox.RdfFormat.TURTLE)]
+    _declare(stated, theory)
+    _group([t for t in stated if _is_logical(t, theory)], theory)
+    for quad in ox.parse(instances_nt, format=ox.RdfFormat.N_TRIPLES):
+        _take_fact(quad.triple, theory)
+    return theory
+
+
+def _declare(stated: Iterable[ox.Triple], theory: Theory) -> None:
+    kinds = theory.declared
+    triples = [(t.subject.value, t) for t in stated if isinstance(t.subject, ox.NamedNode)]
+    for subject, t in triples:
+        predicate = t.predicate.value
+        if predicate == n.RDF_TYPE and isinstance(t.object, ox.NamedNode):
+            if t.object.value in _KINDS or t.object.value == n.ANNOTATION_PROPERTY:
+                kinds[subject] = t.object.value
+        elif (
+            predicate == n.LABEL
+            and isinstance(t.object, ox.Literal)
+            and (t.object.language or "en").lower().startswith("en")
+        ):
+            theory.labels.setdefault(subject, t.object.value)
+    for subject, t in triples:  # what an axiom names beside something declared is of its kind
+        if isinstance(t.object, ox.NamedNode) and not t.object.value.startswith(_BUILT_IN):
+            if t.predicate.value in _OF_CLASSES:
+                kinds.setdefault(t.object.value, n.CLASS)
+            elif t.predicate.value in _OF_PROPERTIES and subject in kinds:
+                kinds.setdefault(t.object.value, kinds[subject])
+
+
+def _is_logical(t: ox.Triple, theory: Theory) -> bool:
+    predicate = t.predicate.value
+    if isinstance(t.subject, ox.Triple) or isinstance(t.object, ox.Triple):
+        return False
+    if isinstance(t.subject, ox.NamedNode):
+        if theory.declared.get(t.subject.value) == n.ANNOTATION_PROPERTY:
+            return False
+        if predicate == n.RDF_TYPE and isinstance(t.object, ox.NamedNode):
+            return t.object.value not in _KINDS | _NO_LOGIC
+    if predicate == n.RDF_TYPE:
+        return not (isinstance(t.object, ox.NamedNode) and t.object.value in _NO_LOGIC)
+    if predicate.startswith(n.OWL):
+        return predicate not in _LEFT_OUT
+    kind = theory.declared.get(predicate)
+    return (
+        predicate in _LOGICAL
+        or predicate.startswith(n.XSD)  # the bounds of a datatype
+        or kind in (n.OBJECT_PROPERTY, n.DATATYPE_PROPERTY)
+    )
+
+
+def _group(stated: Sequence[ox.Triple], theory: Theory) -> None:
+    """Axioms: every statement of a named subject, or of an unnamed one that nothing points to."""
+    of_node: defaultdict[str, list[ox.Triple]] = defaultdict(list)
+    pointed = set()
+    for t in stated:
+        if isinstance(t.subject, ox.BlankNode):
+            of_node[t.subject.value].append(t)
+        if isinstance(t.object, ox.BlankNode):
+            pointed.add(t.object.value)
+    count = 0
+    for t in stated:
+        if not isinstance(t.subject, ox.NamedNode):
+            continue
+        theory.axioms.append(Axiom((t, *_follow([t.object], of_node))))
+        count += len(theory.axioms[-1].triples)
+        if count > _MOST_SHARED * (len(stated) + 1000):
+            raise InputError(
+                f"the ontology's {len(stated)} statements share their unnamed nodes so often that "
+                f"its axioms have over {count}; give what is shared a name"
+            )
+    for node in of_node:
+        if node not in pointed:
+            theory.axioms.append(Axiom(tuple(_follow([ox.BlankNode(node)], of_node))))
+
+
+def _follow(queue: list[Node], of_node: dict[str, list[ox.Triple]]) -> Iterator[ox.Triple]:
+    seen = set()
+    while queue:
+        node = queue.pop()
+        if isinstance(node, ox.BlankNode) and node.value not in seen:
+            seen.add(node.value)
+            for t in of_node.get(node.value, ()):
+                yield t
+                queue.append(t.object)
+
+
+def _take_fact(t: ox.Triple, theory: Theory) -> None:
+    predicate, value = t.predicate.value, t.object
+    if predicate == n.RDF_TYPE:
+        if isinstance(value, ox.NamedNode) and theory.declared.get(value.value) == n.CLASS:
+            theory.facts.append(t)
+        elif isinstance(value, ox.NamedNode) and not value.value.startswith(_BUILT_IN):
+            theory.unknown.add(value.value)
+    elif predicate == n.LABEL and isinstance(t.subject, ox.NamedNode):
+        if isinstance(value, ox.Literal):
+            theory.labels.setdefault(t.subject.value, value.value)
+    elif theory.declared.get(predicate) in (n.OBJECT_PROPERTY, n.DATATYPE_PROPERTY):
+        if isinstance(value, ox.Literal) and not is_well_formed(value.value, value.datatype.value):
+            theory.malformed.append(t)
+        theory.facts.append(t)
+    elif not predicate.startswith((*_BUILT_IN, n.PROV, n.DCT)) and predicate not in theory.declared:
+        theory.unknown.add(predicate)
+
+
+class ReasonerText:
+    """Writes axioms and facts of one theory as N-Triples for HermiT, with numbers for names."""
+
+    def __init__(self, theory: Theory) -> None:
+        self._declared = theory.declared
+        self._numbers: dict[str, str] = {}
+        self._tags: dict[str, str] = {}
+
+    def name(self, iri: str) -> str:
+        """The IRI as HermiT sees it, in angle brackets."""
+        if iri in _KNOWN_DATATYPES or (iri.startswith(_BUILT_IN) and not iri.startswith(n.XSD)):
+            return f"<{iri}>"
+        if iri.startswith(n.XSD) and self._declared.get(iri) is None:
+            facet = iri.removeprefix(n.XSD)
+            if facet.startswith(("min", "max", "length", "pattern", "total", "fraction")):
+                return f"<{iri}>"
+            return f"<urn:d:{self._tag(iri)}>"
+        if iri not in self._numbers:
+            self._numbers[iri] = f"<urn:x:{len(self._numbers)}>"
+        return self._numbers[iri]
+
+    def _tag(self, datatype: str) -> str:
+        """A language of its own for a datatype: from qaa on they are for private use."""
+        if datatype not in self._tags:
+            first, second = divmod(len(self._tags), 26)
+            self._tags[datatype] = f"q{chr(97 + first % 20)}{chr(97 + second)}"
+        return self._tags[datatype]
+
+    def _write_term(self, term: Node) -> str:
+        if isinstance(term, ox.NamedNode):
+            return self.name(term.value)
+        if isinstance(term, ox.Literal):
+            text, datatype = _spell(term.value), term.datatype.value
+            if term.language:
+                return f'"{text}"@{term.language}'
+            if datatype == _TEXT:
+                return f'"{text}"'
+            if datatype in _KNOWN_DATATYPES:
+                return f'"{text}"^^<{datatype}>'
+            return f'"{text}"@{self._tag(datatype)}'
+        return str(term)
+
+    def write(self, axioms: Iterable[Axiom], facts: Iterable[ox.Triple]) -> str:
+        """N-Triples: declarations, the axioms, the facts, and that individuals are distinct."""
+        lines = [
+            f"{self.name(iri)} <{n.RDF_TYPE}> <{kind}> .\n"
+            for iri, kind in self._declared.items()
+            if kind in _KINDS
+        ]
+        lines += [self._write_line(t) for axiom in axioms for t in axiom.triples]
+        individuals: dict[str, None] = {}
+        for t in facts:
+            line = self._write_line(t)
+            lines.append(line)
+            individuals[line.partition(" ")[0]] = None
+            if t.predicate.value != n.RDF_TYPE and isinstance(t.object, ox.NamedNode):
+                individuals[self.name(t.object.value)] = None
+        lines += [
+            f"{_IDENTITY} <{n.RDF_TYPE}> <{n.DATATYPE_PROPERTY}> .\n",
+            f"{_IDENTITY} <{n.RDF_TYPE}> <{n.FUNCTIONAL_PROPERTY}> .\n",
+        ]
+        lines += [f'{node} {_IDENTITY} "{number}" .\n' for number, node in enumerate(individuals)]
+        return "".join([*lines, *map(_define, self._tags.values())])
+
+    def _write_line(self, t: ox.Triple) -> str:
+        subject, value = self._write_term(t.subject), self._write_term(t.object)
+        return f"{subject} {self.name(t.predicate.value)} {value} .\n"
+
+
+def _spell(text: str) -> str:
+    """Plain ASCII, another for every other text: HermiT's parser reads escapes its own way."""
+    return "".join(c if " " <= c <= "~" and c not in '"\\{' else f"{{{ord(c):x}}}" for c in text)
+
+
+def _define(tag: str) -> str:
+    """That a datatype's values are the texts in its language."""
+    return (
+        f"<urn:d:{tag}> <{n.RDF_TYPE}> <{n.RDFS}Datatype> .\n"
+        f"<urn:d:{tag}> <{n.OWL}equivalentClass> _:d{tag} .\n"
+        f"_:d{tag} <{n.RDF_TYPE}> <{n.RDFS}Datatype> .\n"
+        f"_:d{tag} <{n.OWL}onDatatype> <{n.RDF}PlainLiteral> .\n"
+        f"_:d{tag} <{n.OWL}withRestrictions> _:l{tag} .\n"
+        f"_:l{tag} <{n.RDF}first> _:f{tag} .\n"
+        f"_:l{tag} <{n.RDF}rest> <{n.RDF}nil> .\n"
+        f'_:f{tag} <{n.RDF}langRange> "{tag}" .\n'
+    )

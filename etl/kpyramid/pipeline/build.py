@@ -1,0 +1,134 @@
+"""A whole build: every stage in order, then the report. What the command line and DAGs call."""
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kpyramid.errors import GateError, InputError
+from kpyramid.pipeline.gates import require_floor
+from kpyramid.pipeline.models import require_key
+from kpyramid.pipeline.plan import plan_build
+from kpyramid.pipeline.report.report import PLAN, write_report
+from kpyramid.pipeline.runner import Shard, run_stage
+from kpyramid.pipeline.stage import PIPELINE
+from kpyramid.pipeline.wiring import Progress, Silence, require_ontology
+from kpyramid.settings import Settings, load_settings
+from kpyramid.storage.layout import Warehouse, open_warehouse, write_durably
+from kpyramid.storage.runs import Run, StageMark, open_run, start_run
+
+
+@dataclass(frozen=True, slots=True)
+class BuildOutcome:
+    """A finished build: its run and every stage's mark, publish last."""
+
+    run: Run
+    marks: tuple[StageMark, ...]
+
+    @property
+    def snapshot(self) -> str:
+        return self.marks[-1].details["snapshot"]
+
+
+def build(
+    corpus: Path,
+    warehouse: Warehouse,
+    settings: Settings,
+    *,
+    ref: str = "main",
+    order: str | None = None,
+    allow_shrink: bool = False,
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> BuildOutcome:
+    """Builds a pyramid from a corpus and publishes it; what is known already is not recomputed.
+
+    Raises:
+        GateError: a gate refused; the snapshot is kept and the ref stays.
+        PyramidError: any other expected failure; run again to go on where it stopped.
+    """
+    require_key(settings)
+    require_ontology(settings)
+    require_floor(settings)
+    run = start_run(warehouse, corpus, settings, ref=ref, order=order, allow_shrink=allow_shrink)
+    _write_plan(run, workers)
+    marks = tuple(
+        run_stage(run, stage.name, workers=workers, progress=progress or Silence())
+        for stage in PIPELINE
+    )
+    outcome = BuildOutcome(run, marks)
+    _finish(run, marks)
+    return outcome
+
+
+def call_stage(
+    name: str,
+    *,
+    run: str,
+    warehouse: str,
+    corpus: str | None = None,
+    settings_file: str | None = None,
+    ref: str = "main",
+    order: str | None = None,
+    allow_shrink: bool = False,
+    workers: int = 1,
+    shard: Shard | None = None,
+    progress: Progress | None = None,
+) -> StageMark:
+    """One stage of the run of that name; the first stage starts the run.
+
+    Raises:
+        InputError: the first stage has no corpus, or a later one no run.
+        GateError: publish was refused by a gate.
+        PyramidError: whatever else the stage found wrong.
+    """
+    place = open_warehouse(warehouse)
+    if name == PIPELINE[0].name:
+        if corpus is None:
+            raise InputError(f"stage {name} starts a run: give it --corpus FOLDER")
+        settings = load_settings(Path(settings_file) if settings_file else None)
+        require_key(settings)
+        require_ontology(settings)
+        require_floor(settings)
+        current = start_run(
+            place,
+            Path(corpus),
+            settings,
+            ref=ref,
+            name=run,
+            order=order,
+            allow_shrink=allow_shrink,
+        )
+        _write_plan(current, workers)
+    else:
+        current = open_run(place, run)
+        if settings_file:
+            now = load_settings(Path(settings_file))
+            current = replace(current, settings=current.settings.with_operations(now))
+    mark = run_stage(current, name, workers=workers, progress=progress or Silence(), shard=shard)
+    if name == PIPELINE[-1].name:
+        _finish(current, None)
+    return mark
+
+
+def _write_plan(run: Run, workers: int) -> None:
+    """Notes what the run is expected to pay, before it pays anything."""
+    settings, path = run.settings, run.folder / PLAN
+    asks = settings.asks_model and settings.llm.provider == "openai"
+    if (asks or settings.embed.provider == "openai") and not path.exists():
+        plan = plan_build(run.corpus, run.warehouse, settings, keep=True, workers=workers)
+        write_durably(path, json.dumps(plan, indent=1).encode())
+
+
+def _finish(run: Run, marks: tuple[StageMark, ...] | None) -> None:
+    """Writes the report, then says whether a gate refused."""
+    publish = write_report(run, marks)
+    failed = {
+        name: verdict for name, verdict in publish.gates.items() if verdict.startswith("fail")
+    }
+    if failed:
+        verdicts = "; ".join(f"{name}: {verdict}" for name, verdict in failed.items())
+        raise GateError(
+            f"snapshot {publish.details['snapshot']} is kept but ref {run.ref!r} was not moved: "
+            f"{verdicts}. The report is {run.folder / 'report.html'}",
+            json.loads((run.folder / "report.json").read_bytes()),
+        )

@@ -1,0 +1,237 @@
+"""Expensive functions behind their cache: what is known is not computed, nor bought.
+
+A result is a pure function of one text, so neither the number of workers nor the order nor an
+earlier crash can change it.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from typing import Generic, Protocol, TypeVar
+
+import numpy as np
+
+from kpyramid.embeddings.opening import open_embedder, open_served
+from kpyramid.embeddings.port import Matrix
+from kpyramid.embeddings.served import Connect, cut_batches
+from kpyramid.errors import IntegrityError
+from kpyramid.llm.caller import KeyLocks
+from kpyramid.pipeline.fingerprints import fingerprint_function, identify_resource, key_row
+from kpyramid.pipeline.stage import FUNCTIONS
+from kpyramid.settings import Settings
+from kpyramid.storage.layout import Warehouse
+from kpyramid.storage.results import RowCache
+
+_FLUSH_SECONDS = 2.0
+"""At most this much work is lost in a crash; more often would make many small segments."""
+
+T = TypeVar("T")
+
+
+class Progress(Protocol):
+    """What is told of long work."""
+
+    def begin(self, stage: str) -> None: ...
+
+    def expect(self, total: int) -> None: ...
+
+    def advance(self, count: int) -> None: ...
+
+    def end(self, stage: str) -> None: ...
+
+
+class Silence:
+    """A `Progress` that shows nothing."""
+
+    def begin(self, stage: str) -> None: ...
+
+    def expect(self, total: int) -> None: ...
+
+    def advance(self, count: int) -> None: ...
+
+    def end(self, stage: str) -> None: ...
+
+
+class CachedFunction(Generic[T]):
+    """A function on texts whose results are stored one by one; `computed` counts the misses.
+
+    `read_only`: what is computed is held, not stored, for plans.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        warehouse: Warehouse,
+        settings: Settings,
+        compute: Callable[[Sequence[str]], Iterator[bytes]],
+        decode: Callable[[bytes], T],
+        progress: Progress,
+        *,
+        read_only: bool = False,
+    ) -> None:
+        (function,) = (f for f in FUNCTIONS if f.name == name)
+        self.fingerprint = fingerprint_function(function, settings)
+        self._cache = RowCache(warehouse, name, self.fingerprint)
+        self._compute = compute
+        self._decode = decode
+        self._progress = progress
+        self._guard = threading.Lock()
+        self._held: dict[str, bytes] | None = {} if read_only else None
+        self.computed = 0
+
+    def __call__(self, texts: Sequence[str]) -> list[T]:
+        """The results, in the order of the texts; each distinct text is computed once at most."""
+        keys = {text: key_row(self.fingerprint, text) for text in texts}
+        payloads = self._load(keys.values())
+        missing = sorted(text for text, key in keys.items() if key not in payloads)
+        self._progress.expect(len(missing))
+        fresh: dict[str, bytes] = {}
+        flushed = time.monotonic()
+        results = self._compute(missing)
+        try:
+            for text, payload in zip(missing, results, strict=True):
+                fresh[keys[text]] = payload
+                self.computed += 1
+                self._progress.advance(1)
+                if self._held is None and time.monotonic() - flushed > _FLUSH_SECONDS:
+                    self._cache.store(fresh)
+                    payloads.update(fresh)
+                    fresh.clear()
+                    flushed = time.monotonic()
+        finally:  # what is done is kept, whatever ended the loop
+            if self._held is None:
+                self._cache.store(fresh)
+            else:
+                self._held.update(fresh)
+            if isinstance(results, Generator):
+                results.close()  # and its worker processes, when the loop was interrupted
+        payloads.update(fresh)
+        return [self._decode(payloads[keys[text]]) for text in texts]
+
+    def list_missing(self, texts: Sequence[str]) -> list[str]:
+        """The distinct texts that a call would compute."""
+        keys = {text: key_row(self.fingerprint, text) for text in texts}
+        known = self._load(keys.values())
+        return sorted(text for text, key in keys.items() if key not in known)
+
+    def count_missing(self, texts: Sequence[str]) -> int:
+        """How many distinct texts a call would compute."""
+        return len(self.list_missing(texts))
+
+    def _load(self, keys: Collection[str]) -> dict[str, bytes]:
+        """Results by key, as far as they are known."""
+        held = self._held or {}
+        return self._cache.load(keys) | {key: held[key] for key in keys if key in held}
+
+    def store(self, results: Mapping[str, bytes]) -> None:
+        """Keeps results by text that were made elsewhere; several threads may."""
+        self._cache.store({key_row(self.fingerprint, text): r for text, r in results.items()})
+        with self._guard:
+            self.computed += len(results)
+
+    @property
+    def folder(self) -> Path:
+        """Where the results are."""
+        return self._cache.folder
+
+
+class CachedEmbedder:
+    """The embedding model behind its cache; it is opened when the first text is new.
+
+    Vectors of a served model are stored reply by reply, so that a crash loses only what is in
+    flight, and one process of a machine at a time asks for them, so that none is bought twice.
+    """
+
+    def __init__(
+        self,
+        warehouse: Warehouse,
+        settings: Settings,
+        workers: int,
+        progress: Progress,
+        connect: Connect,
+        stage: str = "embed",
+        *,
+        read_only: bool = False,
+    ) -> None:
+        identity = identify_resource("embedding", settings)
+        self.name = identity.name
+        self._workers = workers
+        self._files = identity.files
+        self._settings = settings
+        self._progress = progress
+        self._connect = connect
+        self._stage = stage
+        self._locks = KeyLocks(warehouse.cache / "llm" / "held")
+        self.function = CachedFunction(
+            "embedder",
+            warehouse,
+            settings,
+            self._compute,
+            _decode_vector,
+            progress,
+            read_only=read_only,
+        )
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """See `Embedder.embed`.
+
+        Raises:
+            EndpointError, BudgetError: a served model cannot be asked; what came is kept.
+        """
+        if not texts:
+            return np.zeros((0, 0), dtype=np.float32)
+        if self._settings.embed.provider == "openai" and self.function.list_missing(texts):
+            with self._locks.hold(self.function.fingerprint):
+                self._buy(self.function.list_missing(texts))
+        vectors = self.function(texts)
+        sizes = sorted({len(vector) for vector in vectors})
+        if len(sizes) > 1:
+            raise IntegrityError(
+                f"vectors of {self.name!r} have {' and '.join(map(str, sizes))} numbers: the "
+                "endpoint served another model under that name before. Remove "
+                f"{self.function.folder} and build again"
+            )
+        return np.stack(vectors)
+
+    def _compute(self, texts: Sequence[str]) -> Iterator[bytes]:
+        if not texts:
+            return
+        if self._settings.embed.provider == "openai":
+            raise IntegrityError(
+                f"vectors of {self.name!r} that were stored in {self.function.folder} are gone: "
+                "another program removes them. Run the same command again without it"
+            )
+        model = open_embedder(self._settings.embed, self.name, self._files)
+        with ThreadPoolExecutor(self._workers) as pool:
+            for start in range(0, len(texts), 64 * self._workers):
+                part = texts[start : start + 64 * self._workers]
+                for vector in pool.map(lambda text: model.embed([text])[0], part):
+                    yield _encode_vector(vector)
+
+    def _buy(self, texts: Sequence[str]) -> None:
+        """Has all vectors that are not stored yet made by the endpoint, and stores them."""
+        model = open_served(self._settings.embed, self._settings.llm, self._connect, self._stage)
+
+        def keep(vectors: Mapping[str, Matrix]) -> None:
+            self.function.store({text: _encode_vector(v) for text, v in vectors.items()})
+            self._progress.advance(len(vectors))
+
+        self._progress.expect(len(texts))
+        pool = ThreadPoolExecutor(self._settings.llm.concurrency)
+        try:
+            for done in as_completed(
+                [pool.submit(model.embed_batch, batch, keep) for batch in cut_batches(texts)]
+            ):
+                done.result()
+        finally:  # what is in flight is paid for: it is waited for and stored
+            pool.shutdown(cancel_futures=True)
+
+
+def _encode_vector(vector: Matrix) -> bytes:
+    return vector.astype("<f4").tobytes()
+
+
+def _decode_vector(payload: bytes) -> Matrix:
+    return np.frombuffer(payload, dtype="<f4")

@@ -1,0 +1,155 @@
+"""Fingerprints: everything but the input that shapes what a function or a stage makes.
+
+One place names all ingredients, so that one test can flip each of them.
+"""
+
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+
+from kpyramid.completion.decisions import load_decisions
+from kpyramid.completion.task import describe_naming
+from kpyramid.condensation.task import describe_condensation
+from kpyramid.extraction.cascade import describe_tasks
+from kpyramid.extraction.cascade.duplicates import describe_confirmation
+from kpyramid.keys import JsonValue, hash_value
+from kpyramid.llm.replay import describe_source
+from kpyramid.ontology.population.task import describe_task
+from kpyramid.pipeline.stage import FUNCTIONS, Function, Stage
+from kpyramid.settings import LLMSettings, Settings
+from kpyramid.storage.contracts import hash_contract
+from kpyramid.storage.identity import (
+    Identity,
+    identify_embedding,
+    identify_lexicon,
+    identify_ontology,
+    identify_parser,
+    library_version,
+)
+
+_PORTABLE: Mapping[str, str] = {
+    "extract": "parser",
+    "induce": "ontology",
+    "complete": "decisions",
+}
+"""Settings that may hold a path: the identity of the files stands in for them."""
+
+_COMPARING = frozenset({"complete", "condense"})
+"""Stages that ask what wordings mean of each other."""
+
+
+def identify_resource(resource: str, settings: Settings) -> Identity:
+    """The files behind one resource name: `parser`, `embedding` or `ontology`.
+
+    Raises:
+        SettingsError: they are not there.
+    """
+    if resource == "parser":
+        return identify_parser(settings.extract.parser)
+    if resource == "embedding":
+        return identify_embedding(settings.embed)
+    return identify_ontology(settings.induce.ontology)
+
+
+def describe_settings(section: str, settings: Settings) -> dict[str, JsonValue]:
+    """A section's settings without paths of this machine.
+
+    None for publish: its gates judge a snapshot and do not shape it. None for embed: the model's
+    identity has all that shapes vectors, and leaves out where a model is served.
+    """
+    if section in ("publish", "embed"):
+        return {}
+    hidden = _PORTABLE.get(section)
+    return {k: v for k, v in settings.section(section).items() if k != hidden}
+
+
+def fingerprint_function(function: Function, settings: Settings) -> str:
+    """The hash of a function's version, settings, model files and libraries."""
+    found = identify_resource(function.resource, settings) if function.resource else None
+    version, libraries = function.version, _list_versions(function.libraries)
+    if found is not None and found.version is not None:
+        version = found.version
+    if found is not None and found.libraries is not None:
+        libraries = _list_versions(found.libraries) if found.libraries else {}
+    return hash_value(
+        {
+            "function": function.name,
+            "version": version,
+            "settings": describe_settings(function.section, settings),
+            "resource": found.describe() if found else None,
+            "libraries": libraries,
+        }
+    )
+
+
+def describe_model_part(stage: str, settings: Settings) -> dict[str, JsonValue] | None:
+    """What shapes a language model's part in a stage; None where rules do all of it."""
+    cascade, llm = settings.cascade, settings.llm
+    told: dict[str, JsonValue] = {"domain": cascade.domain, "language": cascade.language}
+    if stage == "extract" and cascade.reads_chunks:
+        shaping = asdict(cascade)
+        if cascade.mode == "merged":
+            del shaping["disambiguation"]  # it is asked for in stage resolve
+        return {**_describe_llm(llm), "cascade": shaping, "tasks": describe_tasks(cascade)}
+    if stage == "resolve" and cascade.confirms_duplicates:
+        return {**_describe_llm(llm), "cascade": told, "tasks": describe_confirmation()}
+    if stage == "induce" and settings.induce.mode != "rules":
+        task = describe_task(settings.induce.mode)
+        return {**_describe_llm(llm), "tasks": [task]}
+    if stage == "complete" and settings.complete.naming == "llm":
+        return {**_describe_llm(llm), "cascade": told, "tasks": [describe_naming()]}
+    if stage == "condense" and settings.condense.mode == "llm":
+        return {**_describe_llm(llm), "cascade": told, "tasks": [describe_condensation()]}
+    return None
+
+
+def _describe_llm(llm: LLMSettings) -> dict[str, JsonValue]:
+    return {"model": describe_source(llm), "max_tokens": llm.max_tokens}
+
+
+def fingerprint_stage(stage: Stage, settings: Settings) -> str:
+    """The hash of all that shapes a stage: version, settings, models, files, libraries."""
+    functions = {
+        function.name: fingerprint_function(function, settings)
+        for function in FUNCTIONS
+        if function.name in stage.ports
+    }
+    uses_ontology = "schema" in stage.ports
+    return hash_value(
+        {
+            "stage": stage.name,
+            "version": stage.version,
+            "settings": describe_settings(stage.name, settings),
+            "model": describe_model_part(stage.name, settings),
+            "functions": functions,
+            "ontology": (
+                identify_resource("ontology", settings).describe() if uses_ontology else None
+            ),
+            "contracts": {name: hash_contract(name) for name in {*stage.reads, *stage.writes}},
+            "libraries": _list_versions(("pyarrow", *stage.libraries)),
+            **_describe_decisions(stage, settings),
+            **({"lexicon": identify_lexicon().describe()} if stage.name in _COMPARING else {}),
+        }
+    )
+
+
+def _describe_decisions(stage: Stage, settings: Settings) -> dict[str, JsonValue]:
+    """What a person decided, for the stage that reads it."""
+    if "decisions" not in stage.ports:
+        return {}
+    return {"decisions": load_decisions(settings.complete).describe()}
+
+
+def _list_versions(libraries: Sequence[str]) -> dict[str, JsonValue]:
+    """Python's is one of them: its html.parser, csv and unicodedata shape documents and names."""
+    return {"python": platform.python_version(), **{n: library_version(n) for n in libraries}}
+
+
+def key_row(fingerprint: str, text: str) -> str:
+    """The key of a function's result for one text."""
+    return hash_value([fingerprint, text])
+
+
+def key_result(fingerprint: str, inputs: Mapping[str, JsonValue]) -> str:
+    """The key of a stage's tables for given inputs (the hashes of what it reads)."""
+    return hash_value([fingerprint, inputs])

@@ -1,0 +1,344 @@
+"""The gates: what a snapshot must pass before its ref moves."""
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from kpyramid.errors import InputError, IntegrityError, SettingsError
+from kpyramid.keys import JsonValue, hash_bytes
+from kpyramid.ontology import names as n
+from kpyramid.ontology.sandbox import end_running
+from kpyramid.ontology.schema import Schema, parse_schema
+from kpyramid.ontology.sparql import read_prefixes
+from kpyramid.ontology.store import InstanceStatement, OntologyStore
+from kpyramid.ontology.validation.checks import (
+    Answered,
+    Question,
+    judge_checks,
+    judge_questions,
+    read_questions,
+    run_checks,
+    run_questions,
+    trace_violations,
+)
+from kpyramid.ontology.validation.consistency import judge_consistency, repair_contradictions
+from kpyramid.ontology.validation.repair import Repair, Withdrawal
+from kpyramid.ontology.validation.shapes import (
+    Broken,
+    Shaped,
+    derive_shapes,
+    judge_shapes,
+    trace_broken,
+)
+from kpyramid.settings import Settings
+from kpyramid.storage.declarations import OntologyFiles
+from kpyramid.storage.layout import Warehouse
+
+# --------------------
+# All judgements on an ontology, alone or with the instances of a snapshot, gate by gate.
+
+_Found = TypeVar("_Found")
+
+
+@dataclass(slots=True)
+class Judgement:
+    """Verdicts by gate, `pass`, `fail: why` or `not run: why`; what the queries and shapes found.
+
+    `seconds` are each gate's own: they run side by side.
+    """
+
+    gates: dict[str, str] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    checks: Sequence[Answered] = ()
+    questions: Sequence[tuple[Question, Answered]] = ()
+    broken: Sequence[Broken] = ()
+
+    @property
+    def failed(self) -> bool:
+        """Whether a gate fails; one that was not run does not."""
+        return any(verdict.startswith("fail") for verdict in self.gates.values())
+
+
+def judge_ontology(
+    files: OntologyFiles,
+    schema_turtle: str,
+    instances_nt: str,
+    *,
+    provenance_nt: str = "",
+    seconds: float,
+    strict: bool = False,
+) -> Judgement:
+    """What HermiT, SHACL, the ontology's own checks and its competency questions say.
+
+    The files' Turtle is not judged but `schema_turtle`, which completion may have let grow;
+    `seconds` bound HermiT, pyshacl and each query.
+    Competency questions have to run, and, if `strict`, to give the rows that they must.
+
+    Raises:
+        InputError: the schema or a companion file cannot be read.
+    """
+    schema = parse_schema(schema_turtle, source="the schema")
+    shapes = {"the shapes of the schema": derive_shapes(schema)}
+    if files.shapes:
+        shapes[files.shapes.name] = files.shapes.read_text("utf-8-sig")
+    questions = read_questions(files.questions) if files.questions else []
+    judged = Judgement()
+
+    def ask_hermit() -> str:
+        return judge_consistency(
+            schema_turtle, instances_nt, seconds=seconds, provenance_nt=provenance_nt
+        )
+
+    def ask_pyshacl() -> Shaped:
+        return judge_shapes(schema_turtle, instances_nt, shapes, seconds=seconds)
+
+    store = OntologyStore(schema_turtle, instances_nt, seconds=seconds)
+    with ThreadPoolExecutor(2) as pool:  # each waits for a process of its own
+        shaped = pool.submit(_measure, ask_pyshacl)
+        queried = pool.submit(_query, files, schema, store, questions)
+        try:
+            judged.gates["consistent"], judged.seconds["consistent"] = _measure(ask_hermit)
+            found, judged.seconds["shapes"] = shaped.result()
+            judged.gates["shapes"], judged.broken = found.verdict, found.broken
+            checked, asked = queried.result()
+        except BaseException:  # Ctrl-C too: the pool ends only when its processes do
+            store.stop()
+            while not (shaped.done() and queried.done()):
+                end_running()  # again and again: one may be about to start
+                time.sleep(0.1)
+            raise
+    judged.checks, judged.seconds["checks"] = checked
+    answered, judged.seconds["questions"] = asked
+    judged.questions = list(zip(questions, answered, strict=True))
+    name = files.turtle.stem
+    judged.gates["checks"] = (
+        judge_checks(judged.checks)
+        if files.checks
+        else f"not run: there is no {name}-*-violation.rq beside {files.turtle.name}"
+    )
+    judged.gates["questions"] = (
+        judge_questions(questions, answered, strict=strict)
+        if questions
+        else f"not run: there is no {name}.questions.toml beside {files.turtle.name}"
+    )
+    return judged
+
+
+def repair_ontology(
+    files: OntologyFiles,
+    schema_turtle: str,
+    instances_nt: str,
+    statements: Iterable[InstanceStatement],
+    judged: Judgement,
+    *,
+    seconds: float,
+) -> list[Withdrawal]:
+    """The statements that have to leave for what failed in a judgement, by key of their row.
+
+    Of the statements that contradict each other those with the most evidence stay. Empty where no
+    statement is at fault, or where it was not found in `seconds`.
+    """
+    schema = parse_schema(schema_turtle, source="the schema")
+    labels = {one.iri: one.label for one in schema.classes}
+    labels |= {prop.iri: prop.label for prop in schema.properties}
+    repair = Repair(statements, labels)
+    failed = {gate for gate, verdict in judged.gates.items() if verdict.startswith("fail")}
+    faults = []
+    if "checks" in failed:
+        faults += trace_violations(files, schema_turtle, instances_nt, seconds=seconds)
+    if "shapes" in failed:
+        faults += trace_broken(judged.broken, instances_nt)
+    repair.settle(faults)
+    if "consistent" in failed and not repair.withdrawn:  # the others may have cured it
+        repair_contradictions(schema_turtle, instances_nt, repair, seconds=seconds)
+    return [withdrawal for _, withdrawal in sorted(repair.withdrawn.items())]
+
+
+def _query(
+    files: OntologyFiles,
+    schema: Schema,
+    store: OntologyStore,
+    questions: Sequence[Question],
+) -> tuple[tuple[list[Answered], float], tuple[list[Answered], float]]:
+    """What the checks and the questions find, each with its seconds."""
+    prefixes, terms = read_prefixes(files.turtle.read_text("utf-8-sig")), _list_terms(schema)
+    with store:
+        return (
+            _measure(lambda: run_checks(files.checks, store, prefixes)),
+            _measure(lambda: run_questions(questions, store, prefixes, terms, schema.base)),
+        )
+
+
+def _measure(ask: Callable[[], _Found]) -> tuple[_Found, float]:
+    started = time.monotonic()
+    found = ask()
+    return found, round(time.monotonic() - started, 3)
+
+
+def _list_terms(schema: Schema) -> frozenset[str]:
+    """The classes and properties, and what else the schema's axioms name."""
+    named = {word for line in schema.axioms for word in line.split(" ") if word.startswith("<")}
+    terms = {iri.strip("<>") for iri in named}
+    return frozenset({*schema.class_by_iri, *schema.property_by_iri, *terms, n.THING})
+
+
+# --------------------
+# The evaluation floor: questions that a snapshot must answer well enough to become HEAD.
+
+if TYPE_CHECKING:
+    from kpyramid.evaluation.harness import Answers, Arm
+    from kpyramid.evaluation.metrics import Metric
+    from kpyramid.evaluation.questions import EvalQuestion
+
+GATE = "floor"
+_NAMED = 5
+"""Questions that a verdict names."""
+
+
+def require_floor(settings: Settings) -> None:
+    """Passes when the questions of [evaluate] can be read, and its strategy and metrics exist.
+
+    So that a build does not fail at its end for what could be said at its start.
+
+    Raises:
+        InputError: the file cannot be read, or the strategy is unknown.
+        SettingsError: a metric is unknown or applies to none of the questions.
+    """
+    if settings.evaluate.questions is None:
+        return
+    questions, _ = _read(settings)
+    metrics = _open_metrics()
+    for name in settings.evaluate.floor:
+        if name not in metrics:
+            raise SettingsError(
+                f"evaluate.floor: there is no metric {name!r}; there are {', '.join(metrics)}"
+            )
+        if not any(metrics[name].applies(question) for question in questions):
+            raise SettingsError(
+                f"evaluate.floor: {name} applies to none of the questions in "
+                f"{settings.evaluate.questions}; take another metric, or other questions"
+            )
+
+
+def judge_floor(
+    settings: Settings, warehouse: Warehouse, snapshot: str, head: str | None
+) -> dict[str, str]:
+    """The verdict on a snapshot that is written and not yet HEAD; none without questions.
+
+    They are asked by rules: no language model is called while publishing. What fails names each
+    metric that is too low, and the questions that HEAD answers better.
+
+    Raises:
+        InputError: as `require_floor`, or not one of the questions could be answered.
+    """
+    evaluate = settings.evaluate
+    if evaluate.questions is None:
+        return {}
+    found = _answer(settings, warehouse, snapshot)
+    means = {name: _average(found, name) for name in sorted(evaluate.floor)}
+    refused = [name for name, mean in means.items() if _is_worse(name, mean, evaluate.floor[name])]
+    if not refused:
+        said = ", ".join(f"{name} = {mean:.4g}" for name, mean in means.items())
+        return {GATE: f"pass: {said}, of {len(found.rows)} questions"}
+    said = ", ".join(
+        f"{name} = {means[name]:.4g} is {'above' if _falls(name) else 'below'} "
+        f"evaluate.floor {evaluate.floor[name]}"
+        for name in refused
+    )
+    lost = _name_lost(settings, warehouse, found, snapshot, head, refused)
+    asked = f"{len(found.rows)} questions of {evaluate.questions}"
+    return {GATE: f"fail: {said}, of {asked}; {lost}"}
+
+
+def describe_floor(settings: Settings) -> list[JsonValue]:
+    """What of the floor decides a verdict: the settings, and what the file says."""
+    evaluate = settings.evaluate
+    if evaluate.questions is None:
+        return []
+    _, data = _read(settings)
+    floor: dict[str, JsonValue] = dict(sorted(evaluate.floor.items()))
+    return [[evaluate.strategy, floor, hash_bytes(data)]]
+
+
+def _read(settings: Settings) -> "tuple[list[EvalQuestion], bytes]":
+    from kpyramid.evaluation.questions import read_questions
+
+    path = Path(str(settings.evaluate.questions))
+    _make_arm(settings)
+    questions = read_questions(path)
+    return questions, path.read_bytes()
+
+
+def _make_arm(settings: Settings) -> "Arm":
+    from kpyramid.evaluation.harness import parse_arm
+
+    return parse_arm(settings.evaluate.strategy)
+
+
+@cache
+def _open_metrics() -> "Mapping[str, Metric]":
+    from kpyramid.evaluation.harness import open_measures
+
+    return open_measures()
+
+
+def _answer(settings: Settings, warehouse: Warehouse, snapshot: str) -> "Answers":
+    from kpyramid.evaluation.harness import answer_all
+    from kpyramid.query import Snapshot
+
+    questions, _ = _read(settings)
+    opened = Snapshot(warehouse.snapshots / snapshot, settings.embed)
+    wanted = {name: _open_metrics()[name] for name in settings.evaluate.floor}
+    found = answer_all(questions, opened, [_make_arm(settings)], metrics=wanted)
+    if found.stopped is not None:
+        raise found.stopped
+    return found
+
+
+def _average(found: "Answers", metric: str) -> float:
+    scores = [row.scores[metric] for row in found.rows if metric in row.scores]
+    return sum(scores) / len(scores)
+
+
+def _falls(metric: str) -> bool:
+    """Whether less of a metric is better; its floor is then the most that it may have."""
+    return _open_metrics()[metric].better == "lower"
+
+
+def _is_worse(metric: str, score: float, other: float) -> bool:
+    return score > other if _falls(metric) else score < other
+
+
+def _name_lost(
+    settings: Settings,
+    warehouse: Warehouse,
+    found: "Answers",
+    snapshot: str,
+    head: str | None,
+    refused: Sequence[str],
+) -> str:
+    """The questions that HEAD scores better on by a metric that was refused."""
+    if head is None:
+        return "there is no HEAD to compare with"
+    if head == snapshot:
+        return "HEAD is this snapshot"
+    try:
+        before = {row.question.id: row.scores for row in _answer(settings, warehouse, head).rows}
+    except (InputError, IntegrityError) as e:  # an older version built it, or it was removed
+        return f"HEAD cannot be compared with: {e}"
+    lost = [
+        f"{row.question.id} ({' '.join(row.question.text.split())})"
+        for row in found.rows
+        if any(
+            name in row.scores and _is_worse(name, row.scores[name], before[row.question.id][name])
+            for name in refused
+        )
+    ]
+    if not lost:
+        return "HEAD answers none of them better"
+    more = f" and {len(lost) - _NAMED} more" if len(lost) > _NAMED else ""
+    return f"HEAD answers better: {', '.join(lost[:_NAMED])}{more}"

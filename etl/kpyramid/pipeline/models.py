@@ -1,0 +1,263 @@
+"""Language models opened for stages and batches: cache, locks, ledger, endpoint."""
+
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import NoReturn
+
+from kpyramid.errors import ConflictError
+from kpyramid.extraction.cascade.recorded import open_recording
+from kpyramid.keys import JsonValue, hash_value
+from kpyramid.llm.batch.jobs import list_open_keys
+from kpyramid.llm.cache import ReplyCache
+from kpyramid.llm.caller import AfterBatches, Caller, Collector, KeyLocks, hold_file
+from kpyramid.llm.connection import read_key
+from kpyramid.llm.endpoint import Endpoint, Limiter
+from kpyramid.llm.ledger import LEDGER, Call, Ledger, Siblings
+from kpyramid.llm.replay import ReplayTransport, describe_source
+from kpyramid.llm.stores import BlobStore, open_blobs
+from kpyramid.llm.transport import Pay, keep_probe, load_probe, open_transport
+from kpyramid.llm.types import FailureKind, ReplyError, Request, Transport, describe_model
+from kpyramid.settings import Settings
+from kpyramid.storage.layout import Warehouse
+from kpyramid.storage.refs import read_head
+from kpyramid.storage.runs import Run, start_run
+
+# --------------------
+# Opening what stages ask of a language model: cache, locks, books and endpoint, in one place.
+
+PROBE = "endpoint.json"
+ASKING = "asking.lock"
+"""Held by all who ask online, and alone by who submits batches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A caller and where its replies come from: an endpoint, or a collector that asks nobody."""
+
+    caller: Caller
+    source: Endpoint | Collector
+
+    @property
+    def pending(self) -> Mapping[str, Request]:
+        """What a collector noted, by key."""
+        return self.source.pending if isinstance(self.source, Collector) else {}
+
+    def describe(self) -> dict[str, JsonValue]:
+        """What happened, as a stage's mark says it."""
+        counts = self.caller.counts
+        calls = self.source.calls if isinstance(self.source, Endpoint) else 0
+        failures: dict[str, JsonValue] = dict(sorted(counts.failures.items()))
+        return {"asked": counts.asked, "hits": counts.hits, "calls": calls, "failures": failures}
+
+
+def open_replies(warehouse: Warehouse, settings: Settings, *, read_only: bool = False) -> BlobStore:
+    """The store of replies, failures and batches: in the warehouse, or where `llm.cache` says.
+
+    Raises:
+        SettingsError: the place cannot be used.
+        EndpointError: it cannot be reached.
+    """
+    return open_blobs(settings.llm.cache or str(warehouse.cache / "llm"), read_only=read_only)
+
+
+def locate_locks(warehouse: Warehouse, settings: Settings) -> Path:
+    """The folder of the locks: beside the replies, or in the warehouse when they are in a bucket.
+
+    So warehouses that share a folder of replies share the locks; machines that share a bucket
+    may both pay for one reply, of which the first is kept.
+    """
+    place = settings.llm.cache
+    return Path(place) if place and "://" not in place else warehouse.cache / "llm"
+
+
+@contextmanager
+def hold_asking(warehouse: Warehouse, settings: Settings) -> Iterator[None]:
+    """Keeps builds from asking while batches are submitted, so that no request goes both ways.
+
+    Raises:
+        ConflictError: a build is asking.
+    """
+    path = locate_locks(warehouse, settings) / ASKING
+    try:
+        with hold_file(path, alone=True):
+            yield
+    except BlockingIOError as e:
+        raise ConflictError(
+            "a build, or another submit, is asking the model just now; nothing was submitted. "
+            "Call again when it is done"
+        ) from e
+
+
+def open_ledger(warehouse: Warehouse, settings: Settings, run: Path, ref: str) -> Ledger:
+    """The books of a run, with what was spent since the ref's last finished build."""
+    return Ledger(run / LEDGER, settings.llm, Siblings(warehouse.runs, ref, run.name))
+
+
+def require_key(settings: Settings) -> None:
+    """Passes when the model that stages would ask can be sent a key, if it wants one.
+
+    Raises:
+        SettingsError: it would be refused.
+    """
+    if settings.asks_model and settings.llm.provider == "openai":
+        read_key(settings.llm)
+
+
+class Opener:
+    """Opens the models of one run; nothing is asked before the first request.
+
+    A `collecting` one opens no language model but notes what it would be asked. While a context
+    that opened one is open, no batch is submitted from this cache. `patience`: seconds that a
+    request waits at most for an endpoint that is busy, paused or failing; by default as long as
+    a build does, see `llm.max_wait`.
+    """
+
+    def __init__(
+        self,
+        warehouse: Warehouse,
+        settings: Settings,
+        run: Path,
+        ref: str,
+        *,
+        collecting: bool = False,
+        patience: float | None = None,
+    ) -> None:
+        self._warehouse = warehouse
+        self._settings = settings
+        self._run = run
+        self._collecting = collecting
+        self._patience = patience
+        self._ledger = open_ledger(warehouse, settings, run, ref)
+        self._held = ExitStack()
+
+    def __enter__(self) -> "Opener":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._held.close()
+
+    def open_model(self) -> Model:
+        """The language model that the settings name."""
+        if self._collecting:
+            return open_collector(self._warehouse, self._settings, read_only=False)
+        places = locate_locks(self._warehouse, self._settings)
+        self._held.enter_context(hold_file(places / ASKING, alone=False))
+        endpoint = self.connect(_prepare_transport(self._settings, self._run))
+        blobs = open_replies(self._warehouse, self._settings)
+        source = AfterBatches(endpoint, list_open_keys(blobs))
+        model = describe_source(self._settings.llm)
+        locks = KeyLocks(places / "held")
+        return Model(Caller(model, source, ReplyCache(blobs), locks), endpoint)
+
+    def connect(
+        self,
+        open_transport: Callable[[Pay], Transport],
+        describe: Callable[[Request, str], Call] | None = None,
+    ) -> Endpoint:
+        """An endpoint with the limits and the books of the run; `describe` makes book lines."""
+        llm = self._settings.llm
+        limiter = Limiter(
+            self._warehouse.cache / "llm" / "limits.json",
+            llm.requests_per_minute,
+            llm.tokens_per_minute,
+            sleep=partial(_sleep_within, self._patience),
+        )
+        return Endpoint(
+            open_transport,
+            self._ledger,
+            limiter,
+            max_wait=llm.max_wait,
+            patience=self._patience,
+            describe=describe,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Looker:
+    """What opens models for a plan: the language model given, and no embedding model."""
+
+    model: Model
+
+    def open_model(self) -> Model:
+        """The language model, which asks nobody."""
+        return self.model
+
+    @staticmethod
+    def connect(*_: object) -> NoReturn:
+        """Never an endpoint.
+
+        Raises:
+            UnknownError: always; a vector was needed that is not stored.
+        """
+        raise UnknownError
+
+
+class UnknownError(Exception):
+    """A plan needs a vector that is not stored."""
+
+
+def open_collector(
+    warehouse: Warehouse,
+    settings: Settings,
+    *,
+    read_only: bool,
+    in_batches: Collection[str] = (),
+) -> Model:
+    """A model that asks nobody and notes what would be asked, except what is `in_batches`.
+
+    `read_only` writes nothing.
+    """
+    source = Collector()
+    blobs = open_replies(warehouse, settings, read_only=read_only)
+    cache = ReplyCache(blobs, read_only=read_only)
+    asked = AfterBatches(source, in_batches)
+    return Model(Caller(describe_source(settings.llm), asked, cache, KeyLocks(None)), source)
+
+
+def _sleep_within(patience: float | None, seconds: float) -> None:
+    """Waits for a limit of the endpoint, unless that takes longer than anybody is to wait.
+
+    Raises:
+        ReplyError: it does; a build may have paused all who ask for many minutes.
+    """
+    if patience is not None and seconds > patience:
+        detail = f"the limits of [llm], or a build that was told to wait, hold for {seconds:.0f} s"
+        raise ReplyError(FailureKind.DEFERRED, detail)
+    time.sleep(seconds)
+
+
+def _prepare_transport(settings: Settings, run: Path) -> Callable[[Pay], Transport]:
+    llm = settings.llm
+    if llm.provider == "replay":
+        answer = open_recording(Path(str(llm.recording)), describe_model(llm))
+        return lambda pay: ReplayTransport(answer)
+    record = run / PROBE
+    return lambda pay: open_transport(llm, partial(keep_probe, record), pay, load_probe(record))
+
+
+# --------------------
+# Where batches are prepared and booked: a run of their own, its replies and its ledger.
+
+
+def open_batch_run(corpus: Path, warehouse: Warehouse, settings: Settings, ref: str) -> Run:
+    """The run that batches of a ref are prepared in, the same until the ref moves on.
+
+    The endpoint, its limits, prices and the budget may change meanwhile.
+    """
+    head = read_head(warehouse, ref)
+    llm = {**describe_source(settings.llm), "max_tokens": settings.llm.max_tokens}
+    shape: JsonValue = {**asdict(settings), "llm": llm}
+    parts: list[JsonValue] = [str(corpus.absolute()), shape, head.order if head else ""]
+    name = f"batch-{ref[:60]}-{hash_value(parts)[:12]}"
+    return start_run(warehouse, corpus, settings, ref=ref, name=name)
+
+
+def open_batch_books(run: Run) -> tuple[ReplyCache, BlobStore, Ledger]:
+    """Where replies are kept, where batches are noted, and the books of the run."""
+    blobs = open_replies(run.warehouse, run.settings)
+    ledger = open_ledger(run.warehouse, run.settings, run.folder, run.ref)
+    return ReplyCache(blobs), blobs, ledger

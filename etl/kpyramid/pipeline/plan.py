@@ -1,0 +1,506 @@
+"""What a build would compute and pay, found without writing anything or asking anybody."""
+
+import importlib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TypedDict
+
+import pyarrow as pa
+from threadpoolctl import threadpool_limits
+
+from kpyramid.completion import naming as naming
+from kpyramid.completion.task import ask_for_names
+from kpyramid.condensation.task import ask_what_is_same
+from kpyramid.documents.corpus import Corpus, list_corpus
+from kpyramid.documents.sentences import Piece, cut_passages, split_text
+from kpyramid.embeddings.port import Matrix
+from kpyramid.embeddings.served import MOST_TEXTS
+from kpyramid.extraction.cascade.duplicates import ask_for_duplicates
+from kpyramid.extraction.cascade.tasks import list_tasks, open_tasks
+from kpyramid.extraction.types import Extraction
+from kpyramid.keys import JsonValue, canonical_json
+from kpyramid.llm.batch.jobs import list_open_keys
+from kpyramid.llm.estimates import Estimate, Estimator, Range, calibrate
+from kpyramid.llm.types import Request
+from kpyramid.ontology.population.inducer import Passage
+from kpyramid.pipeline.cache import CachedEmbedder
+from kpyramid.pipeline.fingerprints import describe_model_part, fingerprint_stage, key_result
+from kpyramid.pipeline.models import Looker, Model, UnknownError, open_collector, open_replies
+from kpyramid.pipeline.stage import PIPELINE, find_stage
+from kpyramid.pipeline.stages import chunk, extract, ingest
+from kpyramid.pipeline.wiring import (
+    Silence,
+    open_cascade,
+    open_extractor,
+    open_inducer,
+    open_ports,
+    open_splitter,
+    require_ontology,
+)
+from kpyramid.settings import Settings
+from kpyramid.storage.contracts import load_contracts, map_column
+from kpyramid.storage.layout import Warehouse
+from kpyramid.storage.results import TableFile, find_result, read_result
+
+# --------------------
+# What stages would ask a language model: what is known exactly, and the rest estimated.
+#
+# A stage is run on what is stored, with a model that asks nobody and notes what it would be
+# asked.
+
+_BATCHES_PER_CHUNK = {"duplicates": 0.06, "naming": 0.02, "condensation": 0.01}
+"""Batches per chunk, before any experience. Of near duplicates on 1,985 chunks of MuSiQue: 0.03 of
+what GPT-3.5 read, 0.10 of what the rules read. On the demo's 204 chunks .025 and .005."""
+_BATCH_CHARACTERS = {"duplicates": 2_550, "naming": 4_500, "condensation": 2_500}
+_BATCH_SPREAD = {"duplicates": (0.2, 3.0), "naming": (0.0, 4.0), "condensation": (0.0, 4.0)}
+"""How far their number may be off before any experience, as factors."""
+_LATER_ROUNDS = 1.5
+"""How many more calls the names of a model may lead to in later rounds than those of the rules."""
+_EMBEDDED_CHARACTERS = {
+    "resolve": 0.2,
+    "embed": 2.3,
+    "induce": 0.3,
+    "complete": 0.9,
+    "condense": 0.1,
+}
+"""Characters that each stage embeds first per character of the chunks; measured on the demo."""
+_EMBEDDED_SPREAD = (0.4, 1.0, 2.5)
+_TEXT_CHARACTERS = 60
+_SKIPPED = 0.85
+"""Of the chunks, those that at least reach the next step: others have no claim, or no entity."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What a stage would ask: requests, those answered already, given up or in an open batch.
+
+    `learned_from`: calls of earlier runs that the estimate rests on; 0: on defaults alone.
+    `in_batches`: the Batch API takes them.
+    """
+
+    model: str
+    estimate: Estimate
+    asked: int = 0
+    hits: int = 0
+    failed: int = 0
+    waiting: int = 0
+    learned_from: int = 0
+    in_batches: bool = True
+
+
+class _Told(TypedDict):
+    """What every prompt of batches says."""
+
+    domain: str
+    language: str
+    max_tokens: int
+
+
+class Forecast:
+    """Looks ahead of one build; `files` are the parts of tables that are made already, by name.
+
+    With `keep` what the rules find, and vectors, are stored for the build that follows; else
+    nothing is.
+    """
+
+    def __init__(
+        self,
+        warehouse: Warehouse,
+        settings: Settings,
+        corpus: Corpus,
+        files: Mapping[str, Sequence[TableFile]],
+        *,
+        keep: bool = False,
+        workers: int = 1,
+    ) -> None:
+        self._warehouse = warehouse
+        self._settings = settings
+        self._corpus = corpus
+        self._files = files
+        self._keep = keep
+        self._workers = workers
+        self._foreseen: dict[str, pa.Table] = {}
+        """What stages would make as far as it is known, without what a model would say."""
+        self._share_new = 1.0
+        """Of the chunks, those that the model has yet to read: the others' duplicates are known."""
+
+    @cached_property
+    def documents(self) -> pa.Table:
+        """The documents, stored or read from the corpus."""
+        if "documents" in self._files:
+            return self._read("documents")
+        return ingest.run(corpus=self._corpus.read_files(), settings=self._settings.ingest)[
+            "documents"
+        ]
+
+    @cached_property
+    def chunks(self) -> pa.Table:
+        """The chunks, stored or cut from the documents."""
+        if "chunks" in self._files:
+            return self._read("chunks")
+        return chunk.run(self.documents, splitter=self._split)["chunks"]
+
+    @cached_property
+    def estimator(self) -> Estimator:
+        """What earlier runs of the warehouse teach."""
+        return calibrate(self._warehouse.runs, self._settings.llm.model)
+
+    def look_ahead(self, stage: str) -> Outlook:
+        """What a stage would ask a language model, and pay."""
+        open_keys = list_open_keys(open_replies(self._warehouse, self._settings, read_only=True))
+        model = open_collector(
+            self._warehouse, self._settings, read_only=True, in_batches=open_keys
+        )
+        look = {
+            "extract": self._extract,
+            "resolve": self._resolve,
+            "induce": self._induce,
+            "complete": self._complete,
+            "condense": self._condense,
+        }
+        estimate = look[stage](model)
+        counts = model.caller.counts
+        pending = counts.failures["pending"]
+        if stage == "extract" and counts.asked:
+            self._share_new = len(model.pending) / counts.asked
+        return Outlook(
+            self._settings.llm.model,
+            estimate,
+            asked=counts.asked,
+            hits=counts.hits,
+            failed=counts.failures.total() - pending - counts.failures["deferred"],
+            waiting=counts.failures["deferred"],
+            learned_from=sum(self.estimator.seen.values()),
+        )
+
+    def look_ahead_of_vectors(self, stage: str) -> Outlook:
+        """What a served embedding model would be asked in a stage, by the chunks that are new."""
+        embedder = _StoredVectors(self._warehouse, self._settings)
+        title = map_column(self.documents, "document_id", "title")
+        texts = [
+            f"{title[row['document_id']]}\n{row['text']}"
+            if title[row["document_id"]]
+            else row["text"]
+            for row in self.chunks.select(["document_id", "text"]).to_pylist()
+        ]
+        new = sum(map(len, embedder.list_missing(texts)))
+        share = _EMBEDDED_CHARACTERS.get(stage, 0.0)
+        share += stage == "induce" and self._settings.induce.mode == "llm"  # routing reads it all
+        characters = share * new
+        estimator = calibrate(self._warehouse.runs, self._settings.embed.model)
+        calls = math.ceil(characters / _TEXT_CHARACTERS / MOST_TEXTS)
+        return Outlook(
+            self._settings.embed.model,
+            estimator.foresee_texts(calls, characters).scale(*_EMBEDDED_SPREAD),
+            learned_from=sum(estimator.seen.values()),
+            in_batches=False,
+        )
+
+    def _extract(self, model: Model) -> Estimate:
+        settings = self._settings
+        cascade = open_cascade(settings, model.caller, Silence())
+        extract.run(self.documents, self.chunks, extractor=self._read_rules, cascade=cascade)
+        estimate = self.estimator.estimate(model.pending.values())
+        tasks = open_tasks(settings.cascade)
+        order = {task.name: at for at, task in enumerate(tasks)}
+        for at, task in enumerate(tasks):
+            # A later step's prompt holds what the steps before it make.
+            waiting = [
+                len(request.subject)
+                for request in model.pending.values()
+                if order.get(request.task, len(tasks)) < at
+            ]
+            later = self.estimator.foresee(
+                task.name,
+                task.static,
+                len(canonical_json(task.schema)),
+                waiting,
+                settings.llm.max_tokens,
+            )
+            estimate += later.scale(_SKIPPED, 1.0, 1.0)
+        return estimate
+
+    def _resolve(self, model: Model) -> Estimate:
+        """All that is asked when the stored vectors suffice to find it; else by experience."""
+        # Vectors of names are not made for a plan: they would take as long as the stage.
+        complete = self._run("resolve", model, stored=True)
+        found = self.estimator.estimate(model.pending.values())
+        request = ask_for_duplicates("entities", (), **self._told)
+        return found if complete else found.at_least(self._foresee_batches(request))
+
+    def _complete(self, model: Model) -> Estimate:
+        """Where the graph is there the first round exactly, later ones by the rules' names."""
+        known = self._run("complete", model)
+        found = self.estimator.estimate(model.pending.values())
+        if known:
+            return found.scale(1 / self._settings.complete.rounds, 1.0, _LATER_ROUNDS)
+        most = self._settings.complete.rounds * naming.MOST / naming.BATCH
+        return self._foresee_batches(ask_for_names((), {}, **self._told), most)
+
+    def _condense(self, model: Model) -> Estimate:
+        """All that is asked where the graph is there, with the names that rules give proposals."""
+        if "proposals" not in self._known:
+            self._run("complete", model)
+        known = self._run("condense", model)
+        found = self.estimator.estimate(model.pending.values())
+        return found if known else self._foresee_batches(ask_what_is_same((), **self._told))
+
+    def _run(self, name: str, model: Model, *, stored: bool = False) -> bool:
+        """Runs a stage with a model that asks nobody; whether all it needs is there.
+
+        With `stored`, or where vectors have a price, none is made.
+        """
+        stage = find_stage(name)
+        if not self._known >= set(stage.reads):
+            return False
+        ports = open_ports(
+            self._warehouse,
+            self._settings,
+            stage,
+            self._workers,
+            Silence(),
+            Looker(model),
+            read_only=not self._keep,
+        )
+        calls = dict(ports.calls)
+        if stored or self._settings.embed.provider == "openai":
+            calls["embedder"] = _StoredVectors(self._warehouse, self._settings)
+        run = importlib.import_module(f"kpyramid.pipeline.stages.{name}").run
+        tables = [self._read(table) for table in stage.reads]
+        try:
+            with threadpool_limits(1):
+                self._foreseen |= run(*tables, **calls)
+        except UnknownError:
+            return False
+        return True
+
+    def _induce(self, model: Model) -> Estimate:
+        """Exact, as it follows from the chunks; all is routed where vectors have a price."""
+        title = map_column(self.documents, "document_id", "title")
+        passages = [
+            Passage(row["text"], title[row["document_id"]], row["document_id"])
+            for row in self.chunks.select(["document_id", "text"]).to_pylist()
+        ]
+        embedder = None
+        if self._settings.embed.provider != "openai":
+            place = (self._warehouse, self._settings, self._workers, Silence(), Looker.connect)
+            embedder = CachedEmbedder(*place, read_only=not self._keep)
+        open_inducer(self._settings, model.caller, embedder, Silence()).induce(passages)
+        return self.estimator.estimate(model.pending.values())
+
+    @property
+    def _known(self) -> set[str]:
+        """The tables that are stored or foreseen."""
+        return {*self._files, *self._foreseen}
+
+    @property
+    def _told(self) -> _Told:
+        cascade = self._settings.cascade
+        return {
+            "domain": cascade.domain,
+            "language": cascade.language,
+            "max_tokens": self._settings.llm.max_tokens,
+        }
+
+    def _foresee_batches(self, empty: Request, most: float = math.inf) -> Estimate:
+        """What requests of many small questions will take, by a request without any."""
+        task = empty.task
+        learned = self.estimator.compare_tasks(task, list_tasks(self._settings.cascade)[:1])
+        share, seen = learned or (_BATCHES_PER_CHUNK[task], 0)
+        count = math.ceil(min(share * self._share_new * self.chunks.num_rows, most))
+        size = self.estimator.mean_subject(task) or _BATCH_CHARACTERS[task]
+        estimate = self.estimator.foresee(
+            task,
+            empty.messages[0].content,
+            len(canonical_json(empty.schema)),
+            [round(size)] * count,
+            empty.max_tokens,
+        )
+        low, high = _BATCH_SPREAD[task]
+        if seen:  # a count of n scatters by its root, and duplicates grow as the corpus does
+            low = max(low, 0.7 - 2 / math.sqrt(seen))
+            high = min(high, 1.5 + 2 / math.sqrt(seen))
+        return estimate.scale(low, 1.0, high)
+
+    def _split(self, texts: Sequence[str]) -> list[tuple[Piece, ...]]:
+        """The splitter's pieces, stored or cut anew."""
+        splitter = open_splitter(self._warehouse, self._settings, Silence())
+        missing = set(splitter.list_missing(texts))
+        stored = [text for text in texts if text not in missing]
+        known = dict(zip(stored, splitter(stored), strict=True))
+        return [
+            known[text] if text in known else tuple(split_text(text, self._settings.chunk))
+            for text in texts
+        ]
+
+    def _read_rules(self, texts: Sequence[str]) -> list[Extraction]:
+        """What the rules find, stored or found anew where a prompt depends on it."""
+        extractor = open_extractor(self._warehouse, self._settings, self._workers, Silence())
+        if self._keep and self._depends_on_rules():
+            return extractor(texts)
+        missing = extractor.list_missing(texts)
+        stored = sorted(set(texts) - set(missing))
+        known = dict(zip(stored, extractor(stored), strict=True))
+        if missing and self._depends_on_rules():
+            from kpyramid.extraction.openie import DependencyExtractor  # loads the parser
+
+            chosen = self._settings.extract
+            parser = DependencyExtractor(chosen.parser, chosen.language)
+            known.update(zip(missing, parser.extract_all(missing), strict=True))
+        return [known.get(text, Extraction()) for text in texts]
+
+    def _depends_on_rules(self) -> bool:
+        """Whether the rules make what the model's first step is shown."""
+        cascade = self._settings.cascade
+        return cascade.mode == "paper" and cascade.paraphrase == "rules"
+
+    def _read(self, table: str) -> pa.Table:
+        """A table as it is stored, or as it is foreseen."""
+        if table not in self._files:
+            return self._foreseen[table]
+        contract = load_contracts()[table]
+        return contract.unite([read_result(file, contract) for file in self._files[table]])
+
+
+class _StoredVectors:
+    """An `Embedder` that computes nothing."""
+
+    def __init__(self, warehouse: Warehouse, settings: Settings) -> None:
+        self._embedder = CachedEmbedder(warehouse, settings, 1, Silence(), Looker.connect)
+        self.name = self._embedder.name
+
+    def list_missing(self, texts: Sequence[str]) -> list[str]:
+        """The texts that an embedder would have to compute."""
+        return self._embedder.function.list_missing(texts)
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """See `Embedder.embed`."""
+        if self.list_missing(texts):
+            raise UnknownError
+        return self._embedder.embed(texts)
+
+
+# --------------------
+# What a build would compute and pay, found without writing anything or asking anybody.
+
+Row = dict[str, JsonValue]
+
+_FREE: Mapping[str, JsonValue] = {
+    "calls": 0,
+    "tokens": 0,
+    "cost": {"low": 0.0, "expected": 0.0, "high": 0.0},
+}
+_UNPRICED: JsonValue = {"low": None, "expected": None, "high": None}
+
+
+def plan_build(
+    corpus: Path,
+    warehouse: Warehouse,
+    settings: Settings,
+    *,
+    keep: bool = False,
+    workers: int = 1,
+) -> list[Row]:
+    """One row per stage: its rows, how many of them are known already, and what it would pay.
+
+    A stage after the first that has something to compute depends on what that makes: its rows
+    are null, and it will be computed unless its input comes out the same. `calls`, `tokens` are
+    what is expected; a stage that asks a language model says more under `model`. The cost is
+    null where the model has no price. Nothing is written, unless a build follows that is to
+    `keep` what the rules found on the way.
+
+    Raises:
+        InputError: there is no such corpus.
+        SettingsError: a model or an ontology that the settings name is not there.
+    """
+    require_ontology(settings)
+    listing = list_corpus(corpus, leave_out=warehouse.folders)
+    made: dict[str, list[JsonValue]] = {}
+    files: dict[str, list[TableFile]] = {}
+    rows: dict[str, int] = {}
+    plan: list[Row] = []
+    known = True
+    forecast = Forecast(warehouse, settings, listing, files, keep=keep, workers=workers)
+    for stage in PIPELINE:
+        inputs: dict[str, JsonValue] = {table: made.get(table, []) for table in stage.reads}
+        if "corpus" in stage.ports:
+            inputs["corpus"] = listing.fingerprint
+        key = key_result(fingerprint_stage(stage, settings), inputs)
+        result = find_result(warehouse, stage.name, key) if known and stage.writes else None
+        if result is not None:
+            for name, file in result.tables.items():
+                made.setdefault(name, []).append(file.sha256)
+                files.setdefault(name, []).append(file)
+            count = sum(f.rows for name, f in result.tables.items() if name != "rejects")
+            plan.append({"stage": stage.name, "rows": count, "cached": count, **_FREE})
+            continue
+        if known:
+            rows, known = _count_rows(forecast, warehouse, settings), False
+        total, cached = rows.get(stage.name), rows.get(f"{stage.name} cached")
+        row: Row = {"stage": stage.name, "rows": total, "cached": cached, **_FREE}
+        outlooks = []
+        # A recording costs nothing.
+        if settings.llm.provider == "openai" and describe_model_part(stage.name, settings):
+            outlooks.append(forecast.look_ahead(stage.name))
+        if settings.embed.provider == "openai" and "embedder" in stage.ports:
+            outlooks.append(forecast.look_ahead_of_vectors(stage.name))
+        if outlooks:
+            row.update(_describe_outlooks(outlooks, settings))
+        plan.append(row)
+    if all(row["cached"] is not None for row in plan[:-1]):
+        plan[-1].update(rows=1, cached=1)
+    return plan
+
+
+def _describe_outlooks(outlooks: Sequence[Outlook], settings: Settings) -> Row:
+    total = sum((outlook.estimate for outlook in outlooks), Estimate())
+    ranges: Row = {
+        name: {bound: round(amount) for bound, amount in asdict(getattr(total, name)).items()}
+        for name in ("calls", "tokens", "prompt", "completion")
+    }
+    return {
+        "calls": round(total.calls.expected),
+        "tokens": round(total.tokens.expected),
+        "cost": _price(outlooks, settings, batch=False),
+        "model": {
+            "asked": sum(outlook.asked for outlook in outlooks),
+            "hits": sum(outlook.hits for outlook in outlooks),
+            "failed": sum(outlook.failed for outlook in outlooks),
+            "waiting": sum(outlook.waiting for outlook in outlooks),
+            **ranges,
+            "batch_cost": _price(outlooks, settings, batch=True),
+            "unpriced": sorted({outlook.model for outlook in outlooks} - set(settings.llm.prices)),
+            "learned_from": sum(outlook.learned_from for outlook in outlooks),
+        },
+    }
+
+
+def _price(outlooks: Sequence[Outlook], settings: Settings, *, batch: bool) -> JsonValue:
+    """Dollars of all; null when a model has no price. Vectors are not asked for in batches."""
+    cost = Range()
+    for outlook in outlooks:
+        price = settings.llm.prices.get(outlook.model)
+        if price is None:
+            return _UNPRICED
+        cost += outlook.estimate.price(price, batch=batch and outlook.in_batches)
+    return asdict(cost)
+
+
+def _count_rows(forecast: Forecast, warehouse: Warehouse, settings: Settings) -> dict[str, int]:
+    """Rows of the stages whose input follows from the corpus alone, and how many are cached."""
+    documents = forecast.documents
+    texts = sorted(set(documents["text"].to_pylist()))
+    passages = sorted({text[s.start : s.end] for text in texts for s in cut_passages(text)})
+    splitter = open_splitter(warehouse, settings, Silence())
+    extractor = open_extractor(warehouse, settings, 1, Silence())
+    return {
+        "ingest": documents.num_rows,
+        "ingest cached": 0,
+        "chunk": len(texts),
+        "chunk cached": len(texts) - splitter.count_missing(texts),
+        "extract": len(passages),
+        "extract cached": len(passages) - extractor.count_missing(passages),
+    }

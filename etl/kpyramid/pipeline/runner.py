@@ -1,0 +1,284 @@
+"""The runner: all side effects of stages. It reads, checks, calls, checks, writes, marks."""
+
+import hashlib
+import importlib
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from threadpoolctl import threadpool_limits
+
+from kpyramid.documents.corpus import list_corpus
+from kpyramid.errors import InputError, IntegrityError
+from kpyramid.keys import JsonValue, hash_value
+from kpyramid.llm.caller import is_due
+from kpyramid.llm.types import Request
+from kpyramid.pipeline.fingerprints import describe_model_part, fingerprint_stage, key_result
+from kpyramid.pipeline.models import Opener
+from kpyramid.pipeline.publish import publish
+from kpyramid.pipeline.stage import PIPELINE, Stage, find_stage
+from kpyramid.pipeline.wiring import Ports, Progress, open_ports
+from kpyramid.storage.contracts import load_contracts
+from kpyramid.storage.layout import clean_staging
+from kpyramid.storage.results import Result, TableFile, find_result, read_result, store_result
+from kpyramid.storage.runs import Run, StageMark, drop_marks, read_mark, write_mark
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """Part `index` of `count`, cut by hash; 0 <= index < count."""
+
+    index: int
+    count: int
+
+    def holds(self, value: str) -> bool:
+        """Whether a row with this key or document belongs to the part."""
+        return int(hashlib.sha256(value.encode()).hexdigest()[:8], 16) % self.count == self.index
+
+
+def run_stage(
+    run: Run, name: str, *, workers: int, progress: Progress, shard: Shard | None = None
+) -> StageMark:
+    """One stage of a run, from the marks of the stages before it to its own.
+
+    With a shard only the caches of its functions are filled, and no mark is set.
+
+    Raises:
+        InputError: a stage before it is not done, or the shard does not fit the stage.
+        PyramidError: whatever the stage found wrong; says what to do.
+    """
+    stage = find_stage(name)
+    started = time.monotonic()
+    progress.begin(name)
+    for folder in clean_staging(run.warehouse):
+        log.info("removed staging/%s, left by an interrupted process", folder)
+    if shard is not None:
+        mark = _warm_shard(run, stage, shard, workers, progress)
+    elif name == "publish":
+        marks = [_require_mark(run, earlier) for earlier in PIPELINE[: PIPELINE.index(stage)]]
+        corpus = marks[0].details["corpus"]
+        tables = {table: _merge_parts(run, table) for table in load_contracts()}
+        mark = publish(run, corpus, tables)
+    else:
+        mark = _compute_or_reuse(run, stage, workers, progress)
+    mark = replace(mark, seconds=round(time.monotonic() - started, 3))
+    if shard is None:
+        before = read_mark(run, name)
+        if before is not None and before.key != mark.key:
+            drop_marks(run, [later.name for later in PIPELINE[PIPELINE.index(stage) + 1 :]])
+        write_mark(run, mark)
+    progress.end(name)
+    log.info(
+        "%s: rows %s, rejects %s, recomputed %d, %.1f s",
+        name,
+        dict(mark.rows),
+        dict(mark.rejects),
+        mark.recomputed,
+        mark.seconds,
+    )
+    return mark
+
+
+def _compute_or_reuse(run: Run, stage: Stage, workers: int, progress: Progress) -> StageMark:
+    inputs: dict[str, JsonValue] = {
+        table: [file.sha256 for file in _list_parts(run, stage, table)] for table in stage.reads
+    }
+    details = {}
+    with _open_ports(run, stage, workers, progress) as ports:
+        if "corpus" in stage.ports:
+            corpus = list_corpus(run.corpus, leave_out=run.warehouse.folders)
+            inputs["corpus"] = details["corpus"] = corpus.fingerprint
+            ports.calls["corpus"] = corpus.read_files()
+        key = key_result(fingerprint_stage(stage, run.settings), inputs)
+        result = find_result(run.warehouse, stage.name, key)
+        recomputed = 0
+        if result is None:
+            tables = {table: _read_parts(run, stage, table) for table in stage.reads}
+            made = _call_run(stage, tables, ports)
+            _check_output(stage, tables, made)
+            asked = sorted(ports.model.caller.keys) if ports.model else []
+            result = store_result(run.warehouse, stage.name, _key_made(key, ports), made, asked)
+            rows = sum(table.num_rows for name, table in made.items() if name != "rejects")
+            recomputed = ports.count_computed() if stage.shards else rows
+    rows = {name: file.rows for name, file in sorted(result.tables.items()) if name != "rejects"}
+    model = ports.describe_model()
+    rejects = _count_rejects(result)
+    return StageMark(stage.name, result.key, rows, rejects, recomputed, 0.0, details, model=model)
+
+
+def _key_made(key: str, ports: Ports) -> str:
+    """The key of what was made; what lacks answers is not found under the key of its inputs.
+
+    So the next run asks for them again.
+    """
+    failed = ports.model.caller.failed if ports.model else {}
+    if not failed:
+        return key
+    return hash_value([key, sorted([k, str(f.kind), f.detail] for k, f in failed.items())])
+
+
+def _count_rejects(result: Result) -> dict[str, int]:
+    if "rejects" not in result.tables:
+        return {}
+    rejects = read_result(result.tables["rejects"], load_contracts()["rejects"])
+    return dict(sorted(Counter(rejects["reason"].to_pylist()).items()))
+
+
+def _warm_shard(
+    run: Run, stage: Stage, shard: Shard, workers: int, progress: Progress
+) -> StageMark:
+    if not stage.shards or not 0 <= shard.index < shard.count:
+        possible = ", ".join(s.name for s in PIPELINE if s.shards)
+        raise InputError(
+            f"stage {stage.name}, shard {shard.index}/{shard.count}: shards go from 0/N to N-1/N "
+            f"and exist for {possible}"
+        )
+    tables = {}
+    for name in stage.reads:
+        table = _read_parts(run, stage, name)
+        if name in stage.shards:
+            by = "document_id" if "document_id" in table.column_names else table.column_names[0]
+            mine = pa.array([shard.holds(value) for value in table[by].to_pylist()], pa.bool_())
+            table = table.filter(mine)
+        tables[name] = table
+    with _open_ports(run, stage, workers, progress) as ports:
+        made = _call_run(stage, tables, ports)
+    rows = {name: table.num_rows for name, table in sorted(made.items()) if name != "rejects"}
+    model = ports.describe_model()
+    return StageMark(stage.name, "", rows, {}, ports.count_computed(), 0.0, model=model)
+
+
+def collect_pending(run: Run, *, workers: int, progress: Progress) -> dict[str, Request]:
+    """The requests that a build would send next, by key; empty when every answer is there.
+
+    Stages before the first that lacks answers are run, so that what they make is known.
+
+    Raises:
+        PyramidError: whatever a stage found wrong.
+    """
+    asking = [s for s in PIPELINE if describe_model_part(s.name, run.settings) is not None]
+    for stage in PIPELINE[: PIPELINE.index(asking[-1]) + 1] if asking else ():
+        if stage in asking:
+            pending = _list_pending(run, stage, workers, progress)
+            if pending:
+                return pending
+        run_stage(run, stage.name, workers=workers, progress=progress)
+    return {}
+
+
+def _list_pending(run: Run, stage: Stage, workers: int, progress: Progress) -> dict[str, Request]:
+    """What a stage would ask; stored replies that turn out to be bad are asked for again."""
+    tables = {table: _read_parts(run, stage, table) for table in stage.reads}
+    for _ in range(2):
+        with _open_ports(run, stage, workers, progress, collecting=True) as ports:
+            _call_run(stage, tables, ports)
+        if ports.model is None or ports.model.pending:
+            break
+        if not any(is_due(failure) for failure in ports.model.caller.failed.values()):
+            break
+    return dict(ports.model.pending) if ports.model else {}
+
+
+@contextmanager
+def _open_ports(
+    run: Run, stage: Stage, workers: int, progress: Progress, *, collecting: bool = False
+) -> Iterator[Ports]:
+    place = (run.warehouse, run.settings, run.folder, run.ref)
+    with Opener(*place, collecting=collecting) as opener:
+        yield open_ports(run.warehouse, run.settings, stage, workers, progress, opener)
+
+
+def _call_run(stage: Stage, tables: Mapping[str, pa.Table], ports: Ports) -> dict[str, pa.Table]:
+    module = importlib.import_module(f"kpyramid.pipeline.stages.{stage.name}")
+    run: Callable[..., dict[str, pa.Table]] = module.run
+    # One thread: BLAS adds up in another order on another number of cores.
+    with threadpool_limits(1):
+        return run(*tables.values(), **ports.calls)
+
+
+def _list_parts(run: Run, stage: Stage | None, table: str) -> list[TableFile]:
+    """The files of a table that the stages before this one made; all stages' for None."""
+    files = []
+    for earlier in PIPELINE:
+        if earlier is stage:
+            break
+        if table in earlier.writes:
+            files.append(_find_made(run, earlier).tables[table])
+    return files
+
+
+def _find_made(run: Run, stage: Stage) -> Result:
+    result = find_result(run.warehouse, stage.name, _require_mark(run, stage).key)
+    if result is None:
+        raise IntegrityError(
+            f"run {run.name}: the result of stage {stage.name} is damaged or gone; "
+            f"run `kpyramid stage {stage.name} --run {run.name}` again, then the stages after it"
+        )
+    return result
+
+
+def _require_mark(run: Run, stage: Stage) -> StageMark:
+    mark = read_mark(run, stage.name)
+    if mark is None:
+        raise InputError(
+            f"run {run.name}: stage {stage.name} is not done; "
+            f"run `kpyramid stage {stage.name} --run {run.name}` first"
+        )
+    return mark
+
+
+def _read_parts(run: Run, stage: Stage, table: str) -> pa.Table:
+    contract = load_contracts()[table]
+    return contract.unite([read_result(f, contract) for f in _list_parts(run, stage, table)])
+
+
+def _merge_parts(run: Run, table: str) -> TableFile:
+    """One file with all rows of a table; several parts are merged and kept like a result."""
+    parts = _list_parts(run, None, table)
+    if len(parts) == 1:
+        return parts[0]
+    key = hash_value([table, [part.sha256 for part in parts]])
+    merged = find_result(run.warehouse, "merge", key)
+    if merged is None:
+        contract = load_contracts()[table]
+        united = contract.unite([read_result(part, contract) for part in parts])
+        merged = store_result(run.warehouse, "merge", key, {table: united})
+    return merged.tables[table]
+
+
+def _check_output(
+    stage: Stage, inputs: Mapping[str, pa.Table], made: Mapping[str, pa.Table]
+) -> None:
+    """Passes when the stage made what it declares, references hold, and no row was lost."""
+    if set(made) != set(stage.writes):
+        raise IntegrityError(f"stage {stage.name} made {sorted(made)}, declared {stage.writes}")
+    for name, table in made.items():
+        load_contracts()[name].check(table)
+        known = {**inputs, **made}
+        for other in set(inputs) & set(made):  # a table written in parts: rows of both count
+            known[other] = pa.concat_tables([inputs[other], made[other]])
+        load_contracts()[name].check_references(table, known)
+    if stage.accounts is None:
+        return
+    source, target = (_column({**inputs, **made}, column) for column in stage.accounts)
+    lost = source.filter(pc.invert(pc.is_in(source, value_set=target)))
+    if "rejects" in made:
+        lost = lost.filter(pc.invert(pc.is_in(lost, value_set=made["rejects"]["row_key"])))
+    if len(lost):
+        raise IntegrityError(
+            f"stage {stage.name} lost {len(lost)} row(s) of {stage.accounts[0]} without a "
+            f"reject, {lost[0].as_py()!r} first; this is a defect of the stage, please report it"
+        )
+
+
+def _column(tables: Mapping[str, pa.Table], column: str) -> pa.ChunkedArray:
+    table, name = column.split(".")
+    values = tables[table][name]
+    return pc.list_flatten(values) if pa.types.is_list(values.type) else values

@@ -1,0 +1,167 @@
+"""The stages as data, in the order the text flows; imports nothing heavy.
+
+A stage's module `kpyramid.pipeline.stages.<name>` has one public function `run`. Its positional
+parameters are the tables in `reads`; its keyword parameters are the ports in `ports`.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """An expensive pure function from a text to a result, cached text by text.
+
+    `version` goes up whenever its code changes what it returns; it is part of every key.
+    `section`: the settings that shape it. `resource`: the model whose files shape it.
+    `libraries`: distributions that shape it; their versions are part of every key.
+    """
+
+    name: str
+    version: int
+    section: str
+    resource: str | None = None
+    libraries: tuple[str, ...] = ()
+
+
+FUNCTIONS: tuple[Function, ...] = (
+    Function("splitter", 1, section="chunk"),
+    Function(
+        "extractor", 4, section="extract", resource="parser", libraries=("py3langid", "spacy")
+    ),
+    Function("annotator", 1, section="extract", resource="parser", libraries=("spacy",)),
+    Function(
+        "embedder",
+        1,
+        section="embed",
+        resource="embedding",
+        libraries=("onnxruntime", "tokenizers"),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One stage, declared.
+
+    `version` goes up whenever the stage's code changes what it makes; it is part of every key.
+    `reads`, `writes`: tables. Several stages may write one table: its rows are their union.
+    `ports`: what else `run` is given: `corpus`, `settings` (the stage's section), `schema` (the
+        seed ontology), `shapes` (what its shapes demand of single values), `reader` (of what its
+        examples taught, None without any), `decisions` (of a person on proposals), one of
+        `FUNCTIONS`, or a language model's part, None where rules do it: `cascade` (f_par, f_ent,
+        f_rel), `disambiguator` (f_dis), `inducer` (f_ins), `namer`, `condenser` (f_con).
+    `libraries`: distributions that shape the output, besides those of its functions.
+    `shards`: tables that may be cut by hash to warm the functions' caches on several machines.
+    `accounts`: two columns; each value of the first is in the second or the key of a reject.
+    """
+
+    name: str
+    version: int
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    ports: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
+    shards: tuple[str, ...] = ()
+    accounts: tuple[str, str] | None = None
+
+
+PIPELINE: tuple[Stage, ...] = (
+    Stage(
+        "ingest",
+        version=1,
+        reads=(),
+        writes=("documents", "rejects"),
+        ports=("corpus", "settings"),
+        libraries=("markdown-it-py",),
+    ),
+    Stage(
+        "chunk",
+        version=1,
+        reads=("documents",),
+        writes=("chunks", "rejects"),
+        ports=("splitter",),
+        shards=("documents",),
+        accounts=("documents.document_id", "chunks.document_id"),
+    ),
+    Stage(
+        "extract",
+        version=3,
+        reads=("documents", "chunks"),
+        writes=("claims", "mentions", "raw_triples", "rejects"),
+        ports=("extractor", "cascade"),
+        libraries=("simplemma",),
+        shards=("documents",),
+        accounts=("chunks.chunk_id", "raw_triples.chunk_id"),
+    ),
+    Stage(
+        "resolve",
+        version=3,
+        reads=("mentions", "raw_triples", "chunks"),
+        writes=("entities", "relations", "triples", "rejects"),
+        ports=("embedder", "disambiguator"),
+        libraries=("anyascii", "numpy", "simplemma"),
+        accounts=("raw_triples.raw_triple_id", "triples.raw_triple_ids"),
+    ),
+    Stage(
+        "embed",
+        version=1,
+        reads=("documents", "chunks", "entities", "relations", "triples"),
+        writes=("vectors",),
+        ports=("embedder",),
+        libraries=("numpy",),
+        shards=("chunks", "triples"),
+        accounts=("triples.triple_id", "vectors.owner_id"),
+    ),
+    Stage(
+        "induce",
+        version=3,
+        reads=(
+            *("documents", "chunks", "claims", "mentions", "raw_triples"),
+            *("entities", "relations", "triples"),
+        ),
+        writes=("entities", "instances", "vectors", "rejects"),
+        ports=("schema", "shapes", "embedder", "annotator", "reader", "inducer"),
+        libraries=("numpy", "pyoxigraph", "scikit-learn", "scipy", "simplemma"),
+    ),
+    Stage(
+        "complete",
+        version=6,
+        reads=(
+            *("documents", "chunks", "claims", "raw_triples"),
+            *("entities", "relations", "triples", "instances"),
+        ),
+        writes=(
+            *("phrases", "priorities", "layers", "proposals"),
+            *("instances", "additions", "vectors", "rejects"),
+        ),
+        ports=("settings", "schema", "shapes", "decisions", "embedder", "namer"),
+        libraries=("numpy", "scipy", "kmedoids", "pyoxigraph", "simplemma"),
+        accounts=("triples.triple_id", "priorities.triple_id"),
+    ),
+    Stage(
+        "condense",
+        version=3,
+        reads=("entities", "relations", "triples", "proposals"),
+        writes=("condensed", "contradictions", "vectors", "rejects"),
+        ports=("settings", "schema", "embedder", "condenser"),
+        libraries=("faiss-cpu", "numpy", "pyoxigraph", "simplemma"),
+        accounts=("triples.triple_id", "condensed.derived_from"),
+    ),
+    Stage(
+        "publish",
+        version=3,
+        reads=("documents", "chunks", "entities", "instances", "proposals"),
+        writes=(),
+        ports=("schema",),
+        libraries=("pyoxigraph",),
+    ),
+)
+
+
+def find_stage(name: str) -> Stage:
+    """The stage of that name.
+
+    Raises:
+        KeyError: there is none.
+    """
+    return {stage.name: stage for stage in PIPELINE}[name]

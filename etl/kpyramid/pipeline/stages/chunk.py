@@ -1,0 +1,37 @@
+"""Chunk: documents become runs of whole sentences within a token budget."""
+
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+
+from kpyramid.documents.sentences import Piece
+from kpyramid.keys import content_id
+from kpyramid.pipeline.stages.tables import Row, build_rejects, build_table, make_reject
+
+Splitter = Callable[[Sequence[str]], Sequence[Sequence[Piece]]]
+
+
+def run(documents: pa.Table, *, splitter: Splitter) -> dict[str, pa.Table]:
+    """`chunks` with `document.text[start:end] == chunk.text`; a text without words is a reject."""
+    rows = documents.select(["document_id", "text"]).to_pylist()
+    chunks: list[Row] = []
+    rejects: list[Row] = []
+    for row, pieces in zip(rows, splitter([row["text"] for row in rows]), strict=True):
+        document_id = row["document_id"]
+        if not pieces:
+            detail = "no word and no punctuation mark in the text"
+            rejects.append(
+                make_reject("chunk", "no_words", document_id, detail, document_id=document_id)
+            )
+        for piece in pieces:
+            chunks.append(
+                {
+                    "chunk_id": content_id("chunk", document_id, piece.start, piece.end),
+                    "document_id": document_id,
+                    "start": piece.start,
+                    "end": piece.end,
+                    "text": row["text"][piece.start : piece.end],
+                    "tokens": piece.tokens,
+                }
+            )
+    return {"chunks": build_table("chunks", chunks), "rejects": build_rejects(rejects)}

@@ -1,0 +1,154 @@
+"""Condense: facts that say the same become one, and a broader one is absorbed (PolyRAG §III-C).
+
+The second only around the ontology's anchors, where a model may be asked as well. Nothing is
+dropped: every triple stands in the `derived_from` of exactly one condensed fact. What contradicts
+is reported, and stays.
+"""
+
+from collections.abc import Mapping, Set
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+
+from kpyramid.condensation.condenser import Condenser, list_neighbourhoods, merge_agreed
+from kpyramid.condensation.contradictions import Contradiction, find_contradictions
+from kpyramid.condensation.graph import Graph, Statement
+from kpyramid.condensation.merging import (
+    Condensation,
+    Linked,
+    condense_graph,
+    guard_comparer,
+    link_facts,
+    list_compared,
+)
+from kpyramid.documents.normal import normalise_relation
+from kpyramid.embeddings.port import Embedder
+from kpyramid.graph.synonyms.comparison import Comparer
+from kpyramid.keys import content_id
+from kpyramid.ontology.proposals import adopt_proposals, name_by_wording
+from kpyramid.ontology.schema import Schema
+from kpyramid.pipeline.stages.derivations import read_graph
+from kpyramid.pipeline.stages.instances import index_phrases
+from kpyramid.pipeline.stages.tables import (
+    Row,
+    build_rejects,
+    build_vectors,
+    make_reject,
+    state_facts,
+)
+from kpyramid.settings import CondenseSettings
+from kpyramid.storage.contracts import load_contracts
+
+
+def run(
+    entities: pa.Table,
+    relations: pa.Table,
+    triples: pa.Table,
+    proposals: pa.Table,
+    *,
+    settings: CondenseSettings,
+    schema: Schema,
+    embedder: Embedder,
+    condenser: Condenser | None,
+) -> dict[str, pa.Table]:
+    """`condensed` with its `vectors`, `contradictions`, and `rejects` of what a model left open.
+
+    Raises:
+        InputError: the embedding of a wording is not finite.
+    """
+    schema = adopt_proposals(schema, map(name_by_wording, proposals.to_pylist()))
+    graph = read_graph(entities, relations, triples)
+    linked = link_facts(graph, schema, settings, embedder)
+    comparer = Comparer(embedder)
+    comparer.prepare(list_compared(graph))
+    stated = _find_stated(graph, schema)
+    made = condense_graph(graph, linked, stated, schema, guard_comparer(comparer))
+    rejects: list[Row] = []
+    if condenser is not None:
+        ids = triples["triple_id"].to_pylist()
+        asked = list_neighbourhoods(graph, made, ids, schema)
+        answer = condenser.condense(asked, partial(_bars, comparer))
+        merge_agreed(made, ids, answer.merged)
+        rejects = [
+            make_reject("condense", loss.reason, loss.key, loss.detail) for loss in answer.losses
+        ]
+    found = find_contradictions(graph, made, stated, schema)
+    keys, condensed = _build_condensed(triples, made, linked)
+    texts = state_facts(entities, relations, condensed)
+    contradictions = _build_contradictions(found, keys)
+    del graph, linked, made
+    return {
+        "condensed": condensed,
+        "contradictions": contradictions,
+        "vectors": build_vectors(
+            "condensed", condensed["condensed_id"].to_pylist(), texts, embedder
+        ),
+        "rejects": build_rejects(rejects),
+    }
+
+
+def _find_stated(graph: Graph, schema: Schema) -> Mapping[str, Set[str]]:
+    """The properties that each wording states in words of the ontology, where it does."""
+    index = index_phrases(schema.properties)
+    keys = ((wording, normalise_relation(wording).key) for wording in graph.wordings)
+    return {
+        wording: frozenset(prop.iri for prop in index[key]) for wording, key in keys if key in index
+    }
+
+
+def _bars(comparer: Comparer, one: Statement, other: Statement) -> bool:
+    """Whether two facts cannot say the same, whatever a model holds of them.
+
+    One may be and the other is, or they are contrary, or the same words stand the other way round.
+    """
+    first, second = comparer.read(one.relation), comparer.read(other.relation)
+    verdict = comparer.compare(one.relation, other.relation)
+    turned = one.head != other.head
+    return (
+        (first.modal, first.negated) != (second.modal, second.negated)
+        or verdict.likeness == "contrary"
+        or (verdict.likeness != "different" and not verdict.symmetric and verdict.turned != turned)
+    )
+
+
+def _build_condensed(
+    triples: pa.Table, made: Condensation, linked: Linked
+) -> tuple[dict[int, str], pa.Table]:
+    """The table, and the key of each row of `triples` that stands for itself and others."""
+    order = np.lexsort((np.arange(len(made.stands)), made.stands))
+    rows, starts = np.unique(made.stands[order], return_index=True)
+    picked = triples.take(pa.array(rows)).select(["head_id", "relation_id", "tail_id", "literal"])
+    columns = {name: picked[name].combine_chunks() for name in picked.column_names}
+    keys = [
+        content_id("condensed", *(part or "" for part in said))
+        for said in zip(*(column.to_pylist() for column in columns.values()), strict=True)
+    ]
+    nearest = [anchors[0] if (anchors := linked.of(row)) else None for row in rows.tolist()]
+    offsets = pa.array(np.append(starts, len(order)).astype(np.int32))
+    ids = triples["triple_id"].combine_chunks().take(pa.array(order))
+    columns |= {
+        "condensed_id": pa.array(keys, pa.string()),
+        "anchor": pa.array([a and a.property_iri for a in nearest], pa.string()),
+        "anchor_class": pa.array([a and a.class_iri for a in nearest], pa.string()),
+        "derived_from": pa.ListArray.from_arrays(offsets, ids),
+        "how": pa.ListArray.from_arrays(offsets, pa.array(made.how[order], pa.string())),
+    }
+    table = load_contracts()["condensed"].fill(columns)
+    return dict(zip(rows.tolist(), keys, strict=True)), table
+
+
+def _build_contradictions(found: list[Contradiction], keys: Mapping[int, str]) -> pa.Table:
+    ids = [sorted(keys[row] for row in one.rows) for one in found]
+    return load_contracts()["contradictions"].fill(
+        {
+            "contradiction_id": [
+                content_id("contradiction", one.kind, one.anchor, *facts)
+                for one, facts in zip(found, ids, strict=True)
+            ],
+            "kind": [one.kind for one in found],
+            "anchor": [one.anchor for one in found],
+            "condensed_ids": ids,
+            "detail": [one.detail for one in found],
+        }
+    )

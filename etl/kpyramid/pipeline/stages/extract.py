@@ -1,0 +1,272 @@
+"""Extract: documents become claims, mentions and raw triples, every one with its spans.
+
+The rules read passages, not chunks, so that a pronoun finds its antecedent in the document; each
+claim then belongs to the first chunk that holds it. Equal passages share one extraction and keep
+all their places.
+
+A language model reads chunks, and what it finds belongs to the chunk that it read. The rules read
+all the same: they give the types of names, the antecedents of pronouns, and the steps that are
+theirs.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from kpyramid.documents.sentences import Dropped, Span, cut_passages
+from kpyramid.extraction.cascade.chunks import Chunk, cut_extraction, find_clause
+from kpyramid.extraction.cascade.reading import Cascade
+from kpyramid.extraction.types import Claim, Extraction, Fact
+from kpyramid.keys import content_id
+from kpyramid.llm.types import Failure
+from kpyramid.pipeline.stages.tables import Row, build_rejects, build_table, make_reject
+
+ExtractFunction = Callable[[Sequence[str]], Sequence[Extraction]]
+
+_RULES = "rules"
+
+
+def run(
+    documents: pa.Table,
+    chunks: pa.Table,
+    *,
+    extractor: ExtractFunction,
+    cascade: Cascade | None,
+) -> dict[str, pa.Table]:
+    """`claims`, `mentions`, `raw_triples`; a dropped fact, and a chunk without any, is a reject.
+
+    So is a chunk that the model, if there is one, gave no usable reply on: `llm_` and the kind of
+    failure.
+    """
+    chunks_of = _group_chunks(chunks)
+    rows = documents.select(["document_id", "title", "text"]).to_pylist()
+    passages = [
+        _Passage(chunks_of[row["document_id"]], span.start, row["text"][span.start : span.end])
+        for row in rows
+        for span in cut_passages(row["text"])
+    ]
+    found = list(zip(passages, extractor([p.text for p in passages]), strict=True))
+    made = _Made()
+    if cascade is None:
+        for passage, extraction in found:
+            made.add(passage, extraction, _RULES, _RULES)
+    else:
+        _read_chunks(rows, chunks_of, found, extractor, cascade, made)
+    made.reject_silent(chunk for document in chunks_of.values() for chunk in document)
+    return {
+        "claims": build_table("claims", made.claims.values()),
+        "mentions": build_table("mentions", made.mentions.values()),
+        "raw_triples": build_table("raw_triples", made.triples.values()),
+        "rejects": build_rejects(made.rejects),
+    }
+
+
+def _read_chunks(
+    rows: Sequence[Row],
+    chunks_of: Mapping[str, Sequence["_Chunk"]],
+    found: Sequence[tuple["_Passage", Extraction]],
+    extractor: ExtractFunction,
+    cascade: Cascade,
+    made: "_Made",
+) -> None:
+    """What the model reads in each chunk, given what the rules found there."""
+    by_document: dict[str, list[tuple[int, Extraction]]] = {}
+    for passage, extraction in found:
+        document = passage.chunks[0].document_id
+        by_document.setdefault(document, []).append((passage.start, extraction))
+    places: list[_Chunk] = []
+    inputs: list[Chunk] = []
+    for row in rows:
+        document, text = str(row["document_id"]), str(row["text"])
+        title = None if row["title"] is None else str(row["title"])
+        for place in chunks_of.get(document, ()):
+            part = cut_extraction(by_document.get(document, ()), place.start, place.end)
+            places.append(place)
+            inputs.append(Chunk(text[place.start : place.end], title, document, part))
+    for place, chunk, result in zip(places, inputs, cascade.read(inputs, extractor), strict=True):
+        if isinstance(result, Failure):
+            made.reject_unanswered(place, result)
+        else:
+            passage = _Passage([place], place.start, chunk.text)
+            made.add(passage, made.leave_out_overlap(passage, result), *cascade.producers)
+
+
+@dataclass(slots=True)
+class _Made:
+    """The rows made so far, by id."""
+
+    claims: dict[str, Row] = field(default_factory=dict)
+    mentions: dict[str, Row] = field(default_factory=dict)
+    triples: dict[str, Row] = field(default_factory=dict)
+    rejects: list[Row] = field(default_factory=list)
+    _stated: dict[tuple[object, ...], str] = field(default_factory=dict)
+    _unanswered: set[str] = field(default_factory=set)
+
+    def add(
+        self,
+        passage: "_Passage",
+        extraction: Extraction,
+        claims_by: str,
+        facts_by: str,
+    ) -> None:
+        """Binds an extraction to its place."""
+        bound = [_bind_claim(passage, claim, claims_by) for claim in extraction.claims]
+        self.claims.update((str(row["claim_id"]), row) for row in bound)
+        for mention in extraction.mentions:
+            claim = bound[mention.claim]
+            span = _shift(mention.span, passage.start)
+            mention_id = content_id(
+                "mention", str(claim["claim_id"]), mention.text, mention.type, *span.values()
+            )
+            self.mentions[mention_id] = {
+                "mention_id": mention_id,
+                "claim_id": claim["claim_id"],
+                "chunk_id": claim["chunk_id"],
+                "text": mention.text,
+                "type": mention.type,
+                **span,
+            }
+        for fact in extraction.facts:
+            row = _bind_fact(passage, bound[fact.claim], fact, facts_by)
+            self.triples[str(row["raw_triple_id"])] = row
+        for dropped in extraction.dropped:
+            chunk = passage.find_chunk(dropped.span)
+            place = _shift(dropped.span, passage.start)
+            characters = f"{place['start']}-{place['end']}"
+            key = content_id("candidate", chunk.chunk_id, characters, dropped.text)
+            detail = f"characters {characters}: {dropped.text}"
+            self.rejects.append(make_reject("extract", dropped.reason, key, detail, **chunk.place))
+
+    def leave_out_overlap(self, passage: "_Passage", extraction: Extraction) -> Extraction:
+        """The extraction of a chunk without facts that an earlier one states in the same place.
+
+        Chunks overlap, so the same sentence is read twice; its fact counts once.
+        """
+        (chunk,) = passage.chunks
+        kept: list[Fact] = []
+        repeated: list[Dropped] = []
+        for fact in extraction.facts:
+            spans = extraction.claims[fact.claim].spans
+            places = tuple((s.start + passage.start, s.end + passage.start) for s in spans)
+            words = (fact.head.casefold(), fact.relation.casefold(), fact.tail.casefold())
+            key = (chunk.document_id, places, words, fact.negated)
+            if self._stated.setdefault(key, chunk.chunk_id) == chunk.chunk_id:
+                kept.append(fact)
+            else:
+                text = f"{fact.head} | {fact.relation} | {fact.tail}"
+                repeated.append(Dropped("repeated", text, spans[-1]))
+        return replace(extraction, facts=tuple(kept), dropped=(*extraction.dropped, *repeated))
+
+    def reject_unanswered(self, chunk: "_Chunk", failure: Failure) -> None:
+        """Notes a chunk that the model gave no usable reply on."""
+        self._unanswered.add(chunk.chunk_id)
+        self.rejects.append(
+            make_reject(
+                "extract", f"llm_{failure.kind}", chunk.chunk_id, failure.detail, **chunk.place
+            )
+        )
+
+    def reject_silent(self, chunks: Iterable["_Chunk"]) -> None:
+        """Notes the chunks without a fact, unless it was noted why."""
+        spoken = {row["chunk_id"] for row in self.triples.values()} | self._unanswered
+        for chunk in chunks:
+            if chunk.chunk_id not in spoken:
+                detail = (
+                    "no fact was found that an earlier chunk does not hold; it stays in the text"
+                )
+                self.rejects.append(
+                    make_reject("extract", "no_fact", chunk.chunk_id, detail, **chunk.place)
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    chunk_id: str
+    document_id: str
+    start: int
+    end: int
+
+    @property
+    def place(self) -> dict[str, str]:
+        return {"document_id": self.document_id, "chunk_id": self.chunk_id}
+
+
+@dataclass(frozen=True, slots=True)
+class _Passage:
+    """A stretch of a document from `start` on; the document's chunks are sorted by place."""
+
+    chunks: Sequence[_Chunk]
+    start: int
+    text: str
+
+    def find_chunk(self, span: Span) -> _Chunk:
+        """The first chunk that holds all of these characters, else the last that begins before."""
+        start, end = span.start + self.start, span.end + self.start
+        before = max(bisect_right(self.chunks, start, key=lambda chunk: chunk.start), 1)
+        first = before - 1
+        while first > 0 and self.chunks[first - 1].end >= end:
+            first -= 1
+        return self.chunks[first]
+
+
+def _group_chunks(chunks: pa.Table) -> dict[str, list[_Chunk]]:
+    grouped: dict[str, list[_Chunk]] = {}
+    columns = chunks.select(["chunk_id", "document_id", "start", "end"])
+    for row in columns.sort_by([("start", "ascending"), ("end", "ascending")]).to_pylist():
+        grouped.setdefault(row["document_id"], []).append(_Chunk(**row))
+    return grouped
+
+
+def _bind_claim(passage: _Passage, claim: Claim, producer: str) -> Row:
+    places = [_shift(span, passage.start) for span in claim.spans]
+    chunk = passage.find_chunk(find_clause(claim))
+    return {
+        "claim_id": content_id("claim", chunk.chunk_id, claim.text, places),
+        "chunk_id": chunk.chunk_id,
+        "text": claim.text,
+        "spans": places,
+        "predicate": claim.predicate,
+        "arguments": [
+            {
+                "role": argument.role,
+                "text": argument.text,
+                "span": _shift(argument.span, passage.start) if argument.span else None,
+            }
+            for argument in claim.arguments
+        ],
+        "producer": producer,
+    }
+
+
+def _bind_fact(passage: _Passage, claim: Row, fact: Fact, producer: str) -> Row:
+    spans = {
+        part: _shift(span, passage.start) if span else None
+        for part, span in (
+            ("head_span", fact.head_span),
+            ("relation_span", fact.relation_span),
+            ("tail_span", fact.tail_span),
+        )
+    }
+    words = [fact.head, fact.relation, fact.tail]
+    stance = (fact.negated, fact.modality, fact.attribution, dict(fact.qualifiers))
+    return {
+        "raw_triple_id": content_id("raw", str(claim["claim_id"]), words, spans, *stance),
+        "claim_id": claim["claim_id"],
+        "chunk_id": claim["chunk_id"],
+        "head": fact.head,
+        "relation": fact.relation,
+        "tail": fact.tail,
+        **spans,
+        "negated": fact.negated,
+        "modality": fact.modality,
+        "attribution": fact.attribution,
+        "qualifiers": sorted(fact.qualifiers.items()),
+        "confidence": fact.confidence,
+        "producer": producer,
+    }
+
+
+def _shift(span: Span, offset: int) -> dict[str, int]:
+    return {"start": span.start + offset, "end": span.end + offset}

@@ -1,0 +1,150 @@
+"""The knowledge graph as columns, and in words with its evidence where a stage asks for it."""
+
+from collections.abc import Collection, Iterator
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kpyramid.completion.types import GraphLayer, Pair
+from kpyramid.documents.normal import normalise_relation
+from kpyramid.ontology.population.checking import Kinds
+from kpyramid.pipeline.stages.instances import IS_A, NamedTriple, Places, list_facts
+from kpyramid.storage.contracts import map_column
+
+LITERAL = "LITERAL"
+_BLOCK = 20_000
+"""Facts in words at a time: with what their tables say of them some 8 kB each."""
+Index = npt.NDArray[np.int64]
+
+
+class Graph:
+    """The facts of the tables, in the order of `triples`.
+
+    A million of them fit in memory as columns that share their strings; as objects, with all
+    places where they are stated, they would not.
+    """
+
+    def __init__(
+        self,
+        documents: pa.Table,
+        chunks: pa.Table,
+        claims: pa.Table,
+        raw_triples: pa.Table,
+        entities: pa.Table,
+        relations: pa.Table,
+        triples: pa.Table,
+    ) -> None:
+        self._documents, self._chunks = documents, chunks
+        self._claims, self._raw_triples = claims, raw_triples
+        self._entities, self._relations, self._triples = entities, relations, triples
+        self._heads = find_rows(triples["head_id"], entities["entity_id"])
+        self._tails = find_rows(triples["tail_id"], entities["entity_id"])
+        self._said = find_rows(triples["relation_id"], relations["relation_id"])
+
+    @cached_property
+    def ids(self) -> list[str]:
+        """The triples' ids."""
+        return list(self._triples["triple_id"].to_pylist())
+
+    @cached_property
+    def names(self) -> dict[str, str]:
+        """The entities' names by id."""
+        return map_column(self._entities, "entity_id", "name")
+
+    @cached_property
+    def layer(self) -> GraphLayer:
+        """The facts as completion reads them."""
+        keys, names, types = (
+            self._entities[column].to_pylist() for column in ("entity_id", "name", "type")
+        )
+        wordings = self._relations["name"].to_pylist()
+        heads, tails = self._heads.tolist(), self._tails.tolist()
+        literals = self._triples["literal"].to_pylist()
+        ends = list(zip(tails, literals, strict=True))
+        pairs: list[Pair] = [
+            (keys[head], keys[tail] if tail >= 0 else literal)
+            for head, (tail, literal) in zip(heads, ends, strict=True)
+        ]
+        return GraphLayer(
+            heads=[names[head] for head in heads],
+            head_types=[types[head] for head in heads],
+            wordings=[wordings[said] for said in self._said.tolist()],
+            tails=[names[tail] if tail >= 0 else literal for tail, literal in ends],
+            tail_types=[types[tail] if tail >= 0 else LITERAL for tail in tails],
+            pairs=pairs,
+        )
+
+    @cached_property
+    def _forms(self) -> list[str]:
+        """The normal form of each relation."""
+        return [normalise_relation(name).key for name in self._relations["name"].to_pylist()]
+
+    def find_stated(self, forms: Collection[str]) -> Index:
+        """The places of the facts whose relation has one of these normal forms."""
+        chosen = np.array([form in forms for form in self._forms], dtype=bool)
+        return np.flatnonzero(chosen[self._said])
+
+    def find_filed(self, kinds: Kinds, classes: Collection[str]) -> Index:
+        """The places of the facts `X is a …` whose noun names one of these classes."""
+        places = self.find_stated({IS_A}) if classes else np.zeros(0, dtype=np.int64)
+        names = self._entities["name"].to_pylist()
+        literals = self._triples["literal"].take(pa.array(places)).to_pylist()
+        found: dict[str, bool] = {}
+        kept = []
+        for place, tail, literal in zip(
+            places.tolist(), self._tails[places].tolist(), literals, strict=True
+        ):
+            words = names[tail] if tail >= 0 else literal
+            if words not in found:
+                found[words] = kinds.find(words) in classes
+            if found[words]:
+                kept.append(place)
+        return np.array(kept, dtype=np.int64)
+
+    def walk_facts(self, places: Index) -> Iterator[list[NamedTriple]]:
+        """Some facts in words, with all places where they are stated, block by block."""
+        for start in range(0, len(places), _BLOCK):
+            block = places[start : start + _BLOCK]
+            raw = _drop_missing(self._stated.take(pa.array(block)).flatten())
+            yield list_facts(
+                self._places,
+                self._claims.take(_drop_missing(self._claimed[raw])),
+                self._raw_triples.take(raw),
+                self._entities.take(_drop_missing([self._heads[block], self._tails[block]])),
+                self._relations.take(_drop_missing(self._said[block])),
+                self._triples.take(pa.array(block)),
+            )
+
+    @cached_property
+    def _stated(self) -> pa.LargeListArray:
+        """The rows of the raw triples of each fact."""
+        own = self._triples["raw_triple_ids"]
+        sizes = pc.fill_null(pc.list_value_length(own), 0).to_numpy()
+        rows = find_rows(pc.list_flatten(own), self._raw_triples["raw_triple_id"])
+        return pa.LargeListArray.from_arrays(
+            pa.array(np.cumsum([0, *sizes]), pa.int64()), pa.array(rows)
+        )
+
+    @cached_property
+    def _claimed(self) -> Index:
+        """The row of each raw triple's claim."""
+        return find_rows(self._raw_triples["claim_id"], self._claims["claim_id"])
+
+    @cached_property
+    def _places(self) -> Places:
+        return Places(self._documents, self._chunks)
+
+
+def find_rows(values: pa.ChunkedArray, keys: pa.ChunkedArray) -> Index:
+    """The row of each value among the keys, -1 for null."""
+    found = pc.fill_null(pc.index_in(values, value_set=keys.combine_chunks()), -1)
+    return np.asarray(found.to_numpy(), dtype=np.int64)
+
+
+def _drop_missing(rows: npt.ArrayLike) -> Index:
+    """Different rows in the order of their table, without those that are none."""
+    found = np.unique(np.asarray(rows, dtype=np.int64))
+    return found[found >= 0]

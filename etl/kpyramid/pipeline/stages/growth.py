@@ -1,0 +1,492 @@
+"""The ontology while completion lets it grow: proposals adopted, and what that brings."""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kpyramid.completion.decisions import Decisions, Index, Said
+from kpyramid.completion.proposals import find_kind, is_naming
+from kpyramid.completion.types import OntologyLayer, Pair, Proposal
+from kpyramid.keys import content_id
+from kpyramid.ontology.constraints import Constraint, Rules
+from kpyramid.ontology.literals import DATATYPES
+from kpyramid.ontology.names import THING
+from kpyramid.ontology.population.checking import Candidate, Kinds, Named
+from kpyramid.ontology.population.conflicts import Finding, Loss
+from kpyramid.ontology.proposals import adopt_proposals, coin_iri, name_by_wording
+from kpyramid.ontology.schema import OntologyProperty, Schema
+from kpyramid.pipeline.stages.graph import Graph
+from kpyramid.pipeline.stages.instances import (
+    NamedTriple,
+    index_phrases,
+    list_copulas,
+    list_known,
+    make_instances,
+    make_rejects,
+    read_facts,
+    read_findings,
+)
+from kpyramid.pipeline.stages.tables import Row
+from kpyramid.settings import CompleteSettings
+
+# --------------------
+# What adopting proposals brings: instances from all facts, and how far the facts agree.
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """Instances, rejects, and the ids of the facts that fit what was adopted or clash with it.
+
+    `fitting`, `clashing`: by the IRI of a class or property. `reasons`: of the clashes.
+    """
+
+    made: list[Row]
+    rejects: list[Row]
+    fitting: Mapping[str, set[str]]
+    clashing: Mapping[str, set[str]]
+    reasons: Mapping[str, set[str]]
+
+
+def find_gain(
+    rows: Sequence[Row],
+    graph: Graph,
+    rules: Rules,
+    kinds: Kinds,
+    known: Mapping[str, set[str]],
+    read_settled: Callable[[Collection[str]], Sequence[Finding]],
+) -> Gain:
+    """The instances that adopted rows of `proposals` have in the graph.
+
+    `rules` are those of the ontology with the rows in it, `kinds` its classes by their wordings.
+    `known`: classes of individuals that stand already; `read_settled` gives the values that stand
+    of some of them.
+    """
+    grown = rules.schema
+    classes = {str(row["iri"]) for row in rows if row["kind"] == "class"}
+    index = index_rows([row for row in rows if row["kind"] == "property"], grown)
+    candidates: list[Candidate] = []
+    rejects: list[Row] = []
+    filed: dict[str, set[str]] = defaultdict(set)
+    for facts in graph.walk_facts(graph.find_filed(kinds, classes)):
+        for member in list_copulas(facts, _name_ends(facts, known, filed), kinds, grown):
+            if member.class_iri in classes:
+                candidates.append(member)
+                filed[member.subject_id].add(member.class_iri)
+    for facts in graph.walk_facts(graph.find_stated(index.keys())):
+        named = _name_ends(facts, known, filed)
+        values, refused = read_facts("complete", facts, named, index, grown, kinds)
+        candidates += values
+        rejects += refused
+    touched = {end for c in candidates for end in (c.subject_id, c.object_id) if end}
+    classed = {key: known[key] for key in touched if key in known}
+    made, losses = make_instances(candidates, rules, classed, read_settled(touched))
+    return Gain(
+        made,
+        [*rejects, *make_rejects("complete", losses, graph.names)],
+        _group_fitting(candidates),
+        *_group_clashing(losses),
+    )
+
+
+def _name_ends(
+    facts: Iterable[NamedTriple], known: Mapping[str, set[str]], filed: Mapping[str, set[str]]
+) -> dict[str, Named]:
+    """The individuals at the ends of facts by id, with the classes that are known of them."""
+    ends: dict[str, tuple[str, str]] = {}
+    for fact in facts:
+        ends[fact.head_id] = fact.head, fact.head_type
+        if fact.tail_id is not None:
+            ends[fact.tail_id] = fact.tail, fact.tail_type
+    nothing: set[str] = set()
+    return {
+        key: Named(key, *end, frozenset(known.get(key, nothing) | filed.get(key, nothing)))
+        for key, end in ends.items()
+    }
+
+
+def index_rows(rows: Iterable[Row], grown: Schema) -> dict[str, list[OntologyProperty]]:
+    """The properties that the rows' own wordings state, by normal form; a name alone is none."""
+    found: dict[str, dict[str, OntologyProperty]] = defaultdict(dict)
+    for row in rows:  # two rows may name one property
+        prop = grown.property_by_iri[str(row["iri"])]
+        first, *others = cast("list[str]", row["phrases"])
+        for form in index_phrases([replace(prop, label=first, alt_labels=tuple(others))]):
+            found[form][prop.iri] = prop
+    return {form: [props[iri] for iri in sorted(props)] for form, props in found.items()}
+
+
+def _group_fitting(candidates: Iterable[Candidate]) -> dict[str, set[str]]:
+    fitting: dict[str, set[str]] = defaultdict(set)
+    for candidate in candidates:
+        iri = candidate.prop.iri if candidate.prop else candidate.class_iri
+        fitting[iri].add(candidate.place.source)
+    return fitting
+
+
+def _group_clashing(
+    losses: Iterable[Loss],
+) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
+    clashing: dict[str, set[str]] = defaultdict(set)
+    reasons: dict[str, set[str]] = defaultdict(set)
+    for loss in losses:
+        iri = loss.finding.prop.iri if loss.finding.prop else loss.finding.class_iri
+        clashing[iri] |= {place.source for place in loss.finding.places}
+        reasons[iri].add(loss.reason.replace("_", " "))
+    return clashing, reasons
+
+
+# --------------------
+# The ontology while completion lets it grow: who decides, what is adopted, what follows of it.
+
+_ADOPTED = ("accepted", "alias")
+_DIGITS = 6
+_LEAST_SUBJECTS = 3
+"""Different subjects of what rules accept: what is said of one or two is no kind of fact."""
+_LISTED = 3, 2
+"""Facts and different subjects of what is left open: less is not worth a person's look."""
+
+
+@dataclass
+class Growth:
+    """An ontology with its instances, and the proposals of all rounds with their states."""
+
+    graph: Graph
+    instances: pa.Table
+    schema: Schema
+    shapes: Sequence[Constraint]
+    decisions: Decisions
+    settings: CompleteSettings
+    rows: list[dict[str, object]] = field(default_factory=list)
+    made: list[Row] = field(default_factory=list)
+    additions: list[Row] = field(default_factory=list)
+    rejects: list[Row] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._seed = self.schema
+        self._known = list_known(self.instances)
+        self._there = set(self.instances["instance_id"].to_pylist())
+
+    @property
+    def layer(self) -> OntologyLayer:
+        """The schema and the values that all instances so far state."""
+        table = self.instances.filter(pc.is_valid(self.instances["property_iri"]))
+        columns = ("subject_id", "property_iri", "object_id", "literal")
+        rows = list(zip(*(table[name].to_pylist() for name in columns), strict=True))
+        rows += [
+            cast("tuple[str, str, str, str]", tuple(row[name] for name in columns))
+            for row in self.made
+            if row["property_iri"] is not None
+        ]
+        pairs: list[Pair] = [(subject, item or literal) for subject, _, item, literal in rows]
+        return OntologyLayer(
+            self.schema,
+            [self.graph.names[subject] for subject, _, _, _ in rows],
+            [iri for _, iri, _, _ in rows],
+            pairs,
+        )
+
+    def adopt_decided(self) -> None:
+        """Takes in what the decisions file accepts, whether or not the graph still says it.
+
+        Raises:
+            InputError: an entry does not fit the ontology; names it.
+        """
+        rows = self.decisions.list_accepted(self.schema)
+        grown = adopt_proposals(self.schema, rows)
+        kinds = self._read_kinds(rows)
+        for row in rows:
+            row |= {"round": 0, "score": 0.0, "decided_by": "file"}
+            row["triple_ids"] = ids = self._find_support(row, grown, kinds)
+            row["support"] = len(ids)
+        found = self._find_gain(rows, grown)
+        for row in rows:
+            row["agreement"] = _share(_about(row, found.fitting, grown), row)
+        self._keep(rows, grown, found, 0)
+
+    def adopt(self, proposals: Sequence[Proposal], number: int, judges: Mapping[int, str]) -> bool:
+        """Takes in the proposals of a round; says whether the ontology grew.
+
+        `judges`: the model that said what a proposal is, by place, where it was not the rules.
+        """
+        rows = []
+        thin = set()
+        taken = {THING, *self.schema.class_by_iri, *self.schema.property_by_iri}
+        taken |= {str(row["iri"]) for row in self.rows}
+        for place, proposal in enumerate(proposals):
+            row = self._judge(proposal, number, judges.get(place, "rules"), taken)
+            taken.add(str(row["iri"]))
+            rows.append(row)
+            if not self._is_said_of(proposal, *_LISTED):
+                thin.add(_identify(row))
+        _name_inverses(rows, proposals, self.schema)
+        rows = self._leave_out_old(rows)
+        while True:
+            grown = adopt_proposals(self.schema, rows)
+            found = self._find_gain(rows, grown)
+            if not self._demote_doubtful(rows, found, grown, taken):
+                break
+        rows = [row for row in rows if row["state"] != "open" or _identify(row) not in thin]
+        self._keep(rows, grown, found, number)
+        return any(row["state"] in _ADOPTED for row in rows)
+
+    def _judge(
+        self, proposal: Proposal, number: int, judge: str, taken: Collection[str]
+    ) -> dict[str, object]:
+        """A row with the state that the proposal itself and the decisions file give it."""
+        p = proposal
+        iri = p.existing or coin_iri(p.kind, p.label, self.schema.base, taken)
+        notes, state, by = list(p.notes), "open", judge
+        entry = self.decisions.find(p.kind, p.label, p.phrases)
+        if entry is not None and entry.decision == "reject":
+            state, by, notes = "rejected", "file", [*notes, *filter(None, [entry.note])]
+        elif entry is not None:
+            accepted = (r for r in self.rows if (r["kind"], r["label"]) == (p.kind, entry.label))
+            iri, state, by = str(next(accepted)["iri"]), "alias", "file"
+        elif p.existing is not None:
+            state = "alias"
+        elif p.kind == "property" and THING in (p.domain, p.range):
+            notes.append("what is at an end of it is not clear")
+        elif p.kind == "property" and is_naming(p.label):
+            notes.append("says another name of the same thing")
+        elif not self._is_said_of(p, self.settings.accept_support, _LEAST_SUBJECTS):
+            notes.append("few facts, or of few things")
+        elif p.agreement < self.settings.accept_score:
+            notes.append(f"{p.agreement:.0%} of the facts fit its domain and range")
+        else:
+            state = "accepted"
+        ids = [self.graph.ids[place] for place in sorted(set(p.facts))]
+        return {
+            "round": number,
+            "kind": p.kind,
+            "iri": iri,
+            "label": p.label,
+            "definition": p.definition,
+            "domain": p.domain,
+            "range": p.range,
+            "inverse_of": None,
+            "splits": p.splits,
+            "phrases": list(p.phrases),
+            "support": len(ids),
+            "score": round(p.score, _DIGITS),
+            "agreement": round(p.agreement, _DIGITS),
+            "triple_ids": sorted(ids),
+            "state": state,
+            "decided_by": by,
+            "note": "; ".join(notes),
+        }
+
+    def _is_said_of(self, proposal: Proposal, facts: int, subjects: int) -> bool:
+        """Whether so many facts of so many different subjects support it."""
+        return len(proposal.facts) >= facts and len(self._list_subjects(proposal)) >= subjects
+
+    def _list_subjects(self, proposal: Proposal) -> set[str]:
+        """The ids of its facts' subjects: of a property, tails where the words are none of its own.
+
+        Such a fact is in the other voice, and reads from tail to head.
+        """
+        said, pairs = self.graph.layer.wordings, self.graph.layer.pairs
+        straight = {said[place] for place in proposal.facts}
+        if proposal.kind == "property":
+            straight &= set(proposal.phrases)
+        return {pairs[place][said[place] not in straight] for place in proposal.facts}
+
+    def _leave_out_old(self, rows: Iterable[dict[str, object]]) -> list[dict[str, object]]:
+        """The rows that say more than an earlier round: what was open then and is adopted now."""
+        earlier = Index((_say(old), old) for old in self.rows)
+        kept: list[dict[str, object]] = []
+        passed: set[str] = set()
+        for row in rows:
+            same = earlier.find(_say(row))
+            gives_way = {"open", "accepted"} if row["state"] == "alias" else {"open"}
+            if not same or (
+                row["state"] in _ADOPTED and all(old["state"] in gives_way for old in same)
+            ):
+                passed |= {str(old["proposal_id"]) for old in same if old["state"] == "open"}
+                kept.append(row)
+        self.rows = [old for old in self.rows if old["proposal_id"] not in passed]
+        return kept
+
+    def _demote_doubtful(
+        self,
+        rows: Iterable[dict[str, object]],
+        found: Gain,
+        grown: Schema,
+        taken: Collection[str],
+    ) -> bool:
+        """Opens the rows that would be adopted and must not be, saying why; whether there are any.
+
+        What the decisions file says of a row of that label stands.
+        """
+        doubtful = False
+        for row in rows:
+            entry = self.decisions.find_own(row) if row["decided_by"] == "file" else None
+            why = None if entry else self._explain_doubt(row, found, grown)
+            if why is None:
+                continue
+            doubtful = True
+            if row["state"] == "alias":
+                row["iri"] = coin_iri(
+                    str(row["kind"]),
+                    str(row["label"]),
+                    self.schema.base,
+                    [*taken, *self._list_iris()],
+                )
+            if row["decided_by"] == "file":
+                row["decided_by"] = "rules"
+            row["state"] = "open"
+            row["note"] = "; ".join(filter(None, [str(row["note"]), why]))
+        return doubtful
+
+    def _explain_doubt(self, row: Row, found: Gain, grown: Schema) -> str | None:
+        """Why a row must not be adopted, or None.
+
+        Most of an alias' facts have to fit what it names, and no accepted one may bring more
+        contradictions than facts that fit may be missing.
+        """
+        if row["state"] not in _ADOPTED:
+            return None
+        least = self.settings.accept_score
+        fitting = _share(_about(row, found.fitting, grown), row)
+        clashing = _share(_about(row, found.clashing, grown), row)
+        why = _explain_misfit(row, grown)
+        if why is None and row["state"] == "alias" and fitting < least:
+            name = _name(str(row["iri"]), grown)
+            why = f"like {name!r}, but {fitting:.0%} of the facts fit its domain and range"
+        if why is None and clashing > 1.0 - least:
+            reasons = ", ".join(sorted(_about(row, found.reasons, grown)))
+            why = f"{clashing:.0%} of the facts contradict the ontology: {reasons}"
+        return why
+
+    def _list_iris(self) -> list[str]:
+        return [str(row["iri"]) for row in self.rows]
+
+    def _read_kinds(self, rows: Iterable[Row]) -> Kinds:
+        """The classes by their wordings, with those of these rows."""
+        return Kinds(adopt_proposals(self._seed, map(name_by_wording, [*self.rows, *rows])))
+
+    def _find_support(self, row: Row, grown: Schema, kinds: Kinds) -> list[str]:
+        """The ids of the facts that say what a row is about."""
+        iri = str(row["iri"])
+        if row["kind"] == "class":
+            places = self.graph.find_filed(kinds, {iri})
+        else:
+            places = self.graph.find_stated(index_rows([row], grown).keys())
+        return sorted(self.graph.ids[place] for place in places.tolist())
+
+    def _find_gain(self, rows: Iterable[Row], grown: Schema) -> Gain:
+        adopted = [row for row in rows if row["state"] in _ADOPTED]
+        return find_gain(
+            adopted,
+            self.graph,
+            Rules(grown, tuple(self.shapes)),
+            self._read_kinds(adopted),
+            self._known,
+            lambda ends: self._read_settled(ends, grown),
+        )
+
+    def _read_settled(self, touched: Collection[str], schema: Schema) -> list[Finding]:
+        """The values that stand already of the individuals at the ends of candidates."""
+        wanted = pa.array(sorted(touched), pa.string())
+        table = self.instances
+        near = pc.or_(
+            pc.is_in(table["subject_id"], value_set=wanted),
+            pc.is_in(table["object_id"], value_set=wanted),
+        )
+        made = [r for r in self.made if r["subject_id"] in touched or r["object_id"] in touched]
+        return read_findings([*table.filter(near).to_pylist(), *made], schema)
+
+    def _keep(
+        self, rows: Iterable[dict[str, object]], grown: Schema, found: Gain, number: int
+    ) -> None:
+        self.schema = grown
+        self.rejects += found.rejects
+        for row in rows:
+            row["proposal_id"] = content_id(
+                "proposal",
+                *_identify(row),
+                *(["alias"] if row["state"] == "alias" else []),
+            )
+            self.rows.append(row)
+        for made in found.made:
+            self._known[str(made["subject_id"])].add(str(made["class_iri"]))
+            if made["instance_id"] not in self._there:
+                self._there.add(made["instance_id"])
+                self.made.append(made)
+                self.additions.append({"instance_id": made["instance_id"], "round": number})
+
+
+def _about(row: Row, found: Mapping[str, set[str]], grown: Schema) -> set[str]:
+    """What is found of a row's class or property, or of its inverse, which may be kept for it."""
+    iri = str(row["iri"])
+    prop = grown.property_by_iri.get(iri)
+    inverse = prop.inverse_of if prop else None
+    return found.get(iri, set()) | (found.get(inverse, set()) if inverse else set())
+
+
+def _share(ids: Collection[str], row: Row) -> float:
+    """The share of a row's support that is among these facts."""
+    support = cast("list[str]", row["triple_ids"])
+    return round(sum(key in ids for key in support) / len(support), _DIGITS) if support else 0.0
+
+
+def _name(iri: str, schema: Schema) -> str:
+    found = schema.property_by_iri.get(iri) or schema.class_by_iri.get(iri)
+    return found.label if found else iri
+
+
+def _identify(row: Row) -> tuple[str, ...]:
+    return tuple(cast("str", row[name]) for name in ("kind", "domain", "label", "range"))
+
+
+def _say(row: Row) -> Said:
+    return str(row["kind"]), str(row["label"]), cast("list[str]", row["phrases"])
+
+
+def _name_inverses(
+    rows: Sequence[dict[str, object]], proposals: Sequence[Proposal], schema: Schema
+) -> None:
+    """Writes into each row the IRI of the property that its proposal turns round."""
+    by_name: dict[tuple[str | None, ...], object] = {
+        (p.label, p.domain, p.range): row["iri"]
+        for row, p in zip(rows, proposals, strict=True)
+        if p.kind == "property"
+    }
+    for row, proposal in zip(rows, proposals, strict=True):
+        if proposal.inverse in schema.property_by_iri:
+            row["inverse_of"] = proposal.inverse
+        elif proposal.inverse is not None:
+            name = (proposal.inverse, proposal.range, proposal.domain)
+            row["inverse_of"] = by_name.get(name)
+
+
+def _explain_misfit(row: Row, grown: Schema) -> str | None:
+    """Why an accepted property is none of its own, or no part or inverse of another, or None.
+
+    `is school in` says a class and a place. Of a part or an inverse the values are values of that
+    one too, so its ends have to be ends that the other takes: else each value would make its
+    individuals members of classes that no fact says, or clash.
+    """
+    if row["state"] != "accepted" or row["kind"] != "property":
+        return None
+    kind = find_kind(str(row["label"]))
+    named = Kinds(grown).find(kind) if kind else None
+    if named is not None:
+        return f"the class {_name(named, grown)!r} says it"
+    prop = grown.property_by_iri[str(row["iri"])]
+    wider = grown.property_by_iri.get(str(row["splits"]))
+    inverse = grown.property_by_iri.get(str(row["inverse_of"]))
+    if wider is not None and not _lies_within(prop, wider.domain, wider.range, grown):
+        return f"its ends are not among those of {wider.label!r}, of which it would be a part"
+    if inverse is not None and not _lies_within(prop, inverse.range, inverse.domain, grown):
+        return f"its ends are not among those of {inverse.label!r}, turned round"
+    return None
+
+
+def _lies_within(prop: OntologyProperty, domain: str, range_iri: str, schema: Schema) -> bool:
+    if DATATYPES & {prop.range, domain, range_iri}:
+        return prop.range == range_iri and schema.is_subclass(prop.domain, domain)
+    return schema.is_subclass(prop.domain, domain) and schema.is_subclass(prop.range, range_iri)

@@ -1,0 +1,441 @@
+"""Findings and facts as rows of `instances`, shared by induce and complete."""
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+import pyarrow as pa
+
+from kpyramid.documents.normal import normalise_relation
+from kpyramid.documents.sentences import Span
+from kpyramid.ontology.constraints import Rules
+from kpyramid.ontology.names import THING
+from kpyramid.ontology.population.checking import (
+    Candidate,
+    Kinds,
+    Misfit,
+    Named,
+    Place,
+    Sentences,
+    check_name,
+    check_value,
+    is_written_as_name,
+    order_places,
+    takes_nouns,
+)
+from kpyramid.ontology.population.conflicts import Finding, Loss, merge, settle
+from kpyramid.ontology.schema import OntologyProperty, Schema
+from kpyramid.pipeline.stages.tables import Row, make_reject
+from kpyramid.storage.contracts import map_column
+
+# --------------------
+# From findings of induction to rows of `instances`; induce and complete share it.
+
+
+class Places:
+    """Makes places of spans: which document a chunk is of, and the sentence around them."""
+
+    def __init__(self, documents: pa.Table, chunks: pa.Table) -> None:
+        self.document_of: dict[str, str] = map_column(chunks, "chunk_id", "document_id")
+        self.sentences = Sentences(map_column(documents, "document_id", "text"))
+
+    def make(
+        self,
+        chunk_id: str,
+        spans: Sequence[Span],
+        ends: tuple[Span | None, Span | None],
+        confidence: float,
+        producer: str,
+        source: str,
+    ) -> Place:
+        """The sentence or sentences around spans of the document of a chunk."""
+        document_id = self.document_of[chunk_id]
+        around = self.sentences.cover(document_id, spans)
+        text = self.sentences.texts[document_id][around.start : around.end]
+        start, end = around.start, around.end
+        subject, value = ends
+        return Place(
+            document_id, chunk_id, start, end, text, subject, value, confidence, producer, source
+        )
+
+
+def make_instances(
+    candidates: Iterable[Candidate],
+    rules: Rules,
+    known: Mapping[str, set[str]] = MappingProxyType({}),
+    settled: Iterable[Finding] = (),
+) -> tuple[list[Row], list[Loss]]:
+    """Rows of `instances` of the candidates that may stand together, and the others' losses.
+
+    Both ends of every value are members of the classes that the property gives them: where no
+    other row says so, one is made with the value's evidence. `known`: classes of individuals, and
+    `settled`: values, that stand already.
+    """
+    stay, losses = settle(merge(candidates), rules, known, settled)
+    stated: dict[str, set[str]] = defaultdict(set)
+    for individual, classes in known.items():
+        stated[individual] |= classes
+    for finding in stay:
+        if finding.prop is None:
+            stated[finding.subject_id].add(finding.class_iri)
+    entailed: list[Candidate] = []
+    for finding in stay:
+        for at_object, (individual, class_iri) in enumerate(finding.entailed):
+            if (
+                finding.prop is None
+                or class_iri == THING
+                or _is_said(class_iri, stated[individual], rules.schema)
+            ):
+                continue
+            entailed += _list_members(finding, individual, class_iri, at_object=bool(at_object))
+    members = _drop_wider(merge(entailed), rules.schema)
+    return [_make_row(finding) for finding in [*stay, *members]], losses
+
+
+def _is_said(class_iri: str, stated: Iterable[str], schema: Schema) -> bool:
+    return any(schema.is_subclass(iri, class_iri) for iri in stated)
+
+
+def _list_members(
+    finding: Finding, individual: str, class_iri: str, *, at_object: bool
+) -> Iterator[Candidate]:
+    for place in finding.places:
+        span = place.object if at_object else place.subject
+        shown = replace(place, subject=span, object=None)
+        yield Candidate(None, class_iri, individual, None, None, None, shown)
+
+
+def _drop_wider(members: Sequence[Finding], schema: Schema) -> list[Finding]:
+    """Without the memberships that a narrower one of the same individual says already."""
+    classes: dict[str, set[str]] = defaultdict(set)
+    for member in members:
+        classes[member.subject_id].add(member.class_iri)
+    return [
+        member
+        for member in members
+        if not _is_said(
+            member.class_iri,
+            (
+                iri
+                for iri in classes[member.subject_id]
+                if not schema.is_subclass(member.class_iri, iri)
+            ),
+            schema,
+        )
+    ]
+
+
+def make_rejects(stage: str, losses: Iterable[Loss], names: Mapping[str, str]) -> list[Row]:
+    """A reject for each finding that does not stay."""
+    return [_reject(stage, loss, names) for loss in losses]
+
+
+def _reject(stage: str, loss: Loss, names: Mapping[str, str]) -> Row:
+    finding = loss.finding
+    detail = " | ".join(
+        (
+            names[finding.subject_id],
+            finding.prop.label if finding.prop else "is a",
+            names.get(finding.object_id or "", finding.literal or finding.class_iri),
+            loss.detail,
+        )
+    )
+    place = finding.places[0]
+    return make_reject(
+        stage,
+        loss.reason,
+        finding.key,
+        detail,
+        document_id=place.document_id,
+        chunk_id=place.chunk_id,
+    )
+
+
+def _make_row(finding: Finding) -> Row:
+    best = finding.places[0]
+    prop = finding.prop
+    return {
+        "instance_id": finding.key,
+        "class_iri": finding.class_iri,
+        "property_iri": prop.iri if prop else None,
+        "subject_id": finding.subject_id,
+        "object_id": finding.object_id,
+        "literal": finding.literal,
+        "datatype": prop.range if prop and prop.is_datatype else None,
+        "confidence": finding.confidence,
+        "chunk_id": best.chunk_id,
+        "start": best.start,
+        "end": best.end,
+        "subject_span": _span(best.subject),
+        "object_span": _span(best.object),
+        "places": [
+            {"chunk_id": p.chunk_id, "start": p.start, "end": p.end} for p in finding.places
+        ],
+        "triple_ids": sorted({p.source for p in finding.places if p.source.startswith("triple-")}),
+        "producer": best.producer,
+    }
+
+
+def _span(span: Span | None) -> dict[str, int] | None:
+    return {"start": span.start, "end": span.end} if span else None
+
+
+def list_known(instances: pa.Table) -> dict[str, set[str]]:
+    """The classes of individuals that rows of `instances` state."""
+    known: dict[str, set[str]] = defaultdict(set)
+    for subject, class_iri in zip(
+        instances["subject_id"].to_pylist(), instances["class_iri"].to_pylist(), strict=True
+    ):
+        known[subject].add(class_iri)
+    return known
+
+
+def read_findings(instances: Iterable[Row], schema: Schema) -> list[Finding]:
+    """The values that rows of `instances` state, without their places."""
+    return [
+        Finding(
+            str(row["instance_id"]),
+            schema.property_by_iri[str(row["property_iri"])],
+            str(row["class_iri"]),
+            str(row["subject_id"]),
+            None if row["object_id"] is None else str(row["object_id"]),
+            None,
+            None if row["literal"] is None else str(row["literal"]),
+            float(str(row["confidence"])),
+            (),
+        )
+        for row in instances
+        if row["property_iri"] is not None
+    ]
+
+
+def state_values(
+    rows: Iterable[Row], schema: Schema, names: Mapping[str, str]
+) -> tuple[list[str], list[str]]:
+    """Ids and wordings, `subject property value`, of the instances that state a value."""
+    valued = [row for row in rows if row["property_iri"] is not None]
+    texts = [
+        f"{names[str(row['subject_id'])]} "
+        f"{schema.property_by_iri[str(row['property_iri'])].label} "
+        f"{names[str(row['object_id'])] if row['object_id'] else row['literal']}"
+        for row in valued
+    ]
+    return [str(row["instance_id"]) for row in valued], texts
+
+
+# --------------------
+# Facts of the graph as candidates for the ontology: which property a phrase states, of whom.
+
+_ARTICLES = re.compile(r"\b(?:a|an)\s+")
+_FIRST_OF = re.compile(r"^(?P<noun>[^,(]{2,60}?\s(?:of|in|on|at))\s+(?P<rest>\S.*)$", re.DOTALL)
+"""`revenue of 4.2 billion euros`: what a light verb such as `reported` leaves to its object."""
+
+IS_A = "be a"
+"""The normal form of what files a thing under a kind."""
+_COPULAS = frozenset({IS_A, "become", "be", "remain"})
+
+Find = Callable[[str, str, Span | None], Named | str]
+"""The individual that words of a document name, at a place if it is known, or why there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedTriple:
+    """A triple with its names looked up; `relation` is the normal form of its phrase.
+
+    `places`: where it is stated, the surest first.
+    """
+
+    triple_id: str
+    head_id: str
+    head: str
+    head_type: str
+    phrase: str
+    relation: str
+    tail_id: str | None
+    tail: str
+    tail_type: str
+    confidence: float
+    places: tuple[Place, ...]
+
+
+def list_facts(
+    places: Places,
+    claims: pa.Table,
+    raw_triples: pa.Table,
+    entities: pa.Table,
+    relations: pa.Table,
+    triples: pa.Table,
+) -> list[NamedTriple]:
+    """The triples in words, each with its evidence, in the order of the table."""
+    wanted = ["entity_id", "name", "type"]
+    entity = {row["entity_id"]: row for row in entities.select(wanted).to_pylist()}
+    phrase = map_column(relations, "relation_id", "name")
+    spans = map_column(claims, "claim_id", "spans")
+    raw = {row["raw_triple_id"]: row for row in raw_triples.to_pylist()}
+    form = {name: normalise_relation(name).key for name in set(phrase.values())}
+    facts = []
+    for row in triples.to_pylist():
+        head, tail = entity[row["head_id"]], entity.get(row["tail_id"])
+        stated = (raw[key] for key in row["raw_triple_ids"])
+        facts.append(
+            NamedTriple(
+                triple_id=row["triple_id"],
+                head_id=row["head_id"],
+                head=head["name"],
+                head_type=head["type"],
+                phrase=phrase[row["relation_id"]],
+                relation=form[phrase[row["relation_id"]]],
+                tail_id=row["tail_id"],
+                tail=tail["name"] if tail else row["literal"],
+                tail_type=tail["type"] if tail else "LITERAL",
+                confidence=row["confidence"],
+                places=order_places(
+                    _place(r, spans[r["claim_id"]], row["triple_id"], places) for r in stated
+                ),
+            )
+        )
+    return facts
+
+
+def _place(
+    raw: Mapping[str, object], claim: list[dict[str, int]], triple_id: str, places: Places
+) -> Place:
+    """The sentences of a raw triple's words; of its claim where its words stand nowhere."""
+    parts = {part: _read_span(raw[f"{part}_span"]) for part in ("head", "relation", "tail")}
+    found = [span for span in parts.values() if span] or [
+        Span(span["start"], span["end"]) for span in claim[:1]
+    ]
+    return places.make(
+        str(raw["chunk_id"]),
+        found,
+        (parts["head"], parts["tail"]),
+        float(str(raw["confidence"])),
+        str(raw["producer"]),
+        triple_id,
+    )
+
+
+def _read_span(span: object) -> Span | None:
+    return Span(span["start"], span["end"]) if isinstance(span, dict) else None
+
+
+def index_phrases(properties: Iterable[OntologyProperty]) -> dict[str, list[OntologyProperty]]:
+    """The properties that a relation's normal form may state; its articles may be left out."""
+    index: dict[str, dict[str, OntologyProperty]] = defaultdict(dict)
+    for prop in properties:
+        for phrase in (prop.label, *prop.alt_labels):
+            for wording in {phrase, _drop_articles(phrase)}:
+                index[normalise_relation(wording).key][prop.iri] = prop
+    return {key: [found[iri] for iri in sorted(found)] for key, found in index.items()}
+
+
+def _drop_articles(phrase: str) -> str:
+    return _ARTICLES.sub("", phrase)
+
+
+def read_facts(
+    stage: str,
+    facts: Iterable[NamedTriple],
+    named: Mapping[str, Named],
+    index: Mapping[str, Sequence[OntologyProperty]],
+    schema: Schema,
+    kinds: Kinds,
+    find: Find | None = None,
+    kind_of: Mapping[str, str] = MappingProxyType({}),
+) -> tuple[list[Candidate], list[Row]]:
+    """The values that facts state, place by place, and a reject for each fact that fits nowhere.
+
+    `index`: the properties that a relation's normal form may state, as of `index_phrases`. A fact
+    whose phrase names none is no reject: the graph is its place; nor is one that says a class:
+    `kind_of` has these, by triple. With `find` the first noun of a tail may be a part of the
+    phrase, as in `reported | revenue of 4 million`. That something is a thing does not say that it
+    is a person, though the property tells it of persons only: a copula suggests no class.
+    """
+    candidates: list[Candidate] = []
+    rejects: list[Row] = []
+    for fact in facts:
+        wanted, value, places = _read_phrase(fact, index, named, find)
+        kind = kind_of.get(fact.triple_id)
+        if kind is not None:  # "is a town" is no occupation, "is a professor" may be one
+            wanted = [prop for prop in wanted if schema.is_subclass(kind, prop.domain)]
+        if not wanted:
+            continue
+        subject = named[fact.head_id]
+        checked = [
+            check_value(
+                prop, subject, value, place, schema, kinds, guess=fact.relation not in _COPULAS
+            )
+            for prop in wanted
+            for place in places
+        ]
+        fitting = [c for c in checked if isinstance(c, Candidate)]
+        candidates += fitting
+        if not fitting and kind is None:
+            misfits = [c for c in checked if isinstance(c, Misfit)]
+            rejects.append(_reject_stated(stage, fact, wanted, misfits))
+    return candidates, rejects
+
+
+def _read_phrase(
+    fact: NamedTriple,
+    index: Mapping[str, Sequence[OntologyProperty]],
+    named: Mapping[str, Named],
+    find: Find | None,
+) -> tuple[Sequence[OntologyProperty], Named | str, tuple[Place, ...]]:
+    match = _FIRST_OF.match(fact.tail) if find else None
+    if match and find:
+        phrase = _drop_articles(f"{fact.phrase} {match['noun']}")
+        wanted = index.get(normalise_relation(phrase).key, [])
+        if wanted:
+            place = fact.places[0]
+            rest = match["rest"]
+            needs_individual = any(not prop.is_datatype for prop in wanted)
+            found = (
+                find(place.document_id, rest, _find_rest(place, rest)) if needs_individual else rest
+            )
+            return wanted, (found if isinstance(found, Named) else rest), fact.places
+    value = named[fact.tail_id] if fact.tail_id else fact.tail
+    return index.get(fact.relation, []), value, fact.places
+
+
+def _find_rest(place: Place, rest: str) -> Span | None:
+    """Where words stand in a sentence, however their spaces and lines are broken."""
+    found = re.search(r"\s+".join(map(re.escape, rest.split())), place.text)
+    return Span(place.start + found.start(), place.start + found.end()) if found else None
+
+
+def _reject_stated(
+    stage: str, fact: NamedTriple, wanted: Iterable[OntologyProperty], misfits: list[Misfit]
+) -> Row:
+    reasons = sorted({misfit.reason for misfit in misfits})
+    names = ", ".join(prop.label for prop in wanted)
+    why = "; ".join(sorted({misfit.detail for misfit in misfits}))
+    detail = (
+        f"{fact.head} ({fact.head_type}) | {fact.phrase} | {fact.tail} ({fact.tail_type}) stays in "
+        f"the graph only: it fits none of: {names}: {why}"
+    )
+    reason = reasons[0] if len(reasons) == 1 else "domain_or_range"
+    place = fact.places[0]
+    return make_reject(
+        stage,
+        reason,
+        fact.triple_id,
+        detail,
+        document_id=place.document_id,
+        chunk_id=place.chunk_id,
+    )
+
+
+def list_copulas(
+    facts: Iterable[NamedTriple], named: Mapping[str, Named], kinds: Kinds, schema: Schema
+) -> Iterator[Candidate]:
+    """Memberships that sentences such as `X is a city` state, by the classes' labels."""
+    for fact in facts:
+        class_iri = kinds.find(fact.tail) if fact.relation == IS_A else None
+        if class_iri is None or check_name(named[fact.head_id], kinds) is not None:
+            continue
+        if is_written_as_name(fact.head) or takes_nouns(class_iri, schema):
+            for place in fact.places:
+                yield Candidate(None, class_iri, fact.head_id, None, None, None, place)

@@ -1,0 +1,110 @@
+"""Publish, its pure part: the ontology layer as Turtle and N-Triples, with its provenance."""
+
+from collections.abc import Iterable, Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kpyramid.ontology.proposals import adopt_proposals
+from kpyramid.ontology.schema import Schema, write_schema
+from kpyramid.ontology.store import (
+    InstanceStatement,
+    Place,
+    entity_iri,
+    write_instances,
+    write_provenance,
+)
+from kpyramid.ontology.validation.repair import Withdrawal
+from kpyramid.pipeline.stages.tables import build_rejects, make_reject
+from kpyramid.storage.contracts import load_contracts, map_column
+
+
+def run(
+    documents: pa.Table,
+    chunks: pa.Table,
+    entities: pa.Table,
+    instances: pa.Table,
+    proposals: pa.Table,
+    *,
+    schema: Schema,
+) -> dict[str, str]:
+    """The files of the snapshot's `ontology/` folder.
+
+    `seed.ttl` is the schema before completion. `schema.ttl` and `instances.nt` hold what is stated,
+    with the sentences each individual is derived from; `provenance.nt` has every sentence that
+    states a statement.
+    """
+    statements = list_statements(documents, chunks, entities, instances)
+    return {
+        "ontology/seed.ttl": write_schema(schema),
+        "ontology/schema.ttl": write_schema(adopt_proposals(schema, proposals.to_pylist())),
+        "ontology/instances.nt": write_instances(statements),
+        "ontology/provenance.nt": write_provenance(statements),
+    }
+
+
+def list_statements(
+    documents: pa.Table, chunks: pa.Table, entities: pa.Table, instances: pa.Table
+) -> list[InstanceStatement]:
+    """Every row of `instances` with its names and its sentences."""
+    names = map_column(entities, "entity_id", "name")
+    document_of = map_column(chunks, "chunk_id", "document_id")
+    document = {row["document_id"]: row for row in documents.to_pylist()}
+
+    def locate(place: Mapping[str, object]) -> Place:
+        start, end = int(str(place["start"])), int(str(place["end"]))
+        row = document[document_of[str(place["chunk_id"])]]
+        return Place(
+            row["document_id"], start, end, row["text"][start:end], row["source"], row["title"]
+        )
+
+    return [
+        InstanceStatement(
+            subject_iri=entity_iri(row["subject_id"]),
+            property_iri=row["property_iri"],
+            class_iri=row["class_iri"],
+            object_iri=entity_iri(row["object_id"]) if row["object_id"] else None,
+            literal=row["literal"],
+            datatype=row["datatype"],
+            subject_label=names[row["subject_id"]],
+            object_label=names[row["object_id"]] if row["object_id"] else None,
+            places=tuple(locate(place) for place in row["places"]),
+            instance_id=row["instance_id"],
+            confidence=row["confidence"],
+        )
+        for row in instances.to_pylist()
+    ]
+
+
+def reject_withdrawn(instances: pa.Table, withdrawn: Iterable[Withdrawal]) -> pa.Table:
+    """A reject for each statement that leaves, under the key of its row."""
+    chunk_of = map_column(instances, "instance_id", "chunk_id")
+    return build_rejects(
+        make_reject(
+            "publish",
+            withdrawal.reason,
+            str(withdrawal.statement.instance_id),
+            withdrawal.detail,
+            document_id=withdrawal.statement.places[0].document_id,
+            chunk_id=chunk_of[str(withdrawal.statement.instance_id)],
+        )
+        for withdrawal in withdrawn
+    )
+
+
+def leave_out(tables: Mapping[str, pa.Table], rejects: pa.Table) -> dict[str, pa.Table]:
+    """The tables that name instances, without the rejected ones, and `rejects` with these rows."""
+    gone = rejects["row_key"].combine_chunks()
+
+    def is_gone(table: str, column: str) -> pa.ChunkedArray:
+        return pc.is_in(tables[table][column], value_set=gone)
+
+    kept = {
+        name: tables[name].filter(pc.invert(is_gone(name, "instance_id")))
+        for name in ("instances", "additions")
+    }
+    of_instance = pc.equal(tables["vectors"]["owner_table"], "instances")
+    dropped = pc.and_(of_instance, is_gone("vectors", "owner_id"))
+    kept["vectors"] = tables["vectors"].filter(pc.invert(dropped))
+    kept["rejects"] = load_contracts()["rejects"].unite([tables["rejects"], rejects])
+    return kept

@@ -1,0 +1,77 @@
+"""What every stage shares: making a table of its contract, making rejects."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import pyarrow as pa
+
+from kpyramid.embeddings.port import Embedder
+from kpyramid.keys import content_id
+from kpyramid.storage.contracts import load_contracts, map_column
+
+Row = Mapping[str, object]
+
+
+def build_table(name: str, rows: Iterable[Row]) -> pa.Table:
+    """The table of that name with these rows, checked and sorted by key.
+
+    Raises:
+        IntegrityError: a row breaks the contract.
+    """
+    return load_contracts()[name].build(rows)
+
+
+def build_rejects(rows: Iterable[Row]) -> pa.Table:
+    """The rejects, each once."""
+    return build_table("rejects", {str(row["reject_id"]): row for row in rows}.values())
+
+
+def make_reject(
+    stage: str,
+    reason: str,
+    row_key: str,
+    detail: str,
+    *,
+    document_id: str | None = None,
+    chunk_id: str | None = None,
+) -> Row:
+    """One row that a stage could not use."""
+    return {
+        "reject_id": content_id("reject", stage, reason, row_key, document_id, chunk_id, detail),
+        "stage": stage,
+        "reason": reason,
+        "row_key": row_key,
+        "document_id": document_id,
+        "chunk_id": chunk_id,
+        "detail": detail,
+    }
+
+
+def build_vectors(
+    owner_table: str, ids: Sequence[str], texts: Sequence[str], embedder: Embedder
+) -> pa.Table:
+    """The vectors of some rows of one table, in the form of the contract."""
+    matrix = embedder.embed(texts)
+    size = max(1, matrix.shape[1])
+    table = pa.table(
+        {
+            "owner_table": pa.array([owner_table] * len(ids), pa.string()),
+            "owner_id": pa.array(ids, pa.string()),
+            "text": pa.array(texts, pa.string()),
+            "model": pa.array([embedder.name] * len(ids), pa.string()),
+            "vector": pa.FixedSizeListArray.from_arrays(
+                pa.array(matrix.ravel(), pa.float32()), size
+            ),
+        }
+    )
+    return load_contracts()["vectors"].finish(table)
+
+
+def state_facts(entities: pa.Table, relations: pa.Table, triples: pa.Table) -> list[str]:
+    """Each triple in words, `head relation tail`, in the order of the table."""
+    name = map_column(entities, "entity_id", "name")
+    verb = map_column(relations, "relation_id", "name")
+    return [
+        f"{name[row['head_id']]} {verb[row['relation_id']]} "
+        f"{name[row['tail_id']] if row['tail_id'] else row['literal']}"
+        for row in triples.to_pylist()
+    ]

@@ -1,1 +1,0 @@
-"""An opened snapshot: its index, names, facts, places, and what of it may be seen."""

@@ -1,0 +1,172 @@
+"""A pyramid without completion or without condensation, for comparisons (PolyRAG Table III)."""
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import TypeAdapter
+
+from kpyramid.errors import InputError
+from kpyramid.keys import JsonValue, content_id
+from kpyramid.ontology.store import InstanceStatement, entity_iri, write_instances
+from kpyramid.settings import IndexSettings
+from kpyramid.snapshot.indexing import add_index
+from kpyramid.snapshot.snapshot import Snapshot
+from kpyramid.snapshot.store import SEED, Store
+from kpyramid.storage.contracts import encode_table, load_contracts, map_column
+from kpyramid.storage.snapshots import MANIFEST
+
+PARTS = ("completion", "condensation")
+
+
+@contextmanager
+def take_away(snapshot: Snapshot, parts: Collection[str]) -> Iterator[Snapshot]:
+    """The snapshot without some of `PARTS`; itself when nothing is taken away.
+
+    Without completion its ontology is the seed's, with the instances that induction found; without
+    condensation its table `condensed` holds every triple by itself. Everything else stays: the
+    condensed graph is the one that was built beside the grown ontology. It is a snapshot in a
+    folder of its own, so that whatever reads it sees nothing of what was taken away; the folder is
+    removed at the end. It is made of all documents, and opened with the snapshot's scopes.
+
+    Raises:
+        InputError: the snapshot does not say what completion added: an older version built it.
+    """
+    if not parts:
+        yield snapshot
+        return
+    if "completion" in parts:
+        _require_additions(snapshot)
+    name = "-".join([snapshot.id, "without", *sorted(parts)])
+    with TemporaryDirectory(prefix="kpyramid-ablation-") as place:
+        folder = Path(place) / name
+        store = Store(snapshot.folder)
+        _link_files(store, folder)
+        if "completion" in parts:
+            _remove_completion(store, folder)
+        if "condensation" in parts:
+            _remove_condensation(store, folder)
+        _write_vectors(store, folder, parts)
+        add_index(folder, _read_index_settings(store))
+        first, *others = snapshot.scopes
+        opened = Snapshot(folder, snapshot.model, first)
+        for scope in others:
+            opened = opened.scoped(scope)
+        yield opened
+
+
+def _link_files(store: Store, folder: Path) -> None:
+    """Manifest, tables and ontology of the snapshot, by links."""
+    for part in ("tables", "ontology"):
+        (folder / part).mkdir(parents=True)
+        for path in sorted((store.folder / part).iterdir()):
+            (folder / part / path.name).symlink_to(path.resolve())
+    (folder / MANIFEST).symlink_to((store.folder / MANIFEST).resolve())
+
+
+def _read_index_settings(store: Store) -> IndexSettings:
+    """How the snapshot itself is searched, so that both are searched alike."""
+    made = cast("dict[str, JsonValue]", store.manifest["index"])
+    known = {field.name for field in fields(IndexSettings)}
+    values = {name: value for name, value in made.items() if name in known}
+    return TypeAdapter(IndexSettings).validate_python(values)
+
+
+def _require_additions(snapshot: Snapshot) -> None:
+    made = cast("dict[str, JsonValue]", snapshot.manifest["tables"])
+    if "additions" not in made or not (snapshot.folder / SEED).is_file():
+        raise InputError(
+            f"snapshot {snapshot.id} does not say what completion added: an older version built "
+            "it. Build the corpus again; only completion and what follows it is computed"
+        )
+
+
+def _remove_completion(store: Store, folder: Path) -> None:
+    """The seed's schema, and of the instances those that completion did not add."""
+    _replace(folder / "ontology" / "schema.ttl", (store.folder / SEED).read_bytes())
+    table = _filter_instances(store)
+    _write_table(folder, "instances", table)
+    names = map_column(store.table("entities"), "entity_id", "name")
+    statements = [
+        InstanceStatement(
+            subject_iri=entity_iri(row["subject_id"]),
+            property_iri=row["property_iri"],
+            class_iri=row["class_iri"],
+            object_iri=entity_iri(row["object_id"]) if row["object_id"] else None,
+            literal=row["literal"],
+            datatype=row["datatype"],
+            subject_label=names[row["subject_id"]],
+            object_label=names[row["object_id"]] if row["object_id"] else None,
+        )
+        for row in table.to_pylist()
+    ]
+    _replace(folder / "ontology" / "instances.nt", write_instances(statements).encode())
+
+
+def _filter_instances(store: Store) -> pa.Table:
+    added = store.table("additions")["instance_id"].combine_chunks()
+    table = store.table("instances")
+    return table.filter(pc.invert(pc.is_in(table["instance_id"], value_set=added)))
+
+
+def _remove_condensation(store: Store, folder: Path) -> None:
+    """Every triple as a condensed fact that stands for itself alone."""
+    triples = store.table("triples")
+    said = ("head_id", "relation_id", "tail_id", "literal")
+    columns = {name: triples[name].combine_chunks() for name in said}
+    nothing = pa.nulls(triples.num_rows, pa.string())
+    table = load_contracts()["condensed"].fill(
+        {
+            "condensed_id": _name_facts(triples),
+            **columns,
+            "anchor": nothing,
+            "anchor_class": nothing,
+            "derived_from": [[key] for key in triples["triple_id"].to_pylist()],
+            "how": [["kept"]] * triples.num_rows,
+        }
+    )
+    _write_table(folder, "condensed", table)
+
+
+def _name_facts(triples: pa.Table) -> list[str]:
+    """The ids that the triples have as condensed facts, in the order of their rows."""
+    said = (triples[name].to_pylist() for name in ("head_id", "relation_id", "tail_id", "literal"))
+    return [content_id("condensed", *(x or "" for x in row)) for row in zip(*said, strict=True)]
+
+
+def _write_vectors(store: Store, folder: Path, parts: Collection[str]) -> None:
+    """The vectors of what is left; a triple as a condensed fact has the triple's."""
+    vectors = store.table("vectors")
+    if "completion" in parts:
+        kept = _filter_instances(store)["instance_id"].combine_chunks()
+        of_others = pc.not_equal(vectors["owner_table"], "instances")
+        vectors = vectors.filter(pc.or_(of_others, pc.is_in(vectors["owner_id"], value_set=kept)))
+    if "condensation" in parts:
+        vectors = vectors.filter(pc.not_equal(vectors["owner_table"], "condensed"))
+        own = vectors.filter(pc.equal(vectors["owner_table"], "triples"))
+        triples = store.table("triples")
+        ids = dict(zip(triples["triple_id"].to_pylist(), _name_facts(triples), strict=True))
+        renamed = {
+            "owner_table": pa.array(["condensed"] * own.num_rows, pa.string()),
+            "owner_id": pa.array([ids[key] for key in own["owner_id"].to_pylist()], pa.string()),
+        }
+        for at, name in enumerate(vectors.column_names):
+            if name in renamed:
+                own = own.set_column(at, vectors.schema.field(name), renamed[name])
+        vectors = pa.concat_tables([vectors, own])
+    _write_table(folder, "vectors", load_contracts()["vectors"].finish(vectors))
+
+
+def _write_table(folder: Path, name: str, table: pa.Table) -> None:
+    _replace(folder / "tables" / f"{name}.parquet", encode_table(table))
+
+
+def _replace(link: Path, data: bytes) -> None:
+    """A file in the place of a link to the snapshot's own."""
+    link.unlink()
+    link.write_bytes(data)

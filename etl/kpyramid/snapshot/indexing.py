@@ -1,0 +1,624 @@
+"""Building the index of a snapshot from its tables and its ontology."""
+
+import json
+import logging
+import shutil
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from kpyramid.errors import IntegrityError, PyramidError
+from kpyramid.keys import JsonValue, canonical_json, hash_bytes, hash_file, hash_value
+from kpyramid.ontology import names as n
+from kpyramid.settings import IndexSettings
+from kpyramid.snapshot.mapped import FORMAT, META, STATEMENTS, write_rows
+from kpyramid.snapshot.nearest import write_clusters
+from kpyramid.snapshot.words import MOST_SHARED, hash_name, join_words, weigh_words
+from kpyramid.storage.contracts import load_contracts, read_table
+from kpyramid.storage.identity import library_version
+from kpyramid.storage.layout import Warehouse, stage_folder
+from kpyramid.storage.results import TableFile, read_result
+from kpyramid.storage.snapshots import MANIFEST, list_folders, read_manifest
+
+# --------------------
+# Following references over whole columns: rows of one table to rows of another.
+
+Numbers = npt.NDArray[np.int64]
+
+
+class Links:
+    """Pairs of a row and a row of another table, in the order of the first, then as they came."""
+
+    def __init__(self, owners: Numbers, targets: Numbers) -> None:
+        self.owners = owners
+        self.targets = targets
+
+    @classmethod
+    def from_column(cls, values: pa.ChunkedArray, keys: pa.ChunkedArray) -> "Links":
+        """What a column of keys or of lists of keys refers to; nulls refer to nothing."""
+        flat, owners = unfold(values)
+        places = pc.index_in(flat, value_set=combine(keys))
+        known = pc.is_valid(flat).to_numpy(zero_copy_only=False)
+        if pc.any(pc.and_(pc.is_valid(flat), pc.is_null(places)), min_count=0).as_py():
+            raise IntegrityError("a row of the index refers to a row that does not exist")
+        targets = pc.fill_null(places, 0).to_numpy(zero_copy_only=False)
+        return cls(owners[known], targets[known].astype(np.int64))
+
+    def follow(self, others: "Links", rows: int) -> "Links":
+        """From these owners to the targets of their targets; `rows` is how many there are."""
+        starts = np.concatenate([[0], np.cumsum(np.bincount(others.owners, minlength=rows))])
+        sizes = starts[self.targets + 1] - starts[self.targets]
+        owners = np.repeat(self.owners, sizes)
+        first = np.repeat(starts[self.targets] - (np.cumsum(sizes) - sizes), sizes)
+        return Links(owners, others.targets[first + np.arange(len(owners))])
+
+    def take(self, of_target: Numbers) -> "Links":
+        """The same with each target replaced by its value in a column."""
+        return Links(self.owners, of_target[self.targets])
+
+    def unite(self, other: "Links") -> "Links":
+        """The pairs of both."""
+        owners = np.concatenate([self.owners, other.owners])
+        order = np.argsort(owners, kind="stable")
+        return Links(owners[order], np.concatenate([self.targets, other.targets])[order])
+
+    def distinct(self) -> "Links":
+        """Each pair once, targets ascending."""
+        span = int(self.targets.max(initial=0)) + 1
+        owners, targets = np.divmod(np.unique(self.owners * span + self.targets), span)
+        return Links(owners, targets)
+
+    def turn(self) -> "Links":
+        """From the targets to the owners, each ascending."""
+        order = np.lexsort((self.owners, self.targets))
+        return Links(self.targets[order], self.owners[order])
+
+    def count(self, rows: int) -> Numbers:
+        """How many targets each row has."""
+        return np.bincount(self.owners, minlength=rows)
+
+    def to_lists(self, rows: int) -> pa.Array:
+        """A column of lists of row numbers."""
+        return list_numbers(self.targets, self.count(rows), pa.int32())
+
+
+def list_numbers(values: npt.NDArray[np.generic], sizes: Numbers, kind: pa.DataType) -> pa.Array:
+    """A column of lists of so many numbers each."""
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    flat = pa.array(values, kind)
+    if starts[-1] < 2**31:
+        return pa.ListArray.from_arrays(pa.array(starts, pa.int32()), flat)
+    return pa.LargeListArray.from_arrays(pa.array(starts, pa.int64()), flat)
+
+
+def unfold(values: pa.ChunkedArray) -> tuple[pa.Array, Numbers]:
+    """The values of a column, those of lists one by one, and the row that each stands in."""
+    column = combine(values)
+    if not pa.types.is_list(column.type):
+        return column, np.arange(len(column))
+    owners = pc.list_parent_indices(column).to_numpy(zero_copy_only=False)
+    return pc.list_flatten(column), owners.astype(np.int64)
+
+
+def combine(values: pa.ChunkedArray) -> pa.Array:
+    """A column in one piece."""
+    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+
+
+def find_places(values: pa.ChunkedArray, keys: pa.ChunkedArray) -> Numbers:
+    """For each value the row that has it as its key; -1 for null.
+
+    Raises:
+        IntegrityError: a value is no key.
+    """
+    places = pc.index_in(combine(values), value_set=combine(keys))
+    lost = pc.and_(pc.is_valid(combine(values)), pc.is_null(places))
+    if pc.any(lost, min_count=0).as_py():
+        missing = combine(values).filter(lost)[0].as_py()
+        raise IntegrityError(f"the index cannot be made: {missing!r} is no key")
+    return np.asarray(pc.fill_null(places, -1).to_numpy(zero_copy_only=False), np.int64)
+
+
+# --------------------
+# Facts and chunks as rows of the index, with the places and documents that support them.
+
+Tables = Mapping[str, pa.Table]
+
+
+def list_documents(tables: Tables) -> dict[str, Any]:
+    """Columns of the documents: key, source, title, text, access labels, `field=value` pairs."""
+    documents = tables["documents"]
+    described = [
+        sorted(f"{field}={value}" for field, value in pairs)
+        for pairs in documents["metadata"].to_pylist()
+    ]
+    return {
+        "document_id": combine(documents["document_id"]),
+        "source": combine(documents["source"]),
+        "title": combine(documents["title"]),
+        "text": combine(documents["text"].cast(pa.large_string())),
+        "access": combine(documents["access"]),
+        "metadata": pa.array(described, pa.list_(pa.string())),
+    }
+
+
+def list_chunks(tables: Tables) -> dict[str, Any]:
+    """Columns of the chunks: key, row of the document, span."""
+    chunks = tables["chunks"]
+    at = find_places(chunks["document_id"], tables["documents"]["document_id"])
+    return {
+        "chunk_id": combine(chunks["chunk_id"]),
+        "document": at.astype(np.int32),
+        "start": combine(chunks["start"]),
+        "end": combine(chunks["end"]),
+    }
+
+
+def list_mentions(tables: Tables) -> dict[str, Any]:
+    """Columns of the mentions, in the order of their chunks, then of their keys."""
+    mentions = tables["mentions"]
+    at = find_places(mentions["chunk_id"], tables["chunks"]["chunk_id"])
+    order = pa.array(np.argsort(at, kind="stable"))
+    kept = mentions.select(["mention_id", "text", "type", "start", "end"]).take(order)
+    columns = {name: combine(kept[name]) for name in kept.column_names}
+    return {"chunk": np.sort(at).astype(np.int32), **columns}
+
+
+def list_facts(tables: Tables) -> dict[str, Any]:
+    """Columns of the condensed facts: ends and relation as rows, support, places, documents.
+
+    A fact rests on the triples it stands for, these on their raw triples, these on the spans of
+    the claims they were read from. Its documents are those that say as much, so that what may be
+    read of a document decides what may be read of the fact: not those of triples that it absorbed
+    because it says more.
+    """
+    facts, raw = tables["condensed"], tables["raw_triples"]
+    entities, relations = tables["entities"]["entity_id"], tables["relations"]["relation_id"]
+    count = facts.num_rows
+    triples = tables["triples"]
+    to_triples = Links.from_column(facts["derived_from"], triples["triple_id"])
+    of_triples = Links.from_column(triples["raw_triple_ids"], raw["raw_triple_id"])
+    to_raw = to_triples.follow(of_triples, triples.num_rows)
+    how = pc.list_flatten(combine(facts["how"]))
+    as_much = pc.not_equal(how, "broader").to_numpy(zero_copy_only=False)
+    same = Links(to_triples.owners[as_much], to_triples.targets[as_much])
+    claims = tables["claims"]
+    to_claims = to_raw.take(find_places(raw["claim_id"], claims["claim_id"])).distinct()
+    chunk_of_claim = find_places(claims["chunk_id"], tables["chunks"]["chunk_id"])
+    chunk_of_raw = find_places(raw["chunk_id"], tables["chunks"]["chunk_id"])
+    document_of = find_places(tables["chunks"]["document_id"], tables["documents"]["document_id"])
+    certain = triples["confidence"].to_numpy()
+    confidence = np.zeros(count)
+    np.maximum.at(confidence, to_triples.owners, certain[to_triples.targets])
+    return {
+        "condensed_id": combine(facts["condensed_id"]),
+        "head": find_places(facts["head_id"], entities).astype(np.int32),
+        "relation": find_places(facts["relation_id"], relations).astype(np.int32),
+        "tail": find_places(facts["tail_id"], entities).astype(np.int32),
+        "literal": combine(facts["literal"]),
+        "confidence": confidence,
+        "support": to_claims.count(count).astype(np.int32),
+        "negated": _mark(count, to_raw, combine(raw["negated"])),
+        "hedged": _mark(
+            count,
+            to_raw,
+            pc.or_(pc.is_valid(combine(raw["modality"])), pc.is_valid(combine(raw["attribution"]))),
+        ),
+        "documents": same.follow(of_triples, triples.num_rows)
+        .take(chunk_of_raw)
+        .take(document_of)
+        .distinct()
+        .to_lists(count),
+        **_list_places(count, to_claims, claims, chunk_of_claim),
+    }
+
+
+def list_instances(tables: Tables) -> dict[str, Any]:
+    """Columns of the instances as in their table, and the rows of the documents that hold each."""
+    instances, chunks = tables["instances"], tables["chunks"]
+    places = combine(instances["places"])
+    owners = pc.list_parent_indices(places).to_numpy(zero_copy_only=False).astype(np.int64)
+    stated = pc.struct_field(pc.list_flatten(places), "chunk_id")
+    document_of = find_places(chunks["document_id"], tables["documents"]["document_id"])
+    links = Links(owners, document_of[find_places(stated, chunks["chunk_id"])])
+    columns = {name: combine(instances[name]) for name in instances.column_names}
+    return {**columns, "documents": links.distinct().to_lists(instances.num_rows)}
+
+
+def _list_places(
+    count: int, to_claims: Links, claims: pa.Table, chunk_of_claim: Numbers
+) -> dict[str, Any]:
+    """Chunk, start and end of each place, sorted, each once."""
+    flat = combine(claims["spans"])
+    owners = pc.list_parent_indices(flat).to_numpy(zero_copy_only=False).astype(np.int64)
+    spans = pc.list_flatten(flat)
+    starts, ends = (
+        pc.struct_field(spans, name).to_numpy(zero_copy_only=False) for name in ("start", "end")
+    )
+    found = to_claims.follow(Links(owners, np.arange(len(owners))), claims.num_rows)
+    at = found.targets
+    rows = np.stack([found.owners, chunk_of_claim[owners[at]], starts[at], ends[at]], axis=1)
+    rows = np.unique(rows, axis=0) if len(rows) else rows
+    sizes = np.bincount(rows[:, 0], minlength=count)
+    return {
+        "place_chunks": list_numbers(rows[:, 1], sizes, pa.int32()),
+        "place_starts": list_numbers(rows[:, 2], sizes, pa.int64()),
+        "place_ends": list_numbers(rows[:, 3], sizes, pa.int64()),
+    }
+
+
+def _mark(count: int, links: Links, values: pa.Array) -> pa.Array:
+    """For each row whether it is true of any target."""
+    told = np.asarray(values.to_numpy(zero_copy_only=False), dtype=np.bool_)
+    marks = np.zeros(count, dtype=np.bool_)
+    marks[links.owners[told[links.targets]]] = True
+    return pa.array(marks)
+
+
+# --------------------
+# Entities as rows of the index: what they are called, and which facts are about them.
+
+_SAID = ("head", "relation", "tail")
+
+
+def list_entities(tables: Tables, names: list[list[str]]) -> dict[str, Any]:
+    """Columns of the entities: names, rows of the facts about each, of the instances it is in."""
+    entities, facts, instances = (tables[n] for n in ("entities", "condensed", "instances"))
+    keys, count = entities["entity_id"], entities.num_rows
+    ends = Links.from_column(facts["head_id"], keys).unite(
+        Links.from_column(facts["tail_id"], keys)
+    )
+    subjects = Links(np.arange(instances.num_rows), find_places(instances["subject_id"], keys))
+    return {
+        "entity_id": combine(keys),
+        "name": combine(entities["name"]),
+        "type": combine(entities["type"]),
+        "surface_forms": combine(entities["surface_forms"]),
+        "names": pa.array(names, pa.list_(pa.string())),
+        "facts": ends.turn().distinct().to_lists(count),
+        "instances": subjects.turn().to_lists(count),
+    }
+
+
+def list_forms(tables: Tables) -> dict[str, dict[str, Any]]:
+    """By file, each name of an entity and each wording of a relation, with who says it.
+
+    Columns: row of the entity or relation, ascending; form, in the order of its bytes; rows of
+    the documents that use it. What may be read of a document decides which names may be.
+    """
+    triples, raw = tables["triples"], tables["raw_triples"]
+    stated = Links.from_column(triples["raw_triple_ids"], raw["raw_triple_id"])
+    chunk = find_places(raw["chunk_id"], tables["chunks"]["chunk_id"])
+    document = find_places(tables["chunks"]["document_id"], tables["documents"]["document_id"])
+    said = {name: combine(raw[name]).take(pa.array(stated.targets)) for name in _SAID}
+    place = document[chunk[stated.targets]]
+    head, tail = (
+        find_places(triples[name], tables["entities"]["entity_id"])[stated.owners]
+        for name in ("head_id", "tail_id")
+    )
+    relation = find_places(triples["relation_id"], tables["relations"]["relation_id"])
+    ends = pa.concat_arrays([said["head"], said["tail"]])
+    return {
+        "entity_forms": _list_forms(np.concatenate([head, tail]), ends, np.tile(place, 2)),
+        "relation_forms": _list_forms(relation[stated.owners], said["relation"], place),
+    }
+
+
+def _list_forms(owners: Numbers, forms: pa.Array, documents: Numbers) -> dict[str, Any]:
+    """Each pair of owner and form once; a negative owner is none, as a literal's is."""
+    words = pc.unique(forms)
+    words = words.take(pc.sort_indices(words))
+    code = np.asarray(pc.index_in(forms, value_set=words).to_numpy(zero_copy_only=False), np.int64)
+    kept, span = owners >= 0, max(len(words), 1)
+    pairs, group = np.unique((owners * span + code)[kept], return_inverse=True)
+    owner, word = np.divmod(pairs, span)
+    links = Links(group.astype(np.int64), documents[kept]).distinct()
+    return {
+        "owner": owner.astype(np.int32),
+        "form": words.take(pa.array(word)),
+        "documents": links.to_lists(len(pairs)),
+    }
+
+
+def normalise_names(tables: Tables) -> list[list[str]]:
+    """Each entity's names in the form in which questions name it, sorted."""
+    return [
+        sorted({join_words(form) for form in forms} - {""})
+        for forms in tables["entities"]["surface_forms"].to_pylist()
+    ]
+
+
+def list_names(names: list[list[str]]) -> dict[str, Any]:
+    """Columns of the distinct names in the order of their hashes: hash, name, entities' rows."""
+    found: defaultdict[str, list[int]] = defaultdict(list)
+    for row, own in enumerate(names):
+        for name in own:
+            found[name].append(row)
+    hashed = sorted((hash_name(name), name) for name in found)
+    rows = [found[name] for _, name in hashed]
+    return {
+        "hash": pa.array([number for number, _ in hashed], pa.uint64()),
+        "name": pa.array([name for _, name in hashed], pa.string()),
+        "entities": _list_rows(rows),
+    }
+
+
+def list_name_words(names: list[list[str]]) -> dict[str, Any]:
+    """Columns of the words of names in their order: word, rows of the entities with it."""
+    found: defaultdict[str, list[int]] = defaultdict(list)
+    for row, own in enumerate(names):
+        for word in {word for name in own for word in name.split()}:
+            if len(found[word]) <= MOST_SHARED:
+                found[word].append(row)
+    words = sorted(found, key=lambda word: word.encode("utf-8", "surrogatepass"))
+    return {
+        "word": pa.array(words, pa.string()),
+        "entities": _list_rows([found[w] if len(found[w]) <= MOST_SHARED else [] for w in words]),
+    }
+
+
+def _list_rows(rows: list[list[int]]) -> pa.Array:
+    flat = np.fromiter((row for own in rows for row in own), np.int64)
+    sizes = np.fromiter((len(own) for own in rows), np.int64, len(rows))
+    return list_numbers(flat, sizes, pa.int32())
+
+
+# --------------------
+# The vectors and texts of searched tables, in the order of their rows.
+
+_COLUMNS = ["owner_table", "owner_id", "text", "vector"]
+
+
+def read_vectors(path: Path, keys: Mapping[str, pa.Array]) -> dict[str, tuple[pa.Array, pa.Array]]:
+    """Texts and vectors of some tables, whose `keys` are given; what else there is is passed over.
+
+    Raises:
+        IntegrityError: rows and vectors are not one to one.
+    """
+    file = pq.ParquetFile(path, page_checksum_verification=True)
+    parts: defaultdict[str, list[pa.Table]] = defaultdict(list)
+    for group in range(file.num_row_groups):
+        about = file.metadata.row_group(group).column(0).statistics
+        known = about is not None and about.has_min_max
+        held = [t for t in keys if not known or about.min <= t <= about.max]
+        if not held:
+            continue
+        part = file.read_row_group(group, columns=_COLUMNS, use_threads=False)
+        for table in held:
+            rows = part.filter(pc.equal(part["owner_table"], table))
+            parts[table].append(rows.set_column(2, "text", rows["text"].cast(pa.large_string())))
+    kind = file.schema_arrow.field("vector").type
+    found = {}
+    for table, wanted in keys.items():
+        joined = pa.concat_tables(parts.pop(table)) if parts[table] else None
+        owners = pa.array([], pa.string()) if joined is None else _combine(joined["owner_id"])
+        if not owners.equals(wanted):
+            raise IntegrityError(
+                f"{path}: table {table} has {len(wanted)} rows and {len(owners)} vectors, or "
+                "others; build again"
+            )
+        if joined is None:
+            found[table] = (pa.array([], pa.large_string()), pa.array([], kind))
+        else:
+            found[table] = (_combine(joined["text"]), _combine(joined["vector"]))
+    return found
+
+
+def _combine(values: pa.ChunkedArray) -> pa.Array:
+    joined = values.combine_chunks()
+    return joined if isinstance(joined, pa.Array) else pa.concat_arrays(joined.chunks)
+
+
+# --------------------
+# Building the index of a snapshot from its tables and its ontology.
+
+log = logging.getLogger(__name__)
+
+VERSION = 4
+"""Raised when the same tables give other files."""
+READS = (
+    *("documents", "chunks", "claims", "mentions", "raw_triples"),
+    *("entities", "relations", "triples", "instances", "condensed"),
+)
+"""Tables that are read whole; of `vectors` the rows of what is searched."""
+_SAYS_WHERE = frozenset(
+    f"<{iri}>" for iri in (n.DERIVED_FROM, n.QUOTED_FROM, n.PROV_VALUE, n.SOURCE, n.DCT + "title")
+)
+_LIBRARIES = ("faiss-cpu", "numpy", "pyarrow", "PyStemmer", "simplemma")
+
+
+def key_index(sums: Mapping[str, str], instances_nt: str, settings: IndexSettings) -> str:
+    """The key of an index: everything that shapes it. `sums` are the sha256 of its tables."""
+    libraries: dict[str, JsonValue] = {name: library_version(name) for name in _LIBRARIES}
+    shaping: dict[str, JsonValue] = asdict(settings)
+    tables: dict[str, JsonValue] = {name: sums[name] for name in (*READS, "vectors")}
+    ontology = hash_bytes(instances_nt.encode())
+    return hash_value([VERSION, tables, ontology, shaping, libraries])
+
+
+def build_index(
+    folder: Path,
+    tables: Mapping[str, pa.Table],
+    vectors: Path,
+    instances_nt: str,
+    settings: IndexSettings,
+) -> dict[str, Path]:
+    """Writes the files of an index below a folder; gives them by their names in the snapshot.
+
+    `vectors` is the file of that table, `instances_nt` the snapshot's `ontology/instances.nt`.
+
+    Raises:
+        IntegrityError: tables and vectors do not fit together.
+    """
+    names = normalise_names(tables)
+    relations = tables["relations"]
+    files: dict[str, Mapping[str, Any]] = {
+        "documents": list_documents(tables),
+        "mentions": list_mentions(tables),
+        "entities": list_entities(tables, names),
+        "names": list_names(names),
+        "name_words": list_name_words(names),
+        "relations": {n: combine(relations[n]) for n in ("relation_id", "name")},
+        "instances": list_instances(tables),
+        **list_forms(tables),
+    }
+    for name, columns in files.items():
+        write_rows(folder / f"index/{name}.arrow", columns)
+    (folder / STATEMENTS).write_text(strip_provenance(instances_nt), "utf-8")
+    parts = {"chunks": list_chunks(tables), "condensed": list_facts(tables)}
+    embedded = read_vectors(vectors, {t: next(iter(c.values())) for t, c in parts.items()})
+    meta: dict[str, JsonValue] = {}
+    for table, columns in parts.items():
+        meta[table] = _write_part(folder, table, columns, *embedded.pop(table), settings)
+    (folder / META).write_bytes(canonical_json({"tables": meta}))
+    return {
+        path.relative_to(folder).as_posix(): path for path in sorted((folder / "index").iterdir())
+    }
+
+
+def strip_provenance(instances_nt: str) -> str:
+    """The lines that say what is, without those that say where it was read: two in three.
+
+    Questions are answered from these, so that a store of them is there in a third of the time.
+    """
+    return "".join(
+        line
+        for line in instances_nt.splitlines(keepends=True)
+        if line.split(" ", 2)[1] not in _SAYS_WHERE
+    )
+
+
+def _write_part(
+    folder: Path,
+    table: str,
+    columns: Mapping[str, Any],
+    texts: pa.Array,
+    matrix: pa.Array,
+    settings: IndexSettings,
+) -> dict[str, JsonValue]:
+    """Writes what a searched table is searched by; gives what the reader must know of it."""
+    write_rows(folder / f"index/{table}.arrow", {**columns, "text": texts, "vector": matrix})
+    stems, starts, rows, parts = weigh_words(text.as_py() for text in texts)
+    sizes = starts[1:] - starts[:-1]
+    write_rows(
+        folder / f"index/{table}.words.arrow",
+        {
+            "stem": pa.array(stems, pa.string()),
+            "rows": list_numbers(rows, sizes, pa.int32()),
+            "parts": list_numbers(parts, sizes, pa.float32()),
+        },
+    )
+    count, width = len(matrix), matrix.type.list_size
+    if count <= settings.exact_up_to:
+        return {"rows": count, "dimensions": width, "search": "exact", "recall_at_10": 1.0}
+    log.info("index of %s: finding lists for %d vectors", table, count)
+    held = matrix.values.to_numpy().reshape(-1, width)
+    plan = write_clusters(folder / f"index/{table}.faiss", held, settings.min_recall, settings.seed)
+    log.info("index of %s: %s", table, plan)
+    return {"rows": count, "dimensions": width, "search": "approximate", **asdict(plan)}
+
+
+def add_index(folder: Path, settings: IndexSettings | None = None) -> None:
+    """Gives a folder with tables and a manifest of a snapshot the index of its tables.
+
+    For copies that are measured and not published: the manifest is written anew.
+
+    Raises:
+        InputError: the folder has no manifest.
+        IntegrityError: a table is damaged.
+    """
+    manifest = read_manifest(folder)
+    contracts = load_contracts()
+    tables = {n: read_table(folder / f"tables/{n}.parquet", contracts[n]) for n in READS}
+    shutil.rmtree(folder / "index", ignore_errors=True)
+    made = build_index(
+        folder,
+        tables,
+        folder / "tables" / "vectors.parquet",
+        (folder / "ontology" / "instances.nt").read_text("utf-8"),
+        settings or IndexSettings(),
+    )
+    files = manifest.get("files")
+    listed: dict[str, JsonValue] = {**files} if isinstance(files, dict) else {}
+    for name, path in made.items():
+        data = path.read_bytes()
+        listed[name] = {"sha256": hash_bytes(data), "bytes": len(data)}
+    changed = {**manifest, "format": FORMAT, "files": listed}
+    path = folder / MANIFEST
+    path.unlink()  # it may be a link to another snapshot's
+    path.write_bytes(json.dumps(changed, sort_keys=True).encode())
+
+
+# --------------------
+# The index of a run's tables: a published snapshot's, when it is of the same, else made anew.
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedIndex:
+    """The files of an index by their names in the snapshot, and the key of all that shapes it."""
+
+    key: str
+    files: Mapping[str, Path]
+    is_new: bool
+
+
+@contextmanager
+def prepare_index(
+    warehouse: Warehouse,
+    tables: Mapping[str, TableFile],
+    instances_nt: str,
+    settings: IndexSettings,
+) -> Iterator[PreparedIndex]:
+    """The index of some tables; its files are there as long as the `with` lasts.
+
+    Snapshots are their own cache: an index is copied from one whose tables were the same, so that
+    nothing is stored twice, and made when there is none.
+
+    Raises:
+        IntegrityError: a table is damaged, or tables and vectors do not fit together.
+    """
+    key = key_index({name: file.sha256 for name, file in tables.items()}, instances_nt, settings)
+    made = _find_made(warehouse, key)
+    if made is not None:
+        yield PreparedIndex(key, made, is_new=False)
+        return
+    contracts = load_contracts()
+    read = {name: read_result(tables[name], contracts[name]) for name in READS}
+    with stage_folder(warehouse) as folder:
+        files = build_index(folder, read, tables["vectors"].path, instances_nt, settings)
+        del read
+        yield PreparedIndex(key, files, is_new=True)
+
+
+def _find_made(warehouse: Warehouse, key: str) -> dict[str, Path] | None:
+    """The index files of a snapshot with this key, if they are whole."""
+    for folder in list_folders(warehouse):
+        try:
+            manifest = read_manifest(folder)
+        except PyramidError:  # damaged: `verify` says so
+            continue
+        index, files = manifest.get("index"), manifest.get("files")
+        if not isinstance(index, dict) or index.get("key") != key or not isinstance(files, dict):
+            continue
+        listed: dict[str, Any] = {n: e for n, e in files.items() if n.startswith("index/")}
+        damaged = [name for name in listed if not _is_whole(folder / name, listed[name])]
+        if not damaged:
+            return {name: folder / name for name in listed}
+        log.warning("%s is damaged: %s; the index is made anew", folder, ", ".join(damaged))
+    return None
+
+
+def _is_whole(path: Path, entry: Mapping[str, JsonValue]) -> bool:
+    try:
+        return hash_file(path) == entry["sha256"]
+    except OSError:
+        return False

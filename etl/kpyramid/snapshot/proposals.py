@@ -1,0 +1,120 @@
+"""What completion proposed in a snapshot, in words for a person who decides."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kpyramid.errors import InputError
+from kpyramid.ontology.names import THING, XSD
+from kpyramid.snapshot.snapshot import Snapshot
+from kpyramid.storage.contracts import map_column
+
+_EXAMPLES = 3
+_ORDER = ("open", "accepted", "alias", "rejected")
+_SHORT = 8
+"""Digits of an id that are shown, more where two proposals begin alike."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A row of `proposals` for a person.
+
+    `short`: the beginning of its id that no other has. `ends`: labels of domain and range.
+    `examples`: some of its facts, `head | relation | tail`.
+    """
+
+    proposal_id: str
+    short: str
+    state: str
+    kind: str
+    label: str
+    definition: str
+    iri: str
+    domain: str
+    range: str | None
+    inverse_of: str | None
+    splits: str | None
+    ends: tuple[str, ...]
+    phrases: tuple[str, ...]
+    support: int
+    score: float
+    agreement: float
+    round: int
+    decided_by: str
+    note: str
+    examples: tuple[str, ...]
+
+
+def list_proposals(snapshot: Snapshot) -> list[Listed]:
+    """All proposals of a snapshot, the undecided ones first, then the best first."""
+    rows = snapshot.table("proposals").to_pylist()
+    ids = [row["proposal_id"] for row in rows]
+    labels = {entry.iri: entry.label for entry in snapshot.schema.classes}
+    labels |= {row["iri"]: row["label"] for row in rows if row["state"] != "alias"}
+    said = _word_facts(snapshot, {key for row in rows for key in row["triple_ids"][:_EXAMPLES]})
+    listed = []
+    for row in rows:
+        examples = tuple(said[key] for key in row.pop("triple_ids")[:_EXAMPLES])
+        ends = tuple(_name(iri, labels) for iri in (row["domain"], row["range"]) if iri)
+        phrases = tuple(row.pop("phrases"))
+        short = _shorten(row["proposal_id"], ids)
+        listed.append(Listed(**row, short=short, ends=ends, phrases=phrases, examples=examples))
+    return sorted(listed, key=lambda p: (_ORDER.index(p.state), -p.score, p.label, p.proposal_id))
+
+
+def find_proposal(words: str, listed: Iterable[Listed]) -> Listed:
+    """The one whose id begins so, with or without `proposal-`.
+
+    Raises:
+        InputError: none does, or several do; names them.
+    """
+    everything = list(listed)
+    start = words.strip().lower().removeprefix("proposal-")
+    found = [p for p in everything if start and _digits(p.proposal_id).startswith(start)]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise InputError(
+            f"no proposal of this snapshot has an id that begins with {words!r}; "
+            "`kpyramid proposals list` shows them"
+        )
+    several = ", ".join(f"{p.proposal_id} ({p.label})" for p in found)
+    raise InputError(f"{words!r} may be {several}; give more digits")
+
+
+def _digits(proposal_id: str) -> str:
+    return proposal_id.removeprefix("proposal-")
+
+
+def _shorten(proposal_id: str, ids: Iterable[str]) -> str:
+    own = _digits(proposal_id)
+    others = [_digits(key) for key in ids if key != proposal_id]
+    size = _SHORT
+    while size < len(own) and any(other.startswith(own[:size]) for other in others):
+        size += 1
+    return own[:size]
+
+
+def _name(iri: str, labels: Mapping[str, str]) -> str:
+    if iri == THING:
+        return "anything"
+    return labels.get(iri, iri.removeprefix(XSD))
+
+
+def _word_facts(snapshot: Snapshot, keys: Iterable[str]) -> dict[str, str]:
+    """Triples in words, by id."""
+    triples = snapshot.table("triples")
+    wanted = pa.array(sorted(set(keys)), pa.string())
+    relation = map_column(snapshot.table("relations"), "relation_id", "name")
+    rows = triples.filter(pc.is_in(triples["triple_id"], value_set=wanted)).to_pylist()
+    ends = {row[end] for row in rows for end in ("head_id", "tail_id") if row[end]}
+    entities = snapshot.table("entities").select(["entity_id", "name"])
+    near = pc.is_in(entities["entity_id"], value_set=pa.array(sorted(ends), pa.string()))
+    name = map_column(entities.filter(near), "entity_id", "name")
+    return {
+        row["triple_id"]: f"{name[row['head_id']]} | {relation[row['relation_id']]} | "
+        f"{name[row['tail_id']] if row['tail_id'] else row['literal']}"
+        for row in rows
+    }

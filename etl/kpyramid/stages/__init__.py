@@ -1,1 +1,0 @@
-"""The stages: pure functions from tables to tables. `kpyramid.pipeline` has their order."""

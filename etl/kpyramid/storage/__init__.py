@@ -1,0 +1,4 @@
+"""What lies on disk: declarations, table contracts, results, snapshots, refs and runs.
+
+Imports errors, keys and settings.
+"""

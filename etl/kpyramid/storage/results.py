@@ -1,0 +1,192 @@
+"""Stored results: what a stage, or a function of one row, made under its key."""
+
+import io
+import json
+import logging
+import shutil
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from kpyramid.errors import IntegrityError
+from kpyramid.keys import ID_DIGITS, hash_bytes
+from kpyramid.storage.contracts import Contract, decode_table, encode_table, read_table
+from kpyramid.storage.layout import (
+    Warehouse,
+    stage_folder,
+    sync_folder,
+    write_and_sync,
+    write_durably,
+)
+
+# --------------------
+# The row cache: results of expensive pure functions, by content key, written once.
+#
+# Rows are kept in segments, small Parquet files named by the hash of their bytes. A segment
+# appears by rename, so a killed writer leaves no torn one; a damaged one is told by its name.
+
+log = logging.getLogger(__name__)
+
+_SCHEMA = pa.schema(
+    [pa.field("key", pa.string(), nullable=False), pa.field("payload", pa.binary(), nullable=False)]
+)
+
+
+class RowCache:
+    """Payloads by key, for one function with one fingerprint (all ingredients but the row)."""
+
+    def __init__(self, warehouse: Warehouse, function: str, fingerprint: str) -> None:
+        self.folder: Path = warehouse.cache / "rows" / function / fingerprint[:ID_DIGITS]
+        self._segments: dict[Path, pa.Array] = {}
+
+    def load(self, keys: Collection[str]) -> dict[str, bytes]:
+        """The payloads that are stored for some of these keys."""
+        if not keys:
+            return {}
+        wanted = pa.array(sorted(set(keys)), pa.string())
+        found: dict[str, bytes] = {}
+        for path in sorted(self.folder.glob("*.parquet")):
+            if (
+                path in self._segments
+                and not pc.any(pc.is_in(self._segments[path], wanted)).as_py()
+            ):
+                continue
+            segment = self._read_segment(path)
+            if segment is None:
+                continue
+            # Only the keys are kept: which segment to open again, not what it holds.
+            self._segments[path] = segment["key"].combine_chunks()
+            mine = segment.filter(pc.is_in(segment["key"], wanted))
+            found.update(zip(mine["key"].to_pylist(), mine["payload"].to_pylist(), strict=True))
+        return found
+
+    def store(self, rows: Mapping[str, bytes]) -> None:
+        """Keeps these rows; they are on disk when it returns."""
+        if not rows:
+            return
+        keys = sorted(rows)
+        table = pa.table({"key": keys, "payload": [rows[key] for key in keys]}, schema=_SCHEMA)
+        buffer = io.BytesIO()
+        pq.write_table(table, buffer, compression="zstd")
+        data = buffer.getvalue()
+        path = self.folder / f"{hash_bytes(data)[:ID_DIGITS]}.parquet"
+        if not path.exists():
+            write_durably(path, data)
+
+    def _read_segment(self, path: Path) -> pa.Table | None:
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            return None  # removed by another process since it was listed
+        if hash_bytes(data)[:ID_DIGITS] != path.stem:
+            log.warning("cache segment %s is damaged; removed, its rows are computed again", path)
+            path.unlink(missing_ok=True)
+            return None
+        return decode_table(data)
+
+
+# --------------------
+# The result cache: the tables that a stage made of given inputs, under the key of all of it.
+#
+# A result is a folder that appears by rename and carries its marker, `result.json`, from the
+# start: a folder without a readable marker, or with bytes that differ from it, is no result.
+
+_MARKER = "result.json"
+REQUESTS = "requests.json"
+"""The keys of the model's replies that a result was made of, if any; for collecting garbage."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableFile:
+    """One stored table: where it is, the sha256 of its bytes, its number of rows."""
+
+    path: Path
+    sha256: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The stored tables of one stage, by name."""
+
+    key: str
+    tables: Mapping[str, TableFile]
+
+
+def store_result(
+    warehouse: Warehouse,
+    stage: str,
+    key: str,
+    tables: Mapping[str, pa.Table],
+    requests: Sequence[str] = (),
+) -> Result:
+    """Keeps a stage's tables under their key, and the keys of the replies they were made of.
+
+    They are on disk when it returns.
+    """
+    target = _locate(warehouse, stage, key)
+    with stage_folder(warehouse) as folder:
+        marker = {}
+        for name in sorted(tables):
+            data = encode_table(tables[name])
+            write_and_sync(folder / f"{name}.parquet", data)
+            marker[name] = {"sha256": hash_bytes(data), "rows": tables[name].num_rows}
+        text = json.dumps({"stage": stage, "key": key, "tables": marker}, indent=1)
+        if requests:
+            write_and_sync(folder / REQUESTS, json.dumps(list(requests)).encode())
+        write_and_sync(folder / _MARKER, text.encode())
+        sync_folder(folder)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.rename(target)
+        except OSError:
+            if find_result(warehouse, stage, key) is None:
+                raise
+        sync_folder(target.parent)
+    result = find_result(warehouse, stage, key)
+    if result is None:
+        raise IntegrityError(f"result {target} vanished while it was written; run the build again")
+    return result
+
+
+def find_result(warehouse: Warehouse, stage: str, key: str) -> Result | None:
+    """The stored result, or None; one that is damaged is removed and named in a warning."""
+    folder = _locate(warehouse, stage, key)
+    if not folder.exists():
+        return None
+    try:
+        marker = json.loads((folder / _MARKER).read_bytes())
+        tables = {
+            name: TableFile(folder / f"{name}.parquet", entry["sha256"], entry["rows"])
+            for name, entry in marker["tables"].items()
+        }
+        damaged = [
+            str(file.path)
+            for file in tables.values()
+            if hash_bytes(file.path.read_bytes()) != file.sha256
+        ]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        damaged = [str(folder / _MARKER)]
+        tables = {}
+    if damaged:
+        log.warning("stored result is damaged: %s; removed and computed again", ", ".join(damaged))
+        shutil.rmtree(folder, ignore_errors=True)
+        return None
+    return Result(key, tables)
+
+
+def read_result(file: TableFile, contract: Contract) -> pa.Table:
+    """One table of a result.
+
+    Raises:
+        IntegrityError: its bytes changed since it was found.
+    """
+    return read_table(file.path, contract, file.sha256)
+
+
+def _locate(warehouse: Warehouse, stage: str, key: str) -> Path:
+    return warehouse.cache / "results" / stage / key[:ID_DIGITS]

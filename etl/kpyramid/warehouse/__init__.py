@@ -1,1 +1,0 @@
-"""Where builds keep their bytes: tables, caches, snapshots, refs, runs."""
