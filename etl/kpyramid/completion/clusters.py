@@ -21,8 +21,8 @@ from kpyramid.completion.types import (
 )
 from kpyramid.documents.normal import RelationForm, normalise_relation
 from kpyramid.embeddings.port import Embedder, Matrix, embed_finite
-from kpyramid.numerics.gaussian import Array
 from kpyramid.numerics.medoids import find_clusters
+from kpyramid.numerics.moments import Array
 from kpyramid.settings import CompleteSettings
 
 # --------------------

@@ -17,7 +17,8 @@ from kpyramid.completion.types import (
     sum_by,
 )
 from kpyramid.embeddings.port import Embedder, embed_finite
-from kpyramid.numerics.gaussian import Array, Moments, Space, fit_gaussian, fit_space, round_digits
+from kpyramid.numerics.gaussian import Space, fit_gaussian, fit_space
+from kpyramid.numerics.moments import Array, Moments, round_digits
 from kpyramid.numerics.priority import Signed, score_priority
 from kpyramid.settings import CompleteSettings
 

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from kpyramid.numerics.gaussian import Array, round_digits
+from kpyramid.numerics.moments import Array, round_digits
 
 Priority: TypeAlias = Literal["cross_entropy", "kl_difference", "pointwise_kl", "log_ratio"]
 PRIORITIES: tuple[Priority, ...] = get_args(Priority)
