@@ -264,8 +264,8 @@ def test_reading_leaves_no_thread_behind(tmp_path: Path) -> None:
     code = """
 import os
 from pathlib import Path
-from kpyramid.contracts import load_contracts
-from kpyramid.warehouse.tables import read_table
+from kpyramid.storage.contracts import load_contracts
+from kpyramid.storage.contracts import read_table
 before = len(os.listdir("/proc/self/task"))
 assert len(read_table(Path("chunks.parquet"), load_contracts()["chunks"])) == 5000
 assert len(os.listdir("/proc/self/task")) == before

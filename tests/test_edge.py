@@ -26,8 +26,8 @@ CLEAN = r"red \x1b[31m \x9b2J \x07 over\rwritten \u202eedoc \udc80"
 SHARING = """
 import os, sys, time, typer
 from pathlib import Path
-from kpyramid.commands.options import run_command
-from kpyramid.workers import share_out
+from kpyramid.cli.options import run_command
+from kpyramid.pipeline.workers import share_out
 
 def load_nothing():
     pass

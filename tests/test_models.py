@@ -42,8 +42,8 @@ def test_a_build_that_was_killed_holds_nothing(tmp_path: Path) -> None:
     code = f"""
 import os, signal
 from pathlib import Path
-from kpyramid.models import Opener
-from kpyramid.warehouse.layout import Warehouse
+from kpyramid.pipeline.models import Opener
+from kpyramid.storage.layout import Warehouse
 from tests.test_models import LLM, open_asking
 from tests.corpora import make_settings
 opener = open_asking(Warehouse(Path({str(tmp_path)!r})), make_settings(llm=LLM))
