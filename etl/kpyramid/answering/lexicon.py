@@ -10,8 +10,7 @@ from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 
-from kpyramid.documents.matching import FUNCTION
-from kpyramid.documents.normal import lemmatise
+from kpyramid.documents.words import FUNCTION, lemmatise
 from kpyramid.embeddings.port import Matrix
 from kpyramid.ontology import names as n
 from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema

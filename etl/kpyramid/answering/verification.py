@@ -6,20 +6,18 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
-from kpyramid.documents.matching import (
+from kpyramid.documents.sentences import split_sentences
+from kpyramid.documents.values import agree, find_values, read_value
+from kpyramid.documents.words import (
     STOP,
     Name,
     Word,
-    agree,
     find_name,
-    find_values,
     is_akin,
+    lemmatise,
     read_name,
-    read_value,
     split_words,
 )
-from kpyramid.documents.normal import lemmatise
-from kpyramid.documents.sentences import split_sentences
 from kpyramid.query.analysis import NUMERIC, QuestionAnalysis, link_text
 from kpyramid.query.decisions import NO_ANSWER, SUPPORTED, Verification
 from kpyramid.query.types import Item

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
 
-from kpyramid.documents.normal import read_words
+from kpyramid.documents.words import read_words
 
 _WORDS = read_words(__file__, "language.toml")
 _WORD = re.compile(r"[^\W\d_]+")

@@ -10,7 +10,7 @@ from functools import cached_property, lru_cache
 from random import Random
 from typing import Any, Literal
 
-from kpyramid.documents.normal import MONTHS
+from kpyramid.documents.values import MONTHS
 from kpyramid.ontology import names as n
 from kpyramid.ontology.schema import Schema
 from kpyramid.snapshot.snapshot import Snapshot

@@ -10,7 +10,7 @@ from itertools import islice
 from random import Random
 from typing import Literal
 
-from kpyramid.documents.normal import lemmatise
+from kpyramid.documents.words import lemmatise
 from kpyramid.errors import InputError
 from kpyramid.evaluation.facts import (
     Fact,

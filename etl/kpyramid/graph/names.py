@@ -10,7 +10,7 @@ from typing import Literal
 
 from anyascii import anyascii
 
-from kpyramid.documents.normal import lemmatise, read_words
+from kpyramid.documents.words import lemmatise, read_words
 
 # --------------------
 # A name's parts: words in small ASCII letters, titles, legal endings, numbers, small words.

@@ -11,12 +11,13 @@ from functools import cache, cached_property
 from typing import Literal
 from weakref import WeakKeyDictionary
 
-from kpyramid.documents.matching import (
+from kpyramid.documents.values import Date
+from kpyramid.documents.words import (
     FUNCTION,
     STOP,
-    Date,
     Name,
     Word,
+    lemmatise,
     list_plain_words,
     match_plain_words,
     read_name,
@@ -24,7 +25,6 @@ from kpyramid.documents.matching import (
     share_stem,
     split_words,
 )
-from kpyramid.documents.normal import lemmatise
 from kpyramid.embeddings.port import Matrix
 from kpyramid.errors import InputError
 from kpyramid.query.types import Question

@@ -13,8 +13,15 @@ from functools import lru_cache
 
 import numpy as np
 
-from kpyramid.documents.matching import FUNCTION, agree, list_plain_words, read_value, share_stem
-from kpyramid.documents.normal import lemmatise, normalise_name, normalise_relation
+from kpyramid.documents.values import agree, read_value
+from kpyramid.documents.words import (
+    FUNCTION,
+    lemmatise,
+    list_plain_words,
+    normalise_name,
+    normalise_relation,
+    share_stem,
+)
 from kpyramid.query.analysis import LinkedQuestion, QuestionAnalysis, fits
 from kpyramid.query.types import Item
 from kpyramid.snapshot.snapshot import LITERAL, Snapshot

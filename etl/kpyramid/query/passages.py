@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import Stemmer
 
-from kpyramid.documents.matching import find_name, find_values, split_words
+from kpyramid.documents.values import find_values
+from kpyramid.documents.words import find_name, split_words
 from kpyramid.embeddings.port import Matrix
 from kpyramid.errors import InputError
 from kpyramid.query.analysis import (

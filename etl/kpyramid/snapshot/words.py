@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import Stemmer
 
-from kpyramid.documents.normal import normalise_name
+from kpyramid.documents.words import normalise_name
 
 # --------------------
 # The form in which names are kept and asked for.

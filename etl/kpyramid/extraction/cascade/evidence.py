@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 
-from kpyramid.documents.normal import MONTH, lemmatise
 from kpyramid.documents.sentences import Span, split_sentences
+from kpyramid.documents.values import MONTH
+from kpyramid.documents.words import lemmatise
 from kpyramid.extraction.cascade.chunks import Chunk, find_clause
 from kpyramid.extraction.types import Claim
 

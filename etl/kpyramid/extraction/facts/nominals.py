@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations
 
-from kpyramid.documents.normal import MONTH
 from kpyramid.documents.sentences import Span
+from kpyramid.documents.values import MONTH
 from kpyramid.extraction.facts.candidates import Candidate, Findings, word_noun
 from kpyramid.extraction.facts.copulas import DIRECTIONS, list_noun_preps
 from kpyramid.extraction.syntax.kinds import LABEL_BY_NOUN, find_kind_label

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from kpyramid.documents.normal import MONTH
+from kpyramid.documents.values import MONTH
 from kpyramid.extraction.syntax.kinds import LABEL_BY_NOUN, find_kind_label
 from kpyramid.extraction.syntax.tree import Node, Tree, is_named_place
 

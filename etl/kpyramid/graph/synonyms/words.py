@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from kpyramid.documents.normal import read_words
+from kpyramid.documents.words import read_words
 
 # --------------------
 # The small words of English that change what a relation wording says, or do not.

@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
-from kpyramid.documents.normal import MONTH
+from kpyramid.documents.values import MONTH
 from kpyramid.extraction.syntax.tree import Node, Tree
 
 # Small words that stand inside names: "Ministry of the Interior", "Rio de la Plata".

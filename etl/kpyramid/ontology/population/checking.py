@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kpyramid.documents.normal import lemmatise, normalise_name
 from kpyramid.documents.sentences import Span, split_sentences
+from kpyramid.documents.words import lemmatise, normalise_name
 from kpyramid.keys import content_id
 from kpyramid.ontology.literals import parse_literal
 from kpyramid.ontology.names import SYMMETRIC_PROPERTY, THING, XSD

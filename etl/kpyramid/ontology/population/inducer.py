@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kpyramid.documents.normal import lemmatise
 from kpyramid.documents.sentences import Dropped, Span, split_sentences
+from kpyramid.documents.words import lemmatise
 from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.extraction.cascade.chunks import Chunk
 from kpyramid.extraction.cascade.evidence import (
