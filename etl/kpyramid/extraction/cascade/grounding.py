@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from kpyramid.documents.sentences import Dropped, Span
+from kpyramid.documents.words import ARTICLES, AUXILIARIES, PREPOSITIONS
 from kpyramid.extraction.cascade.chunks import Chunk, find_clause
 from kpyramid.extraction.cascade.evidence import (
     UNKNOWN,
@@ -32,12 +33,7 @@ from kpyramid.extraction.types import Claim, Extraction, Fact, Mention
 MAX_RELATION_WORDS = 8
 """As for the rules: a longer one is a clause."""
 
-_EMPTY = frozenset(
-    (
-        "is was are were be been being has have had having do does did a an the of in on at to "
-        "from by with for as"
-    ).split()
-)
+_EMPTY = AUXILIARIES | ARTICLES | PREPOSITIONS
 """A relation of these words alone says nothing about how its ends are joined."""
 _KINDS = frozenset({"is a", "was a", "is an", "was an", "is one of", "was one of"})
 _BARE = frozenset("is was are were".split())

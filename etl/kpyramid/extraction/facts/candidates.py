@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from kpyramid.documents.sentences import Dropped, Span
+from kpyramid.documents.words import ARTICLES, AUXILIARIES, PREPOSITIONS
 from kpyramid.extraction.confidence import Features, estimate_confidence
 from kpyramid.extraction.facts.coreference import Antecedents
 from kpyramid.extraction.syntax.clauses import read_frames
@@ -189,12 +190,7 @@ def score_candidate(candidate: Candidate, findings: Findings, attributed: bool =
 
 _MAX_RELATION_WORDS = 8
 # A relation of these words alone says nothing about how its arguments are joined.
-_EMPTY_WORDS = frozenset(
-    (
-        "is was are were be been being has have had having do does did a an the of in on at to "
-        "from by with for as to not"
-    ).split()
-)
+_EMPTY_WORDS = AUXILIARIES | ARTICLES | PREPOSITIONS | {"not"}
 _SYMBOL = re.compile(r"[=<>|{}\\_~^*+@#]")
 """What no verb or preposition is written with; the parser takes formulas for clauses."""
 _DIRECTIONS = frozenset(

@@ -30,6 +30,7 @@ PERSON = frozenset("he she him her his hers himself herself".split())
 PLURAL = frozenset({"they", "them", "their", "theirs", "themselves"})
 THING = frozenset({"it", "its", "itself"})
 PRONOUNS = PERSON | THING | PLURAL
+"""Pronouns of the third person."""
 GENDER = dict.fromkeys(("he", "him", "his", "himself"), "m")
 GENDER |= dict.fromkeys(("she", "her", "hers", "herself"), "f")
 _NOT_PERSON = frozenset(

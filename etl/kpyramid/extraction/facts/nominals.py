@@ -8,7 +8,8 @@ from dataclasses import replace
 from itertools import combinations
 
 from kpyramid.documents.sentences import Span
-from kpyramid.documents.values import MONTH
+from kpyramid.documents.values import DAY, MONTH
+from kpyramid.documents.words import WORD
 from kpyramid.extraction.facts.candidates import Candidate, Findings, word_noun
 from kpyramid.extraction.facts.copulas import DIRECTIONS, list_noun_preps
 from kpyramid.extraction.syntax.kinds import LABEL_BY_NOUN, find_kind_label
@@ -34,10 +35,9 @@ from kpyramid.extraction.syntax.tree import (
 
 _MONTH = rf"{MONTH}\.?"
 _YEAR = r"\d{3,4}(?:\s*(?:BCE?|CE|AD)\b)?"
-_DAY = r"\d{1,2}(?:st|nd|rd|th)?"
 _DATE = re.compile(
     rf"(?:(?:c\.|ca\.|circa)\s*)?"
-    rf"(?:{_DAY}\s+{_MONTH},?\s+{_YEAR}|{_MONTH}\s+{_DAY},?\s+{_YEAR}|{_MONTH}\s+{_YEAR}"
+    rf"(?:{DAY}\s+{_MONTH},?\s+{_YEAR}|{_MONTH}\s+{DAY},?\s+{_YEAR}|{_MONTH}\s+{_YEAR}"
     rf"|(?<![\d,.]){_YEAR}(?![\d%]))"
 )
 _WORD = r"[^\W\d_][\w.'\u2019-]*"
@@ -309,13 +309,13 @@ def _is_acronym(name: Node, kind: Node) -> bool:
     phrase = find_phrase(kind)
     if phrase is None or not name.text.isupper() or name.tree[name.i - 1].text != "(":
         return False
-    initials = "".join(word[0] for word in re.findall(r"\w+", phrase.text))
+    initials = "".join(word[0] for word in WORD.findall(phrase.text))
     return name.text == initials.upper()
 
 
 def _abbreviates(short: str, name: str) -> bool:
     """Return whether the letters of `short` stand in the order of the name's words."""
-    initials = "".join(w[0] for w in re.findall(r"\w+", name) if w[0].isupper())
+    initials = "".join(w[0] for w in WORD.findall(name) if w[0].isupper())
     letters = iter(name.upper())
     return short[:1] == initials[:1] and len(short) > 1 and all(c in letters for c in short)
 
