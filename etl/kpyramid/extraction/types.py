@@ -6,6 +6,9 @@ from typing import Protocol
 
 from kpyramid.documents.sentences import Dropped, Span
 
+MAX_RELATION_WORDS = 8
+"""Words of a relation, of rules and models alike; a longer one is a clause."""
+
 
 @dataclass(frozen=True, slots=True)
 class Argument:

@@ -23,7 +23,6 @@ from kpyramid.documents.words import (
 from kpyramid.extraction.cascade.chunks import Chunk, find_clause
 from kpyramid.extraction.types import Claim
 
-# --------------------
 # Where words stand in a text: quotations, names, and the sentences that support a triple.
 
 _ELLIPSIS = re.compile(r"\s*(?:…|\.\.\.|\[…\]|\[\.\.\.\])\s*")
@@ -213,7 +212,6 @@ def _is_inside_word(one: str, next_one: str) -> bool:
     return both and not _UNSPACED.match(one) and not _UNSPACED.match(next_one)
 
 
-# --------------------
 # Types of names by their form: what is a date, a number or a quantity in any text.
 
 _NUMBER = r"\d+(?:[.,]\d+)*"
@@ -251,7 +249,6 @@ def guess_literal(name: str) -> str | None:
     return next((label for label, form in _PATTERNS if form.fullmatch(text)), None)
 
 
-# --------------------
 # What a text supports: a chunk made ready, and whether it knows the words of a phrase.
 
 UNKNOWN = "NOUN"

@@ -25,13 +25,10 @@ from kpyramid.extraction.cascade.evidence import (
 )
 from kpyramid.extraction.cascade.paraphrase import Statement
 from kpyramid.extraction.cascade.relations import Triple
-from kpyramid.extraction.types import Claim, Extraction, Fact, Mention
+from kpyramid.extraction.syntax.tree import PLACES
+from kpyramid.extraction.types import MAX_RELATION_WORDS, Claim, Extraction, Fact, Mention
 
-# --------------------
 # Relation phrases of replied triples: completed as the rules do, and what is wrong with them.
-
-MAX_RELATION_WORDS = 8
-"""As for the rules: a longer one is a clause."""
 
 _EMPTY = AUXILIARIES | ARTICLES | PREPOSITIONS
 """A relation of these words alone says nothing about how its ends are joined."""
@@ -40,7 +37,6 @@ _BARE = frozenset("is was are were".split())
 _NEGATIONS = frozenset("not never n't cannot".split())
 _OFFICE = re.compile(r"(?:the )?((?:[\w'’-]+ ){0,3}[\w'’-]+) of ((?:the )?[^\W\d_a-z].*)")
 """What stands before a name that it belongs to: "capital of", "King of"."""
-_PLACES = frozenset({"GPE", "LOC", "FAC"})
 
 
 def complete_relation(row: Triple, quoted: str, text: Text) -> tuple[str, str, bool]:
@@ -56,7 +52,7 @@ def complete_relation(row: Triple, quoted: str, text: Text) -> tuple[str, str, b
     negated = len(kept) < len(said)
     words = relation.casefold().split()
     if words and words[-1] in ("in", "on", "at") and set(words[:-1]) <= _BARE:
-        if find_type(tail, text.types) in _PLACES:
+        if find_type(tail, text.types) in PLACES:
             relation = f"{words[0] if words[:-1] else 'is'} located {words[-1]}"
     elif relation.casefold() in _BARE:
         office = _OFFICE.fullmatch(tail)
@@ -91,13 +87,7 @@ def find_relation_fault(relation: str, text: Text) -> str | None:
     return "unsupported" if any(is_telling(word) for word in strange) else None
 
 
-# --------------------
-# What a model replied, held against the text: nothing stays that the text does not support.
-#
-# Spans are character offsets in the chunk's text. What is given up is counted with its reason:
-# `no_evidence` (the quotation does not occur, or says nothing), `not_a_triple`, `empty_relation`,
-# `relation_too_long`, `pronoun`, `head_is_literal`, `self_reference`, `unsupported` (words that
-# the text does not hold, or not there), `repeated`, `too_many`.
+# Statements and triples that a model replied, held against the text.
 
 CONFIDENCE, RESOLVED_CONFIDENCE = 0.75, 0.6
 """Of a fact with both ends in its evidence, and of one whose end is named elsewhere.
@@ -173,7 +163,11 @@ def ground_triples(
     """The extraction: a row of triples per claim, the entities as mentions where they stand.
 
     `facts`: those of the rules that triples may be the words of; they stand as they are but for
-    their relation, which a model may have reworded.
+    their relation, which a model may have reworded. What is given up is counted with its reason:
+    `not_a_triple`, `empty_relation`, `relation_too_long`, `pronoun`, `head_is_literal`,
+    `self_reference`, `unsupported` (words that the text does not hold, or not there), `repeated`,
+    `too_many`; `ground_statements` adds `no_evidence` (the quotation does not occur, or says
+    nothing).
     """
     ruled = {(f.claim, f.head, f.tail): f for f in reversed(facts)}
     ruled_words = {(f.claim, f.head, f.relation, f.tail): f for f in reversed(facts)}

@@ -30,8 +30,8 @@ from kpyramid.extraction.syntax.tree import (
     find_phrase,
     list_conjuncts,
 )
+from kpyramid.extraction.types import MAX_RELATION_WORDS
 
-# --------------------
 # What the grammar rules hand to the filter: one candidate fact each, with its evidence.
 
 
@@ -151,7 +151,6 @@ def word_noun(noun: Node, ordinals: bool = True) -> tuple[str, list[int]]:
     return " ".join(words), [t.i for t in tokens]
 
 
-# --------------------
 # How sure a binary fact is, from the clause or noun phrase that it was read in.
 
 
@@ -185,15 +184,13 @@ def score_candidate(candidate: Candidate, findings: Findings, attributed: bool =
     )
 
 
-# --------------------
 # What is wrong with a candidate fact: the reasons for which one is given up.
 
-_MAX_RELATION_WORDS = 8
 # A relation of these words alone says nothing about how its arguments are joined.
 _EMPTY_WORDS = AUXILIARIES | ARTICLES | PREPOSITIONS | {"not"}
 _SYMBOL = re.compile(r"[=<>|{}\\_~^*+@#]")
 """What no verb or preposition is written with; the parser takes formulas for clauses."""
-_DIRECTIONS = frozenset(
+DIRECTIONS = frozenset(
     "north south east west northeast northwest southeast southwest left right".split()
 )
 _WHERE = frozenset(
@@ -225,7 +222,7 @@ def find_fault(candidate: Candidate) -> str | None:
         empty = not _names_place(candidate)
     if empty:
         return "empty_relation"
-    if len(words) > _MAX_RELATION_WORDS:
+    if len(words) > MAX_RELATION_WORDS:
         return "relation_too_long"
     head, tail = candidate.head, candidate.tail
     # "40 percent of the workers" are workers; a number alone is nothing to state facts about.
@@ -240,7 +237,7 @@ def find_fault(candidate: Candidate) -> str | None:
         return "bare_circumstance"
     if "et al" in head.text or "et al" in tail.text:
         return "citation"
-    if told in _DIRECTIONS:
+    if told in DIRECTIONS:
         return "bare_direction"
     if head.text.lower() == told:
         return "self_reference"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from kpyramid.extraction.facts.candidates import Candidate, Findings, word_noun
+from kpyramid.extraction.facts.candidates import DIRECTIONS, Candidate, Findings, word_noun
 from kpyramid.extraction.syntax.kinds import find_kind_label
 from kpyramid.extraction.syntax.predicates import VerbGroup
 from kpyramid.extraction.syntax.tree import (
@@ -27,9 +27,6 @@ _ATTRIBUTES = frozenset(
         "producer publisher editor founder president mayor county-seat language currency motto "
         "altitude width depth capacity budget density climate seat"
     ).split()
-)
-DIRECTIONS = frozenset(
-    "north south east west northeast northwest southeast southwest left right".split()
 )
 _MEASURE = re.compile(r"[\d.,]+ ?[^\W\d]{0,3}\W{0,2}[CF]?")
 _MEMBER_PREPS = frozenset({"in", "at", "on", "of", "by"})

@@ -10,8 +10,8 @@ from itertools import combinations
 from kpyramid.documents.sentences import Span
 from kpyramid.documents.values import DAY, MONTH
 from kpyramid.documents.words import WORD
-from kpyramid.extraction.facts.candidates import Candidate, Findings, word_noun
-from kpyramid.extraction.facts.copulas import DIRECTIONS, list_noun_preps
+from kpyramid.extraction.facts.candidates import DIRECTIONS, Candidate, Findings, word_noun
+from kpyramid.extraction.facts.copulas import list_noun_preps
 from kpyramid.extraction.syntax.kinds import LABEL_BY_NOUN, find_kind_label
 from kpyramid.extraction.syntax.tree import (
     LITERALS,
@@ -30,7 +30,6 @@ from kpyramid.extraction.syntax.tree import (
     list_containers,
 )
 
-# --------------------
 # Births, deaths and other names in a bracket after a name: "(born 4 May 1902 in Oslo)".
 
 _MONTH = rf"{MONTH}\.?"
@@ -153,7 +152,6 @@ def _cut(tree: Tree, opening: int, start: int, end: int, label: str) -> Phrase:
     return Phrase(text, Span(start, end), last, first, last, label)
 
 
-# --------------------
 # Facts inside noun phrases: appositions, titles, possessives, places, and dates in brackets.
 
 # Nouns that say how one person is related to another and little by themselves.

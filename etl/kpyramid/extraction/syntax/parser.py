@@ -11,7 +11,6 @@ from kpyramid.documents.sentences import Span
 from kpyramid.extraction.syntax.repairs import repair_tree
 from kpyramid.extraction.syntax.tree import Node, Tree
 
-# --------------------
 # The parser's door: the only module that knows spaCy. Texts in, trees out.
 
 if TYPE_CHECKING:

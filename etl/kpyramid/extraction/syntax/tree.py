@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from kpyramid.documents.sentences import Span
 from kpyramid.extraction.syntax.kinds import LABEL_BY_NOUN, find_kind_label
 
-# --------------------
 # A dependency parse as plain Python objects: read once from spaCy, then walked at full speed.
 
 
@@ -73,7 +72,6 @@ class Tree:
         return found
 
 
-# --------------------
 # Noun phrases of a dependency parse: where an argument starts and ends, and what it names.
 
 MAX_WORDS = 12
@@ -421,7 +419,6 @@ def find_close_name(noun: Node) -> Node | None:
     return None
 
 
-# --------------------
 # Places inside places: what a name is in, and which nouns for places are named already.
 
 _MAX_LINKS = 3
