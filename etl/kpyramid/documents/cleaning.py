@@ -1,4 +1,4 @@
-"""Text made ready for the parser: clutter blanked, blocks told apart, citations recognised."""
+"""Text cleaned for the parser: noise removed, blocks separated, references recognised."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files as documents: bytes decoded, formats told apart, HTML as text, bad rows refused."""
+"""File formats: bytes decoded, records read from each format, bad files and rows refused."""
 
 import codecs
 import csv

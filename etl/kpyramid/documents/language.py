@@ -1,4 +1,4 @@
-"""Which language a text is in: whether it is the configured one, and what that one needs.
+"""Language identification: whether a text is in the configured language.
 
 A language is one entry of `LANGUAGES`: another one is an addition here, plus its grammar rules.
 """

@@ -1,4 +1,4 @@
-"""What of a text is no prose to read facts from, found before it is parsed, with the reason."""
+"""Screening: which parts of a text are prose to parse, and which are dropped for which reason."""
 
 from __future__ import annotations
 
@@ -41,10 +41,9 @@ _SENTENCE_END = re.compile(r"[.!?…:;][\"'”’»)\]]*$")
 def screen_text(text: str, language: str) -> tuple[list[Span], list[Dropped]]:
     """The stretches of prose to parse, and what was left out; both by place.
 
-    Of a block in another language only the sentences are kept that are surely in this one; within a
-    block are left out lines that are rows of a table,
-    code or references, and sentences that are no prose. Headings and list items are stretches of
-    their own, so that no sentence is read across them.
+    Of a block in another language only the sentences are kept that are surely in this one. Lines
+    that are rows of a table, code or references are dropped, and sentences that are no prose.
+    Headings and list items are stretches of their own, so that no sentence is read across them.
     """
     kept: list[Span] = []
     dropped: list[Dropped] = []

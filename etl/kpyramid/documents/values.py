@@ -1,4 +1,8 @@
-"""Dates and numbers of a text, with their places; two spellings of one are equal."""
+"""Dates and numbers of a text, with their spans: the one parser of both.
+
+Patterns for texts that are read otherwise (literals of a datatype, brackets after a name) are made
+of the same `MONTH`, `DAY`, `YEAR` and `NUMBER`.
+"""
 
 import datetime
 import re

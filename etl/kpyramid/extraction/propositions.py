@@ -23,7 +23,7 @@ from kpyramid.extraction.syntax.predicates import (
 from kpyramid.extraction.syntax.tree import PLACES, Node, Tree, is_named_place
 from kpyramid.extraction.types import Argument, Proposition
 
-# The words of an argument: which tokens it takes, and their text as it stands.
+# The words of an argument.
 
 Rename = Callable[[Node], str | None] | None
 """What a pronoun is called instead, None where it stays."""
@@ -179,7 +179,7 @@ def is_denied(noun: Node | None) -> bool:
     )
 
 
-# Facts that a noun phrase states by itself: appositions, owners, titles and places.
+# Propositions of a noun phrase: appositions, owners, titles and places.
 
 _MEASURES = frozenset({"DATE", "TIME", "CARDINAL", "MONEY", "PERCENT", "QUANTITY", "ORDINAL"})
 PLURAL = frozenset({"NNS", "NNPS"})
@@ -282,7 +282,7 @@ def _write(
     yield Proposition(predicate, tuple(arguments), span, confidence=confidence), features
 
 
-# The arguments of a clause in words: which comes first, and what leads to the others.
+# The arguments of a clause: which comes first, and what leads to the others.
 
 CLAUSES = frozenset({"clause", "purpose", "circumstance"})
 _LOCATIVE = frozenset("in at on near within inside outside".split())
@@ -443,7 +443,7 @@ def _name_role(part: Part) -> str:
     return "place" if part.root.entity in PLACES and words in _LOCATIVE else words
 
 
-# N-ary facts as a sentence words them: predicate, subject, and every complement and adjunct.
+# Propositions of a clause: predicate, subject, and every complement and adjunct.
 
 _MAX_SPLITS = 12
 """Propositions of one clause at most, however many subjects and objects are coordinated."""

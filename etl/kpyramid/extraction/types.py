@@ -1,4 +1,4 @@
-"""What an extractor makes of one text; every offset is a character offset into that text."""
+"""Extractions: claims, mentions, facts and rejects of one text, with character offsets into it."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Evidence of replies: the places of a chunk that support a name, a literal or a phrase."""
+"""Evidence of replies: the spans of a chunk that support a name, a literal or a phrase."""
 
 import re
 import unicodedata
@@ -23,7 +23,7 @@ from kpyramid.documents.words import (
 from kpyramid.extraction.cascade.chunks import Chunk, find_clause
 from kpyramid.extraction.types import Claim
 
-# Where words stand in a text: quotations, names, and the sentences that support a triple.
+# Spans of quotations and names, and the sentences that support a triple.
 
 _ELLIPSIS = re.compile(r"\s*(?:…|\.\.\.|\[…\]|\[\.\.\.\])\s*")
 _ALIKE = str.maketrans(
@@ -212,7 +212,7 @@ def _is_inside_word(one: str, next_one: str) -> bool:
     return both and not _UNSPACED.match(one) and not _UNSPACED.match(next_one)
 
 
-# Types of names by their form: what is a date, a number or a quantity in any text.
+# Types of names by their form: dates, numbers and quantities.
 
 _NUMBER = r"\d+(?:[.,]\d+)*"
 _FORMS = (
@@ -249,7 +249,7 @@ def guess_literal(name: str) -> str | None:
     return next((label for label, form in _PATTERNS if form.fullmatch(text)), None)
 
 
-# What a text supports: a chunk made ready, and whether it knows the words of a phrase.
+# Support: whether a chunk has the words of a phrase.
 
 UNKNOWN = "NOUN"
 """The type of a name that neither the rules nor its form tell."""
@@ -262,7 +262,7 @@ _PRONOUNS = PRONOUNS | POINTING | frozenset("who whom whose which".split())
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A chunk made ready by `prepare_text`: folded for searching, its words and its title's."""
+    """A chunk prepared for checking replies: folded for searching, its words and its title's."""
 
     chunk: Chunk
     folded: Folded
@@ -278,7 +278,7 @@ class Text:
 
 
 def prepare_text(chunk: Chunk) -> Text:
-    """A chunk, ready to hold replies against."""
+    """The chunk, folded, with its words and the types that the rules give its names."""
     types: dict[str, Counter[str]] = {}
     for mention in chunk.found.mentions:
         if mention.type != UNKNOWN:

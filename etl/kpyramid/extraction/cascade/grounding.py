@@ -1,4 +1,4 @@
-"""Replied triples held against the chunk: ends found, wording completed, the rest refused."""
+"""Replies checked against their chunk: ends located, wordings completed, the rest rejected."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -28,7 +28,7 @@ from kpyramid.extraction.cascade.relations import Triple
 from kpyramid.extraction.syntax.tree import PLACES
 from kpyramid.extraction.types import MAX_RELATION_WORDS, Claim, Extraction, Fact, Mention
 
-# Relation phrases of replied triples: completed as the rules do, and what is wrong with them.
+# Relations of replied triples: completed as the rules do, or rejected.
 
 _EMPTY = AUXILIARIES | ARTICLES | PREPOSITIONS
 """A relation of these words alone says nothing about how its ends are joined."""
@@ -87,7 +87,7 @@ def find_relation_fault(relation: str, text: Text) -> str | None:
     return "unsupported" if any(is_telling(word) for word in strange) else None
 
 
-# Statements and triples that a model replied, held against the text.
+# Statements and triples of a reply.
 
 CONFIDENCE, RESOLVED_CONFIDENCE = 0.75, 0.6
 """Of a fact with both ends in its evidence, and of one whose end is named elsewhere.

@@ -26,7 +26,7 @@ from kpyramid.extraction.syntax.predicates import (
 from kpyramid.extraction.syntax.tree import PLACES, Node, Phrase, Tree, build_phrase, find_phrase
 from kpyramid.extraction.types import Argument, Claim, Extraction, Fact, Mention
 
-# Noun entities named in the claims: named entities first, then noun chunks (`f_ent`).
+# Mentions: named entities first, then noun chunks (`f_ent`).
 
 _CHUNK_HEADS = frozenset("nsubj nsubjpass dobj pobj pcomp dative attr appos oprd ROOT".split())
 
@@ -88,7 +88,7 @@ def _write_mention(claim: int, phrase: Phrase) -> Mention:
     return Mention(claim, phrase.text, label, phrase.span)
 
 
-# Short statements without pronouns, one per clause that yields a fact (`f_par`).
+# Claims: short statements without pronouns, one per clause that yields a fact (`f_par`).
 
 _OTHER_CLAUSES = frozenset({"relcl", "advcl", "ccomp", "parataxis", "acl", "csubj"})
 _WITHOUT_AUXILIARY = frozenset({"acl", "advcl", "conj", "pcomp", "relcl", "ROOT"})
@@ -219,7 +219,7 @@ def _cover(tree: Tree, tokens: list[int]) -> Span:
     return Span(tree[tokens[0]].idx, last.idx + len(last.text))
 
 
-# From candidate facts to an extraction: filtered, scored, each fact once, with its claim.
+# The extraction: candidates filtered and scored, each fact once, with its claim.
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Candidate facts: what the grammar rules propose, scored, faulty ones refused."""
+"""Candidate facts: what the grammar rules propose, their confidence, reasons to reject them."""
 
 from __future__ import annotations
 
@@ -31,8 +31,6 @@ from kpyramid.extraction.syntax.tree import (
     list_conjuncts,
 )
 from kpyramid.extraction.types import MAX_RELATION_WORDS
-
-# What the grammar rules hand to the filter: one candidate fact each, with its evidence.
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +65,7 @@ class Findings:
         self.frames = read_frames(self.tree)
 
     def drop(self, reason: str, first: int, last: int) -> None:
-        """Record the tokens `first`..`last` as a candidate given up for `reason`."""
+        """Record the tokens `first`..`last` as a candidate rejected for `reason`."""
         start = self.tree[first].idx
         end = self.tree[last].idx + len(self.tree[last].text)
         text = self.tree.text[start:end]
@@ -151,7 +149,7 @@ def word_noun(noun: Node, ordinals: bool = True) -> tuple[str, list[int]]:
     return " ".join(words), [t.i for t in tokens]
 
 
-# How sure a binary fact is, from the clause or noun phrase that it was read in.
+# Confidence of a candidate.
 
 
 def score_candidate(candidate: Candidate, findings: Findings, attributed: bool = False) -> float:
@@ -184,7 +182,7 @@ def score_candidate(candidate: Candidate, findings: Findings, attributed: bool =
     )
 
 
-# What is wrong with a candidate fact: the reasons for which one is given up.
+# Reasons to reject a candidate.
 
 # A relation of these words alone says nothing about how its arguments are joined.
 _EMPTY_WORDS = AUXILIARIES | ARTICLES | PREPOSITIONS | {"not"}
@@ -213,7 +211,7 @@ _KIND_RELATIONS = frozenset({"is a", "was a", "is one of", "was one of"})
 
 
 def find_fault(candidate: Candidate) -> str | None:
-    """Why a candidate is given up, None when it stands."""
+    """The reason to reject a candidate, None when it stands."""
     words = candidate.relation.split()
     if _SYMBOL.search(candidate.relation):
         return "no_words"

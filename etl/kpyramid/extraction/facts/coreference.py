@@ -24,7 +24,7 @@ from kpyramid.extraction.syntax.tree import (
     list_conjuncts,
 )
 
-# What can be referred to: entities, what a first mention tells of them, and words that refer.
+# Entities that can be referred to, what a first mention tells of them, and referring words.
 
 PERSON = frozenset("he she him her his hers himself herself".split())
 PLURAL = frozenset({"they", "them", "their", "theirs", "themselves"})

@@ -152,9 +152,8 @@ def _cut(tree: Tree, opening: int, start: int, end: int, label: str) -> Phrase:
     return Phrase(text, Span(start, end), last, first, last, label)
 
 
-# Facts inside noun phrases: appositions, titles, possessives, places, and dates in brackets.
+# Appositions, titles, possessives and places.
 
-# Nouns that say how one person is related to another and little by themselves.
 _QUANTITIES = frozenset(
     "several many some other various numerous certain different few most all two three".split()
 )
@@ -168,6 +167,7 @@ _RELATIVES = frozenset(
         "successor predecessor part member"
     ).split()
 )
+"""Nouns that say how one person is related to another and little by themselves."""
 
 
 def find_nominal_facts(findings: Findings) -> None:

@@ -1,4 +1,4 @@
-"""Clauses: subjects, auxiliaries, objects, complements, circumstances."""
+"""Frames of clauses: subjects, auxiliaries, objects, complements, circumstances."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kpyramid.extraction.syntax.predicates import (
 )
 from kpyramid.extraction.syntax.tree import Node, Tree
 
-# The parts of a clause besides its subject: objects, complements, circumstances.
+# Parts of a clause besides its subject: objects, complements, circumstances.
 
 _PREPOSITIONS = frozenset({"prep", "agent", "dative"})
 _PREPOSITION_NOUNS = frozenset(
@@ -157,7 +157,7 @@ def _find_gap(frame: Frame) -> Part | None:
     return None if "nsubjpass" in kids else Part("object", top.head, (), frame.verb)
 
 
-# The reading of clauses: their subjects, what governs them, whose auxiliaries they share.
+# Subjects of a clause, verbs that govern it, and auxiliaries it shares.
 
 _VERBAL = frozenset({"VERB", "AUX"})
 _SUBJECTS = ("nsubj", "nsubjpass", "csubj", "csubjpass")

@@ -189,7 +189,7 @@ def find_noun_clause(verb: Node) -> Node | None:
     return None
 
 
-# How a clause is meant: as a fact, denied, a condition, a question, or as somebody's words.
+# Stance: whether a clause is a fact, denied, a condition, a question, or reported.
 
 _NEGATING = frozenset({"neg", "advmod", "cc", "preconj", "dep"})
 _NEVER = frozenset("never hardly scarcely barely no neither nor".split())
@@ -343,7 +343,7 @@ def _find_believer(head: Node, frames: Mapping[int, Frame]) -> Node | None:
     return subjects[0] if subjects and subjects[0].word != "it" else head
 
 
-# The words of a clause's predicate: auxiliaries, negation and modals as they stand.
+# Predicates in words: auxiliaries, negation and modals as they stand.
 
 _OWN = ("aux", "auxpass", "neg", "prt")
 AUXILIARIES = ("aux", "auxpass")

@@ -10,7 +10,7 @@ from kpyramid.documents.values import MONTH
 from kpyramid.extraction.syntax.kinds import LABEL_BY_NOUN, find_kind_label
 from kpyramid.extraction.syntax.tree import PLACES, Node, Tree, is_named_place
 
-# Names that the parser took apart: titles, quoted or read as a clause, hyphens and bynames.
+# Names that the parser took apart: titles, hyphens and bynames.
 
 OPENING = {"(": ")", "[": "]"}
 QUOTES = {
