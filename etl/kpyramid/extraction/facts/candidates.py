@@ -14,6 +14,7 @@ from kpyramid.extraction.syntax.clauses import read_frames
 from kpyramid.extraction.syntax.predicates import (
     Frame,
     Stance,
+    VerbGroup,
     count_clauses_above,
     find_noun_clause,
     is_copula,
@@ -71,6 +72,28 @@ class Findings:
         text = self.tree.text[start:end]
         if text.strip():
             self.dropped.append(Dropped(reason, text, Span(start, end)))
+
+    def add(
+        self,
+        verb: Node,
+        group: VerbGroup,
+        head: Phrase,
+        relation: str,
+        tail: Phrase,
+        tokens: Sequence[int] = (),
+        *,
+        negated: bool = False,
+        indirect: bool = False,
+    ) -> None:
+        """Add a candidate of the verb's clause, denied and modal as its verb group is."""
+        self.candidates.append(
+            Candidate(
+                *(verb.i, head, relation, tail, tuple(tokens)),
+                negated or group.negated,
+                group.modality,
+                indirect,
+            )
+        )
 
     def read_arguments(self, root: Node, full: bool = False) -> list[Phrase]:
         """Return the phrases coordinated under `root`, pronouns and "the town" resolved."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kpyramid.extraction.facts.candidates import Candidate, Findings, word_noun
+from kpyramid.extraction.facts.candidates import Findings, word_noun
 from kpyramid.extraction.facts.copulas import list_copula_facts
 from kpyramid.extraction.propositions import PLURAL, is_denied
 from kpyramid.extraction.syntax.clauses import list_prepositional
@@ -85,17 +85,10 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
             if frame.way == "existential" and suffix in _LOCATIVE:
                 words = f"{_MANY.get(words, words) if plural else words} located"
             relation = f"{words} {suffix}".strip()
-            findings.candidates.append(
-                Candidate(
-                    verb.i,
-                    head,
-                    relation,
-                    phrase,
-                    tuple(sorted((*group.tokens, *tokens))),
-                    group.negated or negated,
-                    group.modality,
-                    indirect=frame.way != "own",
-                )
+            at = sorted((*group.tokens, *tokens))
+            indirect = frame.way != "own"
+            findings.add(
+                verb, group, head, relation, phrase, at, negated=negated, indirect=indirect
             )
     if len(findings.candidates) == before and not _has_complement(frame):
         findings.drop("no_object", verb.i, verb.i)
