@@ -179,7 +179,7 @@ def _add_kind(
     owner = findings.find_owner(noun)
     words, tokens = word_noun(noun)
     if owner is not None and owner.root != head.root and noun.pos == "NOUN":
-        findings.add(verb, group, head, f"{be} {words} of", owner, **common)
+        findings.add(verb, group, head, f"{be} {words} of", owner, (), **common)
     words = f"located {words}" if noun.word in DIRECTIONS else words
     found = [(p, f"{words} {prep}", (*tokens, *at)) for p, prep, at in preps]
     if one_of:
