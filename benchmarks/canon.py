@@ -16,7 +16,7 @@ from embedding import open_embedder
 from options import explain_faults, print_figures, read_options, read_rows
 from sets.canon import ClusterScores, Score, score_clusters
 
-from kpyramid.documents.normal import normalise_relation
+from kpyramid.documents.words import normalise_relation
 from kpyramid.graph.entities import UNKNOWN, Use, resolve_names
 from kpyramid.settings import Settings
 

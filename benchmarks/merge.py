@@ -21,7 +21,7 @@ from typing import Any
 from embedding import open_embedder
 from options import explain_faults, print_figures, read_options
 
-from kpyramid.documents.normal import normalise_relation
+from kpyramid.documents.words import normalise_relation
 from kpyramid.graph.relations import spell_skeleton
 from kpyramid.graph.synonyms.comparison import Comparer
 

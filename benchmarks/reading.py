@@ -49,8 +49,8 @@ from kpyramid.answering.reader import (
     measure_hits,
     read_candidates,
 )
-from kpyramid.documents.matching import agree, read_names, read_value
-from kpyramid.documents.normal import normalise_name
+from kpyramid.documents.values import agree, read_value
+from kpyramid.documents.words import normalise_name, read_names
 from kpyramid.evaluation.questions import EvalQuestion
 from kpyramid.query import Snapshot
 from kpyramid.query.analysis import Number, QuestionAnalysis

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from random import Random
 
 from kpyramid.answering.reader import Mention, Piece
-from kpyramid.documents.matching import split_words
+from kpyramid.documents.words import split_words
 from kpyramid.query import Snapshot
 from kpyramid.query.analysis import LinkedQuestion, QuestionAnalysis, link_question
 from kpyramid.query.types import Question

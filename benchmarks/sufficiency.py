@@ -39,7 +39,7 @@ from sklearn.linear_model import LogisticRegression
 
 from kpyramid.answering import rules
 from kpyramid.answering.rules import SUFFICIENCY, weigh_best
-from kpyramid.documents.normal import normalise_name
+from kpyramid.documents.words import normalise_name
 from kpyramid.evaluation.making import word_for_subject, word_for_value
 from kpyramid.pipeline.build import build
 from kpyramid.query import Snapshot, open_snapshot

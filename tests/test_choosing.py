@@ -16,7 +16,8 @@ from kpyramid.answering.reader import (
 )
 from kpyramid.answering.rules import Rules, judge_facts
 from kpyramid.answering.sparql import ask_by_rules
-from kpyramid.documents.matching import Date, find_values, read_names
+from kpyramid.documents.values import Date, find_values
+from kpyramid.documents.words import read_names
 from kpyramid.embeddings.port import Matrix
 from kpyramid.query import Snapshot, answer
 from kpyramid.query.analysis import LinkedQuestion, Number, QuestionAnalysis

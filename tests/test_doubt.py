@@ -17,7 +17,7 @@ from kpyramid.answering.verification import (
     verify_value,
     wants_doer,
 )
-from kpyramid.documents.matching import split_words
+from kpyramid.documents.words import split_words
 from kpyramid.pipeline.build import build
 from kpyramid.query import STRATEGIES, answer, open_snapshot
 from kpyramid.query.analysis import QuestionAnalysis

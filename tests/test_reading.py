@@ -6,15 +6,8 @@ from decimal import Decimal
 import pytest
 
 from kpyramid.answering.reader import read
-from kpyramid.documents.matching import (
-    Date,
-    find_name,
-    find_values,
-    read_name,
-    read_names,
-    read_value,
-    split_words,
-)
+from kpyramid.documents.values import Date, find_values, read_value
+from kpyramid.documents.words import find_name, read_name, read_names, split_words
 from kpyramid.query.analysis import LinkedQuestion, QuestionAnalysis
 from kpyramid.query.types import Item, Question, Reading
 from told import TOLD, open_told, take_facts, take_passages

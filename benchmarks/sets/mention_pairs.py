@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kpyramid.documents.normal import lemmatise, normalise_relation
+from kpyramid.documents.words import lemmatise, normalise_relation
 from kpyramid.extraction.syntax.tree import Node, Tree
 from kpyramid.ontology.population.examples import Value, Words
 from kpyramid.ontology.schema import OntologyProperty, Schema

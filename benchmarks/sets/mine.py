@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kpyramid.documents.normal import lemmatise
+from kpyramid.documents.words import lemmatise
 from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.errors import InputError
 from kpyramid.evaluation.questions import EvalQuestion

@@ -10,8 +10,8 @@ from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 
-from kpyramid.documents.matching import FUNCTION
-from kpyramid.documents.normal import lemmatise
+from kpyramid.documents.values import NUMBER_WORDS
+from kpyramid.documents.words import FUNCTION, lemmatise
 from kpyramid.embeddings.port import Matrix
 from kpyramid.ontology import names as n
 from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema
@@ -77,9 +77,7 @@ UNITS = {
     "meter": "m", "metre": "m", "kilometer": "km", "kilometre": "km", "litre": "l", "liter": "l",
 }  # fmt: skip
 """Units in words; a number with one is compared only with a property whose label has its sign."""
-NUMBERS = dict(
-    zip("one two three four five six seven eight nine ten".split(), range(1, 11), strict=True)
-)
+NUMBERS = dict(zip(NUMBER_WORDS[:10], range(1, 11), strict=True))
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from kpyramid.answering.lexicon import (
     read_top,
     strip_phrase,
 )
-from kpyramid.documents.matching import share_stem
+from kpyramid.documents.words import share_stem
 
 PARTIAL, STEM, NEAR, BESIDE = 0.2, 0.3, 0.4, 0.18
 """Costs of a match by part of a label, by its stem, by the embedding, and of a property whose

@@ -19,19 +19,17 @@ from kpyramid.answering.verification import (
     verify_places,
     verify_value,
 )
-from kpyramid.documents.matching import (
+from kpyramid.documents.sentences import split_sentences
+from kpyramid.documents.values import Date, Value, find_values
+from kpyramid.documents.words import (
     STOP,
-    Date,
     Place,
-    Value,
     Word,
     find_name,
-    find_values,
     is_akin,
+    normalise_name,
     split_words,
 )
-from kpyramid.documents.normal import normalise_name
-from kpyramid.documents.sentences import split_sentences
 from kpyramid.query.analysis import Candidate, Number, QuestionAnalysis, fits, read_candidates
 from kpyramid.query.types import Item, Reading
 from kpyramid.snapshot.evidence import Evidence

@@ -6,29 +6,28 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
-from kpyramid.documents.matching import (
+from kpyramid.documents.sentences import split_sentences
+from kpyramid.documents.values import MONTHS, NUMBER_WORDS, agree, find_values, read_value
+from kpyramid.documents.words import (
+    ARTICLES,
+    BE,
+    DO,
     STOP,
     Name,
     Word,
-    agree,
     find_name,
-    find_values,
     is_akin,
+    lemmatise,
     read_name,
-    read_value,
     split_words,
 )
-from kpyramid.documents.normal import lemmatise
-from kpyramid.documents.sentences import split_sentences
 from kpyramid.query.analysis import NUMERIC, QuestionAnalysis, link_text
 from kpyramid.query.decisions import NO_ANSWER, SUPPORTED, Verification
 from kpyramid.query.types import Item
 from kpyramid.snapshot.evidence import Evidence
 from kpyramid.snapshot.snapshot import Snapshot
 
-_BE = frozenset("is are was were be been being".split())
-_DO = frozenset("do does did".split())
-_DETERMINERS = frozenset("the a an its his her their".split())
+_DETERMINERS = ARTICLES | frozenset("its his her their".split())
 _NOUN_FOLLOWS = frozenset("has have had of as by".split())
 _WHO = frozenset("who what which".split())
 _REACH = 4
@@ -47,11 +46,11 @@ def wants_doer(words: Sequence[Word], verb: int) -> bool | None:
     after = [word.plain for word in words[verb + 1 :]]
     if set(before[-1:]) & (_DETERMINERS | _NOUN_FOLLOWS):
         return None
-    if _BE & set(before[-_REACH:]) and not _DO & set(before):
+    if BE & set(before[-_REACH:]) and not DO & set(before):
         if before[0] == "by" or after[-1:] == ["by"]:
             return True
         return False if after[:1] == ["by"] else None
-    if _DO & set(before):
+    if DO & set(before):
         return False if set(before) & {"who", "whom", "what", "which"} else None
     return True if before and before[0] in _WHO and len(before) <= _REACH else None
 
@@ -60,7 +59,7 @@ def is_doer(words: Sequence[Word], verb: int, value: Span) -> bool | None:
     """Whether a value does what a sentence's word `verb` says, or it is done to it."""
     plain = [word.plain for word in words]
     by = plain[verb + 1 : verb + 2] == ["by"]
-    passive = by or bool(_BE & set(plain[max(verb - 2, 0) : verb]))
+    passive = by or bool(BE & set(plain[max(verb - 2, 0) : verb]))
     if passive:
         if by and verb + 2 <= value[0] <= verb + 2 + _REACH:
             return True
@@ -204,11 +203,14 @@ _UNDONE = re.compile(
     re.IGNORECASE,
 )
 _NAMED = frozenset({"PERSON", "ORG", "NORP", "GPE", "LOC", "FAC"})
-_NUMBERS = frozenset(
-    "zero no one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
-    "fifteen sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty "
-    "ninety hundred thousand million half dozen spring summer autumn winter january february march "
-    "april may june july august september october november december first second third".split()
+_NUMBERS = (
+    frozenset(NUMBER_WORDS)
+    | frozenset(
+        "zero no thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty thirty "
+        "forty fifty sixty seventy eighty ninety hundred thousand million half dozen "
+        "spring summer autumn winter first second third".split()
+    )
+    | {month.casefold() for month in MONTHS}
 )
 _POSSESSIVE = re.compile(r"['’]s?$")
 _LIFE = re.compile(r"\([^()]*[12][0-9]{3}\s*[-–—]\s*[^()]*\)")

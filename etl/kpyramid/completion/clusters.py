@@ -19,7 +19,7 @@ from kpyramid.completion.types import (
     group_rows,
     sum_by,
 )
-from kpyramid.documents.normal import RelationForm, normalise_relation
+from kpyramid.documents.words import RelationForm, normalise_relation
 from kpyramid.embeddings.port import Embedder, Matrix, embed_finite
 from kpyramid.numerics.medoids import find_clusters
 from kpyramid.numerics.moments import Array

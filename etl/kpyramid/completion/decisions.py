@@ -18,7 +18,7 @@ from typing import Annotated, Generic, Literal, TypeAlias, TypeVar, cast
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
 
-from kpyramid.documents.normal import lemmatise, normalise_relation
+from kpyramid.documents.words import lemmatise, normalise_relation
 from kpyramid.errors import InputError, PyramidError, SettingsError
 from kpyramid.keys import JsonValue
 from kpyramid.ontology.literals import DATATYPES

@@ -25,7 +25,7 @@ from kpyramid.completion.types import (
     Proposal,
     encode,
 )
-from kpyramid.documents.normal import lemmatise, normalise_relation
+from kpyramid.documents.words import lemmatise, normalise_relation
 from kpyramid.embeddings.port import Embedder, Matrix, embed_finite
 from kpyramid.graph.synonyms.comparison import Comparer, Reading
 from kpyramid.graph.synonyms.lexicon import load_lexicon

@@ -1,4 +1,4 @@
-"""Documents: sources, decoding, cleaning, language, sentences and chunks.
+"""Documents: sources, decoding, cleaning, language, sentences, chunks, words and values.
 
 Imports settings only; imported by extraction and the pipeline.
 """

@@ -1,4 +1,4 @@
-"""Text made ready for the parser: clutter blanked, blocks told apart, citations recognised."""
+"""Text cleaned for the parser: noise removed, blocks separated, references recognised."""
 
 from __future__ import annotations
 
@@ -9,13 +9,7 @@ from dataclasses import dataclass
 
 from kpyramid.documents.sentences import Span, split_sentences, trim
 
-# --------------------
-# What the parser reads instead of the raw characters, and where each of them stands in the text.
-#
-# Line breaks inside of sentences, runs of blanks, soft hyphens, zero-width marks, footnote
-# numbers
-# and references in brackets are noise to a parser that was trained without them; so are quotation
-# marks as TeX and treebanks write them.
+# Noise: what a parser was trained without.
 
 _NAME = r"[^\W\d_a-z][\w'’-]{1,30}"
 _DATED = rf"{_NAME}(?:\s(?:and|&)\s{_NAME})?,?\s(?:1[89]|20)\d\d[a-z]?"
@@ -56,7 +50,11 @@ class CleanText:
 
 
 def clean_part(text: str, start: int, end: int) -> CleanText:
-    """The characters `start` to `end` of a text without what is noise to a parser."""
+    """The characters `start` to `end` of a text without what is noise to a parser.
+
+    Noise are line breaks inside of sentences, runs of blanks, soft hyphens, zero-width marks,
+    footnote numbers, references in brackets, and quotation marks as TeX and treebanks write them.
+    """
     part = text[start:end]
     if part.isprintable() and not _SIGNS.search(part):
         return CleanText(part, start)
@@ -89,8 +87,7 @@ def _replace(noise: re.Match[str], part: str) -> str:
     return '" ' if noise.group() == "''" and follows.isalnum() else '"'
 
 
-# --------------------
-# Cutting a text into what is parsed at once: stretches between blank lines.
+# Blocks: stretches between blank lines, each parsed at once.
 
 MAX_BLOCK = 5_000
 """Characters parsed at once; the parser needs about 1 GB per million."""
@@ -122,8 +119,7 @@ def _cut_block(text: str, start: int, end: int) -> Iterator[Span]:
     yield from trim(text, start, end)
 
 
-# --------------------
-# Telling a reference to a work (author, year, volume, number) from a sentence of prose.
+# References to works: author, year, volume, number.
 
 _YEAR = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
 _NUMBERED = r"(?:\[\d{1,4}\]\s | \d{1,4}\.\s)? \s*"

@@ -1,4 +1,4 @@
-"""The corpus folder: which files it has, their hashes, their bytes one at a time."""
+"""The corpus folder: its files, their hashes, and their bytes one file at a time."""
 
 import hashlib
 import os

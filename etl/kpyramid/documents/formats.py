@@ -1,4 +1,4 @@
-"""Files as documents: bytes decoded, formats told apart, HTML as text, bad rows refused."""
+"""File formats: bytes decoded, records read from each format, bad files and rows refused."""
 
 import codecs
 import csv
@@ -18,13 +18,7 @@ from markdown_it import MarkdownIt
 from kpyramid.keys import content_id
 from kpyramid.settings import IngestSettings
 
-# --------------------
-# Bytes to text, by one rule.
-#
-# A byte order mark decides. Else a charset that an HTML page declares; a page whose declaration
-# can be read byte by byte is not UTF-16, whatever it says. Else strict UTF-8. Else the fallback
-# encoding of the settings, when there is one. Otherwise the bytes are refused, with the offset of
-# the first bad one: a guess would put wrong characters into every fact.
+# Bytes to text.
 
 _MARKS = (  # UTF-32 first: its little-endian mark begins with UTF-16's
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -61,8 +55,12 @@ class RefusedError(ValueError):
 def decode_bytes(data: bytes, fallback: str | None, *, html: bool = False) -> str:
     r"""The text, with `\\n` as the only line ending.
 
+    A byte order mark decides. Else a charset that an HTML page declares; a page whose declaration
+    can be read byte by byte is not UTF-16, whatever it says. Else strict UTF-8, else the fallback
+    encoding. Nothing is guessed: that would put wrong characters into every fact.
+
     Raises:
-        RefusedError: `binary`, `undecodable`.
+        RefusedError: `binary`; `undecodable`, with the offset of the first bad byte.
     """
     encoding = _find_encoding(data, html=html)
     try:
@@ -123,28 +121,23 @@ def _decode_fallback(data: bytes, fallback: str | None, cause: Exception) -> str
     ) from cause
 
 
-# --------------------
-# HTML to its visible text, in one pass and without a tree: time and memory grow with the page.
-#
-# A tree would cost a kilobyte per tag, and Beautiful Soup searches all `<br>` so far at each end
-# tag. Elements nest as their tags say: an end tag closes all that was opened since its start.
+# HTML to its visible text.
 
-
-def _list_tags(names: str) -> frozenset[str]:
-    return frozenset(names.split())
-
-
-_BLOCKS = _list_tags(
-    "address article aside blockquote br dd div dl dt figcaption footer form h1 h2 h3 h4 h5 h6 "
-    "header hr li main nav ol p pre section table td th tr ul"
+_BLOCKS = frozenset(
+    (
+        "address article aside blockquote br dd div dl dt figcaption footer form h1 h2 h3 h4 h5 h6 "
+        "header hr li main nav ol p pre section table td th tr ul"
+    ).split()
 )
-_UNREAD = _list_tags("script style template noscript head")
-_EMPTY = _list_tags(
-    "area base basefont bgsound br col command embed frame hr image img input isindex keygen link "
-    "menuitem meta nextid param source spacer track wbr"
+_UNREAD = frozenset("script style template noscript head".split())
+_EMPTY = frozenset(
+    (
+        "area base basefont bgsound br col command embed frame hr image img input isindex keygen "
+        "link menuitem meta nextid param source spacer track wbr"
+    ).split()
 )
 """Elements that have no content and need no end tag."""
-_HEAD = _list_tags("base link meta noscript script style template title")
+_HEAD = frozenset("base link meta noscript script style template title".split())
 """What may stand in a head; text or another tag ends it, for its end tag may be left out."""
 
 
@@ -180,7 +173,11 @@ def _join_words(parts: list[str] | None) -> str | None:
 
 
 class _PageReader(HTMLParser):
-    """Collects lines while the parser goes through the page."""
+    """Collects lines in one pass without a tree: time and memory grow with the page.
+
+    A tree would cost a kilobyte per tag, and Beautiful Soup searches all `<br>` so far at each end
+    tag. Elements nest as their tags say: an end tag closes all that was opened since its start.
+    """
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -278,8 +275,7 @@ class _PageReader(HTMLParser):
             self.lines.append(" ".join(words))
 
 
-# --------------------
-# One reader per file format: bytes to records, each with its source.
+# Records of files: one reader per format.
 
 _DEEPEST = 100
 """Levels of Markdown's quotes and lists; two to three frames of Python's thousand go to each."""

@@ -1,4 +1,4 @@
-"""Which language a text is in: whether it is the configured one, and what that one needs.
+"""Language identification: whether a text is in the configured language.
 
 A language is one entry of `LANGUAGES`: another one is an addition here, plus its grammar rules.
 """
@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
 
-from kpyramid.documents.normal import read_words
+from kpyramid.documents.words import LETTERS, read_words
 
 _WORDS = read_words(__file__, "language.toml")
-_WORD = re.compile(r"[^\W\d_]+")
 _LETTER = re.compile(r"[^\W\d_]")
 _SAMPLE = 2_000
 """Characters looked at; more make no difference to the answer."""
@@ -85,7 +84,7 @@ def detect_language(text: str, expected: str) -> str:
         code, _ = classify_text(sample, language.alike)
         if code not in {expected, "zxx"}:
             return code
-    words = [word.lower() for word in _WORD.findall(sample)]
+    words = [word.lower() for word in LETTERS.findall(sample)]
     if len(words) < _FEW_WORDS:
         return expected
     native = sum(word in language.own_words for word in words) / len(words)
@@ -103,11 +102,11 @@ def has_foreign_grammar(text: str, expected: str) -> bool:
     Particles before a capital ("Juan de la Cruz") belong to a name: they alone are no sign.
     """
     own = LANGUAGES[expected].function_words
-    said = {word.lower() for word in _WORD.findall(text)}
+    said = {word.lower() for word in LETTERS.findall(text)}
     native = said & own
     if not native <= _ANY_NEIGHBOUR or len((said & _ANY_NEIGHBOUR) - own) < 2:
         return False  # most texts, fast
-    words = _WORD.findall(_BORROWED.sub(" ", text))
+    words = LETTERS.findall(_BORROWED.sub(" ", text))
     words[:1] = [word.lower() for word in words[:1]]
     small = {word for word in words if word.islower()}
     for code, neighbour in _NEIGHBOURS.items():
@@ -131,7 +130,7 @@ def has_foreign_grammar(text: str, expected: str) -> bool:
 def is_surely(text: str, expected: str) -> bool:
     """Whether a sentence among others in another language is in the expected one all the same."""
     language = LANGUAGES[expected]
-    if language.own_words.isdisjoint(word.lower() for word in _WORD.findall(text)):
+    if language.own_words.isdisjoint(word.lower() for word in LETTERS.findall(text)):
         return False
     code, confidence = classify_text(text[:_SAMPLE], language.alike)
     return code == expected and confidence > 0.5

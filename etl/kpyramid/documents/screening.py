@@ -1,4 +1,4 @@
-"""What of a text is no prose to read facts from, found before it is parsed, with the reason."""
+"""Screening: which parts of a text are prose to parse, and which are dropped for which reason."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from itertools import groupby
 from kpyramid.documents.cleaning import is_citation, list_blocks
 from kpyramid.documents.language import LANGUAGES, detect_language, has_foreign_grammar, is_surely
 from kpyramid.documents.sentences import Dropped, Span, split_sentences, trim
+from kpyramid.documents.words import LETTERS
 
 _LEAST_SHARES = ((80, 0.22), (50, 0.13), (16, 0.04))
 """From so many words on, a smaller share of function words is no prose but a table without lines.
@@ -18,7 +19,6 @@ two corpora .25, of 50 words .15; flattened tables lie below. Mere length is no 
 of 300 words, coordinated with "and", "while" or semicolons, the parser reads as many facts as of
 60 words, and as few wrong ones."""
 _LONGEST_DETAIL = 200
-_WORD = re.compile(r"[^\W\d_]+")
 _FENCE = re.compile(r"^[^\S\n]*(?:```|~~~)[^\n]*$", re.MULTILINE)
 _RULE = re.compile(r"[\s|+=_*\-–—:.#~]*")
 _GAP = re.compile(r"(?<=\S)(?: {3,}|\t)(?=\S)")
@@ -41,10 +41,9 @@ _SENTENCE_END = re.compile(r"[.!?…:;][\"'”’»)\]]*$")
 def screen_text(text: str, language: str) -> tuple[list[Span], list[Dropped]]:
     """The stretches of prose to parse, and what was left out; both by place.
 
-    Of a block in another language only the sentences are kept that are surely in this one; within a
-    block are left out lines that are rows of a table,
-    code or references, and sentences that are no prose. Headings and list items are stretches of
-    their own, so that no sentence is read across them.
+    Of a block in another language only the sentences are kept that are surely in this one. Lines
+    that are rows of a table, code or references are dropped, and sentences that are no prose.
+    Headings and list items are stretches of their own, so that no sentence is read across them.
     """
     kept: list[Span] = []
     dropped: list[Dropped] = []
@@ -191,7 +190,7 @@ def _is_code(line: str, language: str) -> bool:
         return False
     if len(line) < 200 and _STATEMENT.match(line):
         return True
-    words = _WORD.findall(line)
+    words = LETTERS.findall(line)
     if "=" in line and max(map(len, words), default=0) < 4:
         return True
     if marks < 3 and not _CODE_END.search(line):
@@ -211,7 +210,7 @@ def judge_sentence(sentence: str, language: str) -> tuple[str | None, str]:
     "citation", "all_capitals", "table" (numbers), "list" (of words), "no_prose" (words without
     grammar).
     """
-    words = _WORD.findall(sentence)
+    words = LETTERS.findall(sentence)
     long_words = [word for word in words if len(word) > 1]
     if not long_words:
         return "no_words", ""
@@ -246,6 +245,6 @@ def judge_sentence(sentence: str, language: str) -> tuple[str | None, str]:
 
 
 def _share_function_words(text: str, language: str) -> float:
-    words = _WORD.findall(text)
+    words = LETTERS.findall(text)
     known = LANGUAGES[language].function_words
     return sum(word.lower() in known for word in words) / max(len(words), 1)

@@ -6,9 +6,6 @@ from dataclasses import dataclass
 
 from kpyramid.settings import ChunkSettings
 
-# --------------------
-# Sentence boundaries without a parser, for cutting chunks: linear time, any length of text.
-
 
 @dataclass(frozen=True, slots=True)
 class Span:
@@ -45,7 +42,10 @@ _ABBREVIATION = re.compile(
 
 
 def split_sentences(text: str) -> Iterator[Span]:
-    """The sentences in order, without the white space between them; never an empty one."""
+    """The sentences in order, without the white space between them; never an empty one.
+
+    They are found without a parser, in linear time for any length of text.
+    """
     start = 0
     for match in _END.finditer(text):
         stop = match.group().rstrip()
@@ -68,8 +68,7 @@ def trim(text: str, start: int, end: int) -> Iterator[Span]:
         yield Span(start, end)
 
 
-# --------------------
-# What is extracted at once: a whole document, or a stretch of a long one.
+# Passages: what is extracted at once, a whole document or a stretch of a long one.
 
 MAX_CHARACTERS = 20_000
 """About eight pages: words refer back within a section, and an edit costs one passage anew."""
@@ -94,8 +93,7 @@ def cut_passages(text: str) -> Iterator[Span]:
         yield Span(start, len(text))
 
 
-# --------------------
-# Cutting a text into chunks of whole sentences within a token budget, with overlap.
+# Chunks: whole sentences within a token budget, with overlap.
 
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
 _TOKEN = re.compile(rf"[{_CJK}]|[^\W{_CJK}]+|[^\w\s]")

@@ -1,6 +1,5 @@
 """Facts of a snapshot that questions are made of; numbers and dates as questions write them."""
 
-import datetime
 import re
 import unicodedata
 from collections import defaultdict
@@ -10,7 +9,8 @@ from functools import cached_property, lru_cache
 from random import Random
 from typing import Any, Literal
 
-from kpyramid.documents.normal import MONTHS
+from kpyramid.documents.values import MONTHS, NUMBER, Date
+from kpyramid.documents.words import ARTICLES, WORD
 from kpyramid.ontology import names as n
 from kpyramid.ontology.schema import Schema
 from kpyramid.snapshot.snapshot import Snapshot
@@ -23,27 +23,9 @@ Form = Literal["", "number", "date", "text"]
 _ISO = re.compile(r"(\d{4})(?:-(\d{2})(?:-(\d{2}))?)?(?:T[\d:.Z+-]*)?", re.ASCII)
 _SAID = re.compile(rf"(?:(\d{{1,2}}) )?({'|'.join(MONTHS)}) (\d{{4}})", re.ASCII)
 _NO_MONTH = re.compile(r"00? (\d{4})", re.ASCII)
-_NUMBER = re.compile(r"[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?", re.ASCII)
+_NUMBER = re.compile(NUMBER)
 _FIRST_YEAR, _LAST_YEAR = 1000, 2100
 """Four digits outside of these count something rather than name a year."""
-
-
-@dataclass(frozen=True, slots=True)
-class Date:
-    """A year, with month and day where they are known (else 0)."""
-
-    year: int
-    month: int = 0
-    day: int = 0
-
-    def __str__(self) -> str:
-        parts = (str(self.day) if self.day else "", MONTHS[self.month - 1] if self.month else "")
-        return " ".join(part for part in (*parts, str(self.year)) if part)
-
-    @property
-    def days(self) -> float:
-        """Where it lies on the calendar."""
-        return float(datetime.date(self.year, self.month or 1, self.day or 1).toordinal())
 
 
 def read_date(text: str) -> Date | None:
@@ -153,8 +135,6 @@ def fit_date(text: str, words: tuple[str, ...]) -> str:
 
 Words = tuple[str, ...]
 
-_WORD = re.compile(r"\w+")
-_ARTICLES = frozenset(("a", "an", "the"))
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _QUALIFIER = re.compile(r"\s*\([^()]*\)\s*$")
 _APART_BEFORE = re.compile(r"\s+([,:;.!?)\]](?=\s|$)|['’](?:s|t|m|ve|re|ll|d)\b|n['’]t\b)")
@@ -228,8 +208,8 @@ def fold_words(text: str) -> Words:
     """The words of a text without case, accents, articles and possessive endings."""
     plain = unicodedata.normalize("NFKD", text.casefold())
     plain = "".join(c for c in plain if not unicodedata.combining(c))
-    words = _WORD.findall(plain.replace("'s ", " ").replace("’s ", " ").replace("_", " "))
-    return tuple(word for word in words if word not in _ARTICLES) or tuple(words)
+    words = WORD.findall(plain.replace("'s ", " ").replace("’s ", " ").replace("_", " "))
+    return tuple(word for word in words if word not in ARTICLES) or tuple(words)
 
 
 def holds_run(words: Words, run: Words) -> bool:

@@ -10,7 +10,7 @@ from itertools import islice
 from random import Random
 from typing import Literal
 
-from kpyramid.documents.normal import lemmatise
+from kpyramid.documents.words import PREPOSITIONS, lemmatise
 from kpyramid.errors import InputError
 from kpyramid.evaluation.facts import (
     Fact,
@@ -170,9 +170,7 @@ def _shuffle(things: Iterable[Thing], rng: Random) -> list[Thing]:
 Asked = Literal["who", "when", "where", "how many", "what"]
 Shape = Literal["noun", "verb", "past", "participle", "link", "has", "is", "by", "done"]
 
-_PREPOSITIONS = frozenset(
-    "of in at on by for to from with within under into as near after before about".split()
-)
+_PREPOSITIONS = PREPOSITIONS | frozenset("within under into near after before about".split())
 _PEOPLE = frozenset("human person people agent individual man woman".split())
 _PLACES = frozenset("place location city country town region state settlement gpe".split())
 _TIMES = frozenset("date year time day month period century season".split())

@@ -1,4 +1,4 @@
-"""How likely a fact is right, by a logistic model over what can be counted.
+"""Confidence of a fact: a logistic model over counts in its sentence.
 
 Right means that at least half of its words agree, slot by slot, with a fact of CaRB's annotators.
 The weights are data: `benchmarks/calibration.py --write` fits them, and says how well they hold

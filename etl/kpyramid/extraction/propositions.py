@@ -20,11 +20,10 @@ from kpyramid.extraction.syntax.predicates import (
     read_predicate,
     read_stance,
 )
-from kpyramid.extraction.syntax.tree import Node, Tree, is_named_place
+from kpyramid.extraction.syntax.tree import PLACES, Node, Tree, is_named_place
 from kpyramid.extraction.types import Argument, Proposition
 
-# --------------------
-# The words of an argument: which tokens it takes, and their text as it stands.
+# The words of an argument.
 
 Rename = Callable[[Node], str | None] | None
 """What a pronoun is called instead, None where it stays."""
@@ -32,7 +31,7 @@ MAX_TOKENS = 80
 """An argument never takes more, so that nested clauses cost linear time."""
 _MAX_CONJUNCTS = 8
 _BRACKETS = frozenset({("(", ")"), ("[", "]")})
-_ENCLOSING = frozenset({",", "(", ")", "--", "\u2013", "\u2014"})
+ENCLOSING = frozenset({",", "(", ")", "--", "\u2013", "\u2014"})
 _EDGES = frozenset(",;:.-") | {"--", "\u2013", "\u2014", "..."}
 _BREAKS = frozenset(",;:(") | {"--", "\u2013", "\u2014", "-LRB-"}
 _CLOSING = {"(": ")", "[": "]", "``": "''", "`": "'", "\u201c": "\u201d", "\u2018": "\u2019"}
@@ -99,9 +98,7 @@ def _drop_bracket(tree: Tree, kept: list[int]) -> list[int]:
 def _drop_enclosing(tree: Tree, kept: list[int]) -> list[int]:
     """The tokens without the commas and brackets around what was left out."""
     among = set(kept)
-    return [
-        i for i in kept if tree[i].text not in _ENCLOSING or (i - 1 in among and i + 1 in among)
-    ]
+    return [i for i in kept if tree[i].text not in ENCLOSING or (i - 1 in among and i + 1 in among)]
 
 
 def collect_clause(root: Node) -> list[int]:
@@ -182,12 +179,10 @@ def is_denied(noun: Node | None) -> bool:
     )
 
 
-# --------------------
-# Facts that a noun phrase states by itself: appositions, owners, titles and places.
+# Propositions of a noun phrase: appositions, owners, titles and places.
 
-_PLACES = frozenset({"GPE", "LOC", "FAC"})
 _MEASURES = frozenset({"DATE", "TIME", "CARDINAL", "MONEY", "PERCENT", "QUANTITY", "ORDINAL"})
-_PLURAL = frozenset({"NNS", "NNPS"})
+PLURAL = frozenset({"NNS", "NNPS"})
 
 
 def list_nominal_propositions(
@@ -204,7 +199,7 @@ def list_nominal_propositions(
             yield from _read_owner(tree, node)
         elif dep == "compound":
             yield from _read_title(tree, node)
-        elif dep == "pobj" and node.entity in _PLACES:
+        elif dep == "pobj" and node.entity in PLACES:
             yield from _read_place(tree, node)
 
 
@@ -216,7 +211,7 @@ def _read_apposition(tree: Tree, second: Node) -> Iterator[tuple[Proposition, Fe
     before = collect_phrase(first, split=True, bare=second)
     after = collect_phrase(second, split=True)
     inside = is_named_place(first) and second.pos == "PROPN"
-    if inside or (second.entity == "GPE" and first.entity in {*_PLACES, "ORG"}):
+    if inside or (second.entity == "GPE" and first.entity in {*PLACES, "ORG"}):
         before = trim_edges(tree, [i for i in before if i < second.left_edge.i])
         yield from _write(tree, "noun", before, "is in", after, second)
         return
@@ -239,7 +234,7 @@ def _read_owner(tree: Tree, owner: Node) -> Iterator[tuple[Proposition, Features
         yield from _write(tree, "possessive", holder, "has", owned, owner)
         return
     holder = [i for i in collect_phrase(owner, split=True) if tree[i].tag != "POS"]
-    predicate = "have" if owner.tag in _PLURAL else "has"
+    predicate = "have" if owner.tag in PLURAL else "has"
     yield from _write(tree, "possessive", holder, predicate, owned, owner)
 
 
@@ -259,7 +254,7 @@ def _read_place(tree: Tree, place: Node) -> Iterator[tuple[Proposition, Features
     if prep.word not in {"in", "at"} or noun.pos not in {"NOUN", "PROPN"}:
         return
     before = trim_edges(tree, [i for i in collect_phrase(noun, split=True) if i < prep.i])
-    predicate = f"{'are' if noun.tag in _PLURAL else 'is'} {prep.word}"
+    predicate = f"{'are' if noun.tag in PLURAL else 'is'} {prep.word}"
     yield from _write(tree, "noun", before, predicate, collect_phrase(place, split=True), place)
 
 
@@ -287,8 +282,7 @@ def _write(
     yield Proposition(predicate, tuple(arguments), span, confidence=confidence), features
 
 
-# --------------------
-# The arguments of a clause in words: which comes first, and what leads to the others.
+# The arguments of a clause: which comes first, and what leads to the others.
 
 CLAUSES = frozenset({"clause", "purpose", "circumstance"})
 _LOCATIVE = frozenset("in at on near within inside outside".split())
@@ -446,11 +440,10 @@ def _name_role(part: Part) -> str:
     if part.role != "preposition":
         return "object" if part.role in {"attribute", "quality"} else part.role
     words = " ".join(node.word for node in part.link)
-    return "place" if part.root.entity in _PLACES and words in _LOCATIVE else words
+    return "place" if part.root.entity in PLACES and words in _LOCATIVE else words
 
 
-# --------------------
-# N-ary facts as a sentence words them: predicate, subject, and every complement and adjunct.
+# Propositions of a clause: predicate, subject, and every complement and adjunct.
 
 _MAX_SPLITS = 12
 """Propositions of one clause at most, however many subjects and objects are coordinated."""

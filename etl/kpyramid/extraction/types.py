@@ -1,10 +1,13 @@
-"""What an extractor makes of one text; every offset is a character offset into that text."""
+"""Extractions: claims, mentions, facts and rejects of one text, with character offsets into it."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from kpyramid.documents.sentences import Dropped, Span
+
+MAX_RELATION_WORDS = 8
+"""Words of a relation, of rules and models alike; a longer one is a clause."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ from typing import Literal
 
 from anyascii import anyascii
 
-from kpyramid.documents.normal import lemmatise, read_words
+from kpyramid.documents.values import NUMBER_WORDS
+from kpyramid.documents.words import ARTICLES, lemmatise, read_words
 
 # --------------------
 # A name's parts: words in small ASCII letters, titles, legal endings, numbers, small words.
@@ -28,7 +29,6 @@ _AMERICA = re.compile(r"(?<=United States) of America\b", re.IGNORECASE)
 _NATION = re.compile(r"U\.?S(?:\.?A)?|U\.?K|U\.?N|E\.?U")
 _INITIALS = re.compile(r"[^\W\d_](?:\.[^\W\d_])+")
 _NOT_LETTERS = re.compile(r"[^a-z0-9]+")
-_ARTICLES = frozenset({"the", "a", "an"})
 _OWNED = "s"
 """Stands for the possessive ending within a name; a link as `of` is."""
 
@@ -36,10 +36,9 @@ _TENS = ("", "x", "xx", "xxx")
 _ONES = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix")
 _ROMAN = {number: _TENS[number // 10] + _ONES[number % 10] for number in range(1, 40)}
 _ROMANS = frozenset(_ROMAN.values())
-_SPELT = "one two three four five six seven eight nine ten eleven twelve".split()
 _NUMERALS = {
     **{roman: str(n) for n, roman in _ROMAN.items() if len(roman) > 1},
-    **{word: str(n) for n, word in enumerate(_SPELT, 1)},
+    **{word: str(n) for n, word in enumerate(NUMBER_WORDS, 1)},
 }
 
 TITLES = _WORDS["titles"]
@@ -192,7 +191,7 @@ def _is_foreign(text: str) -> bool:
 def _split_words(text: str) -> list[str]:
     """The words as written, without articles in front; the possessive ending is a word."""
     raw = _WORD.findall(_INNER_POSSESSIVE.sub(f" {_OWNED}", _AMERICA.sub("", text)))
-    while len(raw) > 1 and raw[0].casefold() in _ARTICLES:
+    while len(raw) > 1 and raw[0].casefold() in ARTICLES:
         raw = raw[1:]
     if len(raw) > 1 and text.isupper():
         raw[:1] = _spell_nation(raw[0])

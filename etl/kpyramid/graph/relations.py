@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TypeVar
 
-from kpyramid.documents.normal import RelationForm
+from kpyramid.documents.words import RelationForm
 from kpyramid.embeddings.port import Embedder
 
 _Counted = TypeVar("_Counted", str, tuple[str, str])

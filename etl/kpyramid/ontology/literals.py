@@ -6,47 +6,33 @@ from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
 
+from kpyramid.documents.values import (
+    DAY_MONTH_YEAR,
+    MONTH_DAY_YEAR,
+    MONTH_YEAR,
+    NUMBER,
+    SCALES,
+    YEAR,
+    find_month,
+)
 from kpyramid.ontology.names import RDFS, XSD
 
 _LONGEST_VALUE = 120
 """Characters of a number or date with the words around it; longer is a sentence, not a value."""
 
-_MONTHS = {
-    name: number
-    for number, names in enumerate(
-        (
-            ("january", "jan"),
-            ("february", "feb"),
-            ("march", "mar"),
-            ("april", "apr"),
-            ("may",),
-            ("june", "jun"),
-            ("july", "jul"),
-            ("august", "aug"),
-            ("september", "sept", "sep"),
-            ("october", "oct"),
-            ("november", "nov"),
-            ("december", "dec"),
-        ),
-        start=1,
-    )
-    for name in names
-}
-_MONTH = r"(?P<month>" + "|".join(_MONTHS) + r")\.?"
-_DAY = r"(?P<day>[0-9]{1,2})(?:st|nd|rd|th)?"
-_YEAR = r"(?P<year>[12][0-9]{3})"
+_FLAGS = re.IGNORECASE | re.ASCII
 _DATES = (
     re.compile(r"(?P<year>[0-9]{4})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})"),
-    re.compile(rf"{_DAY}(?: of)?[ -]{_MONTH},?[ -]{_YEAR}"),
-    re.compile(rf"{_MONTH} {_DAY},? {_YEAR}"),
+    re.compile(DAY_MONTH_YEAR, _FLAGS),
+    re.compile(MONTH_DAY_YEAR, _FLAGS),
 )
 _YEAR_MONTHS = (
     re.compile(r"(?P<year>[0-9]{4})-(?P<month>[0-9]{2})"),
-    re.compile(rf"{_MONTH}(?: of)?,? {_YEAR}"),
+    re.compile(MONTH_YEAR, _FLAGS),
 )
 # Fewer than four digits are a year only where the era says so: "in 300" may count anything.
 _YEARS = (
-    re.compile(_YEAR),
+    re.compile(YEAR),
     re.compile(r"(?:ad|ce) (?P<year>[0-9]{1,4})"),
     re.compile(r"(?P<year>[0-9]{1,4}) (?:ad|ce)"),
 )
@@ -60,12 +46,9 @@ _UNIT = (
     r"(?:%|km|k?m[23²³]|m|cm|mm|mi|ft|in|ha|kg|g|lb|kilomet(?:er|re)s?|met(?:er|re)s?|miles?"
     r"|feet|foot|inch(?:es)?|acres?|hectares?)"
 )
-_NUMBER = re.compile(
-    rf"(?P<number>[-+]?(?:[0-9]{{1,3}}(?:,[0-9]{{3}})+|[0-9]+)(?:\.[0-9]+)?)(?:-?{_UNIT})?"
-)
+_NUMBER = re.compile(rf"(?P<number>{NUMBER})(?:-?{_UNIT})?")
 _MOST_DIGITS = 24
 """Decimal multiplication is exact up to 28 digits; no stated quantity is longer than this."""
-_SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
 _INTEGER_BOUNDS: dict[str, tuple[int | None, int | None]] = {
     "integer": (None, None),
     "nonNegativeInteger": (0, None),
@@ -129,7 +112,7 @@ def _parse_number(text: str) -> Decimal | None:
     if match is None or len(word) > _MOST_DIGITS:
         return None
     following = words[at + 1] if at + 1 < len(words) else ""
-    return Decimal(match["number"].replace(",", "")) * _SCALES.get(following, 1)
+    return Decimal(match["number"].replace(",", "")) * SCALES.get(following, 1)
 
 
 def _make_integer_parser(low: int | None, high: int | None) -> Callable[[str], str | None]:
@@ -171,10 +154,11 @@ def _match_date(text: str, patterns: tuple[re.Pattern[str], ...]) -> date | None
     for pattern in patterns:
         if match := pattern.fullmatch(plain):
             parts = match.groupdict()
-            month = parts.get("month", "1")
             try:
                 return date(
-                    int(parts["year"]), _MONTHS.get(month) or int(month), int(parts.get("day", "1"))
+                    int(parts["year"]),
+                    find_month(parts.get("month", "1")),
+                    int(parts.get("day", "1")),
                 )
             except ValueError:  # 31 February, or the year 0
                 return None

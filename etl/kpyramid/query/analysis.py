@@ -11,12 +11,19 @@ from functools import cache, cached_property
 from typing import Literal
 from weakref import WeakKeyDictionary
 
-from kpyramid.documents.matching import (
+from kpyramid.documents.values import Date
+from kpyramid.documents.words import (
+    ARTICLES,
+    AUXILIARIES,
     FUNCTION,
+    JOINING,
+    POINTING,
+    PREPOSITIONS,
+    QUESTION_WORDS,
     STOP,
-    Date,
     Name,
     Word,
+    lemmatise,
     list_plain_words,
     match_plain_words,
     read_name,
@@ -24,7 +31,6 @@ from kpyramid.documents.matching import (
     share_stem,
     split_words,
 )
-from kpyramid.documents.normal import lemmatise
 from kpyramid.embeddings.port import Matrix
 from kpyramid.errors import InputError
 from kpyramid.query.types import Question
@@ -33,13 +39,9 @@ from kpyramid.snapshot.words import WORD, join_words
 
 _LONGEST_NAME = 10
 """Words; names of entities are seldom longer, and a question of n words costs 10 n look-ups."""
-_ASIDE = frozenset(
-    (
-        "a an the of in on at to for from by with and or as is are was were be been being do does "
-        "did have has had it its this that these those there who whom whose what which when where "
-        "why how many much name year date time place kind type term call know"
-    ).split()
-)
+_ASIDE = (
+    (ARTICLES | AUXILIARIES | JOINING | PREPOSITIONS | POINTING | QUESTION_WORDS) - {"having"}
+) | frozenset("it its there many much name year date time place kind type term call know".split())
 
 KIND_TYPES: Mapping[str, frozenset[str]] = {
     "where": frozenset({"GPE", "LOC", "FAC"}),

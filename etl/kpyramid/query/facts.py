@@ -13,8 +13,18 @@ from functools import lru_cache
 
 import numpy as np
 
-from kpyramid.documents.matching import FUNCTION, agree, list_plain_words, read_value, share_stem
-from kpyramid.documents.normal import lemmatise, normalise_name, normalise_relation
+from kpyramid.documents.values import agree, read_value
+from kpyramid.documents.words import (
+    BE,
+    DO,
+    FUNCTION,
+    WORD,
+    lemmatise,
+    list_plain_words,
+    normalise_name,
+    normalise_relation,
+    share_stem,
+)
 from kpyramid.query.analysis import LinkedQuestion, QuestionAnalysis, fits
 from kpyramid.query.types import Item
 from kpyramid.snapshot.snapshot import LITERAL, Snapshot
@@ -129,9 +139,6 @@ def state_item(fact: NearFact, snapshot: Snapshot, score: float) -> Item:
 
 # Which end of a relation a question asks for, where its grammar says so.
 
-_TURN_WORD = re.compile(r"\w+")
-_BE = frozenset("is was are were be been being".split())
-_DO = frozenset("do does did".split())
 _OF = frozenset("of for by to in".split())
 _BARE = frozenset("be have do become".split())
 
@@ -143,7 +150,7 @@ def find_end(relation: str, question: str, names: Sequence[str]) -> bool | None:
     and "What was bought by X?" for its object; "a tributary of X" for the subject of
     `is tributary of`, "X is a tributary of what" for its object.
     """
-    words = tuple(word.casefold() for word in _TURN_WORD.findall(question))
+    words = tuple(word.casefold() for word in WORD.findall(question))
     form = normalise_relation(relation)
     lemmas = form.lemmas
     if not words or not lemmas:
@@ -175,12 +182,12 @@ def find_end(relation: str, question: str, names: Sequence[str]) -> bool | None:
 def _find_role(words: Sequence[str], verb: int, name: int) -> bool | None:
     """Whether the named one does what the verb says (True), or it is done to it (False)."""
     before, after = words[:verb], words[verb + 1 :]
-    is_passive = bool(_BE & set(before[-4:])) and not _DO & set(before)
+    is_passive = bool(BE & set(before[-4:])) and not DO & set(before)
     if is_passive:
         if "by" in after[:1]:
             return name > verb
         return False if before and before[0] == "by" else None
-    if _DO & set(before):
+    if DO & set(before):
         return True if name < verb else None
     return False if name > verb else None
 
@@ -189,7 +196,7 @@ def _find_only_name(words: Sequence[str], names: Sequence[str]) -> int | None:
     """Where the only name of a question begins; None when it has none or several."""
     if len(names) != 1:
         return None
-    parts = tuple(word.casefold() for word in _TURN_WORD.findall(names[0]))
+    parts = tuple(word.casefold() for word in WORD.findall(names[0]))
     for at in range(len(words) - len(parts) + 1):
         if tuple(words[at : at + len(parts)]) == parts:
             return at

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kpyramid.documents.matching import split_words
+from kpyramid.documents.words import split_words
 from kpyramid.ontology import names as n
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.decisions import Decisions, Found, shorten

@@ -4,14 +4,25 @@ import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
-import Stemmer
 
-from kpyramid.documents.matching import find_name, find_values, split_words
+from kpyramid.documents.values import find_values
+from kpyramid.documents.words import (
+    ARTICLES,
+    AUXILIARIES,
+    JOINING,
+    MODALS,
+    POINTING,
+    PREPOSITIONS,
+    WORD,
+    find_name,
+    split_words,
+    stem_words,
+)
 from kpyramid.embeddings.port import Matrix
 from kpyramid.errors import InputError
 from kpyramid.query.analysis import (
@@ -90,16 +101,13 @@ def average_first(scores: Matrix, units: Matrix) -> Matrix:
 
 # From passages that answer a part of a question to those that answer the rest.
 
-_WORD = re.compile(r"\w+")
-_ASIDE = frozenset(
-    (
-        "a an the of in on at to for from by with and or as is are was were be been being do does "
-        "did have has had it its this that these those there whom whose what which why s he she "
-        "they his her their him them i if into than then about after before under over during "
-        "along between through also not no can will would could should may might one"
-    ).split()
+_ASIDE = (
+    (ARTICLES | AUXILIARIES | JOINING | MODALS | PREPOSITIONS | POINTING)
+    - {"having", "must", "ought", "shall"}
+) | frozenset(
+    "he she it they his her its their him them i whom whose what which why s there if into than "
+    "then about after before under over during along between through also not no one".split()
 )
-_ARTICLES = frozenset({"a", "an", "the"})
 _NO_NAMES = frozenset(
     "NOUN DATE TIME CARDINAL ORDINAL PERCENT QUANTITY MONEY LANGUAGE NORP".split()
 )
@@ -220,7 +228,7 @@ def find_anchors(question: str, snapshot: Snapshot) -> frozenset[str]:
     "UK" in a collection about British taxes names nothing that a walk could begin at.
     """
     written = find_names(question, first_counts=False) - _ASIDE - _ASKING
-    parts = sorted({part for word in written for part in _WORD.findall(word)})[:ANCHORS]
+    parts = sorted({part for word in written for part in WORD.findall(word)})[:ANCHORS]
     return frozenset(
         stem_word(part)
         for part in parts
@@ -257,7 +265,7 @@ def start_from_facts(
 
 def list_paths(question: str, start: Start) -> list[Path]:
     """The ways on from a start: by the names in it that are new to the question."""
-    asked = frozenset(_WORD.findall(question.casefold()))
+    asked = frozenset(WORD.findall(question.casefold()))
     title = read_title(start.text) if start.key else ""
     rest = find_rest(question, start.text)
     new = [name for name in start.names if name != title and not asked.issuperset(name.split())]
@@ -269,7 +277,7 @@ def find_rest(question: str, text: str) -> tuple[str, ...]:
     said = read_stems(text)
     return tuple(
         word
-        for word in _WORD.findall(question)
+        for word in WORD.findall(question)
         if (low := word.casefold()) in _ASKING or (low not in _ASIDE and stem_word(low) not in said)
     )
 
@@ -309,29 +317,24 @@ def read_title(text: str) -> str:
 @lru_cache(maxsize=4096)
 def read_row(text: str) -> tuple[str, str]:
     """A text's words in a row between spaces, and its title."""
-    return f" {' '.join(_WORD.findall(text.casefold()))} ", read_title(text)
+    return f" {' '.join(WORD.findall(text.casefold()))} ", read_title(text)
 
 
 @lru_cache(maxsize=1024)
 def read_stems(text: str) -> frozenset[str]:
     """The stems of a text's words."""
-    return frozenset(_open_stemmer().stemWords(_WORD.findall(text.casefold())))
+    return frozenset(stem_words(WORD.findall(text.casefold())))
 
 
 def join_name(text: str) -> str:
     """The words of a name in small letters, without an article before them."""
-    words = _WORD.findall(text.casefold())
-    return " ".join(words[1:] if words[:1] and words[0] in _ARTICLES else words)
-
-
-@cache
-def _open_stemmer() -> Stemmer.Stemmer:
-    return Stemmer.Stemmer("english")
+    words = WORD.findall(text.casefold())
+    return " ".join(words[1:] if words[:1] and words[0] in ARTICLES else words)
 
 
 def stem_word(word: str) -> str:
     """A word's stem, in small letters."""
-    return str(_open_stemmer().stemWord(word.casefold()))
+    return stem_words([word.casefold()])[0]
 
 
 # The passages that bear on a question: by words, by vectors, by both, and by walking on.

@@ -4,14 +4,19 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-import Stemmer
 
-from kpyramid.documents.normal import normalise_name
+from kpyramid.documents.words import (
+    ARTICLES,
+    JOINING,
+    POINTING,
+    PREPOSITIONS,
+    normalise_name,
+    stem_words,
+)
 
 # --------------------
 # The form in which names are kept and asked for.
@@ -39,10 +44,10 @@ Mask = npt.NDArray[np.bool_]
 """One truth value per row: whether a search may find it."""
 
 _WORD = re.compile(r"\b\w\w+\b")
-_ASIDE = frozenset(
-    "a an and are as at be but by for if in into is it no not of on or such that the their then "
-    "there these they this to was will with".split()
+_ASIDE = ((ARTICLES | JOINING | PREPOSITIONS | POINTING) - {"from", "those"}) | frozenset(
+    "are be but if into is it no not such their then there they was will".split()
 )
+"""Lucene's English stop words."""
 _K1, _B = 1.5, 0.75
 
 
@@ -55,7 +60,7 @@ class Postings(Protocol):
 def list_stems(text: str) -> list[str]:
     """The stems of a text's words, in order; words that stand everywhere are left out."""
     words = [word for word in _WORD.findall(text.lower()) if word not in _ASIDE]
-    return [str(stem) for stem in _open_stemmer().stemWords(words)]
+    return stem_words(words)
 
 
 def rank_words(
@@ -136,8 +141,3 @@ class HeldPostings:
             return None
         part = slice(int(self._starts[at]), int(self._starts[at + 1]))
         return self._rows[part], self._parts[part]
-
-
-@cache
-def _open_stemmer() -> Any:
-    return Stemmer.Stemmer("english")

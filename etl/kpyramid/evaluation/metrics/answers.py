@@ -1,6 +1,5 @@
 """Metrics of answers and choices, of layers and expense, over questions and whole sets."""
 
-import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
@@ -8,6 +7,7 @@ from math import exp, fsum, inf
 
 import numpy as np
 
+from kpyramid.documents.words import LETTERS
 from kpyramid.evaluation.metrics.overlap import CORPUS_BLEUS
 from kpyramid.evaluation.metrics.types import (
     Metric,
@@ -36,7 +36,6 @@ from kpyramid.evaluation.questions import EvalQuestion
 # naive RAG has .5032, .5094 and .4651, where the harmonic mean of the first two is .5063).
 
 _VERDICTS = {"yes": "yes", "no": "no", "maybe": "maybe", "true": "yes", "false": "no"}
-_FIRST_WORD = re.compile(r"[^\W\d_]+")
 
 
 def score_precision(question: EvalQuestion, response: Response) -> float:
@@ -85,7 +84,7 @@ def read_verdict(response: Response) -> str | None:
     chosen = list_chosen(response)
     if len(chosen) != 1:
         return None
-    word = _FIRST_WORD.search(fold(chosen[0]))
+    word = LETTERS.search(fold(chosen[0]))
     return _VERDICTS.get(word.group()) if word else None
 
 

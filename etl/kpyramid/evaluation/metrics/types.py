@@ -9,7 +9,7 @@ from math import isnan
 from string import punctuation
 from typing import Literal
 
-from kpyramid.documents.matching import agree, find_values, read_value
+from kpyramid.documents.values import agree, find_values, read_value
 from kpyramid.evaluation.questions import EvalQuestion
 from kpyramid.evaluation.statistics import SAMPLES, Interval, bootstrap
 

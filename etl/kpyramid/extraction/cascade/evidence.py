@@ -1,4 +1,4 @@
-"""Evidence of replies: the places of a chunk that support a name, a literal or a phrase."""
+"""Evidence of replies: the spans of a chunk that support a name, a literal or a phrase."""
 
 import re
 import unicodedata
@@ -8,15 +8,23 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 
-from kpyramid.documents.normal import MONTH, lemmatise
 from kpyramid.documents.sentences import Span, split_sentences
+from kpyramid.documents.values import DAY, MONTH
+from kpyramid.documents.words import (
+    ARTICLES,
+    AUXILIARIES,
+    JOINING,
+    POINTING,
+    PREPOSITIONS,
+    PRONOUNS,
+    WORD,
+    lemmatise,
+)
 from kpyramid.extraction.cascade.chunks import Chunk, find_clause
 from kpyramid.extraction.types import Claim
 
-# --------------------
-# Where words stand in a text: quotations, names, and the sentences that support a triple.
+# Spans of quotations and names, and the sentences that support a triple.
 
-_WORD = re.compile(r"\w+")
 _ELLIPSIS = re.compile(r"\s*(?:…|\.\.\.|\[…\]|\[\.\.\.\])\s*")
 _ALIKE = str.maketrans(
     {
@@ -29,7 +37,6 @@ _ALIKE = str.maketrans(
 _UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]")
 """Scripts that are written without spaces between words."""
 _ENDS = "\"'.,;:!? "
-_ARTICLES = frozenset({"a", "an", "the"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +124,8 @@ def locate_name(
 
 def list_words(text: str) -> list[str]:
     """The words in small letters, without articles."""
-    words = (word.casefold() for word in _WORD.findall(text))  # "İ" folds into two characters
-    return [word for word in words if word not in _ARTICLES]
+    words = (word.casefold() for word in WORD.findall(text))  # "İ" folds into two characters
+    return [word for word in words if word not in ARTICLES]
 
 
 def list_lemmas(text: str) -> frozenset[str]:
@@ -205,15 +212,14 @@ def _is_inside_word(one: str, next_one: str) -> bool:
     return both and not _UNSPACED.match(one) and not _UNSPACED.match(next_one)
 
 
-# --------------------
-# Types of names by their form: what is a date, a number or a quantity in any text.
+# Types of names by their form: dates, numbers and quantities.
 
 _NUMBER = r"\d+(?:[.,]\d+)*"
 _FORMS = (
     ("DATE", r"(?:(?:early|late|mid)[- ])?(?:c\. ?)?(?:1[0-9]|20)\d\d(?:s|[-–](?:\d\d){1,2})?"),
     (
         "DATE",
-        rf"(?:\d{{1,2}}(?:st|nd|rd|th)? )?{MONTH.lower()}\.?(?: \d{{1,2}}(?:st|nd|rd|th)?)?"
+        rf"(?:{DAY} )?{MONTH.lower()}\.?(?: {DAY})?"
         r"(?:,? \d{4})?",
     ),
     ("DATE", r"\d{4}-\d\d-\d\d|\d{1,2}[./]\d{1,2}[./]\d{2,4}|\d{1,2}(?:st|nd|rd|th) century"),
@@ -243,29 +249,20 @@ def guess_literal(name: str) -> str | None:
     return next((label for label, form in _PATTERNS if form.fullmatch(text)), None)
 
 
-# --------------------
-# What a text supports: a chunk made ready, and whether it knows the words of a phrase.
+# Support: whether a chunk has the words of a phrase.
 
 UNKNOWN = "NOUN"
 """The type of a name that neither the rules nor its form tell."""
 
-_JOINTS = frozenset("a an the of in on at to from by with for as and or but not also than".split())
-_FUNCTION_WORDS = _JOINTS | frozenset(
-    (
-        "is was are were be been being has have had having do does did its his her their it that"
-    ).split()
-)
-_PRONOUNS = frozenset(
-    (
-        "i me my mine we us our ours you your yours he him his she her hers it its they them their "
-        "theirs this that these those who whom whose which himself herself itself themselves"
-    ).split()
-)
+_JOINTS = ARTICLES | PREPOSITIONS | JOINING | frozenset("but not also than".split())
+_SILENT = _JOINTS | AUXILIARIES | frozenset("its his her their it that".split())
+"""Words that state nothing by themselves."""
+_PRONOUNS = PRONOUNS | POINTING | frozenset("who whom whose which".split())
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A chunk made ready by `prepare_text`: folded for searching, its words and its title's."""
+    """A chunk prepared for checking replies: folded for searching, its words and its title's."""
 
     chunk: Chunk
     folded: Folded
@@ -281,7 +278,7 @@ class Text:
 
 
 def prepare_text(chunk: Chunk) -> Text:
-    """A chunk, ready to hold replies against."""
+    """The chunk, folded, with its words and the types that the rules give its names."""
     types: dict[str, Counter[str]] = {}
     for mention in chunk.found.mentions:
         if mention.type != UNKNOWN:
@@ -302,8 +299,8 @@ def quote(text: Text, spans: Sequence[Span]) -> str:
 
 def says_something(phrase: str) -> bool:
     """Whether it holds a word beside pronouns and function words."""
-    words = _WORD.findall(phrase)
-    return any(word.casefold() not in _FUNCTION_WORDS and not is_pronoun(word) for word in words)
+    words = WORD.findall(phrase)
+    return any(word.casefold() not in _SILENT and not is_pronoun(word) for word in words)
 
 
 def supports(text: Text, claim: Claim, head: str, tail: str) -> bool:
@@ -346,7 +343,7 @@ def _list_referents(text: Text, claim: Claim) -> frozenset[str]:
 
 
 def _list_pronouns(phrase: str) -> frozenset[str]:
-    return frozenset(word.casefold() for word in _WORD.findall(phrase) if is_pronoun(word))
+    return frozenset(word.casefold() for word in WORD.findall(phrase) if is_pronoun(word))
 
 
 def _overlaps(one: Span, others: Sequence[Span]) -> bool:
@@ -357,8 +354,8 @@ def list_strange(phrase: str, known: frozenset[str]) -> list[str]:
     """The words of a phrase that are not among the known ones, function words aside."""
     return [
         word
-        for word in _WORD.findall(phrase)
-        if word.casefold() not in _FUNCTION_WORDS
+        for word in WORD.findall(phrase)
+        if word.casefold() not in _SILENT
         and word.casefold() not in known
         and lemmatise(word.casefold()) not in known
     ]
@@ -374,7 +371,7 @@ def is_supported(phrase: str, known: frozenset[str]) -> bool:
     strange = list_strange(phrase, known)
     if any(is_telling(word) for word in strange):
         return False
-    content = [w for w in _WORD.findall(phrase) if w.casefold() not in _FUNCTION_WORDS]
+    content = [w for w in WORD.findall(phrase) if w.casefold() not in _SILENT]
     return 2 * len(strange) <= len(content)
 
 

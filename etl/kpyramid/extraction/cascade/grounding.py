@@ -1,10 +1,11 @@
-"""Replied triples held against the chunk: ends found, wording completed, the rest refused."""
+"""Replies checked against their chunk: ends located, wordings completed, the rest rejected."""
 
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from kpyramid.documents.sentences import Dropped, Span
+from kpyramid.documents.words import ARTICLES, AUXILIARIES, PREPOSITIONS
 from kpyramid.extraction.cascade.chunks import Chunk, find_clause
 from kpyramid.extraction.cascade.evidence import (
     UNKNOWN,
@@ -24,27 +25,18 @@ from kpyramid.extraction.cascade.evidence import (
 )
 from kpyramid.extraction.cascade.paraphrase import Statement
 from kpyramid.extraction.cascade.relations import Triple
-from kpyramid.extraction.types import Claim, Extraction, Fact, Mention
+from kpyramid.extraction.syntax.tree import PLACES
+from kpyramid.extraction.types import MAX_RELATION_WORDS, Claim, Extraction, Fact, Mention
 
-# --------------------
-# Relation phrases of replied triples: completed as the rules do, and what is wrong with them.
+# Relations of replied triples: completed as the rules do, or rejected.
 
-MAX_RELATION_WORDS = 8
-"""As for the rules: a longer one is a clause."""
-
-_EMPTY = frozenset(
-    (
-        "is was are were be been being has have had having do does did a an the of in on at to "
-        "from by with for as"
-    ).split()
-)
+_EMPTY = AUXILIARIES | ARTICLES | PREPOSITIONS
 """A relation of these words alone says nothing about how its ends are joined."""
 _KINDS = frozenset({"is a", "was a", "is an", "was an", "is one of", "was one of"})
 _BARE = frozenset("is was are were".split())
 _NEGATIONS = frozenset("not never n't cannot".split())
 _OFFICE = re.compile(r"(?:the )?((?:[\w'’-]+ ){0,3}[\w'’-]+) of ((?:the )?[^\W\d_a-z].*)")
 """What stands before a name that it belongs to: "capital of", "King of"."""
-_PLACES = frozenset({"GPE", "LOC", "FAC"})
 
 
 def complete_relation(row: Triple, quoted: str, text: Text) -> tuple[str, str, bool]:
@@ -60,7 +52,7 @@ def complete_relation(row: Triple, quoted: str, text: Text) -> tuple[str, str, b
     negated = len(kept) < len(said)
     words = relation.casefold().split()
     if words and words[-1] in ("in", "on", "at") and set(words[:-1]) <= _BARE:
-        if find_type(tail, text.types) in _PLACES:
+        if find_type(tail, text.types) in PLACES:
             relation = f"{words[0] if words[:-1] else 'is'} located {words[-1]}"
     elif relation.casefold() in _BARE:
         office = _OFFICE.fullmatch(tail)
@@ -95,13 +87,7 @@ def find_relation_fault(relation: str, text: Text) -> str | None:
     return "unsupported" if any(is_telling(word) for word in strange) else None
 
 
-# --------------------
-# What a model replied, held against the text: nothing stays that the text does not support.
-#
-# Spans are character offsets in the chunk's text. What is given up is counted with its reason:
-# `no_evidence` (the quotation does not occur, or says nothing), `not_a_triple`, `empty_relation`,
-# `relation_too_long`, `pronoun`, `head_is_literal`, `self_reference`, `unsupported` (words that
-# the text does not hold, or not there), `repeated`, `too_many`.
+# Statements and triples of a reply.
 
 CONFIDENCE, RESOLVED_CONFIDENCE = 0.75, 0.6
 """Of a fact with both ends in its evidence, and of one whose end is named elsewhere.
@@ -177,7 +163,11 @@ def ground_triples(
     """The extraction: a row of triples per claim, the entities as mentions where they stand.
 
     `facts`: those of the rules that triples may be the words of; they stand as they are but for
-    their relation, which a model may have reworded.
+    their relation, which a model may have reworded. What is given up is counted with its reason:
+    `not_a_triple`, `empty_relation`, `relation_too_long`, `pronoun`, `head_is_literal`,
+    `self_reference`, `unsupported` (words that the text does not hold, or not there), `repeated`,
+    `too_many`; `ground_statements` adds `no_evidence` (the quotation does not occur, or says
+    nothing).
     """
     ruled = {(f.claim, f.head, f.tail): f for f in reversed(facts)}
     ruled_words = {(f.claim, f.head, f.relation, f.tail): f for f in reversed(facts)}

@@ -14,7 +14,7 @@ from kpyramid.extraction.facts.candidates import (
     is_location,
     score_candidate,
 )
-from kpyramid.extraction.propositions import state_clause
+from kpyramid.extraction.propositions import ENCLOSING, state_clause
 from kpyramid.extraction.syntax.predicates import (
     RELATIVES,
     SUBJECTS,
@@ -26,8 +26,7 @@ from kpyramid.extraction.syntax.predicates import (
 from kpyramid.extraction.syntax.tree import PLACES, Node, Phrase, Tree, build_phrase, find_phrase
 from kpyramid.extraction.types import Argument, Claim, Extraction, Fact, Mention
 
-# --------------------
-# Noun entities named in the claims: named entities first, then noun chunks (`f_ent`).
+# Mentions: named entities first, then noun chunks (`f_ent`).
 
 _CHUNK_HEADS = frozenset("nsubj nsubjpass dobj pobj pcomp dative attr appos oprd ROOT".split())
 
@@ -89,13 +88,11 @@ def _write_mention(claim: int, phrase: Phrase) -> Mention:
     return Mention(claim, phrase.text, label, phrase.span)
 
 
-# --------------------
-# Short statements without pronouns, one per clause that yields a fact (`f_par`).
+# Claims: short statements without pronouns, one per clause that yields a fact (`f_par`).
 
 _OTHER_CLAUSES = frozenset({"relcl", "advcl", "ccomp", "parataxis", "acl", "csubj"})
 _WITHOUT_AUXILIARY = frozenset({"acl", "advcl", "conj", "pcomp", "relcl", "ROOT"})
 _LINKS = frozenset({"cc", "mark", "punct"})
-_ENCLOSING = frozenset({",", "(", ")", "--", "\u2013", "\u2014"})
 _JOINING = frozenset({"and", "but", "or", "nor", "yet", "so"})
 _PRONOUNS = frozenset({"PRON", "DET"})
 _MAX_WORDS = 60
@@ -142,7 +139,7 @@ def write_clause_claim(verb: Node, head: Phrase, findings: Findings) -> Claim:
         if i in replaced or (not words and token.word in _JOINING):
             continue
         text = token.text
-        if text in _ENCLOSING and (i - 1 not in among or i + 1 not in among):
+        if text in ENCLOSING and (i - 1 not in among or i + 1 not in among):
             continue  # what it enclosed is left out
         if token.pos in _PRONOUNS:
             text = rename(token) or text
@@ -222,8 +219,7 @@ def _cover(tree: Tree, tokens: list[int]) -> Span:
     return Span(tree[tokens[0]].idx, last.idx + len(last.text))
 
 
-# --------------------
-# From candidate facts to an extraction: filtered, scored, each fact once, with its claim.
+# The extraction: candidates filtered and scored, each fact once, with its claim.
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Candidate facts: what the grammar rules propose, scored, faulty ones refused."""
+"""Candidate facts: what the grammar rules propose, their confidence, reasons to reject them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from kpyramid.documents.sentences import Dropped, Span
+from kpyramid.documents.words import ARTICLES, AUXILIARIES, PREPOSITIONS
 from kpyramid.extraction.confidence import Features, estimate_confidence
 from kpyramid.extraction.facts.coreference import Antecedents
 from kpyramid.extraction.syntax.clauses import read_frames
 from kpyramid.extraction.syntax.predicates import (
     Frame,
     Stance,
+    VerbGroup,
     count_clauses_above,
     find_noun_clause,
     is_copula,
@@ -29,9 +31,7 @@ from kpyramid.extraction.syntax.tree import (
     find_phrase,
     list_conjuncts,
 )
-
-# --------------------
-# What the grammar rules hand to the filter: one candidate fact each, with its evidence.
+from kpyramid.extraction.types import MAX_RELATION_WORDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +66,34 @@ class Findings:
         self.frames = read_frames(self.tree)
 
     def drop(self, reason: str, first: int, last: int) -> None:
-        """Record the tokens `first`..`last` as a candidate given up for `reason`."""
+        """Record the tokens `first`..`last` as a candidate rejected for `reason`."""
         start = self.tree[first].idx
         end = self.tree[last].idx + len(self.tree[last].text)
         text = self.tree.text[start:end]
         if text.strip():
             self.dropped.append(Dropped(reason, text, Span(start, end)))
+
+    def add(
+        self,
+        verb: Node,
+        group: VerbGroup,
+        head: Phrase,
+        relation: str,
+        tail: Phrase,
+        tokens: Sequence[int] = (),
+        *,
+        negated: bool = False,
+        indirect: bool = False,
+    ) -> None:
+        """Add a candidate of the verb's clause, denied and modal as its verb group is."""
+        self.candidates.append(
+            Candidate(
+                *(verb.i, head, relation, tail, tuple(tokens)),
+                negated or group.negated,
+                group.modality,
+                indirect,
+            )
+        )
 
     def read_arguments(self, root: Node, full: bool = False) -> list[Phrase]:
         """Return the phrases coordinated under `root`, pronouns and "the town" resolved."""
@@ -150,8 +172,7 @@ def word_noun(noun: Node, ordinals: bool = True) -> tuple[str, list[int]]:
     return " ".join(words), [t.i for t in tokens]
 
 
-# --------------------
-# How sure a binary fact is, from the clause or noun phrase that it was read in.
+# Confidence of a candidate.
 
 
 def score_candidate(candidate: Candidate, findings: Findings, attributed: bool = False) -> float:
@@ -184,20 +205,13 @@ def score_candidate(candidate: Candidate, findings: Findings, attributed: bool =
     )
 
 
-# --------------------
-# What is wrong with a candidate fact: the reasons for which one is given up.
+# Reasons to reject a candidate.
 
-_MAX_RELATION_WORDS = 8
 # A relation of these words alone says nothing about how its arguments are joined.
-_EMPTY_WORDS = frozenset(
-    (
-        "is was are were be been being has have had having do does did a an the of in on at to "
-        "from by with for as to not"
-    ).split()
-)
+_EMPTY_WORDS = AUXILIARIES | ARTICLES | PREPOSITIONS | {"not"}
 _SYMBOL = re.compile(r"[=<>|{}\\_~^*+@#]")
 """What no verb or preposition is written with; the parser takes formulas for clauses."""
-_DIRECTIONS = frozenset(
+DIRECTIONS = frozenset(
     "north south east west northeast northwest southeast southwest left right".split()
 )
 _WHERE = frozenset(
@@ -220,7 +234,7 @@ _KIND_RELATIONS = frozenset({"is a", "was a", "is one of", "was one of"})
 
 
 def find_fault(candidate: Candidate) -> str | None:
-    """Why a candidate is given up, None when it stands."""
+    """The reason to reject a candidate, None when it stands."""
     words = candidate.relation.split()
     if _SYMBOL.search(candidate.relation):
         return "no_words"
@@ -229,7 +243,7 @@ def find_fault(candidate: Candidate) -> str | None:
         empty = not _names_place(candidate)
     if empty:
         return "empty_relation"
-    if len(words) > _MAX_RELATION_WORDS:
+    if len(words) > MAX_RELATION_WORDS:
         return "relation_too_long"
     head, tail = candidate.head, candidate.tail
     # "40 percent of the workers" are workers; a number alone is nothing to state facts about.
@@ -244,7 +258,7 @@ def find_fault(candidate: Candidate) -> str | None:
         return "bare_circumstance"
     if "et al" in head.text or "et al" in tail.text:
         return "citation"
-    if told in _DIRECTIONS:
+    if told in DIRECTIONS:
         return "bare_direction"
     if head.text.lower() == told:
         return "self_reference"

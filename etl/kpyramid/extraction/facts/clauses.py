@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kpyramid.extraction.facts.candidates import Candidate, Findings, word_noun
+from kpyramid.extraction.facts.candidates import Findings, word_noun
 from kpyramid.extraction.facts.copulas import list_copula_facts
-from kpyramid.extraction.propositions import is_denied
+from kpyramid.extraction.propositions import PLURAL, is_denied
 from kpyramid.extraction.syntax.clauses import list_prepositional
 from kpyramid.extraction.syntax.kinds import is_person_noun
 from kpyramid.extraction.syntax.predicates import (
@@ -36,7 +36,6 @@ _SOLE = frozenset({"first", "last", "only"})
 _LOCATIVE = frozenset({"in", *_WITHIN})
 _CHAINED = frozenset({"in", "to", "from", *_WITHIN})
 """Prepositions whose object also lies in what contains it: "in Rome, Italy"."""
-_PLURAL = frozenset({"NNS", "NNPS"})
 _MANY = {"is": "are", "was": "were"}
 _LIGHT = frozenset({"take", "make", "give", "pay"})
 _PREPOSITIONAL = frozenset({"preposition", "time"})
@@ -86,17 +85,10 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
             if frame.way == "existential" and suffix in _LOCATIVE:
                 words = f"{_MANY.get(words, words) if plural else words} located"
             relation = f"{words} {suffix}".strip()
-            findings.candidates.append(
-                Candidate(
-                    verb.i,
-                    head,
-                    relation,
-                    phrase,
-                    tuple(sorted((*group.tokens, *tokens))),
-                    group.negated or negated,
-                    group.modality,
-                    indirect=frame.way != "own",
-                )
+            at = sorted((*group.tokens, *tokens))
+            indirect = frame.way != "own"
+            findings.add(
+                verb, group, head, relation, phrase, at, negated=negated, indirect=indirect
             )
     if len(findings.candidates) == before and not _has_complement(frame):
         findings.drop("no_object", verb.i, verb.i)
@@ -104,7 +96,7 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
 
 def _is_plural(head: Phrase, heads: list[Phrase], frame: Frame) -> bool:
     """Whether the verb takes its plural: the noun's own number, but for "Arts is a journal"."""
-    if not frame.subjects or frame.subjects[0].tree[head.root].tag not in _PLURAL:
+    if not frame.subjects or frame.subjects[0].tree[head.root].tag not in PLURAL:
         return False
     finite = [*frame.kids.get("aux", ()), *frame.kids.get("auxpass", ()), frame.verb]
     singular = any(node.tag == "VBZ" or node.word == "was" for node in finite[:1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from kpyramid.extraction.facts.candidates import Candidate, Findings, word_noun
+from kpyramid.extraction.facts.candidates import DIRECTIONS, Findings, word_noun
 from kpyramid.extraction.syntax.kinds import find_kind_label
 from kpyramid.extraction.syntax.predicates import VerbGroup
 from kpyramid.extraction.syntax.tree import (
@@ -27,9 +27,6 @@ _ATTRIBUTES = frozenset(
         "producer publisher editor founder president mayor county-seat language currency motto "
         "altitude width depth capacity budget density climate seat"
     ).split()
-)
-DIRECTIONS = frozenset(
-    "north south east west northeast northwest southeast southwest left right".split()
 )
 _MEASURE = re.compile(r"[\d.,]+ ?[^\W\d]{0,3}\W{0,2}[CF]?")
 _MEMBER_PREPS = frozenset({"in", "at", "on", "of", "by"})
@@ -72,12 +69,8 @@ def _add_membership(
     tails = findings.read_arguments(whole, full=True)
     for head in findings.read_arguments(member):
         for tail in tails:
-            findings.candidates.append(
-                Candidate(
-                    verb.i, head, f"{group.text} one of", tail, group.tokens, group.negated,
-                    group.modality, True,
-                )
-            )  # fmt: skip
+            relation = f"{group.text} one of"
+            findings.add(verb, group, head, relation, tail, group.tokens, indirect=True)
     return True
 
 
@@ -113,12 +106,7 @@ def _add_attribute_value(
         return False
     relation = f"{'had' if past and value.entity not in MEASURES else 'has'} {words}"
     for phrase in findings.read_arguments(value, full=False):
-        findings.candidates.append(
-            Candidate(
-                verb.i, owner, relation, phrase, tuple(tokens), group.negated, group.modality,
-                indirect,
-            )
-        )  # fmt: skip
+        findings.add(verb, group, owner, relation, phrase, tokens, indirect=indirect)
     return True
 
 
@@ -147,12 +135,8 @@ def _add_holders(
     words = _word_office(office)
     be = "was" if group.text.startswith(("was", "were", "had")) else "is"
     for phrase in findings.read_arguments(holder):
-        findings.candidates.append(
-            Candidate(
-                verb.i, phrase, f"{be} {words} of", owner, (office.i,), group.negated,
-                group.modality, indirect,
-            )
-        )  # fmt: skip
+        relation = f"{be} {words} of"
+        findings.add(verb, group, phrase, relation, owner, (office.i,), indirect=indirect)
     return True
 
 
@@ -177,15 +161,13 @@ def _add_kind(
     if (tail.label in MEASURES or _MEASURE.fullmatch(tail.text)) and not one_of:
         if head.label == "NOUN" and findings.tree[head.root].text.islower():
             verb_words = "amounted to" if past else "amounts to"
-            findings.candidates.append(
-                Candidate(verb.i, head, verb_words, tail, group.tokens, negated, group.modality)
-            )
+            findings.add(verb, group, head, verb_words, tail, group.tokens, negated=negated)
         else:
             findings.drop("measure_without_attribute", verb.i, noun.i)
         return
     be = group.text
     relation: str | None = f"{be} a"
-    common: dict[str, bool] = {"negated": negated, "indirect": way != "own"}
+    common = {"negated": negated, "indirect": way != "own"}
     preps = [*list_noun_preps(noun, findings), *list_noun_preps(verb, findings)]
     shared = noun.word in _SHARES and any(prep == "of" for _, prep, _ in preps)
     if noun.pos == "PROPN" and noun.text[:1].isupper():
@@ -193,28 +175,19 @@ def _add_kind(
     elif one_of or shared or noun.word in DIRECTIONS:
         relation = None
     if relation is not None and head.root != tail.root:
-        findings.candidates.append(
-            Candidate(verb.i, head, relation, tail, group.tokens, modality=group.modality, **common)
-        )
+        findings.add(verb, group, head, relation, tail, group.tokens, **common)
     owner = findings.find_owner(noun)
     words, tokens = word_noun(noun)
     if owner is not None and owner.root != head.root and noun.pos == "NOUN":
-        findings.candidates.append(
-            Candidate(
-                verb.i, head, f"{be} {words} of", owner, (), modality=group.modality, **common
-            )
-        )
+        findings.add(verb, group, head, f"{be} {words} of", owner, (), **common)
     words = f"located {words}" if noun.word in DIRECTIONS else words
     found = [(p, f"{words} {prep}", (*tokens, *at)) for p, prep, at in preps]
     if one_of:
         found = [(p, w, t) for p, w, t in found if w == "one of"]
         found += _list_group_preps(noun, findings)
     for phrase, rest, at_all in found:
-        span = (*group.tokens, *at_all)
-        relation = f"{be} {rest}"
-        findings.candidates.append(
-            Candidate(verb.i, head, relation, phrase, span, modality=group.modality, **common)
-        )
+        tokens_at = (*group.tokens, *at_all)
+        findings.add(verb, group, head, f"{be} {rest}", phrase, tokens_at, **common)
 
 
 def _word_identity(head: Phrase, name: Node, be: str) -> str | None:

@@ -12,6 +12,7 @@ from kpyramid.extraction.syntax.kinds import (
     is_person_noun,
     list_alike,
 )
+from kpyramid.extraction.syntax.predicates import SUBJECTS
 from kpyramid.extraction.syntax.tree import (
     FULL_WORDS,
     LITERALS,
@@ -23,13 +24,13 @@ from kpyramid.extraction.syntax.tree import (
     list_conjuncts,
 )
 
-# --------------------
-# What can be referred to: entities, what a first mention tells of them, and words that refer.
+# Entities that can be referred to, what a first mention tells of them, and referring words.
 
 PERSON = frozenset("he she him her his hers himself herself".split())
 PLURAL = frozenset({"they", "them", "their", "theirs", "themselves"})
 THING = frozenset({"it", "its", "itself"})
 PRONOUNS = PERSON | THING | PLURAL
+"""Pronouns of the third person."""
 GENDER = dict.fromkeys(("he", "him", "his", "himself"), "m")
 GENDER |= dict.fromkeys(("she", "her", "hers", "herself"), "f")
 _NOT_PERSON = frozenset(
@@ -38,7 +39,6 @@ _NOT_PERSON = frozenset(
 _GROUP_NOUNS = LABEL_NOUNS["ORG"] | frozenset(
     "family couple crew staff cast police public majority army population people".split()
 )
-SUBJECTS = frozenset({"nsubj", "nsubjpass"})
 _NAMING = frozenset({"attr", "appos", "oprd", "conj", "ROOT"})
 _NARROWING = frozenset({"prep", "relcl", "acl", "appos", "conj", "cc", "npadvmod"})
 
@@ -178,14 +178,7 @@ def agrees(one: Antecedent, word: str) -> bool:
     return one.plural is not False
 
 
-# --------------------
 # Antecedents of pronouns, of definite phrases ("the town"), and of short names.
-#
-# One pass in text order keeps the entities spoken of, each with a salience: what was named last,
-# as
-# a subject, and first in its paragraph comes to mind first (Lappin and Leass, "An algorithm for
-# pronominal anaphora resolution", Computational Linguistics 1994). Number, gender and the kind an
-# entity was said to be decide which of them can be meant at all.
 
 _SCENES = frozenset({"GPE", "LOC", "FAC", "ORG"})
 # How much a mention in each role says that the text is about it; objects of prepositions least.
@@ -214,7 +207,13 @@ _PHRASE_ROLES = frozenset("nsubj nsubjpass dobj pobj poss dative attr conj appos
 
 
 class Antecedents:
-    """The antecedents of one text; `topic` is its first named subject."""
+    """The antecedents of one text; `topic` is its first named subject.
+
+    One pass in text order keeps the entities spoken of, each with a salience: what was named last,
+    as a subject, and first in its paragraph comes to mind first (Lappin and Leass, "An algorithm
+    for pronominal anaphora resolution", Computational Linguistics 1994). Number, gender and the
+    kind an entity was said to be decide which of them can be meant at all.
+    """
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations
 
-from kpyramid.documents.normal import MONTH
 from kpyramid.documents.sentences import Span
-from kpyramid.extraction.facts.candidates import Candidate, Findings, word_noun
-from kpyramid.extraction.facts.copulas import DIRECTIONS, list_noun_preps
+from kpyramid.documents.values import DAY, MONTH
+from kpyramid.documents.words import WORD
+from kpyramid.extraction.facts.candidates import DIRECTIONS, Candidate, Findings, word_noun
+from kpyramid.extraction.facts.copulas import list_noun_preps
 from kpyramid.extraction.syntax.kinds import LABEL_BY_NOUN, find_kind_label
 from kpyramid.extraction.syntax.tree import (
     LITERALS,
@@ -29,15 +30,13 @@ from kpyramid.extraction.syntax.tree import (
     list_containers,
 )
 
-# --------------------
 # Births, deaths and other names in a bracket after a name: "(born 4 May 1902 in Oslo)".
 
 _MONTH = rf"{MONTH}\.?"
 _YEAR = r"\d{3,4}(?:\s*(?:BCE?|CE|AD)\b)?"
-_DAY = r"\d{1,2}(?:st|nd|rd|th)?"
 _DATE = re.compile(
     rf"(?:(?:c\.|ca\.|circa)\s*)?"
-    rf"(?:{_DAY}\s+{_MONTH},?\s+{_YEAR}|{_MONTH}\s+{_DAY},?\s+{_YEAR}|{_MONTH}\s+{_YEAR}"
+    rf"(?:{DAY}\s+{_MONTH},?\s+{_YEAR}|{_MONTH}\s+{DAY},?\s+{_YEAR}|{_MONTH}\s+{_YEAR}"
     rf"|(?<![\d,.]){_YEAR}(?![\d%]))"
 )
 _WORD = r"[^\W\d_][\w.'\u2019-]*"
@@ -153,10 +152,8 @@ def _cut(tree: Tree, opening: int, start: int, end: int, label: str) -> Phrase:
     return Phrase(text, Span(start, end), last, first, last, label)
 
 
-# --------------------
-# Facts inside noun phrases: appositions, titles, possessives, places, and dates in brackets.
+# Appositions, titles, possessives and places.
 
-# Nouns that say how one person is related to another and little by themselves.
 _QUANTITIES = frozenset(
     "several many some other various numerous certain different few most all two three".split()
 )
@@ -170,6 +167,7 @@ _RELATIVES = frozenset(
         "successor predecessor part member"
     ).split()
 )
+"""Nouns that say how one person is related to another and little by themselves."""
 
 
 def find_nominal_facts(findings: Findings) -> None:
@@ -309,13 +307,13 @@ def _is_acronym(name: Node, kind: Node) -> bool:
     phrase = find_phrase(kind)
     if phrase is None or not name.text.isupper() or name.tree[name.i - 1].text != "(":
         return False
-    initials = "".join(word[0] for word in re.findall(r"\w+", phrase.text))
+    initials = "".join(word[0] for word in WORD.findall(phrase.text))
     return name.text == initials.upper()
 
 
 def _abbreviates(short: str, name: str) -> bool:
     """Return whether the letters of `short` stand in the order of the name's words."""
-    initials = "".join(w[0] for w in re.findall(r"\w+", name) if w[0].isupper())
+    initials = "".join(w[0] for w in WORD.findall(name) if w[0].isupper())
     letters = iter(name.upper())
     return short[:1] == initials[:1] and len(short) > 1 and all(c in letters for c in short)
 

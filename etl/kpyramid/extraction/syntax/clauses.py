@@ -1,10 +1,11 @@
-"""Clauses: subjects, auxiliaries, objects, complements, circumstances."""
+"""Frames of clauses: subjects, auxiliaries, objects, complements, circumstances."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from kpyramid.extraction.syntax.predicates import (
+    AUXILIARIES,
     MAX_HOPS,
     OBJECTS,
     RELATIVES,
@@ -18,8 +19,7 @@ from kpyramid.extraction.syntax.predicates import (
 )
 from kpyramid.extraction.syntax.tree import Node, Tree
 
-# --------------------
-# The parts of a clause besides its subject: objects, complements, circumstances.
+# Parts of a clause besides its subject: objects, complements, circumstances.
 
 _PREPOSITIONS = frozenset({"prep", "agent", "dative"})
 _PREPOSITION_NOUNS = frozenset(
@@ -157,11 +157,9 @@ def _find_gap(frame: Frame) -> Part | None:
     return None if "nsubjpass" in kids else Part("object", top.head, (), frame.verb)
 
 
-# --------------------
-# The reading of clauses: their subjects, what governs them, whose auxiliaries they share.
+# Subjects of a clause, verbs that govern it, and auxiliaries it shares.
 
 _VERBAL = frozenset({"VERB", "AUX"})
-_AUXILIARIES = ("aux", "auxpass")
 _SUBJECTS = ("nsubj", "nsubjpass", "csubj", "csubjpass")
 _MEANS = frozenset("use utilize utilise employ".split())
 """Verbs whose subject, not object, does what the infinitive after the object says."""
@@ -346,7 +344,7 @@ def _find_lender(verb: Node, known: dict[int, Kids]) -> Node | None:
     at = verb
     for _ in range(MAX_HOPS):
         kids = known[at.i]
-        if any(dep in kids for dep in _AUXILIARIES):
+        if any(dep in kids for dep in AUXILIARIES):
             return at if at is not verb else None
         head = at.head
         if at.dep != "conj" or head.tag != verb.tag or head.i not in known:

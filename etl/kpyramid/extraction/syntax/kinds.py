@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kpyramid.documents.normal import read_words
+from kpyramid.documents.words import read_words
 
 _WORDS = read_words(__file__, "kinds.toml")
 

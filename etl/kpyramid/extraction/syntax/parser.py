@@ -1,4 +1,4 @@
-"""The parser: texts become trees, which pack into bytes and out again."""
+"""The dependency parser: texts in, trees out. The only module that imports spaCy."""
 
 from __future__ import annotations
 
@@ -10,9 +10,6 @@ from kpyramid.documents.cleaning import CleanText, clean_part, list_blocks
 from kpyramid.documents.sentences import Span
 from kpyramid.extraction.syntax.repairs import repair_tree
 from kpyramid.extraction.syntax.tree import Node, Tree
-
-# --------------------
-# The parser's door: the only module that knows spaCy. Texts in, trees out.
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from kpyramid.extraction.syntax.tree import Node
 
-# --------------------
 # Verbs: which head a clause, which report, and how a group of them is worded.
 
 SUBJECTS = frozenset({"nsubj", "nsubjpass"})
@@ -73,11 +72,7 @@ def read_modal(kids: Mapping[str, list[Node]]) -> str | None:
     return None
 
 
-# --------------------
-# Clauses of a dependency parse: who does what to whom, how, when and where, as tokens.
-#
-# A clause is read once, by `reading`. Propositions word it as it stands; the binary facts of the
-# graph are projections of it.
+# Frames: who does what to whom, how, when and where, as tokens.
 
 OBJECTS = frozenset({"dobj", "oprd", "attr"})
 RELATIVES = frozenset({"WDT", "WP", "WRB", "WP$"})
@@ -113,7 +108,7 @@ class Part:
 
 @dataclass(slots=True, eq=False)
 class Frame:
-    """A clause.
+    """A clause, read once: propositions word it as it stands, the graph's facts are its parts.
 
     `way` says where the subjects stand: "own", "shared" (coordination, control, participles),
     "antecedent" (relative and participial clauses), "object_control", "existential" ("there is a
@@ -194,8 +189,7 @@ def find_noun_clause(verb: Node) -> Node | None:
     return None
 
 
-# --------------------
-# How a clause is meant: as a fact, denied, a condition, a question, or as somebody's words.
+# Stance: whether a clause is a fact, denied, a condition, a question, or reported.
 
 _NEGATING = frozenset({"neg", "advmod", "cc", "preconj", "dep"})
 _NEVER = frozenset("never hardly scarcely barely no neither nor".split())
@@ -349,15 +343,13 @@ def _find_believer(head: Node, frames: Mapping[int, Frame]) -> Node | None:
     return subjects[0] if subjects and subjects[0].word != "it" else head
 
 
-# --------------------
-# The words of a clause's predicate: auxiliaries, negation and modals as they stand.
+# Predicates in words: auxiliaries, negation and modals as they stand.
 
 _OWN = ("aux", "auxpass", "neg", "prt")
-_AUXILIARIES = ("aux", "auxpass")
+AUXILIARIES = ("aux", "auxpass")
 _BORROWED = ("aux", "auxpass", "neg")
 _PARTICIPIAL = frozenset({"acl", "advcl", "relcl", "pcomp"})
 _LOCATING = frozenset("locate situate base headquarter".split())
-_MAX_HOPS = 12
 _FULL = {"'s": "is", "'re": "are", "'ve": "have", "'m": "am", "'d": "had"}
 _HAVE = frozenset({"have", "has", "having"})
 _SINGULAR = {"are": "is", "were": "was"}
@@ -431,7 +423,7 @@ def _list_before(frame: Frame) -> list[Node]:
 
 def _lacks_auxiliary(frame: Frame) -> bool:
     """Whether a participle stands where a clause would have a form of "be"."""
-    if any(dep in frame.kids for dep in _AUXILIARIES):
+    if any(dep in frame.kids for dep in AUXILIARIES):
         return False
     verb = frame.verb
     return verb.dep in _PARTICIPIAL if verb.tag == "VBG" else _is_bare_participle(frame)
@@ -467,10 +459,10 @@ def _inflect_be(subject: Node, past: bool) -> str:
 def _is_past(verb: Node, frames: dict[int, Frame]) -> bool:
     """Whether the nearest finite verb, here or above, is in the past tense."""
     at = verb
-    for _ in range(_MAX_HOPS):
+    for _ in range(MAX_HOPS):
         frame = frames.get(at.i)
         if frame is not None:
-            for dep in _AUXILIARIES:
+            for dep in AUXILIARIES:
                 for node in frame.kids.get(dep, ()):
                     if node.tag in {"VBD", "VBZ", "VBP", "MD"}:
                         return node.tag == "VBD"
@@ -489,10 +481,10 @@ def word_group(frame: Frame, frames: dict[int, Frame], plural: bool = False) -> 
     subject, which may be `plural`.
     """
     verb, kids = frame.verb, frame.kids
-    own = [node for dep in _AUXILIARIES for node in kids.get(dep, ())]
+    own = [node for dep in AUXILIARIES for node in kids.get(dep, ())]
     lender = frames[frame.lender.i] if frame.lender is not None and not frame.chain else None
     if lender is not None:
-        own = [node for dep in _AUXILIARIES for node in lender.kids.get(dep, ())]
+        own = [node for dep in AUXILIARIES for node in lender.kids.get(dep, ())]
     own.sort(key=lambda node: node.i)
     modality = read_modal(kids) or (read_modal(lender.kids) if lender is not None else None)
     did = any(node.word == "did" for node in own)

@@ -6,12 +6,11 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from kpyramid.documents.normal import MONTH
+from kpyramid.documents.values import MONTH
 from kpyramid.extraction.syntax.kinds import LABEL_BY_NOUN, find_kind_label
-from kpyramid.extraction.syntax.tree import Node, Tree, is_named_place
+from kpyramid.extraction.syntax.tree import PLACES, Node, Tree, is_named_place
 
-# --------------------
-# Names that the parser took apart: titles, quoted or read as a clause, hyphens and bynames.
+# Names that the parser took apart: titles, hyphens and bynames.
 
 OPENING = {"(": ")", "[": "]"}
 QUOTES = {
@@ -23,7 +22,7 @@ QUOTES = {
     "\u201e": "\u201c",
 }
 _MAX_TITLE = 10
-SUBJECTS = frozenset({"nsubj", "nsubjpass", "csubj", "csubjpass"})
+_SUBJECTS = frozenset({"nsubj", "nsubjpass", "csubj", "csubjpass"})
 _NO_ARGUMENTS = frozenset("relcl advcl conj parataxis compound amod nmod det".split())
 _SMALL = frozenset({"ADP", "DET", "CCONJ", "PART", "SCONJ"})
 
@@ -68,7 +67,7 @@ def _seat_title(inner: list[Node], after: int) -> None:
     within = set(map(id, inner))
     if verb.pos not in {"VERB", "AUX"} or tree[after].tag not in {"VBZ", "VBD", "MD"}:
         return
-    if any(c.dep in SUBJECTS and id(c) not in within for c in verb.children):
+    if any(c.dep in _SUBJECTS and id(c) not in within for c in verb.children):
         return
     above = verb.head
     root = inner[-1]
@@ -121,7 +120,7 @@ def join_leading_title(copula: Node) -> None:
     if inner[0].word in {"the", "a", "an"} and len(inner) > 2:
         inner = inner[1:]
     root = _find_root(inner)
-    if root is not None and root.head is copula and root.dep in SUBJECTS:
+    if root is not None and root.head is copula and root.dep in _SUBJECTS:
         _join_name(inner, root)
     elif root is None or root.pos == "VERB":
         _seat_title(inner, copula.i)
@@ -241,26 +240,24 @@ def is_above(node: Node, other: Node) -> bool:
     return True
 
 
-# --------------------
-# A second look at a parse: mistakes that the text's own words give away, mended before the rules.
-#
-# Dates that the entity recogniser split are joined, subjects that the parser sought inside a
-# bracket
-# are put back before it, quoted titles become one name, and a name's type follows what the text
-# says it is.
+# Mistakes of the parser and of the entity recogniser that the text's own words give away.
 
 _IS_MONTH = re.compile(MONTH)
 _DASHES = frozenset({"-", "--", "\u2013", "\u2014"})
 _SINCE = frozenset("since in by until till before after from during".split())
 _MAX_BRACKET = 60
 """Tokens between a bracket and its partner; a longer stretch is no aside."""
-_PLACES = frozenset({"GPE", "LOC", "FAC"})
 _MEDIA = frozenset("radio television tv cable fm am news".split())
 _GROUPS = frozenset("one part member type kind form example name group set series pair".split())
 
 
 def repair_tree(tree: Tree) -> None:
-    """Mend the tree in place; linear in its tokens."""
+    """Mend the tree in place, in time linear in its tokens.
+
+    Dates that the recogniser split are joined, subjects that the parser sought inside a bracket
+    are put back before it, quoted titles become one name, and a name's type follows what the text
+    says it is.
+    """
     for node in tree.nodes:
         if _IS_MONTH.fullmatch(node.word.title()) and node.text[:1].isupper():
             _join_date(node)
@@ -331,7 +328,7 @@ def _lift_modifier(verb: Node) -> None:
     if name.pos != "PROPN" or name.i > verb.i:
         return
     if verb.dep == "relcl":
-        if not any(c.word == "that" and c.dep in SUBJECTS for c in verb.children):
+        if not any(c.word == "that" and c.dep in _SUBJECTS for c in verb.children):
             return
     elif verb.tag != "VBN" or verb.left_edge.i == 0 or not _follows(verb, name):
         return
@@ -349,7 +346,7 @@ def _lift_modifier(verb: Node) -> None:
 
 def _seat_conjunct(noun: Node) -> None:
     """Join the duke to the king in "X was King of Sweden from 1364 and Duke of Meath from 1384"."""
-    if noun.pos not in {"NOUN", "PROPN"} or any(c.dep in SUBJECTS for c in noun.children):
+    if noun.pos not in {"NOUN", "PROPN"} or any(c.dep in _SUBJECTS for c in noun.children):
         return
     verb = noun.head
     first = next((c for c in verb.children if c.dep in {"attr", "dobj"} and c.i < noun.i), None)
@@ -369,7 +366,7 @@ def _seat_relative(verb: Node) -> None:
     """Hang "that was built in 1901" on the hotel in "X is a hotel in Salem that was built"."""
     copula = verb.head
     noun = next((c for c in copula.children if c.dep == "attr" and c.pos == "NOUN"), None)
-    that = next((c for c in verb.children if c.word == "that" and c.dep in SUBJECTS), None)
+    that = next((c for c in verb.children if c.word == "that" and c.dep in _SUBJECTS), None)
     if noun is not None and that is not None and noun.i < that.i == verb.left_edge.i:
         that.pos, that.tag = "PRON", "WDT"
         verb.dep = "relcl"
@@ -396,7 +393,7 @@ def _lift_subject(bracket: Node) -> None:
     end = next((i for i in range(bracket.i + 1, limit) if nodes[i].text == closing), None)
     if end is None:
         return
-    inside = [n for n in nodes[bracket.i + 1 : end] if n.dep in SUBJECTS and n.head.i > end]
+    inside = [n for n in nodes[bracket.i + 1 : end] if n.dep in _SUBJECTS and n.head.i > end]
     if len(inside) != 1:
         return
     wrong, verb = inside[0], inside[0].head
@@ -447,7 +444,7 @@ def _free_year(year: Node) -> None:
     """Give "since" its year in "Since 1970 British colleges operated": no name begins with it."""
     noun = year.head
     verb = noun.head
-    if noun.dep not in SUBJECTS or verb is noun or not _is_year(year) or len(year.text) != 4:
+    if noun.dep not in _SUBJECTS or verb is noun or not _is_year(year) or len(year.text) != 4:
         return
     lead = year.tree[year.i - 1] if year.i else year
     if lead.word not in _SINCE or noun.left_edge is not year:
@@ -492,7 +489,7 @@ def _seat_whose(noun: Node) -> None:
         ),
         None,
     )
-    if verb is None or any(c.dep in SUBJECTS for c in verb.children):
+    if verb is None or any(c.dep in _SUBJECTS for c in verb.children):
         return
     move(verb, name)
     verb.dep = "relcl"
@@ -541,7 +538,7 @@ def _find_label(noun: Node) -> str | None:
 
 def _choose_label(label: str, votes: Counter[str]) -> str:
     """Return the type most often said, the recogniser's own where it was said as well."""
-    if label in votes or (label in _PLACES and not votes.keys().isdisjoint(_PLACES)):
+    if label in votes or (label in PLACES and not votes.keys().isdisjoint(PLACES)):
         return label
     best = max(votes.values())
     return min(name for name, count in votes.items() if count == best)
@@ -579,7 +576,7 @@ def _list_kinds(tree: Tree) -> Iterator[tuple[Node, Node]]:
         elif node.dep == "appos":
             if node.head.pos == "PROPN" and node.pos == "NOUN" and node.left_edge.tag == "DT":
                 # "born in Salem, the son of ..." hangs the son on the place.
-                if node.head.entity in _PLACES and find_kind_label(node.word) == "PERSON":
+                if node.head.entity in PLACES and find_kind_label(node.word) == "PERSON":
                     continue
                 if node.head.dep in {"pobj", "conj", "appos"}:
                     continue  # the noun may belong to what stands further up

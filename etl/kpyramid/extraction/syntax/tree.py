@@ -1,4 +1,4 @@
-"""Dependency trees, their phrases, and places inside places."""
+"""Dependency trees as plain Python objects, their noun phrases, and places inside places."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ from dataclasses import dataclass, field
 
 from kpyramid.documents.sentences import Span
 from kpyramid.extraction.syntax.kinds import LABEL_BY_NOUN, find_kind_label
-
-# --------------------
-# A dependency parse as plain Python objects: read once from spaCy, then walked at full speed.
 
 
 @dataclass(slots=True, eq=False)
@@ -73,8 +70,7 @@ class Tree:
         return found
 
 
-# --------------------
-# Noun phrases of a dependency parse: where an argument starts and ends, and what it names.
+# Noun phrases: where an argument starts and ends, and what it names.
 
 MAX_WORDS = 12
 # A phrase with all its prepositional attachments is kept up to this length; beyond it the
@@ -421,7 +417,6 @@ def find_close_name(noun: Node) -> Node | None:
     return None
 
 
-# --------------------
 # Places inside places: what a name is in, and which nouns for places are named already.
 
 _MAX_LINKS = 3

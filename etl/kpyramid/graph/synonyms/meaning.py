@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from kpyramid.documents.normal import lemmatise, read_words
+from kpyramid.documents.words import lemmatise, read_words
 from kpyramid.graph.synonyms import words as w
 from kpyramid.graph.synonyms.words import PREPOSITIONS, find_verb, is_past, load_wordnet
 

@@ -6,26 +6,28 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from kpyramid.documents.normal import read_words
+from kpyramid.documents import words
+from kpyramid.documents.words import read_words
 
 # --------------------
 # The small words of English that change what a relation wording says, or do not.
 
-BE = frozenset("be am is are was were been being 's 're".split())
-HAVE = frozenset("have has had having".split())
-DO = frozenset("do does did".split())
+BE = words.BE | {"am", "'s", "'re"}
+HAVE, DO = words.HAVE, words.DO
 MODALS = {
     **dict.fromkeys("can could may might".split(), "possible"),
     **dict.fromkeys("must ought should shall".split(), "duty"),
     **dict.fromkeys("will would".split(), "future"),
 }
 NEGATIONS = frozenset("not never n't neither nor no cannot none hardly scarcely".split())
-DETERMINERS = frozenset(
-    "a an the its his her their this that these those our my your some any every each".split()
+DETERMINERS = (
+    words.ARTICLES
+    | words.POINTING
+    | frozenset("its his her their our my your some any every each".split())
 )
 PRONOUNS = frozenset("it he she they him them himself herself itself themselves".split())
-PREPOSITIONS = frozenset(
-    "of in at on to for with from by as into onto under over about against among between through "
+PREPOSITIONS = words.PREPOSITIONS | frozenset(
+    "into onto under over about against among between through "
     "during after before since until near off out up down across along around behind beside "
     "beyond upon within without toward towards like than per via inside outside above below "
     "throughout alongside amongst amid opposite and".split()

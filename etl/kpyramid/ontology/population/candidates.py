@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
-from kpyramid.documents.normal import MONTH
+from kpyramid.documents.values import DAY, MONTH
 from kpyramid.extraction.syntax.tree import Node, Tree
 
 # Small words that stand inside names: "Ministry of the Interior", "Rio de la Plata".
@@ -15,10 +15,9 @@ _INNER = frozenset(
 _QUOTES = {'"': '"', "“": "”", "``": "''", "«": "»", "‘": "’"}
 _NOMINAL = frozenset(("NOUN", "PROPN", "ADJ", "NUM", "X", "VERB", "ADV"))
 _MONTH = rf"{MONTH}\.?"
-_DAY = r"[0-9]{1,2}(?:st|nd|rd|th)?"
 _DATE = re.compile(
-    rf"\b(?:[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}|{_DAY}(?: of)? {_MONTH},? [0-9]{{4}}"
-    rf"|{_MONTH} {_DAY},? ?[0-9]{{4}}|{_MONTH},? [0-9]{{4}}|[12][0-9]{{3}})\b"
+    rf"\b(?:[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}|{DAY}(?: of)? {_MONTH},? [0-9]{{4}}"
+    rf"|{_MONTH} {DAY},? ?[0-9]{{4}}|{_MONTH},? [0-9]{{4}}|[12][0-9]{{3}})\b"
 )
 _NUMBER = re.compile(r"(?<![\w.,])[-+−]?[$€£¥]?[0-9][0-9,]*(?:\.[0-9]+)?(?![\w])")
 _YEAR = re.compile(r"[12][0-9]{3}")

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kpyramid.documents.normal import lemmatise, normalise_name
 from kpyramid.documents.sentences import Span, split_sentences
+from kpyramid.documents.words import POINTING, PRONOUNS, lemmatise, normalise_name
 from kpyramid.keys import content_id
 from kpyramid.ontology.literals import parse_literal
 from kpyramid.ontology.names import SYMMETRIC_PROPERTY, THING, XSD
@@ -192,9 +192,12 @@ _QUANTITY = re.compile(
 _MEASURE = re.compile(
     r"\W*\d[\d.,]*\s*(?:%|°|(?:[nmµck]?[gmlL]|m[lL]|mmol|[nµm]?M|[mµn]?s|min|h|ha|km2|lbs?|ft|mi)\b)"
 )
-_PRONOUNS = frozenset(
-    "he she it they him her them his its their this that these those who whom which what i we us "
-    "you me one some others another both here there himself herself itself themselves".split()
+_PRONOUNS = (
+    (
+        PRONOUNS - frozenset("hers mine my our ours theirs your yours".split())  # of what is owned
+    )
+    | POINTING
+    | frozenset("who whom which what one some others another both here there".split())
 )
 
 

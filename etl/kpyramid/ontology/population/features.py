@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from kpyramid.documents.words import ARTICLES, JOINING, PREPOSITIONS
 from kpyramid.extraction.syntax.kinds import find_kind_label
 from kpyramid.extraction.syntax.tree import Node, Tree
 from kpyramid.ontology import names as n
@@ -377,9 +378,7 @@ Matrix = npt.NDArray[np.float64]
 MEASURES = 36
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_EMPTY = frozenset(
-    "a an the of by in on at to for with from or and is are was were has have be as its it".split()
-)
+_EMPTY = ARTICLES | PREPOSITIONS | JOINING | frozenset("is are was were has have be its it".split())
 _PLACES = frozenset(("GPE", "LOC", "FAC"))
 _BY_DATATYPE = {
     **dict.fromkeys(("decimal", "double", "float"), frozenset(("NUMBER", "YEAR"))),

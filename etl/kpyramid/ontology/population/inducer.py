@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kpyramid.documents.normal import lemmatise
 from kpyramid.documents.sentences import Dropped, Span, split_sentences
+from kpyramid.documents.words import WORD, lemmatise
 from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.extraction.cascade.chunks import Chunk
 from kpyramid.extraction.cascade.evidence import (
@@ -37,7 +37,6 @@ from kpyramid.ontology.schema import OntologyProperty, Schema
 # nothing), `pronoun`, `unsupported` (subject or value do not stand there), `self_reference`,
 # `repeated`, `too_many`.
 
-_WORD = re.compile(r"\w+")
 _REFERRING = frozenset({"the", "this", "these", "whose", "who", "which", "where"})
 """Words besides pronouns by which a sentence speaks of what another one names."""
 
@@ -131,7 +130,7 @@ def _refers(text: str, sentences: Sequence[Span]) -> bool:
     return any(
         is_pronoun(word) or word.casefold() in _REFERRING
         for span in sentences
-        for word in _WORD.findall(text[span.start : span.end])
+        for word in WORD.findall(text[span.start : span.end])
     )
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kpyramid.completion.clusters import says_something
-from kpyramid.documents.normal import normalise_relation
+from kpyramid.documents.words import normalise_relation
 from kpyramid.keys import JsonValue
 from kpyramid.pipeline.report.tables import (
     Evidence,

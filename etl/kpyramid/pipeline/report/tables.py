@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from kpyramid.documents.normal import normalise_relation
 from kpyramid.documents.sentences import Span
+from kpyramid.documents.words import normalise_relation
 from kpyramid.errors import IntegrityError
 from kpyramid.keys import JsonValue
 from kpyramid.ontology.names import THING, XSD

@@ -22,7 +22,7 @@ from kpyramid.condensation.merging import (
     link_facts,
     list_compared,
 )
-from kpyramid.documents.normal import normalise_relation
+from kpyramid.documents.words import normalise_relation
 from kpyramid.embeddings.port import Embedder
 from kpyramid.graph.synonyms.comparison import Comparer
 from kpyramid.keys import content_id

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from kpyramid.documents.normal import RelationForm, normalise_name, normalise_relation
+from kpyramid.documents.words import RelationForm, normalise_name, normalise_relation
 from kpyramid.embeddings.port import Embedder
 from kpyramid.graph.duplicates import Candidate, Disambiguator, find_groups, unite_pairs
 from kpyramid.graph.entities import UNKNOWN, vote_type

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kpyramid.completion.types import GraphLayer, Pair
-from kpyramid.documents.normal import normalise_relation
+from kpyramid.documents.words import normalise_relation
 from kpyramid.ontology.population.checking import Kinds
 from kpyramid.pipeline.stages.instances import IS_A, NamedTriple, Places, list_facts
 from kpyramid.storage.contracts import map_column

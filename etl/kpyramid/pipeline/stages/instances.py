@@ -8,8 +8,8 @@ from types import MappingProxyType
 
 import pyarrow as pa
 
-from kpyramid.documents.normal import normalise_relation
 from kpyramid.documents.sentences import Span
+from kpyramid.documents.words import normalise_relation
 from kpyramid.ontology.constraints import Rules
 from kpyramid.ontology.names import THING
 from kpyramid.ontology.population.checking import (

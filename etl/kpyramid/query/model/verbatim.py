@@ -4,13 +4,16 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
+from kpyramid.documents.values import NUMBER_WORDS
+from kpyramid.documents.words import ARTICLES, JOINING
 from kpyramid.llm.types import Reply
 from kpyramid.query.analysis import link_question
 
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+")
-_LEFT_OUT = frozenset("a an the of in on at to about by around circa and or years year".split())
-_SPELT = "one two three four five six seven eight nine ten eleven twelve".split()
-_DIGITS = {word: str(number) for number, word in enumerate(_SPELT, start=1)}
+_LEFT_OUT = (
+    ARTICLES | JOINING | frozenset("of in on at to about by around circa years year".split())
+)
+_DIGITS = {word: str(number) for number, word in enumerate(NUMBER_WORDS, start=1)}
 _VERDICTS = frozenset({"yes", "no", "true", "false", "none", "unknown"})
 LONGEST_NAME = 8
 """Words of a name or a date; what is longer says something in words of its own."""

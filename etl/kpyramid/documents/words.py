@@ -1,158 +1,169 @@
-"""Words, names, dates and numbers of a text, with their places; two spellings of one are equal."""
+"""Words, names and relation phrases of a text, and the forms in which two of them are the same."""
 
 import re
+import tomllib
 import unicodedata
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
+from pathlib import Path
 from typing import NamedTuple
 
 import Stemmer
+from simplemma import lemmatize
 
-_MONTHS = (
-    "january february march april may june july august september october november december".split()
+from kpyramid.documents.values import Date, Value, agree, read_value
+
+# The closed classes of English words: the one list of function words. Lists of other rooms are
+# made of these classes; what they add or leave out stands where they are made.
+ARTICLES = frozenset("a an the".split())
+BE = frozenset("is are was were be been being".split())
+HAVE = frozenset("have has had having".split())
+DO = frozenset("do does did".split())
+AUXILIARIES = BE | HAVE | DO
+MODALS = frozenset("can could may might must ought shall should will would".split())
+JOINING = frozenset("and or".split())
+PREPOSITIONS = frozenset("of in on at to from by with for as".split())
+"""The ten commonest, which say little by themselves."""
+POINTING = frozenset("this that these those".split())
+PRONOUNS = frozenset(
+    "i me my mine we us our ours you your yours he him his himself she her hers herself "
+    "it its itself they them their theirs themselves".split()
 )
-_MONTH = (
-    r"(?P<month>january|february|march|april|may|june|july|august|september|october|november"
-    r"|december|jan|feb|mar|apr|jun|jul|aug|sept|sep|oct|nov|dec)\b\.?"
+QUESTION_WORDS = frozenset("who whom whose what which when where why how".split())
+FUNCTION_WORDS = (
+    ARTICLES | AUXILIARIES | MODALS | JOINING | PREPOSITIONS | POINTING | PRONOUNS | QUESTION_WORDS
 )
-_YEAR = r"(?P<year>[12][0-9]{3})"
-_DAY = r"(?P<day>[0-3]?[0-9])(?:st|nd|rd|th)?"
-_DATES = tuple(
-    re.compile(rf"(?<![\w-]){pattern}(?![\w-])", re.IGNORECASE)
-    for pattern in (
-        r"(?P<year>[0-9]{4})-(?P<month>[01]?[0-9])-(?P<day>[0-3]?[0-9])",
-        r"(?P<day>[0-3]?[0-9])(?P<mark>[-/.])(?P<month>[0-3]?[0-9])(?P=mark)(?P<year>[0-9]{4})",
-        rf"{_DAY}(?: of)?[ -]{_MONTH},?[ -]{_YEAR}",
-        rf"{_MONTH} {_DAY},? {_YEAR}",
-        rf"{_MONTH}(?: of)?,? {_YEAR}",
+
+FUNCTION = (
+    FUNCTION_WORDS
+    - frozenset(
+        "hers herself him himself itself mine must ought theirs themselves why yours".split()
     )
+) | frozenset(
+    "about all also am among any currently done dr every exactly here if just miss mr mrs ms now "
+    "out over please prof so some then there up within".split()
 )
-_YEARS = re.compile(rf"(?<![\w.,-]){_YEAR}(?![\w-]|[.,][0-9])(?!\s*%)")
-_NUMBERS = re.compile(
-    r"(?<![\w.,-])[-+]?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?"
-    r"(?:\s(?P<scale>thousand|million|billion|trillion)\b)?(?![0-9]|[.,][0-9])",
-    re.IGNORECASE,
-)
-_SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
-_DIGIT = re.compile(r"[0-9]")
-_UNIT = re.compile(r"\s?(?:%|[^\W\d]+[²³]?)?")
+"""Words that hold a question together and name nothing: also those of asking politely."""
+STOP = (
+    ARTICLES
+    | AUXILIARIES
+    | MODALS
+    | JOINING
+    | PREPOSITIONS
+    | POINTING
+    | QUESTION_WORDS
+    | frozenset(
+        "he his she her it its they their following into many much name not one s than "
+        "then there".split()
+    )
+) - {"having", "ought"}
+"""Words that name nothing and say nothing by themselves, in a text as in a question."""
+
+WORD = re.compile(r"\w+")
+"""The tokeniser: a word is a run of letters, digits and low lines."""
+LETTERS = re.compile(r"[^\W\d_]+")
+"""A word of letters alone."""
+
+_LEADING_ARTICLE = re.compile(r"^(?:the|a|an)\s+")
+_EDGES = re.compile(r"^[\W_]+|[\W_]+$")
+_SPACE = re.compile(r"\s+")
+_FINAL_POSSESSIVE = re.compile(r"['’]s?$")
+
+_FILLERS = frozenset("also then now later still currently the".split())
+_AUXILIARIES = frozenset({"be", "have"})
+_OVERRIDES = {"born": "bear"}
+"""Participles that the dictionary takes for adjectives."""
+
+
+def read_words(module: str, name: str) -> Mapping[str, frozenset[str]]:
+    """The lists of words in a TOML file beside a module, by name; `table.name` in a table."""
+    found: dict[str, frozenset[str]] = {}
+
+    def take(name: str, value: object) -> None:
+        if isinstance(value, str):
+            found[name] = frozenset(value.split())
+        else:
+            pairs = value.items() if isinstance(value, dict) else enumerate(value)  # type: ignore[arg-type]
+            for key, inner in pairs:
+                take(f"{name}.{key}" if name else str(key), inner)
+
+    take("", tomllib.loads(Path(module).with_name(name).read_text("utf-8")))
+    return found
+
+
+def normalise_name(name: str) -> str:
+    """The form in which names of one entity agree: NFKC, case, articles, edges, possessive."""
+    text = unicodedata.normalize("NFKC", name).casefold()
+    text = _SPACE.sub(" ", text).strip()
+    text = _FINAL_POSSESSIVE.sub("", text)
+    text = _EDGES.sub("", _LEADING_ARTICLE.sub("", text))
+    return text or _SPACE.sub(" ", name.casefold()).strip()
 
 
 @dataclass(frozen=True, slots=True)
-class Date:
-    """A day, or a month or year when nothing finer is said."""
+class RelationForm:
+    """A relation phrase's lemmas and voice; `active` is the phrase seen from the other side."""
 
-    year: int
-    month: int = 0
-    day: int = 0
+    lemmas: tuple[str, ...]
+    passive_by: bool
+    suffered: bool = False
+    """Whether it is a passive of one verb alone: `was built` (in 1901) is not `built`."""
 
-    def agree(self, stated: "Date") -> float:
-        """How far a stated date says this one: 1 when it does, 0 when it says another.
+    @property
+    def key(self) -> str:
+        """What phrases of one relation agree in."""
+        voice = " <by>" if self.passive_by else " <passive>" if self.suffered else ""
+        return " ".join(self.lemmas) + voice
 
-        A finer date says a coarser one. The first of January often stands for a year of which no
-        day is known.
-        """
-        if self == stated:
-            return 1.0
-        if self.year != stated.year:
-            return 0.0
-        if (self.month, self.day) == (1, 1) and not stated.month:
-            return 0.85
-        if self.month not in (0, stated.month) or self.day not in (0, stated.day):
-            return 0.0
-        return 0.9
+    @property
+    def modal(self) -> str | None:
+        """The modal verb that makes it a possibility, a habit or a duty: `may` of `may cause`."""
+        return self.lemmas[0] if self.lemmas[0] in MODALS else None
 
-
-@dataclass(frozen=True, slots=True)
-class Value:
-    """A date or number and the characters that state it."""
-
-    start: int
-    end: int
-    value: Date | Decimal
+    @property
+    def inverse_key(self) -> str | None:
+        """The active form's key for a passive with an agent: `was founded by` → `found`."""
+        return " ".join(self.lemmas) if self.passive_by else None
 
 
-@lru_cache(maxsize=8192)
-def find_values(text: str) -> tuple[Value, ...]:
-    """The dates and numbers of a text in its order; a number within a date is not one."""
-    if not _DIGIT.search(text):
-        return ()
-    found: list[Value] = []
-    for pattern in _DATES:
-        for match in pattern.finditer(text):
-            date = _read_date(match)
-            if date and not _overlaps(match, found):
-                found.append(Value(match.start(), match.end(), date))
-    for match in _YEARS.finditer(text):
-        if not _overlaps(match, found):
-            found.append(Value(match.start(), match.end(), Date(int(match["year"]))))
-    for match in _NUMBERS.finditer(text):
-        if not _overlaps(match, found):
-            found.append(Value(match.start(), match.end(), _read_number(match)))
-    return tuple(sorted(found, key=lambda value: value.start))
+def normalise_relation(phrase: str) -> RelationForm:
+    """The lemma form of a relation phrase.
+
+    `was founded by` and `founded` share the lemma `found` and differ in voice. A form of `be`
+    or `have` is dropped before a participle, where it only carries the tense, and kept where
+    it carries the meaning (`is capital of`, `has elevation`).
+    """
+    words = _SPACE.split(unicodedata.normalize("NFKC", phrase).casefold().strip())
+    if len(words) == 2 and words[1] in {"a", "an"} and lemmatise(words[0]) == "be":
+        return RelationForm(("be", "a"), passive_by=False)
+    words = [word for word in words if word not in _FILLERS] or words
+    first = 0
+    while first + 1 < len(words) and lemmatise(words[first]) in _AUXILIARIES:
+        first += 1
+    if first and not _is_participle(words[first]):
+        first -= 1
+    lemmas = tuple(lemmatise(word) for word in words[first:])
+    if _is_participle(words[first]) and len(lemmas) == 2 and lemmas[-1] == "by":
+        return RelationForm(lemmas[:-1], passive_by=True)
+    passive = first > 0 and lemmatise(words[first - 1]) == "be" and _is_participle(words[first])
+    suffered = passive and len(lemmas) == 1 and not words[first].endswith("ing")
+    return RelationForm(lemmas, passive_by=False, suffered=suffered)
 
 
-def read_value(text: str) -> Date | Decimal | None:
-    """The one date or number that a text consists of, with a unit at most."""
-    stripped = text.strip().strip("\"'")
-    found = find_values(stripped)
-    if len(found) != 1 or found[0].start != 0:
-        return None
-    rest = stripped[found[0].end :]
-    return found[0].value if _UNIT.fullmatch(rest) else None
+@lru_cache(maxsize=100_000)
+def lemmatise(word: str) -> str:
+    """The dictionary form of one English word in small letters."""
+    return _OVERRIDES.get(word) or lemmatize(word, lang="en")
 
 
-def agree(wanted: Date | Decimal, stated: Date | Decimal) -> float:
-    """How far a stated value says the wanted one, 0 to 1."""
-    if isinstance(wanted, Date) and isinstance(stated, Date):
-        return wanted.agree(stated)
-    if isinstance(wanted, Decimal) and isinstance(stated, Decimal):
-        return 1.0 if wanted == stated else 0.0
-    year, other = (wanted, stated) if isinstance(wanted, Date) else (stated, wanted)
-    # "1,815" members and the year 1815 are written alike, and rarely mean each other.
-    return 0.3 if isinstance(year, Date) and not year.month and year.year == other else 0.0
+def _is_participle(word: str) -> bool:
+    return lemmatise(word) != word and not word.endswith("s")
 
 
-def _read_date(match: re.Match[str]) -> Date | None:
-    parts = match.groupdict()
-    month = parts["month"]
-    number = int(month) if month.isdigit() else _find_month(month)
-    day = int(parts.get("day") or 0)
-    if number > 12 >= day > 0:  # the month first: 11/30/1977
-        number, day = day, number
-    return Date(int(parts["year"]), number, day) if 1 <= number <= 12 and day <= 31 else None
+# Words with their places, and names found among them.
 
-
-def _find_month(name: str) -> int:
-    start = name[:3].casefold()
-    return next(i for i, month in enumerate(_MONTHS, 1) if month.startswith(start))
-
-
-def _read_number(match: re.Match[str]) -> Decimal:
-    digits, scale = match.group(), match["scale"]
-    if scale:
-        digits = digits[: -len(scale)].strip()
-    return Decimal(digits.replace(",", "")) * _SCALES.get((scale or "").casefold(), 1)
-
-
-def _overlaps(match: re.Match[str], found: list[Value]) -> bool:
-    return any(value.start < match.end() and match.start() < value.end for value in found)
-
-
-# Words and names.
-
-FUNCTION = frozenset(
-    (
-        "a an the of in on at to for from by with within as is are was were be been being am do "
-        "does did done have has had having can could may might will would shall should i me my we "
-        "us our ours you your he she it its they them their his her this that these those there "
-        "here over about among which what who whom whose where when how any some all every please "
-        "and or also so if then just exactly currently now out up ms mr mrs dr miss prof"
-    ).split()
-)
-"""Words that hold a question together and name nothing."""
 _PLAIN_WORD = re.compile(r"[^\W_]+(?:[-.][^\W_]+)*")
 _POSSESSIVE = re.compile(r"['’]s\b|(?<=s)['’](?=\s|$)")
 _STEM = 5
@@ -162,7 +173,6 @@ _AKIN = 4
 _WORD_OR_INITIALS = re.compile(r"\b(?:[^\W\d_]\.){2,}(?:[^\W\d_]\b)?|\w+")
 """A word, or initials with their stops: `A.C.` is `AC`."""
 _IN_BRACKETS = re.compile(r"\s*\([^)]*\)\s*$")
-_ARTICLES = frozenset({"the", "a", "an"})
 _STEMMER = Stemmer.Stemmer("english")
 _GENERIC = 0.5
 """Share of the candidates from which a word that they have in common tells none apart."""
@@ -230,7 +240,7 @@ def _read_name(text: str, aliases: tuple[str, ...]) -> Name:
         *((a, 0.95) for a in aliases),
     ):
         words = tuple(word.plain for word in split_words(form))
-        if words[:1] and words[0] in _ARTICLES and len(words) > 1:
+        if words[:1] and words[0] in ARTICLES and len(words) > 1:
             words = words[1:]
         if words and words not in forms:
             forms[words] = strength
@@ -301,7 +311,7 @@ def _weigh_neighbours(run: Sequence[Word], words: Sequence[Word], first: int, la
     weight = 1.0
     if after and after.large and after.start == run[-1].end + 1:
         weight *= 0.6
-    apart = before is None or before.plain in _ARTICLES
+    apart = before is None or before.plain in ARTICLES
     if before and not apart and first > 1 and before.large and run[0].start == before.end + 1:
         weight *= 0.8
     return weight
@@ -319,7 +329,6 @@ def _add_distinctive(name: Name, generic: set[str], counts: dict[str, int]) -> N
     return Name(name.text, tuple(forms.items()), name.value)
 
 
-@lru_cache(maxsize=100_000)
 def _fold(word: str) -> str:
     parts = unicodedata.normalize("NFKD", word)
     return "".join(c for c in parts if not unicodedata.combining(c)).casefold()
@@ -330,15 +339,9 @@ def _stem(word: str) -> str:
     return str(_STEMMER.stemWord(word))
 
 
-STOP = frozenset(
-    (
-        "a an the of in on at to for from by with and or as is are was were be been being do does "
-        "did have has had it its this that these those there who whom whose what which when where "
-        "why how many much name s he she they his her their following one into than then can could "
-        "would will may might must should shall not"
-    ).split()
-)
-"""Words that name nothing and say nothing by themselves."""
+def stem_words(words: Sequence[str]) -> list[str]:
+    """Porter's stems of words in small letters, in order."""
+    return list(_STEMMER.stemWords(words))
 
 
 def list_plain_words(text: str) -> list[str]:
