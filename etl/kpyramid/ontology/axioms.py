@@ -6,7 +6,9 @@ all of it is kept as canonical N-Triples, so that nothing is lost between readin
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import cached_property
 
 import pyoxigraph as ox
 
@@ -17,6 +19,7 @@ from kpyramid.ontology import names as n
 Subject = ox.NamedNode | ox.BlankNode | ox.Triple
 _MOST_NAMED = 3
 _CHARACTERISTICS = {
+    n.FUNCTIONAL_PROPERTY,
     n.INVERSE_FUNCTIONAL_PROPERTY,
     n.SYMMETRIC_PROPERTY,
     n.ASYMMETRIC_PROPERTY,
@@ -120,7 +123,7 @@ def _sort_leaves_first(
     return order
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Limits:
     """What axioms say of values: groups of classes that share no instance; at most how many values.
 
@@ -133,11 +136,29 @@ class Limits:
     characteristics: Mapping[str, frozenset[str]]
     wider: Mapping[str, frozenset[str]]
 
+    @cached_property
+    def _groups(self) -> dict[str, set[frozenset[str]]]:
+        found: dict[str, set[frozenset[str]]] = {}
+        for group in self.disjoint:
+            for iri in group:
+                found.setdefault(iri, set()).add(group)
+        return found
 
-def find_limits(axioms: Iterable[str]) -> Limits:
+    def are_disjoint(self, first: AbstractSet[str], second: AbstractSet[str]) -> bool:
+        """Whether nothing is an instance of both classes, each given with all classes above it."""
+        if not self.disjoint:
+            return False
+        for group in {group for iri in first for group in self._groups.get(iri, ())}:
+            right = second & group
+            if right and len((first & group) | right) > 1:
+                return True
+        return False
+
+
+def find_limits(triples: Iterable[ox.Triple]) -> Limits:
     """Disjointness of named classes, cardinalities from above, and what is said of properties."""
     graph: defaultdict[object, dict[str, list[object]]] = defaultdict(dict)
-    for triple in read_axioms(axioms):
+    for triple in triples:
         graph[triple.subject].setdefault(triple.predicate.value, []).append(triple.object)
     disjoint: set[frozenset[str]] = set()
     most: dict[tuple[str, str], int] = {}

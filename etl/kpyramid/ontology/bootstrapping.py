@@ -5,7 +5,7 @@ import gzip
 import re
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,7 @@ import pyoxigraph as ox
 from kpyramid.errors import InputError
 from kpyramid.ontology import names as n
 from kpyramid.ontology.axioms import write_axioms
-from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema
+from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema, find_nearest_common
 from kpyramid.ontology.turtle import make_iri
 
 # --------------------
@@ -427,8 +427,8 @@ def _name_class(label: str) -> str:
 def _list_properties(cut: Cut, base: str, iris: Mapping[str, str]) -> list[OntologyProperty]:
     ends = {
         name: (
-            _find_common(cut, (s for s, _, _ in links)),
-            _find_common(cut, (e for _, e, _ in links)),
+            _find_common(cut, {s for s, _, _ in links}),
+            _find_common(cut, {e for _, e, _ in links}),
         )
         for name, links in cut.links.items()
     }
@@ -457,23 +457,12 @@ def _list_properties(cut: Cut, base: str, iris: Mapping[str, str]) -> list[Ontol
     return properties
 
 
-def _find_common(cut: Cut, keys: Iterable[str | None]) -> str | None:
+def _find_common(cut: Cut, keys: Collection[str | None]) -> str | None:
     """The nearest concept above all of these; None if one is outside or they share none."""
-    climbs = []
-    for key in dict.fromkeys(keys):
-        if key is None:
-            return None
-        above = {key: 0}
-        queue = [key]
-        for current in queue:  # grows as it goes
-            for parent in cut.concepts[current].parents:
-                if parent not in above:
-                    above[parent] = above[current] + 1
-                    queue.append(parent)
-        climbs.append(above)
-    common = set.intersection(*({*climb} for climb in climbs)) if climbs else set()
-    distance = {key: sum(climb[key] for climb in climbs) for key in common}
-    return min(sorted(distance), key=lambda key: distance[key], default=None)
+    inside = {key for key in keys if key is not None}
+    if None in keys:
+        return None
+    return find_nearest_common(inside, lambda key: cut.concepts[key].parents)
 
 
 # --------------------

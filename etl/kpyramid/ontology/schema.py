@@ -1,7 +1,7 @@
 """The ontology's schema: its classes and properties, read from Turtle and written back."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -120,6 +120,27 @@ __all__ = [
 ]
 
 
+def measure_ancestors(start: str, list_parents: Callable[[str], Iterable[str]]) -> dict[str, int]:
+    """A class and all classes above it, each with the least number of steps up to it."""
+    above = {start: 0}
+    queue = [start]
+    for current in queue:  # grows as it goes; a cycle of subclasses is legal OWL
+        for parent in list_parents(current):
+            if parent not in above:
+                above[parent] = above[current] + 1
+                queue.append(parent)
+    return above
+
+
+def find_nearest_common(
+    classes: Iterable[str], list_parents: Callable[[str], Iterable[str]]
+) -> str | None:
+    """The class above all of these with the fewest steps to it; None if there is none."""
+    climbs = [measure_ancestors(iri, list_parents) for iri in classes]
+    common = set.intersection(*({*climb} for climb in climbs)) if climbs else set()
+    return min(sorted(common), key=lambda iri: sum(climb[iri] for climb in climbs), default=None)
+
+
 _LARGEST_KEPT = 1000
 """Ancestors of one class that are remembered: no real hierarchy is as deep, and a chain of ten
 thousand classes would fill the memory with fifty million."""
@@ -174,20 +195,14 @@ class Schema:
         """A class and all classes above it; without owl:Thing, unless it is stated."""
         found = self._ancestors.get(iri)
         if found is None:
-            found = frozenset(self._walk_up(iri))
+            found = frozenset(measure_ancestors(iri, self._list_parents))
             if len(found) <= _LARGEST_KEPT:
                 self._ancestors[iri] = found
         return found
 
-    def _walk_up(self, iri: str) -> Iterator[str]:
-        seen: set[str] = set()
-        queue = [iri]
-        while queue:  # a cycle of subclasses is legal OWL: they are equivalent
-            if (current := queue.pop()) not in seen:
-                seen.add(current)
-                yield current
-                found = self.class_by_iri.get(current)
-                queue += found.parents if found else ()
+    def _list_parents(self, iri: str) -> Sequence[str]:
+        found = self.class_by_iri.get(iri)
+        return found.parents if found else ()
 
     @cached_property
     def _class_by_type(self) -> dict[str, str]:
@@ -198,7 +213,7 @@ class Schema:
 
     @cached_property
     def _limits(self) -> Limits:
-        return find_limits(self.axioms)
+        return find_limits(read_axioms(self.axioms))
 
     def class_for_type(self, entity_type: str) -> str | None:
         """The class whose instances carry an NER label, the most general if several do."""
@@ -210,24 +225,8 @@ class Schema:
 
     def are_disjoint(self, first: str, second: str) -> bool:
         """Whether nothing can be an instance of both: stated of them, or of classes above them."""
-        by_class = self._disjoint_by_class
-        if not by_class:
-            return False
         above, others = self.find_ancestors(first), self.find_ancestors(second)
-        groups = (by_class.get(iri, frozenset()) for iri in above)
-        for group in frozenset[frozenset[str]]().union(*groups):
-            right = others & group
-            if right and len((above & group) | right) > 1:
-                return True
-        return False
-
-    @cached_property
-    def _disjoint_by_class(self) -> dict[str, frozenset[frozenset[str]]]:
-        found: dict[str, set[frozenset[str]]] = {}
-        for group in self._limits.disjoint:
-            for iri in group:
-                found.setdefault(iri, set()).add(group)
-        return {iri: frozenset(groups) for iri, groups in found.items()}
+        return self._limits.are_disjoint(above, others)
 
     def max_values(self, class_iri: str, property_iri: str) -> int | None:
         """At most how many values an instance may have; None for any number.

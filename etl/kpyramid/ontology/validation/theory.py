@@ -10,6 +10,7 @@ import pyoxigraph as ox
 
 from kpyramid.errors import InputError
 from kpyramid.ontology import names as n
+from kpyramid.ontology.axioms import Limits, find_limits
 from kpyramid.ontology.names import RDF, RDFS, XSD
 
 # --------------------
@@ -156,7 +157,7 @@ class Axiom:
 
 @dataclass(slots=True)
 class Theory:
-    """The axioms of a schema, the facts about individuals, and what is no logic but wrong.
+    """The axioms of a schema, the facts about individuals, and faults that need no reasoner.
 
     `declared`: kind by IRI, such as `owl:Class`. `labels`: of everything. `unknown`: classes and
     properties that facts use and nothing declares. `malformed`: facts whose value is none of its
@@ -169,6 +170,7 @@ class Theory:
     labels: dict[str, str] = field(default_factory=dict)
     unknown: set[str] = field(default_factory=set)
     malformed: list[ox.Triple] = field(default_factory=list)
+    limits: Limits = field(default_factory=lambda: find_limits(()))
 
 
 def read_theory(schema_turtle: str, instances_nt: str = "") -> Theory:
@@ -178,8 +180,8 @@ def read_theory(schema_turtle: str, instances_nt: str = "") -> Theory:
         InputError: too many axioms share their unnamed nodes.
         SyntaxError: one of the texts is no Turtle or no N-Triples.
     """
-    theory = Theory()
     stated = [quad.triple for quad in ox.parse(schema_turtle, format=ox.RdfFormat.TURTLE)]
+    theory = Theory(limits=find_limits(stated))
     _declare(stated, theory)
     _group([t for t in stated if _is_logical(t, theory)], theory)
     for quad in ox.parse(instances_nt, format=ox.RdfFormat.N_TRIPLES):
