@@ -11,7 +11,7 @@ from kpyramid.errors import InputError
 from kpyramid.ontology import names as n
 from kpyramid.ontology.axioms import Limits, find_limits, read_axioms, write_axioms
 from kpyramid.ontology.literals import DATATYPES
-from kpyramid.ontology.turtle import Statements, make_iri, parse_turtle, write_turtle
+from kpyramid.ontology.turtle import Graph, make_iri, parse_turtle, write_turtle
 
 # --------------------
 # Classes and properties, and the statements that say all of them in RDF.
@@ -323,27 +323,29 @@ def read_schema(triples: Iterable[ox.Triple], *, source: str) -> Schema:
     Raises:
         InputError: incomplete; names every problem.
     """
-    found = Statements(triples)
+    triples = list(triples)
+    found = Graph(triples)
     problems: list[str] = []
-    headers = found.find_subjects(n.ONTOLOGY)
+    headers = found.find_typed(n.ONTOLOGY)
     if len(headers) != 1:
         problems.append(
             f"{len(headers)} owl:Ontology headers: state one, as in `<https://…> a owl:Ontology .`"
         )
-    classes = [_read_class(iri, found, problems) for iri in found.find_subjects(n.CLASS)]
+    classes = [_read_class(iri, found, problems) for iri in found.find_typed(n.CLASS)]
     if not classes:
         problems.append("no owl:Class: declare at least one")
     kinds = (n.OBJECT_PROPERTY, n.DATATYPE_PROPERTY)
-    objects, datatypes = (found.find_subjects(kind) for kind in kinds)
+    objects, datatypes = (found.find_typed(kind) for kind in kinds)
     properties = [
         _read_property(iri, found, problems, is_datatype=iri in datatypes)
         for iri in sorted({*objects, *datatypes})
     ]
     problems += _find_unread(found)
     problems += [
-        f"{subject} <{n.OWLREADY}{name}>: tools that read this run the Python module it names; "
+        f"{subject} <{predicate}>: tools that read this run the Python module it names; "
         "remove the statement"
-        for subject, name in found.find_code()
+        for subject, predicate in sorted((str(t.subject), t.predicate.value) for t in triples)
+        if predicate.startswith(n.OWLREADY)
     ]
     both = sorted({*objects} & {*datatypes})
     problems += [f"<{iri}>: an object and a datatype property; choose one" for iri in both]
@@ -351,7 +353,7 @@ def read_schema(triples: Iterable[ox.Triple], *, source: str) -> Schema:
     base = headers[0] if headers[0].endswith(("#", "/")) else headers[0] + "#"
     schema = Schema(base, tuple(classes), tuple(properties))
     _refuse(_find_dangling(schema), source)
-    return replace(schema, axioms=_read_axioms(schema, headers[0], found, source))
+    return replace(schema, axioms=_read_axioms(schema, headers[0], triples, source))
 
 
 def write_schema(schema: Schema) -> str:
@@ -368,12 +370,14 @@ def write_schema(schema: Schema) -> str:
     return write_turtle(statements, prefixes | {"rdf": n.RDF, "xsd": n.XSD, "dct": n.DCT})
 
 
-def _read_axioms(schema: Schema, header: str, found: Statements, source: str) -> tuple[str, ...]:
+def _read_axioms(
+    schema: Schema, header: str, triples: Iterable[ox.Triple], source: str
+) -> tuple[str, ...]:
     """What the text states beyond the schema's own statements."""
     stated = set(list_statements(schema.base, schema.classes, schema.properties))
     old, new = make_iri(header), make_iri(schema.base.removesuffix("#"))
     left = []
-    for triple in found.triples:
+    for triple in triples:
         subject = new if triple.subject == old else triple.subject
         value = new if triple.object == old else triple.object
         beyond = ox.Triple(subject, triple.predicate, value)
@@ -399,7 +403,7 @@ def _refuse(problems: Sequence[str], source: str) -> None:
         raise InputError(f"{source}: {len(problems)} to correct in the ontology:{listed}")
 
 
-def _find_unread(found: Statements) -> list[str]:
+def _find_unread(found: Graph) -> list[str]:
     """Declarations of a kind that is not read: left alone, they would vanish without a word."""
     wanted = {
         n.RDFS + "Class": (n.CLASS,),
@@ -410,7 +414,7 @@ def _find_unread(found: Statements) -> list[str]:
         f"<{iri}>: only a {kind.rpartition('#')[2]}; make it an owl:{kinds[0].rpartition('#')[2]}"
         + (" or owl:DatatypeProperty" if len(kinds) > 1 else "")
         for kind, kinds in wanted.items()
-        for iri in found.find_subjects(kind)
+        for iri in found.find_typed(kind)
         if not {*kinds} & {*found.find_iris(iri, n.RDF_TYPE)}
     ]
 
@@ -438,7 +442,7 @@ def _find_dangling(schema: Schema) -> list[str]:
     return problems
 
 
-def _read_class(iri: str, found: Statements, problems: list[str]) -> OntologyClass:
+def _read_class(iri: str, found: Graph, problems: list[str]) -> OntologyClass:
     return OntologyClass(
         iri=iri,
         label=_read_label(iri, found, problems),
@@ -451,7 +455,7 @@ def _read_class(iri: str, found: Statements, problems: list[str]) -> OntologyCla
 
 
 def _read_property(
-    iri: str, found: Statements, problems: list[str], *, is_datatype: bool
+    iri: str, found: Graph, problems: list[str], *, is_datatype: bool
 ) -> OntologyProperty:
     inverses = found.find_iris(iri, n.INVERSE_OF)
     if len(inverses) > 1:
@@ -470,23 +474,23 @@ def _read_property(
     )
 
 
-def _read_text(iri: str, predicate: str, found: Statements) -> str:
+def _read_text(iri: str, predicate: str, found: Graph) -> str:
     texts = found.find_texts(iri, predicate)
     return texts[0] if texts else ""
 
 
-def _read_label(iri: str, found: Statements, problems: list[str]) -> str:
+def _read_label(iri: str, found: Graph, problems: list[str]) -> str:
     label = _read_text(iri, n.LABEL, found)
     if not label:
         problems.append(f"<{iri}>: no rdfs:label in English; add one")
     return label
 
 
-def _read_end(iri: str, predicate: str, found: Statements, problems: list[str]) -> str:
+def _read_end(iri: str, predicate: str, found: Graph, problems: list[str]) -> str:
     """The one domain or range; two would mean their intersection, which is seldom what is meant."""
     ends = found.find_iris(iri, predicate)
     name = f"rdfs:{predicate.rpartition('#')[2]}"
-    if found.has_unnamed(iri, predicate):
+    if any(isinstance(end, ox.BlankNode) for end in found.find(iri, predicate)):
         problems.append(f"<{iri}>: {name} is an unnamed class; name one class that covers it")
     elif len(ends) != 1:
         problems.append(f"<{iri}>: {len(ends) or 'no'} {name}; state exactly one")
