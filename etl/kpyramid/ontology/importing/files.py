@@ -3,12 +3,11 @@
 import gzip
 import json
 import re
-import subprocess
-import sys
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pyoxigraph as ox
@@ -16,7 +15,7 @@ import pyoxigraph as ox
 from kpyramid.errors import InputError
 from kpyramid.ontology import names as n
 from kpyramid.ontology.importing.parsing import MOST_BYTES
-from kpyramid.ontology.sandbox import list_environment, name_end
+from kpyramid.ontology.sandbox import list_python, name_end, run_limited
 from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema, write_schema
 
 # --------------------
@@ -263,42 +262,22 @@ def _decode(data: bytes, path: Path) -> str:
 def _parse(data: bytes, kind: str, path: Path) -> tuple[list[ox.Triple], dict[str, str]]:
     base = BASE_FILES + quote(re.sub(r"\.\w+(\.gz)?$", "", path.name), safe="")
     memory = _MEMORY_BYTES + 4 * len(data)
-    code = (
-        f"import sys; sys.path[:] = {sys.path!r}; "
-        "from kpyramid.ontology.importing.parsing import serve; "
-        f"serve({kind!r}, {base!r}, {str(path)!r}, {memory}, {_SECONDS})"
-    )
-    child = subprocess.Popen(  # noqa: S603  our own interpreter and our own code
-        [sys.executable, "-c", code],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=list_environment(),
+    command = list_python(
+        "kpyramid.ontology.importing.parsing:serve", kind, base, str(path), memory, _SECONDS
     )
     try:
-        written, said = child.communicate(data, timeout=_SECONDS + 5)
-    except subprocess.TimeoutExpired as e:
+        code, output = run_limited(command, seconds=_SECONDS + 5, given=data)
+    except TimeoutError as e:
         raise InputError(f"{path}: stopped after {_SECONDS} seconds; import a part of it") from e
-    finally:
-        child.kill()
-        child.communicate()
-    report = _read_report(said)
-    if report is None:
-        end = name_end(child.returncode)
+    written, _, said = output.rstrip(b"\n").rpartition(b"\n")
+    try:
+        report: dict[str, Any] = json.loads(said)
+    except ValueError:
         raise InputError(
-            f"{path}: its parser ended with {end}, most likely at its limit of "
+            f"{path}: its parser ended with {name_end(code)}, most likely at its limit of "
             f"{memory >> 20} MiB or {_SECONDS} seconds; import a part of it"
-        )
+        ) from None
     if "error" in report:
-        raise InputError(str(report["error"]))
+        raise InputError(report["error"])
     triples = [quad.triple for quad in ox.parse(written, format=ox.RdfFormat.N_TRIPLES)]
     return triples, report.get("mended", {})
-
-
-def _read_report(said: bytes) -> "dict[str, dict[str, str]] | None":
-    """The child's last line, if it is its report; native code may write to stderr as well."""
-    try:
-        found = json.loads(said.decode("utf-8", "replace").strip().rpartition("\n")[2])
-    except ValueError:
-        return None
-    return found if isinstance(found, dict) else None

@@ -233,7 +233,7 @@ class _Output:
 
 
 def serve(kind: str, base: str, source: str, memory_bytes: int, seconds: int) -> None:
-    """Parses stdin; what went wrong, or was mended, is one JSON object on stderr."""
+    """Parses stdin; the last line says as JSON what was mended or went wrong."""
     data = sys.stdin.buffer.read()
     for encoding in ENCODINGS:  # loaded while files can still be opened
         codecs.lookup(encoding)
@@ -251,9 +251,8 @@ def serve(kind: str, base: str, source: str, memory_bytes: int, seconds: int) ->
         report = {"error": str(e)}
     except MemoryError:
         report = {"error": f"{source}: out of memory; import a part of it"}
-    output.flush()
-    sys.stderr.write(json.dumps(report) + "\n")
-    sys.stderr.flush()
+    sys.stdout.buffer.write(b"\n" + json.dumps(report).encode() + b"\n")
+    sys.stdout.buffer.flush()
 
 
 def _parse(data: bytes, kind: str, base: str, source: str, output: _Output) -> dict[str, object]:

@@ -1,10 +1,13 @@
 """Population by a model: texts routed to classes, replies held against the text."""
 
+import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
 import numpy as np
 
@@ -160,34 +163,16 @@ _JOINT = re.compile(r"_|(?<=[^\W\d_A-Z])(?=[A-Z])")
 _BLOCK = 1024
 """Sentences that are compared at a time."""
 
-_PROSE = """\
-The committee met on Tuesday to discuss the budget for the coming year.
-Heat the oven, mix the flour with the butter and let the dough rest for an hour.
-The patients were followed for six months and the symptoms improved slowly.
-She opened the window and listened to the rain falling on the roof.
-The company reported a loss in the third quarter, and its shares fell.
-The river rises in the hills and flows south through several small towns.
-Press the red button twice to restart the machine after an error.
-The novel tells the story of two sisters who grow up by the sea.
-The team won the final after extra time in front of a large crowd.
-The law was changed after a long debate in parliament.
-Light travels faster than sound, so we see the flash before we hear the thunder.
-The museum shows paintings from the nineteenth century on the first floor.
-Children learn to speak long before they learn to read.
-The train leaves at nine and arrives in the capital in the evening.
-Soldiers guarded the bridge until the end of the war.
-The program reads a file, counts its words and prints the result.
-Prices of food and rent have risen faster than wages.
-The band recorded its second album in a small studio in the north.
-He studied medicine and later worked as a doctor in a village.
-The species lives in dry forests and feeds on seeds and insects.
-The engine has four cylinders and produces ninety horsepower.
-The bishop ordered a new church to be built on the island.
-Students must hand in their essays before the end of term.
-The satellite was launched in spring and orbits the earth every two hours.""".splitlines()
-"""Sentences about this and that: how near prose comes to a class that it says nothing of. What is
-near and what is far differs from one embedding model to the next, and from class to class: more
-properties, more chances."""
+
+@cache
+def load_prose() -> Sequence[str]:
+    """Sentences of no field in particular (`prose.json`).
+
+    What counts as near differs from one embedding model to the next, and from class to class: the
+    more properties, the more chances. It is measured on these.
+    """
+    data = json.loads(Path(__file__).with_name("prose.json").read_text("utf-8"))
+    return list(data["sentences"])
 
 
 class Router:
@@ -238,7 +223,7 @@ class Router:
             return np.zeros((len(sentences), len(self.classes)), dtype=np.float32)
         if self._vectors is None:
             self._vectors = self._embedder.embed(self._phrases)
-            usual = self._compare(_PROSE)
+            usual = self._compare(load_prose())
             self._usual = usual.mean(axis=0)
             self._spread = np.maximum(usual.std(axis=0), 1e-6)
         scores: Matrix = (self._compare(sentences) - self._usual) / self._spread

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import cast
 
 import pyoxigraph as ox
 from pydantic import TypeAdapter, ValidationError
@@ -15,7 +16,7 @@ from pydantic.dataclasses import dataclass as checked
 
 from kpyramid.errors import InputError
 from kpyramid.ontology import names as n
-from kpyramid.ontology.sandbox import run_function
+from kpyramid.ontology.sandbox import ask_function
 from kpyramid.ontology.sparql import check_query, list_iris, load_store, read_prefixes, shut_doors
 from kpyramid.ontology.store import OntologyStore, QueryStoppedError
 from kpyramid.ontology.validation.reasoner import Part, shrink
@@ -121,21 +122,16 @@ def trace_violations(
     queries = [complete_query(query, prefixes) for _, query in checks]
     given = {"schema": schema_turtle, "instances": instances_nt, "queries": queries}
     try:
-        code, output = run_function(
-            "kpyramid.ontology.validation.checks:serve",
-            seconds=seconds,
-            given=json.dumps(given).encode(),
+        answer, end = ask_function(
+            "kpyramid.ontology.validation.checks:serve", given, seconds=seconds
         )
-        found: list[list[list[str]]] = json.loads(output.splitlines()[-1])
     except TimeoutError:
-        log.warning("the facts behind violated checks were not found in %g seconds", seconds)
-        return []
-    except (IndexError, ValueError):
-        said = " ".join(output.decode("utf-8", "replace").split())[-300:]
-        log.warning("the facts behind violated checks were not found (code %d): %s", code, said)
+        answer, end = None, f"within {seconds:g} seconds"
+    if answer is None:
+        log.warning("the facts behind violated checks were not found: their search ended %s", end)
         return []
     faults = []
-    for (text, _), explained in zip(checks, found, strict=True):
+    for (text, _), explained in zip(checks, cast("list[list[list[str]]]", answer), strict=True):
         for lines in explained:
             parsed = ox.parse("".join(lines), format=ox.RdfFormat.N_TRIPLES)
             facts = tuple(quad.triple for quad in parsed)
