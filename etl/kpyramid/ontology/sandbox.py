@@ -15,8 +15,7 @@ from threading import Lock
 from kpyramid.errors import InputError
 from kpyramid.ontology.sparql import Data, Reply, Request, Rows
 
-# --------------------
-# A command run to its end within limits; it leaves nothing running behind.
+# Commands run to their end.
 
 _KEPT = (
     *("PATH", "HOME", "LANG", "LC_ALL", "JAVA_HOME", "LD_LIBRARY_PATH"),
@@ -116,8 +115,7 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
         process.kill()
 
 
-# --------------------
-# The parent's side of the query child: starts it, bounds its time, survives its end.
+# The query child.
 
 _LOAD_SECONDS = 300.0
 """Loading our own snapshot is not the query's fault: a million triples take a few seconds."""

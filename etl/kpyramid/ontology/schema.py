@@ -13,8 +13,7 @@ from kpyramid.ontology.axioms import Limits, find_limits, read_axioms, write_axi
 from kpyramid.ontology.literals import DATATYPES
 from kpyramid.ontology.turtle import Graph, make_iri, parse_turtle, write_turtle
 
-# --------------------
-# Classes and properties, and the statements that say all of them in RDF.
+# Classes and properties, and their statements in RDF.
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +106,7 @@ def _state(subject: str, predicate: str, value: str | ox.Literal) -> ox.Triple:
     return ox.Triple(make_iri(subject), make_iri(predicate), term)
 
 
-# --------------------
-# The ontology's schema: its classes and properties, read from Turtle and written back.
+# The schema.
 
 __all__ = [
     "OntologyClass",

@@ -23,9 +23,6 @@ from kpyramid.ontology.schema import (
 )
 from kpyramid.ontology.turtle import Graph, Object
 
-# --------------------
-# Labels from names: what a person would have written where an ontology states none.
-
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+|[^\W\d_]+")
 
 
@@ -37,8 +34,7 @@ def derive_label(iri: str) -> str:
     return " ".join(words) or local or iri
 
 
-# --------------------
-# One domain and one range for each property, where an ontology from outside has none or many.
+# One kind, domain and range for each property.
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,8 +379,7 @@ def _list_wider(datatype: str) -> list[str]:
     return wider
 
 
-# --------------------
-# An ontology from outside becomes one that a build can read; every change is named.
+# The import.
 
 _BUILT_IN = (n.OWL, n.RDF, n.RDFS, n.XSD)
 _COMMENTS = (

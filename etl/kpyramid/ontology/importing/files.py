@@ -18,8 +18,7 @@ from kpyramid.ontology.importing.parsing import MOST_BYTES
 from kpyramid.ontology.sandbox import list_python, name_end, run_limited
 from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema, write_schema
 
-# --------------------
-# Text2KGBench's ontologies: JSON with concepts and relations in, Turtle out.
+# Text2KGBench's JSON.
 
 BASE = "https://w3id.org/kpyramid/text2kgbench/"
 """An ontology's namespace is this, its id and #."""
@@ -151,8 +150,7 @@ def _read_field(row: object, field: str, where: str, problems: list[str]) -> str
     return value.strip()
 
 
-# --------------------
-# Ontologies from outside, read safely: the file's form is found, and a child process parses it.
+# Files.
 
 _SECONDS = 120
 """64 MiB of Turtle take about 20 seconds."""

@@ -1,4 +1,8 @@
-"""The child that parses RDF from outside; entities of XML are expanded within bounds."""
+"""The child that parses RDF from outside; entities of XML are expanded within bounds.
+
+A parser may be led to abort, to hang, or to write without end; whatever it does, it does here,
+without files or sockets, and within the memory and the length that the parent allows.
+"""
 
 import codecs
 import json
@@ -16,11 +20,7 @@ from kpyramid.errors import InputError
 from kpyramid.ontology.sparql import shut_doors
 from kpyramid.ontology.turtle import Object
 
-# --------------------
-# XML as text, its entities expanded within bounds; all else a document type declares is refused.
-#
-# Ontologies use them as shortcuts for namespaces. A parser that expands them without counting can
-# be made to write petabytes by one kilobyte, and one that follows external ones reads any file.
+# XML entities.
 
 _LONGEST_ENTITY = 10_000
 """Characters of one entity, expanded; a namespace has under 200."""
@@ -78,6 +78,9 @@ def decode_xml(data: bytes, *, source: str) -> str:
 
 def expand_entities(text: str, *, most: int, source: str) -> str:
     """The XML without its document type, references to the entities declared there replaced.
+
+    Ontologies use entities as shortcuts for namespaces. A parser that expands them without counting
+    can be made to write petabytes by one kilobyte; one that follows external ones reads any file.
 
     Raises:
         InputError: the expanded text has over `most` characters, or something is declared beyond
@@ -192,11 +195,7 @@ def _resolve(declared: Mapping[str, str], source: str) -> dict[str, str]:
     return {name: value for name, value in resolved.items() if name not in _BUILT_IN}
 
 
-# --------------------
-# The child that parses RDF from outside: `serve` reads it on stdin and writes N-Triples.
-#
-# A parser may be led to abort, to hang, or to write without end; whatever it does, it does here,
-# without files or sockets, and within the memory and the length that the parent allows.
+# The child's main function.
 
 MOST_BYTES = 64 * 2**20
 """Of a file unpacked, and of its XML entities expanded; the largest FIBO module has 1 MB."""

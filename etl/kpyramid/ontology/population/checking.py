@@ -13,8 +13,7 @@ from kpyramid.ontology.literals import parse_literal
 from kpyramid.ontology.names import SYMMETRIC_PROPERTY, THING, XSD
 from kpyramid.ontology.schema import OntologyProperty, Schema
 
-# --------------------
-# Which class a name or a noun says: `University of Lark` a university, `small town` a town.
+# The class that a name or a noun says: `University of Lark` a university, `small town` a town.
 
 _COMPLEMENT = re.compile(
     r"\s(?:of|in|for|from|at|on|by|with|to|who|which|that|and|or|near)\s|[(:;/]|,(?!\d)",
@@ -112,8 +111,7 @@ def _reduce(words: str) -> tuple[str, ...]:
     return tuple(lemmatise(word.casefold()) for word in bare.split())
 
 
-# --------------------
-# Where a value is stated: its sentence, the words in it, and how sure several places make it.
+# Evidence: the places that state a value.
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +174,7 @@ def combine_confidence(places: Iterable[Place]) -> float:
     return 1.0 - doubt
 
 
-# --------------------
-# From what a text states to what an ontology may hold: names, classes and literals that fit.
+# Names, classes and literals that fit the schema.
 
 GUESSED = 0.7
 """Weight of a class that only the property's domain or range suggests."""
@@ -387,8 +384,7 @@ def _refuse(reason: str, individual: Named, wanted: str, schema: Schema) -> Misf
     return Misfit(reason, f"{individual.name} ({individual.type}) is no {label}")
 
 
-# --------------------
-# From the words of a text to the individual they name.
+# Entity linking: from the words of a text to the individual they name.
 
 Row = Mapping[str, object]
 

@@ -13,8 +13,7 @@ from kpyramid.ontology import names as n
 from kpyramid.ontology.population.candidates import LITERALS, Candidate
 from kpyramid.ontology.schema import OntologyProperty, Schema
 
-# --------------------
-# What is told of a candidate as a value, and of another one as that value's subject.
+# Features of a candidate as a value, and of another as that value's subject.
 
 _SUBJECTS = frozenset(("nsubj", "nsubjpass", "csubj"))
 _WINDOW = 6
@@ -370,8 +369,7 @@ def _find_path(one: Node, other: Node) -> str:
     return "none"
 
 
-# --------------------
-# What a property's own words and ends say about the texts that state it.
+# The wording of properties, and how well it fits a text.
 
 Matrix = npt.NDArray[np.float64]
 MEASURES = 36

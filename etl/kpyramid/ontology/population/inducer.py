@@ -31,14 +31,7 @@ from kpyramid.ontology.population.examples import Example, Value, Words
 from kpyramid.ontology.population.task import NAMES, Group, Noted, Question, parse
 from kpyramid.ontology.schema import OntologyProperty, Schema
 
-# --------------------
-# What a model noted, held against the text: no value stays that the text does not support.
-#
-# What is given up is counted with its reason: `not_a_value` (a field is empty),
-# `unknown_property`
-# (outside of those that were asked for), `no_evidence` (the quotation does not occur, or says
-# nothing), `pronoun`, `unsupported` (subject or value do not stand there), `self_reference`,
-# `repeated`, `too_many`.
+# A model's reply, verified against the text.
 
 _WORD = re.compile(r"\w+")
 _REFERRING = frozenset({"the", "this", "these", "whose", "who", "which", "where"})
@@ -90,7 +83,12 @@ class Grounding:
 def _ground(
     row: Noted, properties: Mapping[str, OntologyProperty], text: _Text, model: str
 ) -> Value | str:
-    """The value, or the reason why the row is none."""
+    """The value, or the reason why the row is none, for counting.
+
+    `not_a_value` (a field is empty), `unknown_property` (none of those asked for), `no_evidence`
+    (the quotation does not occur, or says nothing), `pronoun`, `unsupported` (subject or value do
+    not stand there), `self_reference`.
+    """
     if not (row.subject.strip() and row.property.strip() and row.value.strip()):
         return "not_a_value"
     prop = properties.get(row.property)
@@ -146,12 +144,7 @@ def _take(text: str, span: Span) -> Words:
     return Words(text[span.start : span.end], span.start, span.end)
 
 
-# --------------------
-# Which classes' values a text may hold: a cheap test before a model is asked.
-#
-# A text is compared, sentence by sentence, with the words of each class's properties. A class is
-# asked for where a sentence comes nearer to one of them than unrelated prose does, or says one of
-# them word for word. Nothing is learned: any ontology with labels can be routed.
+# Routing: the classes of which a text may state values.
 
 CUT = 0.35
 """Standard deviations above unrelated prose from which a class is plausible.
@@ -177,6 +170,10 @@ def load_prose() -> Sequence[str]:
 
 class Router:
     """Routes texts to the classes whose properties the groups ask for.
+
+    A class is asked for where a sentence comes nearer to the words of one of its properties than
+    unrelated prose does, or says one of them word for word. Nothing is learned: any ontology with
+    labels can be routed.
 
     `classes`: their IRIs, sorted; the columns of scores.
     """
@@ -262,8 +259,7 @@ def _reduce(text: str) -> tuple[str, ...]:
     return tuple(lemmatise(word) for word in list_words(text))
 
 
-# --------------------
-# Induction by a model: what is asked of which text, and what its replies come to (f_ins).
+# The inducer.
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,8 +35,7 @@ from kpyramid.ontology.population.features import (
 )
 from kpyramid.ontology.schema import Schema
 
-# --------------------
-# Linear models over named features: what is fitted here, and the weights that come along.
+# Linear models over named features.
 
 Matrix = npt.NDArray[np.float64]
 
@@ -112,8 +111,7 @@ def squash(scores: Matrix) -> Matrix:
     return np.asarray(1 / (1 + np.exp(-np.clip(scores, -30, 30))))
 
 
-# --------------------
-# Which candidates of a text are what an example's triples name.
+# Alignment: the candidates that an example's triples name.
 
 _BRACKET = re.compile(r"\s*\([^()]*\)\s*$")
 _NUMBER = re.compile(r"[-+−]?[$€£¥]?([0-9][0-9,]*(?:\.[0-9]+)?)")
@@ -232,12 +230,7 @@ def read_number(text: str) -> str:
         return ""
 
 
-# --------------------
-# The two models of the reader: is a candidate a value of a property, and whose value is it.
-#
-# Both add log-odds: general weights that come with the package, and what the ontology's own
-# examples
-# teach by logistic regression. Without examples the former decide alone.
+# The two models: is a candidate a value of a property, and of which subject.
 
 # What an unlabelled candidate weighs against a property where a text may state more than is given.
 _INCOMPLETE = 0.3
@@ -357,8 +350,7 @@ class SubjectModel:
         return best and (best[0], float(squash(np.array(best[1]))))
 
 
-# --------------------
-# The reader: which values of a schema's properties a text states, by wording and by examples.
+# The reader.
 
 PRODUCER = "rules"
 LIKELY = 0.5

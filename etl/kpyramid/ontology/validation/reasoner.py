@@ -1,4 +1,9 @@
-"""HermiT asked in a limited Java process, and why an ontology contradicts itself."""
+"""HermiT asked in a limited Java process, and why an ontology contradicts itself.
+
+HermiT is the one that owlready2 carries. owlready2 itself reads nothing here: it runs code that an
+ontology names (`python_module`) and fetches imports even when told not to. HermiT is given our own
+file, in which neither can stand.
+"""
 
 import os
 import re
@@ -19,11 +24,7 @@ from kpyramid.ontology.sandbox import run_limited
 from kpyramid.ontology.schema import measure_ancestors
 from kpyramid.ontology.validation.theory import Axiom, Node, ReasonerText, Theory
 
-# --------------------
-# HermiT, as owlready2 carries it, asked in a Java process with limits on time and memory.
-#
-# owlready2 itself reads nothing here: it runs code that an ontology names (`python_module`) and
-# fetches imports even when told not to. HermiT is given our own file, in which neither can stand.
+# HermiT in a Java process.
 
 _HEAP = 2048
 """MiB; a million statements about 300,000 individuals took 1.6 GiB and 75 s of processor time."""
@@ -153,8 +154,7 @@ def _list_options() -> list[str]:
     ]
 
 
-# --------------------
-# Why an ontology contradicts itself: a smallest set of statements that already does, in words.
+# Explanations: a smallest set of statements that contradict each other.
 
 _MOST_PARTS = 24
 """Parts asked about in one call of HermiT: starting Java takes longer than judging small ones."""
@@ -319,7 +319,7 @@ def find_suspects(theory: Theory, facts: Iterable[ox.Triple]) -> set[str]:
     return found
 
 
-# --- in words ------------------------------------------------------------------------------
+# Axioms and facts in words.
 
 _SENTENCES: dict[str, str] = {
     n.SUBCLASS: "every {s} is {a} {o}",

@@ -13,8 +13,7 @@ from kpyramid.ontology import names as n
 from kpyramid.ontology.axioms import Limits, find_limits
 from kpyramid.ontology.names import RDF, RDFS, XSD
 
-# --------------------
-# Whether a literal's words are of its datatype (XML Schema Part 2, the lexical spaces).
+# Lexical spaces of datatypes (XML Schema Part 2).
 
 _ZONE = r"(?:Z|[+-][0-9]{2}:[0-9]{2})?"
 _DATE = r"-?(?P<year>[0-9]{4,})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})"
@@ -76,22 +75,7 @@ _JUDGES: dict[str, Callable[[str], bool]] = {
 }
 
 
-# --------------------
-# What an ontology states in logic, and how it is written for HermiT: nothing else reaches it.
-#
-# Annotations, `owl:imports` and every IRI from outside stay behind: the reasoner's file holds the
-# names of OWL itself and numbers. Two things are said in other words, with the same meaning:
-#
-# - HermiT knows OWL 2's datatypes only, and `xsd:date` and `xsd:gYear` are none of them. A value
-# of
-#   another datatype becomes a text in a language of its own, and the datatype the texts in that
-#   language: values of two datatypes stay different, and none of them is a string.
-# - OWL takes two names for one thing where that makes a statement true, so a second birth place
-#   would be no fault but a discovery. Our entities are distinct, for resolution merged what is
-# one.
-#   `owl:AllDifferent` of n entities costs HermiT n² statements; a functional property that gives
-# each
-#   its own number says the same in n.
+# The theory, and its text for HermiT.
 
 Node = ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple
 
@@ -287,7 +271,19 @@ def _take_fact(t: ox.Triple, theory: Theory) -> None:
 
 
 class ReasonerText:
-    """Writes axioms and facts of one theory as N-Triples for HermiT, with numbers for names."""
+    """Writes axioms and facts of one theory as N-Triples for HermiT, with numbers for names.
+
+    Annotations, `owl:imports` and IRIs from outside never reach the reasoner. Two things are said
+    in other words, with the same meaning:
+
+    - HermiT knows OWL 2's datatypes only, without `xsd:date` and `xsd:gYear`. A value of another
+      datatype becomes a text in a language of its own, and the datatype the texts in that
+      language: values of two datatypes stay different, and none of them is a string.
+    - OWL takes two names for one thing where that makes a statement true, so a second birth place
+      would be no fault but a discovery. Our entities are distinct, as resolution has merged what is
+      one. `owl:AllDifferent` of n entities costs HermiT n² statements; a functional property that
+      gives each its own number says the same in n.
+    """
 
     def __init__(self, theory: Theory) -> None:
         self._declared = theory.declared
