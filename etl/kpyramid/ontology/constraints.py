@@ -134,25 +134,20 @@ def _read_shape(
         message = min((_text(m) for m in messages), default="")
         flags = "".join(_text(f) for f in inner.get(SH + "flags", ()))
         whose = [*targets, *([None] if path in users else [])]
-        for kind in _READ:
-            for value in inner.get(SH + kind, ()):
-                values = (
-                    tuple(map(_text, walk_list(value, graph))) if kind == "in" else (_text(value),)
-                )
-                if not _check(kind, values, flags, source):
-                    continue
-                for target in whose:
-                    yield Constraint(target, path, kind, values, flags, message)
+        demands = [
+            (kind, tuple(map(_text, walk_list(v, graph))) if kind == "in" else (_text(v),), flags)
+            for kind in _READ
+            for v in inner.get(SH + kind, ())
+        ]
         for denied in inner.get(SH + "not", ()):
             words = graph.get(denied, {})
-            if words.keys() - {SH + "flags"} != {SH + "pattern"}:
-                continue
-            values = (_text(words[SH + "pattern"][0]),)
-            flags = "".join(_text(f) for f in words.get(SH + "flags", ()))
-            if not _check("pattern", values, flags, source):
-                continue
-            for target in whose:
-                yield Constraint(target, path, _NOT_PATTERN, values, flags, message)
+            if words.keys() - {SH + "flags"} == {SH + "pattern"}:
+                flags = "".join(_text(f) for f in words.get(SH + "flags", ()))
+                demands.append((_NOT_PATTERN, (_text(words[SH + "pattern"][0]),), flags))
+        for kind, values, flags in demands:
+            if _check(kind, values, flags, source):
+                for target in whose:
+                    yield Constraint(target, path, kind, values, flags, message)
 
 
 def _is_off(said: Mapping[str, list[object]]) -> bool:
@@ -162,7 +157,7 @@ def _is_off(said: Mapping[str, list[object]]) -> bool:
 def _check(kind: str, values: tuple[str, ...], flags: str, source: str) -> bool:
     """Whether values can be held against it one by one."""
     try:
-        if kind == "pattern":
+        if kind in ("pattern", _NOT_PATTERN):
             re.compile(values[0])
             return _search(values[0], flags, "") is not None
         elif kind in ("minLength", "maxLength", "maxCount"):

@@ -108,15 +108,6 @@ def _state(subject: str, predicate: str, value: str | ox.Literal) -> ox.Triple:
 
 # The schema.
 
-__all__ = [
-    "OntologyClass",
-    "OntologyProperty",
-    "Schema",
-    "parse_schema",
-    "read_schema",
-    "write_schema",
-]
-
 
 def measure_ancestors(start: str, list_parents: Callable[[str], Iterable[str]]) -> dict[str, int]:
     """A class and all classes above it, each with the least number of steps up to it."""

@@ -11,8 +11,7 @@ import pyoxigraph as ox
 
 from kpyramid.errors import InputError
 from kpyramid.ontology import names as n
-from kpyramid.ontology.literals import parse_literal
-from kpyramid.ontology.sandbox import QueryChild, QueryStoppedError
+from kpyramid.ontology.sandbox import QueryChild
 from kpyramid.ontology.sparql import load_store, run_query
 from kpyramid.ontology.turtle import make_iri
 
@@ -90,18 +89,6 @@ def write_sorted(triples: Iterable[ox.Triple]) -> str:
 
 
 # Instances.
-
-__all__ = [
-    "InstanceStatement",
-    "OntologyStore",
-    "Place",
-    "QueryStoppedError",
-    "entity_iri",
-    "list_facts",
-    "parse_literal",
-    "write_instances",
-    "write_provenance",
-]
 
 
 @dataclass(frozen=True, slots=True)

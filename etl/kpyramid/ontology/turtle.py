@@ -14,7 +14,7 @@ Object = ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple
 
 # Only the Turtle parser ever sees the text, so an entity bomb is a mere syntax error;
 # these signs are looked for to say so in words.
-_XML_SIGNS = ("<?xml", "<!doctype", "<!--", "<rdf:rdf")
+XML_SIGNS = ("<?xml", "<!doctype", "<!--", "<rdf:rdf")
 
 
 _NIL = ox.NamedNode(RDF_NIL)
@@ -31,7 +31,7 @@ def parse_turtle(turtle: str, *, source: str) -> list[ox.Triple]:
     Raises:
         InputError: it is not Turtle; names the source and the line.
     """
-    if turtle.lstrip("\ufeff \t\r\n")[:10].lower().startswith(_XML_SIGNS):
+    if turtle.lstrip("\ufeff \t\r\n")[:10].lower().startswith(XML_SIGNS):
         raise InputError(
             f"{source}, line 1: this is XML, and only Turtle is read; "
             "convert it first with `kpyramid ontology import`"

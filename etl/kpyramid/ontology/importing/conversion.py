@@ -381,7 +381,6 @@ def _list_wider(datatype: str) -> list[str]:
 
 # The import.
 
-_BUILT_IN = (n.OWL, n.RDF, n.RDFS, n.XSD)
 _COMMENTS = (
     n.SKOS + "definition",
     "http://purl.obolibrary.org/obo/IAO_0000115",
@@ -455,12 +454,12 @@ def _remove_code(graph: Graph, changes: Changes) -> None:
 
 def _mend_classes(graph: Graph, changes: Changes) -> None:
     for iri in graph.find_typed(n.CLASS):
-        if iri.startswith(_BUILT_IN):
+        if iri.startswith(n.BUILT_IN):
             graph.remove(iri, n.RDF_TYPE, ox.NamedNode(n.CLASS))
             changes.add("declaration dropped", f"<{iri}>", "OWL has it built in")
     for iri in graph.find_typed(n.RDFS + "Class"):
         graph.remove(iri, n.RDF_TYPE, ox.NamedNode(n.RDFS + "Class"))
-        if not iri.startswith(_BUILT_IN) and iri not in graph.find_typed(n.CLASS):
+        if not iri.startswith(n.BUILT_IN) and iri not in graph.find_typed(n.CLASS):
             graph.add(iri, n.RDF_TYPE, ox.NamedNode(n.CLASS))
             changes.add("class declared", f"<{iri}>", "an rdfs:Class is read as an owl:Class")
 
@@ -473,7 +472,7 @@ def _declare_stubs(graph: Graph, changes: Changes) -> None:
     ends += [(iri, n.DOMAIN) for iri in graph.find_typed(n.DATATYPE_PROPERTY)]
     for iri in sorted(known - {n.THING}):
         for parent in graph.find_iris(iri, n.SUBCLASS):
-            if parent.startswith(_BUILT_IN) and parent != n.THING:
+            if parent.startswith(n.BUILT_IN) and parent != n.THING:
                 graph.remove(iri, n.SUBCLASS, ox.NamedNode(parent))
                 changes.add("superclass dropped", f"<{iri}>", f"<{parent}> is built in")
             elif parent not in known:
@@ -481,7 +480,7 @@ def _declare_stubs(graph: Graph, changes: Changes) -> None:
                 _declare_stub(graph, changes, parent, f"superclass of <{iri}>")
     for iri, predicate in ends:
         for end in graph.find_iris(iri, predicate):
-            if end not in known and not end.startswith(_BUILT_IN):
+            if end not in known and not end.startswith(n.BUILT_IN):
                 known.add(end)
                 name = predicate.rpartition("#")[2]
                 _declare_stub(graph, changes, end, f"{name} of <{iri}>")
@@ -556,7 +555,7 @@ def _explain_no_class(graph: Graph) -> str:
     types: Counter[str] = Counter()
     for subject in graph.list_subjects():
         types.update(iri for iri in graph.find_iris(subject, n.RDF_TYPE))
-    used = {iri: count for iri, count in types.items() if not iri.startswith(_BUILT_IN)}
+    used = {iri: count for iri, count in types.items() if not iri.startswith(n.BUILT_IN)}
     if not used:
         return "it declares no class: state at least one owl:Class"
     most = ", ".join(f"<{iri}>" for iri in sorted(used, key=lambda i: (-used[i], i))[:3])

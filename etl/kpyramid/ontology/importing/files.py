@@ -14,9 +14,10 @@ import pyoxigraph as ox
 
 from kpyramid.errors import InputError
 from kpyramid.ontology import names as n
-from kpyramid.ontology.importing.parsing import MOST_BYTES
+from kpyramid.ontology.importing.parsing import MOST_BYTES, decode
 from kpyramid.ontology.sandbox import list_python, name_end, run_limited
 from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema, write_schema
+from kpyramid.ontology.turtle import XML_SIGNS
 
 # Text2KGBench's JSON.
 
@@ -168,7 +169,6 @@ _FOREIGN = {
     "format-version:": "OBO",
     "PK\x03\x04": "a zip archive",
 }
-_XML_SIGNS = ("<?xml", "<!doctype", "<!--", "<rdf:rdf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,10 +197,10 @@ def read_outside(path: Path) -> OutsideText:
     form = _find_form(data, path)
     merged: list[tuple[str, str]] = []
     if form == "Text2KGBench's JSON":
-        text = _decode(data, path)
+        text = decode(data, "UTF-8", source=str(path))
         data = convert_ontology(text, source=str(path), merged=merged).encode("utf-8")
     elif form == "Turtle":
-        _decode(data, path)
+        decode(data, "UTF-8", source=str(path))
         data = data.removeprefix(b"\xef\xbb\xbf")
     triples, mended = _parse(data, "rdfxml" if form == "RDF/XML" else "turtle", path)
     return OutsideText(triples, form, mended, merged)
@@ -238,23 +238,13 @@ def _find_form(data: bytes, path: Path) -> str:
                 f"{path}: this is {name}, which is not read; "
                 "convert it to Turtle, for example with ROBOT or Protégé"
             )
-    if head.lower().startswith(_XML_SIGNS):
+    if head.lower().startswith(XML_SIGNS):
         return "RDF/XML"
     if head.startswith("{"):
         if '"@context"' in head or '"@graph"' in head or '"@id"' in head:
             raise InputError(f"{path}: JSON-LD is not read; convert it to Turtle")
         return "Text2KGBench's JSON"
     return "Turtle"
-
-
-def _decode(data: bytes, path: Path) -> str:
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as e:
-        line = data.count(b"\n", 0, e.start) + 1
-        raise InputError(
-            f"{path}, line {line}: byte {e.start} is no UTF-8; convert the file to UTF-8"
-        ) from e
 
 
 def _parse(data: bytes, kind: str, path: Path) -> tuple[list[ox.Triple], dict[str, str]]:

@@ -67,6 +67,15 @@ def decode_xml(data: bytes, *, source: str) -> str:
         encoding = "utf-8-sig"
     if encoding not in ENCODINGS:
         raise InputError(f"{source}: XML in {encoding!r} is not read; convert the file to UTF-8")
+    return decode(data, encoding, source=source)
+
+
+def decode(data: bytes, encoding: str, *, source: str) -> str:
+    """The bytes as text.
+
+    Raises:
+        InputError: they are not of that encoding; names the line.
+    """
     try:
         return data.decode(encoding)
     except UnicodeDecodeError as e:

@@ -97,17 +97,13 @@ def _list_nesting(c: Candidate, candidates: Sequence[Candidate]) -> Iterator[str
 
 
 def _climb(node: Node) -> Iterator[tuple[str, Node]]:
-    """The heads above a token with the dependency that leads there, coordination skipped."""
+    """The heads above a token, at most eight, each with the dependency that leads to it."""
     at = node
     for _ in range(8):
         if at.head is at:
             return
-        dep = at.dep
+        yield at.dep, at.head
         at = at.head
-        if dep in {"conj", "appos", "compound", "nmod"} and at.head is not at:
-            yield dep, at
-            continue
-        yield dep, at
 
 
 def _lemma(node: Node) -> str:

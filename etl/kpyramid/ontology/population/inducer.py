@@ -263,15 +263,6 @@ def _reduce(text: str) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
-    """A chunk's text; `title`: its document's, `document`: the id that calls are booked on."""
-
-    text: str
-    title: str | None = None
-    document: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Failed:
     """A question about a text that got no usable reply; `asked` says for what, in words."""
 
@@ -319,20 +310,20 @@ class Inducer:
         self._concurrency = concurrency
         self._progress = progress
 
-    def induce(self, passages: Sequence[Passage]) -> list[Reading]:
+    def induce(self, chunks: Sequence[Chunk]) -> list[Reading]:
         """What each text states, in order; equal texts of one title are asked about once.
 
         Raises:
             BudgetError, EndpointError: no further call can be made; the answers so far are kept.
         """
-        distinct: dict[tuple[str, str | None], Passage] = {}
-        for passage in passages:
-            distinct.setdefault((passage.text, passage.title), passage)
+        distinct: dict[tuple[str, str | None], Chunk] = {}
+        for chunk in chunks:
+            distinct.setdefault((chunk.text, chunk.title), chunk)
         texts = [text for text, _ in distinct]
         routed = self._choose(texts)
         pairs = [
-            (passage, question)
-            for passage, questions in zip(distinct.values(), routed, strict=True)
+            (chunk, question)
+            for chunk, questions in zip(distinct.values(), routed, strict=True)
             for question in questions
         ]
         self.left_out += len(texts) * len(self._questions) - len(pairs)
@@ -350,7 +341,7 @@ class Inducer:
             key: self._read(key[0], [(question, next(answers)) for question in questions])
             for key, questions in zip(distinct, routed, strict=True)
         }
-        return [readings[p.text, p.title] for p in passages]
+        return [readings[p.text, p.title] for p in chunks]
 
     def _choose(self, texts: Sequence[str]) -> list[list[Question]]:
         if self._router is None:
@@ -360,8 +351,7 @@ class Inducer:
             for classes in self._router.route(texts)
         ]
 
-    def _ask(self, passage: Passage, question: Question) -> tuple[Noted, ...] | Failure:
-        chunk = Chunk(passage.text, passage.title, passage.document)
+    def _ask(self, chunk: Chunk, question: Question) -> tuple[Noted, ...] | Failure:
         answer = self._asker.ask(question.render(chunk, self._task, self._max_tokens), parse)
         self._progress.advance(1)
         return answer

@@ -16,9 +16,9 @@ from pydantic.dataclasses import dataclass as checked
 
 from kpyramid.errors import InputError
 from kpyramid.ontology import names as n
-from kpyramid.ontology.sandbox import ask_function
+from kpyramid.ontology.sandbox import QueryStoppedError, ask_function
 from kpyramid.ontology.sparql import check_query, list_iris, load_store, read_prefixes, shut_doors
-from kpyramid.ontology.store import OntologyStore, QueryStoppedError
+from kpyramid.ontology.store import OntologyStore
 from kpyramid.ontology.validation.reasoner import Part, shrink
 from kpyramid.ontology.validation.repair import Fault
 from kpyramid.storage.declarations import OntologyFiles

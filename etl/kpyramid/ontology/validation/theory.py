@@ -114,7 +114,6 @@ _KNOWN_DATATYPES = {
     ).split()
 } | {n.RDFS + "Literal", n.RDF + "PlainLiteral", n.RDF + "XMLLiteral", n.RDF + "langString"}
 _TEXT = n.XSD + "string"
-_BUILT_IN = (n.RDF, n.RDFS, n.OWL, n.XSD)
 _IDENTITY = "<urn:x:identity>"
 _MOST_SHARED = 50
 """Times that an axiom's unnamed nodes may be written out; once is usual, for OWL makes trees."""
@@ -136,7 +135,7 @@ class Axiom:
         terms = {t for triple in self.triples for t in (triple.subject, triple.object)}
         terms |= {triple.predicate for triple in self.triples}
         found = {t.value for t in terms if isinstance(t, ox.NamedNode)}
-        return {iri for iri in found if not iri.startswith(_BUILT_IN)}
+        return {iri for iri in found if not iri.startswith(n.BUILT_IN)}
 
 
 @dataclass(slots=True)
@@ -188,7 +187,7 @@ def _declare(stated: Iterable[ox.Triple], theory: Theory) -> None:
         ):
             theory.labels.setdefault(subject, t.object.value)
     for subject, t in triples:  # what an axiom names beside something declared is of its kind
-        if isinstance(t.object, ox.NamedNode) and not t.object.value.startswith(_BUILT_IN):
+        if isinstance(t.object, ox.NamedNode) and not t.object.value.startswith(n.BUILT_IN):
             if t.predicate.value in _OF_CLASSES:
                 kinds.setdefault(t.object.value, n.CLASS)
             elif t.predicate.value in _OF_PROPERTIES and subject in kinds:
@@ -257,7 +256,7 @@ def _take_fact(t: ox.Triple, theory: Theory) -> None:
     if predicate == n.RDF_TYPE:
         if isinstance(value, ox.NamedNode) and theory.declared.get(value.value) == n.CLASS:
             theory.facts.append(t)
-        elif isinstance(value, ox.NamedNode) and not value.value.startswith(_BUILT_IN):
+        elif isinstance(value, ox.NamedNode) and not value.value.startswith(n.BUILT_IN):
             theory.unknown.add(value.value)
     elif predicate == n.LABEL and isinstance(t.subject, ox.NamedNode):
         if isinstance(value, ox.Literal):
@@ -266,7 +265,9 @@ def _take_fact(t: ox.Triple, theory: Theory) -> None:
         if isinstance(value, ox.Literal) and not is_well_formed(value.value, value.datatype.value):
             theory.malformed.append(t)
         theory.facts.append(t)
-    elif not predicate.startswith((*_BUILT_IN, n.PROV, n.DCT)) and predicate not in theory.declared:
+    elif (
+        not predicate.startswith((*n.BUILT_IN, n.PROV, n.DCT)) and predicate not in theory.declared
+    ):
         theory.unknown.add(predicate)
 
 
@@ -292,7 +293,7 @@ class ReasonerText:
 
     def name(self, iri: str) -> str:
         """The IRI as HermiT sees it, in angle brackets."""
-        if iri in _KNOWN_DATATYPES or (iri.startswith(_BUILT_IN) and not iri.startswith(n.XSD)):
+        if iri in _KNOWN_DATATYPES or (iri.startswith(n.BUILT_IN) and not iri.startswith(n.XSD)):
             return f"<{iri}>"
         if iri.startswith(n.XSD) and self._declared.get(iri) is None:
             facet = iri.removeprefix(n.XSD)
