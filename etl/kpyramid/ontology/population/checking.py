@@ -168,10 +168,10 @@ def combine_confidence(places: Iterable[Place]) -> float:
     for place in places:
         words = " ".join(place.text.split())
         best[words] = max(best.get(words, 0.0), place.confidence)
-    doubt = 1.0
+    wrong = 1.0
     for confidence in sorted(best.values()):
-        doubt *= 1.0 - confidence
-    return 1.0 - doubt
+        wrong *= 1.0 - confidence
+    return 1.0 - wrong
 
 
 # Names, classes and literals that fit the schema.

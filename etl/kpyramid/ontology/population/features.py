@@ -133,11 +133,7 @@ def _look_around(tree: Tree, c: Candidate) -> Surroundings:
         _lemma(n) for i, n in enumerate(nodes[start:end], start) if not c.first <= i <= c.last
     }
     flaws = (
-        float(
-            c.first > start
-            and nodes[c.first - 1].head.i == c.head
-            and nodes[c.first - 1].pos != "DET"
-        ),
+        float(_is_cut_before(tree, c, start)),
         float(c.first > start and nodes[c.first - 1].text[:1].isupper() and c.is_name),
         float(c.last + 1 < end and nodes[c.last + 1].text[:1].isupper() and c.is_name),
         float(c.last + 1 < end and node.head.i == c.last + 1),
@@ -150,6 +146,19 @@ def _look_around(tree: Tree, c: Candidate) -> Surroundings:
     return Surroundings(
         *(frozenset(path), frozenset(window), frozenset(own), frozenset(sentence), flaws)
     )
+
+
+def _is_cut_before(tree: Tree, c: Candidate, start: int) -> bool:
+    """Whether a modifier of its head stands right before a candidate; articles do not count."""
+    before = tree[c.first - 1] if c.first > start else None
+    return before is not None and before.head.i == c.head and before.pos != "DET"
+
+
+def _list_capitals(tree: Tree, c: Candidate, start: int, end: int) -> Iterator[str]:
+    if c.first > start and tree[c.first - 1].text[:1].isupper():
+        yield "capital-before"
+    if c.last + 1 < end and tree[c.last + 1].text[:1].isupper():
+        yield "capital-after"
 
 
 def _list_role_features(tree: Tree, c: Candidate) -> Iterator[str]:
@@ -190,15 +199,12 @@ def _list_role_features(tree: Tree, c: Candidate) -> Iterator[str]:
         if nodes[i].pos in {"VERB", "NOUN"} and not c.first <= i <= c.last:
             yield f"s{kind}=" + _lemma(nodes[i])
     yield from _list_path_features(head, c)
-    if c.first > start and nodes[c.first - 1].text[:1].isupper():
-        yield "capital-before"
-    if c.last + 1 < end and nodes[c.last + 1].text[:1].isupper():
-        yield "capital-after"
+    yield from _list_capitals(tree, c, start, end)
     if nodes[c.head].i == c.last and c.last + 1 < end and head.head.i == c.last + 1:
         yield "modifies=" + _lemma(nodes[c.last + 1])
         if head.dep in {"compound", "amod", "nmod"}:
             yield "modifier"
-    if c.first > start and nodes[c.first - 1].head.i == c.head and nodes[c.first - 1].pos != "DET":
+    if _is_cut_before(tree, c, start):
         yield "cut-before"
         yield "cut-before=" + nodes[c.first - 1].pos
     for node in nodes[c.head].children:
@@ -304,13 +310,10 @@ def list_subject_features(reading: Reading, s: Candidate, o: Candidate) -> Itera
         yield "main-subject"
     count = reading.mentions.get(_fold(s.text), 1)
     yield f"mentions={min(count, 3)}"
-    if s.first > start and nodes[s.first - 1].text[:1].isupper():
-        yield "capital-before"
-    if s.last + 1 < end and nodes[s.last + 1].text[:1].isupper():
-        yield "capital-after"
+    yield from _list_capitals(tree, s, start, end)
     if s.last + 1 < end and nodes[s.last + 1].tag == "POS":
         yield "owner"
-    if s.first > start and nodes[s.first - 1].head.i == s.head and nodes[s.first - 1].pos != "DET":
+    if _is_cut_before(tree, s, start):
         yield "cut-before"
     if nodes[s.last].head.i == s.last + 1:
         yield "cut-after"
