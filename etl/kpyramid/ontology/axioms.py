@@ -1,4 +1,4 @@
-"""What an ontology states beyond its classes' and properties' own fields, line by line.
+"""Axioms: the statements of an ontology that no field of a class or property holds.
 
 Disjointness, restrictions, property chains, mappings to other vocabularies, the header's licence:
 all of it is kept as canonical N-Triples, so that nothing is lost between reading and writing.
@@ -126,7 +126,7 @@ def _sort_leaves_first(
 
 @dataclass(frozen=True)
 class Limits:
-    """What axioms say of values: groups of classes that share no instance; at most how many values.
+    """Limits that axioms set: disjoint groups of classes, and greatest numbers of values.
 
     `most` is by class and property; `characteristics` are a property's further types; `wider` are
     the properties that hold wherever it does.

@@ -1,4 +1,4 @@
-"""What shapes and axioms say of one value at a time, so that a bad one is refused by itself.
+"""Constraints of shapes and axioms on single values, so that a bad one is refused by itself.
 
 The gate at publish validates the whole ontology by all of SHACL. Here are the parts of it that a
 single value can break, in a form that is quick to ask for every value.

@@ -39,7 +39,7 @@ def name_class(iri: str, schema: Schema) -> str:
 
 
 def name_range(iri: str, schema: Schema) -> str:
-    """What a property's values are: a class's label, or the form of a datatype."""
+    """The range in words: a class's label, or the form of a datatype."""
     if iri.startswith(XSD) or iri in FORMS:
         return FORMS.get(iri, "a whole number")
     return name_class(iri, schema)

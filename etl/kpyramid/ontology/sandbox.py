@@ -21,14 +21,14 @@ _KEPT = (
     *("PATH", "HOME", "LANG", "LC_ALL", "JAVA_HOME", "LD_LIBRARY_PATH"),
     *("PYTHONHOME", "VIRTUAL_ENV"),
 )
-"""What Java and Python need to start."""
+"""The variables that Java and Python need to start."""
 _MARGIN = 10
 """Seconds after which the system ends a child whose parent is gone."""
 _running: set[subprocess.Popen[bytes]] = set()
 
 
 def list_environment() -> dict[str, str]:
-    """What a child process may know of the environment: no keys, no settings.
+    """The environment of a child process: no keys, no settings.
 
     A Python child is given `sys.path` with its code.
     """
@@ -68,7 +68,7 @@ def run_limited(command: Sequence[str], *, seconds: float, given: bytes = b"") -
 
 
 def ask_function(name: str, given: object, *, seconds: float) -> tuple[object, str]:
-    """What a function of ours, `module:function`, answers in a process of its own.
+    """The answer of a function of ours, `module:function`, in a process of its own.
 
     It reads `given` as JSON on standard input and writes JSON as its last line. If it ended
     without, the answer is None, and the second value says how it ended.

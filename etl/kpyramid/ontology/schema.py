@@ -231,7 +231,7 @@ class Schema:
         return min(bounds, default=None)
 
     def find_characteristics(self, property_iri: str) -> frozenset[str]:
-        """What else a property is, such as `names.SYMMETRIC_PROPERTY`, as IRIs."""
+        """A property's further types, such as `names.SYMMETRIC_PROPERTY`, as IRIs."""
         return self._limits.characteristics.get(property_iri, frozenset())
 
     def find_entailed(self, property_iri: str) -> Sequence[tuple[str, bool]]:
@@ -362,7 +362,7 @@ def write_schema(schema: Schema) -> str:
 def _read_axioms(
     schema: Schema, header: str, triples: Iterable[ox.Triple], source: str
 ) -> tuple[str, ...]:
-    """What the text states beyond the schema's own statements."""
+    """The statements of the text that no field of the schema holds."""
     stated = set(list_statements(schema.base, schema.classes, schema.properties))
     old, new = make_iri(header), make_iri(schema.base.removesuffix("#"))
     left = []
@@ -409,7 +409,7 @@ def _find_unread(found: Graph) -> list[str]:
 
 
 def _find_dangling(schema: Schema) -> list[str]:
-    """What points to nothing, or to a datatype whose values cannot be checked."""
+    """References to nothing, or to a datatype whose values cannot be checked."""
     classes = {*schema.class_by_iri, n.THING}
     problems = [
         f"<{c.iri}>: rdfs:subClassOf <{parent}>, which is no class declared here"

@@ -57,7 +57,7 @@ class Request(TypedDict):
 
 
 class Reply(TypedDict, total=False):
-    """What the child answers to each line: one of the three."""
+    """The child's answer to each line: one of the three."""
 
     rows: Rows
     error: str

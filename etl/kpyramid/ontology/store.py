@@ -47,7 +47,7 @@ class Place:
 
 
 def describe_place(place: Place) -> Iterator[ox.Triple]:
-    """What stands there, the document that it is quoted from, and that document's source."""
+    """Statements of a place: its text, its document, and that document's source."""
     node, document = make_iri(place.iri), make_iri(entity_iri(place.document_id))
     yield ox.Triple(node, make_iri(n.PROV_VALUE), ox.Literal(place.text))
     yield ox.Triple(node, make_iri(n.QUOTED_FROM), document)
@@ -112,7 +112,7 @@ class InstanceStatement:
 
 
 def list_facts(row: InstanceStatement) -> Iterator[ox.Triple]:
-    """What a row states of its subject: the class, and the value where it has one.
+    """The statements of a row about its subject: the class, and the value where it has one.
 
     Raises:
         InputError: as `write_instances`.

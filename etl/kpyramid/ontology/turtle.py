@@ -114,7 +114,7 @@ class Graph:
         return list(self._said)
 
     def list_predicates(self, subject: Node | str) -> list[str]:
-        """What is said of a subject."""
+        """The predicates of a subject."""
         return [p for p, values in self._said.get(_make_node(subject), {}).items() if values]
 
     def find_typed(self, *types: str) -> list[str]:

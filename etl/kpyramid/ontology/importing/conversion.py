@@ -48,7 +48,7 @@ class Change:
 
 @dataclass
 class Changes:
-    """What was done, and what nobody could settle."""
+    """Changes that an import made, and problems that it could not settle."""
 
     made: list[Change] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
@@ -136,7 +136,7 @@ def _settle_kinds(graph: Graph, changes: Changes) -> None:
 
 
 def _find_kinds(graph: Graph, iri: str) -> set[str]:
-    """What its ranges say it is: nothing, one kind, or both; undeclared ones say nothing."""
+    """The kinds of property that its ranges imply: none, one or both."""
     kinds = set()
     for value in graph.find(iri, n.RANGE):
         if _is_datatype(graph, value):

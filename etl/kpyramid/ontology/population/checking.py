@@ -263,7 +263,7 @@ def check_name(individual: Named, kinds: Kinds) -> Misfit | None:
 def fit_class(
     individual: Named, wanted: str, schema: Schema, *, read: bool = False, guess: bool = True
 ) -> float | None:
-    """How sure it is that an individual is of the class that a property wants; None: it is not.
+    """Confidence that an individual is of the class that a property wants; None: it is not.
 
     One whose class is wider, or that the recogniser could not place, takes the class that the
     property asks for, as rdfs:domain and rdfs:range entail. Without a type it has to be written

@@ -1,4 +1,4 @@
-"""Features of candidates: what is said of a value, its subject and its property's wording."""
+"""Features of candidates as values and subjects, and measures of properties' wording."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -21,8 +21,8 @@ _CONTENT = frozenset(("NOUN", "VERB", "ADJ", "PROPN", "ADP", "NUM"))
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """A text's candidates with what the learner is told of each as a value."""
+class TextFeatures:
+    """A text's candidates with the features of each as a value."""
 
     tree: Tree
     candidates: Sequence[Candidate]
@@ -49,7 +49,7 @@ class Surroundings:
     form: tuple[float, ...]
 
 
-def describe_text(tree: Tree, candidates: Sequence[Candidate]) -> Reading:
+def describe_text(tree: Tree, candidates: Sequence[Candidate]) -> TextFeatures:
     """The features of every candidate of a text."""
     near = [_look_around(tree, c) for c in candidates]
     nested = [[*_list_nesting(c, candidates)] for c in candidates]
@@ -60,7 +60,7 @@ def describe_text(tree: Tree, candidates: Sequence[Candidate]) -> Reading:
     for c in candidates:
         key = _fold(c.text)
         mentions[key] = mentions.get(key, 0) + 1
-    return Reading(
+    return TextFeatures(
         tree,
         candidates,
         roles,
@@ -75,7 +75,7 @@ def _fold(text: str) -> str:
 
 
 def _list_nesting(c: Candidate, candidates: Sequence[Candidate]) -> Iterator[str]:
-    """How a candidate lies in, around and across others."""
+    """Features of overlap: others that a candidate lies in, holds or crosses."""
     inside = holds = 0
     for other in candidates:
         if other is c or other.last < c.first or c.last < other.first:
@@ -276,8 +276,8 @@ def _shape(text: str) -> str:
     return shape[:12]
 
 
-def list_subject_features(reading: Reading, s: Candidate, o: Candidate) -> Iterator[str]:
-    """What is told of `s` as the subject of the value `o`."""
+def list_subject_features(reading: TextFeatures, s: Candidate, o: Candidate) -> Iterator[str]:
+    """Features of `s` as the subject of the value `o`; their order is part of the model."""
     tree = reading.tree
     nodes = tree.nodes
     head, other = nodes[s.head], nodes[o.head]
@@ -517,7 +517,7 @@ def fit_kind(kind: str, kinds: frozenset[str]) -> float:
 
 
 class WordMatcher:
-    """How far the words around candidates are those of each property, for many at once."""
+    """Similarity of the words around candidates to those of each property, for many at once."""
 
     def __init__(self, wordings: Sequence[Wording], schema: Schema) -> None:
         self._wordings = wordings
@@ -553,8 +553,8 @@ class WordMatcher:
         hits = np.maximum.reduce([self._match(lemma) for lemma in sorted(lemmas)])
         return np.asarray(np.maximum.reduceat(hits @ self._share, self._firsts))
 
-    def measure(self, reading: Reading) -> Matrix:
-        """What wording and kinds tell; shape (candidates, properties, `MEASURES`)."""
+    def measure(self, reading: TextFeatures) -> Matrix:
+        """Measures of wording and kinds; shape (candidates, properties, `MEASURES`)."""
         size = (len(reading.candidates), self.size)
         if 0 in size:
             return np.zeros((*size, MEASURES))

@@ -215,7 +215,7 @@ class Router:
         return [frozenset().union(*(near[s] for s in sentences)) for sentences in parts]
 
     def score(self, sentences: Sequence[str]) -> Matrix:
-        """How much nearer each sentence comes to each class than unrelated prose, in deviations."""
+        """Similarity of sentences to classes, in standard deviations above unrelated prose."""
         if not self.classes or not sentences:
             return np.zeros((len(sentences), len(self.classes)), dtype=np.float32)
         if self._vectors is None:
@@ -272,7 +272,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a model found in one text; spans are characters of it."""
+    """A model's values for one text; spans are characters of it."""
 
     values: tuple[Value, ...] = ()
     dropped: tuple[Dropped, ...] = ()
@@ -311,7 +311,7 @@ class Inducer:
         self._progress = progress
 
     def induce(self, chunks: Sequence[Chunk]) -> list[Reading]:
-        """What each text states, in order; equal texts of one title are asked about once.
+        """The values of each text, in order; equal texts of one title are asked about once.
 
         Raises:
             BudgetError, EndpointError: no further call can be made; the answers so far are kept.

@@ -48,7 +48,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What a question or a check found: its first rows, or why it failed.
+    """The answer to a question or check: its first rows, or why it failed.
 
     `count` is of all rows, at least so many if `more`; `stopped` says that the problem was the
     limit of time or memory.
@@ -90,7 +90,7 @@ def complete_query(query: str, prefixes: Mapping[str, str]) -> str:
 def run_checks(
     paths: Sequence[Path], store: OntologyStore, prefixes: Mapping[str, str]
 ) -> list[Answered]:
-    """What each violation query finds, with labels for IRIs.
+    """The rows of each violation query, with labels for IRIs.
 
     Its text is the file's first comment line.
     """
@@ -103,7 +103,7 @@ def run_checks(
 
 
 def _read_check(path: Path) -> tuple[str, str]:
-    """What a check says in words, and its query."""
+    """A check in words, and its query."""
     query = path.read_text("utf-8-sig")
     first = query.lstrip().partition("\n")[0]
     return first.lstrip("# ").strip() if first.startswith("#") else path.name, query
@@ -231,7 +231,7 @@ class _SolutionJudge:
                 self.store.remove(quad)
 
     def find_inconsistent(self, parts: Iterable[Part]) -> int | None:
-        """What `shrink` asks: the first part with the solution."""
+        """The first part that gives the solution, as `shrink` asks."""
         return next((i for i, (_, facts) in enumerate(parts) if self.finds(facts)), None)
 
 
@@ -258,7 +258,7 @@ def run_questions(
     known: frozenset[str],
     base: str,
 ) -> list[Answered]:
-    """What each competency question finds; one with a term of `base` that is not `known` fails."""
+    """The rows of each competency question; one with a term of `base` not in `known` fails."""
     return [_ask(question, store, prefixes, known, base) for question in questions]
 
 

@@ -167,7 +167,7 @@ Item = Axiom | ox.Triple
 
 
 class Judge(Protocol):
-    """What shrinking asks: `Reasoner`."""
+    """Judges parts for `shrink`, as `Reasoner` does."""
 
     def find_inconsistent(self, parts: Iterable[Part]) -> int | None:
         """The index of the first part that contradicts itself, or None."""
@@ -379,7 +379,7 @@ def _state_axiom(axiom: Axiom, labels: Mapping[str, str]) -> str:
 
 
 def _list_parts(axiom: Axiom, labels: Mapping[str, str]) -> Iterator[str]:
-    """What the unnamed nodes of an axiom say, without the bones of lists."""
+    """The statements of an axiom's unnamed nodes in words, without those that only build lists."""
     for t in axiom.triples[1:]:
         if isinstance(t.object, ox.BlankNode) or _name(t.object) in (
             n.RDF_NIL,

@@ -33,7 +33,7 @@ _ANY_SHAPE = """@prefix sh: <http://www.w3.org/ns/shacl#> .
 
 
 class Given(TypedDict):
-    """What the child reads: schema and instances, and shapes by name."""
+    """The child's input: schema and instances, and shapes by name."""
 
     data: list[str]
     shapes: dict[str, str]
@@ -51,7 +51,7 @@ class Broken(TypedDict):
 
 
 class Reply(TypedDict, total=False):
-    """What it answers: how many violations there are and the first in words, or what is wrong."""
+    """The child's answer: the number of violations and the first in words, or an error."""
 
     violations: list[str]
     count: int

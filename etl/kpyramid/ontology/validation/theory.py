@@ -1,4 +1,4 @@
-"""What an ontology states in logic, and how it is written for HermiT."""
+"""The logical part of an ontology, and its text for HermiT."""
 
 import re
 from collections import defaultdict
@@ -358,7 +358,7 @@ def _spell(text: str) -> str:
 
 
 def _define(tag: str) -> str:
-    """That a datatype's values are the texts in its language."""
+    """Statements that define a datatype: its values are the texts in its language."""
     return (
         f"<urn:d:{tag}> <{n.RDF_TYPE}> <{n.RDFS}Datatype> .\n"
         f"<urn:d:{tag}> <{n.OWL}equivalentClass> _:d{tag} .\n"
