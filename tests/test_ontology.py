@@ -11,6 +11,7 @@ import pytest
 
 from kpyramid.errors import InputError
 from kpyramid.ontology import names as n
+from kpyramid.ontology.literals import parse_literal
 from kpyramid.ontology.schema import (
     OntologyClass,
     OntologyProperty,
@@ -22,7 +23,6 @@ from kpyramid.ontology.store import (
     InstanceStatement,
     OntologyStore,
     entity_iri,
-    parse_literal,
     write_instances,
 )
 

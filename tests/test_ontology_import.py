@@ -335,6 +335,12 @@ def test_contradictory_ranges_are_refused(ranges: str, said: str) -> None:
     refuse(turtle + f":p a {kind} ; rdfs:range {ranges} .", "1 to correct by hand", said)
 
 
+def test_ranges_are_disjoint_however_the_ontology_says_so() -> None:
+    group = "[] a owl:AllDisjointClasses ; owl:members ( :Agent :Place ) .\n"
+    turtle = ONTOLOGY + CLASSES + group + ":p a owl:ObjectProperty ; rdfs:range :Person, :Place ."
+    refuse(turtle, "1 to correct by hand", "are stated disjoint")
+
+
 def test_two_kinds_at_once_without_a_range_are_refused() -> None:
     turtle = ONTOLOGY + CLASSES + ":p a owl:ObjectProperty, owl:DatatypeProperty ."
     refuse(turtle, "no range tells which")

@@ -12,8 +12,8 @@ from kpyramid.errors import InputError
 from kpyramid.evaluation.facts import Fact, Thing, say_value
 from kpyramid.evaluation.making import make_questions
 from kpyramid.ontology import names as n
-from kpyramid.ontology.importing.conversion import Graph
 from kpyramid.ontology.importing.files import read_outside
+from kpyramid.ontology.turtle import Graph
 from kpyramid.ontology.turtle import make_iri as _node
 from sets.files import QuestionSet, read_licence
 

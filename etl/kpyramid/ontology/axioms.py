@@ -1,4 +1,4 @@
-"""What an ontology states beyond its classes' and properties' own fields, line by line.
+"""Axioms: the statements of an ontology that no field of a class or property holds.
 
 Disjointness, restrictions, property chains, mappings to other vocabularies, the header's licence:
 all of it is kept as canonical N-Triples, so that nothing is lost between reading and writing.
@@ -6,17 +6,21 @@ all of it is kept as canonical N-Triples, so that nothing is lost between readin
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import cached_property
 
 import pyoxigraph as ox
 
 from kpyramid.errors import InputError
 from kpyramid.keys import ID_DIGITS, hash_bytes
 from kpyramid.ontology import names as n
+from kpyramid.ontology.turtle import Graph
 
 Subject = ox.NamedNode | ox.BlankNode | ox.Triple
 _MOST_NAMED = 3
 _CHARACTERISTICS = {
+    n.FUNCTIONAL_PROPERTY,
     n.INVERSE_FUNCTIONAL_PROPERTY,
     n.SYMMETRIC_PROPERTY,
     n.ASYMMETRIC_PROPERTY,
@@ -120,9 +124,9 @@ def _sort_leaves_first(
     return order
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Limits:
-    """What axioms say of values: groups of classes that share no instance; at most how many values.
+    """Limits that axioms set: disjoint groups of classes, and greatest numbers of values.
 
     `most` is by class and property; `characteristics` are a property's further types; `wider` are
     the properties that hold wherever it does.
@@ -133,67 +137,64 @@ class Limits:
     characteristics: Mapping[str, frozenset[str]]
     wider: Mapping[str, frozenset[str]]
 
+    @cached_property
+    def _groups(self) -> dict[str, set[frozenset[str]]]:
+        found: dict[str, set[frozenset[str]]] = {}
+        for group in self.disjoint:
+            for iri in group:
+                found.setdefault(iri, set()).add(group)
+        return found
 
-def find_limits(axioms: Iterable[str]) -> Limits:
+    def are_disjoint(self, first: AbstractSet[str], second: AbstractSet[str]) -> bool:
+        """Whether nothing is an instance of both classes, each given with all classes above it."""
+        if not self.disjoint:
+            return False
+        for group in {group for iri in first for group in self._groups.get(iri, ())}:
+            right = second & group
+            if right and len((first & group) | right) > 1:
+                return True
+        return False
+
+
+def find_limits(triples: Iterable[ox.Triple]) -> Limits:
     """Disjointness of named classes, cardinalities from above, and what is said of properties."""
-    graph: defaultdict[object, dict[str, list[object]]] = defaultdict(dict)
-    for triple in read_axioms(axioms):
-        graph[triple.subject].setdefault(triple.predicate.value, []).append(triple.object)
+    graph = Graph(triples)
     disjoint: set[frozenset[str]] = set()
     most: dict[tuple[str, str], int] = {}
+    characteristics: dict[str, frozenset[str]] = {}
     wider: defaultdict[str, frozenset[str]] = defaultdict(frozenset)
-    for subject, said in graph.items():
-        for other in said.get(n.DISJOINT_WITH, ()):
+    for subject in graph.list_subjects():
+        for other in graph.find(subject, n.DISJOINT_WITH):
             disjoint.add(_keep_named((subject, other)))
-        members = said.get(n.DISJOINT_UNION_OF, ())
-        if ox.NamedNode(n.ALL_DISJOINT_CLASSES) in said.get(n.RDF_TYPE, ()):
-            members = said.get(n.MEMBERS, ())
-        for head in members:
-            disjoint.add(_keep_named(walk_list(head, graph)))
-        if isinstance(subject, ox.NamedNode):
-            equal = _keep_named(said.get(n.OWL + "equivalentProperty", ()))
-            wider[subject.value] |= equal | _keep_named(said.get(n.SUBPROPERTY, ()))
-            for other in equal:
-                wider[other] |= {subject.value}
-        for bound in (*said.get(n.SUBCLASS, ()), *said.get(n.EQUIVALENT_CLASS, ())):
-            if isinstance(subject, ox.NamedNode) and isinstance(bound, ox.BlankNode):
-                for iri, count in _read_bound(graph.get(bound, {})):
-                    key = subject.value, iri
-                    most[key] = min(count, most.get(key, count))
-    return Limits(
-        tuple(sorted((group for group in disjoint if len(group) > 1), key=sorted)),
-        most,
-        {
-            subject.value: found
-            for subject, said in graph.items()
-            if isinstance(subject, ox.NamedNode)
-            and (found := _keep_named(said.get(n.RDF_TYPE, ())) & _CHARACTERISTICS)
-        },
-        dict(wider),
-    )
+        lists = graph.find(subject, n.DISJOINT_UNION_OF)
+        if n.ALL_DISJOINT_CLASSES in graph.find_types(subject):
+            lists = graph.find(subject, n.MEMBERS)
+        disjoint.update(_keep_named(graph.list_members(head)) for head in lists)
+        if isinstance(subject, ox.BlankNode):
+            continue
+        iri = subject.value
+        equal = frozenset(graph.find_iris(iri, n.OWL + "equivalentProperty"))
+        wider[iri] |= equal.union(graph.find_iris(iri, n.SUBPROPERTY))
+        for same in equal:
+            wider[same] |= {iri}
+        if kinds := graph.find_types(iri) & _CHARACTERISTICS:
+            characteristics[iri] = frozenset(kinds)
+        for bound in (*graph.find(iri, n.SUBCLASS), *graph.find(iri, n.EQUIVALENT_CLASS)):
+            if isinstance(bound, ox.BlankNode):
+                for prop, count in _read_bound(bound, graph):
+                    most[iri, prop] = min(count, most.get((iri, prop), count))
+    groups = sorted((group for group in disjoint if len(group) > 1), key=sorted)
+    return Limits(tuple(groups), most, characteristics, dict(wider))
 
 
 def _keep_named(terms: Iterable[object]) -> frozenset[str]:
     return frozenset(term.value for term in terms if isinstance(term, ox.NamedNode))
 
 
-def walk_list(head: object, graph: Mapping[object, Mapping[str, list[object]]]) -> Iterator[object]:
-    """The members of an RDF list, each once round where it bites its own tail."""
-    seen: set[object] = set()
-    while head not in seen and n.RDF_FIRST in (node := graph.get(head, {})):
-        seen.add(head)
-        yield node[n.RDF_FIRST][0]
-        head = node.get(n.RDF_REST, [None])[0]
-
-
-def _read_bound(said: Mapping[str, Sequence[object]]) -> Iterator[tuple[str, int]]:
+def _read_bound(restriction: ox.BlankNode, graph: Graph) -> Iterator[tuple[str, int]]:
     """The property a restriction bounds, and its most values; qualified ones bound only a part."""
     for predicate in (n.OWL + "maxCardinality", n.OWL + "cardinality"):
-        for count in said.get(predicate, ()):
-            for prop in said.get(n.OWL + "onProperty", ()):
-                if (
-                    isinstance(prop, ox.NamedNode)
-                    and isinstance(count, ox.Literal)
-                    and count.value.isdecimal()
-                ):
-                    yield prop.value, int(count.value)
+        for count in graph.find(restriction, predicate):
+            if isinstance(count, ox.Literal) and count.value.isdecimal():
+                for prop in graph.find_iris(restriction, n.OWL + "onProperty"):
+                    yield prop, int(count.value)

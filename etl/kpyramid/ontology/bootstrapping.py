@@ -1,13 +1,14 @@
-"""A first ontology of a field, cut from WordNet and ConceptNet."""
+"""A first ontology of a field, cut from WordNet and, if given, a ConceptNet dump."""
 
 import difflib
 import gzip
 import re
+import tomllib
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 import pyoxigraph as ox
@@ -15,10 +16,9 @@ import pyoxigraph as ox
 from kpyramid.errors import InputError
 from kpyramid.ontology import names as n
 from kpyramid.ontology.axioms import write_axioms
-from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema
+from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema, find_nearest_common
 from kpyramid.ontology.turtle import make_iri
 
-# --------------------
 # WordNet's nouns, read from its own files: `index.noun` and `data.noun`, as Debian lays them.
 
 DEFAULT_FOLDER = Path("/usr/share/wordnet")
@@ -70,18 +70,18 @@ class WordNet:
 
     @cached_property
     def _lines(self) -> dict[str, str]:
-        return {line[:8]: line for line in _read_lines(self._data) if not line.startswith("  ")}
+        return {line[:8]: line for line in _read_nouns(self._data) if not line.startswith("  ")}
 
     @cached_property
     def _senses(self) -> dict[str, str]:
-        lines = (line for line in _read_lines(self._index) if not line.startswith("  "))
+        lines = (line for line in _read_nouns(self._index) if not line.startswith("  "))
         return {line.partition(" ")[0]: line for line in lines}
 
     @cached_property
     def licence(self) -> str:
         """The licence that WordNet's files begin with, which every copy must carry."""
         head = []
-        for line in _read_lines(self._data):
+        for line in _read_nouns(self._data):
             if not line.startswith("  "):
                 break
             head.append(line.strip().partition(" ")[2].strip())
@@ -140,7 +140,7 @@ class WordNet:
             raise InputError(f"{self._data}: the line of synset {key} is broken: {e}") from e
 
 
-def _read_lines(path: Path) -> Iterator[str]:
+def _read_nouns(path: Path) -> Iterator[str]:
     try:
         with path.open(encoding="utf-8", newline="\n") as file:
             for line in file:
@@ -160,8 +160,7 @@ def _list_lemmas(word: str) -> Iterator[str]:
         yield lemma.removesuffix("s")
 
 
-# --------------------
-# A first ontology of a field, cut from word nets: classes below one meaning of a word.
+# The cut: classes below one meaning of a word.
 
 BASE = "https://w3id.org/kpyramid/bootstrap/"
 """A cut's namespace is this, the name of its topmost class and #."""
@@ -172,7 +171,10 @@ _MOST_EXAMPLES = 5
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A kind of link as a property: its name and label, phrases that state it, a question."""
+    """A kind of link as a property: its name and label, phrases that state it, a question.
+
+    In the question `<X>` stands for the domain.
+    """
 
     name: str
     label: str
@@ -181,68 +183,15 @@ class Relation:
     inverse: str | None = None
 
 
-RELATIONS = {
-    relation.name: relation
-    for relation in (
-        Relation(
-            "partOf",
-            "part of",
-            ("is part of", "is a part of", "belongs to"),
-            "What is <X> part of?",
-            "hasPart",
-        ),
-        Relation(
-            "hasPart",
-            "has part",
-            ("has as a part", "includes", "consists of"),
-            "What are the parts of <X>?",
-            "partOf",
-        ),
-        Relation(
-            "memberOf",
-            "member of",
-            ("is a member of", "belongs to"),
-            "What is <X> a member of?",
-            "hasMember",
-        ),
-        Relation(
-            "hasMember",
-            "has member",
-            ("has as a member", "is made up of"),
-            "What are the members of <X>?",
-            "memberOf",
-        ),
-        Relation(
-            "madeOf",
-            "made of",
-            ("is made of", "is made from", "consists of"),
-            "What is <X> made of?",
-            "materialOf",
-        ),
-        Relation(
-            "materialOf",
-            "material of",
-            ("is the material of", "is a substance of"),
-            "What is made of <X>?",
-            "madeOf",
-        ),
-        Relation("usedFor", "used for", ("is used for", "is used to"), "What is <X> used for?"),
-        Relation(
-            "locatedAt",
-            "located at",
-            ("is located in", "is found in", "lies in"),
-            "Where is <X> found?",
-        ),
-        Relation(
-            "locatedNear", "located near", ("is near", "is located near"), "What is <X> near?"
-        ),
-        Relation("causes", "causes", ("causes", "leads to", "results in"), "What does <X> cause?"),
-        Relation(
-            "createdBy", "created by", ("is created by", "was made by"), "By whom was <X> made?"
-        ),
-    )
-}
-"""The properties a cut may have, by name; `<X>` stands for the domain."""
+@cache
+def load_relations() -> Mapping[str, Relation]:
+    """The properties a cut may have, by name: `relations.toml`."""
+    rows = tomllib.loads(Path(__file__).with_name("relations.toml").read_text("utf-8"))
+    return {
+        name: Relation(**row | {"name": name, "phrases": tuple(row["phrases"])})
+        for name, row in rows.items()
+    }
+
 
 _POINTERS = {
     "#p": "partOf",
@@ -427,14 +376,14 @@ def _name_class(label: str) -> str:
 def _list_properties(cut: Cut, base: str, iris: Mapping[str, str]) -> list[OntologyProperty]:
     ends = {
         name: (
-            _find_common(cut, (s for s, _, _ in links)),
-            _find_common(cut, (e for _, e, _ in links)),
+            _find_common(cut, {s for s, _, _ in links}),
+            _find_common(cut, {e for _, e, _ in links}),
         )
         for name, links in cut.links.items()
     }
     properties = []
     for name, (start, end) in sorted(ends.items()):
-        relation = RELATIONS[name]
+        relation = load_relations()[name]
         domain, reach = (iris[key] if key else n.THING for key in (start, end))
         # Inverses swap their ends; where links lead outside on both sides, they do not.
         mirrored = relation.inverse and ends.get(relation.inverse) == (end, start)
@@ -457,32 +406,15 @@ def _list_properties(cut: Cut, base: str, iris: Mapping[str, str]) -> list[Ontol
     return properties
 
 
-def _find_common(cut: Cut, keys: Iterable[str | None]) -> str | None:
+def _find_common(cut: Cut, keys: Collection[str | None]) -> str | None:
     """The nearest concept above all of these; None if one is outside or they share none."""
-    climbs = []
-    for key in dict.fromkeys(keys):
-        if key is None:
-            return None
-        above = {key: 0}
-        queue = [key]
-        for current in queue:  # grows as it goes
-            for parent in cut.concepts[current].parents:
-                if parent not in above:
-                    above[parent] = above[current] + 1
-                    queue.append(parent)
-        climbs.append(above)
-    common = set.intersection(*({*climb} for climb in climbs)) if climbs else set()
-    distance = {key: sum(climb[key] for climb in climbs) for key in common}
-    return min(sorted(distance), key=lambda key: distance[key], default=None)
+    inside = {key for key in keys if key is not None}
+    if None in keys:
+        return None
+    return find_nearest_common(inside, lambda key: cut.concepts[key].parents)
 
 
-# --------------------
-# A ConceptNet dump that the user has, merged into a cut: streamed twice, never loaded.
-#
-# A dump is a table of assertions separated by tabs: its own address, the relation, the start, the
-# end, and details as JSON with the weight, as in `/c/en/lake  /c/en/body_of_water`. Only English
-# is
-# read, and only what one contributor at least stood by (weight 1).
+# A ConceptNet dump that the user has, merged into a cut.
 
 LICENCE = (
     "Classes and relations marked as ConceptNet's were taken from ConceptNet 5, "
@@ -516,7 +448,10 @@ Assertion = tuple[str, str, str]
 def merge_conceptnet(cut: Cut, path: Path, *, depth: int, watch: Watch) -> int:
     """Adds to the cut what the dump states of it; the number of classes that are new.
 
-    `watch` passes the lines on and may count them.
+    The dump is a table of assertions separated by tabs: the assertion's address, the relation, the
+    start, the end, and details as JSON with the weight. Only English is read, and only what at
+    least one contributor stood by (weight 1). It is streamed twice and never held in memory;
+    `watch` passes its lines on and may count them.
 
     Raises:
         InputError: the file cannot be read as a dump, or too many classes come together.
@@ -586,7 +521,7 @@ def _find_level(cut: Cut, key: str) -> int:
 def _read_assertions(path: Path, relations: set[str], watch: Watch) -> Iterator[Assertion]:
     """Relation, start and end of the English assertions of some relations, as plain words."""
     good = bad = 0
-    for line in watch(_read_lines_conceptnet(path)):
+    for line in watch(_read_dump(path)):
         parts = line.split("\t", _COLUMNS - 1)
         if len(parts) < _COLUMNS or not parts[1].startswith("/r/"):
             bad += 1
@@ -606,7 +541,7 @@ def _read_assertions(path: Path, relations: set[str], watch: Watch) -> Iterator[
         raise InputError(f"{path}: no assertion in it; is this ConceptNet's table of assertions?")
 
 
-def _read_lines_conceptnet(path: Path) -> Iterator[str]:
+def _read_dump(path: Path) -> Iterator[str]:
     if not path.is_file():
         raise InputError(f"{path}: no such file; name ConceptNet's assertions, as .csv or .csv.gz")
     with path.open("rb") as file:

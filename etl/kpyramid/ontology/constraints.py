@@ -1,4 +1,4 @@
-"""What shapes and axioms say of one value at a time, so that a bad one is refused by itself.
+"""Constraints of shapes and axioms on single values, so that a bad one is refused by itself.
 
 The gate at publish validates the whole ontology by all of SHACL. Here are the parts of it that a
 single value can break, in a form that is quick to ask for every value.
@@ -14,8 +14,8 @@ import pyoxigraph as ox
 
 from kpyramid.errors import InputError
 from kpyramid.ontology import names as n
-from kpyramid.ontology.axioms import walk_list
 from kpyramid.ontology.schema import Schema
+from kpyramid.ontology.turtle import Graph, Node, parse_turtle
 
 SH = "http://www.w3.org/ns/shacl#"
 _MESSAGE = SH + "message"
@@ -93,20 +93,8 @@ def read_constraints(turtle: str, *, source: str) -> tuple[Constraint, ...]:
     Raises:
         InputError: not Turtle, or a pattern that is none.
     """
-    try:
-        triples = [
-            quad.triple
-            for quad in ox.parse(turtle.removeprefix("\ufeff"), format=ox.RdfFormat.TURTLE)
-        ]
-    except SyntaxError as e:
-        raise InputError(
-            f"{source}, line {e.lineno or 1}: not valid Turtle: {e.msg}; correct that line"
-        ) from e
-    graph: dict[object, dict[str, list[object]]] = {}
-    for triple in triples:
-        said = graph.setdefault(triple.subject, {})
-        said.setdefault(triple.predicate.value, []).append(triple.object)
-    found = {c for shape in graph for c in _read_shape(shape, graph, source)}
+    graph = Graph(parse_turtle(turtle, source=source))
+    found = {c for shape in graph.list_subjects() for c in _read_shape(shape, graph, source)}
     return tuple(sorted(found, key=_order))
 
 
@@ -114,55 +102,54 @@ def _order(c: Constraint) -> tuple[object, ...]:
     return str(c.target), c.property_iri, c.kind, c.values, c.flags, c.message
 
 
-def _read_shape(
-    shape: object, graph: Mapping[object, Mapping[str, list[object]]], source: str
-) -> Iterator[Constraint]:
-    said = graph[shape]
-    if _is_off(said):
+def _read_shape(shape: Node, graph: Graph, source: str) -> Iterator[Constraint]:
+    if _is_off(shape, graph):
         return
-    targets: list[str | None] = [_iri(t) for t in said.get(SH + "targetClass", ())]
-    if isinstance(shape, ox.NamedNode) and ox.NamedNode(n.CLASS) in said.get(n.RDF_TYPE, ()):
+    targets: list[str | None] = [*graph.find_iris(shape, SH + "targetClass")]
+    if isinstance(shape, ox.NamedNode) and n.CLASS in graph.find_types(shape):
         targets.append(shape.value)
-    users = {_iri(t) for t in said.get(SH + "targetSubjectsOf", ())}
-    for part in (shape, *said.get(SH + "property", ())):
-        inner = graph.get(part, {})
-        path = next((p.value for p in inner.get(SH + "path", ()) if _iri(p)), None)  # type: ignore[attr-defined]
-        severity = inner.get(SH + "severity", [None])[0]  # not the node shape's: each has its own
-        if path is None or _is_off(inner) or severity not in (None, ox.NamedNode(SH + "Violation")):
+    users = graph.find_iris(shape, SH + "targetSubjectsOf")
+    inside = [v for v in graph.find(shape, SH + "property") if isinstance(v, Node)]
+    for part in (shape, *inside):
+        path = next(iter(graph.find_iris(part, SH + "path")), None)
+        severities = graph.find(part, SH + "severity")  # not the node shape's: each has its own
+        if path is None or _is_off(part, graph):
             continue
-        messages = inner.get(_MESSAGE) or said.get(_MESSAGE, [])
+        if severities and severities[0] != ox.NamedNode(SH + "Violation"):
+            continue
+        messages = graph.find(part, _MESSAGE) or graph.find(shape, _MESSAGE)
         message = min((_text(m) for m in messages), default="")
-        flags = "".join(_text(f) for f in inner.get(SH + "flags", ()))
+        flags = _read_flags(part, graph)
         whose = [*targets, *([None] if path in users else [])]
-        for kind in _READ:
-            for value in inner.get(SH + kind, ()):
-                values = (
-                    tuple(map(_text, walk_list(value, graph))) if kind == "in" else (_text(value),)
-                )
-                if not _check(kind, values, flags, source):
-                    continue
+        demands = [
+            (kind, tuple(map(_text, graph.list_members(v) if kind == "in" else [v])), flags)
+            for kind in _READ
+            for v in graph.find(part, SH + kind)
+        ]
+        for denied in graph.find(part, SH + "not"):
+            if isinstance(denied, Node) and (
+                {*graph.list_predicates(denied)} - {SH + "flags"} == {SH + "pattern"}
+            ):
+                pattern = _text(graph.find(denied, SH + "pattern")[0])
+                demands.append((_NOT_PATTERN, (pattern,), _read_flags(denied, graph)))
+        for kind, values, flags in demands:
+            if _check(kind, values, flags, source):
                 for target in whose:
                     yield Constraint(target, path, kind, values, flags, message)
-        for denied in inner.get(SH + "not", ()):
-            words = graph.get(denied, {})
-            if words.keys() - {SH + "flags"} != {SH + "pattern"}:
-                continue
-            values = (_text(words[SH + "pattern"][0]),)
-            flags = "".join(_text(f) for f in words.get(SH + "flags", ()))
-            if not _check("pattern", values, flags, source):
-                continue
-            for target in whose:
-                yield Constraint(target, path, _NOT_PATTERN, values, flags, message)
 
 
-def _is_off(said: Mapping[str, list[object]]) -> bool:
-    return any(_text(value) in ("true", "1") for value in said.get(SH + "deactivated", ()))
+def _read_flags(part: Node, graph: Graph) -> str:
+    return "".join(_text(f) for f in graph.find(part, SH + "flags"))
+
+
+def _is_off(part: Node, graph: Graph) -> bool:
+    return graph.is_true(part, SH + "deactivated")
 
 
 def _check(kind: str, values: tuple[str, ...], flags: str, source: str) -> bool:
     """Whether values can be held against it one by one."""
     try:
-        if kind == "pattern":
+        if kind in ("pattern", _NOT_PATTERN):
             re.compile(values[0])
             return _search(values[0], flags, "") is not None
         elif kind in ("minLength", "maxLength", "maxCount"):
@@ -170,10 +157,6 @@ def _check(kind: str, values: tuple[str, ...], flags: str, source: str) -> bool:
     except (re.error, ValueError) as e:
         raise InputError(f"{source}: sh:{kind} {values[0]!r}: {e}; correct the shape") from e
     return True
-
-
-def _iri(term: object) -> str | None:
-    return term.value if isinstance(term, ox.NamedNode) else None
 
 
 def _text(term: object) -> str:

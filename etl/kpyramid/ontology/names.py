@@ -10,6 +10,9 @@ KP = "https://w3id.org/kpyramid/core#"
 ENTITY = "https://w3id.org/kpyramid/id/"
 """Every entity of every snapshot lives under this."""
 
+BUILT_IN = (RDF, RDFS, OWL, XSD)
+"""Namespaces whose terms OWL and its datatypes define."""
+
 DERIVED_FROM = PROV + "wasDerivedFrom"
 QUOTED_FROM = PROV + "wasQuotedFrom"
 PROV_VALUE = PROV + "value"

@@ -13,7 +13,6 @@ from kpyramid.ontology.names import RDFS, THING, XSD
 from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema
 from kpyramid.ontology.turtle import make_iri
 
-# --------------------
 # Classes and properties in words, as a model is shown them.
 
 FORMS = {
@@ -40,7 +39,7 @@ def name_class(iri: str, schema: Schema) -> str:
 
 
 def name_range(iri: str, schema: Schema) -> str:
-    """What a property's values are: a class's label, or the form of a datatype."""
+    """The range in words: a class's label, or the form of a datatype."""
     if iri.startswith(XSD) or iri in FORMS:
         return FORMS.get(iri, "a whole number")
     return name_class(iri, schema)
@@ -51,8 +50,7 @@ def show_ends(prop: OntologyProperty, schema: Schema) -> str:
     return f"{name_class(prop.domain, schema)} → {name_range(prop.range, schema)}"
 
 
-# --------------------
-# Accepted proposals become part of the schema.
+# Accepted proposals.
 
 Row = Mapping[str, object]
 """A row of the table `proposals`; only what the schema takes from it need be there."""

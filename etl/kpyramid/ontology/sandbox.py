@@ -15,21 +15,20 @@ from threading import Lock
 from kpyramid.errors import InputError
 from kpyramid.ontology.sparql import Data, Reply, Request, Rows
 
-# --------------------
-# A command run to its end within limits; it leaves nothing running behind.
+# Commands run to their end.
 
 _KEPT = (
     *("PATH", "HOME", "LANG", "LC_ALL", "JAVA_HOME", "LD_LIBRARY_PATH"),
     *("PYTHONHOME", "VIRTUAL_ENV"),
 )
-"""What Java and Python need to start."""
+"""The variables that Java and Python need to start."""
 _MARGIN = 10
 """Seconds after which the system ends a child whose parent is gone."""
 _running: set[subprocess.Popen[bytes]] = set()
 
 
 def list_environment() -> dict[str, str]:
-    """What a child process may know of the environment: no keys, no settings.
+    """The environment of a child process: no keys, no settings.
 
     A Python child is given `sys.path` with its code.
     """
@@ -68,11 +67,30 @@ def run_limited(command: Sequence[str], *, seconds: float, given: bytes = b"") -
     return process.returncode, output
 
 
-def run_function(name: str, *, seconds: float, given: bytes) -> tuple[int, bytes]:
-    """The same for a function of ours, as `module:function`, in a Python process of its own."""
+def ask_function(name: str, given: object, *, seconds: float) -> tuple[object, str]:
+    """The answer of a function of ours, `module:function`, in a process of its own.
+
+    It reads `given` as JSON on standard input and writes JSON as its last line. If it ended
+    without, the answer is None, and the second value says how it ended.
+
+    Raises:
+        TimeoutError: as `run_limited`.
+    """
+    command = list_python(name)
+    code, output = run_limited(command, seconds=seconds, given=json.dumps(given).encode())
+    lines = output.decode("utf-8", "replace").splitlines()
+    try:
+        return json.loads(lines[-1]), ""
+    except (IndexError, ValueError):
+        return None, f"with code {code}: {' '.join(' '.join(lines).split())[-300:]}"
+
+
+def list_python(name: str, *arguments: object) -> list[str]:
+    """The command that calls a function of ours, `module:function`, in a Python of its own."""
     module, _, function = name.partition(":")
-    code = f"import sys; sys.path[:] = {sys.path!r}; from {module} import {function}; {function}()"
-    return run_limited([sys.executable, "-c", code], seconds=seconds, given=given)
+    call = f"{function}({', '.join(map(repr, arguments))})"
+    code = f"import sys; sys.path[:] = {sys.path!r}; from {module} import {function}; {call}"
+    return [sys.executable, "-c", code]
 
 
 def end_running() -> None:
@@ -97,8 +115,7 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
         process.kill()
 
 
-# --------------------
-# The parent's side of the query child: starts it, bounds its time, survives its end.
+# The query child.
 
 _LOAD_SECONDS = 300.0
 """Loading our own snapshot is not the query's fault: a million triples take a few seconds."""
@@ -160,12 +177,8 @@ class QueryChild:
     def _start(self) -> None:
         # Not multiprocessing: its spawn runs the caller's main module again, and it refuses to
         # start below a daemon process, which is where Airflow may put us.
-        code = (
-            f"import sys; sys.path[:] = {sys.path!r}; "
-            "from kpyramid.ontology.sparql import serve; serve()"
-        )
         self._process = subprocess.Popen(  # noqa: S603  our own interpreter and our own code
-            [sys.executable, "-c", code],
+            list_python("kpyramid.ontology.sparql:serve"),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

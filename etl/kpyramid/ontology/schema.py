@@ -1,7 +1,7 @@
 """The ontology's schema: its classes and properties, read from Turtle and written back."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -11,10 +11,9 @@ from kpyramid.errors import InputError
 from kpyramid.ontology import names as n
 from kpyramid.ontology.axioms import Limits, find_limits, read_axioms, write_axioms
 from kpyramid.ontology.literals import DATATYPES
-from kpyramid.ontology.turtle import Statements, make_iri, parse_turtle, write_turtle
+from kpyramid.ontology.turtle import Graph, make_iri, parse_turtle, write_turtle
 
-# --------------------
-# Classes and properties, and the statements that say all of them in RDF.
+# Classes and properties, and their statements in RDF.
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,17 +106,28 @@ def _state(subject: str, predicate: str, value: str | ox.Literal) -> ox.Triple:
     return ox.Triple(make_iri(subject), make_iri(predicate), term)
 
 
-# --------------------
-# The ontology's schema: its classes and properties, read from Turtle and written back.
+# The schema.
 
-__all__ = [
-    "OntologyClass",
-    "OntologyProperty",
-    "Schema",
-    "parse_schema",
-    "read_schema",
-    "write_schema",
-]
+
+def measure_ancestors(start: str, list_parents: Callable[[str], Iterable[str]]) -> dict[str, int]:
+    """A class and all classes above it, each with the least number of steps up to it."""
+    above = {start: 0}
+    queue = [start]
+    for current in queue:  # grows as it goes; a cycle of subclasses is legal OWL
+        for parent in list_parents(current):
+            if parent not in above:
+                above[parent] = above[current] + 1
+                queue.append(parent)
+    return above
+
+
+def find_nearest_common(
+    classes: Iterable[str], list_parents: Callable[[str], Iterable[str]]
+) -> str | None:
+    """The class above all of these with the fewest steps to it; None if there is none."""
+    climbs = [measure_ancestors(iri, list_parents) for iri in classes]
+    common = set.intersection(*({*climb} for climb in climbs)) if climbs else set()
+    return min(sorted(common), key=lambda iri: sum(climb[iri] for climb in climbs), default=None)
 
 
 _LARGEST_KEPT = 1000
@@ -174,20 +184,14 @@ class Schema:
         """A class and all classes above it; without owl:Thing, unless it is stated."""
         found = self._ancestors.get(iri)
         if found is None:
-            found = frozenset(self._walk_up(iri))
+            found = frozenset(measure_ancestors(iri, self._list_parents))
             if len(found) <= _LARGEST_KEPT:
                 self._ancestors[iri] = found
         return found
 
-    def _walk_up(self, iri: str) -> Iterator[str]:
-        seen: set[str] = set()
-        queue = [iri]
-        while queue:  # a cycle of subclasses is legal OWL: they are equivalent
-            if (current := queue.pop()) not in seen:
-                seen.add(current)
-                yield current
-                found = self.class_by_iri.get(current)
-                queue += found.parents if found else ()
+    def _list_parents(self, iri: str) -> Sequence[str]:
+        found = self.class_by_iri.get(iri)
+        return found.parents if found else ()
 
     @cached_property
     def _class_by_type(self) -> dict[str, str]:
@@ -198,7 +202,7 @@ class Schema:
 
     @cached_property
     def _limits(self) -> Limits:
-        return find_limits(self.axioms)
+        return find_limits(read_axioms(self.axioms))
 
     def class_for_type(self, entity_type: str) -> str | None:
         """The class whose instances carry an NER label, the most general if several do."""
@@ -210,24 +214,8 @@ class Schema:
 
     def are_disjoint(self, first: str, second: str) -> bool:
         """Whether nothing can be an instance of both: stated of them, or of classes above them."""
-        by_class = self._disjoint_by_class
-        if not by_class:
-            return False
         above, others = self.find_ancestors(first), self.find_ancestors(second)
-        groups = (by_class.get(iri, frozenset()) for iri in above)
-        for group in frozenset[frozenset[str]]().union(*groups):
-            right = others & group
-            if right and len((above & group) | right) > 1:
-                return True
-        return False
-
-    @cached_property
-    def _disjoint_by_class(self) -> dict[str, frozenset[frozenset[str]]]:
-        found: dict[str, set[frozenset[str]]] = {}
-        for group in self._limits.disjoint:
-            for iri in group:
-                found.setdefault(iri, set()).add(group)
-        return {iri: frozenset(groups) for iri, groups in found.items()}
+        return self._limits.are_disjoint(above, others)
 
     def max_values(self, class_iri: str, property_iri: str) -> int | None:
         """At most how many values an instance may have; None for any number.
@@ -243,7 +231,7 @@ class Schema:
         return min(bounds, default=None)
 
     def find_characteristics(self, property_iri: str) -> frozenset[str]:
-        """What else a property is, such as `names.SYMMETRIC_PROPERTY`, as IRIs."""
+        """A property's further types, such as `names.SYMMETRIC_PROPERTY`, as IRIs."""
         return self._limits.characteristics.get(property_iri, frozenset())
 
     def find_entailed(self, property_iri: str) -> Sequence[tuple[str, bool]]:
@@ -324,27 +312,29 @@ def read_schema(triples: Iterable[ox.Triple], *, source: str) -> Schema:
     Raises:
         InputError: incomplete; names every problem.
     """
-    found = Statements(triples)
+    triples = list(triples)
+    found = Graph(triples)
     problems: list[str] = []
-    headers = found.find_subjects(n.ONTOLOGY)
+    headers = found.find_typed(n.ONTOLOGY)
     if len(headers) != 1:
         problems.append(
             f"{len(headers)} owl:Ontology headers: state one, as in `<https://…> a owl:Ontology .`"
         )
-    classes = [_read_class(iri, found, problems) for iri in found.find_subjects(n.CLASS)]
+    classes = [_read_class(iri, found, problems) for iri in found.find_typed(n.CLASS)]
     if not classes:
         problems.append("no owl:Class: declare at least one")
     kinds = (n.OBJECT_PROPERTY, n.DATATYPE_PROPERTY)
-    objects, datatypes = (found.find_subjects(kind) for kind in kinds)
+    objects, datatypes = (found.find_typed(kind) for kind in kinds)
     properties = [
         _read_property(iri, found, problems, is_datatype=iri in datatypes)
         for iri in sorted({*objects, *datatypes})
     ]
     problems += _find_unread(found)
     problems += [
-        f"{subject} <{n.OWLREADY}{name}>: tools that read this run the Python module it names; "
+        f"{subject} <{predicate}>: tools that read this run the Python module it names; "
         "remove the statement"
-        for subject, name in found.find_code()
+        for subject, predicate in sorted((str(t.subject), t.predicate.value) for t in triples)
+        if predicate.startswith(n.OWLREADY)
     ]
     both = sorted({*objects} & {*datatypes})
     problems += [f"<{iri}>: an object and a datatype property; choose one" for iri in both]
@@ -352,7 +342,7 @@ def read_schema(triples: Iterable[ox.Triple], *, source: str) -> Schema:
     base = headers[0] if headers[0].endswith(("#", "/")) else headers[0] + "#"
     schema = Schema(base, tuple(classes), tuple(properties))
     _refuse(_find_dangling(schema), source)
-    return replace(schema, axioms=_read_axioms(schema, headers[0], found, source))
+    return replace(schema, axioms=_read_axioms(schema, headers[0], triples, source))
 
 
 def write_schema(schema: Schema) -> str:
@@ -369,12 +359,14 @@ def write_schema(schema: Schema) -> str:
     return write_turtle(statements, prefixes | {"rdf": n.RDF, "xsd": n.XSD, "dct": n.DCT})
 
 
-def _read_axioms(schema: Schema, header: str, found: Statements, source: str) -> tuple[str, ...]:
-    """What the text states beyond the schema's own statements."""
+def _read_axioms(
+    schema: Schema, header: str, triples: Iterable[ox.Triple], source: str
+) -> tuple[str, ...]:
+    """The statements of the text that no field of the schema holds."""
     stated = set(list_statements(schema.base, schema.classes, schema.properties))
     old, new = make_iri(header), make_iri(schema.base.removesuffix("#"))
     left = []
-    for triple in found.triples:
+    for triple in triples:
         subject = new if triple.subject == old else triple.subject
         value = new if triple.object == old else triple.object
         beyond = ox.Triple(subject, triple.predicate, value)
@@ -400,7 +392,7 @@ def _refuse(problems: Sequence[str], source: str) -> None:
         raise InputError(f"{source}: {len(problems)} to correct in the ontology:{listed}")
 
 
-def _find_unread(found: Statements) -> list[str]:
+def _find_unread(found: Graph) -> list[str]:
     """Declarations of a kind that is not read: left alone, they would vanish without a word."""
     wanted = {
         n.RDFS + "Class": (n.CLASS,),
@@ -411,13 +403,13 @@ def _find_unread(found: Statements) -> list[str]:
         f"<{iri}>: only a {kind.rpartition('#')[2]}; make it an owl:{kinds[0].rpartition('#')[2]}"
         + (" or owl:DatatypeProperty" if len(kinds) > 1 else "")
         for kind, kinds in wanted.items()
-        for iri in found.find_subjects(kind)
+        for iri in found.find_typed(kind)
         if not {*kinds} & {*found.find_iris(iri, n.RDF_TYPE)}
     ]
 
 
 def _find_dangling(schema: Schema) -> list[str]:
-    """What points to nothing, or to a datatype whose values cannot be checked."""
+    """References to nothing, or to a datatype whose values cannot be checked."""
     classes = {*schema.class_by_iri, n.THING}
     problems = [
         f"<{c.iri}>: rdfs:subClassOf <{parent}>, which is no class declared here"
@@ -439,7 +431,7 @@ def _find_dangling(schema: Schema) -> list[str]:
     return problems
 
 
-def _read_class(iri: str, found: Statements, problems: list[str]) -> OntologyClass:
+def _read_class(iri: str, found: Graph, problems: list[str]) -> OntologyClass:
     return OntologyClass(
         iri=iri,
         label=_read_label(iri, found, problems),
@@ -452,7 +444,7 @@ def _read_class(iri: str, found: Statements, problems: list[str]) -> OntologyCla
 
 
 def _read_property(
-    iri: str, found: Statements, problems: list[str], *, is_datatype: bool
+    iri: str, found: Graph, problems: list[str], *, is_datatype: bool
 ) -> OntologyProperty:
     inverses = found.find_iris(iri, n.INVERSE_OF)
     if len(inverses) > 1:
@@ -471,23 +463,23 @@ def _read_property(
     )
 
 
-def _read_text(iri: str, predicate: str, found: Statements) -> str:
+def _read_text(iri: str, predicate: str, found: Graph) -> str:
     texts = found.find_texts(iri, predicate)
     return texts[0] if texts else ""
 
 
-def _read_label(iri: str, found: Statements, problems: list[str]) -> str:
+def _read_label(iri: str, found: Graph, problems: list[str]) -> str:
     label = _read_text(iri, n.LABEL, found)
     if not label:
         problems.append(f"<{iri}>: no rdfs:label in English; add one")
     return label
 
 
-def _read_end(iri: str, predicate: str, found: Statements, problems: list[str]) -> str:
+def _read_end(iri: str, predicate: str, found: Graph, problems: list[str]) -> str:
     """The one domain or range; two would mean their intersection, which is seldom what is meant."""
     ends = found.find_iris(iri, predicate)
     name = f"rdfs:{predicate.rpartition('#')[2]}"
-    if found.has_unnamed(iri, predicate):
+    if any(isinstance(end, ox.BlankNode) for end in found.find(iri, predicate)):
         problems.append(f"<{iri}>: {name} is an unnamed class; name one class that covers it")
     elif len(ends) != 1:
         problems.append(f"<{iri}>: {len(ends) or 'no'} {name}; state exactly one")

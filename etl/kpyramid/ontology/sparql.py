@@ -1,4 +1,9 @@
-"""SPARQL from outside: checked, run in a child process, matched back to statements."""
+"""SPARQL from outside: checked, run in a child process, matched back to statements.
+
+Two walls stand between a query and the machine. `check_query` lets only plain SELECT and ASK
+through. And because two SPARQL parsers never agree on every byte, the child can, by its own
+resource limits, open no file and no socket, and ends itself when its time is over.
+"""
 
 import json
 import re
@@ -15,12 +20,7 @@ import pyoxigraph as ox
 from kpyramid.errors import InputError
 from kpyramid.ontology import names as n
 
-# --------------------
-# Queries from outside, and the child process that runs them: `serve` is its main loop.
-#
-# Two walls stand between a query and the machine. `check_query` lets only plain SELECT and ASK
-# through. And because two SPARQL parsers never agree on every byte, the child can, by its own
-# resource limits, open no file and no socket, and ends itself when its time is over.
+# Queries from outside, and the child process that runs them.
 
 Rows = list[dict[str, str]]
 
@@ -57,7 +57,7 @@ class Request(TypedDict):
 
 
 class Reply(TypedDict, total=False):
-    """What the child answers to each line: one of the three."""
+    """The child's answer to each line: one of the three."""
 
     rows: Rows
     error: str
@@ -239,8 +239,7 @@ def shut_doors(memory_bytes: int) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-# --------------------
-# What the patterns of a query match: the statements behind an answer.
+# The statements that a query's patterns match.
 
 Pattern = tuple[str, str, str]
 """Subject, predicate and object: `?name`, or an IRI or a literal's text after an `=`."""

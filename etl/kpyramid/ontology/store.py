@@ -11,24 +11,11 @@ import pyoxigraph as ox
 
 from kpyramid.errors import InputError
 from kpyramid.ontology import names as n
-from kpyramid.ontology.literals import parse_literal
-from kpyramid.ontology.sandbox import QueryChild, QueryStoppedError
+from kpyramid.ontology.sandbox import QueryChild
 from kpyramid.ontology.sparql import load_store, run_query
 from kpyramid.ontology.turtle import make_iri
 
-# --------------------
-# Where the ontology's instances were read, in PROV-O: plain triples that any RDF reader shows.
-#
-# A place is a node named by its document and characters (RFC 5147: `#char=120,250`), whose
-# `prov:value` is the sentence that stands there. Individuals are derived from places, and places
-# are
-# quoted from documents. A statement has a node of its own, an `rdf:Statement` with the id of its
-# row:
-# five triples. Named graphs would take one, but a graph name is lost in N-Triples; triple terms
-# of
-# RDF 1.2 would take three, but rdflib cannot read them; `owl:Axiom` takes five as well, but wants
-# an
-# unnamed node, which could not be joined with the table.
+# Evidence in PROV-O.
 
 
 def entity_iri(entity_id: str) -> str:
@@ -39,6 +26,9 @@ def entity_iri(entity_id: str) -> str:
 @dataclass(frozen=True, slots=True)
 class Place:
     """Characters `start` to `end` of a document's text, and what stands there.
+
+    In RDF a node (RFC 5147, `#char=120,250`) that is quoted from the document; its `prov:value`
+    is the text, and individuals are derived from it.
 
     `source` is what the table `documents` says of where the document came from.
     """
@@ -57,7 +47,7 @@ class Place:
 
 
 def describe_place(place: Place) -> Iterator[ox.Triple]:
-    """What stands there, the document that it is quoted from, and that document's source."""
+    """Statements of a place: its text, its document, and that document's source."""
     node, document = make_iri(place.iri), make_iri(entity_iri(place.document_id))
     yield ox.Triple(node, make_iri(n.PROV_VALUE), ox.Literal(place.text))
     yield ox.Triple(node, make_iri(n.QUOTED_FROM), document)
@@ -78,7 +68,12 @@ def _name_source(source: str) -> ox.NamedNode | ox.Literal:
 def describe_statement(
     statement_id: str, stated: ox.Triple, places: Iterable[Place]
 ) -> Iterator[ox.Triple]:
-    """The statement as a node that is derived from its places."""
+    """The statement as a node, an `rdf:Statement`, that is derived from its places.
+
+    These five triples are plain RDF that can be joined with the table `instances`: a graph's name
+    would be lost in N-Triples, rdflib cannot read RDF 1.2's triple terms, and the node of an
+    `owl:Axiom` has no name.
+    """
     node = make_iri(entity_iri(statement_id))
     yield ox.Triple(node, make_iri(n.RDF_TYPE), make_iri(n.RDF + "Statement"))
     yield ox.Triple(node, make_iri(n.RDF + "subject"), stated.subject)
@@ -93,20 +88,7 @@ def write_sorted(triples: Iterable[ox.Triple]) -> str:
     return "".join(sorted({f"{triple} .\n" for triple in triples}))
 
 
-# --------------------
-# The ontology's instances: written as N-Triples, and queried together with the schema.
-
-__all__ = [
-    "InstanceStatement",
-    "OntologyStore",
-    "Place",
-    "QueryStoppedError",
-    "entity_iri",
-    "list_facts",
-    "parse_literal",
-    "write_instances",
-    "write_provenance",
-]
+# Instances.
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +112,7 @@ class InstanceStatement:
 
 
 def list_facts(row: InstanceStatement) -> Iterator[ox.Triple]:
-    """What a row states of its subject: the class, and the value where it has one.
+    """The statements of a row about its subject: the class, and the value where it has one.
 
     Raises:
         InputError: as `write_instances`.

@@ -1,21 +1,20 @@
 """Turtle in, looked up by subject; statements out as Turtle that is the same every time."""
 
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeVar
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import pyoxigraph as ox
 
 from kpyramid.errors import InputError
-from kpyramid.ontology.names import OWLREADY, RDF_FIRST, RDF_NIL, RDF_REST, RDF_TYPE, XSD
+from kpyramid.ontology.names import RDF_FIRST, RDF_NIL, RDF_REST, RDF_TYPE, XSD
 
-_Term = TypeVar("_Term", ox.NamedNode, ox.BlankNode, ox.Literal)
+Node = ox.NamedNode | ox.BlankNode
 Object = ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple
 
 # Only the Turtle parser ever sees the text, so an entity bomb is a mere syntax error;
 # these signs are looked for to say so in words.
-_XML_SIGNS = ("<?xml", "<!doctype", "<!--", "<rdf:rdf")
+XML_SIGNS = ("<?xml", "<!doctype", "<!--", "<rdf:rdf")
 
 
 _NIL = ox.NamedNode(RDF_NIL)
@@ -32,7 +31,7 @@ def parse_turtle(turtle: str, *, source: str) -> list[ox.Triple]:
     Raises:
         InputError: it is not Turtle; names the source and the line.
     """
-    if turtle.lstrip("\ufeff \t\r\n")[:10].lower().startswith(_XML_SIGNS):
+    if turtle.lstrip("\ufeff \t\r\n")[:10].lower().startswith(XML_SIGNS):
         raise InputError(
             f"{source}, line 1: this is XML, and only Turtle is read; "
             "convert it first with `kpyramid ontology import`"
@@ -47,52 +46,105 @@ def parse_turtle(turtle: str, *, source: str) -> list[ox.Triple]:
         ) from e
 
 
-class Statements:
-    """Statements looked up by subject."""
+class Graph:
+    """Statements by subject and predicate, in the order in which they came; they can be changed.
+
+    A subject that is text is an IRI. Statements about statements are left out.
+    """
 
     def __init__(self, triples: Iterable[ox.Triple]) -> None:
-        self._objects: defaultdict[tuple[str, str], list[Object]] = defaultdict(list)
-        self._subjects: defaultdict[str, set[str]] = defaultdict(set)
-        self.triples = list(triples)
-        for triple in self.triples:
-            if isinstance(triple.subject, ox.NamedNode):
-                subject, predicate = triple.subject.value, triple.predicate.value
-                self._objects[subject, predicate].append(triple.object)
-                if predicate == RDF_TYPE and isinstance(triple.object, ox.NamedNode):
-                    self._subjects[triple.object.value].add(subject)
+        self._said: dict[Node, dict[str, dict[Object, None]]] = {}
+        self._users: Counter[Object] = Counter()
+        for triple in triples:
+            if not isinstance(triple.subject, ox.Triple):
+                self.add(triple.subject, triple.predicate.value, triple.object)
 
-    def _find(self, subject: str, predicate: str, kind: type[_Term]) -> list[_Term]:
-        return [o for o in self._objects.get((subject, predicate), ()) if isinstance(o, kind)]
+    def __iter__(self) -> Iterator[ox.Triple]:
+        for subject, said in self._said.items():
+            for predicate, values in said.items():
+                for value in values:
+                    yield ox.Triple(subject, ox.NamedNode(predicate), value)
 
-    def find_subjects(self, type_iri: str) -> list[str]:
-        """The named subjects of a type, sorted."""
-        return sorted(self._subjects.get(type_iri, ()))
+    def add(self, subject: Node | str, predicate: str, value: Object) -> None:
+        """States it."""
+        subject = _make_node(subject)
+        values = self._said.setdefault(subject, {}).setdefault(predicate, {})
+        if value not in values:
+            values[value] = None
+            self._users[value] += 1
 
-    def find_iris(self, subject: str, predicate: str) -> list[str]:
-        """The named objects, sorted, each once."""
-        return sorted({o.value for o in self._find(subject, predicate, ox.NamedNode)})
+    def remove(self, subject: Node | str, predicate: str, value: Object | None = None) -> None:
+        """Withdraws one value, or all; what only a withdrawn blank node said goes too."""
+        subject = _make_node(subject)
+        values = self._said.get(subject, {}).get(predicate, {})
+        gone = [v for v in values if value is None or v == value]
+        for each in gone:
+            del values[each]
+        while gone:
+            node = gone.pop()
+            self._users[node] -= 1
+            if isinstance(node, ox.BlankNode) and not self._users[node]:
+                gone += [v for said in self._said.pop(node, {}).values() for v in said]
 
-    def find_texts(self, subject: str, predicate: str) -> list[str]:
-        """The texts in English or in no stated language, sorted, each once; blank ones left out."""
-        literals = self._find(subject, predicate, ox.Literal)
-        english = {o.value for o in literals if (o.language or "en").lower().split("-")[0] == "en"}
+    def find(self, subject: Node | str, predicate: str) -> list[Object]:
+        """The values, in the order they came."""
+        return list(self._said.get(_make_node(subject), {}).get(predicate, ()))
+
+    def find_iris(self, subject: Node | str, predicate: str) -> list[str]:
+        """The named values, sorted."""
+        return sorted(v.value for v in self.find(subject, predicate) if isinstance(v, ox.NamedNode))
+
+    def find_types(self, subject: Node | str) -> set[str]:
+        """The named types."""
+        return {*self.find_iris(subject, RDF_TYPE)}
+
+    def find_texts(self, subject: Node | str, predicate: str) -> list[str]:
+        """The texts in English or in no stated language, sorted; blank ones left out."""
+        literals = (v for v in self.find(subject, predicate) if isinstance(v, ox.Literal))
+        english = {v.value for v in literals if (v.language or "en").lower().split("-")[0] == "en"}
         return sorted(text for text in english if text.strip())
 
-    def find_code(self) -> list[tuple[str, str]]:
-        """Subjects that name Python code for owlready2 to import, and by which property."""
+    def is_true(self, subject: Node | str, predicate: str) -> bool:
+        """Whether the boolean is stated, and as true."""
+        values = self.find(subject, predicate)
+        return any(isinstance(v, ox.Literal) and v.value in ("true", "1") for v in values)
+
+    def list_subjects(self) -> list[Node]:
+        """All subjects, in the order they came."""
+        return list(self._said)
+
+    def list_predicates(self, subject: Node | str) -> list[str]:
+        """The predicates of a subject."""
+        return [p for p, values in self._said.get(_make_node(subject), {}).items() if values]
+
+    def find_typed(self, *types: str) -> list[str]:
+        """The named subjects of one of these types, sorted."""
+        wanted = {ox.NamedNode(t) for t in types}
         return sorted(
-            (str(t.subject), t.predicate.value.removeprefix(OWLREADY))
-            for t in self.triples
-            if t.predicate.value.startswith(OWLREADY)
+            s.value
+            for s, said in self._said.items()
+            if isinstance(s, ox.NamedNode) and wanted & said.get(RDF_TYPE, {}).keys()
         )
 
-    def is_true(self, subject: str, predicate: str) -> bool:
-        """Whether the boolean is stated, and as true."""
-        return any(o.value in ("true", "1") for o in self._find(subject, predicate, ox.Literal))
+    def list_members(self, head: Object) -> list[Object]:
+        """The members of an RDF list."""
+        members: list[Object] = []
+        seen: set[Object] = set()
+        while isinstance(head, Node) and head not in seen:
+            seen.add(head)
+            first = self.find(head, RDF_FIRST)
+            if not first:
+                break
+            members.append(first[0])
+            rest = self.find(head, RDF_REST)
+            if not rest:
+                break
+            head = rest[0]
+        return members
 
-    def has_unnamed(self, subject: str, predicate: str) -> bool:
-        """Whether an object is a blank node, such as a union of classes."""
-        return bool(self._find(subject, predicate, ox.BlankNode))
+
+def _make_node(subject: Node | str) -> Node:
+    return ox.NamedNode(subject) if isinstance(subject, str) else subject
 
 
 def make_iri(text: str) -> ox.NamedNode:

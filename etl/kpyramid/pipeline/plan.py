@@ -18,6 +18,7 @@ from kpyramid.documents.corpus import Corpus, list_corpus
 from kpyramid.documents.sentences import Piece, cut_passages, split_text
 from kpyramid.embeddings.port import Matrix
 from kpyramid.embeddings.served import MOST_TEXTS
+from kpyramid.extraction.cascade.chunks import Chunk
 from kpyramid.extraction.cascade.duplicates import ask_for_duplicates
 from kpyramid.extraction.cascade.tasks import list_tasks, open_tasks
 from kpyramid.extraction.types import Extraction
@@ -25,7 +26,6 @@ from kpyramid.keys import JsonValue, canonical_json
 from kpyramid.llm.batch.jobs import list_open_keys
 from kpyramid.llm.estimates import Estimate, Estimator, Range, calibrate
 from kpyramid.llm.types import Request
-from kpyramid.ontology.population.inducer import Passage
 from kpyramid.pipeline.cache import CachedEmbedder
 from kpyramid.pipeline.fingerprints import describe_model_part, fingerprint_stage, key_result
 from kpyramid.pipeline.models import Looker, Model, UnknownError, open_collector, open_replies
@@ -281,7 +281,7 @@ class Forecast:
         """Exact, as it follows from the chunks; all is routed where vectors have a price."""
         title = map_column(self.documents, "document_id", "title")
         passages = [
-            Passage(row["text"], title[row["document_id"]], row["document_id"])
+            Chunk(row["text"], title[row["document_id"]], row["document_id"])
             for row in self.chunks.select(["document_id", "text"]).to_pylist()
         ]
         embedder = None

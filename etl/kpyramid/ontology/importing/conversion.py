@@ -2,24 +2,26 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol
+from itertools import combinations
 from urllib.parse import quote, unquote
 
 import pyoxigraph as ox
 
 from kpyramid.errors import InputError
 from kpyramid.ontology import names as n
+from kpyramid.ontology.axioms import Limits, find_limits
 from kpyramid.ontology.importing.files import BASE_FILES, OutsideText
 from kpyramid.ontology.literals import DATATYPES
-from kpyramid.ontology.names import RDF_FIRST, RDF_REST, RDF_TYPE
-from kpyramid.ontology.schema import Schema, read_schema
-from kpyramid.ontology.turtle import Object
-
-# --------------------
-# Labels from names: what a person would have written where an ontology states none.
+from kpyramid.ontology.schema import (
+    Schema,
+    find_nearest_common,
+    measure_ancestors,
+    read_schema,
+)
+from kpyramid.ontology.turtle import Graph, Object
 
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+|[^\W\d_]+")
 
@@ -32,101 +34,29 @@ def derive_label(iri: str) -> str:
     return " ".join(words) or local or iri
 
 
-# --------------------
-# A few thousand statements that can be looked up by subject and changed.
-
-Node = ox.NamedNode | ox.BlankNode
+# One kind, domain and range for each property.
 
 
-class Graph:
-    """Statements by subject and predicate; the order in which they came is kept."""
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One thing that the import did: of what kind, to what, and how."""
 
-    def __init__(self, triples: Iterable[ox.Triple]) -> None:
-        self._said: dict[Node, dict[str, dict[Object, None]]] = {}
-        self._users: Counter[Object] = Counter()
-        for triple in triples:
-            if not isinstance(triple.subject, ox.Triple):
-                self.add(triple.subject, triple.predicate.value, triple.object)
-
-    def __iter__(self) -> Iterator[ox.Triple]:
-        for subject, said in self._said.items():
-            for predicate, values in said.items():
-                for value in values:
-                    yield ox.Triple(subject, ox.NamedNode(predicate), value)
-
-    def add(self, subject: Node, predicate: str, value: Object) -> None:
-        """States it."""
-        values = self._said.setdefault(subject, {}).setdefault(predicate, {})
-        if value not in values:
-            values[value] = None
-            self._users[value] += 1
-
-    def remove(self, subject: Node, predicate: str, value: Object | None = None) -> None:
-        """Withdraws one value, or all; what only a withdrawn blank node said goes too."""
-        values = self._said.get(subject, {}).get(predicate, {})
-        gone = [v for v in values if value is None or v == value]
-        for each in gone:
-            del values[each]
-        while gone:
-            node = gone.pop()
-            self._users[node] -= 1
-            if isinstance(node, ox.BlankNode) and not self._users[node]:
-                gone += [v for said in self._said.pop(node, {}).values() for v in said]
-
-    def find(self, subject: Node, predicate: str) -> list[Object]:
-        """The values, in the order they came."""
-        return list(self._said.get(subject, {}).get(predicate, ()))
-
-    def find_iris(self, subject: Node, predicate: str) -> list[str]:
-        """The named values, sorted."""
-        return sorted(v.value for v in self.find(subject, predicate) if isinstance(v, ox.NamedNode))
-
-    def find_types(self, subject: Node) -> set[str]:
-        """The named types."""
-        return {*self.find_iris(subject, RDF_TYPE)}
-
-    def find_texts(self, subject: Node, predicate: str) -> list[str]:
-        """The texts in English or in no stated language, sorted; blank ones left out."""
-        literals = (v for v in self.find(subject, predicate) if isinstance(v, ox.Literal))
-        english = {v.value for v in literals if (v.language or "en").lower().split("-")[0] == "en"}
-        return sorted(text for text in english if text.strip())
-
-    def list_subjects(self) -> list[Node]:
-        """All subjects, in the order they came."""
-        return list(self._said)
-
-    def list_predicates(self, subject: Node) -> list[str]:
-        """What is said of a subject."""
-        return [p for p, values in self._said.get(subject, {}).items() if values]
-
-    def find_typed(self, *types: str) -> list[str]:
-        """The named subjects of one of these types, sorted."""
-        wanted = {ox.NamedNode(t) for t in types}
-        return sorted(
-            s.value
-            for s, said in self._said.items()
-            if isinstance(s, ox.NamedNode) and wanted & said.get(RDF_TYPE, {}).keys()
-        )
-
-    def list_members(self, head: Object) -> list[Object]:
-        """The members of an RDF list."""
-        members: list[Object] = []
-        seen: set[Object] = set()
-        while isinstance(head, Node) and head not in seen:
-            seen.add(head)
-            first = self.find(head, RDF_FIRST)
-            if not first:
-                break
-            members.append(first[0])
-            rest = self.find(head, RDF_REST)
-            if not rest:
-                break
-            head = rest[0]
-        return members
+    kind: str
+    subject: str
+    detail: str
 
 
-# --------------------
-# One domain and one range for each property, where an ontology from outside has none or many.
+@dataclass
+class Changes:
+    """Changes that an import made, and problems that it could not settle."""
+
+    made: list[Change] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+    def add(self, kind: str, subject: object, detail: str) -> None:
+        """Notes a change."""
+        self.made.append(Change(kind, str(subject), detail))
+
 
 _OBJECT, _DATA = n.OBJECT_PROPERTY, n.DATATYPE_PROPERTY
 _CLASSES = {n.CLASS, n.RDFS + "Class"}
@@ -162,16 +92,7 @@ _WIDER = {
 }
 
 
-class Notes(Protocol):
-    """Where changes and contradictions are noted."""
-
-    problems: list[str]
-
-    def add(self, kind: str, subject: object, detail: str) -> None:
-        """Notes a change."""
-
-
-def settle_kinds(graph: Graph, notes: Notes) -> None:
+def _settle_kinds(graph: Graph, changes: Changes) -> None:
     """Each property becomes either an object or a datatype property."""
     object_only = graph.find_typed(*_ONLY_OBJECTS)
     for iri in sorted(
@@ -180,24 +101,23 @@ def settle_kinds(graph: Graph, notes: Notes) -> None:
             *object_only,
         }
     ):
-        node = ox.NamedNode(iri)
-        stated = {*graph.find_iris(node, n.RDF_TYPE)}
+        stated = {*graph.find_iris(iri, n.RDF_TYPE)}
         kinds = stated & {_OBJECT, _DATA}
         if iri.startswith((n.RDF, n.RDFS, n.OWL)) or (
             not kinds and n.ANNOTATION_PROPERTY in stated
         ):
             continue
-        shown = _find_kinds(graph, node)
+        shown = _find_kinds(graph, iri)
         if len(shown) > 1:
-            ranges = ", ".join(str(v) for v in graph.find(node, n.RANGE))
-            notes.problems.append(
+            ranges = ", ".join(str(v) for v in graph.find(iri, n.RANGE))
+            changes.problems.append(
                 f"<{iri}>: its ranges {ranges} are a class and a datatype, which share no value; "
                 "remove one of them"
             )
-            graph.remove(node, n.RANGE)  # the ontology is refused; one message is enough
+            graph.remove(iri, n.RANGE)  # the ontology is refused; one message is enough
             continue
         if not shown and len(kinds) > 1:
-            notes.problems.append(
+            changes.problems.append(
                 f"<{iri}>: an object and a datatype property, and no range tells which; remove one"
             )
             continue
@@ -205,28 +125,28 @@ def settle_kinds(graph: Graph, notes: Notes) -> None:
         if kinds == {wanted}:
             continue
         for kind in kinds:
-            graph.remove(node, n.RDF_TYPE, ox.NamedNode(kind))
-        graph.add(node, n.RDF_TYPE, ox.NamedNode(wanted))
+            graph.remove(iri, n.RDF_TYPE, ox.NamedNode(kind))
+        graph.add(iri, n.RDF_TYPE, ox.NamedNode(wanted))
         name = wanted.rpartition("#")[2]
         if not kinds:
-            notes.add("property declared", f"<{iri}>", f"as owl:{name}")
+            changes.add("property declared", f"<{iri}>", f"as owl:{name}")
         else:
             was = " and ".join(sorted(k.rpartition("#")[2] for k in kinds))
-            notes.add("kind settled", f"<{iri}>", f"it was {was}; its range says owl:{name}")
+            changes.add("kind settled", f"<{iri}>", f"it was {was}; its range says owl:{name}")
 
 
-def _find_kinds(graph: Graph, node: ox.NamedNode) -> set[str]:
-    """What its ranges say it is: nothing, one kind, or both; undeclared ones say nothing."""
+def _find_kinds(graph: Graph, iri: str) -> set[str]:
+    """The kinds of property that its ranges imply: none, one or both."""
     kinds = set()
-    for value in graph.find(node, n.RANGE):
-        if is_datatype(graph, value):
+    for value in graph.find(iri, n.RANGE):
+        if _is_datatype(graph, value):
             kinds.add(_DATA)
         elif not isinstance(value, ox.NamedNode) or graph.find_types(value) & _CLASSES:
             kinds.add(_OBJECT)
     return kinds
 
 
-def is_datatype(graph: Graph, value: Object) -> bool:
+def _is_datatype(graph: Graph, value: Object) -> bool:
     """Whether a range is a datatype, named or not."""
     if isinstance(value, ox.NamedNode):
         local = value.value.rpartition("#")[2]
@@ -250,59 +170,53 @@ def is_datatype(graph: Graph, value: Object) -> bool:
     return False
 
 
-def mend_ends(graph: Graph, notes: Notes) -> None:
+def _mend_ends(graph: Graph, changes: Changes) -> None:
     """One domain and one range for each property, and at most one inverse."""
-    ends = _Ends(graph, notes)
+    ends = _Ends(graph, changes)
     objects = {*graph.find_typed(_OBJECT)}
     for iri in sorted({*objects, *graph.find_typed(_DATA)}):
-        _mend_inverse(graph, notes, iri, objects)
+        _mend_inverse(graph, changes, iri, objects)
     # Looked up before anything is filled in: what was assumed must not be inherited.
     missing = {
         (iri, predicate): ends.find_inherited(iri, predicate)
         for iri in sorted({*objects, *graph.find_typed(_DATA)})
         for predicate in (n.DOMAIN, n.RANGE)
-        if not graph.find(ox.NamedNode(iri), predicate)
+        if not graph.find(iri, predicate)
     }
     for iri in sorted({*objects, *graph.find_typed(_DATA)}):
         ends.mend(iri, n.DOMAIN, missing, is_data=False)
         ends.mend(iri, n.RANGE, missing, is_data=iri not in objects)
 
 
-def _mend_inverse(graph: Graph, notes: Notes, iri: str, objects: set[str]) -> None:
-    node = ox.NamedNode(iri)
-    inverses = graph.find_iris(node, n.INVERSE_OF)
+def _mend_inverse(graph: Graph, changes: Changes, iri: str, objects: set[str]) -> None:
+    inverses = graph.find_iris(iri, n.INVERSE_OF)
     usable = [other for other in inverses if other in objects and iri in objects]
     for other in inverses:
         if other not in usable[:1]:
             why = "another one is kept" if other in usable else "it is no object property here"
-            graph.remove(node, n.INVERSE_OF, ox.NamedNode(other))
-            notes.add("inverse dropped", f"<{iri}>", f"<{other}>: {why}")
+            graph.remove(iri, n.INVERSE_OF, ox.NamedNode(other))
+            changes.add("inverse dropped", f"<{iri}>", f"<{other}>: {why}")
 
 
 class _Ends:
-    def __init__(self, graph: Graph, notes: Notes) -> None:
-        self._graph, self._notes = graph, notes
+    def __init__(self, graph: Graph, changes: Changes) -> None:
+        self._graph, self._changes = graph, changes
         self._classes = {*graph.find_typed(n.CLASS)}
 
     @cached_property
-    def _disjoint(self) -> set[frozenset[str]]:
-        return {
-            frozenset((iri, other))
-            for iri in self._classes
-            for other in self._graph.find_iris(ox.NamedNode(iri), n.DISJOINT_WITH)
-        }
+    def _limits(self) -> Limits:
+        return find_limits(self._graph)
 
     def find_inherited(self, iri: str, predicate: str) -> tuple[str, str] | None:
         """The nearest end that a super-property or an inverse states, and which does."""
         seen, queue = {iri}, [(iri, predicate)]
         for current, wanted in queue:  # grows as it goes
-            node = ox.NamedNode(current)
-            found = self._graph.find(node, wanted)
+            found = self._graph.find(current, wanted)
             if current != iri and len(found) == 1 and isinstance(found[0], ox.NamedNode):
                 return found[0].value, current
             other = n.RANGE if wanted == n.DOMAIN else n.DOMAIN
-            steps = [(i, other) for i in self._graph.find_iris(node, n.INVERSE_OF)]
-            steps += [(s, wanted) for s in self._graph.find_iris(node, n.SUBPROPERTY)]
+            steps = [(i, other) for i in self._graph.find_iris(current, n.INVERSE_OF)]
+            steps += [(s, wanted) for s in self._graph.find_iris(current, n.SUBPROPERTY)]
             for step in steps:
                 if step[0] not in seen:
                     seen.add(step[0])
@@ -318,8 +232,7 @@ class _Ends:
         is_data: bool,
     ) -> None:
         """States exactly one end, of those that are stated, inherited, or the widest."""
-        node = ox.NamedNode(iri)
-        stated = self._graph.find(node, predicate)
+        stated = self._graph.find(iri, predicate)
         name = predicate.rpartition("#")[2]
         if not stated:
             found = missing.get((iri, predicate))
@@ -328,17 +241,17 @@ class _Ends:
                 end = self._check_datatype(ox.NamedNode(end)) if is_data else end
             else:
                 end, why = (n.XSD + "string" if is_data else n.THING), "none was stated"
-            self._notes.add(f"{name} added", f"<{iri}>", f"<{end}>, {why}")
+            self._changes.add(f"{name} added", f"<{iri}>", f"<{end}>, {why}")
         elif is_data:
             end = self._choose_datatype(iri, stated)
         else:
             end = self._choose_class(iri, predicate, stated)
         if stated != [ox.NamedNode(end)]:
-            self._graph.remove(node, predicate)
-            self._graph.add(node, predicate, ox.NamedNode(end))
+            self._graph.remove(iri, predicate)
+            self._graph.add(iri, predicate, ox.NamedNode(end))
 
     def _fits(self, end: str, *, is_data: bool) -> bool:
-        datatype = is_datatype(self._graph, ox.NamedNode(end))
+        datatype = _is_datatype(self._graph, ox.NamedNode(end))
         return datatype if is_data else end in self._classes or end == n.THING
 
     def _choose_datatype(self, iri: str, stated: Sequence[Object]) -> str:
@@ -347,13 +260,13 @@ class _Ends:
             c for c in chosen if all(o in (c, *_list_wider(c), n.RDFS + "Literal") for o in chosen)
         ]
         if not narrowest:
-            self._notes.problems.append(
+            self._changes.problems.append(
                 f"<{iri}>: its ranges {', '.join(chosen)} share no value; remove all but one"
             )
         end = narrowest[0] if narrowest else chosen[0]
         if stated != [ox.NamedNode(end)]:
             detail = f"<{end}> for {', '.join(sorted(self._show(v) for v in stated))}"
-            self._notes.add("datatype replaced", f"<{iri}>", detail)
+            self._changes.add("datatype replaced", f"<{iri}>", detail)
         return end
 
     def _check_datatype(self, value: Object) -> str:
@@ -388,7 +301,7 @@ class _Ends:
         narrow = [c for c in candidates if c != n.THING] or [n.THING]
         clash = self._find_clash(narrow)
         if clash:
-            self._notes.problems.append(
+            self._changes.problems.append(
                 f"<{iri}>: its {name}s <{clash[0]}> and <{clash[1]}> are stated disjoint, so "
                 "nothing could ever be its value; remove one"
             )
@@ -405,10 +318,10 @@ class _Ends:
         includes = n.DOMAIN_INCLUDES if predicate == n.DOMAIN else n.RANGE_INCLUDES
         left = sorted({*members} - {end, n.THING})
         for member in left:
-            self._graph.add(ox.NamedNode(iri), includes, ox.NamedNode(member))
+            self._graph.add(iri, includes, ox.NamedNode(member))
         shown = ", ".join(sorted(self._show(value) for value in stated))
         kept = f"; kept as schema:{name}Includes: {', '.join(left)}" if left else ""
-        self._notes.add(f"{name} settled", f"<{iri}>", f"<{end}> for {shown}{kept}")
+        self._changes.add(f"{name} settled", f"<{iri}>", f"<{end}> for {shown}{kept}")
 
     def _read_class(self, value: Object) -> tuple[list[str], set[str]]:
         """Classes that all instances of a class expression belong to, and the ones it names."""
@@ -429,36 +342,22 @@ class _Ends:
             return [m for m in named if m in self._classes] or [n.THING], set()
         return [n.THING], set()
 
-    def _climb(self, iri: str) -> dict[str, int]:
-        """A class and those above it, with their distances."""
-        above = {iri: 0}
-        queue = [iri]
-        for current in queue:  # grows as it goes
-            for parent in self._graph.find_iris(ox.NamedNode(current), n.SUBCLASS):
-                if parent not in above:
-                    above[parent] = above[current] + 1
-                    queue.append(parent)
-        return above
+    def _list_parents(self, iri: str) -> list[str]:
+        parents = self._graph.find_iris(iri, n.SUBCLASS)
+        return [parent for parent in parents if parent in self._classes]
+
+    def _climb(self, iri: str) -> Set[str]:
+        """A class and those above it."""
+        return measure_ancestors(iri, self._list_parents).keys()
 
     def _find_common(self, classes: Sequence[str]) -> str:
         """The nearest class above all of these, owl:Thing if there is none."""
-        climbs = [self._climb(c) for c in classes]
-        common = set.intersection(*({*climb} for climb in climbs)) if climbs else set()
-        common = {c for c in common if c in self._classes}
-        nearest = {c: sum(climb[c] for climb in climbs) for c in common}
-        return min(sorted(nearest), key=lambda c: nearest[c], default=n.THING)
+        return find_nearest_common(classes, self._list_parents) or n.THING
 
     def _find_clash(self, classes: Sequence[str]) -> tuple[str, str] | None:
-        if not self._disjoint:
-            return None
-        for i, first in enumerate(classes):
-            for second in classes[i + 1 :]:
-                if any(
-                    frozenset((a, b)) in self._disjoint
-                    for a in self._climb(first)
-                    for b in self._climb(second)
-                ):
-                    return first, second
+        for first, second in combinations(classes, 2):
+            if self._limits.are_disjoint(self._climb(first), self._climb(second)):
+                return first, second
         return None
 
     def _show(self, value: Object) -> str:
@@ -480,10 +379,8 @@ def _list_wider(datatype: str) -> list[str]:
     return wider
 
 
-# --------------------
-# An ontology from outside becomes one that a build can read; every change is named.
+# The import.
 
-_BUILT_IN = (n.OWL, n.RDF, n.RDFS, n.XSD)
 _COMMENTS = (
     n.SKOS + "definition",
     "http://purl.obolibrary.org/obo/IAO_0000115",
@@ -495,27 +392,6 @@ _SYNONYMS = (
     "http://www.geneontology.org/formats/oboInOwl#hasExactSynonym",
     "https://www.omg.org/spec/Commons/AnnotationVocabulary/synonym",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One thing that the import did: of what kind, to what, and how."""
-
-    kind: str
-    subject: str
-    detail: str
-
-
-@dataclass
-class Changes:
-    """What was done, and what nobody could settle."""
-
-    made: list[Change] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
-
-    def add(self, kind: str, subject: object, detail: str) -> None:
-        """Notes a change."""
-        self.made.append(Change(kind, str(subject), detail))
 
 
 @dataclass(frozen=True, slots=True)
@@ -547,9 +423,9 @@ def import_ontology(read: OutsideText, *, name: str, source: str) -> Imported:
         )
     _remove_code(graph, changes)
     _mend_classes(graph, changes)
-    settle_kinds(graph, changes)
+    _settle_kinds(graph, changes)
     _declare_stubs(graph, changes)
-    mend_ends(graph, changes)
+    _mend_ends(graph, changes)
     classes = graph.find_typed(n.CLASS)
     properties = graph.find_typed(n.OBJECT_PROPERTY, n.DATATYPE_PROPERTY)
     for iri in sorted({*classes} & {*properties}):
@@ -578,14 +454,13 @@ def _remove_code(graph: Graph, changes: Changes) -> None:
 
 def _mend_classes(graph: Graph, changes: Changes) -> None:
     for iri in graph.find_typed(n.CLASS):
-        if iri.startswith(_BUILT_IN):
-            graph.remove(ox.NamedNode(iri), n.RDF_TYPE, ox.NamedNode(n.CLASS))
+        if iri.startswith(n.BUILT_IN):
+            graph.remove(iri, n.RDF_TYPE, ox.NamedNode(n.CLASS))
             changes.add("declaration dropped", f"<{iri}>", "OWL has it built in")
     for iri in graph.find_typed(n.RDFS + "Class"):
-        node = ox.NamedNode(iri)
-        graph.remove(node, n.RDF_TYPE, ox.NamedNode(n.RDFS + "Class"))
-        if not iri.startswith(_BUILT_IN) and iri not in graph.find_typed(n.CLASS):
-            graph.add(node, n.RDF_TYPE, ox.NamedNode(n.CLASS))
+        graph.remove(iri, n.RDF_TYPE, ox.NamedNode(n.RDFS + "Class"))
+        if not iri.startswith(n.BUILT_IN) and iri not in graph.find_typed(n.CLASS):
+            graph.add(iri, n.RDF_TYPE, ox.NamedNode(n.CLASS))
             changes.add("class declared", f"<{iri}>", "an rdfs:Class is read as an owl:Class")
 
 
@@ -596,24 +471,23 @@ def _declare_stubs(graph: Graph, changes: Changes) -> None:
     ends = [(iri, predicate) for iri in objects for predicate in (n.DOMAIN, n.RANGE)]
     ends += [(iri, n.DOMAIN) for iri in graph.find_typed(n.DATATYPE_PROPERTY)]
     for iri in sorted(known - {n.THING}):
-        node = ox.NamedNode(iri)
-        for parent in graph.find_iris(node, n.SUBCLASS):
-            if parent.startswith(_BUILT_IN) and parent != n.THING:
-                graph.remove(node, n.SUBCLASS, ox.NamedNode(parent))
+        for parent in graph.find_iris(iri, n.SUBCLASS):
+            if parent.startswith(n.BUILT_IN) and parent != n.THING:
+                graph.remove(iri, n.SUBCLASS, ox.NamedNode(parent))
                 changes.add("superclass dropped", f"<{iri}>", f"<{parent}> is built in")
             elif parent not in known:
                 known.add(parent)
                 _declare_stub(graph, changes, parent, f"superclass of <{iri}>")
     for iri, predicate in ends:
-        for end in graph.find_iris(ox.NamedNode(iri), predicate):
-            if end not in known and not end.startswith(_BUILT_IN):
+        for end in graph.find_iris(iri, predicate):
+            if end not in known and not end.startswith(n.BUILT_IN):
                 known.add(end)
                 name = predicate.rpartition("#")[2]
                 _declare_stub(graph, changes, end, f"{name} of <{iri}>")
 
 
 def _declare_stub(graph: Graph, changes: Changes, iri: str, use: str) -> None:
-    graph.add(ox.NamedNode(iri), n.RDF_TYPE, ox.NamedNode(n.CLASS))
+    graph.add(iri, n.RDF_TYPE, ox.NamedNode(n.CLASS))
     changes.add("class declared", f"<{iri}>", f"{use}, but not declared in this file")
 
 
@@ -629,20 +503,19 @@ def _mend_header(graph: Graph, changes: Changes, iris: Iterable[str], name: str)
     headers = graph.find_typed(n.ONTOLOGY)
     if not headers:
         header = commonest.removesuffix("#") or f"{BASE_FILES}{quote(name, safe='')}"
-        graph.add(ox.NamedNode(header), n.RDF_TYPE, ox.NamedNode(n.ONTOLOGY))
+        graph.add(header, n.RDF_TYPE, ox.NamedNode(n.ONTOLOGY))
         changes.add("header added", f"<{header}>", "no owl:Ontology was stated")
         headers = [header]
-    by_size = {h: len(graph.list_predicates(ox.NamedNode(h))) for h in headers}
+    by_size = {h: len(graph.list_predicates(h)) for h in headers}
     own = [h for h in headers if h.rstrip("#/") == commonest.rstrip("#/")]
     kept = own[0] if own else max(sorted(by_size), key=lambda h: by_size[h])
     for header in headers:
-        node = ox.NamedNode(header)
         if header != kept:
-            graph.remove(node, n.RDF_TYPE, ox.NamedNode(n.ONTOLOGY))
+            graph.remove(header, n.RDF_TYPE, ox.NamedNode(n.ONTOLOGY))
             changes.add("header dropped", f"<{header}>", f"<{kept}> is the ontology's own")
-        for imported in graph.find(node, n.IMPORTS):
-            graph.remove(node, n.IMPORTS, imported)
-            graph.add(node, n.RDFS + "seeAlso", imported)
+        for imported in graph.find(header, n.IMPORTS):
+            graph.remove(header, n.IMPORTS, imported)
+            graph.add(header, n.RDFS + "seeAlso", imported)
             detail = "nothing is fetched; it is kept as rdfs:seeAlso"
             changes.add("import not followed", imported, detail)
 
@@ -653,24 +526,23 @@ def _find_namespace(iri: str) -> str:
 
 
 def _mend_words(graph: Graph, changes: Changes, iri: str) -> None:
-    node = ox.NamedNode(iri)
-    labels = graph.find_texts(node, n.LABEL)
-    synonyms = [text for predicate in _SYNONYMS for text in graph.find_texts(node, predicate)]
+    labels = graph.find_texts(iri, n.LABEL)
+    synonyms = [text for predicate in _SYNONYMS for text in graph.find_texts(iri, predicate)]
     if not labels:
-        stated = graph.find_texts(node, n.PREF_LABEL)
+        stated = graph.find_texts(iri, n.PREF_LABEL)
         label = stated[0] if stated else derive_label(iri)
         labels = [label]
-        graph.add(node, n.LABEL, ox.Literal(label, language="en"))
+        graph.add(iri, n.LABEL, ox.Literal(label, language="en"))
         came = "its skos:prefLabel" if stated else "its name"
         changes.add("label added", f"<{iri}>", f'"{label}", from {came}')
-    known = {*labels, *graph.find_texts(node, n.ALT_LABEL)}
+    known = {*labels, *graph.find_texts(iri, n.ALT_LABEL)}
     for text in sorted({*synonyms} - known):
-        graph.add(node, n.ALT_LABEL, ox.Literal(text, language="en"))
+        graph.add(iri, n.ALT_LABEL, ox.Literal(text, language="en"))
         changes.add("synonym added", f"<{iri}>", f'"{text}"')
-    if not graph.find_texts(node, n.COMMENT):
+    if not graph.find_texts(iri, n.COMMENT):
         for predicate in _COMMENTS:
-            if stated := graph.find_texts(node, predicate):
-                graph.add(node, n.COMMENT, ox.Literal(stated[0], language="en"))
+            if stated := graph.find_texts(iri, predicate):
+                graph.add(iri, n.COMMENT, ox.Literal(stated[0], language="en"))
                 changes.add("comment added", f"<{iri}>", f"from <{predicate}>")
                 break
 
@@ -683,7 +555,7 @@ def _explain_no_class(graph: Graph) -> str:
     types: Counter[str] = Counter()
     for subject in graph.list_subjects():
         types.update(iri for iri in graph.find_iris(subject, n.RDF_TYPE))
-    used = {iri: count for iri, count in types.items() if not iri.startswith(_BUILT_IN)}
+    used = {iri: count for iri, count in types.items() if not iri.startswith(n.BUILT_IN)}
     if not used:
         return "it declares no class: state at least one owl:Class"
     most = ", ".join(f"<{iri}>" for iri in sorted(used, key=lambda i: (-used[i], i))[:3])

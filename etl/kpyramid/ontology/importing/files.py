@@ -3,24 +3,23 @@
 import gzip
 import json
 import re
-import subprocess
-import sys
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pyoxigraph as ox
 
 from kpyramid.errors import InputError
 from kpyramid.ontology import names as n
-from kpyramid.ontology.importing.parsing import MOST_BYTES
-from kpyramid.ontology.sandbox import list_environment, name_end
+from kpyramid.ontology.importing.parsing import MOST_BYTES, decode
+from kpyramid.ontology.sandbox import list_python, name_end, run_limited
 from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema, write_schema
+from kpyramid.ontology.turtle import XML_SIGNS
 
-# --------------------
-# Text2KGBench's ontologies: JSON with concepts and relations in, Turtle out.
+# Text2KGBench's JSON.
 
 BASE = "https://w3id.org/kpyramid/text2kgbench/"
 """An ontology's namespace is this, its id and #."""
@@ -152,8 +151,7 @@ def _read_field(row: object, field: str, where: str, problems: list[str]) -> str
     return value.strip()
 
 
-# --------------------
-# Ontologies from outside, read safely: the file's form is found, and a child process parses it.
+# Files.
 
 _SECONDS = 120
 """64 MiB of Turtle take about 20 seconds."""
@@ -171,7 +169,6 @@ _FOREIGN = {
     "format-version:": "OBO",
     "PK\x03\x04": "a zip archive",
 }
-_XML_SIGNS = ("<?xml", "<!doctype", "<!--", "<rdf:rdf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,10 +197,10 @@ def read_outside(path: Path) -> OutsideText:
     form = _find_form(data, path)
     merged: list[tuple[str, str]] = []
     if form == "Text2KGBench's JSON":
-        text = _decode(data, path)
+        text = decode(data, "UTF-8", source=str(path))
         data = convert_ontology(text, source=str(path), merged=merged).encode("utf-8")
     elif form == "Turtle":
-        _decode(data, path)
+        decode(data, "UTF-8", source=str(path))
         data = data.removeprefix(b"\xef\xbb\xbf")
     triples, mended = _parse(data, "rdfxml" if form == "RDF/XML" else "turtle", path)
     return OutsideText(triples, form, mended, merged)
@@ -241,7 +238,7 @@ def _find_form(data: bytes, path: Path) -> str:
                 f"{path}: this is {name}, which is not read; "
                 "convert it to Turtle, for example with ROBOT or Protégé"
             )
-    if head.lower().startswith(_XML_SIGNS):
+    if head.lower().startswith(XML_SIGNS):
         return "RDF/XML"
     if head.startswith("{"):
         if '"@context"' in head or '"@graph"' in head or '"@id"' in head:
@@ -250,55 +247,25 @@ def _find_form(data: bytes, path: Path) -> str:
     return "Turtle"
 
 
-def _decode(data: bytes, path: Path) -> str:
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as e:
-        line = data.count(b"\n", 0, e.start) + 1
-        raise InputError(
-            f"{path}, line {line}: byte {e.start} is no UTF-8; convert the file to UTF-8"
-        ) from e
-
-
 def _parse(data: bytes, kind: str, path: Path) -> tuple[list[ox.Triple], dict[str, str]]:
     base = BASE_FILES + quote(re.sub(r"\.\w+(\.gz)?$", "", path.name), safe="")
     memory = _MEMORY_BYTES + 4 * len(data)
-    code = (
-        f"import sys; sys.path[:] = {sys.path!r}; "
-        "from kpyramid.ontology.importing.parsing import serve; "
-        f"serve({kind!r}, {base!r}, {str(path)!r}, {memory}, {_SECONDS})"
-    )
-    child = subprocess.Popen(  # noqa: S603  our own interpreter and our own code
-        [sys.executable, "-c", code],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=list_environment(),
+    command = list_python(
+        "kpyramid.ontology.importing.parsing:serve", kind, base, str(path), memory, _SECONDS
     )
     try:
-        written, said = child.communicate(data, timeout=_SECONDS + 5)
-    except subprocess.TimeoutExpired as e:
+        code, output = run_limited(command, seconds=_SECONDS + 5, given=data)
+    except TimeoutError as e:
         raise InputError(f"{path}: stopped after {_SECONDS} seconds; import a part of it") from e
-    finally:
-        child.kill()
-        child.communicate()
-    report = _read_report(said)
-    if report is None:
-        end = name_end(child.returncode)
+    written, _, said = output.rstrip(b"\n").rpartition(b"\n")
+    try:
+        report: dict[str, Any] = json.loads(said)
+    except ValueError:
         raise InputError(
-            f"{path}: its parser ended with {end}, most likely at its limit of "
+            f"{path}: its parser ended with {name_end(code)}, most likely at its limit of "
             f"{memory >> 20} MiB or {_SECONDS} seconds; import a part of it"
-        )
+        ) from None
     if "error" in report:
-        raise InputError(str(report["error"]))
+        raise InputError(report["error"])
     triples = [quad.triple for quad in ox.parse(written, format=ox.RdfFormat.N_TRIPLES)]
     return triples, report.get("mended", {})
-
-
-def _read_report(said: bytes) -> "dict[str, dict[str, str]] | None":
-    """The child's last line, if it is its report; native code may write to stderr as well."""
-    try:
-        found = json.loads(said.decode("utf-8", "replace").strip().rpartition("\n")[2])
-    except ValueError:
-        return None
-    return found if isinstance(found, dict) else None

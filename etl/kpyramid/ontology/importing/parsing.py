@@ -1,4 +1,8 @@
-"""The child that parses RDF from outside; entities of XML are expanded within bounds."""
+"""The child that parses RDF from outside; entities of XML are expanded within bounds.
+
+A parser may be led to abort, to hang, or to write without end; whatever it does, it does here,
+without files or sockets, and within the memory and the length that the parent allows.
+"""
 
 import codecs
 import json
@@ -16,11 +20,7 @@ from kpyramid.errors import InputError
 from kpyramid.ontology.sparql import shut_doors
 from kpyramid.ontology.turtle import Object
 
-# --------------------
-# XML as text, its entities expanded within bounds; all else a document type declares is refused.
-#
-# Ontologies use them as shortcuts for namespaces. A parser that expands them without counting can
-# be made to write petabytes by one kilobyte, and one that follows external ones reads any file.
+# XML entities.
 
 _LONGEST_ENTITY = 10_000
 """Characters of one entity, expanded; a namespace has under 200."""
@@ -67,6 +67,15 @@ def decode_xml(data: bytes, *, source: str) -> str:
         encoding = "utf-8-sig"
     if encoding not in ENCODINGS:
         raise InputError(f"{source}: XML in {encoding!r} is not read; convert the file to UTF-8")
+    return decode(data, encoding, source=source)
+
+
+def decode(data: bytes, encoding: str, *, source: str) -> str:
+    """The bytes as text.
+
+    Raises:
+        InputError: they are not of that encoding; names the line.
+    """
     try:
         return data.decode(encoding)
     except UnicodeDecodeError as e:
@@ -78,6 +87,9 @@ def decode_xml(data: bytes, *, source: str) -> str:
 
 def expand_entities(text: str, *, most: int, source: str) -> str:
     """The XML without its document type, references to the entities declared there replaced.
+
+    Ontologies use entities as shortcuts for namespaces. A parser that expands them without counting
+    can be made to write petabytes by one kilobyte; one that follows external ones reads any file.
 
     Raises:
         InputError: the expanded text has over `most` characters, or something is declared beyond
@@ -192,11 +204,7 @@ def _resolve(declared: Mapping[str, str], source: str) -> dict[str, str]:
     return {name: value for name, value in resolved.items() if name not in _BUILT_IN}
 
 
-# --------------------
-# The child that parses RDF from outside: `serve` reads it on stdin and writes N-Triples.
-#
-# A parser may be led to abort, to hang, or to write without end; whatever it does, it does here,
-# without files or sockets, and within the memory and the length that the parent allows.
+# The child's main function.
 
 MOST_BYTES = 64 * 2**20
 """Of a file unpacked, and of its XML entities expanded; the largest FIBO module has 1 MB."""
@@ -233,7 +241,7 @@ class _Output:
 
 
 def serve(kind: str, base: str, source: str, memory_bytes: int, seconds: int) -> None:
-    """Parses stdin; what went wrong, or was mended, is one JSON object on stderr."""
+    """Parses stdin; the last line says as JSON what was mended or went wrong."""
     data = sys.stdin.buffer.read()
     for encoding in ENCODINGS:  # loaded while files can still be opened
         codecs.lookup(encoding)
@@ -251,9 +259,8 @@ def serve(kind: str, base: str, source: str, memory_bytes: int, seconds: int) ->
         report = {"error": str(e)}
     except MemoryError:
         report = {"error": f"{source}: out of memory; import a part of it"}
-    output.flush()
-    sys.stderr.write(json.dumps(report) + "\n")
-    sys.stderr.flush()
+    sys.stdout.buffer.write(b"\n" + json.dumps(report).encode() + b"\n")
+    sys.stdout.buffer.flush()
 
 
 def _parse(data: bytes, kind: str, base: str, source: str, output: _Output) -> dict[str, object]:

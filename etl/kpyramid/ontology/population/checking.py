@@ -13,8 +13,7 @@ from kpyramid.ontology.literals import parse_literal
 from kpyramid.ontology.names import SYMMETRIC_PROPERTY, THING, XSD
 from kpyramid.ontology.schema import OntologyProperty, Schema
 
-# --------------------
-# Which class a name or a noun says: `University of Lark` a university, `small town` a town.
+# The class that a name or a noun says: `University of Lark` a university, `small town` a town.
 
 _COMPLEMENT = re.compile(
     r"\s(?:of|in|for|from|at|on|by|with|to|who|which|that|and|or|near)\s|[(:;/]|,(?!\d)",
@@ -112,8 +111,7 @@ def _reduce(words: str) -> tuple[str, ...]:
     return tuple(lemmatise(word.casefold()) for word in bare.split())
 
 
-# --------------------
-# Where a value is stated: its sentence, the words in it, and how sure several places make it.
+# Evidence: the places that state a value.
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,14 +168,13 @@ def combine_confidence(places: Iterable[Place]) -> float:
     for place in places:
         words = " ".join(place.text.split())
         best[words] = max(best.get(words, 0.0), place.confidence)
-    doubt = 1.0
+    wrong = 1.0
     for confidence in sorted(best.values()):
-        doubt *= 1.0 - confidence
-    return 1.0 - doubt
+        wrong *= 1.0 - confidence
+    return 1.0 - wrong
 
 
-# --------------------
-# From what a text states to what an ontology may hold: names, classes and literals that fit.
+# Names, classes and literals that fit the schema.
 
 GUESSED = 0.7
 """Weight of a class that only the property's domain or range suggests."""
@@ -269,7 +266,7 @@ def check_name(individual: Named, kinds: Kinds) -> Misfit | None:
 def fit_class(
     individual: Named, wanted: str, schema: Schema, *, read: bool = False, guess: bool = True
 ) -> float | None:
-    """How sure it is that an individual is of the class that a property wants; None: it is not.
+    """Confidence that an individual is of the class that a property wants; None: it is not.
 
     One whose class is wider, or that the recogniser could not place, takes the class that the
     property asks for, as rdfs:domain and rdfs:range entail. Without a type it has to be written
@@ -390,8 +387,7 @@ def _refuse(reason: str, individual: Named, wanted: str, schema: Schema) -> Misf
     return Misfit(reason, f"{individual.name} ({individual.type}) is no {label}")
 
 
-# --------------------
-# From the words of a text to the individual they name.
+# Entity linking: from the words of a text to the individual they name.
 
 Row = Mapping[str, object]
 

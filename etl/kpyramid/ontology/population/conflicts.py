@@ -1,4 +1,4 @@
-"""Which of several findings stay: what an ontology's axioms and shapes do not allow together."""
+"""Conflict resolution: of findings that axioms and shapes do not allow together, the best stay."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -100,7 +100,7 @@ knows no transitive property with either, so that a longer circle is found here.
 
 @dataclass
 class _Kept:
-    """What stays so far: the chosen classes of individuals, and by property and one end the other.
+    """Findings that stay so far: individuals' classes, and by property and one end the other end.
 
     `values` and `owners` hold what findings entail too, each with the finding that did so first.
     """
@@ -241,7 +241,7 @@ def _find_fault(finding: Finding, kept: _Kept, rules: Rules) -> tuple[str, str] 
 def _find_limit(
     entailed: tuple[str, str, str], finding: Finding, kept: _Kept, rules: Rules
 ) -> tuple[str, str] | None:
-    """What an axiom or a shape's maximum says against one thing that a finding entails."""
+    """The axiom or maximum that a statement entailed by a finding breaks: reason and detail."""
     iri, subject, value = entailed
     own = kept.values.get((iri, subject), {})
     inferred = finding.prop is None or iri not in (finding.prop.iri, finding.prop.inverse_of)

@@ -7,9 +7,6 @@ from pathlib import Path
 
 from kpyramid.errors import InputError
 
-# --------------------
-# What induction finds in one text; every offset is a character offset into that text.
-
 
 @dataclass(frozen=True, slots=True)
 class Words:
@@ -36,8 +33,7 @@ class Value:
     producer: str
 
 
-# --------------------
-# Sentences with their values, from which a reader learns: `NAME.examples.jsonl`.
+# The file of examples, `NAME.examples.jsonl`.
 
 _FORM = '{"text": "…", "triples": [{"sub": "…", "rel": "label of a property", "obj": "…"}]}'
 

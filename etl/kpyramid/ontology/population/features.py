@@ -1,4 +1,4 @@
-"""Features of candidates: what is said of a value, its subject and its property's wording."""
+"""Features of candidates as values and subjects, and measures of properties' wording."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -14,8 +14,7 @@ from kpyramid.ontology import names as n
 from kpyramid.ontology.population.candidates import LITERALS, Candidate
 from kpyramid.ontology.schema import OntologyProperty, Schema
 
-# --------------------
-# What is told of a candidate as a value, and of another one as that value's subject.
+# Features of a candidate as a value, and of another as that value's subject.
 
 _SUBJECTS = frozenset(("nsubj", "nsubjpass", "csubj"))
 _WINDOW = 6
@@ -23,8 +22,8 @@ _CONTENT = frozenset(("NOUN", "VERB", "ADJ", "PROPN", "ADP", "NUM"))
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """A text's candidates with what the learner is told of each as a value."""
+class TextFeatures:
+    """A text's candidates with the features of each as a value."""
 
     tree: Tree
     candidates: Sequence[Candidate]
@@ -51,7 +50,7 @@ class Surroundings:
     form: tuple[float, ...]
 
 
-def describe_text(tree: Tree, candidates: Sequence[Candidate]) -> Reading:
+def describe_text(tree: Tree, candidates: Sequence[Candidate]) -> TextFeatures:
     """The features of every candidate of a text."""
     near = [_look_around(tree, c) for c in candidates]
     nested = [[*_list_nesting(c, candidates)] for c in candidates]
@@ -62,7 +61,7 @@ def describe_text(tree: Tree, candidates: Sequence[Candidate]) -> Reading:
     for c in candidates:
         key = _fold(c.text)
         mentions[key] = mentions.get(key, 0) + 1
-    return Reading(
+    return TextFeatures(
         tree,
         candidates,
         roles,
@@ -77,7 +76,7 @@ def _fold(text: str) -> str:
 
 
 def _list_nesting(c: Candidate, candidates: Sequence[Candidate]) -> Iterator[str]:
-    """How a candidate lies in, around and across others."""
+    """Features of overlap: others that a candidate lies in, holds or crosses."""
     inside = holds = 0
     for other in candidates:
         if other is c or other.last < c.first or c.last < other.first:
@@ -99,17 +98,13 @@ def _list_nesting(c: Candidate, candidates: Sequence[Candidate]) -> Iterator[str
 
 
 def _climb(node: Node) -> Iterator[tuple[str, Node]]:
-    """The heads above a token with the dependency that leads there, coordination skipped."""
+    """The heads above a token, at most eight, each with the dependency that leads to it."""
     at = node
     for _ in range(8):
         if at.head is at:
             return
-        dep = at.dep
+        yield at.dep, at.head
         at = at.head
-        if dep in {"conj", "appos", "compound", "nmod"} and at.head is not at:
-            yield dep, at
-            continue
-        yield dep, at
 
 
 def _lemma(node: Node) -> str:
@@ -139,11 +134,7 @@ def _look_around(tree: Tree, c: Candidate) -> Surroundings:
         _lemma(n) for i, n in enumerate(nodes[start:end], start) if not c.first <= i <= c.last
     }
     flaws = (
-        float(
-            c.first > start
-            and nodes[c.first - 1].head.i == c.head
-            and nodes[c.first - 1].pos != "DET"
-        ),
+        float(_is_cut_before(tree, c, start)),
         float(c.first > start and nodes[c.first - 1].text[:1].isupper() and c.is_name),
         float(c.last + 1 < end and nodes[c.last + 1].text[:1].isupper() and c.is_name),
         float(c.last + 1 < end and node.head.i == c.last + 1),
@@ -156,6 +147,19 @@ def _look_around(tree: Tree, c: Candidate) -> Surroundings:
     return Surroundings(
         *(frozenset(path), frozenset(window), frozenset(own), frozenset(sentence), flaws)
     )
+
+
+def _is_cut_before(tree: Tree, c: Candidate, start: int) -> bool:
+    """Whether a modifier of its head stands right before a candidate; articles do not count."""
+    before = tree[c.first - 1] if c.first > start else None
+    return before is not None and before.head.i == c.head and before.pos != "DET"
+
+
+def _list_capitals(tree: Tree, c: Candidate, start: int, end: int) -> Iterator[str]:
+    if c.first > start and tree[c.first - 1].text[:1].isupper():
+        yield "capital-before"
+    if c.last + 1 < end and tree[c.last + 1].text[:1].isupper():
+        yield "capital-after"
 
 
 def _list_role_features(tree: Tree, c: Candidate) -> Iterator[str]:
@@ -196,15 +200,12 @@ def _list_role_features(tree: Tree, c: Candidate) -> Iterator[str]:
         if nodes[i].pos in {"VERB", "NOUN"} and not c.first <= i <= c.last:
             yield f"s{kind}=" + _lemma(nodes[i])
     yield from _list_path_features(head, c)
-    if c.first > start and nodes[c.first - 1].text[:1].isupper():
-        yield "capital-before"
-    if c.last + 1 < end and nodes[c.last + 1].text[:1].isupper():
-        yield "capital-after"
+    yield from _list_capitals(tree, c, start, end)
     if nodes[c.head].i == c.last and c.last + 1 < end and head.head.i == c.last + 1:
         yield "modifies=" + _lemma(nodes[c.last + 1])
         if head.dep in {"compound", "amod", "nmod"}:
             yield "modifier"
-    if c.first > start and nodes[c.first - 1].head.i == c.head and nodes[c.first - 1].pos != "DET":
+    if _is_cut_before(tree, c, start):
         yield "cut-before"
         yield "cut-before=" + nodes[c.first - 1].pos
     for node in nodes[c.head].children:
@@ -276,8 +277,8 @@ def _shape(text: str) -> str:
     return shape[:12]
 
 
-def list_subject_features(reading: Reading, s: Candidate, o: Candidate) -> Iterator[str]:
-    """What is told of `s` as the subject of the value `o`."""
+def list_subject_features(reading: TextFeatures, s: Candidate, o: Candidate) -> Iterator[str]:
+    """Features of `s` as the subject of the value `o`; their order is part of the model."""
     tree = reading.tree
     nodes = tree.nodes
     head, other = nodes[s.head], nodes[o.head]
@@ -310,13 +311,10 @@ def list_subject_features(reading: Reading, s: Candidate, o: Candidate) -> Itera
         yield "main-subject"
     count = reading.mentions.get(_fold(s.text), 1)
     yield f"mentions={min(count, 3)}"
-    if s.first > start and nodes[s.first - 1].text[:1].isupper():
-        yield "capital-before"
-    if s.last + 1 < end and nodes[s.last + 1].text[:1].isupper():
-        yield "capital-after"
+    yield from _list_capitals(tree, s, start, end)
     if s.last + 1 < end and nodes[s.last + 1].tag == "POS":
         yield "owner"
-    if s.first > start and nodes[s.first - 1].head.i == s.head and nodes[s.first - 1].pos != "DET":
+    if _is_cut_before(tree, s, start):
         yield "cut-before"
     if nodes[s.last].head.i == s.last + 1:
         yield "cut-after"
@@ -371,8 +369,7 @@ def _find_path(one: Node, other: Node) -> str:
     return "none"
 
 
-# --------------------
-# What a property's own words and ends say about the texts that state it.
+# The wording of properties, and how well it fits a text.
 
 Matrix = npt.NDArray[np.float64]
 MEASURES = 36
@@ -519,7 +516,7 @@ def fit_kind(kind: str, kinds: frozenset[str]) -> float:
 
 
 class WordMatcher:
-    """How far the words around candidates are those of each property, for many at once."""
+    """Similarity of the words around candidates to those of each property, for many at once."""
 
     def __init__(self, wordings: Sequence[Wording], schema: Schema) -> None:
         self._wordings = wordings
@@ -555,8 +552,8 @@ class WordMatcher:
         hits = np.maximum.reduce([self._match(lemma) for lemma in sorted(lemmas)])
         return np.asarray(np.maximum.reduceat(hits @ self._share, self._firsts))
 
-    def measure(self, reading: Reading) -> Matrix:
-        """What wording and kinds tell; shape (candidates, properties, `MEASURES`)."""
+    def measure(self, reading: TextFeatures) -> Matrix:
+        """Measures of wording and kinds; shape (candidates, properties, `MEASURES`)."""
         size = (len(reading.candidates), self.size)
         if 0 in size:
             return np.zeros((*size, MEASURES))

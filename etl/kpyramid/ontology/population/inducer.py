@@ -1,10 +1,13 @@
 """Population by a model: texts routed to classes, replies held against the text."""
 
+import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
 import numpy as np
 
@@ -28,14 +31,7 @@ from kpyramid.ontology.population.examples import Example, Value, Words
 from kpyramid.ontology.population.task import NAMES, Group, Noted, Question, parse
 from kpyramid.ontology.schema import OntologyProperty, Schema
 
-# --------------------
-# What a model noted, held against the text: no value stays that the text does not support.
-#
-# What is given up is counted with its reason: `not_a_value` (a field is empty),
-# `unknown_property`
-# (outside of those that were asked for), `no_evidence` (the quotation does not occur, or says
-# nothing), `pronoun`, `unsupported` (subject or value do not stand there), `self_reference`,
-# `repeated`, `too_many`.
+# A model's reply, verified against the text.
 
 _REFERRING = frozenset({"the", "this", "these", "whose", "who", "which", "where"})
 """Words besides pronouns by which a sentence speaks of what another one names."""
@@ -86,7 +82,12 @@ class Grounding:
 def _ground(
     row: Noted, properties: Mapping[str, OntologyProperty], text: _Text, model: str
 ) -> Value | str:
-    """The value, or the reason why the row is none."""
+    """The value, or the reason why the row is none, for counting.
+
+    `not_a_value` (a field is empty), `unknown_property` (none of those asked for), `no_evidence`
+    (the quotation does not occur, or says nothing), `pronoun`, `unsupported` (subject or value do
+    not stand there), `self_reference`.
+    """
     if not (row.subject.strip() and row.property.strip() and row.value.strip()):
         return "not_a_value"
     prop = properties.get(row.property)
@@ -142,12 +143,7 @@ def _take(text: str, span: Span) -> Words:
     return Words(text[span.start : span.end], span.start, span.end)
 
 
-# --------------------
-# Which classes' values a text may hold: a cheap test before a model is asked.
-#
-# A text is compared, sentence by sentence, with the words of each class's properties. A class is
-# asked for where a sentence comes nearer to one of them than unrelated prose does, or says one of
-# them word for word. Nothing is learned: any ontology with labels can be routed.
+# Routing: the classes of which a text may state values.
 
 CUT = 0.35
 """Standard deviations above unrelated prose from which a class is plausible.
@@ -159,38 +155,24 @@ _JOINT = re.compile(r"_|(?<=[^\W\d_A-Z])(?=[A-Z])")
 _BLOCK = 1024
 """Sentences that are compared at a time."""
 
-_PROSE = """\
-The committee met on Tuesday to discuss the budget for the coming year.
-Heat the oven, mix the flour with the butter and let the dough rest for an hour.
-The patients were followed for six months and the symptoms improved slowly.
-She opened the window and listened to the rain falling on the roof.
-The company reported a loss in the third quarter, and its shares fell.
-The river rises in the hills and flows south through several small towns.
-Press the red button twice to restart the machine after an error.
-The novel tells the story of two sisters who grow up by the sea.
-The team won the final after extra time in front of a large crowd.
-The law was changed after a long debate in parliament.
-Light travels faster than sound, so we see the flash before we hear the thunder.
-The museum shows paintings from the nineteenth century on the first floor.
-Children learn to speak long before they learn to read.
-The train leaves at nine and arrives in the capital in the evening.
-Soldiers guarded the bridge until the end of the war.
-The program reads a file, counts its words and prints the result.
-Prices of food and rent have risen faster than wages.
-The band recorded its second album in a small studio in the north.
-He studied medicine and later worked as a doctor in a village.
-The species lives in dry forests and feeds on seeds and insects.
-The engine has four cylinders and produces ninety horsepower.
-The bishop ordered a new church to be built on the island.
-Students must hand in their essays before the end of term.
-The satellite was launched in spring and orbits the earth every two hours.""".splitlines()
-"""Sentences about this and that: how near prose comes to a class that it says nothing of. What is
-near and what is far differs from one embedding model to the next, and from class to class: more
-properties, more chances."""
+
+@cache
+def load_prose() -> Sequence[str]:
+    """Sentences of no field in particular (`prose.json`).
+
+    What counts as near differs from one embedding model to the next, and from class to class: the
+    more properties, the more chances. It is measured on these.
+    """
+    data = json.loads(Path(__file__).with_name("prose.json").read_text("utf-8"))
+    return list(data["sentences"])
 
 
 class Router:
     """Routes texts to the classes whose properties the groups ask for.
+
+    A class is asked for where a sentence comes nearer to the words of one of its properties than
+    unrelated prose does, or says one of them word for word. Nothing is learned: any ontology with
+    labels can be routed.
 
     `classes`: their IRIs, sorted; the columns of scores.
     """
@@ -232,12 +214,12 @@ class Router:
         return [frozenset().union(*(near[s] for s in sentences)) for sentences in parts]
 
     def score(self, sentences: Sequence[str]) -> Matrix:
-        """How much nearer each sentence comes to each class than unrelated prose, in deviations."""
+        """Similarity of sentences to classes, in standard deviations above unrelated prose."""
         if not self.classes or not sentences:
             return np.zeros((len(sentences), len(self.classes)), dtype=np.float32)
         if self._vectors is None:
             self._vectors = self._embedder.embed(self._phrases)
-            usual = self._compare(_PROSE)
+            usual = self._compare(load_prose())
             self._usual = usual.mean(axis=0)
             self._spread = np.maximum(usual.std(axis=0), 1e-6)
         scores: Matrix = (self._compare(sentences) - self._usual) / self._spread
@@ -276,17 +258,7 @@ def _reduce(text: str) -> tuple[str, ...]:
     return tuple(lemmatise(word) for word in list_words(text))
 
 
-# --------------------
-# Induction by a model: what is asked of which text, and what its replies come to (f_ins).
-
-
-@dataclass(frozen=True, slots=True)
-class Passage:
-    """A chunk's text; `title`: its document's, `document`: the id that calls are booked on."""
-
-    text: str
-    title: str | None = None
-    document: str | None = None
+# The inducer.
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,7 +271,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a model found in one text; spans are characters of it."""
+    """A model's values for one text; spans are characters of it."""
 
     values: tuple[Value, ...] = ()
     dropped: tuple[Dropped, ...] = ()
@@ -337,20 +309,20 @@ class Inducer:
         self._concurrency = concurrency
         self._progress = progress
 
-    def induce(self, passages: Sequence[Passage]) -> list[Reading]:
-        """What each text states, in order; equal texts of one title are asked about once.
+    def induce(self, chunks: Sequence[Chunk]) -> list[Reading]:
+        """The values of each text, in order; equal texts of one title are asked about once.
 
         Raises:
             BudgetError, EndpointError: no further call can be made; the answers so far are kept.
         """
-        distinct: dict[tuple[str, str | None], Passage] = {}
-        for passage in passages:
-            distinct.setdefault((passage.text, passage.title), passage)
+        distinct: dict[tuple[str, str | None], Chunk] = {}
+        for chunk in chunks:
+            distinct.setdefault((chunk.text, chunk.title), chunk)
         texts = [text for text, _ in distinct]
         routed = self._choose(texts)
         pairs = [
-            (passage, question)
-            for passage, questions in zip(distinct.values(), routed, strict=True)
+            (chunk, question)
+            for chunk, questions in zip(distinct.values(), routed, strict=True)
             for question in questions
         ]
         self.left_out += len(texts) * len(self._questions) - len(pairs)
@@ -368,7 +340,7 @@ class Inducer:
             key: self._read(key[0], [(question, next(answers)) for question in questions])
             for key, questions in zip(distinct, routed, strict=True)
         }
-        return [readings[p.text, p.title] for p in passages]
+        return [readings[p.text, p.title] for p in chunks]
 
     def _choose(self, texts: Sequence[str]) -> list[list[Question]]:
         if self._router is None:
@@ -378,8 +350,7 @@ class Inducer:
             for classes in self._router.route(texts)
         ]
 
-    def _ask(self, passage: Passage, question: Question) -> tuple[Noted, ...] | Failure:
-        chunk = Chunk(passage.text, passage.title, passage.document)
+    def _ask(self, chunk: Chunk, question: Question) -> tuple[Noted, ...] | Failure:
         answer = self._asker.ask(question.render(chunk, self._task, self._max_tokens), parse)
         self._progress.advance(1)
         return answer

@@ -24,7 +24,7 @@ from kpyramid.ontology.population.candidates import (
 )
 from kpyramid.ontology.population.examples import Example, Value, Words
 from kpyramid.ontology.population.features import (
-    Reading,
+    TextFeatures,
     Wording,
     WordMatcher,
     describe_properties,
@@ -35,8 +35,7 @@ from kpyramid.ontology.population.features import (
 )
 from kpyramid.ontology.schema import Schema
 
-# --------------------
-# Linear models over named features: what is fitted here, and the weights that come along.
+# Linear models over named features.
 
 Matrix = npt.NDArray[np.float64]
 
@@ -112,8 +111,7 @@ def squash(scores: Matrix) -> Matrix:
     return np.asarray(1 / (1 + np.exp(-np.clip(scores, -30, 30))))
 
 
-# --------------------
-# Which candidates of a text are what an example's triples name.
+# Alignment: the candidates that an example's triples name.
 
 _BRACKET = re.compile(r"\s*\([^()]*\)\s*$")
 _NUMBER = re.compile(r"[-+−]?[$€£¥]?([0-9][0-9,]*(?:\.[0-9]+)?)")
@@ -232,12 +230,7 @@ def read_number(text: str) -> str:
         return ""
 
 
-# --------------------
-# The two models of the reader: is a candidate a value of a property, and whose value is it.
-#
-# Both add log-odds: general weights that come with the package, and what the ontology's own
-# examples
-# teach by logistic regression. Without examples the former decide alone.
+# The two models: is a candidate a value of a property, and of which subject.
 
 # What an unlabelled candidate weighs against a property where a text may state more than is given.
 _INCOMPLETE = 0.3
@@ -250,12 +243,12 @@ _CROSSED = frozenset("kind before after dep path gap opens owner n1 leads".split
 
 
 class RoleModel:
-    """How likely each candidate of a text is a value of each property."""
+    """The model of roles: the probability that a candidate is a value of a property."""
 
     def __init__(
         self,
         words: WordMatcher,
-        texts: Sequence[tuple[Reading, Sequence[Alignment], bool]],
+        texts: Sequence[tuple[TextFeatures, Sequence[Alignment], bool]],
     ) -> None:
         self._words = words
         rows = [role for reading, _, _ in texts for role in reading.roles]
@@ -286,7 +279,7 @@ class RoleModel:
                 self._weights[:, p], self._trust[p] = weights[:-1], weights[-1]
                 self._is_seen[p] = True
 
-    def predict(self, reading: Reading) -> Matrix:
+    def predict(self, reading: TextFeatures) -> Matrix:
         """Probabilities; shape (candidates, properties)."""
         score = self._judge(reading)
         own = self._vocabulary.encode(reading.roles) @ self._weights + self._bias
@@ -295,7 +288,7 @@ class RoleModel:
             score = score + _UNSEEN
         return squash(np.where(self._is_seen, own, score))
 
-    def _judge(self, reading: Reading) -> Matrix:
+    def _judge(self, reading: TextFeatures) -> Matrix:
         """The log-odds that the general weights give; shape (candidates, properties)."""
         general = load_general()
         score = self._words.measure(reading) @ general.role + general.role_bias
@@ -303,12 +296,14 @@ class RoleModel:
 
 
 class SubjectModel:
-    """Whose value a value is: the likeliest of the candidates near it."""
+    """The model of subjects: the likeliest of the candidates near a value."""
 
     def __init__(
         self,
         wordings: Sequence[Wording],
-        values: Iterable[tuple[Reading, int, Candidate, Sequence[Candidate], frozenset[Candidate]]],
+        values: Iterable[
+            tuple[TextFeatures, int, Candidate, Sequence[Candidate], frozenset[Candidate]]
+        ],
     ) -> None:
         self._wordings = wordings
         self._weights: dict[str, float] = {}
@@ -327,7 +322,7 @@ class SubjectModel:
             self._weights = dict(zip(vocabulary.columns, map(float, weights), strict=True))
 
     def describe(
-        self, reading: Reading, p: int, s: Candidate, value: Candidate
+        self, reading: TextFeatures, p: int, s: Candidate, value: Candidate
     ) -> tuple[list[str], list[str]]:
         """The features of a pair, and those of them that are crossed with the property."""
         key = (s.first, s.last, value.first, value.last)
@@ -340,7 +335,7 @@ class SubjectModel:
         return [*plain, fit], crossed
 
     def choose(
-        self, reading: Reading, p: int, value: Candidate, subjects: Sequence[Candidate]
+        self, reading: TextFeatures, p: int, value: Candidate, subjects: Sequence[Candidate]
     ) -> tuple[Candidate, float] | None:
         """The subject of a value, with its probability."""
         general = load_general()
@@ -357,8 +352,7 @@ class SubjectModel:
         return best and (best[0], float(squash(np.array(best[1]))))
 
 
-# --------------------
-# The reader: which values of a schema's properties a text states, by wording and by examples.
+# The reader.
 
 PRODUCER = "rules"
 LIKELY = 0.5
@@ -384,12 +378,12 @@ class Statement:
 
     @property
     def confidence(self) -> float:
-        """How likely it is that the text states this."""
+        """The probability that the text states this."""
         return float(self.value_chance * self.subject_chance**0.5)
 
 
 class Reader:
-    """What reads the values of a schema's properties out of parsed texts.
+    """Reads the values of a schema's properties out of parsed texts.
 
     Without examples it knows a property by the words of its labels and by the kinds of things its
     domain and range name; examples teach it how sentences of the field state it. Two models decide:
@@ -455,7 +449,7 @@ class Reader:
         )
 
     def find_statements(self, tree: Tree) -> list[Statement]:
-        """What a text may state, the unlikely included; a date or number is one value only."""
+        """The statements a text may make, unlikely ones too; a date or number is one value only."""
         reading = self.describe(tree)
         candidates = reading.candidates
         if not candidates:
@@ -476,7 +470,7 @@ class Reader:
                     found.append(Statement(p, best[0], value, float(chances[o, p]), best[1]))
         return _weigh_contradicted(found)
 
-    def describe(self, tree: Tree, but_of: Set[str] = frozenset()) -> Reading:
+    def describe(self, tree: Tree, but_of: Set[str] = frozenset()) -> TextFeatures:
         """A text's candidates with their features; see `KnownValues` for `but_of`."""
         reading = describe_text(tree, find_candidates(tree, self._known))
         roles = [
@@ -485,7 +479,7 @@ class Reader:
         ]
         return replace(reading, roles=roles)
 
-    def list_subjects(self, reading: Reading, value: Candidate) -> list[Candidate]:
+    def list_subjects(self, reading: TextFeatures, value: Candidate) -> list[Candidate]:
         """The candidates near enough to be a value's subject; the text's first sentence is near."""
         tree = reading.tree
         at = tree[value.head].sentence
@@ -502,7 +496,7 @@ class Reader:
 
 
 def _group_subjects(
-    triples: Sequence[tuple[int, Sequence[int], Sequence[int]]], reading: Reading
+    triples: Sequence[tuple[int, Sequence[int], Sequence[int]]], reading: TextFeatures
 ) -> dict[tuple[int, Candidate], set[Candidate]]:
     """The right subjects of each value that an example gives for a property."""
     found: dict[tuple[int, Candidate], set[Candidate]] = {}

@@ -14,8 +14,7 @@ from kpyramid.ontology.population.examples import Example
 from kpyramid.ontology.proposals import FORMS, name_class, name_range
 from kpyramid.ontology.schema import OntologyProperty, Schema
 
-# --------------------
-# What is asked in one call: the properties of one class, or of several small ones.
+# Groups: the properties of one call.
 
 MOST_PROPERTIES = 64
 """Properties of one call: some 1,700 tokens of prompt, the same for every text, so that servers
@@ -83,8 +82,7 @@ def _pack(
         yield pack
 
 
-# --------------------
-# f_ins: which values of some classes' properties a text states; prompt, schema and parser.
+# The question, its prompt and its reply.
 
 NAMES = {"llm": "values", "exhaustive": "value"}
 """The tasks by mode; apart, because their prompts and replies differ in length."""

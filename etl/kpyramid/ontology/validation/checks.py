@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import cast
 
 import pyoxigraph as ox
 from pydantic import TypeAdapter, ValidationError
@@ -15,9 +16,9 @@ from pydantic.dataclasses import dataclass as checked
 
 from kpyramid.errors import InputError
 from kpyramid.ontology import names as n
-from kpyramid.ontology.sandbox import run_function
+from kpyramid.ontology.sandbox import QueryStoppedError, ask_function
 from kpyramid.ontology.sparql import check_query, list_iris, load_store, read_prefixes, shut_doors
-from kpyramid.ontology.store import OntologyStore, QueryStoppedError
+from kpyramid.ontology.store import OntologyStore
 from kpyramid.ontology.validation.reasoner import Part, shrink
 from kpyramid.ontology.validation.repair import Fault
 from kpyramid.storage.declarations import OntologyFiles
@@ -47,7 +48,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What a question or a check found: its first rows, or why it failed.
+    """The answer to a question or check: its first rows, or why it failed.
 
     `count` is of all rows, at least so many if `more`; `stopped` says that the problem was the
     limit of time or memory.
@@ -89,7 +90,7 @@ def complete_query(query: str, prefixes: Mapping[str, str]) -> str:
 def run_checks(
     paths: Sequence[Path], store: OntologyStore, prefixes: Mapping[str, str]
 ) -> list[Answered]:
-    """What each violation query finds, with labels for IRIs.
+    """The rows of each violation query, with labels for IRIs.
 
     Its text is the file's first comment line.
     """
@@ -102,7 +103,7 @@ def run_checks(
 
 
 def _read_check(path: Path) -> tuple[str, str]:
-    """What a check says in words, and its query."""
+    """A check in words, and its query."""
     query = path.read_text("utf-8-sig")
     first = query.lstrip().partition("\n")[0]
     return first.lstrip("# ").strip() if first.startswith("#") else path.name, query
@@ -121,21 +122,16 @@ def trace_violations(
     queries = [complete_query(query, prefixes) for _, query in checks]
     given = {"schema": schema_turtle, "instances": instances_nt, "queries": queries}
     try:
-        code, output = run_function(
-            "kpyramid.ontology.validation.checks:serve",
-            seconds=seconds,
-            given=json.dumps(given).encode(),
+        answer, end = ask_function(
+            "kpyramid.ontology.validation.checks:serve", given, seconds=seconds
         )
-        found: list[list[list[str]]] = json.loads(output.splitlines()[-1])
     except TimeoutError:
-        log.warning("the facts behind violated checks were not found in %g seconds", seconds)
-        return []
-    except (IndexError, ValueError):
-        said = " ".join(output.decode("utf-8", "replace").split())[-300:]
-        log.warning("the facts behind violated checks were not found (code %d): %s", code, said)
+        answer, end = None, f"within {seconds:g} seconds"
+    if answer is None:
+        log.warning("the facts behind violated checks were not found: their search ended %s", end)
         return []
     faults = []
-    for (text, _), explained in zip(checks, found, strict=True):
+    for (text, _), explained in zip(checks, cast("list[list[list[str]]]", answer), strict=True):
         for lines in explained:
             parsed = ox.parse("".join(lines), format=ox.RdfFormat.N_TRIPLES)
             facts = tuple(quad.triple for quad in parsed)
@@ -235,7 +231,7 @@ class _SolutionJudge:
                 self.store.remove(quad)
 
     def find_inconsistent(self, parts: Iterable[Part]) -> int | None:
-        """What `shrink` asks: the first part with the solution."""
+        """The first part that gives the solution, as `shrink` asks."""
         return next((i for i, (_, facts) in enumerate(parts) if self.finds(facts)), None)
 
 
@@ -262,7 +258,7 @@ def run_questions(
     known: frozenset[str],
     base: str,
 ) -> list[Answered]:
-    """What each competency question finds; one with a term of `base` that is not `known` fails."""
+    """The rows of each competency question; one with a term of `base` not in `known` fails."""
     return [_ask(question, store, prefixes, known, base) for question in questions]
 
 

@@ -1,4 +1,9 @@
-"""HermiT asked in a limited Java process, and why an ontology contradicts itself."""
+"""HermiT asked in a limited Java process, and why an ontology contradicts itself.
+
+HermiT is the one that owlready2 carries. owlready2 itself reads nothing here: it runs code that an
+ontology names (`python_module`) and fetches imports even when told not to. HermiT is given our own
+file, in which neither can stand.
+"""
 
 import os
 import re
@@ -8,7 +13,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
-from itertools import combinations
 from pathlib import Path
 from typing import Protocol
 
@@ -17,13 +21,10 @@ import pyoxigraph as ox
 from kpyramid.errors import PyramidError
 from kpyramid.ontology import names as n
 from kpyramid.ontology.sandbox import run_limited
+from kpyramid.ontology.schema import measure_ancestors
 from kpyramid.ontology.validation.theory import Axiom, Node, ReasonerText, Theory
 
-# --------------------
-# HermiT, as owlready2 carries it, asked in a Java process with limits on time and memory.
-#
-# owlready2 itself reads nothing here: it runs code that an ontology names (`python_module`) and
-# fetches imports even when told not to. HermiT is given our own file, in which neither can stand.
+# HermiT in a Java process.
 
 _HEAP = 2048
 """MiB; a million statements about 300,000 individuals took 1.6 GiB and 75 s of processor time."""
@@ -153,8 +154,7 @@ def _list_options() -> list[str]:
     ]
 
 
-# --------------------
-# Why an ontology contradicts itself: a smallest set of statements that already does, in words.
+# Explanations: a smallest set of statements that contradict each other.
 
 _MOST_PARTS = 24
 """Parts asked about in one call of HermiT: starting Java takes longer than judging small ones."""
@@ -167,7 +167,7 @@ Item = Axiom | ox.Triple
 
 
 class Judge(Protocol):
-    """What shrinking asks: `Reasoner`."""
+    """Judges parts for `shrink`, as `Reasoner` does."""
 
     def find_inconsistent(self, parts: Iterable[Part]) -> int | None:
         """The index of the first part that contradicts itself, or None."""
@@ -275,7 +275,18 @@ def find_suspects(theory: Theory, facts: Iterable[ox.Triple]) -> set[str]:
 
     What restrictions and chains entail is left to HermiT.
     """
-    rules = _Rules(theory)
+    limits = theory.limits
+    ends: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    parents: defaultdict[str, set[str]] = defaultdict(set)
+    for axiom in theory.axioms:
+        head = axiom.head
+        subject, predicate, named = _name(head.subject), head.predicate.value, _name(head.object)
+        if named and predicate in (n.DOMAIN, n.RANGE):
+            ends[subject, predicate].add(named)
+        elif named and predicate in (n.SUBCLASS, n.EQUIVALENT_CLASS):
+            parents[subject].add(named)
+            if predicate == n.EQUIVALENT_CLASS:
+                parents[named].add(subject)
     classes: defaultdict[str, set[str]] = defaultdict(set)
     values: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     found: set[str] = set()
@@ -284,72 +295,31 @@ def find_suspects(theory: Theory, facts: Iterable[ox.Triple]) -> set[str]:
         if predicate == n.RDF_TYPE:
             classes[subject].add(_name(value))
             continue
-        classes[subject] |= rules.ends[predicate, n.DOMAIN]
-        ranges = rules.ends[predicate, n.RANGE]
+        kinds = limits.characteristics.get(predicate, frozenset())
+        classes[subject] |= ends[predicate, n.DOMAIN]
+        ranges = ends[predicate, n.RANGE]
         if isinstance(value, ox.Literal):
             if ranges - {value.datatype.value, n.RDFS + "Literal"}:
                 found.add(subject)
         else:
             classes[_name(value)] |= ranges
-            if predicate in rules.inverse_functional:
+            if n.INVERSE_FUNCTIONAL_PROPERTY in kinds:
                 values[_name(value), "^" + predicate].add(subject)
-        if predicate in rules.functional:
+        if n.FUNCTIONAL_PROPERTY in kinds:
             values[subject, predicate].add(str(value))
     found |= {individual for (individual, _), several in values.items() if len(several) > 1}
     clashing: dict[frozenset[str], bool] = {}
     for individual, own in classes.items():
         key = frozenset(own)
         if key not in clashing:
-            clashing[key] = rules.clash(key)
+            above = {a for iri in key for a in measure_ancestors(iri, parents.__getitem__)}
+            clashing[key] = limits.are_disjoint(above, above)
         if clashing[key]:
             found.add(individual)
     return found
 
 
-class _Rules:
-    """What a theory says in single statements about named classes and properties."""
-
-    def __init__(self, theory: Theory) -> None:
-        self.ends: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
-        self.functional: set[str] = set()
-        self.inverse_functional: set[str] = set()
-        self._parents: defaultdict[str, set[str]] = defaultdict(set)
-        self._disjoint: set[frozenset[str]] = set()
-        for axiom in theory.axioms:
-            subject, predicate, value = _read_head(axiom)
-            if predicate in (n.DOMAIN, n.RANGE) and value:
-                self.ends[subject, predicate].add(value)
-            elif predicate in (n.SUBCLASS, n.EQUIVALENT_CLASS) and value:
-                self._parents[subject].add(value)
-                if predicate != n.SUBCLASS:
-                    self._parents[value].add(subject)
-            elif predicate == n.DISJOINT_WITH:
-                self._disjoint.add(frozenset((subject, value)))
-            elif value == n.FUNCTIONAL_PROPERTY:
-                self.functional.add(subject)
-            elif value == n.INVERSE_FUNCTIONAL_PROPERTY:
-                self.inverse_functional.add(subject)
-            elif any(_name(t.object) == n.ALL_DISJOINT_CLASSES for t in axiom.triples):
-                pairs = combinations(sorted(axiom.list_iris()), 2)
-                self._disjoint |= {frozenset(pair) for pair in pairs}
-
-    def clash(self, classes: Iterable[str]) -> bool:
-        """Whether classes, or classes above them, are disjoint."""
-        above: set[str] = set()
-        queue = list(classes)
-        while queue:
-            if (iri := queue.pop()) not in above:
-                above.add(iri)
-                queue += self._parents[iri]
-        return any(pair <= above for pair in self._disjoint)
-
-
-def _read_head(axiom: Axiom) -> tuple[str, str, str]:
-    head = axiom.head
-    return _name(head.subject), head.predicate.value, _name(head.object)
-
-
-# --- in words ------------------------------------------------------------------------------
+# Axioms and facts in words.
 
 _SENTENCES: dict[str, str] = {
     n.SUBCLASS: "every {s} is {a} {o}",
@@ -409,7 +379,7 @@ def _state_axiom(axiom: Axiom, labels: Mapping[str, str]) -> str:
 
 
 def _list_parts(axiom: Axiom, labels: Mapping[str, str]) -> Iterator[str]:
-    """What the unnamed nodes of an axiom say, without the bones of lists."""
+    """The statements of an axiom's unnamed nodes in words, without those that only build lists."""
     for t in axiom.triples[1:]:
         if isinstance(t.object, ox.BlankNode) or _name(t.object) in (
             n.RDF_NIL,

@@ -91,11 +91,11 @@ class Repair:
 
     def _weigh(self, fact: ox.Triple) -> tuple[float, int, int]:
         standing = self._list_standing(fact)
-        doubt = 1.0
+        wrong = 1.0
         for confidence in sorted(statement.confidence for statement in standing):
-            doubt *= 1.0 - confidence
+            wrong *= 1.0 - confidence
         documents = {place.document_id for statement in standing for place in statement.places}
-        return round(1.0 - doubt, 2), len(documents), len(standing)
+        return round(1.0 - wrong, 2), len(documents), len(standing)
 
     def _describe(
         self,

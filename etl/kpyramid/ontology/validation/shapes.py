@@ -6,13 +6,13 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, TypedDict, cast
 
 import pyoxigraph as ox
 
 from kpyramid.errors import InputError
 from kpyramid.ontology import names as n
-from kpyramid.ontology.sandbox import run_function
+from kpyramid.ontology.sandbox import ask_function
 from kpyramid.ontology.schema import OntologyProperty, Schema
 from kpyramid.ontology.sparql import shut_doors
 from kpyramid.ontology.validation.repair import Fault
@@ -33,7 +33,7 @@ _ANY_SHAPE = """@prefix sh: <http://www.w3.org/ns/shacl#> .
 
 
 class Given(TypedDict):
-    """What the child reads: schema and instances, and shapes by name."""
+    """The child's input: schema and instances, and shapes by name."""
 
     data: list[str]
     shapes: dict[str, str]
@@ -51,7 +51,7 @@ class Broken(TypedDict):
 
 
 class Reply(TypedDict, total=False):
-    """What it answers: how many violations there are and the first in words, or what is wrong."""
+    """The child's answer: the number of violations and the first in words, or an error."""
 
     violations: list[str]
     count: int
@@ -139,24 +139,17 @@ def judge_shapes(
     """
     given: Given = {"data": [schema_turtle, instances_nt], "shapes": dict(shapes)}
     try:
-        code, output = run_function(
-            "kpyramid.ontology.validation.shapes:serve",
-            seconds=seconds,
-            given=json.dumps(given).encode(),
+        answer, end = ask_function(
+            "kpyramid.ontology.validation.shapes:serve", given, seconds=seconds
         )
     except TimeoutError:
         return Shaped(
             f"not run: pyshacl was stopped after {seconds:g} seconds; raise "
             "publish.reasoner_seconds (of `ontology check`: --seconds) to give it more"
         )
-    lines = output.decode("utf-8", "replace").splitlines()
-    try:
-        reply: Reply = json.loads(lines[-1])
-    except (IndexError, ValueError):
-        said = " ".join(" ".join(lines).split())[-300:]
-        return Shaped(
-            f"not run: pyshacl ended with code {code}, most likely for want of memory: {said}"
-        )
+    if answer is None:
+        return Shaped(f"not run: pyshacl ended, most likely for want of memory, {end}")
+    reply = cast("Reply", answer)
     if "error" in reply:
         return Shaped(f"fail: {reply['error']}")
     if not reply["count"]:

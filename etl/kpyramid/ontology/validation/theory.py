@@ -1,4 +1,4 @@
-"""What an ontology states in logic, and how it is written for HermiT."""
+"""The logical part of an ontology, and its text for HermiT."""
 
 import re
 from collections import defaultdict
@@ -10,10 +10,10 @@ import pyoxigraph as ox
 
 from kpyramid.errors import InputError
 from kpyramid.ontology import names as n
+from kpyramid.ontology.axioms import Limits, find_limits
 from kpyramid.ontology.names import RDF, RDFS, XSD
 
-# --------------------
-# Whether a literal's words are of its datatype (XML Schema Part 2, the lexical spaces).
+# Lexical spaces of datatypes (XML Schema Part 2).
 
 _ZONE = r"(?:Z|[+-][0-9]{2}:[0-9]{2})?"
 _DATE = r"-?(?P<year>[0-9]{4,})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})"
@@ -75,22 +75,7 @@ _JUDGES: dict[str, Callable[[str], bool]] = {
 }
 
 
-# --------------------
-# What an ontology states in logic, and how it is written for HermiT: nothing else reaches it.
-#
-# Annotations, `owl:imports` and every IRI from outside stay behind: the reasoner's file holds the
-# names of OWL itself and numbers. Two things are said in other words, with the same meaning:
-#
-# - HermiT knows OWL 2's datatypes only, and `xsd:date` and `xsd:gYear` are none of them. A value
-# of
-#   another datatype becomes a text in a language of its own, and the datatype the texts in that
-#   language: values of two datatypes stay different, and none of them is a string.
-# - OWL takes two names for one thing where that makes a statement true, so a second birth place
-#   would be no fault but a discovery. Our entities are distinct, for resolution merged what is
-# one.
-#   `owl:AllDifferent` of n entities costs HermiT n² statements; a functional property that gives
-# each
-#   its own number says the same in n.
+# The theory, and its text for HermiT.
 
 Node = ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple
 
@@ -129,7 +114,6 @@ _KNOWN_DATATYPES = {
     ).split()
 } | {n.RDFS + "Literal", n.RDF + "PlainLiteral", n.RDF + "XMLLiteral", n.RDF + "langString"}
 _TEXT = n.XSD + "string"
-_BUILT_IN = (n.RDF, n.RDFS, n.OWL, n.XSD)
 _IDENTITY = "<urn:x:identity>"
 _MOST_SHARED = 50
 """Times that an axiom's unnamed nodes may be written out; once is usual, for OWL makes trees."""
@@ -151,12 +135,12 @@ class Axiom:
         terms = {t for triple in self.triples for t in (triple.subject, triple.object)}
         terms |= {triple.predicate for triple in self.triples}
         found = {t.value for t in terms if isinstance(t, ox.NamedNode)}
-        return {iri for iri in found if not iri.startswith(_BUILT_IN)}
+        return {iri for iri in found if not iri.startswith(n.BUILT_IN)}
 
 
 @dataclass(slots=True)
 class Theory:
-    """The axioms of a schema, the facts about individuals, and what is no logic but wrong.
+    """The axioms of a schema, the facts about individuals, and faults that need no reasoner.
 
     `declared`: kind by IRI, such as `owl:Class`. `labels`: of everything. `unknown`: classes and
     properties that facts use and nothing declares. `malformed`: facts whose value is none of its
@@ -169,6 +153,7 @@ class Theory:
     labels: dict[str, str] = field(default_factory=dict)
     unknown: set[str] = field(default_factory=set)
     malformed: list[ox.Triple] = field(default_factory=list)
+    limits: Limits = field(default_factory=lambda: find_limits(()))
 
 
 def read_theory(schema_turtle: str, instances_nt: str = "") -> Theory:
@@ -178,8 +163,8 @@ def read_theory(schema_turtle: str, instances_nt: str = "") -> Theory:
         InputError: too many axioms share their unnamed nodes.
         SyntaxError: one of the texts is no Turtle or no N-Triples.
     """
-    theory = Theory()
     stated = [quad.triple for quad in ox.parse(schema_turtle, format=ox.RdfFormat.TURTLE)]
+    theory = Theory(limits=find_limits(stated))
     _declare(stated, theory)
     _group([t for t in stated if _is_logical(t, theory)], theory)
     for quad in ox.parse(instances_nt, format=ox.RdfFormat.N_TRIPLES):
@@ -202,7 +187,7 @@ def _declare(stated: Iterable[ox.Triple], theory: Theory) -> None:
         ):
             theory.labels.setdefault(subject, t.object.value)
     for subject, t in triples:  # what an axiom names beside something declared is of its kind
-        if isinstance(t.object, ox.NamedNode) and not t.object.value.startswith(_BUILT_IN):
+        if isinstance(t.object, ox.NamedNode) and not t.object.value.startswith(n.BUILT_IN):
             if t.predicate.value in _OF_CLASSES:
                 kinds.setdefault(t.object.value, n.CLASS)
             elif t.predicate.value in _OF_PROPERTIES and subject in kinds:
@@ -271,7 +256,7 @@ def _take_fact(t: ox.Triple, theory: Theory) -> None:
     if predicate == n.RDF_TYPE:
         if isinstance(value, ox.NamedNode) and theory.declared.get(value.value) == n.CLASS:
             theory.facts.append(t)
-        elif isinstance(value, ox.NamedNode) and not value.value.startswith(_BUILT_IN):
+        elif isinstance(value, ox.NamedNode) and not value.value.startswith(n.BUILT_IN):
             theory.unknown.add(value.value)
     elif predicate == n.LABEL and isinstance(t.subject, ox.NamedNode):
         if isinstance(value, ox.Literal):
@@ -280,12 +265,26 @@ def _take_fact(t: ox.Triple, theory: Theory) -> None:
         if isinstance(value, ox.Literal) and not is_well_formed(value.value, value.datatype.value):
             theory.malformed.append(t)
         theory.facts.append(t)
-    elif not predicate.startswith((*_BUILT_IN, n.PROV, n.DCT)) and predicate not in theory.declared:
+    elif (
+        not predicate.startswith((*n.BUILT_IN, n.PROV, n.DCT)) and predicate not in theory.declared
+    ):
         theory.unknown.add(predicate)
 
 
 class ReasonerText:
-    """Writes axioms and facts of one theory as N-Triples for HermiT, with numbers for names."""
+    """Writes axioms and facts of one theory as N-Triples for HermiT, with numbers for names.
+
+    Annotations, `owl:imports` and IRIs from outside never reach the reasoner. Two things are said
+    in other words, with the same meaning:
+
+    - HermiT knows OWL 2's datatypes only, without `xsd:date` and `xsd:gYear`. A value of another
+      datatype becomes a text in a language of its own, and the datatype the texts in that
+      language: values of two datatypes stay different, and none of them is a string.
+    - OWL takes two names for one thing where that makes a statement true, so a second birth place
+      would be no fault but a discovery. Our entities are distinct, as resolution has merged what is
+      one. `owl:AllDifferent` of n entities costs HermiT n² statements; a functional property that
+      gives each its own number says the same in n.
+    """
 
     def __init__(self, theory: Theory) -> None:
         self._declared = theory.declared
@@ -294,7 +293,7 @@ class ReasonerText:
 
     def name(self, iri: str) -> str:
         """The IRI as HermiT sees it, in angle brackets."""
-        if iri in _KNOWN_DATATYPES or (iri.startswith(_BUILT_IN) and not iri.startswith(n.XSD)):
+        if iri in _KNOWN_DATATYPES or (iri.startswith(n.BUILT_IN) and not iri.startswith(n.XSD)):
             return f"<{iri}>"
         if iri.startswith(n.XSD) and self._declared.get(iri) is None:
             facet = iri.removeprefix(n.XSD)
@@ -359,7 +358,7 @@ def _spell(text: str) -> str:
 
 
 def _define(tag: str) -> str:
-    """That a datatype's values are the texts in its language."""
+    """Statements that define a datatype: its values are the texts in its language."""
     return (
         f"<urn:d:{tag}> <{n.RDF_TYPE}> <{n.RDFS}Datatype> .\n"
         f"<urn:d:{tag}> <{n.OWL}equivalentClass> _:d{tag} .\n"

@@ -9,6 +9,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from kpyramid.documents.sentences import Span, cut_passages
+from kpyramid.extraction.cascade.chunks import Chunk
 from kpyramid.extraction.syntax.tree import Tree, unpack_tree
 from kpyramid.keys import content_id
 from kpyramid.ontology.population.checking import (
@@ -20,7 +21,7 @@ from kpyramid.ontology.population.checking import (
     check_value,
 )
 from kpyramid.ontology.population.examples import Value, Words
-from kpyramid.ontology.population.inducer import Inducer, Passage
+from kpyramid.ontology.population.inducer import Inducer
 from kpyramid.ontology.schema import Schema
 from kpyramid.pipeline.stages.instances import Places
 from kpyramid.pipeline.stages.tables import Row, make_reject
@@ -117,7 +118,7 @@ def ask_model(
     """
     title = map_column(documents, "document_id", "title")
     rows = chunks.select(["chunk_id", "document_id", "start", "text"]).to_pylist()
-    passages = [Passage(row["text"], title[row["document_id"]], row["document_id"]) for row in rows]
+    passages = [Chunk(row["text"], title[row["document_id"]], row["document_id"]) for row in rows]
     candidates: list[Candidate] = []
     rejects: list[Row] = []
     for row, reading in zip(rows, inducer.induce(passages), strict=True):
