@@ -20,7 +20,6 @@ from kpyramid.llm.responses import quote_text
 from kpyramid.llm.types import FailureKind, ReplyError, TransientError
 from kpyramid.settings import LLMSettings
 
-# --------------------
 # What a failed call means: try again, give up this item, or give up all.
 
 _QUOTA = frozenset(
@@ -187,7 +186,6 @@ def _read_duration(text: str) -> float | None:
     return hours * 3600 + minutes * 60 + seconds + milliseconds / 1000
 
 
-# --------------------
 # A connection to a server that speaks OpenAI's API: one call each, what fails is classified.
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ from kpyramid.llm.task import Expected, Task
 from kpyramid.llm.types import Request, Usage
 from kpyramid.settings import ModelPrice
 
-# --------------------
 # Estimates: amounts between a low and a high, and rates that are measured.
 
 FEW = 5
@@ -123,9 +122,7 @@ class Rate:
         return Range(max(0.0, expected - width), expected, expected + width)
 
 
-# --------------------
 # How many tokens requests will take, learned from the books of earlier runs.
-#
 # Nothing is downloaded: tokens follow from characters, at rates that are measured per model and
 # task on the usage that servers reported, or at stated defaults before anything was asked.
 

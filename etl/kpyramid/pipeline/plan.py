@@ -38,9 +38,7 @@ from kpyramid.storage.contracts import load_contracts, map_column
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.results import TableFile, find_result, read_result
 
-# --------------------
 # What stages would ask a language model: what is known exactly, and the rest estimated.
-#
 # A stage is run on what is stored, with a model that asks nobody and notes what it would be
 # asked.
 
@@ -337,7 +335,6 @@ class _StoredVectors:
         return self._embedder.embed(texts)
 
 
-# --------------------
 # What a build would compute and pay, found without writing anything or asking anybody.
 
 Row = dict[str, JsonValue]

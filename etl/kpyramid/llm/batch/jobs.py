@@ -21,13 +21,10 @@ from kpyramid.llm.stores import BlobStore
 from kpyramid.llm.types import Message, Request, Usage
 from kpyramid.settings import LLMSettings, ModelPrice
 
-# --------------------
 # The records of batches, in the store of the replies, so that every machine sees the same ones.
-#
 # `batches/records/<number>.json` is one batch: small, replaced as the batch moves on. Whoever
-# creates
-# the next number (the store lets one) may ask for its requests; so no request is in two batches.
-# `batches/requests/` holds what is asked, `batches/books/` what it cost.
+# creates the next number (the store lets one) may ask for its requests; so no request is in two
+# batches. `batches/requests/` holds what is asked, `batches/books/` what it cost.
 
 State = Literal[
     "intent", "uploaded", "submitted", "collected", "limited", "split", "lost", "gone", "dropped"
@@ -270,7 +267,6 @@ def _read_values(values: Mapping[str, Any]) -> Asked:
     return Asked(values["key"], request, values["body"], values["attempts"])
 
 
-# --------------------
 # What a batch cost, kept beside its record, and booked once by whichever process has its run.
 
 _BOOKS = "batches/books"
@@ -339,7 +335,6 @@ def _read_entry(values: dict[str, Any]) -> Entry:
     )
 
 
-# --------------------
 # The files of a batch: its requests as lines, and what became of each, read from its results.
 
 ENDPOINT: Final = "/v1/chat/completions"
@@ -491,7 +486,6 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON")
 
 
-# --------------------
 # Talking with the Batch API: what its faults mean, and finding a batch whose id nobody noted.
 
 METADATA = "kpyramid_intent"
