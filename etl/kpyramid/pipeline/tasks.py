@@ -1,4 +1,7 @@
-"""All work asked of a language model by stages: a new task is its own module and one line here."""
+"""All work asked of a language model by builds and questions: a new task is a module and a line.
+
+The judge of answers, which only `kpyramid evaluate --judge` asks, is `evaluation.harness.TASK`.
+"""
 
 from kpyramid.completion.task import TASK as NAMING
 from kpyramid.condensation.task import TASK as CONDENSATION
@@ -12,6 +15,7 @@ from kpyramid.extraction.cascade import (
 )
 from kpyramid.llm.task import Expected, Task
 from kpyramid.ontology.population.task import TASKS as POPULATION
+from kpyramid.query.model import reading, sparql, sufficiency
 from kpyramid.settings import Settings
 
 TASKS: tuple[Task[..., object], ...] = (
@@ -24,6 +28,10 @@ TASKS: tuple[Task[..., object], ...] = (
     *POPULATION.values(),
     NAMING,
     CONDENSATION,
+    sparql.TASK,
+    sufficiency.TASK,
+    reading.READ,
+    reading.RECALL,
 )
 """In the order in which they are asked."""
 

@@ -29,6 +29,7 @@ from kpyramid.llm.batch.jobs import (
 )
 from kpyramid.llm.cache import ReplyCache
 from kpyramid.llm.caller import is_due
+from kpyramid.llm.connection import Raw
 from kpyramid.llm.ledger import Ledger, bound_cost
 from kpyramid.llm.responses import read_usage
 from kpyramid.llm.stores import BlobStore
@@ -375,8 +376,6 @@ def is_refusal(status: int) -> bool:
 
 
 # How an endpoint wants to be asked, found out before the first request is put into a file.
-
-Raw = Mapping[str, JsonValue]
 
 
 def prepare_shape(settings: LLMSettings, ledger: Ledger, path: Path) -> ShapeRequest:

@@ -37,7 +37,7 @@ def run(
     A raw triple is a reject when it is denied, a condition, somebody's words, or says a
     thing of itself.
 
-    `kpyramid.resolution` says which names are one entity and which phrases one relation; a
+    `kpyramid.graph` says which names are one entity and which phrases one relation; a
     disambiguator is asked about those that are nearly so. A tail that is a date, a number or a
     quantity is a literal.
     """
