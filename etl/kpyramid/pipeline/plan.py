@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from kpyramid.completion import naming
 from kpyramid.documents.corpus import Corpus, list_corpus
-from kpyramid.documents.sentences import Piece, cut_passages, split_text
+from kpyramid.documents.sentences import cut_passages
 from kpyramid.embeddings.port import Matrix
 from kpyramid.embeddings.served import MOST_TEXTS
 from kpyramid.extraction.types import Extraction
@@ -24,6 +24,7 @@ from kpyramid.pipeline.fingerprints import describe_model_part, fingerprint_stag
 from kpyramid.pipeline.models import Looker, Model, UnknownError, open_collector, open_replies
 from kpyramid.pipeline.stage import PIPELINE, find_stage
 from kpyramid.pipeline.stages import chunk, extract, ingest
+from kpyramid.pipeline.stages.tables import title_chunks
 from kpyramid.pipeline.tasks import EXPECTED, list_tasks
 from kpyramid.pipeline.wiring import (
     RUNS,
@@ -118,7 +119,8 @@ class Forecast:
         """The chunks, stored or cut from the documents."""
         if "chunks" in self._files:
             return self._read("chunks")
-        return chunk.run(self.documents, splitter=self._split)["chunks"]
+        splitter = open_splitter(self._warehouse, self._settings, Silence(), read_only=True)
+        return chunk.run(self.documents, splitter=splitter)["chunks"]
 
     @cached_property
     def estimator(self) -> Estimator:
@@ -156,14 +158,7 @@ class Forecast:
     def look_ahead_of_vectors(self, stage: str) -> Outlook:
         """What a served embedding model would be asked in a stage, by the chunks that are new."""
         embedder = _StoredVectors(self._warehouse, self._settings)
-        title = map_column(self.documents, "document_id", "title")
-        texts = [
-            f"{title[row['document_id']]}\n{row['text']}"
-            if title[row["document_id"]]
-            else row["text"]
-            for row in self.chunks.select(["document_id", "text"]).to_pylist()
-        ]
-        new = sum(map(len, embedder.list_missing(texts)))
+        new = sum(map(len, embedder.list_missing(title_chunks(self.documents, self.chunks))))
         share = _EMBEDDED_CHARACTERS.get(stage, 0.0)
         share += stage == "induce" and self._settings.induce.mode == "llm"  # routing reads it all
         characters = share * new
@@ -277,31 +272,14 @@ class Forecast:
             high = min(high, 1.5 + 2 / math.sqrt(seen))
         return estimate.scale(low, 1.0, high)
 
-    def _split(self, texts: Sequence[str]) -> list[tuple[Piece, ...]]:
-        """The splitter's pieces, stored or cut anew."""
-        splitter = open_splitter(self._warehouse, self._settings, Silence())
-        missing = set(splitter.list_missing(texts))
-        stored = [text for text in texts if text not in missing]
-        known = dict(zip(stored, splitter(stored), strict=True))
-        return [
-            known[text] if text in known else tuple(split_text(text, self._settings.chunk))
-            for text in texts
-        ]
-
     def _read_rules(self, texts: Sequence[str]) -> list[Extraction]:
         """What the rules find, stored or found anew where a prompt depends on it."""
-        extractor = open_extractor(self._warehouse, self._settings, self._workers, Silence())
-        if self._keep and self._depends_on_rules():
+        place = (self._warehouse, self._settings, self._workers, Silence())
+        extractor = open_extractor(*place, read_only=not self._keep)
+        if self._depends_on_rules():
             return extractor(texts)
-        missing = extractor.list_missing(texts)
-        stored = sorted(set(texts) - set(missing))
+        stored = sorted(set(texts) - set(extractor.list_missing(texts)))
         known = dict(zip(stored, extractor(stored), strict=True))
-        if missing and self._depends_on_rules():
-            from kpyramid.extraction.openie import DependencyExtractor  # loads the parser
-
-            chosen = self._settings.extract
-            parser = DependencyExtractor(chosen.parser, chosen.language)
-            known.update(zip(missing, parser.extract_all(missing), strict=True))
         return [known.get(text, Extraction()) for text in texts]
 
     def _depends_on_rules(self) -> bool:

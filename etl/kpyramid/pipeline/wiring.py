@@ -56,7 +56,7 @@ T = TypeVar("T")
 
 
 def open_splitter(
-    warehouse: Warehouse, settings: Settings, progress: Progress
+    warehouse: Warehouse, settings: Settings, progress: Progress, *, read_only: bool = False
 ) -> CachedFunction[tuple[Piece, ...]]:
     """Cuts texts into chunks."""
 
@@ -64,11 +64,17 @@ def open_splitter(
         for text in texts:
             yield _PIECES.dump_json(tuple(split_text(text, settings.chunk)))
 
-    return CachedFunction("splitter", warehouse, settings, compute, _PIECES.validate_json, progress)
+    place = (warehouse, settings, compute, _PIECES.validate_json, progress)
+    return CachedFunction("splitter", *place, read_only=read_only)
 
 
 def open_extractor(
-    warehouse: Warehouse, settings: Settings, workers: int, progress: Progress
+    warehouse: Warehouse,
+    settings: Settings,
+    workers: int,
+    progress: Progress,
+    *,
+    read_only: bool = False,
 ) -> CachedFunction[Extraction]:
     """Finds the facts in texts, on several processes when there is enough to do."""
     chosen = (settings.extract.parser, settings.extract.language)
@@ -76,9 +82,8 @@ def open_extractor(
     def compute(texts: Sequence[str]) -> Iterator[bytes]:
         return share_out(texts, workers, load_extractor, chosen, extract_all)
 
-    return CachedFunction(
-        "extractor", warehouse, settings, compute, _EXTRACTION.validate_json, progress
-    )
+    place = (warehouse, settings, compute, _EXTRACTION.validate_json, progress)
+    return CachedFunction("extractor", *place, read_only=read_only)
 
 
 def open_annotator(
