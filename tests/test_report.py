@@ -68,7 +68,9 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Account:
 
 
 def render(account: Account) -> str:
-    page = Environment(loader=PackageLoader("kpyramid.pipeline.report"), autoescape=True, trim_blocks=True)
+    page = Environment(
+        loader=PackageLoader("kpyramid.pipeline.report"), autoescape=True, trim_blocks=True
+    )
     report = PLAIN | {"completion": account.completion, "condensation": account.condensation}
     return page.get_template("report.html.jinja").render(
         report=report, figure=account.figure, figure_words=account.figure_words

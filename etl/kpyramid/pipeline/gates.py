@@ -11,10 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kpyramid.condensation.keeping import list_lost
-from kpyramid.condensation.merging import guard_comparer
 from kpyramid.errors import InputError, IntegrityError, SettingsError
-from kpyramid.graph.synonyms.comparison import Comparer
 from kpyramid.keys import JsonValue, hash_bytes, hash_value
 from kpyramid.ontology import names as n
 from kpyramid.ontology.sandbox import end_running
@@ -40,10 +37,6 @@ from kpyramid.ontology.validation.shapes import (
     judge_shapes,
     trace_broken,
 )
-from kpyramid.pipeline.cache import CachedEmbedder, Silence
-from kpyramid.pipeline.models import Opener
-from kpyramid.pipeline.stages.derivations import read_derivations, read_graph
-from kpyramid.pipeline.wiring import locate_files
 from kpyramid.settings import Settings
 from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.declarations import OntologyFiles
@@ -95,6 +88,14 @@ def judge_size(run: Run, rows: Mapping[str, int], head: str | None) -> str:
 
 def judge_kept(run: Run, tables: Mapping[str, TableFile]) -> str:
     """What the graph says the condensed graph says too; found out anew from both tables."""
+    # Loaded here, as a check of an ontology alone needs none of it and would wait for it.
+    from kpyramid.condensation.keeping import list_lost
+    from kpyramid.condensation.merging import guard_comparer
+    from kpyramid.graph.synonyms.comparison import Comparer
+    from kpyramid.pipeline.cache import CachedEmbedder, Silence
+    from kpyramid.pipeline.models import Opener
+    from kpyramid.pipeline.stages.derivations import read_derivations, read_graph
+
     names = ("entities", "relations", "triples", "condensed")
     entities, relations, triples, condensed = (
         read_result(tables[name], load_contracts()[name]) for name in names
@@ -310,13 +311,14 @@ def _list_terms(schema: Schema) -> frozenset[str]:
     return frozenset({*schema.class_by_iri, *schema.property_by_iri, *terms, n.THING})
 
 
-def judge_texts(settings: Settings, texts: Mapping[str, str]) -> Judgement:
+def judge_texts(files: OntologyFiles, texts: Mapping[str, str], *, seconds: float) -> Judgement:
+    """What the ontology's gates say of the files of a snapshot's `ontology/` folder."""
     return judge_ontology(
-        locate_files(settings),
+        files,
         texts["ontology/schema.ttl"],
         texts["ontology/instances.nt"],
         provenance_nt=texts["ontology/provenance.nt"],
-        seconds=settings.publish.reasoner_seconds,
+        seconds=seconds,
     )
 
 
@@ -472,9 +474,8 @@ def _name_lost(
     return f"HEAD answers better: {', '.join(lost[:_NAMED])}{more}"
 
 
-def hash_judges(settings: Settings) -> str:
+def hash_judges(settings: Settings, files: OntologyFiles) -> str:
     """What judges a snapshot without shaping it: checks, questions, floor, what they let pass."""
-    files = locate_files(settings)
     found = [*files.checks, *([files.questions] if files.questions else [])]
     texts: list[JsonValue] = [[path.name, hash_bytes(path.read_bytes())] for path in found]
     publish = settings.publish

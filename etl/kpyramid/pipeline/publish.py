@@ -60,7 +60,7 @@ def publish(run: Run, corpus: str, tables: Mapping[str, TableFile]) -> StageMark
         ConflictError: the ref is at a later order.
         IntegrityError: a table or an existing snapshot is damaged.
     """
-    given, judges = tables["instances"], hash_judges(run.settings)
+    given, judges = tables["instances"], hash_judges(run.settings, locate_files(run.settings))
     settled = _settle(run, tables, judges)
     tables, texts = settled.tables, settled.texts
     rejects = dict(sorted(Counter(settled.withdrawn["reason"].to_pylist()).items()))
@@ -156,7 +156,7 @@ def _withdraw(run: Run, inputs: Mapping[str, pa.Table]) -> tuple[pa.Table, Mappi
     left, rejects = dict(inputs), load_contracts()["rejects"].build([])
     for rounds in range(_MOST_ROUNDS + 1):
         texts = _write_texts(run, left)
-        judged = judge_texts(run.settings, texts)
+        judged = judge_texts(files, texts, seconds=seconds)
         if not judged.failed or rounds == _MOST_ROUNDS:
             break
         statements = stage.list_statements(*(left[name] for name in _STATED))
@@ -220,7 +220,8 @@ def _judge_settled(run: Run, settled: _Settled, given: TableFile) -> dict[str, s
     """
     gates = settled.gates
     if gates is None:
-        gates = judge_texts(run.settings, settled.texts).gates
+        files, seconds = locate_files(run.settings), run.settings.publish.reasoner_seconds
+        gates = judge_texts(files, settled.texts, seconds=seconds).gates
     if run.settings.publish.strict:
         return dict(gates)
     return {**gates, "contradictions": judge_withdrawn(run, settled.withdrawn, given)}

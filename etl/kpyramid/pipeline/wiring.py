@@ -33,16 +33,6 @@ from kpyramid.pipeline.cache import CachedEmbedder, CachedFunction, Progress
 from kpyramid.pipeline.fingerprints import identify_resource
 from kpyramid.pipeline.models import Looker, Model, Opener
 from kpyramid.pipeline.stage import Stage
-from kpyramid.pipeline.stages import (
-    chunk,
-    complete,
-    condense,
-    embed,
-    extract,
-    induce,
-    ingest,
-    resolve,
-)
 from kpyramid.pipeline.tasks import list_tasks
 from kpyramid.pipeline.workers import extract_all, load_extractor, load_parser, parse_all, share_out
 from kpyramid.settings import Settings
@@ -284,22 +274,32 @@ class Ports:
 
 Tables = Mapping[str, pa.Table]
 
+# A stage is imported when it runs: a build that finds its results stored loads none of them.
+
 
 def _ingest(_: Tables, ports: Ports) -> dict[str, pa.Table]:
+    from kpyramid.pipeline.stages import ingest
+
     return ingest.run(corpus=ports.corpus, settings=ports.settings.ingest)
 
 
 def _chunk(tables: Tables, ports: Ports) -> dict[str, pa.Table]:
+    from kpyramid.pipeline.stages import chunk
+
     return chunk.run(tables["documents"], splitter=ports.splitter)
 
 
 def _extract(tables: Tables, ports: Ports) -> dict[str, pa.Table]:
+    from kpyramid.pipeline.stages import extract
+
     return extract.run(
         tables["documents"], tables["chunks"], extractor=ports.extractor, cascade=ports.cascade
     )
 
 
 def _resolve(tables: Tables, ports: Ports) -> dict[str, pa.Table]:
+    from kpyramid.pipeline.stages import resolve
+
     return resolve.run(
         tables["mentions"],
         tables["raw_triples"],
@@ -310,6 +310,8 @@ def _resolve(tables: Tables, ports: Ports) -> dict[str, pa.Table]:
 
 
 def _embed(tables: Tables, ports: Ports) -> dict[str, pa.Table]:
+    from kpyramid.pipeline.stages import embed
+
     return embed.run(
         tables["documents"],
         tables["chunks"],
@@ -321,6 +323,8 @@ def _embed(tables: Tables, ports: Ports) -> dict[str, pa.Table]:
 
 
 def _induce(tables: Tables, ports: Ports) -> dict[str, pa.Table]:
+    from kpyramid.pipeline.stages import induce
+
     return induce.run(
         tables["documents"],
         tables["chunks"],
@@ -340,6 +344,8 @@ def _induce(tables: Tables, ports: Ports) -> dict[str, pa.Table]:
 
 
 def _complete(tables: Tables, ports: Ports) -> dict[str, pa.Table]:
+    from kpyramid.pipeline.stages import complete
+
     return complete.run(
         tables["documents"],
         tables["chunks"],
@@ -359,6 +365,8 @@ def _complete(tables: Tables, ports: Ports) -> dict[str, pa.Table]:
 
 
 def _condense(tables: Tables, ports: Ports) -> dict[str, pa.Table]:
+    from kpyramid.pipeline.stages import condense
+
     return condense.run(
         tables["entities"],
         tables["relations"],
