@@ -40,9 +40,10 @@ from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.errors import GateError
 from kpyramid.keys import JsonValue, canonical_json, content_id
 from kpyramid.pipeline.build import build
+from kpyramid.pipeline.cache import Silence
 from kpyramid.pipeline.stages import condense
 from kpyramid.pipeline.stages.tables import build_table
-from kpyramid.pipeline.wiring import Silence, load_schema
+from kpyramid.pipeline.wiring import load_schema
 from kpyramid.settings import Settings
 from kpyramid.snapshot.snapshot import Snapshot
 from kpyramid.storage.contracts import map_column

@@ -51,31 +51,26 @@ class Timed:
 
 def run_stage(name: str, folder: Path) -> dict[str, Any]:
     """Runs one stage on the tables of a folder and adds there what it made."""
-    from importlib import import_module
-
     import pyarrow as pa
     from synthetic import WordVectors, write_table
 
-    from kpyramid.completion.decisions import Decisions
+    from kpyramid.pipeline.cache import Silence
+    from kpyramid.pipeline.models import Looker, open_collector
     from kpyramid.pipeline.stage import find_stage
-    from kpyramid.pipeline.wiring import load_schema
+    from kpyramid.pipeline.wiring import RUNS, Ports
     from kpyramid.settings import Settings
     from kpyramid.storage.contracts import load_contracts, read_table
+    from kpyramid.storage.layout import Warehouse
 
     stage, settings, embedder = find_stage(name), Settings(), Timed(WordVectors())
     contracts = load_contracts()
     tables = {t: read_table(folder / f"{t}.parquet", contracts[t]) for t in stage.reads}
-    given = {
-        "settings": getattr(settings, name, None),
-        "schema": load_schema(settings),
-        "embedder": embedder,
-        "shapes": (),
-        "decisions": Decisions((), "none"),
-    }
-    ports = {port: given.get(port) for port in stage.ports}  # a model's part is None: rules
-    run = import_module(f"kpyramid.pipeline.stages.{name}").run
+    warehouse = Warehouse(folder / "warehouse")  # nothing is written there
+    nobody = Looker(open_collector(warehouse, settings, read_only=True))
+    ports = Ports(warehouse, settings, stage, 1, Silence(), nobody, read_only=True)
+    ports.embedder, ports.shapes = embedder, ()
     started, worked = time.perf_counter(), time.process_time()
-    made = run(*tables.values(), **ports)
+    made = RUNS[name](tables, ports)
     seconds, work = time.perf_counter() - started, time.process_time() - worked
     figures = {
         "seconds": round(seconds - embedder.seconds, 2),

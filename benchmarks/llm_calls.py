@@ -33,9 +33,9 @@ from options import explain_faults, print_figures, read_options, report
 
 from kpyramid.extraction.cascade.recorded import Recorded, Recording, read_triple, write_reply
 from kpyramid.llm.ledger import read_totals
+from kpyramid.pipeline.cache import Silence
 from kpyramid.pipeline.plan import plan_build
 from kpyramid.pipeline.runner import run_stage
-from kpyramid.pipeline.wiring import Silence
 from kpyramid.settings import CascadeSettings, LLMSettings, Settings
 from kpyramid.storage.layout import Warehouse, open_warehouse
 from kpyramid.storage.runs import Run, StageMark, start_run

@@ -40,9 +40,9 @@ from sets.mine import (
 )
 
 from kpyramid.embeddings.port import Embedder
+from kpyramid.pipeline.cache import Silence
 from kpyramid.pipeline.runner import run_stage
 from kpyramid.pipeline.stage import PIPELINE
-from kpyramid.pipeline.wiring import Silence
 from kpyramid.settings import Settings
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.results import find_result

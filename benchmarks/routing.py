@@ -28,7 +28,7 @@ from kpyramid.embeddings.port import Embedder
 from kpyramid.extraction.cascade.chunks import Chunk
 from kpyramid.ontology.importing.files import convert_ontology
 from kpyramid.ontology.population.inducer import Router
-from kpyramid.ontology.population.task import NAMES, Group, Question, group_properties, list_pairs
+from kpyramid.ontology.population.task import TASKS, Group, Question, group_properties, list_pairs
 from kpyramid.ontology.schema import Schema, parse_schema
 
 FOLDER = "text2kgbench_public"
@@ -126,7 +126,7 @@ def count_characters(task: Task, groups: Sequence[Group], asked: Sequence[Sequen
     """The length of all prompts."""
     questions = [Question(group, task.schema) for group in groups]
     static = [len(question.static) for question in questions]
-    empty = questions[0].render(Chunk(""), NAMES["llm"], 1).prompt_characters - static[0]
+    empty = questions[0].render(Chunk(""), TASKS["llm"], 1).prompt_characters - static[0]
     return sum(
         static[at] + empty + len(sentence)
         for sentence, numbers in zip(task.sentences, asked, strict=True)

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
 from kpyramid.extraction.cascade import (
-    describe_tasks,
     disambiguation,
     entities,
     merged,
@@ -25,10 +24,11 @@ from kpyramid.extraction.cascade.evidence import assign_triples, find_naming
 from kpyramid.extraction.cascade.prompts import Form, fence
 from kpyramid.extraction.cascade.recorded import read_extractions, read_triple
 from kpyramid.extraction.cascade.relations import Triple
-from kpyramid.extraction.cascade.tasks import list_tasks, open_tasks
 from kpyramid.keys import JsonValue
 from kpyramid.llm.types import FailureKind, ReplyError, Request, key_request
-from kpyramid.settings import CascadeSettings, Example
+from kpyramid.pipeline.fingerprints import describe_model_part
+from kpyramid.pipeline.tasks import TASKS, list_tasks
+from kpyramid.settings import CascadeSettings, Example, LLMSettings, Settings
 
 RECORDED = Path(__file__).parent.parent / "examples" / "demo" / "recorded_gpt35.jsonl"
 CHUNK = Chunk("Rome is the capital of Italy. It lies on the Tiber.", "Rome", "doc-1")
@@ -45,6 +45,15 @@ EXAMPLE = Example(
 
 def form(settings: CascadeSettings = LLM) -> Form:
     return Form(settings, 512)
+
+
+def choose(cascade: CascadeSettings) -> Settings:
+    return Settings(cascade=cascade, llm=LLMSettings(provider="openai", model="m"))
+
+
+def describe(cascade: CascadeSettings) -> JsonValue:
+    """What of the settings shapes the extraction by a model."""
+    return describe_model_part("extract", choose(cascade))
 
 
 def render_all(settings: CascadeSettings) -> dict[str, Request]:
@@ -253,8 +262,26 @@ def test_splitting_again_changes_nothing(names: list[str]) -> None:
     ],
 )
 def test_tasks_are_those_of_the_steps(settings: CascadeSettings, names: tuple[str, ...]) -> None:
-    assert list_tasks(settings) == names
-    assert tuple(task.name for task in open_tasks(settings)) == names
+    assert tuple(task.name for task in list_tasks("extract", choose(settings))) == names
+
+
+def test_the_table_names_each_task_once() -> None:
+    assert len({task.name for task in TASKS}) == len(TASKS)
+
+
+def test_near_duplicates_are_asked_for_where_the_merged_task_leaves_them() -> None:
+    asked = list_tasks("resolve", choose(replace(LLM, disambiguation="llm")))
+    assert [task.name for task in asked] == ["duplicates"]
+    assert not list_tasks("resolve", choose(PAPER))
+
+
+@pytest.mark.parametrize("name", ["merged", "paraphrase", "entities", "relations"])
+def test_requests_are_those_of_their_task(name: str) -> None:
+    request = render_all(LLM)[name]
+    (task,) = (task for task in TASKS if task.name == name)
+    assert (request.task, request.version, request.stage) == (name, task.version, "extract")
+    assert request.messages[0].content == task.system(choose(LLM))
+    assert request.schema == task.schema
 
 
 @pytest.mark.parametrize(
@@ -270,18 +297,17 @@ def test_tasks_are_those_of_the_steps(settings: CascadeSettings, names: tuple[st
 def test_each_setting_that_shapes_the_replies_shapes_the_description(
     change: dict[str, object],
 ) -> None:
-    assert describe_tasks(replace(LLM, **change)) != describe_tasks(LLM)  # type: ignore[arg-type]
+    assert describe(replace(LLM, **change)) != describe(LLM)  # type: ignore[arg-type]
 
 
 def test_a_new_prompt_or_version_shapes_the_description(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = describe_tasks(LLM)
-    monkeypatch.setattr(merged, "VERSION", merged.VERSION + 1)
-    raised = describe_tasks(LLM)
-    assert raised != before
+    settings = choose(LLM)
+    before = merged.TASK.describe(settings)
+    assert replace(merged.TASK, version=merged.TASK.version + 1).describe(settings) != before
     merged.write_static.cache_clear()
     monkeypatch.setattr(merged, "SYSTEM", merged.SYSTEM + " Be brief.")
     try:
-        assert describe_tasks(LLM) != raised
+        assert merged.TASK.describe(settings) != before
     finally:
         merged.write_static.cache_clear()
 

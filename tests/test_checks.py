@@ -26,7 +26,7 @@ from kpyramid.ontology.validation.checks import (
     run_checks,
     run_questions,
 )
-from kpyramid.pipeline import publish
+from kpyramid.pipeline import gates, publish
 from kpyramid.pipeline.build import build
 from kpyramid.pipeline.gates import Judgement, judge_ontology
 from kpyramid.pipeline.wiring import require_ontology
@@ -266,7 +266,7 @@ def test_a_gate_that_was_not_run_does_not_stop_a_publish(
     def judge(*_: object, **__: object) -> Judgement:
         return Judgement({"consistent": "not run: no Java on PATH", "shapes": "pass"})
 
-    monkeypatch.setattr(publish, "judge_ontology", judge)
+    monkeypatch.setattr(gates, "judge_ontology", judge)
     outcome = build_corpus(write_corpus(tmp_path / "corpus"), Warehouse(tmp_path / "w"))
     report = json.loads((outcome.run.folder / "report.json").read_bytes())
     assert report["gates"]["consistent"] == "not run: no Java on PATH"

@@ -6,11 +6,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from kpyramid.condensation import merging
 from kpyramid.condensation.keeping import list_lost
 from kpyramid.condensation.merging import guard_comparer
 from kpyramid.errors import GateError
 from kpyramid.graph.synonyms.comparison import Comparer, Verdict
-from kpyramid.pipeline import publish
+from kpyramid.pipeline.stages import condense
 from kpyramid.pipeline.stages.derivations import read_derivations, read_graph
 from kpyramid.pipeline.stages.tables import build_table
 from kpyramid.snapshot.snapshot import Snapshot, open_snapshot
@@ -137,7 +138,8 @@ def test_a_loss_keeps_the_snapshot_from_head_and_says_where_to_look(
     warehouse, corpus = Warehouse(tmp_path / "w"), write_corpus(tmp_path / "c", TEXTS)
     with monkeypatch.context() as patch:
         doubt = Verdict("different", False, "doubted")
-        patch.setattr(publish, "guard_comparer", lambda comparer: lambda *_: doubt)
+        patch.setattr(merging, "guard_comparer", lambda comparer: lambda *_: doubt)
+        assert condense.guard_comparer is guard_comparer  # the gate alone doubts
         with pytest.raises(GateError, match="min_kept_share") as refused:
             build_corpus(corpus, warehouse, make_settings())
         assert "derivations" in str(refused.value) and "doubted" in str(refused.value)

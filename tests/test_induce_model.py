@@ -17,10 +17,10 @@ from kpyramid.ontology.population.examples import Example
 from kpyramid.ontology.population.inducer import Grounding
 from kpyramid.ontology.population.task import Noted, Question, group_properties, list_pairs
 from kpyramid.ontology.schema import parse_schema
+from kpyramid.pipeline.cache import Silence
 from kpyramid.pipeline.plan import plan_build
 from kpyramid.pipeline.runner import run_stage
 from kpyramid.pipeline.stage import PIPELINE
-from kpyramid.pipeline.wiring import Silence
 from kpyramid.settings import Settings
 from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.declarations import locate_ontology

@@ -11,6 +11,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 from kpyramid.pipeline.stage import FUNCTIONS, PIPELINE
+from kpyramid.pipeline.wiring import RUNS
 
 PACKAGE = Path(__file__).parent.parent / "etl" / "kpyramid"
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -271,3 +272,7 @@ def test_every_port_is_known() -> None:
 def test_stage_modules_can_be_imported() -> None:
     for stage in PIPELINE:
         assert callable(importlib.import_module(f"kpyramid.pipeline.stages.{stage.name}").run)
+
+
+def test_every_stage_that_makes_tables_is_wired() -> None:
+    assert list(RUNS) == [stage.name for stage in PIPELINE if stage.writes]

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kpyramid.extraction.cascade import merged, relations
 from kpyramid.llm.estimates import Estimate, Estimator, Range, calibrate
 from kpyramid.llm.ledger import Ledger, bound_cost, cost_of
 from kpyramid.llm.types import Message, Request, Usage
@@ -126,7 +127,7 @@ def test_a_later_step_is_foreseen_by_what_it_was_shown_before() -> None:
         request = Request("relations", 1, messages, {}, 2000, "extract", "d", "x" * 300)
         used = Usage(round(request.prompt_characters * 0.25), 150)
         ledger.settle(ledger.reserve(request, f"k{number}"), used, "answered", billed=True)
-    later = Estimator(ledger.lines(), "m").foresee("relations", STATIC, 0, [600] * 10, 2000)
+    later = Estimator(ledger.lines(), "m").foresee(relations.TASK, STATIC, [600] * 10, 2000)
     assert later.prompt.expected == pytest.approx(10 * (len(STATIC) + 1800) * 0.25, rel=0.05)
     assert later.completion.expected == pytest.approx(10 * 300, rel=0.05)
     assert later.calls.expected == 10
@@ -138,7 +139,7 @@ def test_nothing_to_ask_costs_nothing() -> None:
         learn(make_requests(random.Random(4), 9), random.Random(4)),
     ):
         assert estimator.estimate([]).tokens == Range()
-        assert estimator.foresee("merged", STATIC, 10, [], 100).tokens.high == 0
+        assert estimator.foresee(merged.TASK, STATIC, [], 100).tokens.high == 0
         assert estimator.estimate([]).price(PRICE) == Range()
 
 

@@ -15,10 +15,10 @@ import pytest
 from kpyramid.completion import naming as naming
 from kpyramid.condensation import condenser as condensing
 from kpyramid.errors import BudgetError
+from kpyramid.pipeline.cache import Silence
 from kpyramid.pipeline.plan import plan_build
 from kpyramid.pipeline.runner import collect_pending, run_stage
 from kpyramid.pipeline.stage import PIPELINE
-from kpyramid.pipeline.wiring import Silence
 from kpyramid.settings import Settings
 from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.layout import Warehouse

@@ -10,7 +10,7 @@ import pytest
 from jinja2 import Environment, PackageLoader
 
 from kpyramid.errors import IntegrityError
-from kpyramid.pipeline.report.page import Account, describe_snapshot
+from kpyramid.pipeline.report.report import Account, describe_snapshot
 from tests.accounts import make_account
 from tests.corpora import ROOT
 

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pytest
 
 from kpyramid.errors import InputError, IntegrityError
+from kpyramid.pipeline.cache import Silence
 from kpyramid.pipeline.runner import Shard, run_stage
 from kpyramid.pipeline.stage import PIPELINE
-from kpyramid.pipeline.wiring import Silence
 from kpyramid.storage.layout import Warehouse, stage_folder
 from kpyramid.storage.results import RowCache
 from kpyramid.storage.runs import Run, StageMark, start_run

@@ -17,7 +17,7 @@ from rich.table import Table
 from kpyramid.pipeline.stage import PIPELINE
 
 if TYPE_CHECKING:
-    from kpyramid.pipeline.wiring import Progress
+    from kpyramid.pipeline.cache import Progress
     from kpyramid.query.types import Answer
     from kpyramid.snapshot.evidence import Evidence
     from kpyramid.storage.runs import StageMark
@@ -83,7 +83,7 @@ class _StageBars:
 @contextmanager
 def show_progress(*, quiet: bool) -> Iterator["Progress"]:
     """Bars on stderr while work goes on; nothing when it is no terminal or quiet is asked."""
-    from kpyramid.pipeline.wiring import Silence
+    from kpyramid.pipeline.cache import Silence
 
     console = SafeConsole(stderr=True)
     if quiet or not console.is_terminal:

@@ -5,13 +5,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from kpyramid.extraction.cascade.prompts import GUARD, Strict, fence, strict_schema, write_json
-from kpyramid.keys import JsonValue, hash_value
+from kpyramid.extraction.cascade.prompts import GUARD, Strict, strict_schema, write_json
+from kpyramid.keys import JsonValue
 from kpyramid.llm.responses import parse_json
-from kpyramid.llm.types import FailureKind, Message, ReplyError, Request
-
-TASK = "naming"
-VERSION = 1
+from kpyramid.llm.task import Expected, Task
+from kpyramid.llm.types import FailureKind, ReplyError, Request
 
 _PHRASES = 5
 _CHARACTERS = 160
@@ -115,15 +113,6 @@ class _Reply(Strict):
     proposals: list[_Named]
 
 
-def describe_naming() -> JsonValue:
-    """What shapes the questions besides what they are about."""
-    shaping: Sequence[JsonValue] = [
-        *(_INSTRUCTIONS, GUARD, _EXAMPLE, _PHRASES, _CHARACTERS),
-        strict_schema(_Reply),
-    ]
-    return {"name": TASK, "version": VERSION, "prompt": hash_value(shaping)}
-
-
 def ask_for_names(
     batch: Sequence[Nameless],
     known: Mapping[str, Known],
@@ -133,9 +122,6 @@ def ask_for_names(
     max_tokens: int,
 ) -> Request:
     """The request for a batch of proposals; `known` has what each may be another name for."""
-    system = _INSTRUCTIONS.format(
-        domain=domain, language=language, guard=GUARD, example=write_json(_EXAMPLE)
-    )
     listed = _list_known(batch)
     lines = ["The ontology has"]
     for number, iri in enumerate(listed, 1):
@@ -151,15 +137,12 @@ def ask_for_names(
             *(f"- {_flatten(fact)}" for fact in proposal.facts),
             f"Compare with: {', '.join(map(str, near)) or 'nothing'}",
         ]
-    content = fence("\n".join(lines))
-    return Request(
-        task=TASK,
-        version=VERSION,
-        messages=(Message("system", system), Message("user", content)),
-        schema=strict_schema(_Reply),
-        max_tokens=max_tokens,
-        stage="complete",
-        subject=content,
+    return TASK.request(_write_system(domain, language), "\n".join(lines), max_tokens=max_tokens)
+
+
+def _write_system(domain: str, language: str) -> str:
+    return _INSTRUCTIONS.format(
+        domain=domain, language=language, guard=GUARD, example=write_json(_EXAMPLE)
     )
 
 
@@ -222,3 +205,17 @@ def _show_ends(ends: str) -> str:
 def _flatten(text: str) -> str:
     """One line, and no longer than a reader needs."""
     return " ".join(text.split())[:_CHARACTERS]
+
+
+TASK = Task(
+    name="naming",
+    version=1,
+    stage="complete",
+    reply=_Reply,
+    parse=parse_names,
+    system=lambda settings: _write_system(settings.cascade.domain, settings.cascade.language),
+    is_asked=lambda settings: settings.complete.naming == "llm",
+    shaping=(_INSTRUCTIONS, GUARD, _EXAMPLE, _PHRASES, _CHARACTERS, strict_schema(_Reply)),
+    # .025 batches per chunk on the demo's 204 chunks.
+    expected=Expected(reply=0.7, per_chunk=0.02, characters=4_500, spread=(0.0, 4.0)),
+)

@@ -3,13 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kpyramid.extraction.cascade.prompts import GUARD, Strict, fence, strict_schema, write_json
-from kpyramid.keys import JsonValue, hash_value
+from kpyramid.extraction.cascade.prompts import GUARD, Strict, strict_schema, write_json
+from kpyramid.keys import JsonValue
 from kpyramid.llm.responses import parse_json
-from kpyramid.llm.types import FailureKind, Message, ReplyError, Request
-
-TASK = "condensation"
-VERSION = 1
+from kpyramid.llm.task import Expected, Task
+from kpyramid.llm.types import FailureKind, ReplyError, Request
 
 _CHARACTERS = 120
 """Of a name or a wording that a prompt shows."""
@@ -95,22 +93,10 @@ class _Reply(Strict):
     sets: list[_Set]
 
 
-def describe_condensation() -> JsonValue:
-    """What shapes the questions besides what they are about."""
-    shaping: Sequence[JsonValue] = [
-        *(_INSTRUCTIONS, GUARD, _EXAMPLE, _REPLY, _CHARACTERS),
-        strict_schema(_Reply),
-    ]
-    return {"name": TASK, "version": VERSION, "prompt": hash_value(shaping)}
-
-
 def ask_what_is_same(
     batch: Sequence[Question], *, domain: str, language: str, max_tokens: int
 ) -> Request:
     """The request for a batch of sets."""
-    system = _INSTRUCTIONS.format(
-        domain=domain, language=language, guard=GUARD, example=_EXAMPLE, reply=write_json(_REPLY)
-    )
     lines: list[str] = []
     number = 0
     for at, question in enumerate(batch, 1):
@@ -121,15 +107,13 @@ def ask_what_is_same(
         if question.examples:
             told = "; ".join(f"{_flatten(a)} and {_flatten(b)}" for a, b in question.examples)
             lines.append(f"All of it is also said of {told}.")
-    content = fence("\n".join(lines).strip())
-    return Request(
-        task=TASK,
-        version=VERSION,
-        messages=(Message("system", system), Message("user", content)),
-        schema=strict_schema(_Reply),
-        max_tokens=max_tokens,
-        stage="condense",
-        subject=content,
+    system = _write_system(domain, language)
+    return TASK.request(system, "\n".join(lines).strip(), max_tokens=max_tokens)
+
+
+def _write_system(domain: str, language: str) -> str:
+    return _INSTRUCTIONS.format(
+        domain=domain, language=language, guard=GUARD, example=_EXAMPLE, reply=write_json(_REPLY)
     )
 
 
@@ -167,3 +151,17 @@ def parse_what_is_same(content: str, batch: Sequence[Question]) -> dict[int, tup
 def _flatten(text: str) -> str:
     """One line, and no longer than a reader needs."""
     return " ".join(text.split())[:_CHARACTERS]
+
+
+TASK = Task(
+    name="condensation",
+    version=1,
+    stage="condense",
+    reply=_Reply,
+    parse=parse_what_is_same,
+    system=lambda settings: _write_system(settings.cascade.domain, settings.cascade.language),
+    is_asked=lambda settings: settings.condense.mode == "llm",
+    shaping=(_INSTRUCTIONS, GUARD, _EXAMPLE, _REPLY, _CHARACTERS, strict_schema(_Reply)),
+    # .005 batches per chunk on the demo's 204 chunks.
+    expected=Expected(reply=1.5, per_chunk=0.01, characters=2_500, spread=(0.0, 4.0)),
+)

@@ -12,9 +12,10 @@ from kpyramid.evaluation.ratings import Rating, group_scores
 from kpyramid.llm.caller import Asker, Caller
 from kpyramid.llm.prompts import GUARD, Strict
 from kpyramid.llm.responses import parse_json, quote_text
+from kpyramid.llm.task import Task
 from kpyramid.llm.types import Failure, FailureKind, Reply, ReplyError, Request
 from kpyramid.query import STRATEGIES, answer, check_options
-from kpyramid.query.model.prompting import ask_model, flatten, make_request
+from kpyramid.query.model.prompting import MAX_TOKENS, ask_model, flatten
 from kpyramid.query.model.verbatim import join_words
 from kpyramid.query.types import RULES, Answer, Backends
 from kpyramid.settings import EmbedSettings
@@ -48,12 +49,9 @@ def open_measures() -> Mapping[str, Metric]:
 # a model does not, and has tastes of its own: what it says is one metric among others, never the
 # floor that a build must reach.
 
-TASK = "judge"
-VERSION = 1
 MOST_CHARACTERS = 4_000
 """Of a response; what says more than that on a question with a gold answer does not say it."""
 _BEST = 4
-_STAGE = "evaluate"
 
 _SYSTEM = f"""\
 You grade the response to a question against what is known to be right.
@@ -118,15 +116,7 @@ def render(question: str, gold: Sequence[Sequence[str]], response: str) -> Reque
     lines = [f"Question: {flatten(question)}", "Right:"]
     lines += [f"- {' | '.join(flatten(word) for word in value)}" for value in gold]
     lines += [f"Response: {flatten(response)[:MOST_CHARACTERS]}"]
-    return make_request(
-        TASK,
-        VERSION,
-        _SYSTEM,
-        "\n".join(lines),
-        Graded,
-        subject=question,
-        stage=_STAGE,
-    )
+    return TASK.request(_SYSTEM, "\n".join(lines), max_tokens=MAX_TOKENS, subject=question)
 
 
 def parse(reply: Reply) -> Graded:
@@ -139,6 +129,17 @@ def parse(reply: Reply) -> Graded:
     if not 0 <= graded.grade <= _BEST:
         raise ReplyError(FailureKind.INVALID, f"grade {graded.grade}; there are 0 to {_BEST}")
     return graded
+
+
+TASK = Task(
+    name="judge",
+    version=1,
+    stage="evaluate",
+    reply=Graded,
+    parse=parse,
+    system=lambda _: _SYSTEM,
+    is_asked=lambda _: False,  # an option of `kpyramid evaluate` asks for it, no setting
+)
 
 
 # --------------------

@@ -20,9 +20,7 @@ from kpyramid.llm.stores import Blob, BlobStore
 from kpyramid.llm.types import Failure, FailureKind, Request
 from kpyramid.storage.layout import sync_folder
 
-# --------------------
 # Replies and failures by request key: what was paid for is kept, and found again.
-#
 # A reply is written once; failures lie apart and are never hits. An entry carries the hash of its
 # own bytes: a damaged one is named in a warning and counts as absent.
 
@@ -286,14 +284,10 @@ def _read_failure_values(values: Mapping[str, JsonValue], key: str) -> FailureEn
     )
 
 
-# --------------------
 # Replies as lines of JSON: what a cache exports, imports, and provider `replay` answers from.
-#
 # A line is a reply's entry (`key`, `task`, `version`, `model`, `response`) and `sha256`, the hash
-# of
-# the entry's canonical JSON; a line written by hand may lack it. A name that ends in `.gz` says
-# that
-# the file is compressed.
+# of the entry's canonical JSON; a line written by hand may lack it. A name that ends in `.gz`
+# says that the file is compressed.
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,7 +382,6 @@ def _decompress(path: Path, file: IO[bytes]) -> Iterator[IO[bytes]]:
         yield cast("IO[bytes]", lines)
 
 
-# --------------------
 # Looking after a cache: what is in it, what may go, taking in a recording.
 
 Count = Callable[[Iterable[ReplyEntry | DamagedLine]], Iterable[ReplyEntry | DamagedLine]]

@@ -20,7 +20,6 @@ from kpyramid.llm.types import Asker as Asker
 from kpyramid.llm.types import Failure, FailureKind, Read, ReplyError, Request, key_request
 from kpyramid.llm.types import Parse as Parse
 
-# --------------------
 # One at a time per key, over threads and processes; what a killed holder held is free.
 
 _DIGITS = 3
@@ -71,7 +70,6 @@ def hold_file(path: Path, *, alone: bool) -> Iterator[None]:
         yield
 
 
-# --------------------
 # Asking a model: what is stored is not asked again, what comes is stored before it is read.
 
 T = TypeVar("T")
@@ -252,7 +250,6 @@ class AfterBatches:
         return self._source.obtain(key, request)
 
 
-# --------------------
 # Many questions of one kind: cut into batches that a small change leaves alone, and asked.
 
 A = TypeVar("A")

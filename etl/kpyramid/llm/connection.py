@@ -16,11 +16,10 @@ from urllib.parse import urlsplit
 
 from kpyramid.errors import EndpointError, SettingsError
 from kpyramid.keys import JsonValue
-from kpyramid.llm.responses import quote_text
+from kpyramid.llm.responses import load_json, quote_text
 from kpyramid.llm.types import FailureKind, ReplyError, TransientError
 from kpyramid.settings import LLMSettings
 
-# --------------------
 # What a failed call means: try again, give up this item, or give up all.
 
 _QUOTA = frozenset(
@@ -187,7 +186,6 @@ def _read_duration(text: str) -> float | None:
     return hours * 3600 + minutes * 60 + seconds + milliseconds / 1000
 
 
-# --------------------
 # A connection to a server that speaks OpenAI's API: one call each, what fails is classified.
 
 if TYPE_CHECKING:
@@ -253,7 +251,7 @@ class Connection:
         if self._secret and self._secret.encode() in data:
             data = data.replace(self._secret.encode(), b"[key]")
         try:
-            value = json.loads(data, parse_constant=_refuse_constant)
+            value = load_json(data)
         except (ValueError, RecursionError):
             text = self.blot(data[:2000].decode("utf-8", "replace"))
             if _is_page(data):
@@ -392,7 +390,3 @@ def _read_all(chunks: Iterable[bytes], deadline: float) -> bytes:
 
 def _is_page(data: bytes) -> bool:
     return data.lstrip()[:1] == b"<"
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON number")

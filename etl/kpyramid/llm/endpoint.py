@@ -20,7 +20,6 @@ from kpyramid.llm.responses import read_usage
 from kpyramid.llm.transport import Pay
 from kpyramid.llm.types import FailureKind, ReplyError, Request, TransientError, Transport
 
-# --------------------
 # Requests and tokens per minute, shared by all processes of a machine through one small file.
 
 _MINUTE = 60.0
@@ -187,7 +186,6 @@ def _read_boot() -> str:
         return ""
 
 
-# --------------------
 # Getting replies from an endpoint: budget, limits, retries, and knowing when it is down.
 
 T = TypeVar("T")

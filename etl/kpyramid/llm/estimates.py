@@ -8,10 +8,10 @@ from pathlib import Path
 
 from kpyramid.keys import canonical_json
 from kpyramid.llm.ledger import LEDGER, Line, cost_of, read_lines
+from kpyramid.llm.task import Expected, Task
 from kpyramid.llm.types import Request, Usage
 from kpyramid.settings import ModelPrice
 
-# --------------------
 # Estimates: amounts between a low and a high, and rates that are measured.
 
 FEW = 5
@@ -122,9 +122,7 @@ class Rate:
         return Range(max(0.0, expected - width), expected, expected + width)
 
 
-# --------------------
 # How many tokens requests will take, learned from the books of earlier runs.
-#
 # Nothing is downloaded: tokens follow from characters, at rates that are measured per model and
 # task on the usage that servers reported, or at stated defaults before anything was asked.
 
@@ -145,28 +143,8 @@ _SCHEMA_SHARE = (0.0, 0.5, 1.0)
 _CALL_SPREAD = (1.0, 1.0, 1.25)
 """Calls per request before any experience: up to one in four is asked again."""
 
-_REPLY_CHARACTERS: Mapping[str, float] = {
-    "merged": 4.6,
-    "paraphrase": 2.6,
-    "entities": 0.35,
-    "relations": 1.65,
-    "disambiguation": 1.55,
-    "duplicates": 0.1,
-    "values": 1.0,
-    "value": 0.1,
-    "naming": 0.7,
-    "condensation": 1.5,
-    "embed": 0.0,
-}
-"""Characters of a reply per character of what it is about; of other tasks 1. GPT-3.5's triples on
-1,890 MuSiQue passages have 1.61, its entities 0.33; claims and their evidence each repeat the text.
-"""
-_MATERIAL_CHARACTERS: Mapping[str, float] = {
-    "entities": 1.1,
-    "relations": 1.5,
-    "disambiguation": 2.5,
-}
-"""Characters that a later step is shown per character of the chunk: what steps before it made."""
+_UNKNOWN = Expected()
+"""Of a task that nobody described."""
 
 
 @dataclass(slots=True)
@@ -184,9 +162,12 @@ class _Task:
 
 
 class Estimator:
-    """Estimates for one model; `seen` is what the books hold of it, by task."""
+    """Estimates for one model: of tasks in its books by experience, of others as `expected`."""
 
-    def __init__(self, lines: Iterable[Line], model: str) -> None:
+    def __init__(
+        self, lines: Iterable[Line], model: str, expected: Mapping[str, Expected] | None = None
+    ) -> None:
+        self._expected = expected or {}
         self._tasks: dict[str, _Task] = defaultdict(_Task)
         for line in lines:
             if line["model"] == model and line["event"] == "settled":
@@ -217,25 +198,25 @@ class Estimator:
         return sum(parts, Estimate())
 
     def foresee(
-        self, task: str, static: str, schema: int, subjects: Iterable[int], max_tokens: int
+        self, task: Task[..., object], static: str, subjects: Iterable[int], max_tokens: int
     ) -> Estimate:
         """What requests will take whose prompts are not known yet.
 
-        `static`: what all of them share. `schema`: its characters. `subjects`: the characters of
-        the text that each is about.
+        `static`: the message that all of them share. `subjects`: the characters of the text that
+        each is about.
         """
-        lengths = list(subjects)
-        material = _MATERIAL_CHARACTERS.get(task, 1.0)
-        seen = self._tasks.get(task)
+        lengths, schema = list(subjects), len(canonical_json(task.schema))
+        material = task.expected.material
+        seen = self._tasks.get(task.name)
         if seen is not None and seen.subject:
             known = seen.characters - seen.prompt.n * len(static)
             material = max(known, 0.0) / seen.subject
         shown = len(lengths) * len(static) + material * sum(lengths)
         text = static if lengths else ""
         return self._combine(
-            task,
+            task.name,
             count=len(lengths),
-            prompt=self._predict_prompt(task, len(lengths), shown, 0, schema * len(lengths)),
+            prompt=self._predict_prompt(task.name, len(lengths), shown, 0, schema * len(lengths)),
             subject=sum(lengths),
             max_tokens=max_tokens,
             static=len(text) * len(lengths) / shown if shown else 0.0,
@@ -281,7 +262,7 @@ class Estimator:
             calls = _expect_calls(count, seen)
             cached = min(static, seen.cached_tokens / max(seen.prompt_tokens, 1))
         else:
-            expected = subject * _REPLY_CHARACTERS.get(task, 1.0) * _REPLY_RATE
+            expected = subject * self._expected.get(task, _UNKNOWN).reply * _REPLY_RATE
             completion = Range(expected * _REPLY_SPREAD[0], expected, expected * _REPLY_SPREAD[1])
         factor = calls.expected / count if count else 1.0
         top = calls.high / count if count else 1.0
@@ -326,7 +307,7 @@ class Estimator:
             task.completion.add(subject, _number(line, "completion"))
 
 
-def calibrate(runs: Path, model: str) -> Estimator:
+def calibrate(runs: Path, model: str, expected: Mapping[str, Expected] | None = None) -> Estimator:
     """An estimator that knows what the latest runs of a warehouse paid."""
     found = [(path.stat().st_mtime_ns, path) for path in runs.glob(f"*/{LEDGER}")]
     lines: list[Line] = []
@@ -334,7 +315,7 @@ def calibrate(runs: Path, model: str) -> Estimator:
         lines.extend(read_lines(path)[0])
         if len(lines) >= 2 * _ENOUGH:  # a call has two lines
             break
-    return Estimator(lines, model)
+    return Estimator(lines, model, expected)
 
 
 def _expect_calls(count: int, seen: _Task) -> Range:

@@ -18,7 +18,6 @@ from kpyramid.keys import JsonValue, canonical_json
 from kpyramid.llm.types import Request, Usage
 from kpyramid.settings import LLMSettings, ModelPrice
 
-# --------------------
 # Money: what tokens cost, and sums of it that are exact.
 
 _MILLION = 1_000_000
@@ -67,9 +66,7 @@ def bound_cost(prompt: int, completion: int, price: ModelPrice, *, batch: bool =
     return cost_of(Usage(prompt, completion, cached=cached), price, batch=batch)
 
 
-# --------------------
 # The lines of a ledger: one JSON object per event of a call.
-#
 # No text that was sent or received stands in one, and no secret.
 
 LEDGER = "ledger.jsonl"
@@ -222,7 +219,6 @@ def read_lines(path: Path) -> tuple[list[Line], int]:
         return [], 0
 
 
-# --------------------
 # What ledgers count for while they grow: a run's own, and those of other runs of its ref.
 
 log = logging.getLogger(__name__)
@@ -336,7 +332,6 @@ class Siblings:
         return found
 
 
-# --------------------
 # What the books of a run add up to: per stage, per task, per document, in all.
 
 _DEAREST = 10
@@ -438,9 +433,7 @@ def read_totals(run: Path) -> Totals:
     return add_up(*read_lines(run / LEDGER))
 
 
-# --------------------
 # The books of a run: every call is reserved at its highest, then settled at what it used.
-#
 # All processes of the run append to one file under a lock, so that a budget holds for them
 # together.
 

@@ -4,7 +4,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NoReturn, TypeGuard, TypeVar
+from typing import Any, NoReturn, TypeGuard, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -100,7 +100,7 @@ def parse_json(content: str, model: type[M]) -> M:
     """
     text = unfence(content)
     try:
-        value = json.loads(text, parse_constant=_refuse_constant)
+        value = load_json(text)
     except (ValueError, RecursionError) as e:
         raise ReplyError(FailureKind.INVALID, f"no JSON: {quote_text(str(e))}") from None
     if _holds_broken_text(value):
@@ -221,6 +221,16 @@ def _name_type(value: object) -> str:
 
 def _is_list(value: object) -> TypeGuard[Sequence[JsonValue]]:
     return isinstance(value, Sequence) and not isinstance(value, str)
+
+
+def load_json(data: str | bytes) -> Any:
+    """The value of a JSON text.
+
+    Raises:
+        ValueError: it is none, or holds NaN or an infinity, which Python alone takes for JSON.
+        RecursionError: it is nested too deeply.
+    """
+    return json.loads(data, parse_constant=_refuse_constant)
 
 
 def _refuse_constant(name: str) -> NoReturn:

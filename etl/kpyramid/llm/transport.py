@@ -25,7 +25,6 @@ from kpyramid.llm.types import FailureKind, Message, ReplyError, Request
 from kpyramid.settings import LLMSettings
 from kpyramid.storage.layout import write_durably
 
-# --------------------
 # Trying an endpoint out once: what it takes, and whether it keeps to a schema.
 
 log = logging.getLogger(__name__)
@@ -180,7 +179,6 @@ def _say_what_to_mend(detail: str, place: Place) -> str:
     return f"{place.base_url} does not take requests for {place.model!r}: {detail}; {mend}"
 
 
-# --------------------
 # Sending requests over HTTP, in the words that the endpoint understands.
 
 if TYPE_CHECKING:

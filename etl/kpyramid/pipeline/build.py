@@ -5,13 +5,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kpyramid.errors import GateError, InputError
+from kpyramid.pipeline.cache import Progress, Silence
 from kpyramid.pipeline.gates import require_floor
 from kpyramid.pipeline.models import require_key
 from kpyramid.pipeline.plan import plan_build
 from kpyramid.pipeline.report.report import PLAN, write_report
 from kpyramid.pipeline.runner import Shard, run_stage
 from kpyramid.pipeline.stage import PIPELINE
-from kpyramid.pipeline.wiring import Progress, Silence, require_ontology
+from kpyramid.pipeline.wiring import require_ontology
 from kpyramid.settings import Settings, load_settings
 from kpyramid.storage.layout import Warehouse, open_warehouse, write_durably
 from kpyramid.storage.runs import Run, StageMark, open_run, start_run

@@ -8,15 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from kpyramid.completion.decisions import load_decisions
-from kpyramid.completion.task import describe_naming
-from kpyramid.condensation.task import describe_condensation
-from kpyramid.extraction.cascade import describe_tasks
-from kpyramid.extraction.cascade.duplicates import describe_confirmation
 from kpyramid.keys import JsonValue, hash_value
 from kpyramid.llm.replay import describe_source
-from kpyramid.ontology.population.task import describe_task
 from kpyramid.pipeline.stage import FUNCTIONS, Function, Stage
-from kpyramid.settings import LLMSettings, Settings
+from kpyramid.pipeline.tasks import list_tasks
+from kpyramid.settings import Settings
 from kpyramid.storage.contracts import hash_contract
 from kpyramid.storage.identity import (
     Identity,
@@ -36,6 +32,9 @@ _PORTABLE: Mapping[str, str] = {
 
 _COMPARING = frozenset({"complete", "condense"})
 """Stages that ask what wordings mean of each other."""
+
+_TOLD = frozenset({"resolve", "complete", "condense"})
+"""Stages whose prompts say the domain and the language of [cascade]."""
 
 
 def identify_resource(resource: str, settings: Settings) -> Identity:
@@ -84,27 +83,28 @@ def fingerprint_function(function: Function, settings: Settings) -> str:
 
 def describe_model_part(stage: str, settings: Settings) -> dict[str, JsonValue] | None:
     """What shapes a language model's part in a stage; None where rules do all of it."""
-    cascade, llm = settings.cascade, settings.llm
-    told: dict[str, JsonValue] = {"domain": cascade.domain, "language": cascade.language}
-    if stage == "extract" and cascade.reads_chunks:
-        shaping = asdict(cascade)
-        if cascade.mode == "merged":
-            del shaping["disambiguation"]  # it is asked for in stage resolve
-        return {**_describe_llm(llm), "cascade": shaping, "tasks": describe_tasks(cascade)}
-    if stage == "resolve" and cascade.confirms_duplicates:
-        return {**_describe_llm(llm), "cascade": told, "tasks": describe_confirmation()}
-    if stage == "induce" and settings.induce.mode != "rules":
-        task = describe_task(settings.induce.mode)
-        return {**_describe_llm(llm), "tasks": [task]}
-    if stage == "complete" and settings.complete.naming == "llm":
-        return {**_describe_llm(llm), "cascade": told, "tasks": [describe_naming()]}
-    if stage == "condense" and settings.condense.mode == "llm":
-        return {**_describe_llm(llm), "cascade": told, "tasks": [describe_condensation()]}
-    return None
-
-
-def _describe_llm(llm: LLMSettings) -> dict[str, JsonValue]:
-    return {"model": describe_source(llm), "max_tokens": llm.max_tokens}
+    asked = list_tasks(stage, settings)
+    if not asked:
+        return None
+    tasks = [task.describe(settings) for task in asked]
+    part: dict[str, JsonValue] = {
+        "model": describe_source(settings.llm),
+        "max_tokens": settings.llm.max_tokens,
+        "tasks": [*tasks],
+    }
+    cascade = asdict(settings.cascade)
+    if stage == "extract":
+        schemas = [{"schema": task.schema, "examples": cascade["examples"]} for task in asked]
+        steps: list[JsonValue] = [{**one, **two} for one, two in zip(tasks, schemas, strict=True)]
+        part["tasks"] = {"mode": settings.cascade.mode, "tasks": steps}
+        if settings.cascade.mode == "merged":
+            del cascade["disambiguation"]  # it is asked for in stage resolve
+        part["cascade"] = cascade
+    elif stage == "resolve":
+        part["tasks"] = {name: tasks[0][name] for name in ("version", "prompt")}
+    if stage in _TOLD:
+        part["cascade"] = {name: cascade[name] for name in ("domain", "language")}
+    return part
 
 
 def fingerprint_stage(stage: Stage, settings: Settings) -> str:

@@ -8,8 +8,11 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from kpyramid.errors import InputError, IntegrityError, SettingsError
-from kpyramid.keys import JsonValue, hash_bytes
+from kpyramid.keys import JsonValue, hash_bytes, hash_value
 from kpyramid.ontology import names as n
 from kpyramid.ontology.sandbox import end_running
 from kpyramid.ontology.schema import Schema, parse_schema
@@ -35,13 +38,135 @@ from kpyramid.ontology.validation.shapes import (
     trace_broken,
 )
 from kpyramid.settings import Settings
+from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.declarations import OntologyFiles
 from kpyramid.storage.layout import Warehouse
+from kpyramid.storage.results import TableFile, read_result
+from kpyramid.storage.runs import Run
+from kpyramid.storage.snapshots import check_tables, read_manifest
 
-# --------------------
-# All judgements on an ontology, alone or with the instances of a snapshot, gate by gate.
+if TYPE_CHECKING:
+    from kpyramid.evaluation.harness import Answers, Arm
+    from kpyramid.evaluation.metrics import Metric
+    from kpyramid.evaluation.questions import EvalQuestion
 
+_MEANT = "If that is meant, build with --allow-shrink"
 _Found = TypeVar("_Found")
+
+
+# The tables: gates `traceable`, `size`, `kept`, `contradictions` and `answered`.
+
+
+def judge_traces(warehouse: Warehouse, snapshot: str) -> str:
+    """Contracts and references hold, and every span stands in its document."""
+    problems = check_tables(warehouse.snapshots / snapshot)
+    return f"fail: {'; '.join(problems[:5])}" if problems else "pass"
+
+
+def judge_size(run: Run, rows: Mapping[str, int], head: str | None) -> str:
+    """Neither the corpus nor what is read in it vanished: not far less than HEAD has."""
+    if run.allow_shrink:
+        return "pass"
+    if rows["documents"] == 0:
+        return f"fail: no document is left; see the rejects of stage ingest. {_MEANT}"
+    if head is None:
+        return "pass"
+    tables = read_manifest(run.warehouse.snapshots / head)["tables"]
+    publish = run.settings.publish
+    for table, setting, share in (
+        ("documents", "min_document_share", publish.min_document_share),
+        ("triples", "min_triple_share", publish.min_triple_share),
+    ):
+        before: int = tables[table]["rows"]  # type: ignore[index,call-overload,assignment]
+        if rows[table] < share * before:
+            return (
+                f"fail: {rows[table]} {table}, HEAD has {before}: fewer than "
+                f"publish.{setting} = {share} of them. {_MEANT}"
+            )
+    return "pass"
+
+
+def judge_kept(run: Run, tables: Mapping[str, TableFile]) -> str:
+    """What the graph says the condensed graph says too; found out anew from both tables."""
+    # Loaded here, as a check of an ontology alone needs none of it and would wait for it.
+    from kpyramid.condensation.keeping import list_lost
+    from kpyramid.condensation.merging import guard_comparer
+    from kpyramid.graph.synonyms.comparison import Comparer
+    from kpyramid.pipeline.cache import CachedEmbedder, Silence
+    from kpyramid.pipeline.models import Opener
+    from kpyramid.pipeline.stages.derivations import read_derivations, read_graph
+
+    names = ("entities", "relations", "triples", "condensed")
+    entities, relations, triples, condensed = (
+        read_result(tables[name], load_contracts()[name]) for name in names
+    )
+    said, standing = (read_graph(entities, relations, table) for table in (triples, condensed))
+    stands, how = read_derivations(triples, condensed)
+    by_model = run.settings.condense.mode == "llm"
+    with Opener(run.warehouse, run.settings, run.folder, run.ref) as opener:
+        embedder = CachedEmbedder(
+            run.warehouse, run.settings, 1, Silence(), opener.connect, "publish"
+        )
+        compare = guard_comparer(Comparer(embedder))
+        trusted = [by_model and why == "llm" for why in how]
+        lost = list(list_lost(said, standing, stands, trusted, compare))
+    least = run.settings.publish.min_kept_share
+    if len(said) - len(lost) >= least * len(said):
+        return "pass"
+    row, reason = lost[0]
+    return (
+        f"fail: {len(lost)} of {len(said)} triples are not said by the condensed fact they stand "
+        f"in, more than publish.min_kept_share = {least} allows; the first is "
+        f"{triples['triple_id'][row]} ({how[row]}): {reason}. HEAD stays as it was. "
+        "The snapshot's view `derivations` shows what was merged and why; if these merges are "
+        "right, lower the setting and build again, else report the two wordings"
+    )
+
+
+def judge_withdrawn(run: Run, withdrawn: pa.Table, given: TableFile) -> str:
+    """Few enough individuals have a statement that was withdrawn."""
+    if not withdrawn.num_rows:
+        return "pass"
+    instances = read_result(given, load_contracts()["instances"])
+    gone = pc.is_in(instances["instance_id"], value_set=withdrawn["row_key"])
+    individuals = pc.count_distinct(instances["subject_id"]).as_py()
+    faulty = pc.count_distinct(instances.filter(gone)["subject_id"]).as_py()
+    most = run.settings.publish.max_violation_share
+    said = (
+        f"{withdrawn.num_rows} contradicting statements about {faulty} of {individuals} "
+        "individuals were withdrawn"
+    )
+    if faulty <= most * individuals:
+        return f"pass: {said}; the report names them"
+    return (
+        f"fail: {said}, more than publish.max_violation_share = {most} allows; the first is "
+        f"{withdrawn['detail'][0].as_py()}. Correct the text, or raise the setting"
+    )
+
+
+def judge_answers(run: Run, rejects: pa.Table, chunks: int) -> str:
+    """The language model answered for nearly all chunks."""
+    missing: dict[str, set[str]] = {}
+    for row in rejects.select(["stage", "reason", "chunk_id"]).to_pylist():
+        if row["stage"] in ("extract", "induce") and row["reason"].startswith("llm_"):
+            missing.setdefault(row["reason"], set()).add(row["chunk_id"])
+    count = len(set().union(*missing.values()))
+    share = run.settings.publish.max_unanswered_share
+    if count <= share * chunks:
+        return "pass"
+    reasons = ", ".join(f"{reason} {len(found)}" for reason, found in sorted(missing.items()))
+    advice = "build again: only they are asked"
+    if missing.keys() <= {"llm_refused"}:
+        advice = "a refusal is asked again only after `kpyramid rejects retry`, or of another model"
+    elif "llm_deferred" in missing:
+        advice = "`kpyramid batch collect` fetches what is in a batch; then build again"
+    return (
+        f"fail: {count} of {chunks} chunks have no answer of the model ({reasons}), more than "
+        f"publish.max_unanswered_share = {share}. `kpyramid rejects list` says why; {advice}"
+    )
+
+
+# The ontology: gates `consistent`, `shapes`, `checks` and `questions`.
 
 
 @dataclass(slots=True)
@@ -186,13 +311,18 @@ def _list_terms(schema: Schema) -> frozenset[str]:
     return frozenset({*schema.class_by_iri, *schema.property_by_iri, *terms, n.THING})
 
 
-# --------------------
-# The evaluation floor: questions that a snapshot must answer well enough to become HEAD.
+def judge_texts(files: OntologyFiles, texts: Mapping[str, str], *, seconds: float) -> Judgement:
+    """What the ontology's gates say of the files of a snapshot's `ontology/` folder."""
+    return judge_ontology(
+        files,
+        texts["ontology/schema.ttl"],
+        texts["ontology/instances.nt"],
+        provenance_nt=texts["ontology/provenance.nt"],
+        seconds=seconds,
+    )
 
-if TYPE_CHECKING:
-    from kpyramid.evaluation.harness import Answers, Arm
-    from kpyramid.evaluation.metrics import Metric
-    from kpyramid.evaluation.questions import EvalQuestion
+
+# Gate `floor`: questions that a snapshot must answer well enough to become HEAD.
 
 GATE = "floor"
 _NAMED = 5
@@ -342,3 +472,12 @@ def _name_lost(
         return "HEAD answers none of them better"
     more = f" and {len(lost) - _NAMED} more" if len(lost) > _NAMED else ""
     return f"HEAD answers better: {', '.join(lost[:_NAMED])}{more}"
+
+
+def hash_judges(settings: Settings, files: OntologyFiles) -> str:
+    """What judges a snapshot without shaping it: checks, questions, floor, what they let pass."""
+    found = [*files.checks, *([files.questions] if files.questions else [])]
+    texts: list[JsonValue] = [[path.name, hash_bytes(path.read_bytes())] for path in found]
+    publish = settings.publish
+    limits: list[JsonValue] = [publish.strict, publish.max_violation_share, publish.min_kept_share]
+    return hash_value([*limits, texts, *describe_floor(settings)])

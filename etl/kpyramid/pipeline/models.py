@@ -26,7 +26,6 @@ from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.refs import read_head
 from kpyramid.storage.runs import Run, start_run
 
-# --------------------
 # Opening what stages ask of a language model: cache, locks, books and endpoint, in one place.
 
 PROBE = "endpoint.json"
@@ -239,7 +238,6 @@ def _prepare_transport(settings: Settings, run: Path) -> Callable[[Pay], Transpo
     return lambda pay: open_transport(llm, partial(keep_probe, record), pay, load_probe(record))
 
 
-# --------------------
 # Where batches are prepared and booked: a run of their own, its replies and its ledger.
 
 

@@ -1,42 +1,36 @@
 """What a build would compute and pay, found without writing anything or asking anybody."""
 
-import importlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TypedDict
 
 import pyarrow as pa
 from threadpoolctl import threadpool_limits
 
-from kpyramid.completion import naming as naming
-from kpyramid.completion.task import ask_for_names
-from kpyramid.condensation.task import ask_what_is_same
+from kpyramid.completion import naming
 from kpyramid.documents.corpus import Corpus, list_corpus
-from kpyramid.documents.sentences import Piece, cut_passages, split_text
+from kpyramid.documents.sentences import cut_passages
 from kpyramid.embeddings.port import Matrix
 from kpyramid.embeddings.served import MOST_TEXTS
 from kpyramid.extraction.cascade.chunks import Chunk
-from kpyramid.extraction.cascade.duplicates import ask_for_duplicates
-from kpyramid.extraction.cascade.tasks import list_tasks, open_tasks
 from kpyramid.extraction.types import Extraction
-from kpyramid.keys import JsonValue, canonical_json
+from kpyramid.keys import JsonValue
 from kpyramid.llm.batch.jobs import list_open_keys
 from kpyramid.llm.estimates import Estimate, Estimator, Range, calibrate
-from kpyramid.llm.types import Request
-from kpyramid.pipeline.cache import CachedEmbedder
+from kpyramid.pipeline.cache import CachedEmbedder, Silence
 from kpyramid.pipeline.fingerprints import describe_model_part, fingerprint_stage, key_result
 from kpyramid.pipeline.models import Looker, Model, UnknownError, open_collector, open_replies
 from kpyramid.pipeline.stage import PIPELINE, find_stage
 from kpyramid.pipeline.stages import chunk, extract, ingest
+from kpyramid.pipeline.stages.tables import title_chunks
+from kpyramid.pipeline.tasks import EXPECTED, list_tasks
 from kpyramid.pipeline.wiring import (
-    Silence,
-    open_cascade,
+    RUNS,
+    Ports,
     open_extractor,
     open_inducer,
-    open_ports,
     open_splitter,
     require_ontology,
 )
@@ -45,18 +39,10 @@ from kpyramid.storage.contracts import load_contracts, map_column
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.results import TableFile, find_result, read_result
 
-# --------------------
 # What stages would ask a language model: what is known exactly, and the rest estimated.
-#
 # A stage is run on what is stored, with a model that asks nobody and notes what it would be
 # asked.
 
-_BATCHES_PER_CHUNK = {"duplicates": 0.06, "naming": 0.02, "condensation": 0.01}
-"""Batches per chunk, before any experience. Of near duplicates on 1,985 chunks of MuSiQue: 0.03 of
-what GPT-3.5 read, 0.10 of what the rules read. On the demo's 204 chunks .025 and .005."""
-_BATCH_CHARACTERS = {"duplicates": 2_550, "naming": 4_500, "condensation": 2_500}
-_BATCH_SPREAD = {"duplicates": (0.2, 3.0), "naming": (0.0, 4.0), "condensation": (0.0, 4.0)}
-"""How far their number may be off before any experience, as factors."""
 _LATER_ROUNDS = 1.5
 """How many more calls the names of a model may lead to in later rounds than those of the rules."""
 _EMBEDDED_CHARACTERS = {
@@ -89,14 +75,6 @@ class Outlook:
     waiting: int = 0
     learned_from: int = 0
     in_batches: bool = True
-
-
-class _Told(TypedDict):
-    """What every prompt of batches says."""
-
-    domain: str
-    language: str
-    max_tokens: int
 
 
 class Forecast:
@@ -141,12 +119,13 @@ class Forecast:
         """The chunks, stored or cut from the documents."""
         if "chunks" in self._files:
             return self._read("chunks")
-        return chunk.run(self.documents, splitter=self._split)["chunks"]
+        splitter = open_splitter(self._warehouse, self._settings, Silence(), read_only=True)
+        return chunk.run(self.documents, splitter=splitter)["chunks"]
 
     @cached_property
     def estimator(self) -> Estimator:
         """What earlier runs of the warehouse teach."""
-        return calibrate(self._warehouse.runs, self._settings.llm.model)
+        return calibrate(self._warehouse.runs, self._settings.llm.model, EXPECTED)
 
     def look_ahead(self, stage: str) -> Outlook:
         """What a stage would ask a language model, and pay."""
@@ -179,14 +158,7 @@ class Forecast:
     def look_ahead_of_vectors(self, stage: str) -> Outlook:
         """What a served embedding model would be asked in a stage, by the chunks that are new."""
         embedder = _StoredVectors(self._warehouse, self._settings)
-        title = map_column(self.documents, "document_id", "title")
-        texts = [
-            f"{title[row['document_id']]}\n{row['text']}"
-            if title[row["document_id"]]
-            else row["text"]
-            for row in self.chunks.select(["document_id", "text"]).to_pylist()
-        ]
-        new = sum(map(len, embedder.list_missing(texts)))
+        new = sum(map(len, embedder.list_missing(title_chunks(self.documents, self.chunks))))
         share = _EMBEDDED_CHARACTERS.get(stage, 0.0)
         share += stage == "induce" and self._settings.induce.mode == "llm"  # routing reads it all
         characters = share * new
@@ -200,25 +172,21 @@ class Forecast:
         )
 
     def _extract(self, model: Model) -> Estimate:
+        """The first step exactly; a later one is shown what the steps before it make."""
         settings = self._settings
-        cascade = open_cascade(settings, model.caller, Silence())
+        cascade = self._open("extract", model).cascade
         extract.run(self.documents, self.chunks, extractor=self._read_rules, cascade=cascade)
         estimate = self.estimator.estimate(model.pending.values())
-        tasks = open_tasks(settings.cascade)
+        tasks = list_tasks("extract", settings)
         order = {task.name: at for at, task in enumerate(tasks)}
         for at, task in enumerate(tasks):
-            # A later step's prompt holds what the steps before it make.
             waiting = [
                 len(request.subject)
                 for request in model.pending.values()
                 if order.get(request.task, len(tasks)) < at
             ]
             later = self.estimator.foresee(
-                task.name,
-                task.static,
-                len(canonical_json(task.schema)),
-                waiting,
-                settings.llm.max_tokens,
+                task, task.system(settings), waiting, settings.llm.max_tokens
             )
             estimate += later.scale(_SKIPPED, 1.0, 1.0)
         return estimate
@@ -228,17 +196,15 @@ class Forecast:
         # Vectors of names are not made for a plan: they would take as long as the stage.
         complete = self._run("resolve", model, stored=True)
         found = self.estimator.estimate(model.pending.values())
-        request = ask_for_duplicates("entities", (), **self._told)
-        return found if complete else found.at_least(self._foresee_batches(request))
+        return found if complete else found.at_least(self._foresee_batches("resolve"))
 
     def _complete(self, model: Model) -> Estimate:
         """Where the graph is there the first round exactly, later ones by the rules' names."""
-        known = self._run("complete", model)
-        found = self.estimator.estimate(model.pending.values())
-        if known:
-            return found.scale(1 / self._settings.complete.rounds, 1.0, _LATER_ROUNDS)
-        most = self._settings.complete.rounds * naming.MOST / naming.BATCH
-        return self._foresee_batches(ask_for_names((), {}, **self._told), most)
+        rounds = self._settings.complete.rounds
+        if self._run("complete", model):
+            found = self.estimator.estimate(model.pending.values())
+            return found.scale(1 / rounds, 1.0, _LATER_ROUNDS)
+        return self._foresee_batches("complete", rounds * naming.MOST / naming.BATCH)
 
     def _condense(self, model: Model) -> Estimate:
         """All that is asked where the graph is there, with the names that rules give proposals."""
@@ -246,7 +212,12 @@ class Forecast:
             self._run("complete", model)
         known = self._run("condense", model)
         found = self.estimator.estimate(model.pending.values())
-        return found if known else self._foresee_batches(ask_what_is_same((), **self._told))
+        return found if known else self._foresee_batches("condense")
+
+    def _open(self, stage: str, model: Model) -> Ports:
+        """The ports of a stage for a model that asks nobody."""
+        place = (self._warehouse, self._settings, find_stage(stage), self._workers)
+        return Ports(*place, Silence(), Looker(model), read_only=not self._keep)
 
     def _run(self, name: str, model: Model, *, stored: bool = False) -> bool:
         """Runs a stage with a model that asks nobody; whether all it needs is there.
@@ -256,23 +227,13 @@ class Forecast:
         stage = find_stage(name)
         if not self._known >= set(stage.reads):
             return False
-        ports = open_ports(
-            self._warehouse,
-            self._settings,
-            stage,
-            self._workers,
-            Silence(),
-            Looker(model),
-            read_only=not self._keep,
-        )
-        calls = dict(ports.calls)
+        ports = self._open(name, model)
         if stored or self._settings.embed.provider == "openai":
-            calls["embedder"] = _StoredVectors(self._warehouse, self._settings)
-        run = importlib.import_module(f"kpyramid.pipeline.stages.{name}").run
-        tables = [self._read(table) for table in stage.reads]
+            ports.embedder = _StoredVectors(self._warehouse, self._settings)
+        tables = {table: self._read(table) for table in stage.reads}
         try:
             with threadpool_limits(1):
-                self._foreseen |= run(*tables, **calls)
+                self._foreseen |= RUNS[name](tables, ports)
         except UnknownError:
             return False
         return True
@@ -284,10 +245,8 @@ class Forecast:
             Chunk(row["text"], title[row["document_id"]], row["document_id"])
             for row in self.chunks.select(["document_id", "text"]).to_pylist()
         ]
-        embedder = None
-        if self._settings.embed.provider != "openai":
-            place = (self._warehouse, self._settings, self._workers, Silence(), Looker.connect)
-            embedder = CachedEmbedder(*place, read_only=not self._keep)
+        bought = self._settings.embed.provider == "openai"
+        embedder = None if bought else self._open("induce", model).embedder
         open_inducer(self._settings, model.caller, embedder, Silence()).induce(passages)
         return self.estimator.estimate(model.pending.values())
 
@@ -296,60 +255,31 @@ class Forecast:
         """The tables that are stored or foreseen."""
         return {*self._files, *self._foreseen}
 
-    @property
-    def _told(self) -> _Told:
-        cascade = self._settings.cascade
-        return {
-            "domain": cascade.domain,
-            "language": cascade.language,
-            "max_tokens": self._settings.llm.max_tokens,
-        }
-
-    def _foresee_batches(self, empty: Request, most: float = math.inf) -> Estimate:
-        """What requests of many small questions will take, by a request without any."""
-        task = empty.task
-        learned = self.estimator.compare_tasks(task, list_tasks(self._settings.cascade)[:1])
-        share, seen = learned or (_BATCHES_PER_CHUNK[task], 0)
+    def _foresee_batches(self, stage: str, most: float = math.inf) -> Estimate:
+        """What a stage's requests of many small questions will take: by experience, or default."""
+        (task,) = list_tasks(stage, self._settings)
+        base = [each.name for each in list_tasks("extract", self._settings)[:1]]
+        learned = self.estimator.compare_tasks(task.name, base)
+        share, seen = learned or (task.expected.per_chunk, 0)
         count = math.ceil(min(share * self._share_new * self.chunks.num_rows, most))
-        size = self.estimator.mean_subject(task) or _BATCH_CHARACTERS[task]
+        size = self.estimator.mean_subject(task.name) or task.expected.characters
         estimate = self.estimator.foresee(
-            task,
-            empty.messages[0].content,
-            len(canonical_json(empty.schema)),
-            [round(size)] * count,
-            empty.max_tokens,
+            task, task.system(self._settings), [round(size)] * count, self._settings.llm.max_tokens
         )
-        low, high = _BATCH_SPREAD[task]
+        low, high = task.expected.spread
         if seen:  # a count of n scatters by its root, and duplicates grow as the corpus does
             low = max(low, 0.7 - 2 / math.sqrt(seen))
             high = min(high, 1.5 + 2 / math.sqrt(seen))
         return estimate.scale(low, 1.0, high)
 
-    def _split(self, texts: Sequence[str]) -> list[tuple[Piece, ...]]:
-        """The splitter's pieces, stored or cut anew."""
-        splitter = open_splitter(self._warehouse, self._settings, Silence())
-        missing = set(splitter.list_missing(texts))
-        stored = [text for text in texts if text not in missing]
-        known = dict(zip(stored, splitter(stored), strict=True))
-        return [
-            known[text] if text in known else tuple(split_text(text, self._settings.chunk))
-            for text in texts
-        ]
-
     def _read_rules(self, texts: Sequence[str]) -> list[Extraction]:
         """What the rules find, stored or found anew where a prompt depends on it."""
-        extractor = open_extractor(self._warehouse, self._settings, self._workers, Silence())
-        if self._keep and self._depends_on_rules():
+        place = (self._warehouse, self._settings, self._workers, Silence())
+        extractor = open_extractor(*place, read_only=not self._keep)
+        if self._depends_on_rules():
             return extractor(texts)
-        missing = extractor.list_missing(texts)
-        stored = sorted(set(texts) - set(missing))
+        stored = sorted(set(texts) - set(extractor.list_missing(texts)))
         known = dict(zip(stored, extractor(stored), strict=True))
-        if missing and self._depends_on_rules():
-            from kpyramid.extraction.openie import DependencyExtractor  # loads the parser
-
-            chosen = self._settings.extract
-            parser = DependencyExtractor(chosen.parser, chosen.language)
-            known.update(zip(missing, parser.extract_all(missing), strict=True))
         return [known.get(text, Extraction()) for text in texts]
 
     def _depends_on_rules(self) -> bool:
@@ -383,7 +313,6 @@ class _StoredVectors:
         return self._embedder.embed(texts)
 
 
-# --------------------
 # What a build would compute and pay, found without writing anything or asking anybody.
 
 Row = dict[str, JsonValue]

@@ -9,13 +9,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kpyramid.condensation.keeping import list_lost
-from kpyramid.condensation.merging import guard_comparer
 from kpyramid.errors import InputError, IntegrityError, SettingsError
-from kpyramid.graph.synonyms.comparison import Comparer
-from kpyramid.keys import JsonValue, hash_bytes, hash_value
+from kpyramid.keys import JsonValue, hash_value
 from kpyramid.ontology.validation.reasoner import find_java
-from kpyramid.pipeline.cache import CachedEmbedder, Silence
 from kpyramid.pipeline.fingerprints import (
     describe_model_part,
     describe_settings,
@@ -23,29 +19,28 @@ from kpyramid.pipeline.fingerprints import (
     identify_resource,
 )
 from kpyramid.pipeline.gates import (
-    Judgement,
-    describe_floor,
+    hash_judges,
+    judge_answers,
     judge_floor,
-    judge_ontology,
+    judge_kept,
+    judge_size,
+    judge_texts,
+    judge_traces,
+    judge_withdrawn,
     repair_ontology,
 )
-from kpyramid.pipeline.models import Opener
 from kpyramid.pipeline.stage import PIPELINE, find_stage
 from kpyramid.pipeline.stages import publish as stage
-from kpyramid.pipeline.stages.derivations import read_derivations, read_graph
 from kpyramid.pipeline.wiring import load_schema, locate_files
-from kpyramid.settings import Settings
 from kpyramid.snapshot.indexing import prepare_index
 from kpyramid.snapshot.mapped import FORMAT
 from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.identity import library_version
-from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.refs import commit, read_head
 from kpyramid.storage.results import TableFile, find_result, read_result, store_result
 from kpyramid.storage.runs import Run, StageMark, open_run, read_mark
-from kpyramid.storage.snapshots import check_tables, read_manifest, write_snapshot
+from kpyramid.storage.snapshots import write_snapshot
 
-_MEANT = "If that is meant, build with --allow-shrink"
 _WITHDRAWING = 1
 """Raised when other statements are withdrawn from the same tables."""
 _MOST_ROUNDS = 5
@@ -65,7 +60,7 @@ def publish(run: Run, corpus: str, tables: Mapping[str, TableFile]) -> StageMark
         ConflictError: the ref is at a later order.
         IntegrityError: a table or an existing snapshot is damaged.
     """
-    given, judges = tables["instances"], _hash_judges(run.settings)
+    given, judges = tables["instances"], hash_judges(run.settings, locate_files(run.settings))
     settled = _settle(run, tables, judges)
     tables, texts = settled.tables, settled.texts
     rejects = dict(sorted(Counter(settled.withdrawn["reason"].to_pylist()).items()))
@@ -75,20 +70,20 @@ def publish(run: Run, corpus: str, tables: Mapping[str, TableFile]) -> StageMark
     if head and head.snapshot == snapshot:
         gates = {}
         if not _was_judged(run, head.run, judges):
-            gates = {"kept": _judge_kept(run, tables), **_judge_settled(run, settled, given)}
+            gates = {"kept": judge_kept(run, tables), **_judge_settled(run, settled, given)}
             gates |= judge_floor(run.settings, run.warehouse, snapshot, snapshot)
         details = {"snapshot": snapshot, "committed": "unchanged", "judges": judges}
         return StageMark("publish", snapshot, rows, rejects, 0, 0.0, details, gates)
     gates = {
-        "traceable": _judge_traces(run.warehouse, snapshot),
-        "size": _judge_size(run, rows, head.snapshot if head else None),
+        "traceable": judge_traces(run.warehouse, snapshot),
+        "size": judge_size(run, rows, head.snapshot if head else None),
     }
-    gates["kept"] = _judge_kept(run, tables)
+    gates["kept"] = judge_kept(run, tables)
     gates |= _judge_settled(run, settled, given)
     gates |= judge_floor(run.settings, run.warehouse, snapshot, head.snapshot if head else None)
     if run.settings.cascade.reads_chunks or run.settings.induce.mode != "rules":
         refused = read_result(tables["rejects"], load_contracts()["rejects"])
-        gates["answered"] = _judge_answers(run, refused, rows["chunks"])
+        gates["answered"] = judge_answers(run, refused, rows["chunks"])
     committed = "no"
     if not any(verdict.startswith("fail") for verdict in gates.values()):
         at = datetime.now(UTC).isoformat(timespec="seconds")
@@ -161,7 +156,7 @@ def _withdraw(run: Run, inputs: Mapping[str, pa.Table]) -> tuple[pa.Table, Mappi
     left, rejects = dict(inputs), load_contracts()["rejects"].build([])
     for rounds in range(_MOST_ROUNDS + 1):
         texts = _write_texts(run, left)
-        judged = _judge_texts(run.settings, texts)
+        judged = judge_texts(files, texts, seconds=seconds)
         if not judged.failed or rounds == _MOST_ROUNDS:
             break
         statements = stage.list_statements(*(left[name] for name in _STATED))
@@ -218,64 +213,6 @@ def _describe(run: Run, corpus: str, rows: Mapping[str, int]) -> dict[str, JsonV
     }
 
 
-def _judge_traces(warehouse: Warehouse, snapshot: str) -> str:
-    """Contracts and references hold, and every span stands in its document."""
-    problems = check_tables(warehouse.snapshots / snapshot)
-    return f"fail: {'; '.join(problems[:5])}" if problems else "pass"
-
-
-def _judge_size(run: Run, rows: Mapping[str, int], head: str | None) -> str:
-    """Neither the corpus nor what is read in it vanished: not far less than HEAD has."""
-    if run.allow_shrink:
-        return "pass"
-    if rows["documents"] == 0:
-        return f"fail: no document is left; see the rejects of stage ingest. {_MEANT}"
-    if head is None:
-        return "pass"
-    tables = read_manifest(run.warehouse.snapshots / head)["tables"]
-    publish = run.settings.publish
-    for table, setting, share in (
-        ("documents", "min_document_share", publish.min_document_share),
-        ("triples", "min_triple_share", publish.min_triple_share),
-    ):
-        before: int = tables[table]["rows"]  # type: ignore[index,call-overload,assignment]
-        if rows[table] < share * before:
-            return (
-                f"fail: {rows[table]} {table}, HEAD has {before}: fewer than "
-                f"publish.{setting} = {share} of them. {_MEANT}"
-            )
-    return "pass"
-
-
-def _judge_kept(run: Run, tables: Mapping[str, TableFile]) -> str:
-    """What the graph says the condensed graph says too; found out anew from both tables."""
-    names = ("entities", "relations", "triples", "condensed")
-    entities, relations, triples, condensed = (
-        read_result(tables[name], load_contracts()[name]) for name in names
-    )
-    said, standing = (read_graph(entities, relations, table) for table in (triples, condensed))
-    stands, how = read_derivations(triples, condensed)
-    by_model = run.settings.condense.mode == "llm"
-    with Opener(run.warehouse, run.settings, run.folder, run.ref) as opener:
-        embedder = CachedEmbedder(
-            run.warehouse, run.settings, 1, Silence(), opener.connect, "publish"
-        )
-        compare = guard_comparer(Comparer(embedder))
-        trusted = [by_model and why == "llm" for why in how]
-        lost = list(list_lost(said, standing, stands, trusted, compare))
-    least = run.settings.publish.min_kept_share
-    if len(said) - len(lost) >= least * len(said):
-        return "pass"
-    row, reason = lost[0]
-    return (
-        f"fail: {len(lost)} of {len(said)} triples are not said by the condensed fact they stand "
-        f"in, more than publish.min_kept_share = {least} allows; the first is "
-        f"{triples['triple_id'][row]} ({how[row]}): {reason}. HEAD stays as it was. "
-        "The snapshot's view `derivations` shows what was merged and why; if these merges are "
-        "right, lower the setting and build again, else report the two wordings"
-    )
-
-
 def _judge_settled(run: Run, settled: _Settled, given: TableFile) -> dict[str, str]:
     """HermiT, SHACL, the ontology's checks and questions on what stays, and how much had to go.
 
@@ -283,51 +220,11 @@ def _judge_settled(run: Run, settled: _Settled, given: TableFile) -> dict[str, s
     """
     gates = settled.gates
     if gates is None:
-        gates = _judge_texts(run.settings, settled.texts).gates
+        files, seconds = locate_files(run.settings), run.settings.publish.reasoner_seconds
+        gates = judge_texts(files, settled.texts, seconds=seconds).gates
     if run.settings.publish.strict:
         return dict(gates)
-    return {**gates, "contradictions": _judge_withdrawn(run, settled.withdrawn, given)}
-
-
-def _judge_texts(settings: Settings, texts: Mapping[str, str]) -> Judgement:
-    return judge_ontology(
-        locate_files(settings),
-        texts["ontology/schema.ttl"],
-        texts["ontology/instances.nt"],
-        provenance_nt=texts["ontology/provenance.nt"],
-        seconds=settings.publish.reasoner_seconds,
-    )
-
-
-def _judge_withdrawn(run: Run, withdrawn: pa.Table, given: TableFile) -> str:
-    """Few enough individuals have a statement that was withdrawn."""
-    if not withdrawn.num_rows:
-        return "pass"
-    instances = read_result(given, load_contracts()["instances"])
-    gone = pc.is_in(instances["instance_id"], value_set=withdrawn["row_key"])
-    individuals = pc.count_distinct(instances["subject_id"]).as_py()
-    faulty = pc.count_distinct(instances.filter(gone)["subject_id"]).as_py()
-    most = run.settings.publish.max_violation_share
-    said = (
-        f"{withdrawn.num_rows} contradicting statements about {faulty} of {individuals} "
-        "individuals were withdrawn"
-    )
-    if faulty <= most * individuals:
-        return f"pass: {said}; the report names them"
-    return (
-        f"fail: {said}, more than publish.max_violation_share = {most} allows; the first is "
-        f"{withdrawn['detail'][0].as_py()}. Correct the text, or raise the setting"
-    )
-
-
-def _hash_judges(settings: Settings) -> str:
-    """What judges a snapshot without shaping it: checks, questions, floor, what they let pass."""
-    files = locate_files(settings)
-    found = [*files.checks, *([files.questions] if files.questions else [])]
-    texts: list[JsonValue] = [[path.name, hash_bytes(path.read_bytes())] for path in found]
-    publish = settings.publish
-    limits: list[JsonValue] = [publish.strict, publish.max_violation_share, publish.min_kept_share]
-    return hash_value([*limits, texts, *describe_floor(settings)])
+    return {**gates, "contradictions": judge_withdrawn(run, settled.withdrawn, given)}
 
 
 def _was_judged(run: Run, earlier: str, judges: str) -> bool:
@@ -337,25 +234,3 @@ def _was_judged(run: Run, earlier: str, judges: str) -> bool:
     except (InputError, SettingsError):  # the run was removed, or is of an older version
         return False
     return mark is not None and mark.details.get("judges") == judges
-
-
-def _judge_answers(run: Run, rejects: pa.Table, chunks: int) -> str:
-    """The language model answered for nearly all chunks."""
-    missing: dict[str, set[str]] = {}
-    for row in rejects.select(["stage", "reason", "chunk_id"]).to_pylist():
-        if row["stage"] in ("extract", "induce") and row["reason"].startswith("llm_"):
-            missing.setdefault(row["reason"], set()).add(row["chunk_id"])
-    count = len(set().union(*missing.values()))
-    share = run.settings.publish.max_unanswered_share
-    if count <= share * chunks:
-        return "pass"
-    reasons = ", ".join(f"{reason} {len(found)}" for reason, found in sorted(missing.items()))
-    advice = "build again: only they are asked"
-    if missing.keys() <= {"llm_refused"}:
-        advice = "a refusal is asked again only after `kpyramid rejects retry`, or of another model"
-    elif "llm_deferred" in missing:
-        advice = "`kpyramid batch collect` fetches what is in a batch; then build again"
-    return (
-        f"fail: {count} of {chunks} chunks have no answer of the model ({reasons}), more than "
-        f"publish.max_unanswered_share = {share}. `kpyramid rejects list` says why; {advice}"
-    )

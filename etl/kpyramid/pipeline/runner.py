@@ -1,11 +1,10 @@
 """The runner: all side effects of stages. It reads, checks, calls, checks, writes, marks."""
 
 import hashlib
-import importlib
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -18,11 +17,13 @@ from kpyramid.errors import InputError, IntegrityError
 from kpyramid.keys import JsonValue, hash_value
 from kpyramid.llm.caller import is_due
 from kpyramid.llm.types import Request
-from kpyramid.pipeline.fingerprints import describe_model_part, fingerprint_stage, key_result
+from kpyramid.pipeline.cache import Progress
+from kpyramid.pipeline.fingerprints import fingerprint_stage, key_result
 from kpyramid.pipeline.models import Opener
 from kpyramid.pipeline.publish import publish
 from kpyramid.pipeline.stage import PIPELINE, Stage, find_stage
-from kpyramid.pipeline.wiring import Ports, Progress, open_ports
+from kpyramid.pipeline.tasks import list_tasks
+from kpyramid.pipeline.wiring import RUNS, Ports
 from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.layout import clean_staging
 from kpyramid.storage.results import Result, TableFile, find_result, read_result, store_result
@@ -95,7 +96,7 @@ def _compute_or_reuse(run: Run, stage: Stage, workers: int, progress: Progress) 
         if "corpus" in stage.ports:
             corpus = list_corpus(run.corpus, leave_out=run.warehouse.folders)
             inputs["corpus"] = details["corpus"] = corpus.fingerprint
-            ports.calls["corpus"] = corpus.read_files()
+            ports.corpus = corpus.read_files()
         key = key_result(fingerprint_stage(stage, run.settings), inputs)
         result = find_result(run.warehouse, stage.name, key)
         recomputed = 0
@@ -163,7 +164,7 @@ def collect_pending(run: Run, *, workers: int, progress: Progress) -> dict[str, 
     Raises:
         PyramidError: whatever a stage found wrong.
     """
-    asking = [s for s in PIPELINE if describe_model_part(s.name, run.settings) is not None]
+    asking = [s for s in PIPELINE if list_tasks(s.name, run.settings)]
     for stage in PIPELINE[: PIPELINE.index(asking[-1]) + 1] if asking else ():
         if stage in asking:
             pending = _list_pending(run, stage, workers, progress)
@@ -192,15 +193,13 @@ def _open_ports(
 ) -> Iterator[Ports]:
     place = (run.warehouse, run.settings, run.folder, run.ref)
     with Opener(*place, collecting=collecting) as opener:
-        yield open_ports(run.warehouse, run.settings, stage, workers, progress, opener)
+        yield Ports(run.warehouse, run.settings, stage, workers, progress, opener)
 
 
 def _call_run(stage: Stage, tables: Mapping[str, pa.Table], ports: Ports) -> dict[str, pa.Table]:
-    module = importlib.import_module(f"kpyramid.pipeline.stages.{stage.name}")
-    run: Callable[..., dict[str, pa.Table]] = module.run
     # One thread: BLAS adds up in another order on another number of cores.
     with threadpool_limits(1):
-        return run(*tables.values(), **ports.calls)
+        return RUNS[stage.name](tables, ports)
 
 
 def _list_parts(run: Run, stage: Stage | None, table: str) -> list[TableFile]:

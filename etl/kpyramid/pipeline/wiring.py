@@ -1,20 +1,17 @@
-"""The expensive functions of the stages, each behind its cache: what is known is not computed.
+"""How stages are wired: the ports that each is given, and the table of what runs each stage."""
 
-A result is a pure function of one text, so neither the number of workers nor the order nor an
-earlier crash can change it.
-"""
-
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import pyarrow as pa
 from pydantic import TypeAdapter
 
-from kpyramid.completion.decisions import load_decisions
+from kpyramid.completion.decisions import Decisions, load_decisions
 from kpyramid.completion.naming import Namer
 from kpyramid.condensation.condenser import Condenser
+from kpyramid.documents.corpus import SourceFile
 from kpyramid.documents.sentences import Piece, split_text
 from kpyramid.embeddings.port import Embedder
 from kpyramid.errors import InputError
@@ -32,12 +29,11 @@ from kpyramid.ontology.population.task import group_properties, list_pairs
 from kpyramid.ontology.schema import Schema, parse_schema, write_schema
 from kpyramid.ontology.validation.checks import check_queries
 from kpyramid.ontology.validation.consistency import judge_consistency
-from kpyramid.pipeline.cache import CachedEmbedder, CachedFunction
-from kpyramid.pipeline.cache import Progress as Progress
-from kpyramid.pipeline.cache import Silence as Silence
+from kpyramid.pipeline.cache import CachedEmbedder, CachedFunction, Progress
 from kpyramid.pipeline.fingerprints import identify_resource
 from kpyramid.pipeline.models import Looker, Model, Opener
 from kpyramid.pipeline.stage import Stage
+from kpyramid.pipeline.tasks import list_tasks
 from kpyramid.pipeline.workers import extract_all, load_extractor, load_parser, parse_all, share_out
 from kpyramid.settings import Settings
 from kpyramid.storage.declarations import OntologyFiles, locate_declarations, locate_ontology
@@ -46,9 +42,11 @@ from kpyramid.storage.layout import Warehouse
 _EXTRACTION = TypeAdapter(Extraction)
 _PIECES = TypeAdapter(tuple[Piece, ...])
 
+T = TypeVar("T")
+
 
 def open_splitter(
-    warehouse: Warehouse, settings: Settings, progress: Progress
+    warehouse: Warehouse, settings: Settings, progress: Progress, *, read_only: bool = False
 ) -> CachedFunction[tuple[Piece, ...]]:
     """Cuts texts into chunks."""
 
@@ -56,11 +54,17 @@ def open_splitter(
         for text in texts:
             yield _PIECES.dump_json(tuple(split_text(text, settings.chunk)))
 
-    return CachedFunction("splitter", warehouse, settings, compute, _PIECES.validate_json, progress)
+    place = (warehouse, settings, compute, _PIECES.validate_json, progress)
+    return CachedFunction("splitter", *place, read_only=read_only)
 
 
 def open_extractor(
-    warehouse: Warehouse, settings: Settings, workers: int, progress: Progress
+    warehouse: Warehouse,
+    settings: Settings,
+    workers: int,
+    progress: Progress,
+    *,
+    read_only: bool = False,
 ) -> CachedFunction[Extraction]:
     """Finds the facts in texts, on several processes when there is enough to do."""
     chosen = (settings.extract.parser, settings.extract.language)
@@ -68,9 +72,8 @@ def open_extractor(
     def compute(texts: Sequence[str]) -> Iterator[bytes]:
         return share_out(texts, workers, load_extractor, chosen, extract_all)
 
-    return CachedFunction(
-        "extractor", warehouse, settings, compute, _EXTRACTION.validate_json, progress
-    )
+    place = (warehouse, settings, compute, _EXTRACTION.validate_json, progress)
+    return CachedFunction("extractor", *place, read_only=read_only)
 
 
 def open_annotator(
@@ -83,152 +86,6 @@ def open_annotator(
         return share_out(texts, workers, load_parser, chosen, parse_all)
 
     return CachedFunction("annotator", warehouse, settings, compute, bytes.decode, progress)
-
-
-@dataclass(frozen=True, slots=True)
-class Ports:
-    """What a stage's `run` gets by keyword, and the cached functions among it."""
-
-    calls: dict[str, object]
-    functions: tuple[CachedFunction[Any], ...]
-    model: Model | None = None
-    inducer: Inducer | None = None
-
-    def describe_model(self) -> dict[str, JsonValue]:
-        """What a language model was asked, as a stage's mark says it; empty without one."""
-        spared = {"routed_out": self.inducer.left_out} if self.inducer else {}
-        return {**self.model.describe(), **spared} if self.model else {}
-
-    def count_computed(self) -> int:
-        """The rows that no cache had."""
-        return sum(function.computed for function in self.functions)
-
-
-def open_ports(
-    warehouse: Warehouse,
-    settings: Settings,
-    stage: Stage,
-    workers: int,
-    progress: Progress,
-    opener: Opener | Looker,
-    *,
-    read_only: bool = False,
-) -> Ports:
-    """The ports that a stage declares, except the corpus, which is the runner's to read.
-
-    `opener` opens the models that are asked over a network, where the settings name one. With
-    `read_only` no vector is stored.
-
-    Raises:
-        SettingsError: a model or an ontology that the settings name is not there.
-    """
-    calls: dict[str, object] = {}
-    functions: list[CachedFunction[Any]] = []
-    model: Model | None = None
-    inducer: Inducer | None = None
-    if "settings" in stage.ports:
-        calls["settings"] = getattr(settings, stage.name)
-    if "schema" in stage.ports:
-        calls["schema"] = load_schema(settings)
-    if "decisions" in stage.ports:
-        calls["decisions"] = load_decisions(settings.complete)
-    if "splitter" in stage.ports:
-        functions.append(open_splitter(warehouse, settings, progress))
-        calls["splitter"] = functions[-1]
-    if "extractor" in stage.ports:
-        functions.append(open_extractor(warehouse, settings, workers, progress))
-        calls["extractor"] = functions[-1]
-    if "embedder" in stage.ports:
-        place = (warehouse, settings, workers, progress, opener.connect, stage.name)
-        embedder = CachedEmbedder(*place, read_only=read_only)
-        functions.append(embedder.function)
-        calls["embedder"] = embedder
-    if "annotator" in stage.ports:
-        annotator = open_annotator(warehouse, settings, workers, progress)
-        functions.append(annotator)
-        calls["annotator"] = annotator
-        calls["reader"] = open_reader(settings, annotator)
-    if "shapes" in stage.ports:
-        calls["shapes"] = load_constraints(settings)
-    if "inducer" in stage.ports:
-        model = opener.open_model() if settings.induce.mode != "rules" else None
-        inducer = open_inducer(settings, model.caller, embedder, progress) if model else None
-        calls["inducer"] = inducer
-    if "cascade" in stage.ports:
-        model = opener.open_model() if settings.cascade.reads_chunks else None
-        calls["cascade"] = model and open_cascade(settings, model.caller, progress)
-    if "disambiguator" in stage.ports:
-        model = opener.open_model() if settings.cascade.confirms_duplicates else None
-        calls["disambiguator"] = model and open_disambiguator(settings, model.caller)
-    if "namer" in stage.ports:
-        model = opener.open_model() if settings.complete.naming == "llm" else None
-        foresees = isinstance(opener, Looker)
-        calls["namer"] = model and open_namer(settings, model.caller, foresees)
-    if "condenser" in stage.ports:
-        model = opener.open_model() if settings.condense.mode == "llm" else None
-        calls["condenser"] = model and open_condenser(settings, model.caller)
-    return Ports(calls, tuple(functions), model, inducer)
-
-
-def open_cascade(settings: Settings, asker: Asker, progress: Progress) -> Cascade:
-    """f_par, f_ent and f_rel by a language model, chunk by chunk."""
-    llm = settings.llm
-    return Cascade(
-        asker,
-        settings.cascade,
-        model=llm.model or llm.provider,
-        max_tokens=llm.max_tokens,
-        concurrency=llm.concurrency,
-        progress=progress,
-    )
-
-
-def open_disambiguator(settings: Settings, asker: Asker) -> Disambiguator:
-    """f_dis by a language model, batch by batch of near duplicates."""
-    llm, cascade = settings.llm, settings.cascade
-    return Disambiguator(asker, cascade.domain, cascade.language, llm.max_tokens, llm.concurrency)
-
-
-def open_namer(settings: Settings, asker: Asker, foresees: bool = False) -> Namer:
-    """Names of proposals by a language model, batch by batch; `foresees`: for a plan."""
-    llm, cascade = settings.llm, settings.cascade
-    return Namer(
-        asker,
-        model=llm.model or llm.provider,
-        domain=cascade.domain,
-        language=cascade.language,
-        max_tokens=llm.max_tokens,
-        concurrency=llm.concurrency,
-        foresees=foresees,
-    )
-
-
-def open_condenser(settings: Settings, asker: Asker) -> Condenser:
-    """f_con by a language model, batch by batch of wordings that the rules left apart."""
-    llm, cascade = settings.llm, settings.cascade
-    return Condenser(asker, cascade.domain, cascade.language, llm.max_tokens, llm.concurrency)
-
-
-def open_inducer(
-    settings: Settings, asker: Asker, embedder: Embedder | None, progress: Progress
-) -> Inducer:
-    """f_ins by a language model, chunk by chunk; without an embedder nothing is routed."""
-    schema, examples = load_schema(settings), locate_files(settings).examples
-    llm, mode = settings.llm, settings.induce.mode
-    groups = list_pairs(schema) if mode == "exhaustive" else group_properties(schema)
-    router = Router(schema, groups, embedder) if mode == "llm" and embedder else None
-    return Inducer(
-        asker,
-        schema,
-        groups,
-        router=router,
-        mode=mode,
-        model=llm.model or llm.provider,
-        max_tokens=llm.max_tokens,
-        concurrency=llm.concurrency,
-        progress=progress,
-        examples=read_examples(examples) if examples else (),
-    )
 
 
 class ExampleReader:
@@ -257,14 +114,304 @@ class ExampleReader:
         return Reader(self._schema, examples, trees)
 
 
-def open_reader(
-    settings: Settings, annotate: Callable[[Sequence[str]], Sequence[str]]
-) -> ExampleReader | None:
-    """What reads values as the ontology's examples do; None without any, or where a model reads."""
-    examples = locate_files(settings).examples
-    if examples is None or settings.induce.mode != "rules":
-        return None
-    return ExampleReader(load_schema(settings), examples, annotate)
+class Ports:
+    """What the stages of a build are given, each opened when a stage first asks for it.
+
+    `opener` opens the models that are asked over a network, where the settings name one. With
+    `read_only` no vector is stored. `corpus`: the files for the stage that reads them.
+
+    Raises:
+        SettingsError: at first use; a model or an ontology that the settings name is not there.
+    """
+
+    def __init__(
+        self,
+        warehouse: Warehouse,
+        settings: Settings,
+        stage: Stage,
+        workers: int,
+        progress: Progress,
+        opener: Opener | Looker,
+        *,
+        read_only: bool = False,
+        corpus: Iterable[SourceFile] = (),
+    ) -> None:
+        self.settings = settings
+        self.corpus = corpus
+        self._warehouse = warehouse
+        self._stage = stage
+        self._workers = workers
+        self._progress = progress
+        self._opener = opener
+        self._read_only = read_only
+        self._functions: list[CachedFunction[Any]] = []
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The seed ontology."""
+        return load_schema(self.settings)
+
+    @cached_property
+    def shapes(self) -> Sequence[Constraint]:
+        """What the shapes beside the ontology demand of single values."""
+        return load_constraints(self.settings)
+
+    @cached_property
+    def decisions(self) -> Decisions:
+        """What a person decided about proposals."""
+        return load_decisions(self.settings.complete)
+
+    @cached_property
+    def splitter(self) -> CachedFunction[tuple[Piece, ...]]:
+        """Cuts texts into chunks."""
+        return self._note(open_splitter(self._warehouse, self.settings, self._progress))
+
+    @cached_property
+    def extractor(self) -> CachedFunction[Extraction]:
+        """Finds the facts in texts by rules."""
+        place = (self._warehouse, self.settings, self._workers, self._progress)
+        return self._note(open_extractor(*place))
+
+    @cached_property
+    def annotator(self) -> CachedFunction[str]:
+        """Parses texts."""
+        place = (self._warehouse, self.settings, self._workers, self._progress)
+        return self._note(open_annotator(*place))
+
+    @cached_property
+    def embedder(self) -> Embedder:
+        """The embedding model."""
+        place = (self._warehouse, self.settings, self._workers, self._progress)
+        embedder = CachedEmbedder(
+            *place, self._opener.connect, self._stage.name, read_only=self._read_only
+        )
+        self._note(embedder.function)
+        return embedder
+
+    @cached_property
+    def reader(self) -> ExampleReader | None:
+        """Reads values as the ontology's examples do; None without any, or where a model reads."""
+        examples = locate_files(self.settings).examples
+        if examples is None or self.settings.induce.mode != "rules":
+            return None
+        return ExampleReader(self.schema, examples, self.annotator)
+
+    @cached_property
+    def model(self) -> Model | None:
+        """The language model; None where no task of the stage is asked of one."""
+        return self._opener.open_model() if list_tasks(self._stage.name, self.settings) else None
+
+    @cached_property
+    def cascade(self) -> Cascade | None:
+        """f_par, f_ent and f_rel by a language model, chunk by chunk."""
+        if self.model is None:
+            return None
+        llm = self.settings.llm
+        return Cascade(
+            self.model.caller,
+            self.settings.cascade,
+            model=llm.model or llm.provider,
+            max_tokens=llm.max_tokens,
+            concurrency=llm.concurrency,
+            progress=self._progress,
+        )
+
+    @cached_property
+    def disambiguator(self) -> Disambiguator | None:
+        """f_dis by a language model, batch by batch of near duplicates."""
+        return Disambiguator(self.model.caller, *self._told) if self.model else None
+
+    @cached_property
+    def inducer(self) -> Inducer | None:
+        """f_ins by a language model, chunk by chunk."""
+        if self.model is None:
+            return None
+        return open_inducer(self.settings, self.model.caller, self.embedder, self._progress)
+
+    @cached_property
+    def namer(self) -> Namer | None:
+        """Names of proposals by a language model, batch by batch."""
+        if self.model is None:
+            return None
+        llm = self.settings.llm
+        return Namer(
+            self.model.caller,
+            model=llm.model or llm.provider,
+            domain=self.settings.cascade.domain,
+            language=self.settings.cascade.language,
+            max_tokens=llm.max_tokens,
+            concurrency=llm.concurrency,
+            foresees=isinstance(self._opener, Looker),
+        )
+
+    @cached_property
+    def condenser(self) -> Condenser | None:
+        """f_con by a language model, batch by batch of wordings that the rules left apart."""
+        return Condenser(self.model.caller, *self._told) if self.model else None
+
+    def describe_model(self) -> dict[str, JsonValue]:
+        """What a language model was asked, as a stage's mark says it; empty without one."""
+        if self.model is None:
+            return {}
+        inducer = self.inducer if "inducer" in self._stage.ports else None
+        spared = {"routed_out": inducer.left_out} if inducer else {}
+        return {**self.model.describe(), **spared}
+
+    def count_computed(self) -> int:
+        """The rows that no cache had."""
+        return sum(function.computed for function in self._functions)
+
+    @property
+    def _told(self) -> tuple[str, str, int, int]:
+        """What batches are asked with."""
+        llm, cascade = self.settings.llm, self.settings.cascade
+        return cascade.domain, cascade.language, llm.max_tokens, llm.concurrency
+
+    def _note(self, function: CachedFunction[T]) -> CachedFunction[T]:
+        self._functions.append(function)
+        return function
+
+
+Tables = Mapping[str, pa.Table]
+
+# A stage is imported when it runs: a build that finds its results stored loads none of them.
+
+
+def _ingest(_: Tables, ports: Ports) -> dict[str, pa.Table]:
+    from kpyramid.pipeline.stages import ingest
+
+    return ingest.run(corpus=ports.corpus, settings=ports.settings.ingest)
+
+
+def _chunk(tables: Tables, ports: Ports) -> dict[str, pa.Table]:
+    from kpyramid.pipeline.stages import chunk
+
+    return chunk.run(tables["documents"], splitter=ports.splitter)
+
+
+def _extract(tables: Tables, ports: Ports) -> dict[str, pa.Table]:
+    from kpyramid.pipeline.stages import extract
+
+    return extract.run(
+        tables["documents"], tables["chunks"], extractor=ports.extractor, cascade=ports.cascade
+    )
+
+
+def _resolve(tables: Tables, ports: Ports) -> dict[str, pa.Table]:
+    from kpyramid.pipeline.stages import resolve
+
+    return resolve.run(
+        tables["mentions"],
+        tables["raw_triples"],
+        tables["chunks"],
+        embedder=ports.embedder,
+        disambiguator=ports.disambiguator,
+    )
+
+
+def _embed(tables: Tables, ports: Ports) -> dict[str, pa.Table]:
+    from kpyramid.pipeline.stages import embed
+
+    return embed.run(
+        tables["documents"],
+        tables["chunks"],
+        tables["entities"],
+        tables["relations"],
+        tables["triples"],
+        embedder=ports.embedder,
+    )
+
+
+def _induce(tables: Tables, ports: Ports) -> dict[str, pa.Table]:
+    from kpyramid.pipeline.stages import induce
+
+    return induce.run(
+        tables["documents"],
+        tables["chunks"],
+        tables["claims"],
+        tables["mentions"],
+        tables["raw_triples"],
+        tables["entities"],
+        tables["relations"],
+        tables["triples"],
+        schema=ports.schema,
+        shapes=ports.shapes,
+        embedder=ports.embedder,
+        annotator=ports.annotator,
+        reader=ports.reader,
+        inducer=ports.inducer,
+    )
+
+
+def _complete(tables: Tables, ports: Ports) -> dict[str, pa.Table]:
+    from kpyramid.pipeline.stages import complete
+
+    return complete.run(
+        tables["documents"],
+        tables["chunks"],
+        tables["claims"],
+        tables["raw_triples"],
+        tables["entities"],
+        tables["relations"],
+        tables["triples"],
+        tables["instances"],
+        settings=ports.settings.complete,
+        schema=ports.schema,
+        shapes=ports.shapes,
+        decisions=ports.decisions,
+        embedder=ports.embedder,
+        namer=ports.namer,
+    )
+
+
+def _condense(tables: Tables, ports: Ports) -> dict[str, pa.Table]:
+    from kpyramid.pipeline.stages import condense
+
+    return condense.run(
+        tables["entities"],
+        tables["relations"],
+        tables["triples"],
+        tables["proposals"],
+        settings=ports.settings.condense,
+        schema=ports.schema,
+        embedder=ports.embedder,
+        condenser=ports.condenser,
+    )
+
+
+RUNS: Mapping[str, Callable[[Tables, Ports], dict[str, pa.Table]]] = {
+    "ingest": _ingest,
+    "chunk": _chunk,
+    "extract": _extract,
+    "resolve": _resolve,
+    "embed": _embed,
+    "induce": _induce,
+    "complete": _complete,
+    "condense": _condense,
+}
+"""How each stage that makes tables is run: on the tables that it reads, through its ports."""
+
+
+def open_inducer(
+    settings: Settings, asker: Asker, embedder: Embedder | None, progress: Progress
+) -> Inducer:
+    """f_ins by a language model, chunk by chunk; without an embedder nothing is routed."""
+    schema, examples = load_schema(settings), locate_files(settings).examples
+    llm, mode = settings.llm, settings.induce.mode
+    groups = list_pairs(schema) if mode == "exhaustive" else group_properties(schema)
+    router = Router(schema, groups, embedder) if mode == "llm" and embedder else None
+    return Inducer(
+        asker,
+        schema,
+        groups,
+        router=router,
+        mode=mode,
+        model=llm.model or llm.provider,
+        max_tokens=llm.max_tokens,
+        concurrency=llm.concurrency,
+        progress=progress,
+        examples=read_examples(examples) if examples else (),
+    )
 
 
 def require_ontology(settings: Settings) -> None:

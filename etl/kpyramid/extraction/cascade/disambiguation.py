@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from kpyramid.extraction.cascade.chunks import Chunk
-from kpyramid.extraction.cascade.prompts import Form, make_request, show_parts, write_system
-from kpyramid.extraction.cascade.relations import Triple, schema
+from kpyramid.extraction.cascade.prompts import Form, ask_about, asks_step, show_parts, write_system
+from kpyramid.extraction.cascade.relations import Answer, Triple, parse
+from kpyramid.llm.task import Expected, Task
 from kpyramid.llm.types import Request
 
-NAME = "disambiguation"
-VERSION = 1
 SYSTEM = """\
 You clean up triples that were read from {{ domain }} texts in {{ language }}.
 {{ guard }}
@@ -31,10 +30,22 @@ def render(
     """The request to refine the triples of a chunk; the reply has the form of the relations'."""
     rows = [f"{triple.head} | {triple.relation} | {triple.tail}" for triple in triples]
     material = show_parts({"Claims": claims, "Entities": entities, "Triples": rows})
-    return make_request(NAME, VERSION, write_static(form), material, schema(), chunk, form)
+    return ask_about(TASK, write_static(form), material, chunk, form)
 
 
 @lru_cache(maxsize=8)
 def write_static(form: Form) -> str:
     """The part that all chunks share; an example of the settings has no state before cleaning."""
     return write_system(SYSTEM, form, ())
+
+
+TASK = Task(
+    name="disambiguation",
+    version=1,
+    stage="extract",
+    reply=Answer,
+    parse=parse,
+    system=lambda settings: write_static(Form(settings.cascade, max_tokens=0)),
+    is_asked=asks_step("disambiguation"),
+    expected=Expected(reply=1.55, material=2.5),
+)

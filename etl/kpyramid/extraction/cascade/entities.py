@@ -8,19 +8,17 @@ from kpyramid.extraction.cascade.prompts import (
     Form,
     Shown,
     Strict,
+    ask_about,
+    asks_step,
     clean_items,
-    make_request,
     show_parts,
-    strict_schema,
     write_json,
     write_system,
 )
-from kpyramid.keys import JsonValue
 from kpyramid.llm.responses import parse_json
+from kpyramid.llm.task import Expected, Task
 from kpyramid.llm.types import Request
 
-NAME = "entities"
-VERSION = 1
 SYSTEM = """\
 You list the noun entities that claims from {{ domain }} texts in {{ language }} name.
 {{ guard }}
@@ -43,7 +41,7 @@ class Answer(Strict):
 def render(claims: Sequence[str], chunk: Chunk, form: Form) -> Request:
     """The question which entities the claims of a chunk name."""
     material = show_parts({"Claims": claims})
-    return make_request(NAME, VERSION, write_static(form), material, schema(), chunk, form)
+    return ask_about(TASK, write_static(form), material, chunk, form)
 
 
 @lru_cache(maxsize=8)
@@ -57,11 +55,6 @@ def write_static(form: Form) -> str:
         for example in form.examples
     ]
     return write_system(SYSTEM, form, examples)
-
-
-def schema() -> dict[str, JsonValue]:
-    """The strict schema of the reply."""
-    return strict_schema(Answer)
 
 
 def parse(content: str) -> tuple[str, ...]:
@@ -85,3 +78,16 @@ def split_commas(entities: Sequence[str]) -> tuple[str, ...]:
                 start = at + 1
         parts.append(entity[start:])
     return clean_items(parts)
+
+
+TASK = Task(
+    name="entities",
+    version=1,
+    stage="extract",
+    reply=Answer,
+    parse=parse,
+    system=lambda settings: write_static(Form(settings.cascade, max_tokens=0)),
+    is_asked=asks_step("entities"),
+    # GPT-3.5's entities of 1,890 MuSiQue passages have 0.33 of their characters.
+    expected=Expected(reply=0.35, material=1.1),
+)

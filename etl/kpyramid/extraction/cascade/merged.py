@@ -11,21 +11,20 @@ from kpyramid.extraction.cascade.prompts import (
     Form,
     Shown,
     Strict,
-    make_request,
+    ask_about,
+    asks_step,
     show_chunk,
     show_parts,
-    strict_schema,
     write_json,
     write_system,
 )
 from kpyramid.extraction.cascade.relations import Related, Triple, read_triple, show_triple
 from kpyramid.keys import JsonValue
 from kpyramid.llm.responses import parse_json
+from kpyramid.llm.task import Expected, Task
 from kpyramid.llm.types import Request
 from kpyramid.settings import Example
 
-NAME = "merged"
-VERSION = 1
 SYSTEM = """\
 You read {{ domain }} texts in {{ language }} and reply with the facts they state.
 {{ guard }}
@@ -68,7 +67,7 @@ class Reading:
 
 def render(chunk: Chunk, form: Form) -> Request:
     """The question what a chunk states, and of what."""
-    return make_request(NAME, VERSION, write_static(form), show_chunk(chunk), schema(), chunk, form)
+    return ask_about(TASK, write_static(form), show_chunk(chunk), chunk, form)
 
 
 @lru_cache(maxsize=8)
@@ -79,11 +78,6 @@ def write_static(form: Form) -> str:
         for example in form.examples
     ]
     return write_system(SYSTEM, form, examples)
-
-
-def schema() -> dict[str, JsonValue]:
-    """The strict schema of the reply."""
-    return strict_schema(Answer)
 
 
 def parse(content: str) -> Reading:
@@ -112,3 +106,15 @@ def _write_reply(example: Example) -> JsonValue:
         for claim, triples in zip(example.claims, per_claim, strict=True)
     ]
     return {"entities": list(split_commas(example.entities)), "claims": claims}
+
+
+TASK = Task(
+    name="merged",
+    version=1,
+    stage="extract",
+    reply=Answer,
+    parse=parse,
+    system=lambda settings: write_static(Form(settings.cascade, max_tokens=0)),
+    is_asked=asks_step("merged"),
+    expected=Expected(reply=4.6),
+)

@@ -9,19 +9,17 @@ from kpyramid.extraction.cascade.prompts import (
     Form,
     Shown,
     Strict,
-    make_request,
+    ask_about,
+    asks_step,
     show_chunk,
     show_parts,
-    strict_schema,
     write_json,
     write_system,
 )
-from kpyramid.keys import JsonValue
 from kpyramid.llm.responses import parse_json
+from kpyramid.llm.task import Expected, Task
 from kpyramid.llm.types import Request
 
-NAME = "paraphrase"
-VERSION = 1
 SYSTEM = """\
 You rewrite {{ domain }} texts in {{ language }} as short factual claims.
 {{ guard }}
@@ -60,7 +58,7 @@ class Statement:
 
 def render(chunk: Chunk, form: Form) -> Request:
     """The question what a chunk states."""
-    return make_request(NAME, VERSION, write_static(form), show_chunk(chunk), schema(), chunk, form)
+    return ask_about(TASK, write_static(form), show_chunk(chunk), chunk, form)
 
 
 @lru_cache(maxsize=8)
@@ -83,11 +81,6 @@ def write_static(form: Form) -> str:
     return write_system(SYSTEM, form, examples)
 
 
-def schema() -> dict[str, JsonValue]:
-    """The strict schema of the reply."""
-    return strict_schema(Answer)
-
-
 def parse(content: str) -> tuple[Statement, ...]:
     """The claims, in the order of the reply.
 
@@ -96,3 +89,15 @@ def parse(content: str) -> tuple[Statement, ...]:
     """
     answer = parse_json(content, Answer)
     return tuple(Statement(" ".join(s.claim.split()), s.evidence) for s in answer.claims)
+
+
+TASK = Task(
+    name="paraphrase",
+    version=1,
+    stage="extract",
+    reply=Answer,
+    parse=parse,
+    system=lambda settings: write_static(Form(settings.cascade, max_tokens=0)),
+    is_asked=asks_step("paraphrase"),
+    expected=Expected(reply=2.6),
+)

@@ -1,7 +1,7 @@
 """What the prompts share: templates, the fence around a corpus text, strict schemas, examples."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from jinja2 import Environment, StrictUndefined
@@ -12,8 +12,9 @@ from kpyramid.llm.prompts import GUARD as GUARD
 from kpyramid.llm.prompts import Strict as Strict
 from kpyramid.llm.prompts import fence as fence
 from kpyramid.llm.prompts import strict_schema as strict_schema
-from kpyramid.llm.types import Message, Request
-from kpyramid.settings import CascadeSettings, Example
+from kpyramid.llm.task import Task
+from kpyramid.llm.types import Request
+from kpyramid.settings import CascadeSettings, Example, Settings
 
 _TEMPLATES = Environment(
     undefined=StrictUndefined,
@@ -83,26 +84,29 @@ def show_chunk(chunk: Chunk) -> str:
     return show_parts({"Title": title, "Text": chunk.text} if title else {"Text": chunk.text})
 
 
-def make_request(
-    task: str,
-    version: int,
-    system: str,
-    material: str,
-    schema: Mapping[str, JsonValue],
-    chunk: Chunk,
-    form: Form,
+def ask_about(
+    task: Task[..., object], system: str, material: str, chunk: Chunk, form: Form
 ) -> Request:
-    """One structured completion about a chunk."""
-    return Request(
-        task=task,
-        version=version,
-        messages=(Message("system", system), Message("user", fence(material))),
-        schema=schema,
+    """The request of a task about a chunk."""
+    return task.request(
+        system,
+        material,
         max_tokens=form.max_tokens,
-        stage="extract",
-        document=chunk.document,
         subject=chunk.text,
+        document=chunk.document,
     )
+
+
+def asks_step(step: str) -> Callable[[Settings], bool]:
+    """Whether settings have a model take a step of the cascade, chunk by chunk."""
+
+    def is_asked(settings: Settings) -> bool:
+        cascade = settings.cascade
+        if not cascade.reads_chunks or cascade.mode == "merged":
+            return cascade.reads_chunks and step == cascade.mode
+        return getattr(cascade, step, None) == "llm"
+
+    return is_asked
 
 
 def write_json(value: JsonValue) -> str:

@@ -44,7 +44,7 @@ class Recording:
 
     def answer(self, request: Request) -> str | None:
         """The reply to a merged task; None for other tasks and for texts that are not recorded."""
-        if request.task != merged.NAME:
+        if request.task != merged.TASK.name:
             return None
         passage = self.find(request.subject)
         return None if passage is None else write_reply(passage, request.subject)

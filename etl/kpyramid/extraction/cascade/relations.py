@@ -9,18 +9,17 @@ from kpyramid.extraction.cascade.prompts import (
     Form,
     Shown,
     Strict,
-    make_request,
+    ask_about,
+    asks_step,
     show_parts,
-    strict_schema,
     write_json,
     write_system,
 )
 from kpyramid.keys import JsonValue
 from kpyramid.llm.responses import parse_json
+from kpyramid.llm.task import Expected, Task
 from kpyramid.llm.types import Request
 
-NAME = "relations"
-VERSION = 1
 SYSTEM = """\
 You complete the relations between entities that claims from {{ domain }} texts in \
 {{ language }} state.
@@ -62,7 +61,7 @@ class Triple:
 def render(claims: Sequence[str], entities: Sequence[str], chunk: Chunk, form: Form) -> Request:
     """The question how the entities of a chunk are related."""
     material = show_parts({"Claims": claims, "Entities": entities})
-    return make_request(NAME, VERSION, write_static(form), material, schema(), chunk, form)
+    return ask_about(TASK, write_static(form), material, chunk, form)
 
 
 @lru_cache(maxsize=8)
@@ -76,11 +75,6 @@ def write_static(form: Form) -> str:
         for example in form.examples
     ]
     return write_system(SYSTEM, form, examples)
-
-
-def schema() -> dict[str, JsonValue]:
-    """The strict schema of the reply."""
-    return strict_schema(Answer)
 
 
 def parse(content: str) -> tuple[Triple, ...]:
@@ -100,3 +94,16 @@ def read_triple(row: Related) -> Triple:
 def show_triple(head: str, relation: str, tail: str) -> dict[str, JsonValue]:
     """A triple as replies write it."""
     return {"head": head, "relation": relation, "tail": tail}
+
+
+TASK = Task(
+    name="relations",
+    version=1,
+    stage="extract",
+    reply=Answer,
+    parse=parse,
+    system=lambda settings: write_static(Form(settings.cascade, max_tokens=0)),
+    is_asked=asks_step("relations"),
+    # GPT-3.5's triples on 1,890 MuSiQue passages have 1.61 of their characters.
+    expected=Expected(reply=1.65, material=1.5),
+)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Final, Literal, NoReturn
+from typing import Any, Final, Literal
 
 import openai
 
@@ -16,18 +16,15 @@ from kpyramid.errors import EndpointError, IntegrityError
 from kpyramid.keys import JsonValue, canonical_json, hash_bytes, hash_value
 from kpyramid.llm.cache import dump_json
 from kpyramid.llm.ledger import Call, Ledger, batch_ticket, cost_of, describe_call
-from kpyramid.llm.responses import quote_text
+from kpyramid.llm.responses import load_json, quote_text
 from kpyramid.llm.stores import BlobStore
 from kpyramid.llm.types import Message, Request, Usage
 from kpyramid.settings import LLMSettings, ModelPrice
 
-# --------------------
 # The records of batches, in the store of the replies, so that every machine sees the same ones.
-#
 # `batches/records/<number>.json` is one batch: small, replaced as the batch moves on. Whoever
-# creates
-# the next number (the store lets one) may ask for its requests; so no request is in two batches.
-# `batches/requests/` holds what is asked, `batches/books/` what it cost.
+# creates the next number (the store lets one) may ask for its requests; so no request is in two
+# batches. `batches/requests/` holds what is asked, `batches/books/` what it cost.
 
 State = Literal[
     "intent", "uploaded", "submitted", "collected", "limited", "split", "lost", "gone", "dropped"
@@ -75,7 +72,7 @@ class Record:
     known; `doubt`: since when the server denies what should be there.
     `owner`: that process. `run`: whose books it is in. `source`: the sha256 of what is asked.
     `status` and `errors`: what the server said last.
-    `counts`: what became of the requests, see `batch_files.Outcome`.
+    `counts`: what became of the requests, see `Outcome`.
     """
 
     number: int
@@ -270,7 +267,6 @@ def _read_values(values: Mapping[str, Any]) -> Asked:
     return Asked(values["key"], request, values["body"], values["attempts"])
 
 
-# --------------------
 # What a batch cost, kept beside its record, and booked once by whichever process has its run.
 
 _BOOKS = "batches/books"
@@ -339,7 +335,6 @@ def _read_entry(values: dict[str, Any]) -> Entry:
     )
 
 
-# --------------------
 # The files of a batch: its requests as lines, and what became of each, read from its results.
 
 ENDPOINT: Final = "/v1/chat/completions"
@@ -431,7 +426,7 @@ def read_results(keys: Iterable[str], files: Iterable[bytes], status: str) -> Re
     results = Results({})
     for line in (line for data in files for line in data.splitlines() if line.strip()):
         try:
-            row = json.loads(line, parse_constant=_refuse_constant)
+            row = load_json(line)
             key = row["custom_id"]
             if not isinstance(key, str):
                 raise TypeError("custom_id is no text")
@@ -487,11 +482,6 @@ def _say(error: object) -> str:
     return " ".join(str(said or "no reason given").split())[:_LONGEST_DETAIL]
 
 
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
-
-
-# --------------------
 # Talking with the Batch API: what its faults mean, and finding a batch whose id nobody noted.
 
 METADATA = "kpyramid_intent"

@@ -29,6 +29,7 @@ from kpyramid.llm.batch.jobs import (
 )
 from kpyramid.llm.cache import ReplyCache
 from kpyramid.llm.caller import is_due
+from kpyramid.llm.connection import Raw
 from kpyramid.llm.ledger import Ledger, bound_cost
 from kpyramid.llm.responses import read_usage
 from kpyramid.llm.stores import BlobStore
@@ -36,13 +37,10 @@ from kpyramid.llm.transport import HttpTransport, keep_probe, load_probe, open_t
 from kpyramid.llm.types import ReplyError, Request, TransientError
 from kpyramid.settings import LLMSettings
 
-# --------------------
 # Submitting what is pending as batches, each once, whoever else submits and wherever one dies.
-#
 # The order is: requests, then the intent, then the money in the books, then the file, then the
 # batch. A batch is paid for when it is created, so before a creation that might be a second one
-# the
-# server's list is searched for the first.
+# the server's list is searched for the first.
 
 ShapeRequest = Callable[[Request], Mapping[str, JsonValue]]
 """The body that the endpoint is sent for a request; see `HttpTransport.shape_request`."""
@@ -377,10 +375,7 @@ def is_refusal(status: int) -> bool:
     return 400 <= status < 500 and status not in _UNSURE
 
 
-# --------------------
 # How an endpoint wants to be asked, found out before the first request is put into a file.
-
-Raw = Mapping[str, JsonValue]
 
 
 def prepare_shape(settings: LLMSettings, ledger: Ledger, path: Path) -> ShapeRequest:

@@ -28,7 +28,7 @@ from kpyramid.extraction.cascade.reading import Progress
 from kpyramid.llm.caller import Asker
 from kpyramid.llm.types import Failure
 from kpyramid.ontology.population.examples import Example, Value, Words
-from kpyramid.ontology.population.task import NAMES, Group, Noted, Question, parse
+from kpyramid.ontology.population.task import TASKS, Group, Noted, Question, parse
 from kpyramid.ontology.schema import OntologyProperty, Schema
 
 # A model's reply, verified against the text.
@@ -304,7 +304,7 @@ class Inducer:
         self._asker = asker
         self._questions = [Question(group, schema, examples) for group in groups]
         self._router = router
-        self._task = NAMES[mode]
+        self._task = TASKS[mode]
         self._max_tokens = max_tokens
         self._concurrency = concurrency
         self._progress = progress

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from kpyramid.extraction.cascade.chunks import Chunk
-from kpyramid.extraction.cascade.prompts import GUARD, Strict, fence, show_chunk, write_json
-from kpyramid.keys import JsonValue, hash_value
+from kpyramid.extraction.cascade.prompts import GUARD, Strict, show_chunk, write_json
+from kpyramid.keys import JsonValue
 from kpyramid.llm.responses import parse_json
-from kpyramid.llm.types import Message, Request
+from kpyramid.llm.task import Expected, Task
+from kpyramid.llm.types import Request
 from kpyramid.ontology.names import THING
 from kpyramid.ontology.population.examples import Example
 from kpyramid.ontology.proposals import FORMS, name_class, name_range
@@ -84,9 +85,6 @@ def _pack(
 
 # The question, its prompt and its reply.
 
-NAMES = {"llm": "values", "exhaustive": "value"}
-"""The tasks by mode; apart, because their prompts and replies differ in length."""
-VERSION = 1
 _EXAMPLES = 2
 """Worked examples of a prompt, where the ontology has any."""
 
@@ -187,18 +185,15 @@ class Question:
             "additionalProperties": False,
         }
 
-    def render(self, chunk: Chunk, task: str, max_tokens: int) -> Request:
+    def render(self, chunk: Chunk, task: Task[..., object], max_tokens: int) -> Request:
         """The question about a text."""
-        material = fence(show_chunk(chunk))
-        return Request(
-            task=task,
-            version=VERSION,
-            messages=(Message("system", self.static), Message("user", material)),
-            schema=self.form,
+        return task.request(
+            self.static,
+            show_chunk(chunk),
             max_tokens=max_tokens,
-            stage="induce",
-            document=chunk.document,
             subject=chunk.text,
+            document=chunk.document,
+            schema=self.form,
         )
 
     def _list_shown(self) -> list[tuple[str, str]]:
@@ -230,12 +225,6 @@ def parse(content: str) -> tuple[Noted, ...]:
     return tuple(parse_json(content, Answer).values)
 
 
-def describe_task(mode: str) -> JsonValue:
-    """What shapes the questions besides the ontology and its examples."""
-    shaping: Sequence[JsonValue] = [_INSTRUCTIONS, FORMS, _EXAMPLES]
-    return {"name": NAMES[mode], "version": VERSION, "prompt": hash_value(shaping)}
-
-
 def _show_class(iri: str, schema: Schema) -> str:
     found = schema.class_by_iri.get(iri)
     if found is None:
@@ -249,3 +238,24 @@ def _show_class(iri: str, schema: Schema) -> str:
 def _end(comment: str) -> str:
     """A comment in one line, without the stop at its end."""
     return " ".join(comment.split()).rstrip(".")
+
+
+def _make_task(mode: str, name: str, reply_characters: float) -> Task[[str], tuple[Noted, ...]]:
+    return Task(
+        name=name,
+        version=1,
+        stage="induce",
+        reply=Answer,
+        parse=parse,
+        system=lambda _: _INSTRUCTIONS,
+        is_asked=lambda settings: settings.induce.mode == mode,
+        shaping=(_INSTRUCTIONS, FORMS, _EXAMPLES),
+        expected=Expected(reply=reply_characters),
+    )
+
+
+TASKS = {
+    "llm": _make_task("llm", "values", 1.0),
+    "exhaustive": _make_task("exhaustive", "value", 0.1),
+}
+"""The tasks by mode; apart, because their prompts and replies differ in length."""

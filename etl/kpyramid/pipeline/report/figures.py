@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 
 from kpyramid.pipeline.report.tables import Numbers, SnapshotTables, to_numpy
 
-# --------------------
 # Points of Figure 4 from a snapshot: both layers, the priority region, the condensed graph.
 
 MOST_POINTS = 1500
@@ -179,7 +178,6 @@ def _fit(name: str, phrases: pa.Table) -> Ellipse:
     return Ellipse(name, points.mean(axis=1), np.cov(points, bias=True))
 
 
-# --------------------
 # The figure of both layers as SVG: three panels in one space (PolyRAG Figure 4).
 
 # Colours of Paul Tol's bright scheme, which differ for every kind of colour vision.

@@ -22,7 +22,6 @@ from kpyramid.pipeline.report.tables import (
     to_numpy,
 )
 
-# --------------------
 # What the ontology lacked: the wordings that most facts use where the graph is denser.
 
 _MOST = 15
@@ -121,7 +120,6 @@ def _find(values: pa.ChunkedArray, keys: pa.ChunkedArray) -> pa.Array:
     return pa.array(to_numpy(found), pa.int64())
 
 
-# --------------------
 # Completion as a reader sees it: what the ontology lacked, and what was proposed for it.
 
 _MOST_PROPOSALS = 25
@@ -248,7 +246,6 @@ def _choose_examples(
     return chosen
 
 
-# --------------------
 # Condensation as a reader sees it: what was merged into what, around which anchors, and why.
 
 _MOST_MERGES = 12

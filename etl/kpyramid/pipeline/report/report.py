@@ -3,17 +3,22 @@
 import json
 import logging
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import cast
 
 import pyarrow.compute as pc
 from jinja2 import Environment, PackageLoader, Template
 
 from kpyramid.completion.decisions import load_decisions
-from kpyramid.errors import InputError
+from kpyramid.errors import InputError, IntegrityError
 from kpyramid.keys import JsonValue
 from kpyramid.llm.ledger import Sum, Totals, read_totals
-from kpyramid.pipeline.report.page import describe_snapshot
+from kpyramid.ontology.schema import parse_schema
+from kpyramid.pipeline.report.figures import describe_figure, draw_figure, read_figure
+from kpyramid.pipeline.report.layers import describe_completion, describe_condensation
+from kpyramid.pipeline.report.tables import SnapshotTables, Words
 from kpyramid.pipeline.stage import PIPELINE
 from kpyramid.storage.contracts import load_contracts, read_table
 from kpyramid.storage.layout import write_durably
@@ -54,6 +59,37 @@ def write_report(run: Run, marks: tuple[StageMark, ...] | None = None) -> StageM
     )
     write_durably(run.folder / "report.html", text.encode())
     return publish
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Completion and condensation as plain values, and the figure as SVG with its words."""
+
+    completion: dict[str, JsonValue]
+    condensation: dict[str, JsonValue]
+    figure: str | None
+    figure_words: str
+
+
+def describe_snapshot(folder: Path) -> Account:
+    """The account of the snapshot in a folder, from some columns of its tables.
+
+    Raises:
+        IntegrityError: a table or the schema is missing or damaged.
+    """
+    path = folder / "ontology" / "schema.ttl"
+    try:
+        turtle = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as e:
+        raise IntegrityError(f"schema {path} cannot be read: {e}") from e
+    tables, words = SnapshotTables(folder), Words(parse_schema(turtle, source=str(path)))
+    figure = read_figure(tables)
+    return Account(
+        describe_completion(tables, words),
+        describe_condensation(tables, words),
+        draw_figure(figure) if figure else None,
+        describe_figure(figure) if figure else "",
+    )
 
 
 @cache

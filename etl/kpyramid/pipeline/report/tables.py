@@ -21,7 +21,6 @@ from kpyramid.ontology.names import THING, XSD
 from kpyramid.ontology.population.checking import Sentences
 from kpyramid.ontology.schema import Schema
 
-# --------------------
 # A schema in words: labels of its IRIs, classes of types, wordings that state a property.
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -66,7 +65,6 @@ class Words:
         )
 
 
-# --------------------
 # Columns of a snapshot's tables, and its facts in words with the sentences that state them.
 
 Row: TypeAlias = dict[str, Any]

@@ -3,8 +3,8 @@
 import pyarrow as pa
 
 from kpyramid.embeddings.port import Embedder
-from kpyramid.pipeline.stages.tables import build_vectors, state_facts
-from kpyramid.storage.contracts import load_contracts, map_column
+from kpyramid.pipeline.stages.tables import build_vectors, state_facts, title_chunks
+from kpyramid.storage.contracts import load_contracts
 
 
 def run(
@@ -17,11 +17,7 @@ def run(
     embedder: Embedder,
 ) -> dict[str, pa.Table]:
     """`vectors` of every chunk, under its document's title, and of every triple, in words."""
-    title = map_column(documents, "document_id", "title")
-    texts = [
-        f"{title[row['document_id']]}\n{row['text']}" if title[row["document_id"]] else row["text"]
-        for row in chunks.select(["document_id", "text"]).to_pylist()
-    ]
+    texts = title_chunks(documents, chunks)
     parts = [
         build_vectors("chunks", chunks["chunk_id"].to_pylist(), texts, embedder),
         build_vectors(

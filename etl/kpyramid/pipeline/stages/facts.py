@@ -14,7 +14,6 @@ from kpyramid.graph.names import parse_name
 from kpyramid.pipeline.stages.tables import Row, make_reject
 from kpyramid.storage.contracts import map_column
 
-# --------------------
 # Raw triples as facts: the asserted ones, with the mentions at their ends looked up.
 
 _LITERAL_TYPES = frozenset("DATE TIME CARDINAL ORDINAL QUANTITY MONEY PERCENT".split())
@@ -143,7 +142,6 @@ def pick_most_common(counts: Counter[str]) -> str:
     return min(counts, key=lambda name: (-counts[name], -len(name), name))
 
 
-# --------------------
 # Asking which clusters mean the same although the rules left them apart (`f_dis`).
 
 _FACT_CHARACTERS = 160

@@ -33,7 +33,6 @@ from kpyramid.pipeline.stages.instances import (
 from kpyramid.pipeline.stages.tables import Row
 from kpyramid.settings import CompleteSettings
 
-# --------------------
 # What adopting proposals brings: instances from all facts, and how far the facts agree.
 
 
@@ -139,7 +138,6 @@ def _group_clashing(
     return clashing, reasons
 
 
-# --------------------
 # The ontology while completion lets it grow: who decides, what is adopted, what follows of it.
 
 _ADOPTED = ("accepted", "alias")

@@ -30,7 +30,6 @@ from kpyramid.ontology.schema import OntologyProperty, Schema
 from kpyramid.pipeline.stages.tables import Row, make_reject
 from kpyramid.storage.contracts import map_column
 
-# --------------------
 # From findings of induction to rows of `instances`; induce and complete share it.
 
 
@@ -225,7 +224,6 @@ def state_values(
     return [str(row["instance_id"]) for row in valued], texts
 
 
-# --------------------
 # Facts of the graph as candidates for the ontology: which property a phrase states, of whom.
 
 _ARTICLES = re.compile(r"\b(?:a|an)\s+")

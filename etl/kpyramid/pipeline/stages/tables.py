@@ -25,6 +25,15 @@ def build_rejects(rows: Iterable[Row]) -> pa.Table:
     return build_table("rejects", {str(row["reject_id"]): row for row in rows}.values())
 
 
+def title_chunks(documents: pa.Table, chunks: pa.Table) -> list[str]:
+    """The texts of chunks that are embedded: each under its document's title, if it has one."""
+    title = map_column(documents, "document_id", "title")
+    return [
+        f"{title[row['document_id']]}\n{row['text']}" if title[row["document_id"]] else row["text"]
+        for row in chunks.select(["document_id", "text"]).to_pylist()
+    ]
+
+
 def make_reject(
     stage: str,
     reason: str,

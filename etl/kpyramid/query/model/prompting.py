@@ -4,16 +4,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from pydantic import BaseModel
-
 from kpyramid.errors import EndpointError
-from kpyramid.llm.prompts import fence, strict_schema
 from kpyramid.llm.types import (
     Asker,
     CountingAsker,
     Failure,
     FailureKind,
-    Message,
     Reply,
     Request,
     Usage,
@@ -56,30 +52,6 @@ def ask_model(asker: Asker, request: Request, read: Callable[[Reply], T]) -> Ask
     value = asker.ask_reply(request, read)
     spent = asker.spent
     return Asked(_require(value), spent.calls - before[0], spent.tokens - before[1])
-
-
-def make_request(
-    task: str,
-    version: int,
-    system: str,
-    material: str,
-    reply: type[BaseModel],
-    *,
-    subject: str,
-    stage: str = "query",
-    logprobs: bool = False,
-) -> Request:
-    """One decision about fenced material."""
-    return Request(
-        task=task,
-        version=version,
-        messages=(Message("system", system), Message("user", fence(material))),
-        schema=strict_schema(reply),
-        max_tokens=MAX_TOKENS,
-        stage=stage,
-        subject=subject,
-        logprobs=logprobs,
-    )
 
 
 def show_numbered(texts: Sequence[str], most: int) -> list[str]:

@@ -9,12 +9,13 @@ from dataclasses import replace
 
 from kpyramid.llm.prompts import GUARD, Strict
 from kpyramid.llm.responses import parse_json, quote_text
+from kpyramid.llm.task import Task
 from kpyramid.llm.types import Asker, Failure, FailureKind, Reply, ReplyError, Request
 from kpyramid.query.model.prompting import (
+    MAX_TOKENS,
     Asked,
     ask_model,
     flatten,
-    make_request,
     pick_numbers,
     show_numbered,
 )
@@ -27,8 +28,6 @@ from kpyramid.query.model.verbatim import (
 )
 from kpyramid.query.types import Item, Question, Reading
 
-TASK, DIRECT_TASK = "query_read", "query_direct"
-VERSION = 1
 MOST_CHARACTERS = 24_000
 """Of context: about 6,000 tokens, which leave room for the rest in a window of 8,192."""
 _FEWER_CHARACTERS = 8_000
@@ -127,12 +126,11 @@ def render(question: Question, shown: Sequence[str], *, logprobs: bool = False) 
         lines += ["Options:"]
         lines += [f"({n}) {flatten(text)}" for n, text in enumerate(question.candidates, start=1)]
     lines += ["Context:", *shown] if shown else []
-    return make_request(
-        TASK if shown else DIRECT_TASK,
-        VERSION,
-        _SYSTEM if shown else _DIRECT_SYSTEM,
+    task, system = (READ, _SYSTEM) if shown else (RECALL, _DIRECT_SYSTEM)
+    return task.request(
+        system,
         "\n".join(lines),
-        Read if shown else Recalled,
+        max_tokens=MAX_TOKENS,
         subject=question.text,
         logprobs=logprobs,
     )
@@ -218,3 +216,23 @@ def _is_borne(values: Sequence[str], question: Question, cited: Sequence[Item]) 
 
 def _refuse(reason: str) -> Reading:
     return Reading("", (), 0.0, (), reason=reason)
+
+
+READ = Task(
+    name="query_read",
+    version=1,
+    stage="query",
+    reply=Read,
+    parse=parse,
+    system=lambda _: _SYSTEM,
+    is_asked=lambda settings: settings.query.reader == "llm",
+)
+RECALL = Task(
+    name="query_direct",
+    version=1,
+    stage="query",
+    reply=Recalled,
+    parse=parse,
+    system=lambda _: _DIRECT_SYSTEM,
+    is_asked=lambda settings: settings.query.reader == "llm",
+)

@@ -13,18 +13,17 @@ from jinja2 import Environment
 from kpyramid.errors import InputError
 from kpyramid.llm.prompts import GUARD, Strict
 from kpyramid.llm.responses import parse_json
+from kpyramid.llm.task import Task
 from kpyramid.llm.types import Asker, Failure, FailureKind, ReplyError, Request
 from kpyramid.ontology import names as n
 from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema
 from kpyramid.ontology.sparql import LONGEST_QUERY, bind_patterns, list_patterns, select_all
 from kpyramid.query.analysis import link_text
 from kpyramid.query.decisions import MOST_VALUES, Fact, Found, judge_rows, shorten
-from kpyramid.query.model.prompting import ask_model, flatten, make_request
+from kpyramid.query.model.prompting import MAX_TOKENS, ask_model, flatten
 from kpyramid.query.types import Outcome
 from kpyramid.snapshot.snapshot import Snapshot
 
-TASK = "query_onto"
-VERSION = 1
 _MOST_ROWS = 5_000
 """Matches of a query's patterns that are looked through for what an answer rests on."""
 MOST_CLASSES, MOST_PROPERTIES, MOST_ENTITIES = 120, 200, 20
@@ -72,11 +71,6 @@ def ask_by_model(
 def render(question: str, snapshot: Snapshot) -> Request:
     """The question with the schema in compact form and the entities that it names."""
     schema = snapshot.schema
-    system = (
-        Environment(autoescape=False)  # noqa: S701 - text for a model, not for a browser
-        .from_string(_SYSTEM)
-        .render(base=schema.base, guard=GUARD)
-    )
     linked = link_text(question, snapshot)
     lines = [f"Question: {flatten(question)}", *describe_schema(schema, question)]
     lines += ["Entities:"] if linked.entities else []
@@ -84,13 +78,16 @@ def render(question: str, snapshot: Snapshot) -> Request:
         f"- e:{entity} {snapshot.names[entity]} ({snapshot.types[entity]})"
         for entity in linked.entities[:MOST_ENTITIES]
     ]
-    return make_request(
-        TASK,
-        VERSION,
-        system,
-        "\n".join(lines),
-        Answer,
-        subject=question,
+    return TASK.request(
+        _write_system(schema.base), "\n".join(lines), max_tokens=MAX_TOKENS, subject=question
+    )
+
+
+def _write_system(base: str) -> str:
+    return (
+        Environment(autoescape=False)  # noqa: S701 - text for a model, not for a browser
+        .from_string(_SYSTEM)
+        .render(base=base, guard=GUARD)
     )
 
 
@@ -198,3 +195,14 @@ def _shorten(iri: str, schema: Schema) -> str:
         if iri.startswith(base):
             return f"{prefix}:{iri.removeprefix(base)}"
     return f"<{iri}>"
+
+
+TASK = Task(
+    name="query_onto",
+    version=1,
+    stage="query",
+    reply=Answer,
+    parse=parse,
+    system=lambda _: _write_system(""),
+    is_asked=lambda settings: settings.query.sparql == "llm",
+)

@@ -10,18 +10,17 @@ from typing import Literal
 
 from kpyramid.llm.prompts import GUARD, Strict
 from kpyramid.llm.responses import parse_json, quote_text
+from kpyramid.llm.task import Task
 from kpyramid.llm.types import Asker, Failure, Reply, Request
 from kpyramid.query.model.prompting import (
+    MAX_TOKENS,
     ask_model,
     flatten,
-    make_request,
     pick_numbers,
     show_numbered,
 )
 from kpyramid.query.types import Question
 
-TASK = "query_kg"
-VERSION = 1
 MOST_CHARACTERS = 12_000
 """Of facts; ten of them have about 800."""
 
@@ -90,14 +89,7 @@ def render(question: Question, statements: Sequence[str]) -> tuple[Request, int]
     lines = [f"Question: {flatten(question.text)}"]
     lines += ["Options:", *map(_show_option, question.candidates)] if question.candidates else []
     material = "\n".join([*lines, "Facts:", *facts])
-    request = make_request(
-        TASK,
-        VERSION,
-        _SYSTEM,
-        material,
-        Decision,
-        subject=question.text,
-    )
+    request = TASK.request(_SYSTEM, material, max_tokens=MAX_TOKENS, subject=question.text)
     return request, len(facts)
 
 
@@ -112,3 +104,14 @@ def parse(reply: Reply) -> Decision:
 
 def _show_option(text: str) -> str:
     return f"- {flatten(text)}"
+
+
+TASK = Task(
+    name="query_kg",
+    version=1,
+    stage="query",
+    reply=Decision,
+    parse=parse,
+    system=lambda _: _SYSTEM,
+    is_asked=lambda settings: settings.query.sufficiency == "llm",
+)

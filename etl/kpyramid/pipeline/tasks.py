@@ -1,0 +1,43 @@
+"""All work asked of a language model by builds and questions: a new task is a module and a line.
+
+The judge of answers, which only `kpyramid evaluate --judge` asks, is `evaluation.harness.TASK`.
+"""
+
+from kpyramid.completion.task import TASK as NAMING
+from kpyramid.condensation.task import TASK as CONDENSATION
+from kpyramid.extraction.cascade import (
+    disambiguation,
+    duplicates,
+    entities,
+    merged,
+    paraphrase,
+    relations,
+)
+from kpyramid.llm.task import Expected, Task
+from kpyramid.ontology.population.task import TASKS as POPULATION
+from kpyramid.query.model import reading, sparql, sufficiency
+from kpyramid.settings import Settings
+
+TASKS: tuple[Task[..., object], ...] = (
+    merged.TASK,
+    paraphrase.TASK,
+    entities.TASK,
+    relations.TASK,
+    disambiguation.TASK,
+    duplicates.TASK,
+    *POPULATION.values(),
+    NAMING,
+    CONDENSATION,
+    sparql.TASK,
+    sufficiency.TASK,
+    reading.READ,
+    reading.RECALL,
+)
+"""In the order in which they are asked."""
+
+EXPECTED: dict[str, Expected] = {task.name: task.expected for task in TASKS}
+
+
+def list_tasks(stage: str, settings: Settings) -> list[Task[..., object]]:
+    """The tasks that a stage asks of a model, in their order; empty where rules do all of it."""
+    return [task for task in TASKS if task.stage == stage and task.is_asked(settings)]
