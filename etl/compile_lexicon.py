@@ -8,7 +8,7 @@ Reading the wordings takes over a second, loading the table a tenth of that. Lin
 of the declarations:
 
     m  NAME  HEAD TAIL  UP  CONTRARIES  SYMMETRIC   a meaning
-    s  KEY   SENSE ...                              a wording's key (see `paraphrase/reading.py`)
+    s  KEY   SENSE ...                              a wording's key (`Frame.key`)
 
 A SENSE is `NAME:FLAGS:QUALITIES`; flags are `t` turned, `n` negated, `w` weak; qualities are
 parted by commas.

@@ -9,9 +9,6 @@ from kpyramid.graph.synonyms.lexicon import Sense, load_lexicon
 from kpyramid.graph.synonyms.meaning import Frame, find_said, keep_noun, read_frame
 from kpyramid.graph.synonyms.words import PLACED_DEEDS, PREPOSITIONS, load_wordnet
 
-# --------------------
-# The verdict on two relation wordings.
-
 Likeness: TypeAlias = Literal["equivalent", "narrower", "broader", "contrary", "different"]
 """What the first wording says of the second: the same; a special case of it (`is CEO of`, `works
 for`); a more general one; what cannot hold with it of the same ends (`was born in`, `was not born
@@ -33,8 +30,7 @@ class Verdict:
     symmetric: bool = False
 
 
-# --------------------
-# How far two wordings outside the lexicon say the same: by their frames and by WordNet.
+# Wordings outside the lexicon: comparison by structure and WordNet.
 
 _NEAR = 1
 """The sum of two words' places of a shared sense up to which they are taken for synonyms."""
@@ -128,16 +124,7 @@ def _compare_lengths(first: list[str], second: list[str]) -> tuple[Likeness, str
     return likeness, f"{' '.join(extra)} makes it more special", 0.0
 
 
-# --------------------
-# What two relation wordings mean of each other.
-#
-# Three sources, in this order: our lexicon of meanings (`lexicon/`), the wordings' structure (the
-# same words in the same frame), and WordNet for wordings that differ in one word, there with the
-# likeness of their vectors as a second witness. Where nothing speaks for sameness they are
-# different.
-#
-# `Comparer.read` tells the meaning of one wording: wordings with equal `meaning`, `negated` and
-# `qualities` are names of one relation, read from the other end where `turned` differs.
+# Wordings of the lexicon, and the order in which the sources are asked.
 
 _MODALS = frozenset({"possible", "duty", "future", "intended"})
 _LIMITING = frozenset({"joint", "appointed", "elected", "helped"})
@@ -161,6 +148,8 @@ _OPEN: Ends = ("", "")
 class Reading:
     """The meaning of one wording.
 
+    Wordings with equal `meaning`, `negated` and `qualities` are names of one relation, read from
+    the other end where `turned` differs.
     `meaning`: the name of the lexicon's meaning, None where it has none. `turned`: it reads from
     the meaning's tail to its head (never of symmetric meanings). `key`: its words in base form.
     """
@@ -200,7 +189,12 @@ class _Claim:
 
 
 class Comparer:
-    """Compares wordings; pure, keeps what it has read."""
+    """Compares wordings; pure, keeps what it has read.
+
+    Three sources, in this order: the lexicon of meanings (`lexicon/`), the wordings' structure (the
+    same words in the same frame), and WordNet for wordings that differ in one word, if their
+    vectors are near too. Without evidence that they say the same they are different.
+    """
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
@@ -208,7 +202,7 @@ class Comparer:
         self._verdicts: dict[tuple[str, str, Ends], Verdict] = {}
         self._vectors: dict[str, Matrix] = {}
 
-    def read(self, wording: str, ends: Ends = ("", "")) -> Reading:
+    def read(self, wording: str, ends: Ends = _OPEN) -> Reading:
         """The meaning of a wording between a head and a tail of these types."""
         frame = read_frame(wording)
         claims = self._list_claims(wording)
@@ -219,7 +213,7 @@ class Comparer:
         name = claim.sense.meaning.name
         return Reading(name, claim.turned, claim.negated, claim.qualities, frame.key)
 
-    def compare(self, one: str, other: str, ends: Ends = ("", "")) -> Verdict:
+    def compare(self, one: str, other: str, ends: Ends = _OPEN) -> Verdict:
         """How the first wording relates to the second; `ends` are the types of the first's ends."""
         key = (one, other, ends)
         if key not in self._verdicts:
@@ -259,12 +253,12 @@ class Comparer:
             return found
         plain = [[c for c in all_ if not c.sense.weak] for all_ in (claims, others)]
         if all(plain) and (first.key, first.turned) != (second.key, second.turned):
-            return Verdict("different", False, _name_meanings(plain[0][0], plain[1][0]))
+            names = [found[0].sense.meaning.name for found in plain]
+            return Verdict("different", False, f"{names[0]} is not {names[1]}")
         shared = _find_shared_start(first, second)
         if shared is not None:
             found = Verdict("equivalent", False, f"both begin with {shared}, and end alike")
-            sides = ((frame.negated, frame.qualities) for frame in (first, second))
-            return _limit(found, *sides)
+            return _limit(found, first, second)
         return self._judge_words(one, other, first, second)
 
     def _compare_said(self, one: str, other: str, ends: Ends) -> Verdict | None:
@@ -284,13 +278,8 @@ class Comparer:
             return Verdict("different", False, "no word or meaning in common")
         if found.least and self._measure_cosine(one, other) < found.least:
             return Verdict("different", False, f"{found.reason}, but the vectors are unlike")
-        if found.likeness != "equivalent":
-            return Verdict(found.likeness, found.turned, found.reason)
-        return _limit(
-            Verdict("equivalent", found.turned, found.reason),
-            (first.negated, first.qualities),
-            (second.negated, second.qualities),
-        )
+        verdict = Verdict(found.likeness, found.turned, found.reason)
+        return _limit(verdict, first, second) if found.likeness == "equivalent" else verdict
 
     def _measure_cosine(self, one: str, other: str) -> float:
         self._embed([one, other])
@@ -313,7 +302,10 @@ def _compare_claims(
                 turned = one.turned != other.turned
                 other_ends = flipped if turned else ends
                 if one.may_fit(ends, other) and other.may_fit(other_ends, one):
-                    return _weigh(one, other, turned)
+                    meaning = one.sense.meaning
+                    reason = f"both mean {meaning.name}"
+                    same = Verdict("equivalent", turned, reason, meaning.symmetric)
+                    return _limit(same, one, other)
     for one in (claim for claim in claims if claim.fits(ends)):
         for other in others:
             found = _compare_levels(one, other)
@@ -372,23 +364,13 @@ def _compare_levels(one: _Claim, other: _Claim) -> Verdict | None:
     return None
 
 
-def _weigh(one: _Claim, other: _Claim, turned: bool) -> Verdict:
-    """The verdict of two wordings of one meaning, from their negations and qualities."""
-    meaning = one.sense.meaning
-    found = Verdict("equivalent", turned, f"both mean {meaning.name}", meaning.symmetric)
-    return _limit(found, (one.negated, one.qualities), (other.negated, other.qualities))
-
-
-def _limit(
-    found: Verdict, one: tuple[bool, frozenset[str]], other: tuple[bool, frozenset[str]]
-) -> Verdict:
-    """What is left of sameness where the wordings differ in negation or qualities."""
-    (negated, qualities), (other_negated, other_qualities) = one, other
-    qualities, other_qualities = qualities - _PASSING, other_qualities - _PASSING
-    if negated != other_negated:
-        if qualities == other_qualities:
-            return Verdict("contrary", found.turned, f"{found.reason}, one denies it")
-        return Verdict("different", found.turned, f"{found.reason}, one denies it")
+def _limit(found: Verdict, one: _Claim | Frame, other: _Claim | Frame) -> Verdict:
+    """The verdict on wordings that say the same but for their negations and qualities."""
+    negated = one.negated
+    qualities, other_qualities = one.qualities - _PASSING, other.qualities - _PASSING
+    if negated != other.negated:
+        denied: Likeness = "contrary" if qualities == other_qualities else "different"
+        return Verdict(denied, found.turned, f"{found.reason}, one denies it")
     if qualities == other_qualities:
         return found
     more, fewer = qualities - other_qualities, other_qualities - qualities
@@ -409,7 +391,3 @@ def _limit(
 def _limits(quality: str) -> bool:
     """Whether a wording with the quality still says what it says without it, and more."""
     return quality in _LIMITING or (quality.endswith("ly") and quality not in _WEAKENING)
-
-
-def _name_meanings(one: _Claim, other: _Claim) -> str:
-    return f"{one.sense.meaning.name} is not {other.sense.meaning.name}"
