@@ -18,7 +18,7 @@ from kpyramid.extraction.cascade.duplicates import (
 )
 from kpyramid.graph.relations import Union
 from kpyramid.llm.caller import Asker, ask_all, cut_batches
-from kpyramid.llm.types import Failure, Request
+from kpyramid.llm.types import Failure
 
 _SIMILARITY = 0.75
 """Cosine from which two wordings are worth a question; `husband of` and `wife of` have .87."""
@@ -129,9 +129,14 @@ class Disambiguator:
             BudgetError, EndpointError: the answers so far are kept.
         """
         batches = list(cut_groups(groups))
-        questions = [
-            (self._write(kind, batch), partial(parse_duplicates, groups=batch)) for batch in batches
-        ]
+        ask = partial(
+            ask_for_duplicates,
+            kind,
+            domain=self.domain,
+            language=self.language,
+            max_tokens=self.max_tokens,
+        )
+        questions = [(ask(batch), partial(parse_duplicates, groups=batch)) for batch in batches]
         answers = ask_all(self.asker, questions, self.concurrency)
         pairs: list[KeyPair] = []
         failures = []
@@ -141,12 +146,3 @@ class Disambiguator:
             else:
                 pairs.extend(answer)
         return Confirmed(tuple(sorted(pairs)), tuple(failures))
-
-    def _write(self, kind: str, batch: tuple[Group, ...]) -> Request:
-        return ask_for_duplicates(
-            kind,
-            batch,
-            domain=self.domain,
-            language=self.language,
-            max_tokens=self.max_tokens,
-        )

@@ -190,38 +190,36 @@ def find_candidates(
     entry: Entry, types: frozenset[str], index: Index, corpus: Corpus
 ) -> list[Candidate]:
     """Fuller names that the name, with these types, can stand for; none when too many fit."""
-    candidates = []
-    for form in list_sought_forms(entry.name):
-        found = index.get(form, ())
-        if len(found) > BUCKET:
-            return []
-        for other in found:
-            full = corpus.entries[other.key]
-            if (
-                full.rank < entry.rank
-                and is_possible(entry.name, types, full.name, full.types, other.by)
-                and (full.types & types or _depends(entry, full, other.by))
-                and not _is_beside(entry, full, other.by, corpus)
-            ):
-                candidates.append(other)
-    return candidates
+    return [
+        found
+        for found, full in _list_fuller(entry, list_sought_forms(entry.name), index, corpus)
+        if is_possible(entry.name, types, full.name, full.types, found.by)
+        and (full.types & types or _depends(entry, full, found.by))
+    ]
 
 
 def list_containing(entry: Entry, corpus: Corpus) -> list[Candidate]:
     """The fuller names that begin or end with this one; none when there are too many."""
-    found = corpus.index.get(" ".join(entry.name.bare), ())
-    if len(found) > BUCKET:
+    return [
+        found
+        for found, full in _list_fuller(entry, [" ".join(entry.name.bare)], corpus.index, corpus)
+        if is_contained(entry.name, full.name, found.by)
+    ]
+
+
+def _list_fuller(
+    entry: Entry, forms: Iterable[str], index: Index, corpus: Corpus
+) -> list[tuple[Candidate, Entry]]:
+    """Fuller names with one of the forms, but those that a fact joins to the name."""
+    found = [index.get(form, ()) for form in forms]
+    if any(len(names) > BUCKET for names in found):
         return []
-    containing = []
-    for other in found:
-        full = corpus.entries[other.key]
-        if (
-            full.rank < entry.rank
-            and is_contained(entry.name, full.name, other.by)
-            and not _is_beside(entry, full, other.by, corpus)
-        ):
-            containing.append(other)
-    return containing
+    fuller = [(other, corpus.entries[other.key]) for names in found for other in names]
+    return [
+        (other, full)
+        for other, full in fuller
+        if full.rank < entry.rank and not _is_beside(entry, full, other.by, corpus)
+    ]
 
 
 def weigh_shared(own: frozenset[Feature], full: Entry, corpus: Corpus) -> float:

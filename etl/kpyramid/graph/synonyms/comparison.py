@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.graph.synonyms.lexicon import Sense, load_lexicon
 from kpyramid.graph.synonyms.meaning import Frame, find_said, keep_noun, read_frame
-from kpyramid.graph.synonyms.words import PLACED_DEEDS, PREPOSITIONS, load_wordnet
+from kpyramid.graph.synonyms.words import PLACED_DEEDS, PREPOSITIONS, WEAKENING, load_wordnet
 
 Likeness: TypeAlias = Literal["equivalent", "narrower", "broader", "contrary", "different"]
 """What the first wording says of the second: the same; a special case of it (`is CEO of`, `works
@@ -35,37 +35,29 @@ class Verdict:
 _NEAR = 1
 """The sum of two words' places of a shared sense up to which they are taken for synonyms."""
 _FAR = 4
-"""The same with a likeness of vectors of at least `_ALIKE`."""
+"""The same where the cosine is at least `_ALIKE`."""
 _FLOOR = 0.6
 """Cosine that even near synonyms must have; `bought` and `sold` have 0.77, unlike words 0.2."""
 _ALIKE = 0.75
-_MARKS = ("be", "have")
+_MARKS = frozenset({"be", "have"})
+"""Verbs that say nothing without the noun after them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Kinship:
-    """What the words say; `least` is the cosine that must witness it, 0 for none."""
-
-    likeness: Likeness
-    turned: bool
-    reason: str
-    least: float = 0.0
-
-
-def compare_frames(one: Frame, other: Frame) -> Kinship | None:
-    """What two frames have in common, or None."""
+def compare_frames(one: Frame, other: Frame) -> tuple[Verdict, float] | None:
+    """What two frames have in common, and the least cosine that must confirm it, 0 for none."""
     firsts = ((one.key, one.turned), *one.alternates)
     seconds = ((other.key, other.turned), *other.alternates)
     for key, turned in firsts:
         for other_key, other_turned in seconds:
             if key == other_key and key:
-                return Kinship("equivalent", turned != other_turned, f"the same words: {key}")
+                reason = f"the same words: {key}"
+                return Verdict("equivalent", turned != other_turned, reason), 0.0
     for key, turned in firsts[:3]:
         for other_key, other_turned in seconds[:3]:
             found = _compare_keys(key, other_key)
             if found is not None:
                 likeness, reason, least = found
-                return Kinship(likeness, turned != other_turned, reason, least)
+                return Verdict(likeness, turned != other_turned, reason), least
     return None
 
 
@@ -82,14 +74,12 @@ def _compare_keys(one: str, other: str) -> tuple[Likeness, str, float] | None:
     if a in PREPOSITIONS or b in PREPOSITIONS:
         placed = first[0].removeprefix("~") in PLACED_DEEDS and {a, b} == {"in", "at"}
         return ("equivalent", "in and at", 0.0) if placed else None
-    passive = a.startswith("~") and b.startswith("~")
-    a, b = a.removeprefix("~"), b.removeprefix("~")
-    if first[0] == one.split()[0] and (first[0] in _MARKS) != (second[0] in _MARKS):
+    if (first[0] in _MARKS) != (second[0] in _MARKS):
+        return None
+    if one.startswith("~") != other.startswith("~"):
         return None
     part = "v" if first[0] != second[0] else "na"
-    if one.startswith("~") != other.startswith("~") and not passive:
-        return None
-    return _compare_words(a, b, part)
+    return _compare_words(a.removeprefix("~"), b.removeprefix("~"), part)
 
 
 def _compare_words(one: str, other: str, parts: str) -> tuple[Likeness, str, float] | None:
@@ -129,16 +119,8 @@ def _compare_lengths(first: list[str], second: list[str]) -> tuple[Likeness, str
 _MODALS = frozenset({"possible", "duty", "future", "intended"})
 _LIMITING = frozenset({"joint", "appointed", "elected", "helped"})
 """Qualities with which a wording says more than without."""
-_EMPTY_STARTS = frozenset({"be", "have"})
 _PASSING = frozenset({"become", "remain"})
 """`became chair of` says `is the chair of`; a wording that the lexicon tells apart has no rest."""
-_WEAKENING = frozenset(
-    "nearly partly falsely wrongly wrongfully mistakenly erroneously incorrectly unsuccessfully "
-    "unofficially informally nominally theoretically symbolically spiritually figuratively "
-    "metaphorically fictionally tentatively provisionally conditionally improbably "
-    "questionably doubtfully dubiously loosely".split()
-)
-"""Qualities with which a wording need not say what it says without."""
 _OPPOSITE: dict[Likeness, Likeness] = {"narrower": "broader", "broader": "narrower"}
 Ends: TypeAlias = tuple[str, str]
 _OPEN: Ends = ("", "")
@@ -276,14 +258,12 @@ class Comparer:
         found = compare_frames(first, second)
         if found is None:
             return Verdict("different", False, "no word or meaning in common")
-        if found.least and self._measure_cosine(one, other) < found.least:
-            return Verdict("different", False, f"{found.reason}, but the vectors are unlike")
-        verdict = Verdict(found.likeness, found.turned, found.reason)
-        return _limit(verdict, first, second) if found.likeness == "equivalent" else verdict
-
-    def _measure_cosine(self, one: str, other: str) -> float:
-        self._embed([one, other])
-        return float(self._vectors[one] @ self._vectors[other])
+        verdict, least = found
+        if least:
+            self._embed([one, other])
+            if float(self._vectors[one] @ self._vectors[other]) < least:
+                return Verdict("different", False, f"{verdict.reason}, but the vectors are unlike")
+        return _limit(verdict, first, second) if verdict.likeness == "equivalent" else verdict
 
     def _embed(self, wordings: Sequence[str]) -> None:
         new = [wording for wording in wordings if wording not in self._vectors]
@@ -324,7 +304,7 @@ def _find_shared_start(one: Frame, other: Frame) -> str | None:
         if first[-length:] != second[-length:]:
             return None
         starts = (" ".join(first[:-length]), " ".join(second[:-length]))
-        if starts[0] in _EMPTY_STARTS or starts[1] in _EMPTY_STARTS:
+        if not _MARKS.isdisjoint(starts):
             continue
         said = [
             {(s.meaning.name, s.turned) for s in senses.get(start, ()) if _is_plain(s)}
@@ -390,4 +370,4 @@ def _limit(found: Verdict, one: _Claim | Frame, other: _Claim | Frame) -> Verdic
 
 def _limits(quality: str) -> bool:
     """Whether a wording with the quality still says what it says without it, and more."""
-    return quality in _LIMITING or (quality.endswith("ly") and quality not in _WEAKENING)
+    return quality in _LIMITING or (quality.endswith("ly") and quality not in WEAKENING)
