@@ -392,22 +392,22 @@ def _propose_properties(
 
 
 def rank_apart(scores: Array, centres: Matrix) -> list[int]:
-    """The order of scores in which what is like an earlier one comes later.
+    """The order of scores in which a proposal like an earlier one comes later.
 
     Maximal marginal relevance (Carbonell and Goldstein 1998) with a factor: next is the highest
-    score x (1 - `_ALIKE` x cosine to the likest of those before).
+    score x (1 - `_ALIKE` x highest cosine to one of those before).
     """
     by_score = np.argsort(-scores, kind="stable")
     first, rest = by_score[:_RANKED], by_score[_RANKED:]
-    likest = np.zeros(len(first))
+    nearest = np.zeros(len(first))
     left = np.ones(len(first), dtype=bool)
     ranked: list[int] = []
     for _ in range(len(first)):
-        worth = np.where(left, scores[first] * (1.0 - _ALIKE * likest), -np.inf)
+        worth = np.where(left, scores[first] * (1.0 - _ALIKE * nearest), -np.inf)
         best = int(np.argmax(np.round(worth, 9)))
         left[best] = False
         ranked.append(int(first[best]))
-        likest = np.maximum(likest, centres[first] @ centres[first[best]])
+        nearest = np.maximum(nearest, centres[first] @ centres[first[best]])
     return [*ranked, *rest.tolist()]
 
 

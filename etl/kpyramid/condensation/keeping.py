@@ -1,4 +1,4 @@
-"""Whether the condensed graph still says what the graph said."""
+"""The facts of the graph that the condensed graph does not say."""
 
 from collections.abc import Iterator, Sequence
 

@@ -234,7 +234,7 @@ def _depends(short: Entry, full: Entry, by: Shortening) -> bool:
 
 
 def _is_beside(short: Entry, full: Entry, by: Shortening, corpus: Corpus) -> bool:
-    """A fact says something of both, so they are two things; unless they share a lot."""
+    """Whether a fact joins both names, so that they are two things unless they share a lot."""
     if by.how in _RESTATING or ("neighbour", full.name.key) not in short.features:
         return False
     return weigh_shared(short.features, full, corpus) < _SAME
@@ -390,7 +390,7 @@ _LEAD = 4.0
 _USUAL = 2
 """Documents that use a short form for one entity, and none for another, show the usage."""
 _SIMILARITY = 0.3
-"""Cosine of contexts from which two names keep the same company."""
+"""Cosine of contexts from which two names may denote one thing."""
 _MARGIN = 0.1
 """By how much any other fuller name must be less similar."""
 
@@ -508,10 +508,10 @@ def _is_usual(usual: Counter[str], clusters: Mapping[str, object]) -> bool:
 
 
 def _link_companions(corpus: Corpus, uses: Sequence[Use], embedder: Embedder, links: Links) -> None:
-    """Links names that stand within another name of their documents and keep its company.
+    """Links names to a longer name of their documents that contains them.
 
-    Either only one other name of the corpus contains the name, which never occurs without it;
-    or the contexts of both are alike, and those of any other name that contains it are not.
+    Either only one other name of the corpus contains the name, which never occurs without it; or
+    the contexts of both are alike, and those of any other name that contains it are not.
     """
     rivals: dict[str, list[str]] = {}
     for short, entry in corpus.entries.items():
@@ -551,7 +551,7 @@ def _is_dependent(entry: Entry, found: Candidate, corpus: Corpus) -> bool:
 def _choose(
     own: frozenset[Feature], clusters: Mapping[str, Iterable[str]], corpus: Corpus
 ) -> str | None:
-    """The one cluster whose names share rare features with these, or are said to be the same."""
+    """The one cluster whose names share rare features with these, or stand in a fact with them."""
     weights = {
         cluster: max(
             weigh_shared(own, corpus.entries[key], corpus) + (("neighbour", key) in own)

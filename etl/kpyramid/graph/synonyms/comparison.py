@@ -1,4 +1,4 @@
-"""What two relation wordings mean of each other, by lexicon, structure and WordNet."""
+"""Comparison of two relation wordings by lexicon, structure and WordNet."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
