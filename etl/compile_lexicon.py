@@ -2,16 +2,15 @@
 
     python etl/compile_lexicon.py
 
-reads `etl/kpyramid/graph/synonyms/lexicon/*.toml`, whose form `README.md`
-there describes, and writes `lexicon.tsv` beside them; the same declarations give the same bytes.
-Reading the wordings takes over a second, loading the table a tenth of that. Lines, in the order
-of the declarations:
+reads `etl/kpyramid/graph/synonyms/lexicon/*.toml`, whose form `README.md` there describes, and
+writes `lexicon.tsv` beside them; the same declarations give the same bytes. Parsing the wordings
+takes over a second, loading the table a tenth of that. Lines, in the order of the declarations:
 
     m  NAME  HEAD TAIL  UP  CONTRARIES  SYMMETRIC   a meaning
-    s  KEY   SENSE ...                              a wording's key (see `paraphrase/reading.py`)
+    s  KEY   SENSE ...                              a wording's key (`Frame.key`)
 
 A SENSE is `NAME:FLAGS:QUALITIES`; flags are `t` turned, `n` negated, `w` weak; qualities are
-parted by commas.
+separated by commas.
 """
 
 import re
@@ -56,18 +55,9 @@ def write_table(declared: Declared) -> str:
     """The lines of the table."""
     lines = []
     for name, table in declared.items():
+        ends = str(table.get("ends", "- -"))
         fields = (str(table.get(field, "")) for field in ("up", "contrary"))
-        lines.append(
-            "\t".join(
-                [
-                    "m",
-                    name,
-                    str(table.get("ends", "- -")),
-                    *fields,
-                    "1"[: bool(table.get("symmetric"))],
-                ]
-            )
-        )
+        lines.append("\t".join(["m", name, ends, *fields, "1" if table.get("symmetric") else ""]))
     senses: dict[str, dict[tuple[str, bool, frozenset[str]], str]] = defaultdict(dict)
     for name, table in declared.items():
         for wording, turned in list_wordings(table):
@@ -87,22 +77,20 @@ def write_table(declared: Declared) -> str:
 def list_wordings(table: Mapping[str, str | bool]) -> Iterator[tuple[str, bool]]:
     """Each wording of a declaration, and whether it reads from tail to head."""
     for name, turned in (("say", False), ("back", True)):
-        for pattern in split(table, name):
-            mark = "!" if pattern.endswith("!") else ""
-            yield from ((wording + mark, turned) for wording in expand(pattern.rstrip("!")))
+        yield from ((wording + mark, turned) for wording, mark in expand_field(table, name))
     for name, turned in (("role", False), ("attr", True)):
-        for pattern in split(table, name):
-            mark = "!" if pattern.endswith("!") else ""
-            for noun in expand(pattern.rstrip("!")):
-                with_preposition = noun.split()[-1] in PREPOSITIONS
-                yield f"is the {noun}" + ("" if with_preposition else " of") + mark, turned
-                if not with_preposition or noun.endswith(" of"):
-                    yield f"has the {noun.removesuffix(' of')}{mark}", not turned
+        for noun, mark in expand_field(table, name):
+            with_preposition = noun.split()[-1] in PREPOSITIONS
+            yield f"is the {noun}" + ("" if with_preposition else " of") + mark, turned
+            if not with_preposition or noun.endswith(" of"):
+                yield f"has the {noun.removesuffix(' of')}{mark}", not turned
 
 
-def split(table: Mapping[str, str | bool], name: str) -> list[str]:
-    """The patterns of a field."""
-    return [p for p in (part.strip() for part in re.split(r"[;\n]", str(table.get(name, "")))) if p]
+def expand_field(table: Mapping[str, str | bool], name: str) -> Iterator[tuple[str, str]]:
+    """The wordings of a field's patterns, and the mark `!` of a weak one."""
+    for pattern in filter(None, map(str.strip, re.split(r"[;\n]", str(table.get(name, ""))))):
+        mark = "!" if pattern.endswith("!") else ""
+        yield from ((wording, mark) for wording in expand(pattern.rstrip("!")))
 
 
 def expand(pattern: str) -> Iterator[str]:

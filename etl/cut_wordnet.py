@@ -93,8 +93,7 @@ def cut(folder: Path) -> Iterator[tuple[str, ...]]:
         yield ("v", lemma, list_synsets(verb_senses, lemma), str(uses[lemma, "2"]))
     for lemma in adjective_senses:
         if uses[lemma, "3"] and "_" not in lemma:
-            line = ("a", lemma, list_synsets(adjective_senses, lemma), str(uses[lemma, "3"]))
-            yield line
+            yield ("a", lemma, list_synsets(adjective_senses, lemma), str(uses[lemma, "3"]))
     for line in (folder / "verb.exc").read_text("latin-1").splitlines():
         form, lemma, *_ = line.split()
         yield ("x", form, lemma)

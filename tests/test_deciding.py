@@ -95,7 +95,7 @@ def test_what_stands_on_a_rejected_class_is_not_accepted() -> None:
         "Village", kind="class", label="village", domain=PLACE, range=None, state="accepted"
     )
     text = decide_on("", village, decision="reject")
-    with pytest.raises(InputError, match=r"hails from stands on village, which d\.toml, entry 1"):
+    with pytest.raises(InputError, match=r"hails from depends on village, which d\.toml, entry 1"):
         decide_on(text, make_row("hails from", range=village["iri"]), village)
 
 

@@ -67,7 +67,7 @@ def open_disambiguator(asker: Answers) -> Disambiguator:
 def test_names_that_share_a_word_and_lie_near_are_a_group() -> None:
     candidates = make("river Danube Europe", "Danube river Europe", "Harlow Bridge", "Kent")
 
-    groups = find_groups("entities", candidates, EMBEDDER)
+    groups = find_groups(candidates, EMBEDDER)
 
     assert list_texts(groups) == [["Danube river Europe", "river Danube Europe"]]
 
@@ -75,13 +75,13 @@ def test_names_that_share_a_word_and_lie_near_are_a_group() -> None:
 def test_names_of_different_types_are_never_asked_about() -> None:
     candidates = [*make("Aster Pictures", types="ORG"), *make("Pictures Aster", types="PERSON")]
 
-    assert find_groups("entities", candidates, EMBEDDER) == []
+    assert find_groups(candidates, EMBEDDER) == []
 
 
 def test_a_word_that_many_names_have_brings_nothing_together() -> None:
     candidates = make(*(f"lake {n} {n}{n}" for n in range(100, 160)))
 
-    assert find_groups("entities", candidates, EMBEDDER) == []
+    assert find_groups(candidates, EMBEDDER) == []
 
 
 def test_a_group_is_never_larger_than_a_reader_can_judge() -> None:
@@ -91,7 +91,7 @@ def test_a_group_is_never_larger_than_a_reader_can_judge() -> None:
         def embed(self, texts: Sequence[str]) -> Matrix:
             return np.ones((len(texts), 1), dtype=np.float32)
 
-    groups = find_groups("entities", make(*(f"lake {n}" for n in range(20))), Same())
+    groups = find_groups(make(*(f"lake {n}" for n in range(20))), Same())
 
     assert max(len(group) for group in groups) <= 8
     assert len({w.key for group in groups for w in group}) == sum(len(g) for g in groups)
@@ -127,9 +127,7 @@ def test_what_is_confirmed_is_merged_and_what_is_not_stays_apart() -> None:
         return {"same": [{"first": rivers[0], "second": rivers[1]}]}
 
     asker = Answers(answer)
-    confirmed = open_disambiguator(asker).confirm(
-        "entities", find_groups("entities", candidates, EMBEDDER)
-    )
+    confirmed = open_disambiguator(asker).confirm("entities", find_groups(candidates, EMBEDDER))
 
     assert confirmed.pairs == (("danube river", "river danube"),)
     assert confirmed.failures == ()
@@ -138,7 +136,7 @@ def test_what_is_confirmed_is_merged_and_what_is_not_stays_apart() -> None:
 
 def test_a_batch_without_an_answer_leaves_its_groups_apart_and_says_so() -> None:
     failure = Failure("k", FailureKind.REFUSED, "no")
-    groups = find_groups("entities", make("river Danube", "Danube river"), EMBEDDER)
+    groups = find_groups(make("river Danube", "Danube river"), EMBEDDER)
 
     confirmed = open_disambiguator(Answers(lambda _: failure)).confirm("entities", groups)
 

@@ -64,31 +64,19 @@ def test_mean_and_covariance_are_those_of_numpy() -> None:
     np.testing.assert_allclose(covariance, np.cov(points.T, bias=True), **CLOSE)
 
 
-def test_point_of_weight_three_counts_as_three_points() -> None:
-    points = draw_points(6, 4)
-    weights = np.array([3, 1, 0, 2, 1, 5])
-    assert_equal_moments(Moments.of(points, weights), Moments.of(points.repeat(weights, axis=0)))
-
-
-@pytest.mark.parametrize("weights", [[1, 1], [1, -1, 1]])
-def test_weights_of_another_number_or_below_nought_are_refused(weights: list[int]) -> None:
-    with pytest.raises(ValueError, match="3 points need as many weights"):
-        Moments.of(np.eye(3), np.array(weights))
-
-
 def test_float32_points_are_summed_in_float64() -> None:
     points = draw_units(5000, 32)
     assert_equal_moments(Moments.of(points), Moments.of(points.astype(np.float64)))
 
 
 def test_blocks_give_what_one_block_gives(monkeypatch: pytest.MonkeyPatch) -> None:
-    points, weights = draw_points(101, 6), np.arange(101)
-    whole = Moments.of(points, weights)
+    points = draw_points(101, 6)
+    whole = Moments.of(points)
     space = fit_space(whole, 3)
     gaussian = fit_gaussian(whole, 0.0)
     found = space.transform(points), gaussian.log_density(points)
     monkeypatch.setattr(moments_module, "_BLOCK", 60)
-    assert_equal_moments(Moments.of(points, weights), whole)
+    assert_equal_moments(Moments.of(points), whole)
     np.testing.assert_allclose(space.transform(points), found[0], rtol=1e-12)
     np.testing.assert_allclose(gaussian.log_density(points), found[1], rtol=1e-12)
 
@@ -140,10 +128,10 @@ def test_merged_shards_give_the_space_of_the_whole() -> None:
 
 @pytest.mark.parametrize("size", [16, 384])
 def test_projected_moments_are_those_of_the_coordinates(size: int) -> None:
-    points, weights = draw_units(300, size), np.arange(300)
-    layer = Moments.of(points, weights)
+    points = draw_units(300, size)
+    layer = Moments.of(points)
     space = fit_space(layer + Moments.of(draw_units(80, size, seed=1)), 8)
-    expected = Moments.of(space.transform(points), weights)
+    expected = Moments.of(space.transform(points))
     found = space.project(layer)
     assert found.count == expected.count
     np.testing.assert_allclose(found.total, expected.total, **CLOSE)

@@ -1,4 +1,4 @@
-"""Units of the priority region, clustered by k-medoids."""
+"""Relations of the graph by their base form, and the clusters of those the ontology lacks."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -25,14 +25,12 @@ from kpyramid.numerics.medoids import find_clusters
 from kpyramid.numerics.moments import Array
 from kpyramid.settings import CompleteSettings
 
-# --------------------
-# Facts of the graph by what their words say, whichever end they begin at.
-
 Mask = npt.NDArray[np.bool_]
 
 LITERAL = "LITERAL"
 """Type of a tail that is no entity."""
 _EMPTY = frozenset({"be", "be a", "have", "do", "include", "make", "become"})
+"""Relations that are no property of their own."""
 _AXES = 64
 """Random axes that stand for all pairs: the cosine of two units errs by about 1/8."""
 
@@ -66,13 +64,17 @@ class Units:
 def list_units(graph: GraphLayer, ontology: OntologyLayer, compared: Completion) -> Units:
     """The units of the facts.
 
-    A wording that is a phrase of a property is none of what is missing: where it states no value,
+    A wording that is a phrase of a property is not missing: where a fact with it states no value,
     its ends did not fit.
     """
     wordings = encode(graph.wordings)
     forms = [normalise_relation(wording) for wording in wordings.words]
     keys = encode([_name(form) for form in forms])
-    known = _list_known(ontology)
+    known = {
+        _name(normalise_relation(phrase))
+        for prop in ontology.schema.properties
+        for phrase in (prop.label, *prop.alt_labels)
+    }
     says = np.array([says_something(f) and _name(f) not in known for f in forms], dtype=bool)
     backwards = np.array([form.passive_by for form in forms], dtype=bool)
     types = encode(graph.tail_types)
@@ -96,14 +98,6 @@ def list_units(graph: GraphLayer, ontology: OntologyLayer, compared: Completion)
         turned,
         new,
     )
-
-
-def _list_known(ontology: OntologyLayer) -> set[str]:
-    return {
-        _name(normalise_relation(phrase))
-        for prop in ontology.schema.properties
-        for phrase in (prop.label, *prop.alt_labels)
-    }
 
 
 def _name(form: RelationForm) -> str:
@@ -147,12 +141,9 @@ def _choose_texts(wordings: Coded, unit_of: Places, counted: Mask, count: int) -
 
 def profile_types(graph: GraphLayer, units: Units, chosen: Places) -> Matrix:
     """How often the chosen units' heads and tails have which type, rows of length 1."""
-    heads, tails = encode(graph.head_types), encode(graph.tail_types)
-    width = len(heads.words) + len(tails.words)
-    types = encode([*heads.words, *tails.words])
+    types = encode([*graph.head_types, *graph.tail_types])
     size = len(types.words)
-    head = types.codes[: len(heads.words)][heads.codes]
-    tail = types.codes[len(heads.words) : width][tails.codes]
+    head, tail = types.codes[: len(graph)], types.codes[len(graph) :]
     first = np.where(units.turned, tail, head)
     second = np.where(units.turned, head, tail) + size
     unit = units.unit_of[units.new]
@@ -186,14 +177,13 @@ def profile_pairs(graph: GraphLayer, units: Units, chosen: Places, seed: int) ->
 
 
 def scale_rows(rows: Matrix) -> Matrix:
-    """The rows at length 1; rows of noughts stay."""
+    """The rows at length 1; rows of zeros stay."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     scaled: Matrix = (rows / np.where(lengths > 0.0, lengths, 1.0)).astype(np.float32)
     return scaled
 
 
-# --------------------
-# Units of the priority region that say the same of the same, by k-medoids.
+# Clusters by k-medoids.
 
 _PAIRS = 1.0
 _TYPES = 0.5
@@ -223,9 +213,9 @@ def cluster_units(
 ) -> list[Places]:
     """The places of each cluster's points, its medoid first.
 
-    What is too far from its medoid is a cluster of its own if it is heavy enough alone. Wordings
-    of different meanings never share one; clusters whose medoids are as near as another name for
-    what exists would be do.
+    A point too far from its medoid is a cluster of its own if it is heavy enough alone. Wordings
+    of different meanings never share a cluster. Clusters are joined where their medoids have the
+    cosine `alias_similarity`, from which a proposal is another name for a property.
     """
     clusters = [
         part

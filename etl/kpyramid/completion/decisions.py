@@ -43,6 +43,8 @@ _MARK = "\ufeff"
 """Which some editors put before UTF-8; it stays in the file, and is no TOML."""
 _ENTRY = re.compile(r"^\ufeff?[ \t]*\[\[[ \t]*proposal[ \t]*\]\]", re.MULTILINE)
 _DECISION = re.compile(r"""^([ \t]*decision[ \t]*=[ \t]*)(?:"[a-z]*"|'[a-z]*')""", re.MULTILINE)
+_COLUMNS = "kind label definition domain range inverse_of splits note".split()
+"""What a row of `proposals` takes from an entry as it is."""
 _SHARED = 0.5
 """Share of the fewer phrases that two proposals have in common if they are one: a cluster that
 grows or shrinks by some wordings with the next corpus is still the same suggestion."""
@@ -95,7 +97,7 @@ class Decision:
 
 
 class Decisions:
-    """The entries of a file in order; `place` says where one stands."""
+    """The entries of a file in order; `source` names the file in messages."""
 
     def __init__(self, entries: Sequence[Decision], source: str) -> None:
         self.entries = tuple(entries)
@@ -149,21 +151,9 @@ class Decisions:
                     "the entry, or give it another label"
                 )
             taken.add(iri)
-            rows.append(
-                {
-                    "kind": entry.kind,
-                    "iri": iri,
-                    "label": entry.label,
-                    "definition": entry.definition,
-                    "domain": entry.domain,
-                    "range": entry.range,
-                    "inverse_of": entry.inverse_of,
-                    "splits": entry.splits,
-                    "phrases": list(entry.phrases or (entry.label,)),
-                    "state": "accepted",
-                    "note": entry.note,
-                }
-            )
+            row = {name: getattr(entry, name) for name in _COLUMNS}
+            phrases = list(entry.phrases or (entry.label,))
+            rows.append({**row, "iri": iri, "phrases": phrases, "state": "accepted"})
         self._check(accepted, rows, schema)
         return rows
 
@@ -185,7 +175,10 @@ class Decisions:
         }
         for entry, row in zip(accepted, rows, strict=True):
             if entry.iri is not None:
-                self._check_iri(entry)
+                try:
+                    make_iri(entry.iri)
+                except InputError as e:
+                    raise InputError(f"{self.name_place(entry)}: iri: {e}") from e
             for name, choice in known.items():
                 value = row[name]
                 if value is not None and value not in choice:
@@ -200,14 +193,8 @@ class Decisions:
                     "remove that line"
                 )
 
-    def _check_iri(self, entry: Decision) -> None:
-        try:
-            make_iri(str(entry.iri))
-        except InputError as e:
-            raise InputError(f"{self.name_place(entry)}: iri: {e}") from e
-
     def describe(self) -> list[dict[str, JsonValue]]:
-        """What keys say of it: every entry in order, but neither comments nor the place."""
+        """What content keys hold of the file: its entries in order, without comments."""
         return [_list_values(entry) for entry in self.entries]
 
 
@@ -327,7 +314,7 @@ def turn_decision(text: str, decisions: Decisions, entry: Decision) -> str:
 
 
 class Index(Generic[T]):
-    """Things by what they suggest, so that none is compared with those it shares no word with."""
+    """Things by what they suggest; only those that share a word are compared."""
 
     def __init__(self, things: Iterable[tuple[Said, T]]) -> None:
         self._things: list[tuple[T, str, frozenset[str]]] = []

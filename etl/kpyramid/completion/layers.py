@@ -1,4 +1,4 @@
-"""Both layers as phrases in one space, and what the ontology lacks of the graph."""
+"""Both layers as phrases in one space, and the priority of each phrase of the graph."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class _Said:
 def compare_layers(
     graph: GraphLayer, ontology: OntologyLayer, *, settings: CompleteSettings, embedder: Embedder
 ) -> Completion:
-    """Where both layers lie and what the ontology lacks; no proposals yet.
+    """Both layers' densities and the priority of each phrase of the graph; no proposals yet.
 
     PolyRAG §III-B: "subject relation" phrases, their principal components, a Gaussian per layer
     (Eq. 4), a priority per phrase. An ontology that says nothing lacks everything: all phrases have
@@ -49,7 +49,7 @@ def compare_layers(
     size = max(found.shape[1] for found in vectors)  # a model may give no columns for no texts
     vectors = [found if len(found) else found.reshape(0, size) for found in vectors]
     moments = [Moments.of(points, on_grid=True) for points in vectors]
-    space = _fit(moments, settings.dimensions)
+    space = _fit(moments[0] + moments[1], settings.dimensions)
     points = [space.transform(layer) for layer in vectors]
     placed = [space.project(layer) for layer in moments]
     phrases = [
@@ -63,7 +63,12 @@ def compare_layers(
         )
         for layer, where, own in zip(said, points, moments, strict=True)
     ]
-    priority = _score(phrases[0], bool(moments[1].count), settings)
+    graph_phrases = phrases[0]
+    priority = (
+        score_priority(settings.priority, graph_phrases.log_graph, graph_phrases.log_ontology)
+        if moments[1].count
+        else Signed(np.ones(len(points[0]), dtype=np.int8), np.zeros(len(points[0])))
+    )
     return Completion(
         graph=phrases[0],
         ontology=phrases[1],
@@ -109,12 +114,10 @@ def _say(subjects: Sequence[str], relations: Sequence[str]) -> _Said:
     return _Said(spelt.words, facts, spelt.codes[phrase_of])
 
 
-def _fit(moments: Sequence[Moments], dimensions: int) -> Space:
-    both = moments[0] + moments[1]
-    if not both.count:
-        size = len(both.total)
-        return Space(both.total, np.zeros((0, size)), np.zeros(0), np.zeros(0))
-    return fit_space(both, dimensions)
+def _fit(both: Moments, dimensions: int) -> Space:
+    if both.count:
+        return fit_space(both, dimensions)
+    return Space(both.total, np.zeros((0, len(both.total))), np.zeros(0), np.zeros(0))
 
 
 def _plane(points: Array) -> Array:
@@ -129,13 +132,6 @@ def _measure_density(layer: Moments, space: Space, points: Array) -> Array:
     if not layer.count or not len(space.components):
         return np.zeros(len(points))
     return round_digits(fit_gaussian(layer, space.floor).log_density(points))
-
-
-def _score(graph: Phrases, compared: bool, settings: CompleteSettings) -> Signed:
-    if not compared:
-        count = len(graph.texts)
-        return Signed(np.ones(count, dtype=np.int8), np.zeros(count))
-    return score_priority(settings.priority, graph.log_graph, graph.log_ontology)
 
 
 def choose_region(priority: Signed, facts: Places, share: float) -> npt.NDArray[np.bool_]:

@@ -1,12 +1,12 @@
-"""Having a model name proposals and say which of them the ontology has already."""
+"""Proposals named by a model, which also says which of them the ontology has already."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 
 from kpyramid.completion.task import Known, Named, Nameless, ask_for_names, find_fault, parse_names
-from kpyramid.completion.types import GraphLayer, Proposal
+from kpyramid.completion.types import GraphLayer, Proposal, may_share
 from kpyramid.embeddings.port import Embedder
 from kpyramid.llm.caller import Asker, Loss, ask_all, cut_batches
 from kpyramid.llm.types import Failure, FailureKind
@@ -39,34 +39,25 @@ class Naming:
     losses: tuple[Loss, ...]
 
 
+@dataclass(slots=True, eq=False)
 class Namer:
     """Names the proposals of one run; what was named in one round is not asked about again.
 
-    `model`: who judged what is in `Naming.judged`. `foresees`: later rounds go on with the rules'
-    names where a model's are still to come, for plans.
+    `model`: its name, for notes. `foresees`: in a plan, later rounds go on with the rules' names
+    where the model's are still to come.
     """
 
-    def __init__(
-        self,
-        asker: Asker,
-        *,
-        model: str,
-        domain: str,
-        language: str,
-        max_tokens: int,
-        concurrency: int,
-        foresees: bool = False,
-    ) -> None:
-        self.model = model
-        self._asker = asker
-        self._domain = domain
-        self._language = language
-        self._max_tokens = max_tokens
-        self._concurrency = concurrency
-        self._answers: dict[tuple[str, str, str], Named | None] = {}
-        self._given: dict[_Place, object] = {}
-        self._foresees = foresees
-        self._waits = False
+    asker: Asker
+    _: KW_ONLY
+    model: str
+    domain: str
+    language: str
+    max_tokens: int
+    concurrency: int
+    foresees: bool = False
+    _answers: dict[tuple[str, str, str], Named | None] = field(default_factory=dict, init=False)
+    _given: dict[_Place, object] = field(default_factory=dict, init=False)
+    _waits: bool = field(default=False, init=False)
 
     def name(
         self, proposals: Sequence[Proposal], graph: GraphLayer, schema: Schema, embedder: Embedder
@@ -111,31 +102,26 @@ class Namer:
         return Naming(_rename_inverses(proposals, made), frozenset(judged), tuple(losses))
 
     def _ask(self, fresh: Sequence[Nameless], schema: Schema) -> list[Loss]:
-        """Asks for what has no answer yet; says what got none."""
+        """Asks for what has no answer yet; what got none is a loss."""
         known = {iri: _show_known(iri, schema) for item in fresh for iri in item.nearest}
+        ask = partial(
+            ask_for_names,
+            known=known,
+            domain=self.domain,
+            language=self.language,
+            max_tokens=self.max_tokens,
+        )
         batches = list(
             cut_batches(fresh, name=lambda i: "\n".join(i.key), weigh=lambda _: 1, size=BATCH)
         )
-        questions = [
-            (
-                ask_for_names(
-                    batch,
-                    known,
-                    domain=self._domain,
-                    language=self._language,
-                    max_tokens=self._max_tokens,
-                ),
-                partial(parse_names, batch=batch),
-            )
-            for batch in batches
-        ]
+        questions = [(ask(batch), partial(parse_names, batch=batch)) for batch in batches]
         losses = []
-        answers = ask_all(self._asker, questions, self._concurrency)
+        answers = ask_all(self.asker, questions, self.concurrency)
         for batch, answer in zip(batches, answers, strict=True):
             found = {} if isinstance(answer, Failure) else answer
             self._answers.update((item.key, found.get(at)) for at, item in enumerate(batch))
             if isinstance(answer, Failure):
-                self._waits |= answer.kind in _WAITING and not self._foresees
+                self._waits |= answer.kind in _WAITING and not self.foresees
                 left = "; ".join(item.label for item in batch)
                 detail = f"{answer.detail}; named by the rules: {left}"
                 losses.append(Loss(f"llm_{answer.kind}", answer.key, detail))
@@ -148,7 +134,7 @@ class Namer:
 
 
 def _rename_inverses(given: Sequence[Proposal], named: Sequence[Proposal]) -> tuple[Proposal, ...]:
-    """What is named, with references to other proposals by their new names."""
+    """The named proposals, with their inverses by the new names."""
     renamed: dict[tuple[str | None, ...], str] = {
         (old.label, old.domain, old.range): new.label
         for old, new in zip(given, named, strict=True)
@@ -169,16 +155,9 @@ def _describe(
         if proposal.range is not None:
             ends += f" → {name_range(proposal.range, schema)}"
         others = [text for text in proposal.phrases if text != proposal.label]
-        described.append(
-            Nameless(
-                proposal.kind,
-                proposal.label,
-                ends,
-                (proposal.label, *others),
-                tuple(_pick_facts(proposal.facts, graph)),
-                near,
-            )
-        )
+        phrases = (proposal.label, *others)
+        facts = tuple(_pick_facts(proposal.facts, graph))
+        described.append(Nameless(proposal.kind, proposal.label, ends, phrases, facts, near))
     return described
 
 
@@ -222,16 +201,12 @@ def _find_nearest(
 
 def _fits(proposal: Proposal, prop: OntologyProperty, schema: Schema) -> bool:
     """Whether some value could be of both."""
-
-    def meet(one: str, other: str) -> bool:
-        return schema.is_subclass(one, other) or schema.is_subclass(other, one)
-
-    if not meet(proposal.domain, prop.domain):
+    if not may_share(proposal.domain, prop.domain, schema):
         return False
     known = proposal.range in schema.class_by_iri or proposal.range == THING
     if prop.is_datatype or not known:
         return prop.is_datatype and not known
-    return meet(str(proposal.range), prop.range)
+    return may_share(str(proposal.range), prop.range, schema)
 
 
 def _show_known(iri: str, schema: Schema) -> Known:
@@ -243,7 +218,7 @@ def _show_known(iri: str, schema: Schema) -> Known:
 
 
 def _list_names(schema: Schema) -> dict[_Place, object]:
-    """Whose each name is."""
+    """The IRI of each label and alternative label of the ontology."""
     terms: list[tuple[str, OntologyClass | OntologyProperty]] = [
         *(("class", each) for each in schema.classes),
         *(("property", each) for each in schema.properties),

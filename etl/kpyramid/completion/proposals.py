@@ -24,6 +24,7 @@ from kpyramid.completion.types import (
     Places,
     Proposal,
     encode,
+    may_share,
 )
 from kpyramid.documents.words import lemmatise, normalise_relation
 from kpyramid.embeddings.port import Embedder, Matrix, embed_finite
@@ -38,8 +39,7 @@ from kpyramid.ontology.proposals import name_class, name_range
 from kpyramid.ontology.schema import OntologyProperty, Schema
 from kpyramid.settings import CompleteSettings
 
-# --------------------
-# From facts to a proposal.
+# Properties: from the facts of a cluster to a proposal.
 
 LEAST = 0.5
 """Share of a proposal's facts that fit its domain and range: else those that fit are all it has."""
@@ -54,58 +54,43 @@ End = tuple[str, str]
 """Name and type."""
 
 
-class Facts:
-    """Facts of a graph, each read in the direction of its proposal."""
-
-    def __init__(self, graph: GraphLayer, turned: Mask) -> None:
-        self._graph = graph
-        self._turned = turned
-
-    def read(self, at: int) -> tuple[End, End]:
-        """Subject and value of a fact."""
-        graph = self._graph
-        head = graph.heads[at], graph.head_types[at]
-        tail = graph.tails[at], graph.tail_types[at]
-        return (tail, head) if self._turned[at] else (head, tail)
-
-    def is_turned(self, at: int) -> bool:
-        """Whether its words read the other way."""
-        return bool(self._turned[at])
-
-    def word(self, at: int) -> str:
-        """Its wording."""
-        return self._graph.wordings[at]
-
-
 def draft_property(
-    facts: Facts, places: Places, score: float, schema: Schema, least: int
+    graph: GraphLayer, turned: Mask, places: Places, score: float, schema: Schema, least: int
 ) -> Proposal | None:
     """The property that facts state, named by their most frequent wording.
 
-    A fact that reads the other way belongs to it only if it fits domain and range; where fewer than
-    half of all do, so do the others. None where fewer than `least` are left. The score falls with
-    what is left; the agreement is that of all, by the types of both ends: one that the recogniser
-    could not place, and that might be anything, agrees with nothing.
+    `turned`: of each fact of the graph, whether it reads from value to subject. Such a fact belongs
+    to the property only if it fits domain and range; where fewer than half of all facts fit, so do
+    the others. None where fewer than `least` facts are left. The score falls with the share that is
+    left. `agreement` counts all facts, and an end without a type never agrees.
     """
+
+    def read_ends(at: int) -> tuple[End, End]:
+        head = graph.heads[at], graph.head_types[at]
+        tail = graph.tails[at], graph.tail_types[at]
+        return (tail, head) if turned[at] else (head, tail)
+
     sample = places[:: max(1, len(places) // _SAMPLE)].tolist()
-    ends = [facts.read(at) for at in sample]
+    ends = [read_ends(at) for at in sample]
     domain = find_class((head[1] for head, _ in ends), schema)
     range_iri = _find_range([tail for _, tail in ends], schema)
-    fits = [_fits(h, domain, schema) and _fits(t, range_iri, schema) for h, t in ends]
-    sure = [_fits(h, domain, schema, False) and _fits(t, range_iri, schema, False) for h, t in ends]
-    fitting = sum(fits) / len(fits)
+
+    def fit(both: tuple[End, End], guess: bool) -> bool:
+        return _fits(both[0], domain, schema, guess) and _fits(both[1], range_iri, schema, guess)
+
+    fitting = sum(fit(both, True) for both in ends) / len(ends)
+    agreement = sum(fit(both, False) for both in ends) / len(ends)
     unfit = [
         at
         for at in places.tolist()
-        if (facts.is_turned(at) or fitting < LEAST)
-        and not _fit_both(facts.read(at), domain, range_iri, schema)
+        if (turned[at] or fitting < LEAST) and not fit(read_ends(at), True)
     ]
     stated = len(places)
     places = np.setdiff1d(places, unfit)
-    straight = [at for at in places.tolist() if not facts.is_turned(at)]
+    straight = [at for at in places.tolist() if not turned[at]]
     if len(places) < least or not straight:
         return None
-    words = Counter(facts.word(at) for at in straight)
+    words = Counter(graph.wordings[at] for at in straight)
     label = min(words, key=lambda word: (-words[word], word))
     return Proposal(
         kind="property",
@@ -118,7 +103,7 @@ def draft_property(
         phrases=tuple(sorted(words)),
         facts=tuple(places.tolist()),
         score=score * len(places) / stated,
-        agreement=sum(sure) / len(sure),
+        agreement=agreement,
     )
 
 
@@ -139,11 +124,7 @@ def _find_range(ends: Sequence[End], schema: Schema) -> str:
     return XSD + "string"
 
 
-def _fit_both(ends: tuple[End, End], domain: str, range_iri: str, schema: Schema) -> bool:
-    return _fits(ends[0], domain, schema) and _fits(ends[1], range_iri, schema)
-
-
-def _fits(end: End, wanted: str, schema: Schema, guess: bool = True) -> bool:
+def _fits(end: End, wanted: str, schema: Schema, guess: bool) -> bool:
     name, entity_type = end
     if wanted.startswith(XSD):
         return parse_literal(name, wanted) is not None
@@ -152,8 +133,7 @@ def _fits(end: End, wanted: str, schema: Schema, guess: bool = True) -> bool:
     return fit_class(Named("", name, entity_type), wanted, schema, guess=guess) is not None
 
 
-# --------------------
-# Nouns that many things are said to be, and that no class names, as classes.
+# Classes: nouns that many things are said to be, and that no class names.
 
 _IS_A = "be a"
 _COMPLEMENT = re.compile(r"\s(?:of|in|for|from|at|on|by|with|to|who|which|that|and|or)\s|[,(]")
@@ -210,15 +190,12 @@ def find_noun(words: str, kinds: Kinds) -> str | None:
     return noun if noun.isalpha() and len(noun) > 2 and kinds.find(words) is None else None
 
 
-# --------------------
-# Proposals beside what exists: other names, parts, and inverses.
+# Comparison with the ontology: other names, parts and inverses of its properties.
 
 _NEAREST = 5
 """Phrases of the ontology with which a proposal is compared, by cosine."""
 _COMPARED = 60
 """Proposals, the best first, among which inverses are looked for."""
-
-
 _TURNING = frozenset({"from", "against", "until", "before", "after"})
 """Last words that make another relation of the words before them: `transferred from`."""
 
@@ -317,10 +294,7 @@ def _is_past_of(own: Reading, other: Reading) -> bool:
 def _fits_ends(proposal: Proposal, prop: OntologyProperty, schema: Schema) -> bool:
     """Whether each end is of the property's class, above or below it."""
     ends = (proposal.domain, prop.domain), (proposal.range or THING, prop.range)
-    return all(
-        one == THING or schema.is_subclass(one, other) or schema.is_subclass(other, one)
-        for one, other in ends
-    )
+    return all(one == THING or may_share(one, other, schema) for one, other in ends)
 
 
 def pair_inverses(proposals: Sequence[Proposal], embedder: Embedder) -> list[Proposal]:
@@ -342,8 +316,7 @@ def pair_inverses(proposals: Sequence[Proposal], embedder: Embedder) -> list[Pro
     return found
 
 
-# --------------------
-# What the graph says often and the ontology lacks (PolyRAG §III-B).
+# All proposals of a graph (PolyRAG §III-B).
 
 _ALIKE = 0.5
 """How much of a proposal's score one loses that is wholly like an earlier one."""
@@ -403,8 +376,7 @@ def _propose_properties(
     counted = np.flatnonzero(units.new)
     order = counted[np.argsort(units.unit_of[counted], kind="stable")]
     starts = np.concatenate([[0], np.cumsum(units.support)])
-    facts = Facts(graph, units.turned)
-    proposals = []
+    proposals: list[Proposal] = []
     comparer = Comparer(embedder)
     meanings = [name_meaning(comparer.read(units.texts[at])) for at in chosen.tolist()]
     for cluster in cluster_units(points, meanings, units.support[chosen], settings=settings):
@@ -412,34 +384,34 @@ def _propose_properties(
         if units.support[own].sum() >= settings.min_support:
             places = np.sort(np.concatenate([order[starts[u] : starts[u + 1]] for u in own]))
             score = float((units.missing[own] * units.support[own]).sum())
-            proposals.append(
-                draft_property(facts, places, score, ontology.schema, settings.min_support)
+            drafted = draft_property(
+                graph, units.turned, places, score, ontology.schema, settings.min_support
             )
-    return [proposal for proposal in proposals if proposal is not None]
+            proposals += [drafted] if drafted else []
+    return proposals
 
 
 def rank_apart(scores: Array, centres: Matrix) -> list[int]:
-    """The order of scores in which what is like an earlier one comes later.
+    """The order of scores in which a proposal like an earlier one comes later.
 
     Maximal marginal relevance (Carbonell and Goldstein 1998) with a factor: next is the highest
-    score x (1 - `_ALIKE` x cosine to the likest of those before).
+    score x (1 - `_ALIKE` x highest cosine to one of those before).
     """
     by_score = np.argsort(-scores, kind="stable")
     first, rest = by_score[:_RANKED], by_score[_RANKED:]
-    likest = np.zeros(len(first))
+    nearest = np.zeros(len(first))
     left = np.ones(len(first), dtype=bool)
     ranked: list[int] = []
     for _ in range(len(first)):
-        worth = np.where(left, scores[first] * (1.0 - _ALIKE * likest), -np.inf)
+        worth = np.where(left, scores[first] * (1.0 - _ALIKE * nearest), -np.inf)
         best = int(np.argmax(np.round(worth, 9)))
         left[best] = False
         ranked.append(int(first[best]))
-        likest = np.maximum(likest, centres[first] @ centres[first[best]])
+        nearest = np.maximum(nearest, centres[first] @ centres[first[best]])
     return [*ranked, *rest.tolist()]
 
 
-# --------------------
-# What a wording says that makes it no property of its own: a name, or what a class says.
+# Wordings that are no property of their own: they give a name, or say what a class says.
 
 _NAMING = frozenset(
     "also_called abbreviated_as birth_name familiar_name formerly_named given_new_name goes_by "
@@ -450,7 +422,7 @@ _KIND = re.compile(r"(?:is|are|was|were)\s+(?:an?\s+|the\s+)?(?P<kind>.+)\s+(?:i
 
 
 def is_naming(wording: str) -> bool:
-    """Whether it says what a thing is called, or that both ends are one thing (`is known as`)."""
+    """Whether a wording says what a thing is called, or that both ends are one (`is known as`)."""
     senses = [sense for sense, _ in load_lexicon().find_senses(read_frame(wording))]
     plain = [sense for sense in senses if not sense.weak] or senses
     return bool(plain) and sum(s.meaning.name in _NAMING for s in plain) * 2 > len(plain)

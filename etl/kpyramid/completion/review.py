@@ -1,4 +1,4 @@
-"""A person's word on proposals, written into the decisions file."""
+"""Decisions on proposals, written into the decisions file."""
 
 import fcntl
 import os
@@ -28,7 +28,7 @@ Row = Mapping[str, object]
 
 @dataclass
 class Decided:
-    """The file's new text, and what became of each proposal: kind, label, iri and how."""
+    """The file's new text, and what happened to each proposal: kind, label, iri and how."""
 
     text: str
     done: list[dict[str, str]] = field(default_factory=list)
@@ -54,9 +54,9 @@ def read_file(path: Path | None) -> tuple[str, Decisions]:
 
 @contextmanager
 def hold_file(path: Path) -> Iterator[None]:
-    """Waits until nobody else writes into the folder of a decisions file, and keeps others out.
+    """Locks the folder of a decisions file, waiting until no other process holds it.
 
-    The folder is what is locked, since the file is replaced as a whole; it is made if need be.
+    The folder is locked, since the file is replaced as a whole; it is made if need be.
     """
     folder = path.resolve().parent
     folder.mkdir(parents=True, exist_ok=True)
@@ -81,13 +81,13 @@ def decide(
 ) -> Decided:
     """The file's text with a decision on each of the chosen rows, all else as it was.
 
-    With what is accepted the proposals come that it stands on: classes that are its ends, a
-    property that it splits or turns round. `rows` are all of the snapshot and `schema` is its;
+    Accepting a proposal also accepts those it depends on: classes that are its ends, a property
+    that it splits or inverts. `rows`: all proposals of the snapshot; `schema`: its ontology;
     `label`: a new name.
 
     Raises:
-        InputError: an entry of the file decides on it in a way that has to be changed by hand, or
-            something else has the new label.
+        InputError: an entry of the file has to be changed by hand, or something else has the new
+            label.
     """
     by_iri = {str(row["iri"]): row for row in rows if row["state"] != "alias"}
     writer = _Writer(Decided(text), decisions, by_iri, schema)
@@ -111,7 +111,7 @@ class _Writer:
         if entry is not None:
             self._change(entry, decision, row, label)
         elif decision == "accept" and row["state"] == "alias":
-            self._note(row, f"another name for <{row['iri']}>, which has its wordings already")
+            self._keep(row, f"another name for <{row['iri']}>, which has its wordings already")
         elif decision == "accept":
             self._accept(row, label, note)
         else:
@@ -122,17 +122,17 @@ class _Writer:
         if label is not None and label != entry.label:
             raise InputError(f"{place} decides on it already; write label = {label!r} there")
         if entry.decision == decision:
-            self._note(row, f"decided so already: {place}")
+            self._keep(row, f"decided so already: {place}")
             return
         if decision == "accept":
-            self._accept_grounds(row)
+            self._accept_needed(row)
         elif row["state"] == "alias":
             raise InputError(
                 f"{row['label']} is another name for what {place} accepts, of the same label; "
                 "reject that one, or take the wordings out there"
             )
-        self._replace(turn_decision(self.decided.text, self.decisions, entry))
-        self._tell(row, entry.iri, f"turned from {entry.decision} to {decision}")
+        text = turn_decision(self.decided.text, self.decisions, entry)
+        self._replace(text, row, entry.iri, f"turned from {entry.decision} to {decision}")
 
     def _accept(self, row: Row, label: str | None, note: str) -> None:
         values: dict[str, str] = {"iri": str(row["iri"])}
@@ -141,7 +141,7 @@ class _Writer:
             taken = {*self.by_iri, *self.schema.class_by_iri, *self.schema.property_by_iri}
             iri = coin_iri(str(row["kind"]), label, self.schema.base, taken)
             values |= {"label": label, "iri": iri}
-        values |= self._accept_grounds(row)
+        values |= self._accept_needed(row)
         self._add(_make_entry("accept", row, values, note=note), row, "accepted")
 
     def _require_free(self, row: Row, label: str) -> None:
@@ -159,53 +159,49 @@ class _Writer:
             return
         raise InputError(f"--label {label!r} is the label of {whose}, already; give another one")
 
-    def _accept_grounds(self, row: Row) -> dict[str, str]:
-        """Accepts what a proposal stands on, and says what it is called now."""
+    def _accept_needed(self, row: Row) -> dict[str, str]:
+        """Accepts the proposals that one depends on; their IRIs now, by column."""
         self._open.add(str(row["iri"]))
         values: dict[str, str] = {}
         for name in ("domain", "range", "splits", "inverse_of"):
-            ground = self.by_iri.get(str(row[name]))
-            if ground is None:
+            needed = self.by_iri.get(str(row[name]))
+            if needed is None:
                 continue
-            entry = self.decisions.find_own(ground)
+            entry = self.decisions.find_own(needed)
             if entry is not None and entry.decision == "accept":
-                values[name] = entry.iri or str(ground["iri"])
+                values[name] = entry.iri or str(needed["iri"])
             elif name == "inverse_of" and (
-                ground["state"] != "accepted" or entry or ground["iri"] in self._open
+                needed["state"] != "accepted" or entry or needed["iri"] in self._open
             ):
                 values[name] = ""  # it is stated once, by the one that is accepted last
             elif entry is not None:
                 raise InputError(
-                    f"{row['label']} stands on {ground['label']}, which "
+                    f"{row['label']} depends on {needed['label']}, which "
                     f"{self.decisions.name_place(entry)} rejects; remove that entry first"
                 )
             else:
-                self._accept(ground, None, "")
+                self._accept(needed, None, "")
         return values
 
     def _add(self, entry: Decision, row: Row, how: str) -> None:
-        self._replace(add_decision(self.decided.text, entry))
-        self._tell(
-            row, entry.iri, f"{how}, called {entry.label!r}" if entry.label != row["label"] else how
-        )
+        renamed = f", called {entry.label!r}" if entry.label != row["label"] else ""
+        text = add_decision(self.decided.text, entry)
+        self._replace(text, row, entry.iri, how + renamed)
 
-    def _replace(self, text: str) -> None:
+    def _replace(self, text: str, row: Row, iri: str | None, how: str) -> None:
         self.decisions = parse_decisions(text, self.decisions.source)
         self.decided.text = text
-
-    def _note(self, row: Row, how: str) -> None:
-        self.decided.unchanged.append(_say(row, None, how))
-
-    def _tell(self, row: Row, iri: str | None, how: str) -> None:
         self.decided.done.append(_say(row, iri, how))
+
+    def _keep(self, row: Row, how: str) -> None:
+        self.decided.unchanged.append(_say(row, None, how))
 
 
 def _make_entry(
     decision: Literal["accept", "reject"], row: Row, values: Mapping[str, str], *, note: str
 ) -> Decision:
     names = ("label", "domain", "range", "definition", "inverse_of", "splits")
-    known = {name: cast("str", row[name]) for name in names if row[name]}
-    said = {**known, **values}
+    said = {**{name: cast("str", row[name]) for name in names}, **values}
     given = {name: value for name, value in said.items() if value}
     return Decision(
         decision=decision,

@@ -1,7 +1,7 @@
-"""What completion reads and finds, and columns of words as numbers."""
+"""What completion reads and finds, and columns of words as codes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -12,9 +12,7 @@ import pyarrow.compute as pc
 from kpyramid.numerics.moments import Array, Moments
 from kpyramid.ontology.schema import Schema
 
-# --------------------
-# What completion reads and what it finds.
-
+Places: TypeAlias = npt.NDArray[np.int64]
 Pair = tuple[str, str]
 """Ids of a fact's head and tail; of a literal tail its text."""
 
@@ -67,7 +65,7 @@ class Proposal:
     existing: str | None = None
     splits: str | None = None
     inverse: str | None = None
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,7 +78,7 @@ class Phrases:
     """
 
     texts: Sequence[str]
-    facts: npt.NDArray[np.int64]
+    facts: Places
     points: Array
     log_graph: Array
     log_ontology: Array
@@ -100,17 +98,19 @@ class Completion:
     graph: Phrases
     ontology: Phrases
     explained: Array
-    phrase_of: npt.NDArray[np.int64]
-    sign: npt.NDArray[np.int64]
+    phrase_of: Places
+    sign: Places
     log_magnitude: Array
     region: npt.NDArray[np.bool_]
     proposals: tuple[Proposal, ...]
 
 
-# --------------------
-# Columns of words as numbers, so that a million facts are grouped without a loop over them.
+def may_share(one: str, other: str, schema: Schema) -> bool:
+    """Whether a thing can be of both classes: one is the other or above it."""
+    return schema.is_subclass(one, other) or schema.is_subclass(other, one)
 
-Places: TypeAlias = npt.NDArray[np.int64]
+
+# Columns of words as codes, so that a million facts are grouped without a loop over them.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,6 +147,6 @@ def group_rows(*columns: Places) -> tuple[list[Places], Places, Places]:
     return parts[::-1], groups.astype(np.int64), counts.astype(np.int64)
 
 
-def sum_by(groups: Places, values: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.float64]:
+def sum_by(groups: Places, values: Array, count: int) -> Array:
     """The sum of the values in each of `count` groups."""
     return np.bincount(groups, weights=values, minlength=count).astype(np.float64)

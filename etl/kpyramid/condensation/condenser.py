@@ -1,4 +1,4 @@
-"""Condensation by a model: neighbourhoods of an anchor, asked and read (f_con)."""
+"""Condensation by a model (f_con): which facts that the rules left apart say the same."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,14 +14,11 @@ from kpyramid.llm.caller import Asker, Loss, ask_all, cut_batches
 from kpyramid.llm.types import Failure
 from kpyramid.ontology.schema import Schema
 
-# --------------------
-# What a model is asked about: facts around an anchor that no rule merged (f_con's X_k).
-
 
 def list_neighbourhoods(
     graph: Graph, made: Condensation, ids: Sequence[str], schema: Schema
 ) -> list[Neighbourhood]:
-    """The facts left apart, by pair of ends and anchor; a fact is in one neighbourhood at most.
+    """The facts left apart, by pair of ends and anchor (f_con's X_k); each in one at most.
 
     `ids`: keys of the facts by row.
     """
@@ -37,13 +34,9 @@ def list_neighbourhoods(
             if len(left) > 1:
                 taken |= {merger.fact.place for merger in left}
                 kind = schema.class_for_type(left[0].fact.ends[0])
-                found.append(
-                    Neighbourhood(
-                        schema.property_by_iri[iri].label,
-                        schema.class_by_iri[kind].label if kind else None,
-                        tuple(_state(merger.fact.place, graph, ids) for merger in left),
-                    )
-                )
+                domain = schema.class_by_iri[kind].label if kind else None
+                facts = tuple(_state(merger.fact.place, graph, ids) for merger in left)
+                found.append(Neighbourhood(schema.property_by_iri[iri].label, domain, facts))
     return found
 
 
@@ -69,9 +62,6 @@ def _state(place: int, graph: Graph, ids: Sequence[str]) -> Statement:
         graph.names[tail] if tail >= 0 else graph.texts[graph.literals[place]],
     )
 
-
-# --------------------
-# Having a model say which facts that the rules left apart say the same (f_con).
 
 _FACTS = 40
 """Numbered facts in a request, about: some 900 tokens."""
@@ -171,11 +161,7 @@ class Condenser:
                 else:
                     agreed.add(frozenset((first.key, second.key)))
             for group in _group(facts, agreed):
-                full = [
-                    (said, fact)
-                    for said, fact in group
-                    if all(_says(fact, other) for _, other in group)
-                ]
+                full = [e for e in group if all(_says(e[1], other) for _, other in group)]
                 _, stays = min(full, key=lambda e: (-best[one.anchor, e[0]], e[0]))
                 merged += [(fact.key, stays.key) for _, fact in group if fact != stays]
         return Condensed(tuple(sorted(merged)), (*losses, *barred.values()))
@@ -198,8 +184,7 @@ class Condenser:
         answers = ask_all(self.asker, questions, self.concurrency)
         for batch, answer in zip(batches, answers, strict=True):
             if isinstance(answer, Failure):
-                left = "; ".join(map(_show, batch))
-                detail = f"{answer.detail}; left apart: {left}"
+                detail = f"{answer.detail}; left apart: {'; '.join(map(_show, batch))}"
                 losses.append(Loss(f"llm_{answer.kind}", answer.key, detail))
                 continue
             for at, one in enumerate(batch):

@@ -1,4 +1,4 @@
-"""Facts that cannot all hold: they are reported, and stay as they are."""
+"""Facts that cannot hold together: they are reported, none is removed."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -42,7 +42,7 @@ class Contradiction:
 def find_contradictions(
     graph: Graph, made: Condensation, stated: Stated, schema: Schema
 ) -> list[Contradiction]:
-    """What contradicts what among the condensed facts."""
+    """The contradictions among the condensed facts."""
     contrary = []
     for found in made.contraries:
         if made.stands[found.one.place] == found.one.place and (

@@ -1,4 +1,4 @@
-"""The graph's facts as columns: ends, values, what condensation reads and makes."""
+"""What condensation reads: facts as columns, in words, and the values of literals."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -9,9 +9,6 @@ import numpy.typing as npt
 
 from kpyramid.ontology.literals import parse_literal
 from kpyramid.ontology.names import XSD
-
-# --------------------
-# What condensation reads and what it makes.
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +34,7 @@ class Neighbourhood:
     statements: tuple[Statement, ...]
 
 
-# --------------------
-# What literals mean: which are equal by value, and which say more of the same.
+# Values of literals.
 
 _LEAD = re.compile(
     r"^(?:(?:on|in|the|year|of|(?:mon|tues|wednes|thurs|fri|satur|sun)day,?)\s+)+", re.IGNORECASE
@@ -86,8 +82,7 @@ def read_value(literal: str) -> Value:
     return Value(f"text {text.casefold()}")
 
 
-# --------------------
-# The graph's facts as columns, and which of them have both ends in common.
+# Facts as columns.
 
 Column = npt.NDArray[np.int64]
 

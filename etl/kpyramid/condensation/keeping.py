@@ -1,4 +1,4 @@
-"""Whether the condensed graph still says what the graph said."""
+"""The facts of the graph that the condensed graph does not say."""
 
 from collections.abc import Iterator, Sequence
 
@@ -13,9 +13,9 @@ def list_lost(
 ) -> Iterator[tuple[int, str]]:
     """The facts that their condensed fact does not say, by row, and why.
 
-    `stands`: for each fact the row of its condensed fact in `standing`, -1 for none. `trusted`: a
-    model holds the wordings for the same, and its word is taken. Entities and relations of both
-    graphs are those of the same tables.
+    `stands`: for each fact the row of its condensed fact in `standing`, -1 for none. `trusted`:
+    rows that a model merged; their wordings are not compared. Both graphs use the same tables of
+    entities and relations.
     """
     for row in np.flatnonzero(stands < 0).tolist():
         yield row, "it stands in no condensed fact"
@@ -28,9 +28,10 @@ def list_lost(
         & (_unite_texts(said, standing)[rows] == standing.literals[over])
     )
     for row in rows[~same].tolist():
-        fact, by = _read_fact(said, row), _read_fact(standing, int(stands[row]))
-        ends, others = _list_ends(said, row), _list_ends(standing, int(stands[row]))
-        if set(ends) != set(others):
+        place = int(stands[row])
+        fact, by = _read_fact(said, row), _read_fact(standing, place)
+        ends = {int(said.heads[row]), int(said.tails[row])}
+        if ends != {int(standing.heads[place]), int(standing.tails[place])}:
             yield row, "it is about other things"
         elif by.value is not None and fact.value is not None and not by.value.says(fact.value):
             yield row, "its value is another"
@@ -57,7 +58,3 @@ def _read_fact(graph: Graph, row: int) -> Fact:
         read_value(graph.texts[graph.literals[row]]) if tail < 0 else None,
         frozenset(),
     )
-
-
-def _list_ends(graph: Graph, row: int) -> tuple[int, int]:
-    return int(graph.heads[row]), int(graph.tails[row])

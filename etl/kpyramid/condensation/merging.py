@@ -1,7 +1,7 @@
 """Which facts become one: anchors, neighbours, and verdicts on pairs (PolyRAG III-C)."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain
 from typing import Literal, TypeAlias
@@ -18,8 +18,7 @@ from kpyramid.ontology.names import SYMMETRIC_PROPERTY, XSD
 from kpyramid.ontology.schema import OntologyProperty, Schema
 from kpyramid.settings import CondenseSettings
 
-# --------------------
-# Which facts of one pair of ends say the same, and which say more than others.
+# Facts of one pair of ends: which say the same, and which say more than others.
 
 Ends = tuple[str, str]
 Compare = Callable[[str, str, Ends], Verdict]
@@ -67,9 +66,9 @@ class Contrary:
 
 
 def guard_comparer(comparer: Comparer) -> Compare:
-    """Compares as the comparer does, but what may be is different from what is.
+    """Compares as the comparer does, but a possibility is different from a fact.
 
-    `was born in` says all that `may have been born in` says, yet the doubt is worth keeping.
+    `was born in` says all that `may have been born in` says, yet the uncertainty is worth keeping.
     """
 
     def compare(one: str, other: str, ends: Ends) -> Verdict:
@@ -83,9 +82,9 @@ def guard_comparer(comparer: Comparer) -> Compare:
 def merge_facts(facts: Sequence[Fact], compare: Compare) -> list[Merger]:
     """The facts of one pair of ends, merged; `facts` in order of preference, the best first.
 
-    A fact joins the first that says the same, wherever both lie: it is one fact, told twice. A
-    broader fact is absorbed only around an anchor, by one that says all it and its equals say.
-    Each is compared with the fact that will stand for it, never along a chain.
+    A fact joins the first that says the same, near an anchor or not. A broader fact is absorbed
+    only near an anchor, by one that says all that it and its equals say. Each is compared with the
+    fact that will stand for it, never along a chain.
     """
     mergers: list[Merger] = []
     for fact in facts:
@@ -170,10 +169,8 @@ def _judge(one: Fact, other: Fact, compare: Compare) -> Verdict:
     return compare(one.wording, other.wording, one.ends)
 
 
-# --------------------
-# The nearest vectors: all compared up to a stated size, an index beyond it.
+# The nearest vectors: all are compared up to a stated size, an index is searched beyond it.
 
-Places = npt.NDArray[np.int64]
 Cosines = npt.NDArray[np.float64]
 
 _DECIMALS = 6
@@ -190,7 +187,7 @@ _PROBED = 0.08
 
 def find_nearest(
     queries: Matrix, points: Matrix, k: int, least: float, *, exact_up_to: int
-) -> Iterator[tuple[Places, Cosines]]:
+) -> Iterator[tuple[Column, Cosines]]:
     """Per query the at most k points of cosine `least` and more: best first, ties by place.
 
     `queries` (q, d) and `points` (n, d) have rows of unit length. Up to q * n = `exact_up_to`
@@ -208,7 +205,7 @@ def find_nearest(
 
 def _compare_all(
     queries: Matrix, points: Matrix, k: int, least: float
-) -> Iterator[tuple[Places, Cosines]]:
+) -> Iterator[tuple[Column, Cosines]]:
     size = max(1, _BLOCK // len(points))
     for start in range(0, len(queries), size):
         for row in queries[start : start + size] @ points.T:
@@ -219,7 +216,7 @@ def _compare_all(
 
 def _search_index(
     queries: Matrix, points: Matrix, k: int, least: float
-) -> Iterator[tuple[Places, Cosines]]:
+) -> Iterator[tuple[Column, Cosines]]:
     faiss = load_faiss()
     count, size = points.shape
     lists = max(1, min(int(np.sqrt(count)), count // _TRAINING))
@@ -237,18 +234,14 @@ def _search_index(
 
 def _order(
     places: npt.NDArray[np.integer], cosines: Matrix, k: int, least: float
-) -> tuple[Places, Cosines]:
+) -> tuple[Column, Cosines]:
     rounded = np.round(cosines.astype(np.float64), _DECIMALS)
     order = np.lexsort((places, -rounded))[:k]
     order = order[rounded[order] >= least]
     return places[order].astype(np.int64), np.asarray(rounded[order], dtype=np.float64)
 
 
-# --------------------
-# Anchors: which facts lie near a property of the ontology (PolyRAG §III-C).
-#
-# An anchor is a class with one of its properties. It is compared with what the graph says of such
-# subjects: each distinct wording once, however many facts use it.
+# Anchors: which wordings lie near a property of a class (PolyRAG §III-C).
 
 _Class = str | None
 """Of a head or tail; None where it is not known."""
@@ -276,11 +269,10 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Wordings:
-    """Those of the ontology, each with its property, and those of the graph, with their vectors."""
+    """Wordings of the ontology, each with its property, their vectors, and those of the graph."""
 
     named: Sequence[tuple[OntologyProperty, str]]
     queries: Matrix
-    said: Sequence[str]
     points: Matrix
 
 
@@ -289,9 +281,9 @@ def find_anchors(
 ) -> list[tuple[Anchor, ...]]:
     """For each phrase the anchors it is near to, the nearest first.
 
-    It is near when it is among the k nearest of the anchor, near enough, and joins what the
-    property can join. Wordings are compared, and the subject's class decides with which: with its
-    name before them all wordings are alike.
+    A phrase is near an anchor when it is among the anchor's k nearest, its cosine suffices, and its
+    ends fit the property. Wordings are compared without the subject's class, which only selects
+    them: with its name before them all wordings would be alike.
 
     Raises:
         InputError: the embedding of a wording is not finite.
@@ -301,7 +293,7 @@ def find_anchors(
     if not said or not named:
         return [() for _ in phrases]
     queries = embed_finite(embedder, [text for _, text in named])
-    wordings = _Wordings(named, queries, said, embed_finite(embedder, said))
+    wordings = _Wordings(named, queries, embed_finite(embedder, said))
     place = {wording: at for at, wording in enumerate(said)}
     keys = [
         (place[p.wording], _class_of(p.head_type, schema), _class_of(p.tail_type, schema))
@@ -344,11 +336,6 @@ def _search(
     return best
 
 
-def find_ranges(literal: str, ranges: Iterable[str]) -> list[str]:
-    """The datatypes, of some, that a literal can be a value of."""
-    return [iri for iri in ranges if parse_literal(literal, iri) is not None]
-
-
 def _class_of(entity_type: str, schema: Schema) -> _Class:
     is_literal = entity_type.startswith(LITERAL)
     return entity_type if is_literal else schema.class_for_type(entity_type)
@@ -370,8 +357,7 @@ def _is_near(found: _Class, wanted: str, schema: Schema) -> bool:
     return found is None or schema.is_subclass(found, wanted) or schema.is_subclass(wanted, found)
 
 
-# --------------------
-# From the graph to the condensed graph: which fact stands for which, and what contradicts what.
+# The condensed graph: which fact stands for which, and what contradicts what.
 
 Stated = Mapping[str, Set[str]]
 """The properties that a wording states in words of the ontology."""
@@ -380,7 +366,7 @@ _Form = tuple[str, bool, bool]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Linked:
-    """What lies near which anchor: `near[phrase_of[row]]` are a fact's anchors, nearest first."""
+    """The anchors near each fact: `near[phrase_of[row]]`, the nearest first."""
 
     near: Sequence[tuple[Anchor, ...]]
     phrase_of: Column
@@ -414,9 +400,11 @@ def link_facts(
     """
     ranges = sorted({prop.range for prop in schema.properties if prop.is_datatype})
     kinds: dict[str, int] = {}
-    types = chain(
-        graph.types, (LITERAL + " ".join(find_ranges(text, ranges)) for text in graph.texts)
+    values = (
+        LITERAL + " ".join(iri for iri in ranges if parse_literal(text, iri) is not None)
+        for text in graph.texts
     )
+    types = chain(graph.types, values)
     kind_of = np.array([kinds.setdefault(kind, len(kinds)) for kind in types], dtype=np.int64)
     tails = np.where(graph.tails < 0, len(graph.types) + graph.literals, graph.tails)
     said = np.stack([graph.relations, kind_of[graph.heads], kind_of[tails]])

@@ -1,4 +1,4 @@
-"""Near duplicates that the rules left apart, and a model asked to confirm them."""
+"""Near duplicates that the rules left apart, and a model that is asked to confirm them."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,16 +16,11 @@ from kpyramid.extraction.cascade.duplicates import (
     ask_for_duplicates,
     parse_duplicates,
 )
+from kpyramid.graph.relations import Union
 from kpyramid.llm.caller import Asker, ask_all, cut_batches
-from kpyramid.llm.types import Failure, Request
+from kpyramid.llm.types import Failure
 
-# --------------------
-# Near duplicates that the rules left apart: what a model is asked to confirm.
-#
-# Names meet through a word that few names share, relations through a lemma, and stay together
-# when their vectors are near; so time grows with the number of names, not with its square.
-
-_SIMILARITY = {"entities": 0.75, "relations": 0.75}
+_SIMILARITY = 0.75
 """Cosine from which two wordings are worth a question; `husband of` and `wife of` have .87."""
 _BUCKET = 24
 """Wordings that may share a word before the word says too little."""
@@ -46,8 +41,12 @@ class Candidate:
     fact: str
 
 
-def find_groups(kind: str, candidates: Sequence[Candidate], embedder: Embedder) -> list[Group]:
-    """Groups of near duplicates; a candidate is in one group at most, alone in none."""
+def find_groups(candidates: Sequence[Candidate], embedder: Embedder) -> list[Group]:
+    """Groups of near duplicates; a candidate is in one group at most, alone in none.
+
+    Only candidates that share a rare word are compared, by the cosine of their vectors, so time
+    grows with their number, not with its square.
+    """
     by_key = {c.key: c for c in sorted(candidates, key=lambda c: c.key)}
     pairs = sorted(_list_pairs(by_key.values()))
     wanted = sorted({by_key[key].text for pair in pairs for key in pair})
@@ -55,7 +54,7 @@ def find_groups(kind: str, candidates: Sequence[Candidate], embedder: Embedder) 
     scored = []
     for one, other in pairs:
         cosine = float(np.dot(vectors[by_key[one].text], vectors[by_key[other].text]))
-        if cosine >= _SIMILARITY[kind]:
+        if cosine >= _SIMILARITY:
             scored.append((-round(cosine, 6), one, other))
     members: dict[str, list[str]] = {}
     for _, one, other in sorted(scored):  # the nearest first, so that a full group holds them
@@ -77,18 +76,11 @@ def cut_groups(groups: Iterable[Group]) -> Iterator[tuple[Group, ...]]:
 
 def unite_pairs(pairs: Iterable[KeyPair], rank: Mapping[str, tuple[int, str]]) -> dict[str, str]:
     """The key that each merged key becomes: the one of smallest rank that it is joined with."""
-    parent: dict[str, str] = {}
-
-    def find_root(key: str) -> str:
-        while parent.get(key, key) != key:
-            key = parent[key]
-        return key
-
-    for one, other in sorted(pairs):
-        ends = sorted({find_root(one), find_root(other)}, key=lambda key: rank[key])
-        for end in ends:
-            parent[end] = ends[0]
-    return {key: find_root(key) for key in sorted(parent)}
+    pairs = sorted(pairs)
+    joined = Union((key for pair in pairs for key in pair), lambda key: rank[key])
+    for one, other in pairs:
+        joined.join(one, other)
+    return joined.list_roots()
 
 
 def _list_pairs(candidates: Iterable[Candidate]) -> set[KeyPair]:
@@ -110,10 +102,6 @@ def _list_pairs(candidates: Iterable[Candidate]) -> set[KeyPair]:
 
 def _name_group(group: Group) -> str:
     return "\n".join(wording.key for wording in group)
-
-
-# --------------------
-# Asking a model which near duplicates are the same, batch by batch.
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +129,14 @@ class Disambiguator:
             BudgetError, EndpointError: the answers so far are kept.
         """
         batches = list(cut_groups(groups))
-        questions = [
-            (self._write(kind, batch), partial(parse_duplicates, groups=batch)) for batch in batches
-        ]
+        ask = partial(
+            ask_for_duplicates,
+            kind,
+            domain=self.domain,
+            language=self.language,
+            max_tokens=self.max_tokens,
+        )
+        questions = [(ask(batch), partial(parse_duplicates, groups=batch)) for batch in batches]
         answers = ask_all(self.asker, questions, self.concurrency)
         pairs: list[KeyPair] = []
         failures = []
@@ -153,12 +146,3 @@ class Disambiguator:
             else:
                 pairs.extend(answer)
         return Confirmed(tuple(sorted(pairs)), tuple(failures))
-
-    def _write(self, kind: str, batch: tuple[Group, ...]) -> Request:
-        return ask_for_duplicates(
-            kind,
-            batch,
-            domain=self.domain,
-            language=self.language,
-            max_tokens=self.max_tokens,
-        )

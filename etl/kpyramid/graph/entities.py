@@ -1,4 +1,9 @@
-"""Entity resolution (f_dis): which names, in which documents, denote one entity."""
+"""Entity resolution (f_dis): which names, in which documents, denote one entity.
+
+Names that differ in case, marks, spaces or articles are one. A shorter form belongs to the one
+fuller name that it can stand for, and only with evidence: the same document, rare features that
+both share, the use of the corpus elsewhere, alike contexts. In doubt two names stay two.
+"""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -19,10 +24,10 @@ from kpyramid.graph.names import (
     may_differ_in_type,
     parse_name,
 )
+from kpyramid.graph.relations import Union
 from kpyramid.keys import content_id
 
-# --------------------
-# What a corpus says of each name: its wordings, types, neighbours and relations, by document.
+# What a corpus says of each name, by document.
 
 UNKNOWN = "NOUN"
 """The type of a mention that the entity recogniser does not know; any other type outvotes it."""
@@ -116,8 +121,7 @@ def _judge_name(key: str, counts: Mapping[str, int]) -> Name:
     return replace(name, key=key, proper=2 * proper > sum(counts.values()) and not common)
 
 
-# --------------------
-# Which fuller names a short form can stand for, by words, types and use.
+# Fuller names that a short form can stand for.
 
 BUCKET = 64
 """Fuller names looked at for one short form; one that fits more names is nobody's."""
@@ -186,38 +190,36 @@ def find_candidates(
     entry: Entry, types: frozenset[str], index: Index, corpus: Corpus
 ) -> list[Candidate]:
     """Fuller names that the name, with these types, can stand for; none when too many fit."""
-    candidates = []
-    for form in list_sought_forms(entry.name):
-        found = index.get(form, ())
-        if len(found) > BUCKET:
-            return []
-        for other in found:
-            full = corpus.entries[other.key]
-            if (
-                full.rank < entry.rank
-                and is_possible(entry.name, types, full.name, full.types, other.by)
-                and (full.types & types or _depends(entry, full, other.by))
-                and not _is_beside(entry, full, other.by, corpus)
-            ):
-                candidates.append(other)
-    return candidates
+    return [
+        found
+        for found, full in _list_fuller(entry, list_sought_forms(entry.name), index, corpus)
+        if is_possible(entry.name, types, full.name, full.types, found.by)
+        and (full.types & types or _depends(entry, full, found.by))
+    ]
 
 
 def list_containing(entry: Entry, corpus: Corpus) -> list[Candidate]:
     """The fuller names that begin or end with this one; none when there are too many."""
-    found = corpus.index.get(" ".join(entry.name.bare), ())
-    if len(found) > BUCKET:
+    return [
+        found
+        for found, full in _list_fuller(entry, [" ".join(entry.name.bare)], corpus.index, corpus)
+        if is_contained(entry.name, full.name, found.by)
+    ]
+
+
+def _list_fuller(
+    entry: Entry, forms: Iterable[str], index: Index, corpus: Corpus
+) -> list[tuple[Candidate, Entry]]:
+    """Fuller names with one of the forms, but those that a fact joins to the name."""
+    found = [index.get(form, ()) for form in forms]
+    if any(len(names) > BUCKET for names in found):
         return []
-    containing = []
-    for other in found:
-        full = corpus.entries[other.key]
-        if (
-            full.rank < entry.rank
-            and is_contained(entry.name, full.name, other.by)
-            and not _is_beside(entry, full, other.by, corpus)
-        ):
-            containing.append(other)
-    return containing
+    fuller = [(other, corpus.entries[other.key]) for names in found for other in names]
+    return [
+        (other, full)
+        for other, full in fuller
+        if full.rank < entry.rank and not _is_beside(entry, full, other.by, corpus)
+    ]
 
 
 def weigh_shared(own: frozenset[Feature], full: Entry, corpus: Corpus) -> float:
@@ -232,19 +234,18 @@ def _depends(short: Entry, full: Entry, by: Shortening) -> bool:
 
 
 def _is_beside(short: Entry, full: Entry, by: Shortening, corpus: Corpus) -> bool:
-    """A fact says something of both, so they are two things; unless they share a lot."""
+    """Whether a fact joins both names, so that they are two things unless they share a lot."""
     if by.how in _RESTATING or ("neighbour", full.name.key) not in short.features:
         return False
     return weigh_shared(short.features, full, corpus) < _SAME
 
 
-# --------------------
-# Whether two names keep the same company: the vectors of what is said of them.
+# Contexts: the vectors of what is said of a name.
 
 _MOST = 32
 """Statements of one name that are looked at; more would cost and change little."""
 _LEAST = 3
-"""Statements that a context needs to say anything."""
+"""Statements that make a context."""
 
 Place = tuple[str, str]
 """A key and a document."""
@@ -310,8 +311,7 @@ def _scale(vector: Matrix) -> Matrix:
     return vector / length if length else vector
 
 
-# --------------------
-# Homonyms: persons of one name in documents that have nothing to do with each other.
+# Homonyms: persons of one name in unrelated documents.
 
 _STRANGE = 0.15
 """Cosine of contexts below which two documents may speak of two persons: the median of contexts
@@ -321,9 +321,6 @@ _RARE = 2
 _DOCUMENTS = 64
 """A name in more documents than this is somebody whom all know."""
 
-Bearer = tuple[str, str]
-"""A key and a document."""
-
 
 def split_homonyms(
     corpus: Corpus,
@@ -331,7 +328,7 @@ def split_homonyms(
     shared_surnames: Iterable[str],
     uses: Iterable[Use],
     embedder: Embedder,
-) -> dict[Bearer, str]:
+) -> dict[Place, str]:
     """A label for each place whose person is not the one that the name alone denotes.
 
     `places`: for each key, the documents where it stands for itself. A lone surname that several
@@ -350,7 +347,7 @@ def split_homonyms(
     said = gather_contexts(uses, {(key, d) for key in full for d in persons[key]})
     vectors = embed_contexts(said, embedder)
 
-    labels: dict[Bearer, str] = {}
+    labels: dict[Place, str] = {}
     for key in sorted(surnames | full):
         known = [d for d in persons[key] if key in surnames or (key, d) in vectors]
 
@@ -372,31 +369,19 @@ def _group_documents(
     is_near: Callable[[str, str], bool],
 ) -> list[list[str]]:
     """Documents that speak of one person, the largest group first."""
-    parent = {document: document for document in documents}
-
-    def find(document: str) -> str:
-        while parent[document] != document:
-            document = parent[document]
-        return document
-
+    joined = Union(documents, lambda document: document)
     for place, one in enumerate(documents):
         for other in documents[:place]:
             shared = entry.features_in[one] & entry.features_in[other]
             if any(bearers[f] <= _RARE for f in shared) or is_near(one, other):
-                ends = (find(one), find(other))
-                parent[max(ends)] = min(ends)
+                joined.join(one, other)
     groups: dict[str, list[str]] = defaultdict(list)
     for document in documents:
-        groups[find(document)].append(document)
+        groups[joined.find(document)].append(document)
     return sorted(groups.values(), key=lambda group: (-len(group), group[0]))
 
 
-# --------------------
-# Entity clusters: which wordings, in which documents, denote one entity (`f_dis`).
-#
-# Names that differ in case, marks, spaces or articles are one. A shorter form belongs to the one
-# fuller name that it can stand for, and only with evidence: the same document, rare features that
-# both share, the use of the corpus elsewhere, the same company. In doubt two names stay two.
+# Entity clusters.
 
 _EVIDENCE = 0.5
 """Weight of shared features that counts: two that another name has too, or one rarer."""
@@ -405,11 +390,11 @@ _LEAD = 4.0
 _USUAL = 2
 """Documents that use a short form for one entity, and none for another, show the usage."""
 _SIMILARITY = 0.3
-"""Cosine of contexts from which two names keep the same company."""
+"""Cosine of contexts from which two names may denote one thing."""
 _MARGIN = 0.1
 """By how much any other fuller name must be less similar."""
 
-Links = dict[tuple[str, str], str]
+Links = dict[Place, str]
 """The fuller name's key, for a short form's key in a document."""
 
 
@@ -523,10 +508,10 @@ def _is_usual(usual: Counter[str], clusters: Mapping[str, object]) -> bool:
 
 
 def _link_companions(corpus: Corpus, uses: Sequence[Use], embedder: Embedder, links: Links) -> None:
-    """Links names that stand within another name of their documents and keep its company.
+    """Links names to a longer name of their documents that contains them.
 
-    Either only one other name of the corpus contains the name, which never occurs without it;
-    or the contexts of both are alike, and those of any other name that contains it are not.
+    Either only one other name of the corpus contains the name, which never occurs without it; or
+    the contexts of both are alike, and those of any other name that contains it are not.
     """
     rivals: dict[str, list[str]] = {}
     for short, entry in corpus.entries.items():
@@ -566,7 +551,7 @@ def _is_dependent(entry: Entry, found: Candidate, corpus: Corpus) -> bool:
 def _choose(
     own: frozenset[Feature], clusters: Mapping[str, Iterable[str]], corpus: Corpus
 ) -> str | None:
-    """The one cluster whose names share rare features with these, or are said to be the same."""
+    """The one cluster whose names share rare features with these, or stand in a fact with them."""
     weights = {
         cluster: max(
             weigh_shared(own, corpus.entries[key], corpus) + (("neighbour", key) in own)

@@ -13,10 +13,8 @@ from anyascii import anyascii
 from kpyramid.documents.values import NUMBER_WORDS
 from kpyramid.documents.words import ARTICLES, lemmatise, read_words
 
-# --------------------
-# A name's parts: words in small ASCII letters, titles, legal endings, numbers, small words.
-
 _WORDS = read_words(__file__, "names.toml")
+"""Lists of words; `names.toml` says what each is for."""
 
 _WORD = re.compile(r"[^\W_]+(?:['’.][^\W_]+)*")
 _POSSESSIVE = re.compile(r"\s?['’][sS]?$")
@@ -42,28 +40,12 @@ _NUMERALS = {
 }
 
 TITLES = _WORDS["titles"]
-"""Words that go before a person's name and are no part of it."""
-
-WIVES = frozenset("mrs miss madame mme mlle frau signora senora".split())
-"""Titles that, with a surname alone, may name a relative of the man of that name."""
-
-ENDINGS = frozenset(
-    """
-    inc incorporated corporation company limited llc llp lp plc gmbh ag kg sa sas sarl
-    spa srl nv bv ab oy oyj asa as kk pty pvt bhd tbk jr esq phd md com org net
-    """.split()
-)
+WIVES = _WORDS["wives"]
+PERSONAL = _WORDS["personal_endings"]
+ENDINGS = _WORDS["endings"] | PERSONAL
 """Legal forms of firms, the younger generation, degrees: short forms leave them out."""
-
-PERSONAL = frozenset({"jr", "esq", "phd", "md"})
-"""Those of the `ENDINGS` that persons bear."""
-
-ELDER = frozenset({"sr", "elder"})
-"""The older generation: said only where the younger one bears the same name."""
-
-PLURALS = frozenset("falls arms goods glasses customs works grounds spirits means".split())
-"""Plurals that mean something else than their singular."""
-
+ELDER = _WORDS["elder"]
+PLURALS = _WORDS["plurals"]
 ABBREVIATIONS = {
     "assn": "association",
     "bros": "brothers",
@@ -93,39 +75,13 @@ NATIONS = {
 }
 """Capitals that mean the same in every text, alone and before the name of an institution."""
 
-PARTICLES = frozenset(
-    "de del della der den di da do dos du das la le van von zu al el bin ibn ben".split()
-)
-"""Small words within names of persons."""
-
-LINKS = frozenset(
-    """
-    of and or in on at for to from with by under over against vs versus the between as about near
-    into upon without s
-    """.split()
-)
-"""Small words that join two names, or a name to a noun."""
-
-PLACE_MODIFIERS = frozenset(
-    """
-    north south east west northern southern eastern western northeast northwest southeast southwest
-    new old upper lower central middle inner outer great greater little lesser big saint san
-    santa fort port mount lake cape los las
-    """.split()
-)
-"""First words that make another place of the place they stand before."""
-
+PARTICLES = _WORDS["particles"]
+LINKS = _WORDS["links"]
+PLACE_MODIFIERS = _WORDS["place_modifiers"]
 KIND_NOUNS = _WORDS["kind_nouns"]
-"""Words that say which kind of thing the name before them names, and that short forms leave."""
-
-
 SITES = _WORDS["sites"]
-"""Words for what stands or lies at one place."""
-
 OTHER_KINDS = SITES | _WORDS["other_kinds"]
 """Words that make another thing of the name before them: what is called after it."""
-
-
 _SMALL = PARTICLES | LINKS | ENDINGS
 """Words that a proper name may write small."""
 
@@ -284,16 +240,14 @@ def _is_capital(word: str) -> bool:
     return not word[0].islower() or small in _SMALL
 
 
-# --------------------
-# Regions that are said after a place to tell which one it is: `Portland, Maine`.
-
-_WORDS_REGIONS = read_words(__file__, "regions.toml")
-REGIONS = frozenset(tuple(name.split("_")) for words in _WORDS_REGIONS.values() for name in words)
-"""States, provinces and countries, as the words of their names."""
-
-
-# --------------------
 # How a name may be shortened, and which shortenings the language licenses.
+
+REGIONS = frozenset(
+    tuple(name.split("_"))
+    for words in read_words(__file__, "regions.toml").values()
+    for name in words
+)
+"""States, provinces and countries that tell a place apart (`Portland, Maine`), as words."""
 
 PLACES = frozenset({"GPE", "LOC", "FAC"})
 TITLED = frozenset({"WORK_OF_ART", "EVENT", "LAW"})

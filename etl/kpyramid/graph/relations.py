@@ -6,10 +6,10 @@ words only, or when they are alike and were both said of the same pairs.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from kpyramid.documents.words import RelationForm
 from kpyramid.embeddings.port import Embedder
@@ -40,6 +40,29 @@ class Statement:
     types: tuple[str, str]
 
 
+class Union:
+    """Disjoint sets of keys; the root of a set is its member of smallest rank."""
+
+    def __init__(self, keys: Iterable[str], rank: Callable[[str], Any]) -> None:
+        self._parent = {key: key for key in keys}
+        self._rank = rank
+
+    def join(self, one: str, other: str) -> None:
+        """Makes the sets of both keys one."""
+        ends = self.find(one), self.find(other)
+        self._parent[max(ends, key=self._rank)] = min(ends, key=self._rank)
+
+    def find(self, key: str) -> str:
+        """The root of a key's set."""
+        while self._parent[key] != key:
+            key = self._parent[key]
+        return key
+
+    def list_roots(self) -> dict[str, str]:
+        """The root of each key, by key in order."""
+        return {key: self.find(key) for key in sorted(self._parent)}
+
+
 def cluster_relations(statements: Iterable[Statement], embedder: Embedder) -> dict[str, str]:
     """The cluster of each form's key, called by its member of which most is said."""
     forms: dict[str, RelationForm] = {}
@@ -56,12 +79,11 @@ def cluster_relations(statements: Iterable[Statement], embedder: Embedder) -> di
     rank = {key: place for place, key in enumerate(order)}
     phrase = {key: _pick_first(wordings[key]) for key in order}
     usual = {key: _pick_first(types[key]) for key in order}
-    parent: dict[str, str] = {}
+    clusters = Union(order, rank.__getitem__)
     by_skeleton: dict[str, str] = {}
     for key in order:
-        parent[key] = key
         if _is_plain(forms[key], phrase[key]):
-            parent[key] = by_skeleton.setdefault(spell_skeleton(forms[key]), key)
+            clusters.join(by_skeleton.setdefault(spell_skeleton(forms[key]), key), key)
     candidates = [
         (one, other)
         for one, other in _list_sharing(pairs)
@@ -71,9 +93,8 @@ def cluster_relations(statements: Iterable[Statement], embedder: Embedder) -> di
     vector = dict(zip(wanted, embedder.embed(wanted), strict=True)) if wanted else {}
     for one, other in candidates:
         if float(vector[phrase[one]] @ vector[phrase[other]]) >= _SIMILARITY:
-            ends = (_find_root(parent, one), _find_root(parent, other))
-            parent[max(ends, key=rank.__getitem__)] = min(ends, key=rank.__getitem__)
-    return {key: _find_root(parent, key) for key in order}
+            clusters.join(one, other)
+    return {key: clusters.find(key) for key in order}
 
 
 def _is_plain(form: RelationForm, phrase: str) -> bool:
@@ -82,12 +103,6 @@ def _is_plain(form: RelationForm, phrase: str) -> bool:
     `presented in` is a verb, `present in` with or without `is` is not.
     """
     return form.lemmas[0] in _LIGHT or phrase.casefold().split()[0] == form.lemmas[0]
-
-
-def _find_root(parent: Mapping[str, str], key: str) -> str:
-    while parent[key] != key:
-        key = parent[key]
-    return key
 
 
 def spell_skeleton(form: RelationForm) -> str:

@@ -1,4 +1,4 @@
-"""Gaussians in one shared space."""
+"""Gaussians of layers, in log space throughout, and the space that the layers share."""
 
 from dataclasses import dataclass
 
@@ -6,9 +6,6 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from kpyramid.numerics.moments import Array, Moments, Points, read_blocks
-
-# --------------------
-# Gaussians of layers, in log space throughout.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,8 +71,7 @@ def find_shrinkage(covariance: Array, count: int) -> float:
     return 1.0 if below <= above else above / below
 
 
-# --------------------
-# The space that both layers share: principal components, from moments alone.
+# The shared space: principal components, from moments alone.
 
 FLOOR = 1e-3
 """Least variance of a layer on any axis, as a share of both layers' mean variance on an axis: the
@@ -126,7 +122,7 @@ def fit_space(moments: Moments, dimensions: int) -> Space:
     mean, covariance = moments.covariance()
     values, vectors = np.linalg.eigh(covariance)
     values, axes = values[::-1], vectors.T[::-1]
-    # What is left of a difference of second moments when its true value is nought.
+    # What is left of a difference of second moments when its true value is zero.
     noise = len(mean) * np.finfo(np.float64).eps * float(np.trace(moments.outer)) / moments.count
     size = min(dimensions, int((values > noise).sum()))
     axes = axes[:size]

@@ -42,33 +42,21 @@ class Moments:
     outer: Array
 
     @classmethod
-    def of(
-        cls,
-        points: Points,
-        weights: npt.NDArray[np.int64] | None = None,
-        *,
-        on_grid: bool = False,
-    ) -> "Moments":
-        """The moments of points, shape (n, d); one of weight w counts w times.
+    def of(cls, points: Points, *, on_grid: bool = False) -> "Moments":
+        """The moments of points, shape (n, d).
 
         `on_grid` rounds them to multiples of 1 / `GRID`: the sums are then exact, so the same in
-        any order, in any shards and on any processor. Without weights only.
-
-        Raises ValueError as `read_blocks` does, and on a negative weight.
+        any order, in any shards and on any processor. Raises ValueError as `read_blocks` does.
         """
         size = points.shape[1]
         total, outer = np.zeros(size), np.zeros((size, size))
-        if weights is not None and (len(weights) != len(points) or (weights < 0).any()):
-            raise ValueError(f"{len(points)} points need as many weights, none below 0")
-        for place, block in read_blocks(points):
+        for _, block in read_blocks(points):
             if on_grid:
                 np.rint(block * GRID, out=block)
                 block /= GRID
-            if weights is not None:
-                block *= np.sqrt(weights[place])[:, None]
             outer += block.T @ block
-            total += block.sum(axis=0) if weights is None else np.sqrt(weights[place]) @ block
-        return cls(len(points) if weights is None else int(weights.sum()), total, outer)
+            total += block.sum(axis=0)
+        return cls(len(points), total, outer)
 
     def __add__(self, other: "Moments") -> "Moments":
         """The moments of both sets of points together."""

@@ -77,7 +77,7 @@ _SCORES: Mapping[Priority, Callable[[Array, Array], Signed]] = {
 
 
 def _times_log(factor: Array, log_other: Array) -> Signed:
-    """Each factor times the number whose log is given; a product of nought has magnitude -inf."""
+    """Each factor times the number whose log is given; a product of zero has magnitude -inf."""
     with np.errstate(divide="ignore"):
         magnitude = np.log(np.abs(factor)) + log_other
     return Signed(np.sign(factor).astype(np.int8), magnitude)

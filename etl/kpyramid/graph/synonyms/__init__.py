@@ -1,4 +1,4 @@
-"""What two relation wordings mean of each other: the same, more, less, the contrary, another.
+"""Comparison of relation wordings: equivalent, narrower, broader, contrary or different.
 
 Imported by completion, condensation and the pipeline.
 """

@@ -1,4 +1,4 @@
-"""What two relation wordings mean of each other, by lexicon, structure and WordNet."""
+"""Comparison of two relation wordings by lexicon, structure and WordNet."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -7,10 +7,7 @@ from typing import Literal, TypeAlias
 from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.graph.synonyms.lexicon import Sense, load_lexicon
 from kpyramid.graph.synonyms.meaning import Frame, find_said, keep_noun, read_frame
-from kpyramid.graph.synonyms.words import PLACED_DEEDS, PREPOSITIONS, load_wordnet
-
-# --------------------
-# The verdict on two relation wordings.
+from kpyramid.graph.synonyms.words import PLACED_DEEDS, PREPOSITIONS, WEAKENING, load_wordnet
 
 Likeness: TypeAlias = Literal["equivalent", "narrower", "broader", "contrary", "different"]
 """What the first wording says of the second: the same; a special case of it (`is CEO of`, `works
@@ -33,43 +30,34 @@ class Verdict:
     symmetric: bool = False
 
 
-# --------------------
-# How far two wordings outside the lexicon say the same: by their frames and by WordNet.
+# Wordings outside the lexicon: comparison by structure and WordNet.
 
 _NEAR = 1
 """The sum of two words' places of a shared sense up to which they are taken for synonyms."""
 _FAR = 4
-"""The same with a likeness of vectors of at least `_ALIKE`."""
+"""The same where the cosine is at least `_ALIKE`."""
 _FLOOR = 0.6
 """Cosine that even near synonyms must have; `bought` and `sold` have 0.77, unlike words 0.2."""
 _ALIKE = 0.75
-_MARKS = ("be", "have")
+_MARKS = frozenset({"be", "have"})
+"""Verbs that say nothing without the noun after them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Kinship:
-    """What the words say; `least` is the cosine that must witness it, 0 for none."""
-
-    likeness: Likeness
-    turned: bool
-    reason: str
-    least: float = 0.0
-
-
-def compare_frames(one: Frame, other: Frame) -> Kinship | None:
-    """What two frames have in common, or None."""
+def compare_frames(one: Frame, other: Frame) -> tuple[Verdict, float] | None:
+    """What two frames have in common, and the least cosine that must confirm it, 0 for none."""
     firsts = ((one.key, one.turned), *one.alternates)
     seconds = ((other.key, other.turned), *other.alternates)
     for key, turned in firsts:
         for other_key, other_turned in seconds:
             if key == other_key and key:
-                return Kinship("equivalent", turned != other_turned, f"the same words: {key}")
+                reason = f"the same words: {key}"
+                return Verdict("equivalent", turned != other_turned, reason), 0.0
     for key, turned in firsts[:3]:
         for other_key, other_turned in seconds[:3]:
             found = _compare_keys(key, other_key)
             if found is not None:
                 likeness, reason, least = found
-                return Kinship(likeness, turned != other_turned, reason, least)
+                return Verdict(likeness, turned != other_turned, reason), least
     return None
 
 
@@ -86,14 +74,12 @@ def _compare_keys(one: str, other: str) -> tuple[Likeness, str, float] | None:
     if a in PREPOSITIONS or b in PREPOSITIONS:
         placed = first[0].removeprefix("~") in PLACED_DEEDS and {a, b} == {"in", "at"}
         return ("equivalent", "in and at", 0.0) if placed else None
-    passive = a.startswith("~") and b.startswith("~")
-    a, b = a.removeprefix("~"), b.removeprefix("~")
-    if first[0] == one.split()[0] and (first[0] in _MARKS) != (second[0] in _MARKS):
+    if (first[0] in _MARKS) != (second[0] in _MARKS):
+        return None
+    if one.startswith("~") != other.startswith("~"):
         return None
     part = "v" if first[0] != second[0] else "na"
-    if one.startswith("~") != other.startswith("~") and not passive:
-        return None
-    return _compare_words(a, b, part)
+    return _compare_words(a.removeprefix("~"), b.removeprefix("~"), part)
 
 
 def _compare_words(one: str, other: str, parts: str) -> tuple[Likeness, str, float] | None:
@@ -128,30 +114,13 @@ def _compare_lengths(first: list[str], second: list[str]) -> tuple[Likeness, str
     return likeness, f"{' '.join(extra)} makes it more special", 0.0
 
 
-# --------------------
-# What two relation wordings mean of each other.
-#
-# Three sources, in this order: our lexicon of meanings (`lexicon/`), the wordings' structure (the
-# same words in the same frame), and WordNet for wordings that differ in one word, there with the
-# likeness of their vectors as a second witness. Where nothing speaks for sameness they are
-# different.
-#
-# `Comparer.read` tells the meaning of one wording: wordings with equal `meaning`, `negated` and
-# `qualities` are names of one relation, read from the other end where `turned` differs.
+# Wordings of the lexicon, and the order in which the sources are asked.
 
 _MODALS = frozenset({"possible", "duty", "future", "intended"})
 _LIMITING = frozenset({"joint", "appointed", "elected", "helped"})
 """Qualities with which a wording says more than without."""
-_EMPTY_STARTS = frozenset({"be", "have"})
 _PASSING = frozenset({"become", "remain"})
 """`became chair of` says `is the chair of`; a wording that the lexicon tells apart has no rest."""
-_WEAKENING = frozenset(
-    "nearly partly falsely wrongly wrongfully mistakenly erroneously incorrectly unsuccessfully "
-    "unofficially informally nominally theoretically symbolically spiritually figuratively "
-    "metaphorically fictionally tentatively provisionally conditionally improbably "
-    "questionably doubtfully dubiously loosely".split()
-)
-"""Qualities with which a wording need not say what it says without."""
 _OPPOSITE: dict[Likeness, Likeness] = {"narrower": "broader", "broader": "narrower"}
 Ends: TypeAlias = tuple[str, str]
 _OPEN: Ends = ("", "")
@@ -161,6 +130,8 @@ _OPEN: Ends = ("", "")
 class Reading:
     """The meaning of one wording.
 
+    Wordings with equal `meaning`, `negated` and `qualities` are names of one relation, read from
+    the other end where `turned` differs.
     `meaning`: the name of the lexicon's meaning, None where it has none. `turned`: it reads from
     the meaning's tail to its head (never of symmetric meanings). `key`: its words in base form.
     """
@@ -200,7 +171,12 @@ class _Claim:
 
 
 class Comparer:
-    """Compares wordings; pure, keeps what it has read."""
+    """Compares wordings; pure, keeps what it has read.
+
+    Three sources, in this order: the lexicon of meanings (`lexicon/`), the wordings' structure (the
+    same words in the same frame), and WordNet for wordings that differ in one word, if their
+    vectors are near too. Without evidence that they say the same they are different.
+    """
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
@@ -208,7 +184,7 @@ class Comparer:
         self._verdicts: dict[tuple[str, str, Ends], Verdict] = {}
         self._vectors: dict[str, Matrix] = {}
 
-    def read(self, wording: str, ends: Ends = ("", "")) -> Reading:
+    def read(self, wording: str, ends: Ends = _OPEN) -> Reading:
         """The meaning of a wording between a head and a tail of these types."""
         frame = read_frame(wording)
         claims = self._list_claims(wording)
@@ -219,7 +195,7 @@ class Comparer:
         name = claim.sense.meaning.name
         return Reading(name, claim.turned, claim.negated, claim.qualities, frame.key)
 
-    def compare(self, one: str, other: str, ends: Ends = ("", "")) -> Verdict:
+    def compare(self, one: str, other: str, ends: Ends = _OPEN) -> Verdict:
         """How the first wording relates to the second; `ends` are the types of the first's ends."""
         key = (one, other, ends)
         if key not in self._verdicts:
@@ -259,12 +235,12 @@ class Comparer:
             return found
         plain = [[c for c in all_ if not c.sense.weak] for all_ in (claims, others)]
         if all(plain) and (first.key, first.turned) != (second.key, second.turned):
-            return Verdict("different", False, _name_meanings(plain[0][0], plain[1][0]))
+            names = [found[0].sense.meaning.name for found in plain]
+            return Verdict("different", False, f"{names[0]} is not {names[1]}")
         shared = _find_shared_start(first, second)
         if shared is not None:
             found = Verdict("equivalent", False, f"both begin with {shared}, and end alike")
-            sides = ((frame.negated, frame.qualities) for frame in (first, second))
-            return _limit(found, *sides)
+            return _limit(found, first, second)
         return self._judge_words(one, other, first, second)
 
     def _compare_said(self, one: str, other: str, ends: Ends) -> Verdict | None:
@@ -282,19 +258,12 @@ class Comparer:
         found = compare_frames(first, second)
         if found is None:
             return Verdict("different", False, "no word or meaning in common")
-        if found.least and self._measure_cosine(one, other) < found.least:
-            return Verdict("different", False, f"{found.reason}, but the vectors are unlike")
-        if found.likeness != "equivalent":
-            return Verdict(found.likeness, found.turned, found.reason)
-        return _limit(
-            Verdict("equivalent", found.turned, found.reason),
-            (first.negated, first.qualities),
-            (second.negated, second.qualities),
-        )
-
-    def _measure_cosine(self, one: str, other: str) -> float:
-        self._embed([one, other])
-        return float(self._vectors[one] @ self._vectors[other])
+        verdict, least = found
+        if least:
+            self._embed([one, other])
+            if float(self._vectors[one] @ self._vectors[other]) < least:
+                return Verdict("different", False, f"{verdict.reason}, but the vectors are unlike")
+        return _limit(verdict, first, second) if verdict.likeness == "equivalent" else verdict
 
     def _embed(self, wordings: Sequence[str]) -> None:
         new = [wording for wording in wordings if wording not in self._vectors]
@@ -313,7 +282,10 @@ def _compare_claims(
                 turned = one.turned != other.turned
                 other_ends = flipped if turned else ends
                 if one.may_fit(ends, other) and other.may_fit(other_ends, one):
-                    return _weigh(one, other, turned)
+                    meaning = one.sense.meaning
+                    reason = f"both mean {meaning.name}"
+                    same = Verdict("equivalent", turned, reason, meaning.symmetric)
+                    return _limit(same, one, other)
     for one in (claim for claim in claims if claim.fits(ends)):
         for other in others:
             found = _compare_levels(one, other)
@@ -332,7 +304,7 @@ def _find_shared_start(one: Frame, other: Frame) -> str | None:
         if first[-length:] != second[-length:]:
             return None
         starts = (" ".join(first[:-length]), " ".join(second[:-length]))
-        if starts[0] in _EMPTY_STARTS or starts[1] in _EMPTY_STARTS:
+        if not _MARKS.isdisjoint(starts):
             continue
         said = [
             {(s.meaning.name, s.turned) for s in senses.get(start, ()) if _is_plain(s)}
@@ -372,23 +344,13 @@ def _compare_levels(one: _Claim, other: _Claim) -> Verdict | None:
     return None
 
 
-def _weigh(one: _Claim, other: _Claim, turned: bool) -> Verdict:
-    """The verdict of two wordings of one meaning, from their negations and qualities."""
-    meaning = one.sense.meaning
-    found = Verdict("equivalent", turned, f"both mean {meaning.name}", meaning.symmetric)
-    return _limit(found, (one.negated, one.qualities), (other.negated, other.qualities))
-
-
-def _limit(
-    found: Verdict, one: tuple[bool, frozenset[str]], other: tuple[bool, frozenset[str]]
-) -> Verdict:
-    """What is left of sameness where the wordings differ in negation or qualities."""
-    (negated, qualities), (other_negated, other_qualities) = one, other
-    qualities, other_qualities = qualities - _PASSING, other_qualities - _PASSING
-    if negated != other_negated:
-        if qualities == other_qualities:
-            return Verdict("contrary", found.turned, f"{found.reason}, one denies it")
-        return Verdict("different", found.turned, f"{found.reason}, one denies it")
+def _limit(found: Verdict, one: _Claim | Frame, other: _Claim | Frame) -> Verdict:
+    """The verdict on wordings that say the same but for their negations and qualities."""
+    negated = one.negated
+    qualities, other_qualities = one.qualities - _PASSING, other.qualities - _PASSING
+    if negated != other.negated:
+        denied: Likeness = "contrary" if qualities == other_qualities else "different"
+        return Verdict(denied, found.turned, f"{found.reason}, one denies it")
     if qualities == other_qualities:
         return found
     more, fewer = qualities - other_qualities, other_qualities - qualities
@@ -408,8 +370,4 @@ def _limit(
 
 def _limits(quality: str) -> bool:
     """Whether a wording with the quality still says what it says without it, and more."""
-    return quality in _LIMITING or (quality.endswith("ly") and quality not in _WEAKENING)
-
-
-def _name_meanings(one: _Claim, other: _Claim) -> str:
-    return f"{one.sense.meaning.name} is not {other.sense.meaning.name}"
+    return quality in _LIMITING or (quality.endswith("ly") and quality not in WEAKENING)

@@ -6,28 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from kpyramid.documents.words import lemmatise, read_words
+from kpyramid.documents.words import lemmatise
 from kpyramid.graph.synonyms import words as w
-from kpyramid.graph.synonyms.words import PREPOSITIONS, find_verb, is_past, load_wordnet
-
-# --------------------
-# Words before a noun with which it is still what it is alone: `French city in`, `city in`.
-#
-# Only known ones count. Any other may take the noun back (`fictional`, `proposed`, `rival`,
-# `second`)
-# or name another office (`deputy`, `art director of`). In base form, as frames spell them.
-
-_WORDS = read_words(__file__, "modifiers.toml")
-
-_ORDINALS = frozenset("second third fourth fifth sixth seventh eighth ninth tenth".split())
-_SUPERLATIVES = _WORDS["superlatives"]
-_NATIONS = _WORDS["nations"]
-_QUALITIES = _WORDS["qualities"]
-"""Whoever is a young member is a member."""
-_KINDS = _WORDS["kinds"]
-"""Fields, materials and kinds of places: only before a noun whose tail is its place or maker, for
-`the cultural capital of` is no capital and `the art director of` did not direct."""
-_PLACED = frozenset("in at on near by from along".split())
+from kpyramid.graph.synonyms.words import find_verb, is_past, load_wordnet
 
 
 def keep_noun(modifiers: Sequence[str], noun: Sequence[str]) -> bool:
@@ -35,30 +16,17 @@ def keep_noun(modifiers: Sequence[str], noun: Sequence[str]) -> bool:
 
     `noun` is the rest of the key, with its preposition: `city in`.
     """
-    if not _SUPERLATIVES.isdisjoint(noun[:-1]):
+    if not w.SUPERLATIVES.isdisjoint(noun[:-1]):
         return False
-    known = _SUPERLATIVES | _NATIONS | _QUALITIES
-    if noun[-1] in _PLACED:
-        known |= _KINDS
+    known = w.MODIFIERS | w.KINDS if noun[-1] in w.PLACED else w.MODIFIERS
     following = [*modifiers, noun[0]][1:]
-    return PREPOSITIONS.isdisjoint(modifiers) and all(
-        word.casefold() in known or (word in _ORDINALS and after in _SUPERLATIVES)
+    return w.PREPOSITIONS.isdisjoint(modifiers) and all(
+        word.casefold() in known or (word in w.ORDINALS and after in w.SUPERLATIVES)
         for word, after in zip(modifiers, following, strict=True)
     )
 
 
-# --------------------
-# The tokens of a relation wording without those that change nothing, and what the others add.
-
-_SPACE = re.compile(r"\s+")
 _MARKS = re.compile(r"[^\w\s'’-]+")
-_NOT_ADVERBS = frozenset(
-    "family assembly ally monopoly anomaly italy july reply fly early only daily weekly monthly "
-    "yearly quarterly costly friendly deadly lovely elderly holy hourly apply supply rely multiply "
-    "comply imply rally tally bully butterfly duopoly oligopoly likely unlikely".split()
-)
-_CONDITIONAL = frozenset("first best most more long all both well together like".split())
-"""Adverbs only where a verb follows: `was first described by`, but `is the first king of`."""
 
 
 @dataclass(slots=True)
@@ -82,7 +50,7 @@ def split_wording(wording: str) -> list[str]:
         text.replace("ca n't", "can n't").replace("wo n't", "will n't").replace("cannot", "can not")
     )
     found = []
-    for word in _SPACE.split(text.strip()):
+    for word in text.split():
         if "-" not in word:
             found.append(word)
             continue
@@ -108,10 +76,7 @@ def sift_tokens(tokens: list[str]) -> Draft:
             marked = True
             draft.indefinite |= word in {"a", "an"}
             continue
-        if word == "'s" and not draft.tokens:
-            draft.possessive = True
-            continue
-        if word == "whose" and not draft.tokens:
+        if word in {"'s", "whose"} and not draft.tokens:
             draft.possessive = True
             continue
         if word == "no" and after == "longer":
@@ -154,7 +119,7 @@ def _is_shared(word: str) -> bool:
 def _find_quality(word: str, after: str, marked: bool, draft: Draft) -> str | None:
     """The quality of a word that is one, `` of a word without effect, None of any other word."""
     last = not after
-    if word in _CONDITIONAL:
+    if word in w.CONDITIONAL:
         goes = not last and not marked and (is_past(after) or _is_adverb(after))
         return "" if goes and word != "like" else None
     if word in w.JOINTLY:
@@ -183,25 +148,17 @@ def _find_quality(word: str, after: str, marked: bool, draft: Draft) -> str | No
 
 def _is_adverb(word: str) -> bool:
     return word in w.HARMLESS or (
-        word.endswith("ly") and len(word) > 4 and word not in _NOT_ADVERBS
+        word.endswith("ly") and len(word) > 4 and word not in w.NOT_ADVERBS
     )
-
-
-# --------------------
-# The structure of a relation wording: its words in base form, direction, voice and qualities.
-#
-# A `Frame`'s key spells what is said without what does not change it: a verb and its
-# prepositions (`live in`), `~` before a passive without an agent (`~bear in`), `be` before a
-# noun, an
-# adjective or a preposition (`be author of`), `have` before what the head has (`have capital`).
-
-_TAKING_OF = frozenset("consist dispose think dream speak hear know die approve tell".split())
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
     """A wording's structure.
 
+    `key`: what is said without what does not change it: a verb and its prepositions (`live in`),
+    `~` before a passive without an agent (`~bear in`), `be` before a noun, an adjective or a
+    preposition (`be author of`), `have` before what the head has (`have capital`).
     `turned`: a passive with an agent, its key is the active's. `qualities`: what limits it
     (`possible`, `former`, `joint`, an adverb). `alternates`: other keys that say the same, and
     whether they are turned, the likelier first.
@@ -362,7 +319,7 @@ def _spell(draft: Draft, passive: bool | None, at: int) -> _Spelt:
 
 def _leans_to_noun(form: str, verb: str, rest: list[str]) -> bool:
     nouns = load_wordnet().senses["n"]
-    if form == verb and rest == ["of"] and form not in _TAKING_OF:
+    if form == verb and rest == ["of"] and form not in w.TAKING_OF:
         return True
     if form == verb:
         return form in nouns and (rest[-1:] == ["of"] or load_wordnet().is_mostly_noun(form))
@@ -445,7 +402,7 @@ def _list_carried(rest: list[str]) -> list[tuple[str, bool]]:
 
 def _list_shown(rest: list[str]) -> list[tuple[str, bool]]:
     """What a noun of quality says of the head: `shows resistance to`, `is resistant to`."""
-    for noun, adjective in w.QUALITIES:
+    for noun, adjective in w.NOUN_ENDINGS:
         if rest and rest[0].endswith(noun):
             return [(_join("be", [rest[0].removesuffix(noun) + adjective, *rest[1:]]), False)]
     return []

@@ -6,185 +6,76 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from kpyramid.documents import words
 from kpyramid.documents.words import read_words
 
-# --------------------
-# The small words of English that change what a relation wording says, or do not.
-
-BE = words.BE | {"am", "'s", "'re"}
-HAVE, DO = words.HAVE, words.DO
-MODALS = {
-    **dict.fromkeys("can could may might".split(), "possible"),
-    **dict.fromkeys("must ought should shall".split(), "duty"),
-    **dict.fromkeys("will would".split(), "future"),
-}
-NEGATIONS = frozenset("not never n't neither nor no cannot none hardly scarcely".split())
-DETERMINERS = (
-    words.ARTICLES
-    | words.POINTING
-    | frozenset("its his her their our my your some any every each".split())
-)
-PRONOUNS = frozenset("it he she they him them himself herself itself themselves".split())
-PREPOSITIONS = words.PREPOSITIONS | frozenset(
-    "into onto under over about against among between through "
-    "during after before since until near off out up down across along around behind beside "
-    "beyond upon within without toward towards like than per via inside outside above below "
-    "throughout alongside amongst amid opposite and".split()
-)
-ALIKE = {
-    "upon": "on",
-    "within": "in",
-    "inside": "in",
-    "amongst": "among",
-    "towards": "toward",
-    "onto": "on",
-    "whilst": "while",
-    "alongside": "with",
-    "mum": "mother",
-    "mom": "mother",
-    "dad": "father",
-    "kid": "child",
-    "kids": "child",
-    "wives": "wife",
-    "centre": "center",
-    "headquarter": "headquarters",
-    "programme": "program",
-    "labour": "labor",
-    "colour": "color",
-    "honour": "honor",
-    "neighbour": "neighbor",
-    "neighbouring": "neighboring",
-    "theatre": "theater",
-    "defence": "defense",
-    "offence": "offense",
-    "licence": "license",
-    "tumour": "tumor",
-    "behaviour": "behavior",
-    "catalogue": "catalog",
-    "organisation": "organization",
-    "organiser": "organizer",
-    "organisers": "organizer",
-    "favour": "favor",
-}
-"""Words of which one spelling or use stands for both."""
-
-IRREGULAR = {"born": "bear", "lay": "lie", "founded": "found", "cofounded": "found", "dying": "die"}
-"""Forms that a dictionary reads otherwise than relation wordings mean them."""
-INVARIANT = frozenset(
-    "set put cut hit run read spread split shut cast cost hurt let beat bet quit broadcast become "
-    "overcome come burst rid shed forecast reset thrust upset".split()
-)
-"""Verbs whose past participle is the base form."""
-
-HARMLESS = read_words(__file__, "words.toml")["harmless"]
-"""Adverbs that leave the relation what it is."""
-FORMER = frozenset("formerly previously once erstwhile".split())
-FORMER_ADJECTIVES = frozenset("former ex erstwhile onetime one-time previous past late".split())
-NEARLY = frozenset("almost nearly virtually practically roughly approximately".split())
-PARTLY = frozenset("partly partially half barely rarely seldom sometimes occasionally".split())
-POSSIBLY = frozenset(
-    "possibly probably allegedly reportedly supposedly apparently perhaps maybe presumably "
-    "purportedly ostensibly potentially likely seemingly arguably conceivably hypothetically "
-    "alleged possible potential suspected reputed purported presumed probable supposed "
-    "putative would-be aspiring".split()
-)
-JOINTLY = frozenset("jointly co".split())
-GRADING = frozenset(
-    "important significant prominent notable influential crucial eminent distinguished leading key "
-    "major main primary principal chief central vital pivotal essential critical considerable "
-    "substantial big large serious severe".split()
-)
-"""Adjectives that make a role greater: `a major cause of` says more than `a cause of`."""
-EVALUATIVE = frozenset(
-    "famous renowned celebrated noted current present incumbent well-known proud sitting dedicated "
-    "acclaimed own very".split()
-)
-"""Adjectives before a noun that leave the relation what it is."""
-SHARED_ROLES = frozenset(
-    "founder creator author writer inventor developer designer owner organizer discoverer producer "
-    "director composer builder architect editor".split()
-)
-"""Roles that several have together: `one of the founders of` says `a co-founder of`."""
-SHARED_DEEDS = frozenset(
-    "anchor author chair compose create design develop direct discover edit establish fund found "
-    "headline host invent lead manage organize own produce publish sign sponsor star "
-    "write".split()
-)
-"""What several do together: `coauthored`, but `coached` and `cooperated` are words of their own."""
-PLACED_DEEDS = frozenset(
-    "appear arrive base bear be bury crown die educate enrol enroll exhibit find graduate hold "
-    "house keep land lecture live locate marry meet perform play practice rehearse reside sell "
-    "serve settle show sign situate sleep spend stay stop store study teach train tutor work "
-    "worship".split()
-)
-"""Deeds done in a place or at it: `studied in`, `studied at`, but not `laughed at`."""
-HELD = frozenset("possession control charge care".split())
-"""Nouns whose article turns the relation: `in possession of`, `in the possession of`."""
-LATER = frozenset("later eventually subsequently ultimately".split())
-
-RAISING = {
-    **dict.fromkeys("continue proceed manage serve happen tend".split(), ""),
-    **dict.fromkeys("seem appear".split(), "possible"),
-    **dict.fromkeys(
-        "plan intend want hope aim seek try attempt wish promise agree offer threaten "
-        "propose prepare need".split(),
-        "intended",
-    ),
-    **dict.fromkeys("help".split(), "helped"),
-    **dict.fromkeys("fail refuse decline neglect".split(), "not"),
-    **dict.fromkeys("cease stop".split(), "former"),
-}
-"""What a verb before `to` and a verb adds: `seems to cause`."""
-RAISING_PASSIVE = {
-    **dict.fromkeys(
-        "say believe think suppose allege report rumour rumor consider assume suspect presume "
-        "claim estimate".split(),
-        "possible",
-    ),
-    **dict.fromkeys("know find show see prove demonstrate".split(), ""),
-    **dict.fromkeys("expect schedule plan set project predict anticipate".split(), "future"),
-}
-"""The same of a passive or an adjective: `is believed to cause`."""
-RAISING_ADJECTIVES = {
-    **dict.fromkeys("likely thought".split(), "possible"),
-    **dict.fromkeys("able".split(), "possible"),
-    **dict.fromkeys("due about going".split(), "future"),
-    **dict.fromkeys("unable unlikely".split(), "not"),
-    **dict.fromkeys("obliged required".split(), "duty"),
-}
-COPULAS = frozenset("become remain".split())
-ROLE_VERBS = frozenset("serve act function work double officiate count".split())
-"""`serves as chair of` says `is the chair of`."""
-APPOINT = frozenset(
-    "appoint name elect choose select make crown install designate hire ordain".split()
-)
-"""`was appointed chair of` says that one became it."""
-OFFICES = frozenset("office post position title role rank job".split())
-"""`held the post of chair of` says `was the chair of`."""
-LYING = frozenset(
-    "located situated based found lying standing held set celebrated working serving".split()
-)
-"""Participles between a noun and its place: `is a mill located in`, `is a mill in`."""
-LIGHT = frozenset(
-    "make do take give have pay conduct carry perform provide undertake hold offer reach launch "
-    "exert mount wage deliver bring lend express show render".split()
-)
-"""Verbs whose noun carries the meaning: `made a visit to`."""
-LIGHT_PASSIVE = frozenset("undergo receive get obtain".split())
-"""Verbs whose noun says what is done to the head: `underwent restoration`, `was restored`."""
-SHOWING = frozenset("show exhibit display have demonstrate possess bear".split())
-"""Verbs whose noun names a quality: `shows resistance to`, `is resistant to`."""
-QUALITIES = (("ance", "ant"), ("ence", "ent"), ("ancy", "ant"), ("ency", "ent"), ("bility", "ble"))
-"""Endings of such nouns and of their adjectives."""
-JOINED = ("re", "pre", "un", "non", "anti", "sub", "over", "under", "inter", "multi", "out")
-"""Prefixes that are written with the word: `re-elected`."""
+_WORDS = read_words(__file__, "words.toml")
+"""`words.toml` says of each list what its words do to a wording."""
 
 
-# --------------------
-# Verbs, the nouns derived from them and adjectives, from an extract of WordNet 3.0.
-#
-# `wordnet/README.md` says what it holds; senses are in WordNet's order, the most frequent first.
+def _list_groups(table: str) -> dict[str, str]:
+    """What a table says of each word; empty for the words under `nothing`."""
+    return {
+        word: name.removeprefix(f"{table}.").removesuffix("nothing")
+        for name, words in _WORDS.items()
+        if name.startswith(f"{table}.")
+        for word in words
+    }
+
+
+BE, HAVE, DO = _WORDS["be"], _WORDS["have"], _WORDS["do"]
+MODALS = _list_groups("modals")
+NEGATIONS = _WORDS["negations"]
+DETERMINERS = _WORDS["determiners"]
+PREPOSITIONS = _WORDS["prepositions"]
+FORMER = _WORDS["former"]
+FORMER_ADJECTIVES = _WORDS["former_adjectives"]
+NEARLY = _WORDS["nearly"]
+PARTLY = _WORDS["partly"]
+POSSIBLY = _WORDS["possibly"]
+WEAKENING = _WORDS["weakening"]
+JOINTLY = _WORDS["jointly"]
+HARMLESS = _WORDS["harmless"]
+GRADING = _WORDS["grading"]
+EVALUATIVE = _WORDS["evaluative"]
+LATER = _WORDS["later"]
+CONDITIONAL = _WORDS["conditional"]
+NOT_ADVERBS = _WORDS["not_adverbs"]
+TAKING_OF = _WORDS["taking_of"]
+INVARIANT = _WORDS["invariant"]
+SHARED_ROLES = _WORDS["shared_roles"]
+SHARED_DEEDS = _WORDS["shared_deeds"]
+PLACED_DEEDS = _WORDS["placed_deeds"]
+HELD = _WORDS["held"]
+COPULAS = _WORDS["copulas"]
+ROLE_VERBS = _WORDS["role_verbs"]
+APPOINT = _WORDS["appoint"]
+OFFICES = _WORDS["offices"]
+LYING = _WORDS["lying"]
+LIGHT = _WORDS["light"]
+LIGHT_PASSIVE = _WORDS["light_passive"]
+SHOWING = _WORDS["showing"]
+ORDINALS = _WORDS["ordinals"]
+SUPERLATIVES = _WORDS["superlatives"]
+KINDS = _WORDS["kinds"]
+PLACED = _WORDS["placed"]
+MODIFIERS = SUPERLATIVES | _WORDS["nations"] | _WORDS["qualities"]
+"""Words with which a noun is still what it is alone."""
+JOINED = _WORDS["joined"]
+ALIKE = _list_groups("alike")
+IRREGULAR = _list_groups("irregular")
+RAISING = _list_groups("raising")
+RAISING_PASSIVE = _list_groups("raising_passive")
+RAISING_ADJECTIVES = _list_groups("raising_adjectives")
+NOUN_ENDINGS = (
+    ("ance", "ant"),
+    ("ence", "ent"),
+    ("ancy", "ant"),
+    ("ency", "ent"),
+    ("bility", "ble"),
+)
+"""Endings of nouns that name a quality, and of their adjectives: `resistance`, `resistant`."""
+
+# WordNet 3.0: verbs, the nouns derived from them, and adjectives.
 
 _FILE = Path(__file__).parent / "wordnet" / "extract.txt.gz"
 _SUFFIXES = (
@@ -205,7 +96,10 @@ class Derivation:
 
 @dataclass(slots=True)
 class WordNet:
-    """What the extract says, by lemma and by part of speech (`v`, `n`, `a`)."""
+    """The extract of `wordnet/README.md`, by lemma and by part of speech (`v`, `n`, `a`).
+
+    Senses are in WordNet's order, the most frequent first.
+    """
 
     senses: dict[str, dict[str, tuple[str, ...]]] = field(
         default_factory=lambda: {"v": {}, "n": {}, "a": {}}

@@ -152,7 +152,7 @@ def confirm_same(
     kind: str, candidates: list[Candidate], embedder: Embedder, disambiguator: Disambiguator
 ) -> tuple[dict[str, str], list[Row]]:
     """What each cluster becomes that a model holds for the same as another, and its failures."""
-    confirmed = disambiguator.confirm(kind, find_groups(kind, candidates, embedder))
+    confirmed = disambiguator.confirm(kind, find_groups(candidates, embedder))
     rank = {c.key: (-len(c.words), c.key) for c in candidates}
     rejects = [
         make_reject(
