@@ -24,11 +24,9 @@ from kpyramid.cli.options import (
     JsonOption,
     RefOption,
     SettingsOption,
-    VerboseOption,
     WarehouseOption,
     print_json,
     read_scope,
-    run_command,
     say,
 )
 from kpyramid.errors import InputError, SettingsError
@@ -369,7 +367,6 @@ def ask(
     ] = None,
     settings: SettingsOption = None,
     as_json: JsonOption = False,
-    verbose: VerboseOption = False,
 ) -> None:
     """Ask a published pyramid; the answer names its layer and its evidence.
 
@@ -388,30 +385,26 @@ def ask(
 
     Example: kpyramid ask "Where was Ada Lovelace born?" --choice London --choice Leeds --explain
     """
+    from kpyramid.cli import console
+    from kpyramid.settings import load_settings
 
-    def act() -> None:
-        from kpyramid.cli import console
-        from kpyramid.settings import load_settings
-
-        loaded = override(
-            load_settings(settings),
-            strategy=strategy,
-            mode=mode,
-            sparql=sparql,
-            sufficiency=sufficiency,
-            reader=reader,
-        )
-        asked = read_question(question)
-        scope = read_scope(access, everything, document, where, class_name)
-        found = ask_pyramid(asked, warehouse, ref, loaded, candidates=choice or (), scope=scope)
-        if as_json:
-            print_json(found.to_dict())
-            return
-        if explain:
-            print_explanation(found)
-        else:
-            console.print_answer(found)
-        if spending := describe_spending(found):
-            say(spending)
-
-    run_command(act, verbose=verbose, as_json=as_json)
+    loaded = override(
+        load_settings(settings),
+        strategy=strategy,
+        mode=mode,
+        sparql=sparql,
+        sufficiency=sufficiency,
+        reader=reader,
+    )
+    asked = read_question(question)
+    scope = read_scope(access, everything, document, where, class_name)
+    found = ask_pyramid(asked, warehouse, ref, loaded, candidates=choice or (), scope=scope)
+    if as_json:
+        print_json(found.to_dict())
+        return
+    if explain:
+        print_explanation(found)
+    else:
+        console.print_answer(found)
+    if spending := describe_spending(found):
+        say(spending)
