@@ -40,8 +40,7 @@ from kpyramid.snapshot.evidence import Evidence
 from kpyramid.snapshot.scopes import PUBLIC, Scope
 from kpyramid.storage.layout import Warehouse, open_warehouse
 
-# --------------------
-# `ask --explain`: how an answer was come by, for someone who has read nothing about the method.
+# `ask --explain`: which layers were asked and why the answer follows, for a first-time reader.
 
 _out = SafeConsole(highlight=False)
 _MOST_FOUND, _MOST_PLACES = 5, 6
@@ -170,7 +169,6 @@ def _indent(what: Text | Group, by: int = 2) -> Padding:
     return Padding(what, (0, 0, 0, by))
 
 
-# --------------------
 # What `kpyramid ask` does: opens a snapshot and, when a decision is a model's, the model.
 
 PATIENCE = 30.0
@@ -283,8 +281,7 @@ def _answer(
     )
 
 
-# --------------------
-# `kpyramid ask`: the command; what it does stands in `asking.py`.
+# The command `kpyramid ask`.
 
 
 class StrategyName(StrEnum):

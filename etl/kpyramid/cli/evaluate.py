@@ -26,10 +26,9 @@ from kpyramid.cli.options import (
     say,
 )
 from kpyramid.errors import SettingsError
-from kpyramid.evaluation.report import Sheet
+from kpyramid.evaluation.report import Sheet, lay_out
 from kpyramid.evaluation.results import SHARE, SURE, Figure, Results
 
-# --------------------
 # The figures of an evaluation as a person reads them on a terminal.
 
 _REASONS = 3
@@ -123,7 +122,6 @@ def _list_remarks(results: Results) -> list[str]:
     return lines
 
 
-# --------------------
 # `kpyramid evaluate`: strategies compared on questions whose answers are known.
 
 if TYPE_CHECKING:
@@ -228,14 +226,16 @@ def evaluate(
             asked, arms, ref, warehouse, loaded, baseline, asker if judge else None,
             read_cost, ratings, quiet=quiet,
         )  # fmt: skip
-    sheets = _lay_out(results, readers, mode.value) if tables else ()
+    sheets = lay_out(results, readers, mode.value) if tables else ()
     if out is not None:
         _write(results, sheets, out)
     if as_json:
         tabled = {"tables": [_describe_sheet(sheet) for sheet in sheets]} if sheets else {}
         print_json({**results.to_dict(), **tabled, "out": str(out) if out else None})
     else:
-        _print(results, sheets, out)
+        print_figures(results, sheets)
+        if out is not None:
+            say(f"Page: {out / 'evaluation.html'}; tables beside it")
     if results.answers.stopped is not None:
         raise results.answers.stopped
 
@@ -358,12 +358,6 @@ def _show_progress(total: int, *, quiet: bool) -> Iterator[Callable[[], None]]:
         yield lambda: bar.advance(task)
 
 
-def _lay_out(results: "Results", readers: "Sequence[Reader]", mode: str) -> "tuple[Sheet, ...]":
-    from kpyramid.evaluation.report import lay_out
-
-    return lay_out(results, readers, mode)
-
-
 def _describe_sheet(sheet: "Sheet") -> dict[str, object]:
     names = (*sheet.labels, *sheet.columns)
     rows = [dict(zip(names, row, strict=True)) for row in sheet.rows]
@@ -380,14 +374,6 @@ def _write(results: "Results", sheets: "Sequence[Sheet]", out: Path) -> None:
     write_durably(out / "evaluation.html", render_page(results, sheets).encode())
 
 
-def _print(results: "Results", sheets: "Sequence[Sheet]", out: Path | None) -> None:
-
-    print_figures(results, sheets)
-    if out is not None:
-        say(f"Page: {out / 'evaluation.html'}; tables beside it")
-
-
-# --------------------
 # `kpyramid questions`: choice questions made from a snapshot's ontology, and files checked.
 
 app = typer.Typer(

@@ -30,7 +30,6 @@ app = typer.Typer(
     help="Bring your own ontology, start one from a word, check one, look at what it found.",
 )
 
-# --------------------
 # `kpyramid ontology import`: an ontology from outside, made ready for a build and for review.
 
 if TYPE_CHECKING:
@@ -177,7 +176,6 @@ def write_new(target: Path, text: str) -> None:
         raise InputError(f"{target} cannot be written: {e}; choose another --output") from e
 
 
-# --------------------
 # `kpyramid ontology bootstrap`: a first ontology of a field, cut from WordNet and ConceptNet.
 
 
@@ -265,7 +263,6 @@ def bootstrap(
     say(f"Review {target}, then set induce.ontology to its path.")
 
 
-# --------------------
 # `kpyramid ontology check`: what HermiT, SHACL, checks and questions say of an ontology.
 
 
@@ -363,7 +360,6 @@ def _judge(
     }
 
 
-# --------------------
 # `kpyramid ontology show`: an individual with its values, each with the sentence it came from.
 
 if TYPE_CHECKING:

@@ -21,7 +21,6 @@ from typer.exceptions import TyperException
 from kpyramid.errors import InputError, PyramidError
 from kpyramid.llm.ledger import LEDGER, add_up, parse_lines
 
-# --------------------
 # What all commands share: their options, running them, printing JSON.
 
 if TYPE_CHECKING:
@@ -281,7 +280,6 @@ def print_json(value: object) -> None:
     typer.echo(CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
-# --------------------
 # What was paid since one last looked, from the books of a run.
 
 

@@ -15,7 +15,6 @@ from kpyramid.ontology import names as n
 from kpyramid.ontology.schema import Schema
 from kpyramid.snapshot.snapshot import Snapshot
 
-# --------------------
 # Numbers and dates as questions and options write them: read, compared, and varied.
 
 Form = Literal["", "number", "date", "text"]
@@ -140,7 +139,6 @@ def is_said(text: str, form: Form, words: tuple[str, ...]) -> bool:
     )
 
 
-# --------------------
 # Facts that questions are made of, and what they say of each other.
 
 Words = tuple[str, ...]
@@ -335,7 +333,6 @@ def _is_named(thing: Thing, text: Words) -> bool:
     return any(set(fold_words(name)) <= set(text) for name in (thing.name, *thing.names))
 
 
-# --------------------
 # What a snapshot knows, as facts that questions are made of.
 
 _COUNTS = frozenset(
