@@ -47,7 +47,7 @@ RUNS: dict[str, tuple[str, str, str]] = {
     "reading": ("text2kgbench_public", "--limit 3", "questions sentences"),
     "routing": ("text2kgbench_public", "--limit 1", "kept calls"),
     "sparql": ("ck25", "--limit 5", "right wrong_confident answered questions"),
-    "sufficiency": ("text2kgbench_public", "--limit 5", "questions in_force fitted"),
+    "sufficiency": ("text2kgbench_public", "--limit 30", "questions in_force fitted"),
     "text2kgbench": ("text2kgbench_public", "--limit 1 --zero-shot", "f1_tekgen f1_webnlg "
                      "margin_tekgen margin_webnlg conformance subject_hallucination "
                      "relation_hallucination object_hallucination precision_unfiltered"),
