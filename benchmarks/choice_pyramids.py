@@ -4,25 +4,18 @@ Not a measurement itself: `choice.py` builds with it, `make bench` leaves it out
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from options import report
-from sets.text2kgbench import list_facts, list_known, read_ends
+from sets.text2kgbench import clean_name, list_facts, list_known, read_ends
 from text2kgbench import find_number, read_lines
 
-from kpyramid.evaluation.facts import (
-    Fact,
-    Thing,
-    clean_name,
-    fold_words,
-    list_things,
-    say_value,
-    type_things,
-)
+from kpyramid.evaluation.facts import Fact, Thing, Words, fold_words, say_value
 from kpyramid.evaluation.making import Made, make_questions
 from kpyramid.ontology.importing.files import convert_ontology
 from kpyramid.pipeline.build import build
@@ -32,6 +25,20 @@ from kpyramid.storage.layout import Warehouse
 
 PARTS = ("test", "train")
 Triple = tuple[str, str, str]
+TYPE_WORDS: Mapping[str, str] = {
+    "PERSON": "person",
+    "GPE": "place",
+    "LOC": "place",
+    "FAC": "place",
+    "ORG": "organisation",
+    "WORK_OF_ART": "work",
+    "EVENT": "event",
+    "NORP": "nationality or group",
+    "LANGUAGE": "language",
+    "PRODUCT": "product",
+    "LAW": "law",
+}
+"""What the recogniser's types are called; a NOUN is anything."""
 
 
 @dataclass(frozen=True)
@@ -169,6 +176,29 @@ def make_corpus_questions(corpus: Corpus, snapshot: Snapshot, count: int, seed: 
     typed = type_things(things)
     facts = [_state_hop(triple, key, texts[key], typed) for triple, key in corpus.facts]
     return make_questions(facts, count=count, seed=seed, known=linked, others=things, grounded=True)
+
+
+def list_things(snapshot: Snapshot) -> tuple[list[Thing], list[tuple[str, str]]]:
+    """Its entities with what the recogniser takes them for, and the names that facts link."""
+    rows = snapshot.table("entities").select(["entity_id", "name", "type", "surface_forms"])
+    things = [
+        Thing(row["entity_id"], row["name"], (kind,), tuple(row["surface_forms"]))
+        for row in rows.to_pylist()
+        if (kind := TYPE_WORDS.get(row["type"])) and row["name"][:1].isupper()
+    ]
+    facts = snapshot.table("condensed").select(["head_id", "tail_id"]).to_pylist()
+    names = snapshot.names
+    linked = [(names[f["head_id"]], names[f["tail_id"]]) for f in facts if f["tail_id"]]
+    return things, linked
+
+
+def type_things(things: Iterable[Thing]) -> dict[Words, Thing]:
+    """Things under their names; one that shares a name with another under none."""
+    found: dict[Words, list[Thing]] = defaultdict(list)
+    for thing in things:
+        for words in {fold_words(name) for name in (thing.name, *thing.names)}:
+            found[words].append(thing)
+    return {words: same[0] for words, same in found.items() if len(same) == 1}
 
 
 def _state_hop(triple: Triple, key: str, text: str, typed: Mapping[Any, Thing]) -> Fact:

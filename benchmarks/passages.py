@@ -1,7 +1,7 @@
 """How many of the passages that answer a question are found, and how high.
 
 Recall, nDCG (Järvelin and Kekäläinen, TOIS 2002, binary gains) and MRR of documents; a document
-counts once, at its best passage (`evaluation/metrics/retrieval.py`). A pyramid is built from the
+counts once, at its best passage (`evaluation/metrics.py`). A pyramid is built from the
 corpus, and `retrieve` asked: the figures are those of `walk`, the way that it goes, `ways` has
 those of the others beside it, and `halves` those of `walk` on two halves of the questions, by a
 hash of their ids. `--reproduce` scores two baselines on whole documents without a pyramid: BM25 (k1
@@ -28,8 +28,7 @@ from sets import musique, passages
 from sets.files import QuestionSet
 
 from kpyramid.errors import GateError
-from kpyramid.evaluation.metrics.retrieval import RETRIEVAL_METRICS
-from kpyramid.evaluation.metrics.types import Response
+from kpyramid.evaluation.metrics import RETRIEVAL_METRICS, Response
 from kpyramid.evaluation.questions import EvalQuestion
 from kpyramid.pipeline.build import build
 from kpyramid.query import Snapshot, open_snapshot, retrieve

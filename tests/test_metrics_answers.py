@@ -1,8 +1,9 @@
-"""Measures of answers in words, of confidence and expense, and how scores are averaged."""
+"""Metrics of answers in words, of layers and of confidence."""
 
 import math
 import subprocess
 import sys
+from statistics import fmean
 
 import numpy as np
 import pytest
@@ -10,16 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kpyramid.evaluation.metrics import (
-    EXPENSES,
     METRICS,
-    SET_EXPENSES,
     SET_METRICS,
     Response,
-    aggregate,
-    measure_all,
+    names_value,
+    normalise_answer,
+    score_right,
+    score_wrong_confident,
+    state_same,
 )
-from kpyramid.evaluation.metrics.answers import find_percentile, score_right, score_wrong_confident
-from kpyramid.evaluation.metrics.types import names_value, normalise_answer, state_same
 from kpyramid.evaluation.questions import EvalQuestion
 
 TEXTS = st.text(max_size=40)
@@ -35,6 +35,11 @@ def score(name: str, question: EvalQuestion, text: str, *choices: str) -> float 
     return METRICS[name].measure(question, Response(text, choices))
 
 
+def average(name: str, pairs: list[tuple[EvalQuestion, Response]]) -> float:
+    scores = [METRICS[name].measure(question, response) for question, response in pairs]
+    return fmean(score for score in scores if score is not None)
+
+
 def test_mean_of_squad_scores_is_that_of_the_published_example() -> None:
     # From the description of the measure "squad" in the library `evaluate`: 66.67 and 66.67.
     pairs = [
@@ -43,8 +48,7 @@ def test_mean_of_squad_scores_is_that_of_the_published_example() -> None:
         (ask("climate change"), Response("climate change")),
     ]
     for name in ("exact_match", "token_f1"):
-        found = measure_all(METRICS[name], pairs)
-        assert found is not None and found.mean == pytest.approx(2 / 3)
+        assert average(name, pairs) == pytest.approx(2 / 3)
 
 
 @pytest.mark.parametrize(
@@ -187,13 +191,9 @@ def test_wrong_and_confident_are_those_at_the_level_or_above() -> None:
 def test_layer_shares_and_silence_add_up_to_one() -> None:
     layers = ("ontology", "graph", "text", "model")
     answers = [Response("x", layer=layer) for layer in layers] + [Response("", layer="text")]
-    shares = [
-        measure_all(METRICS[f"layer_{layer}"], [(ask("x"), answer) for answer in answers])
-        for layer in layers
-    ]
-    assert [share.mean for share in shares if share] == [0.2] * 4
-    answered = measure_all(METRICS["answered"], [(ask("x"), answer) for answer in answers])
-    assert answered is not None and answered.mean == 0.8
+    pairs = [(ask("x"), answer) for answer in answers]
+    assert [average(f"layer_{layer}", pairs) for layer in layers] == [0.2] * 4
+    assert average("answered", pairs) == 0.8
 
 
 def test_perplexity_of_a_uniform_choice_is_the_number_of_choices() -> None:
@@ -228,41 +228,6 @@ def test_confidence_that_is_planted_right_has_little_calibration_error() -> None
     bold = calibration.score([(q, Response(r.text, confidence=1.0)) for q, r in pairs])
     assert honest is not None and honest < 0.03
     assert bold == pytest.approx(1 - right.mean())
-
-
-def test_percentile_is_a_time_that_was_measured() -> None:
-    times = [float(n) for n in range(1, 101)]
-    assert find_percentile(times, 50) == 50.0
-    assert find_percentile(times, 99) == 99.0
-    assert find_percentile([3.0], 99) == 3.0
-    pairs = [(ask("x"), Response(seconds=time)) for time in times]
-    assert SET_EXPENSES["seconds_p99"].score(pairs) == 99.0
-    assert SET_EXPENSES["seconds_p50"].score([]) is None
-
-
-def test_total_of_costs_is_unknown_when_one_is() -> None:
-    paid, unknown = Response("x", calls=2, tokens=30, cost=0.1), Response("x", calls=1)
-    assert SET_EXPENSES["cost"].score([(ask("x"), paid)] * 2) == pytest.approx(0.2)
-    assert SET_EXPENSES["cost"].score([(ask("x"), paid), (ask("x"), unknown)]) is None
-    assert SET_EXPENSES["calls"].score([(ask("x"), paid), (ask("x"), unknown)]) == 3
-    assert EXPENSES["tokens"].measure(ask("x"), paid) == 30
-    assert EXPENSES["cost"].measure(ask("x"), unknown) is None
-
-
-def test_what_does_not_apply_is_not_counted_and_silence_is() -> None:
-    found = aggregate(METRICS["f1"], [1.0, None, 0.0, None])
-    assert found is not None and (found.mean, found.count) == (0.5, 2)
-    assert aggregate(METRICS["f1"], [None, None]) is None
-    assert aggregate(METRICS["f1"], []) is None
-    silent = measure_all(
-        METRICS["exact_match"], [(ask("x"), Response("x")), (ask("x"), Response())]
-    )
-    assert silent is not None and silent.mean == 0.5
-
-
-def test_score_that_is_no_number_is_refused_by_name() -> None:
-    with pytest.raises(ValueError, match="token_f1"):
-        aggregate(METRICS["token_f1"], [1.0, math.nan])
 
 
 def test_every_measure_scores_silence_with_zero_or_none_and_says_what_it_is() -> None:

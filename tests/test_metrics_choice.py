@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kpyramid.evaluation.metrics import METRICS, SET_METRICS, Response
-from kpyramid.evaluation.metrics.answers import read_verdict
+from kpyramid.evaluation.metrics import METRICS, SET_METRICS, Response, read_verdict
 from kpyramid.evaluation.questions import EvalQuestion
 
 OPTIONS = tuple("ABCDEFGH")

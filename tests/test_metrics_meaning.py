@@ -6,8 +6,14 @@ import numpy as np
 import pytest
 
 from kpyramid.embeddings.port import Matrix
-from kpyramid.evaluation.metrics import METRICS, OnnxTokenEncoder, Response, open_metrics
-from kpyramid.evaluation.metrics.overlap import build_bert_score, match_tokens
+from kpyramid.evaluation.metrics import (
+    METRICS,
+    OnnxTokenEncoder,
+    Response,
+    build_bert_score,
+    match_tokens,
+    open_metrics,
+)
 from kpyramid.evaluation.questions import EvalQuestion
 from kpyramid.settings import EmbedSettings
 from kpyramid.storage.identity import identify_embedding

@@ -6,8 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kpyramid.evaluation.metrics import METRICS, SET_METRICS, Response
-from kpyramid.evaluation.metrics.overlap import RougeTokens, score_bleu, score_rouge
+from kpyramid.evaluation.metrics import (
+    METRICS,
+    SET_METRICS,
+    Response,
+    RougeTokens,
+    score_bleu,
+    score_rouge,
+)
 from kpyramid.evaluation.questions import EvalQuestion
 
 DOGS = (

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kpyramid.evaluation.metrics import METRICS, Response
-from kpyramid.evaluation.metrics.retrieval import (
+from kpyramid.evaluation.metrics import (
+    METRICS,
     RANKS,
+    Response,
     rank_documents,
     score_all_at,
     score_ndcg_at,

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 import text2kgbench
-from sets.text2kgbench import GoldSentence, score_ontology
+from sets.text2kgbench import GoldSentence, clean_name, fit_date, score_ontology
 
 from kpyramid.errors import InputError
+from kpyramid.evaluation.facts import fold_words
 from kpyramid.ontology.importing.files import convert_ontology
 from kpyramid.ontology.names import THING, XSD
 from kpyramid.ontology.schema import parse_schema
@@ -166,3 +167,15 @@ def test_the_benchmark_reads_any_folder_of_the_same_form(tmp_path: Path) -> None
     assert "margin_set" not in figures
     assert "3_boat" in figures["without_vicuna"]
     assert text2kgbench.measure(tmp_path, None, True)["examples"] == "none"
+
+
+def test_names_of_the_set_are_said_as_texts_say_them() -> None:
+    assert clean_name("It's_Great_to_Be_Young_(1956_film)") == "It's Great to Be Young"
+    assert clean_name("No Woman , No Cry") == "No Woman, No Cry"
+    assert clean_name("( I 've Had ) The Time") == "(I've Had) The Time"
+
+
+def test_a_date_is_as_precise_as_its_sentence() -> None:
+    words = fold_words("It was written in 1986 by two people.")
+    assert fit_date("1 January 1986", words) == "1986"
+    assert fit_date("1 January 1986", fold_words("On 1 January 1986 it began.")) == "1 January 1986"

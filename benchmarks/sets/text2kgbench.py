@@ -17,7 +17,7 @@ from pathlib import Path
 from nltk.stem.porter import PorterStemmer
 
 from kpyramid.errors import InputError
-from kpyramid.evaluation.facts import Fact, Thing, clean_name, fit_date, fold_words, say_value
+from kpyramid.evaluation.facts import Fact, Thing, fold_words, is_said, read_date, say_value
 from kpyramid.evaluation.making import make_questions
 from sets.files import QuestionSet, read_json, read_json_lines
 
@@ -178,6 +178,28 @@ def read_ends(ontology: Mapping[str, object]) -> dict[str, tuple[str, str]]:
         str(row["label"]): (name_end(row.get("domain")), name_end(row.get("range")))
         for row in relations
     }
+
+
+_QUALIFIER = re.compile(r"\s*\([^()]*\)\s*$")
+_APART_BEFORE = re.compile(r"\s+([,:;.!?)\]](?=\s|$)|['’](?:s|t|m|ve|re|ll|d)\b|n['’]t\b)")
+_APART_AFTER = re.compile(r"([(\[])\s+")
+"""What a tokenizer parts from the word beside it."""
+
+
+def clean_name(name: str) -> str:
+    """A name of a data set as a text writes it: no underscores, quotes or qualifier in brackets."""
+    plain = " ".join(name.replace("_", " ").split()).strip('"').strip()
+    plain = _APART_BEFORE.sub(r"\1", _APART_AFTER.sub(r"\1", plain))
+    short = _QUALIFIER.sub("", plain)
+    return short or plain
+
+
+def fit_date(text: str, words: tuple[str, ...]) -> str:
+    """A date as precise as words say it: "1 January 1986" is "1986" where no month is named."""
+    date = read_date(text)
+    if date is None or not date.month or is_said(text, "date", words):
+        return text
+    return str(date.year)
 
 
 def list_facts(

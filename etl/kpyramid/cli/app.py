@@ -19,11 +19,10 @@ from kpyramid.cli.options import (
     RefOption,
     SettingsOption,
     ShrinkOption,
-    VerboseOption,
     WarehouseOption,
     WorkersOption,
+    command,
     print_json,
-    run_command,
     say,
 )
 from kpyramid.errors import InputError
@@ -55,7 +54,7 @@ app.add_typer(rejects.app)
 StageName = StrEnum("StageName", {stage.name: stage.name for stage in PIPELINE})  # type: ignore[misc]
 
 
-@app.command()
+@command(app)
 def build(
     corpus: CorpusArgument,
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
@@ -65,7 +64,6 @@ def build(
     allow_shrink: ShrinkOption = False,
     workers: WorkersOption = WORKERS,
     as_json: JsonOption = False,
-    verbose: VerboseOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Build a pyramid from a corpus and publish it.
@@ -73,60 +71,51 @@ def build(
     Only what changed is computed. After a failure, run the same command again: it goes on
     where it stopped.
     """
+    from kpyramid.cli import console
+    from kpyramid.pipeline.build import build as run_build
+    from kpyramid.pipeline.report.report import describe_run
+    from kpyramid.settings import load_settings
+    from kpyramid.storage.layout import open_warehouse
 
-    def act() -> None:
-        from kpyramid.cli import console
-        from kpyramid.pipeline.build import build as run_build
-        from kpyramid.pipeline.report.report import describe_run
-        from kpyramid.settings import load_settings
-        from kpyramid.storage.layout import open_warehouse
-
-        with console.show_progress(quiet=quiet) as progress:
-            outcome = run_build(
-                corpus,
-                open_warehouse(warehouse),
-                load_settings(settings),
-                ref=ref,
-                order=order,
-                allow_shrink=allow_shrink,
-                workers=workers,
-                progress=progress,
-            )
-        report = describe_run(outcome.run, outcome.marks)
-        if as_json:
-            print_json(report)
-        else:
-            console.print_build(report, outcome.run.folder, outcome.run.warehouse.root)
-
-    run_command(act, verbose=verbose, as_json=as_json)
+    with console.show_progress(quiet=quiet) as progress:
+        outcome = run_build(
+            corpus,
+            open_warehouse(warehouse),
+            load_settings(settings),
+            ref=ref,
+            order=order,
+            allow_shrink=allow_shrink,
+            workers=workers,
+            progress=progress,
+        )
+    report = describe_run(outcome.run, outcome.marks)
+    if as_json:
+        print_json(report)
+    else:
+        console.print_build(report, outcome.run.folder, outcome.run.warehouse.root)
 
 
-app.command()(ask)
+command(app)(ask)
 
 
-@app.command()
+@command(app)
 def snapshots(
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
     as_json: JsonOption = False,
-    verbose: VerboseOption = False,
 ) -> None:
     """List the snapshots of a warehouse and the refs that point to them."""
+    from kpyramid.cli import console
+    from kpyramid.storage.layout import open_warehouse
+    from kpyramid.storage.refs import list_snapshots
 
-    def act() -> None:
-        from kpyramid.cli import console
-        from kpyramid.storage.layout import open_warehouse
-        from kpyramid.storage.refs import list_snapshots
-
-        rows = list_snapshots(open_warehouse(warehouse))
-        if as_json:
-            print_json({"snapshots": rows})
-        else:
-            console.print_snapshots(rows)
-
-    run_command(act, verbose=verbose, as_json=as_json)
+    rows = list_snapshots(open_warehouse(warehouse))
+    if as_json:
+        print_json({"snapshots": rows})
+    else:
+        console.print_snapshots(rows)
 
 
-@app.command()
+@command(app)
 def verify(
     snapshot: Annotated[
         str | None, typer.Argument(help="A snapshot id; by default the ref's.")
@@ -134,41 +123,36 @@ def verify(
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
     ref: RefOption = "main",
     as_json: JsonOption = False,
-    verbose: VerboseOption = False,
 ) -> None:
     """Check a snapshot: every byte, every contract, every reference, every span; and all refs."""
+    from kpyramid.storage.layout import open_warehouse
+    from kpyramid.storage.refs import check_refs, resolve_ref
+    from kpyramid.storage.snapshots import check_bytes, check_tables
 
-    def act() -> None:
-        from kpyramid.storage.layout import open_warehouse
-        from kpyramid.storage.refs import check_refs, resolve_ref
-        from kpyramid.storage.snapshots import check_bytes, check_tables
-
-        place = open_warehouse(warehouse)
-        identifier = resolve_ref(place, snapshot or ref)
-        folder = place.snapshots / identifier
-        problems = check_bytes(folder)
-        problems = problems or check_tables(folder)
-        of_refs = check_refs(place)
-        if as_json:
-            found = {"ok": not problems and not of_refs, "problems": [*problems, *of_refs]}
-            print_json({"snapshot": identifier, **found})
-        elif not problems:
-            say(f"Snapshot {identifier} is whole: bytes, contracts, references and spans.")
-        else:
-            lines = "\n".join(f"  {problem}" for problem in problems)
-            say(
-                f"Snapshot {identifier} is damaged:\n{lines}\n"
-                f"Do not serve it. Move {folder} away and build again: caches make that cheap."
-            )
-        if of_refs and not as_json:
-            say("\n".join(["Refs are damaged:", *(f"  {problem}" for problem in of_refs)]))
-        if problems or of_refs:
-            raise typer.Exit(6)
-
-    run_command(act, verbose=verbose, as_json=as_json)
+    place = open_warehouse(warehouse)
+    identifier = resolve_ref(place, snapshot or ref)
+    folder = place.snapshots / identifier
+    problems = check_bytes(folder)
+    problems = problems or check_tables(folder)
+    of_refs = check_refs(place)
+    if as_json:
+        found = {"ok": not problems and not of_refs, "problems": [*problems, *of_refs]}
+        print_json({"snapshot": identifier, **found})
+    elif not problems:
+        say(f"Snapshot {identifier} is whole: bytes, contracts, references and spans.")
+    else:
+        lines = "\n".join(f"  {problem}" for problem in problems)
+        say(
+            f"Snapshot {identifier} is damaged:\n{lines}\n"
+            f"Do not serve it. Move {folder} away and build again: caches make that cheap."
+        )
+    if of_refs and not as_json:
+        say("\n".join(["Refs are damaged:", *(f"  {problem}" for problem in of_refs)]))
+    if problems or of_refs:
+        raise typer.Exit(6)
 
 
-@app.command()
+@command(app)
 def stage(
     name: Annotated[StageName, typer.Argument(help="The stage to run.")],
     run: Annotated[str, typer.Option(help="Name of the run; stage ingest starts it.")],
@@ -187,84 +171,73 @@ def stage(
     ] = None,
     workers: WorkersOption = WORKERS,
     as_json: JsonOption = False,
-    verbose: VerboseOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Run one stage of a build: what a scheduler calls, task by task.
 
     `ref`, `settings`, `order` and `allow-shrink` are given to stage ingest, which notes them.
     """
+    from kpyramid.cli import console
+    from kpyramid.pipeline.build import call_stage
 
-    def act() -> None:
-        from kpyramid.cli import console
-        from kpyramid.pipeline.build import call_stage
-
-        with console.show_progress(quiet=quiet) as progress:
-            mark = call_stage(
-                name.value,
-                run=run,
-                warehouse=warehouse,
-                corpus=str(corpus) if corpus else None,
-                settings_file=str(settings) if settings else None,
-                ref=ref,
-                order=order,
-                allow_shrink=allow_shrink,
-                workers=workers,
-                shard=_parse_shard(shard),
-                progress=progress,
-            )
-        facts = {
-            "stage": mark.stage,
-            "run": run,
-            "shard": shard,
-            "rows": dict(mark.rows),
-            "rejects": dict(mark.rejects),
-            "recomputed": mark.recomputed,
-            "seconds": mark.seconds,
-            **mark.details,
-        }
-        if as_json:
-            print_json(facts)
-        else:
-            console.print_stage(mark)
-
-    run_command(act, verbose=verbose, as_json=as_json)
+    with console.show_progress(quiet=quiet) as progress:
+        mark = call_stage(
+            name.value,
+            run=run,
+            warehouse=warehouse,
+            corpus=str(corpus) if corpus else None,
+            settings_file=str(settings) if settings else None,
+            ref=ref,
+            order=order,
+            allow_shrink=allow_shrink,
+            workers=workers,
+            shard=_parse_shard(shard),
+            progress=progress,
+        )
+    facts = {
+        "stage": mark.stage,
+        "run": run,
+        "shard": shard,
+        "rows": dict(mark.rows),
+        "rejects": dict(mark.rejects),
+        "recomputed": mark.recomputed,
+        "seconds": mark.seconds,
+        **mark.details,
+    }
+    if as_json:
+        print_json(facts)
+    else:
+        console.print_stage(mark)
 
 
-@app.command()
+@command(app)
 def plan(
     corpus: CorpusArgument,
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
     settings: SettingsOption = None,
     as_json: JsonOption = False,
-    verbose: VerboseOption = False,
 ) -> None:
     """Say what a build would compute, stage by stage, before it does; nothing is written."""
+    from kpyramid.cli import console
+    from kpyramid.pipeline.plan import plan_build
+    from kpyramid.settings import load_settings
+    from kpyramid.storage.layout import open_warehouse
 
-    def act() -> None:
-        from kpyramid.cli import console
-        from kpyramid.pipeline.plan import plan_build
-        from kpyramid.settings import load_settings
-        from kpyramid.storage.layout import open_warehouse
-
-        loaded = load_settings(settings)
-        rows = plan_build(corpus, open_warehouse(warehouse), loaded)
-        if as_json:
-            print_json({"stages": rows})
-        else:
-            console.print_plan(rows, loaded.llm.budget)
-
-    run_command(act, verbose=verbose, as_json=as_json)
+    loaded = load_settings(settings)
+    rows = plan_build(corpus, open_warehouse(warehouse), loaded)
+    if as_json:
+        print_json({"stages": rows})
+    else:
+        console.print_plan(rows, loaded.llm.budget)
 
 
-@app.command()
+@command(app)
 def openie(
     file: Annotated[
         str, typer.Argument(help="Text in UTF-8, one sentence a line; - reads standard input.")
     ],
     settings: SettingsOption = None,
     as_json: JsonOption = False,
-    verbose: VerboseOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Print the facts that each sentence states, one a line, so that any scorer can read them.
@@ -277,16 +250,12 @@ def openie(
 
     Example: echo 'Ada Lovelace wrote notes in 1843.' | kpyramid openie -
     """
+    from kpyramid.cli.openie import print_extractions
+    from kpyramid.settings import load_settings
 
-    def act() -> None:
-        from kpyramid.cli.openie import print_extractions
-        from kpyramid.settings import load_settings
-
-        chosen = load_settings(settings).extract
-        out = typer.get_binary_stream("stdout")
-        print_extractions(file, out, chosen, as_json=as_json, quiet=quiet)
-
-    run_command(act, verbose=verbose, as_json=as_json)
+    chosen = load_settings(settings).extract
+    out = typer.get_binary_stream("stdout")
+    print_extractions(file, out, chosen, as_json=as_json, quiet=quiet)
 
 
 def _parse_shard(text: str | None) -> "Shard | None":
@@ -300,4 +269,4 @@ def _parse_shard(text: str | None) -> "Shard | None":
     return Shard(int(index), int(count))
 
 
-evaluate.register(app)
+command(app)(evaluate.evaluate)

@@ -24,11 +24,9 @@ from kpyramid.cli.options import (
     JsonOption,
     RefOption,
     SettingsOption,
-    VerboseOption,
     WarehouseOption,
     print_json,
     read_scope,
-    run_command,
     say,
 )
 from kpyramid.errors import InputError, SettingsError
@@ -42,8 +40,7 @@ from kpyramid.snapshot.evidence import Evidence
 from kpyramid.snapshot.scopes import PUBLIC, Scope
 from kpyramid.storage.layout import Warehouse, open_warehouse
 
-# --------------------
-# `ask --explain`: how an answer was come by, for someone who has read nothing about the method.
+# `ask --explain`: which layers were asked and why the answer follows, for a first-time reader.
 
 _out = SafeConsole(highlight=False)
 _MOST_FOUND, _MOST_PLACES = 5, 6
@@ -172,7 +169,6 @@ def _indent(what: Text | Group, by: int = 2) -> Padding:
     return Padding(what, (0, 0, 0, by))
 
 
-# --------------------
 # What `kpyramid ask` does: opens a snapshot and, when a decision is a model's, the model.
 
 PATIENCE = 30.0
@@ -285,8 +281,7 @@ def _answer(
     )
 
 
-# --------------------
-# `kpyramid ask`: the command; what it does stands in `asking.py`.
+# The command `kpyramid ask`.
 
 
 class StrategyName(StrEnum):
@@ -369,7 +364,6 @@ def ask(
     ] = None,
     settings: SettingsOption = None,
     as_json: JsonOption = False,
-    verbose: VerboseOption = False,
 ) -> None:
     """Ask a published pyramid; the answer names its layer and its evidence.
 
@@ -388,30 +382,26 @@ def ask(
 
     Example: kpyramid ask "Where was Ada Lovelace born?" --choice London --choice Leeds --explain
     """
+    from kpyramid.cli import console
+    from kpyramid.settings import load_settings
 
-    def act() -> None:
-        from kpyramid.cli import console
-        from kpyramid.settings import load_settings
-
-        loaded = override(
-            load_settings(settings),
-            strategy=strategy,
-            mode=mode,
-            sparql=sparql,
-            sufficiency=sufficiency,
-            reader=reader,
-        )
-        asked = read_question(question)
-        scope = read_scope(access, everything, document, where, class_name)
-        found = ask_pyramid(asked, warehouse, ref, loaded, candidates=choice or (), scope=scope)
-        if as_json:
-            print_json(found.to_dict())
-            return
-        if explain:
-            print_explanation(found)
-        else:
-            console.print_answer(found)
-        if spending := describe_spending(found):
-            say(spending)
-
-    run_command(act, verbose=verbose, as_json=as_json)
+    loaded = override(
+        load_settings(settings),
+        strategy=strategy,
+        mode=mode,
+        sparql=sparql,
+        sufficiency=sufficiency,
+        reader=reader,
+    )
+    asked = read_question(question)
+    scope = read_scope(access, everything, document, where, class_name)
+    found = ask_pyramid(asked, warehouse, ref, loaded, candidates=choice or (), scope=scope)
+    if as_json:
+        print_json(found.to_dict())
+        return
+    if explain:
+        print_explanation(found)
+    else:
+        console.print_answer(found)
+    if spending := describe_spending(found):
+        say(spending)

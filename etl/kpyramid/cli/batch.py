@@ -15,11 +15,10 @@ from kpyramid.cli.options import (
     QuietOption,
     RefOption,
     SettingsOption,
-    VerboseOption,
     WarehouseOption,
     WorkersOption,
+    command,
     print_json,
-    run_command,
     say,
 )
 from kpyramid.errors import EndpointError, SettingsError
@@ -46,7 +45,7 @@ _AGAIN = 3600
 """Seconds to the next call of collect: batches are promised within a day, most end in hours."""
 
 
-@app.command()
+@command(app)
 def submit(
     corpus: CorpusArgument,
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
@@ -54,7 +53,6 @@ def submit(
     settings: SettingsOption = None,
     workers: WorkersOption = WORKERS,
     as_json: JsonOption = False,
-    verbose: VerboseOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Send what a build would ask next and nobody has asked yet.
@@ -62,160 +60,146 @@ def submit(
     Steps that need the answers of others are sent by later calls, when those are collected. A
     budget lets through what fits, open batches counted at their highest.
     """
+    from kpyramid.cli.console import show_progress
+    from kpyramid.llm.batch import submit
+    from kpyramid.llm.batch.jobs import LIMITS
+    from kpyramid.pipeline.models import hold_asking, open_batch_run
+    from kpyramid.pipeline.runner import collect_pending
+    from kpyramid.storage.layout import open_warehouse
 
-    def act() -> None:
-        from kpyramid.cli.console import show_progress
-        from kpyramid.llm.batch import submit
-        from kpyramid.llm.batch.jobs import LIMITS
-        from kpyramid.pipeline.models import hold_asking, open_batch_run
-        from kpyramid.pipeline.runner import collect_pending
-        from kpyramid.storage.layout import open_warehouse
-
-        loaded = _load_settings(settings)
-        run = open_batch_run(corpus, open_warehouse(warehouse), loaded, ref)
-        with show_progress(quiet=quiet) as progress:
-            pending = collect_pending(run, workers=workers, progress=progress)
-        desk = _open_desk(run)
-        with hold_asking(run.warehouse, loaded):
-            done = submit.submit(pending, desk)
-        answered = not (done.submitted or done.open or done.pending or done.answered)
-        if as_json:
-            print_json(
-                {
-                    "run": run.name,
-                    "batches": _describe(done.batches),
-                    "submitted": done.submitted,
-                    "pending": done.pending,
-                    "open": done.open,
-                    "unfinished": done.unfinished,
-                    "waiting": done.waiting,
-                    "over_budget": done.refused,
-                    "answered": _count_answers(desk, run.name),
-                    "failed": done.failed,
-                    "next": "build" if answered else "collect" if done.open else "submit",
-                }
-            )
-        else:
-            _echo_batches(done.batches)
+    loaded = _load_settings(settings)
+    run = open_batch_run(corpus, open_warehouse(warehouse), loaded, ref)
+    with show_progress(quiet=quiet) as progress:
+        pending = collect_pending(run, workers=workers, progress=progress)
+    desk = _open_desk(run)
+    with hold_asking(run.warehouse, loaded):
+        done = submit.submit(pending, desk)
+    answered = not (done.submitted or done.open or done.pending or done.answered)
+    if as_json:
+        print_json(
+            {
+                "run": run.name,
+                "batches": _describe(done.batches),
+                "submitted": done.submitted,
+                "pending": done.pending,
+                "open": done.open,
+                "unfinished": done.unfinished,
+                "waiting": done.waiting,
+                "over_budget": done.refused,
+                "answered": _count_answers(desk, run.name),
+                "failed": done.failed,
+                "next": "build" if answered else "collect" if done.open else "submit",
+            }
+        )
+    else:
+        _echo_batches(done.batches)
+        say(
+            f"{done.submitted} requests submitted, {done.open} open, {done.pending} pending, "
+            f"{_count_answers(desk, run.name)} answered"
+        )
+        if done.waiting:
+            say(f"{done.waiting} wait until the endpoint has room for them")
+        if done.unfinished:
             say(
-                f"{done.submitted} requests submitted, {done.open} open, {done.pending} pending, "
-                f"{_count_answers(desk, run.name)} answered"
+                f"{done.unfinished} are being submitted by another process; should it have "
+                f"died, a call {LIMITS.stale / 60:.0f} minutes after it takes over"
             )
-            if done.waiting:
-                say(f"{done.waiting} wait until the endpoint has room for them")
-            if done.unfinished:
-                say(
-                    f"{done.unfinished} are being submitted by another process; should it have "
-                    f"died, a call {LIMITS.stale / 60:.0f} minutes after it takes over"
-                )
-            if done.failed:
-                say(f"{done.failed} failed for good: see `kpyramid rejects list`")
-            say(
-                "all is answered: run `kpyramid build`"
-                if answered
-                else "next: `kpyramid batch collect`"
-                if done.open
-                else "next: `kpyramid batch submit`"
-            )
-        if done.refusal is not None:
-            raise done.refusal
-
-    run_command(act, verbose=verbose, as_json=as_json)
+        if done.failed:
+            say(f"{done.failed} failed for good: see `kpyramid rejects list`")
+        say(
+            "all is answered: run `kpyramid build`"
+            if answered
+            else "next: `kpyramid batch collect`"
+            if done.open
+            else "next: `kpyramid batch submit`"
+        )
+    if done.refusal is not None:
+        raise done.refusal
 
 
-@app.command()
+@command(app)
 def collect(
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
     settings: SettingsOption = None,
     as_json: JsonOption = False,
-    verbose: VerboseOption = False,
 ) -> None:
     """Keep what the batches gave that have ended since.
 
     Batches that are not done are no error: call again later.
     """
+    from kpyramid.llm.batch import collect
+    from kpyramid.llm.cache import ReplyCache
+    from kpyramid.llm.transport import open_client
+    from kpyramid.pipeline.models import open_replies
+    from kpyramid.storage.layout import open_warehouse
 
-    def act() -> None:
-        from kpyramid.llm.batch import collect
-        from kpyramid.llm.cache import ReplyCache
-        from kpyramid.llm.transport import open_client
-        from kpyramid.pipeline.models import open_replies
-        from kpyramid.storage.layout import open_warehouse
-
-        loaded, place = _load_settings(settings), open_warehouse(warehouse)
-        blobs = open_replies(place, loaded)
-        done = collect.collect(
-            collect.Till(
-                open_client(loaded.llm),
-                ReplyCache(blobs),
-                blobs,
-                lambda run: _find_ledger(place, loaded, run),
-                loaded.llm,
-            )
+    loaded, place = _load_settings(settings), open_warehouse(warehouse)
+    blobs = open_replies(place, loaded)
+    done = collect.collect(
+        collect.Till(
+            open_client(loaded.llm),
+            ReplyCache(blobs),
+            blobs,
+            lambda run: _find_ledger(place, loaded, run),
+            loaded.llm,
         )
-        if as_json:
-            print_json(
-                {
-                    "batches": _describe(done.batches),
-                    "replies": done.replies,
-                    "failures": done.failures,
-                    "again": done.again,
-                    "open": done.open,
-                    "lost": done.lost,
-                    "tokens": done.tokens,
-                    "cost": done.cost,
-                    "booked": done.booked,
-                    "notes": list(done.notes),
-                    "problems": list(done.problems),
-                    "call_again_in": _AGAIN if done.open else None,
-                }
-            )
-        else:
-            _echo_batches(done.batches)
-            cost = "" if done.cost is None else f", {done.cost:.4f} dollars"
-            say(
-                f"{done.replies} replies ({done.tokens} tokens{cost}), {done.failures} failures, "
-                f"{done.again} to be asked again, {done.open} open"
-            )
-            for note in done.notes:
-                say(note)
-            say(
-                f"not all are done: call again in {_AGAIN // 60} minutes or so"
-                if done.open
-                else "no batch is open: `kpyramid batch submit` says whether anything is left"
-            )
-        if done.problems:
-            raise EndpointError("\n".join(done.problems))
+    )
+    if as_json:
+        print_json(
+            {
+                "batches": _describe(done.batches),
+                "replies": done.replies,
+                "failures": done.failures,
+                "again": done.again,
+                "open": done.open,
+                "lost": done.lost,
+                "tokens": done.tokens,
+                "cost": done.cost,
+                "booked": done.booked,
+                "notes": list(done.notes),
+                "problems": list(done.problems),
+                "call_again_in": _AGAIN if done.open else None,
+            }
+        )
+    else:
+        _echo_batches(done.batches)
+        cost = "" if done.cost is None else f", {done.cost:.4f} dollars"
+        say(
+            f"{done.replies} replies ({done.tokens} tokens{cost}), {done.failures} failures, "
+            f"{done.again} to be asked again, {done.open} open"
+        )
+        for note in done.notes:
+            say(note)
+        say(
+            f"not all are done: call again in {_AGAIN // 60} minutes or so"
+            if done.open
+            else "no batch is open: `kpyramid batch submit` says whether anything is left"
+        )
+    if done.problems:
+        raise EndpointError("\n".join(done.problems))
 
-    run_command(act, verbose=verbose, as_json=as_json)
 
-
-@app.command()
+@command(app)
 def status(
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
     settings: SettingsOption = None,
     as_json: JsonOption = False,
-    verbose: VerboseOption = False,
 ) -> None:
     """List all batches as the last call left them; nothing is asked."""
+    from kpyramid.llm.batch.jobs import OPEN, read_records
+    from kpyramid.pipeline.models import open_replies
+    from kpyramid.settings import load_settings
+    from kpyramid.storage.layout import open_warehouse
 
-    def act() -> None:
-        from kpyramid.llm.batch.jobs import OPEN, read_records
-        from kpyramid.pipeline.models import open_replies
-        from kpyramid.settings import load_settings
-        from kpyramid.storage.layout import open_warehouse
-
-        records = read_records(
-            open_replies(open_warehouse(warehouse), load_settings(settings), read_only=True)
-        )
-        still = sum(record.requests for record in records if record.state in OPEN)
-        if as_json:
-            print_json({"batches": _describe(records), "open": still})
-            return
-        _echo_batches(records)
-        say(f"{len(records)} batches, {still} requests open")
-
-    run_command(act, verbose=verbose, as_json=as_json)
+    records = read_records(
+        open_replies(open_warehouse(warehouse), load_settings(settings), read_only=True)
+    )
+    still = sum(record.requests for record in records if record.state in OPEN)
+    if as_json:
+        print_json({"batches": _describe(records), "open": still})
+        return
+    _echo_batches(records)
+    say(f"{len(records)} batches, {still} requests open")
 
 
 def _load_settings(path: Path | None) -> "Settings":

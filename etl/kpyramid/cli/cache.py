@@ -16,10 +16,9 @@ from kpyramid.cli.options import (
     JsonOption,
     QuietOption,
     SettingsOption,
-    VerboseOption,
     WarehouseOption,
+    command,
     print_json,
-    run_command,
     say,
 )
 from kpyramid.errors import InputError, IntegrityError
@@ -47,40 +46,35 @@ RecordingArgument = Annotated[
 ]
 
 
-@app.command()
+@command(app)
 def stats(
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
     settings: SettingsOption = None,
     as_json: JsonOption = False,
-    verbose: VerboseOption = False,
 ) -> None:
     """Count what is kept: replies, their size and age, failures by kind.
 
     How many requests of a build were answered from the cache stands in the build's report.
     """
+    from kpyramid.llm.cache import describe_contents
 
-    def act() -> None:
-        from kpyramid.llm.cache import describe_contents
-
-        cache, place, _ = open_cache(warehouse, settings, read_only=True)
-        found = describe_contents(cache)
-        if as_json:
-            values = asdict(found)
-            for name in ("oldest", "newest"):
-                values[name] = _name_day(values[name]) if found.replies else None
-            print_json({"cache": place, **values})
-            return
-        say(f"{place}: {found.replies} replies, {found.bytes} bytes")
-        if found.replies:
-            oldest, newest = _name_day(found.oldest), _name_day(found.newest)
-            say(f"the oldest of {oldest}, the newest of {newest}")
-        for kind, count in found.failures.items():
-            say(f"{count} failed: {kind} (see `kpyramid rejects list --kind {kind}`)")
-
-    run_command(act, verbose=verbose, as_json=as_json)
+    cache, place, _ = open_cache(warehouse, settings, read_only=True)
+    found = describe_contents(cache)
+    if as_json:
+        values = asdict(found)
+        for name in ("oldest", "newest"):
+            values[name] = _name_day(values[name]) if found.replies else None
+        print_json({"cache": place, **values})
+        return
+    say(f"{place}: {found.replies} replies, {found.bytes} bytes")
+    if found.replies:
+        oldest, newest = _name_day(found.oldest), _name_day(found.newest)
+        say(f"the oldest of {oldest}, the newest of {newest}")
+    for kind, count in found.failures.items():
+        say(f"{count} failed: {kind} (see `kpyramid rejects list --kind {kind}`)")
 
 
-@app.command()
+@command(app)
 def gc(
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
     settings: SettingsOption = None,
@@ -91,7 +85,6 @@ def gc(
         bool, typer.Option("--dry-run", help="Say what would be removed; remove nothing.")
     ] = False,
     as_json: JsonOption = False,
-    verbose: VerboseOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Remove replies that nothing rests on any more.
@@ -100,49 +93,44 @@ def gc(
     younger than --min-age-days. Failures and batches stay. A cache that several warehouses
     share must not be cleared from one of them: only its own runs are seen.
     """
+    from kpyramid.llm.cache import plan_sweep
 
-    def act() -> None:
-        from kpyramid.llm.cache import plan_sweep
-
-        cache, place, home = open_cache(warehouse, settings)
-        live = find_live_keys(home)
-        now = time.time()
-        sweep = plan_sweep(cache, live, before=now - min_age_days * _SECONDS_PER_DAY)
-        if not dry_run:
-            for key in show_count(sweep.removable, "removed", quiet=quiet):
-                cache.drop_reply(key)
-        if as_json:
-            print_json(
-                {
-                    "cache": place,
-                    "dry_run": dry_run,
-                    "removed": len(sweep.removable),
-                    "bytes": sweep.bytes,
-                    "used": sweep.used,
-                    "young": sweep.young,
-                    "keys": list(sweep.removable),
-                }
-            )
-            return
-        verb = "would remove" if dry_run else "removed"
-        say(f"{place}: {verb} {len(sweep.removable)} replies, {sweep.bytes} bytes")
-        say(f"kept {sweep.used} in use, {sweep.young} others that are too young")
-        if dry_run:
-            for key in sweep.removable[:_MOST_NAMED]:
-                say(f"  {key}")
-            if len(sweep.removable) > _MOST_NAMED:
-                say(f"  and {len(sweep.removable) - _MOST_NAMED} more; --json lists all")
-
-    run_command(act, verbose=verbose, as_json=as_json)
+    cache, place, home = open_cache(warehouse, settings)
+    live = find_live_keys(home)
+    now = time.time()
+    sweep = plan_sweep(cache, live, before=now - min_age_days * _SECONDS_PER_DAY)
+    if not dry_run:
+        for key in show_count(sweep.removable, "removed", quiet=quiet):
+            cache.drop_reply(key)
+    if as_json:
+        print_json(
+            {
+                "cache": place,
+                "dry_run": dry_run,
+                "removed": len(sweep.removable),
+                "bytes": sweep.bytes,
+                "used": sweep.used,
+                "young": sweep.young,
+                "keys": list(sweep.removable),
+            }
+        )
+        return
+    verb = "would remove" if dry_run else "removed"
+    say(f"{place}: {verb} {len(sweep.removable)} replies, {sweep.bytes} bytes")
+    say(f"kept {sweep.used} in use, {sweep.young} others that are too young")
+    if dry_run:
+        for key in sweep.removable[:_MOST_NAMED]:
+            say(f"  {key}")
+        if len(sweep.removable) > _MOST_NAMED:
+            say(f"  and {len(sweep.removable) - _MOST_NAMED} more; --json lists all")
 
 
-@app.command()
+@command(app)
 def export(
     file: RecordingArgument,
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
     settings: SettingsOption = None,
     as_json: JsonOption = False,
-    verbose: VerboseOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Write all replies to a file, one JSON object per line, sorted by key.
@@ -150,38 +138,33 @@ def export(
     The same replies give the same bytes. `kpyramid cache import` reads the file into another
     cache. The prompts are not in it, but the replies may repeat what your documents say.
     """
+    from kpyramid.llm.cache import write_recording
 
-    def act() -> None:
-        from kpyramid.llm.cache import write_recording
+    cache, place, _ = open_cache(warehouse, settings, read_only=True)
+    damaged: list[str] = []
 
-        cache, place, _ = open_cache(warehouse, settings, read_only=True)
-        damaged: list[str] = []
+    def read_entries() -> Iterator["ReplyEntry"]:
+        for key, _ in cache.list_replies():
+            entry = cache.read_reply_entry(key)
+            if entry is None:
+                damaged.append(key)
+            else:
+                yield entry
 
-        def read_entries() -> Iterator["ReplyEntry"]:
-            for key, _ in cache.list_replies():
-                entry = cache.read_reply_entry(key)
-                if entry is None:
-                    damaged.append(key)
-                else:
-                    yield entry
-
-        entries = show_count(read_entries(), "exported", quiet=quiet)
-        written = write_recording(file, entries)
-        if as_json:
-            print_json({"cache": place, "file": str(file), "written": written, "damaged": damaged})
-        else:
-            say(f"{file}: {written} replies of {place}")
-
-    run_command(act, verbose=verbose, as_json=as_json)
+    entries = show_count(read_entries(), "exported", quiet=quiet)
+    written = write_recording(file, entries)
+    if as_json:
+        print_json({"cache": place, "file": str(file), "written": written, "damaged": damaged})
+    else:
+        say(f"{file}: {written} replies of {place}")
 
 
-@app.command("import")
+@command(app, "import")
 def import_(
     file: RecordingArgument,
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
     settings: SettingsOption = None,
     as_json: JsonOption = False,
-    verbose: VerboseOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Take the replies of an exported file into the cache.
@@ -189,27 +172,23 @@ def import_(
     A reply that is there already stays as it is. A damaged line is named, the others are taken,
     and the exit code is 3.
     """
+    from kpyramid.llm.cache import import_replies
 
-    def act() -> None:
-        from kpyramid.llm.cache import import_replies
-
-        cache, place, _ = open_cache(warehouse, settings)
-        found = import_replies(cache, file, partial(show_count, label="read", quiet=quiet))
-        lines = [(line.number, line.detail) for line in found.damaged]
-        counts = {"new": found.new, "known": found.known}
-        if as_json:
-            print_json({"cache": place, "file": str(file), **counts, "damaged": lines})
-        else:
-            say(f"{place}: {found.new} new replies, {found.known} known")
-        if lines:
-            named = "\n".join(f"  line {n}: {detail}" for n, detail in lines[:_MOST_NAMED])
-            more = f"\n  and {len(lines) - _MOST_NAMED} more" if len(lines) > _MOST_NAMED else ""
-            raise InputError(
-                f"{file}: {len(lines)} damaged line(s):\n{named}{more}\nAll other lines were "
-                "taken; export the file again and import it again for the rest"
-            )
-
-    run_command(act, verbose=verbose, as_json=as_json)
+    cache, place, _ = open_cache(warehouse, settings)
+    found = import_replies(cache, file, partial(show_count, label="read", quiet=quiet))
+    lines = [(line.number, line.detail) for line in found.damaged]
+    counts = {"new": found.new, "known": found.known}
+    if as_json:
+        print_json({"cache": place, "file": str(file), **counts, "damaged": lines})
+    else:
+        say(f"{place}: {found.new} new replies, {found.known} known")
+    if lines:
+        named = "\n".join(f"  line {n}: {detail}" for n, detail in lines[:_MOST_NAMED])
+        more = f"\n  and {len(lines) - _MOST_NAMED} more" if len(lines) > _MOST_NAMED else ""
+        raise InputError(
+            f"{file}: {len(lines)} damaged line(s):\n{named}{more}\nAll other lines were "
+            "taken; export the file again and import it again for the rest"
+        )
 
 
 def open_cache(

@@ -19,18 +19,16 @@ from kpyramid.cli.options import (
     JsonOption,
     QuietOption,
     SettingsOption,
-    VerboseOption,
     WarehouseOption,
+    command,
     print_json,
     read_scope,
-    run_command,
     say,
 )
 from kpyramid.errors import SettingsError
-from kpyramid.evaluation.report import Sheet
+from kpyramid.evaluation.report import Sheet, lay_out
 from kpyramid.evaluation.results import SHARE, SURE, Figure, Results
 
-# --------------------
 # The figures of an evaluation as a person reads them on a terminal.
 
 _REASONS = 3
@@ -124,7 +122,6 @@ def _list_remarks(results: Results) -> list[str]:
     return lines
 
 
-# --------------------
 # `kpyramid evaluate`: strategies compared on questions whose answers are known.
 
 if TYPE_CHECKING:
@@ -150,11 +147,6 @@ class ModeName(StrEnum):
 
     best = "best"
     paper = "paper"
-
-
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command()(evaluate)
 
 
 def evaluate(
@@ -205,7 +197,6 @@ def evaluate(
     ] = None,
     settings: SettingsOption = None,
     as_json: JsonOption = False,
-    verbose: VerboseOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Ask a pyramid questions whose answers are known, and compare strategies on them.
@@ -218,37 +209,35 @@ def evaluate(
 
     Example: kpyramid evaluate questions.jsonl --strategy naive --strategy polyrag --out compared
     """
+    from kpyramid.settings import load_settings
 
-    def act() -> None:
-        from kpyramid.settings import load_settings
-
-        if (questions is None) == (folder is None):
-            raise SettingsError("name a file of questions, or a set with --set, and not both")
-        asked = _read_questions(questions, folder)
-        if tables and strategy:
-            raise SettingsError("--tables has its own strategies; leave --strategy out")
-        loaded = load_settings(settings)
-        names = [r.value for r in reader or [ReaderName.rules]]
-        with _open_asker(loaded, warehouse, out, needed=judge or "llm" in names) as opened:
-            asker, read_cost = opened
-            readers = _make_readers(dict.fromkeys(names), asker, loaded)
-            arms = _plan(strategy or [], readers, tables=tables, mode=mode.value)
-            results = _run(
-                asked, arms, ref, warehouse, loaded, baseline, asker if judge else None,
-                read_cost, ratings, quiet=quiet,
-            )  # fmt: skip
-        sheets = _lay_out(results, readers, mode.value) if tables else ()
+    if (questions is None) == (folder is None):
+        raise SettingsError("name a file of questions, or a set with --set, and not both")
+    asked = _read_questions(questions, folder)
+    if tables and strategy:
+        raise SettingsError("--tables has its own strategies; leave --strategy out")
+    loaded = load_settings(settings)
+    names = [r.value for r in reader or [ReaderName.rules]]
+    with _open_asker(loaded, warehouse, out, needed=judge or "llm" in names) as opened:
+        asker, read_cost = opened
+        readers = _make_readers(dict.fromkeys(names), asker, loaded)
+        arms = _plan(strategy or [], readers, tables=tables, mode=mode.value)
+        results = _run(
+            asked, arms, ref, warehouse, loaded, baseline, asker if judge else None,
+            read_cost, ratings, quiet=quiet,
+        )  # fmt: skip
+    sheets = lay_out(results, readers, mode.value) if tables else ()
+    if out is not None:
+        _write(results, sheets, out)
+    if as_json:
+        tabled = {"tables": [_describe_sheet(sheet) for sheet in sheets]} if sheets else {}
+        print_json({**results.to_dict(), **tabled, "out": str(out) if out else None})
+    else:
+        print_figures(results, sheets)
         if out is not None:
-            _write(results, sheets, out)
-        if as_json:
-            tabled = {"tables": [_describe_sheet(sheet) for sheet in sheets]} if sheets else {}
-            print_json({**results.to_dict(), **tabled, "out": str(out) if out else None})
-        else:
-            _print(results, sheets, out)
-        if results.answers.stopped is not None:
-            raise results.answers.stopped
-
-    run_command(act, verbose=verbose, as_json=as_json)
+            say(f"Page: {out / 'evaluation.html'}; tables beside it")
+    if results.answers.stopped is not None:
+        raise results.answers.stopped
 
 
 def _read_questions(path: Path | None, folder: Path | None) -> "list[EvalQuestion]":
@@ -369,12 +358,6 @@ def _show_progress(total: int, *, quiet: bool) -> Iterator[Callable[[], None]]:
         yield lambda: bar.advance(task)
 
 
-def _lay_out(results: "Results", readers: "Sequence[Reader]", mode: str) -> "tuple[Sheet, ...]":
-    from kpyramid.evaluation.report import lay_out
-
-    return lay_out(results, readers, mode)
-
-
 def _describe_sheet(sheet: "Sheet") -> dict[str, object]:
     names = (*sheet.labels, *sheet.columns)
     rows = [dict(zip(names, row, strict=True)) for row in sheet.rows]
@@ -391,14 +374,6 @@ def _write(results: "Results", sheets: "Sequence[Sheet]", out: Path) -> None:
     write_durably(out / "evaluation.html", render_page(results, sheets).encode())
 
 
-def _print(results: "Results", sheets: "Sequence[Sheet]", out: Path | None) -> None:
-
-    print_figures(results, sheets)
-    if out is not None:
-        say(f"Page: {out / 'evaluation.html'}; tables beside it")
-
-
-# --------------------
 # `kpyramid questions`: choice questions made from a snapshot's ontology, and files checked.
 
 app = typer.Typer(
@@ -415,7 +390,7 @@ _CONFIDENCE = 0.8
 _SHOWN = 3
 
 
-@app.command()
+@command(app)
 def make(
     out: Annotated[Path, typer.Option(help="The file to write, JSON lines.")],
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
@@ -435,7 +410,6 @@ def make(
     access: AccessOption = None,
     everything: EverythingOption = False,
     as_json: JsonOption = False,
-    verbose: VerboseOption = False,
 ) -> None:
     """Make choice questions from the facts of a snapshot's ontology.
 
@@ -449,79 +423,70 @@ def make(
 
     Example: kpyramid questions make --ref main --out questions.jsonl --count 200 --seed 1
     """
+    from kpyramid.errors import InputError
+    from kpyramid.evaluation.facts import list_instance_facts
+    from kpyramid.evaluation.making import make_questions
+    from kpyramid.evaluation.questions import write_questions
+    from kpyramid.snapshot.snapshot import open_snapshot
 
-    def act() -> None:
-        from kpyramid.errors import InputError
-        from kpyramid.evaluation.facts import list_instance_facts
-        from kpyramid.evaluation.making import make_questions
-        from kpyramid.evaluation.questions import write_questions
-        from kpyramid.snapshot.snapshot import open_snapshot
-
-        snapshot = open_snapshot(ref, warehouse, scope=read_scope(access, everything))
-        made = make_questions(
-            list_instance_facts(snapshot),
-            count=count,
-            seed=seed,
-            options=options,
-            least=confidence,
+    snapshot = open_snapshot(ref, warehouse, scope=read_scope(access, everything))
+    made = make_questions(
+        list_instance_facts(snapshot),
+        count=count,
+        seed=seed,
+        options=options,
+        least=confidence,
+    )
+    if not made.questions:
+        reasons = "; ".join(f"{number} {why}" for why, number in made.left_out.items())
+        raise InputError(
+            f"snapshot {snapshot.id}: its ontology gives no question"
+            f"{f' ({reasons})' if reasons else ': it has no facts'}; lower --confidence or "
+            "--options, or build with an ontology whose properties the corpus states"
         )
-        if not made.questions:
-            reasons = "; ".join(f"{number} {why}" for why, number in made.left_out.items())
-            raise InputError(
-                f"snapshot {snapshot.id}: its ontology gives no question"
-                f"{f' ({reasons})' if reasons else ': it has no facts'}; lower --confidence or "
-                "--options, or build with an ontology whose properties the corpus states"
-            )
-        text = write_questions(made.questions)
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(text, "utf-8")
-        if as_json:
-            print_json(
-                {
-                    "file": str(out),
-                    "snapshot": snapshot.id,
-                    "questions": len(made.questions),
-                    "by_property": dict(Counter(q.group for q in made.questions).most_common()),
-                    "left_out": dict(made.left_out),
-                }
-            )
-            return
-        for question in made.questions[:_SHOWN]:
-            say(f"{question.text}\n    right: {'; '.join(question.values)}")
-        several = sum(len(q.answers) > 1 for q in made.questions)
-        say(f"{len(made.questions)} questions in {out}, {several} with several right options.")
-        for why, number in sorted(made.left_out.items(), key=lambda pair: -pair[1]):
-            say(f"{number} left out: {why}.")
-        where = "" if warehouse == DEFAULT_WAREHOUSE else f" --warehouse {warehouse}"
-        say(f"Then run `kpyramid evaluate {out} --ref {ref}{where}`.")
-
-    run_command(act, verbose=verbose, as_json=as_json)
+    text = write_questions(made.questions)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(text, "utf-8")
+    if as_json:
+        print_json(
+            {
+                "file": str(out),
+                "snapshot": snapshot.id,
+                "questions": len(made.questions),
+                "by_property": dict(Counter(q.group for q in made.questions).most_common()),
+                "left_out": dict(made.left_out),
+            }
+        )
+        return
+    for question in made.questions[:_SHOWN]:
+        say(f"{question.text}\n    right: {'; '.join(question.values)}")
+    several = sum(len(q.answers) > 1 for q in made.questions)
+    say(f"{len(made.questions)} questions in {out}, {several} with several right options.")
+    for why, number in sorted(made.left_out.items(), key=lambda pair: -pair[1]):
+        say(f"{number} left out: {why}.")
+    where = "" if warehouse == DEFAULT_WAREHOUSE else f" --warehouse {warehouse}"
+    say(f"Then run `kpyramid evaluate {out} --ref {ref}{where}`.")
 
 
-@app.command()
+@command(app)
 def check(
     file: Annotated[Path, typer.Argument(help="Questions as .jsonl, .csv or .tsv.")],
     as_json: JsonOption = False,
-    verbose: VerboseOption = False,
 ) -> None:
     """Say what a file of questions holds, or everything that is wrong with it, line by line.
 
     Fields go by any of their usual names: question; answer with aliases, or answers; options with
     gold as texts, letters or numbers; gold_doc_ids, gold_passages or gold_titles.
     """
+    from kpyramid.evaluation.questions import read_questions
 
-    def act() -> None:
-        from kpyramid.evaluation.questions import read_questions
-
-        questions = read_questions(file)
-        kinds = Counter(question.kind for question in questions)
-        placed = sum(bool(q.gold_documents or q.gold_titles) for q in questions)
-        if as_json:
-            print_json(
-                {"questions": len(questions), "kinds": dict(kinds), "with_gold_documents": placed}
-            )
-            return
-        listed = ", ".join(f"{number} {kind}" for kind, number in kinds.most_common())
-        say(f"{len(questions)} questions: {listed}; {placed} name gold documents.")
-
-    run_command(act, verbose=verbose, as_json=as_json)
+    questions = read_questions(file)
+    kinds = Counter(question.kind for question in questions)
+    placed = sum(bool(q.gold_documents or q.gold_titles) for q in questions)
+    if as_json:
+        print_json(
+            {"questions": len(questions), "kinds": dict(kinds), "with_gold_documents": placed}
+        )
+        return
+    listed = ", ".join(f"{number} {kind}" for kind, number in kinds.most_common())
+    say(f"{len(questions)} questions: {listed}; {placed} name gold documents.")

@@ -15,17 +15,21 @@ from kpyramid.cli.options import (
     EverythingOption,
     JsonOption,
     QuietOption,
-    VerboseOption,
     WarehouseOption,
+    command,
     print_json,
     read_scope,
-    run_command,
     say,
 )
 from kpyramid.errors import GateError, InputError
 from kpyramid.storage.declarations import locate_declarations, locate_ontology
 
-# --------------------
+app = typer.Typer(
+    name="ontology",
+    no_args_is_help=True,
+    help="Bring your own ontology, start one from a word, check one, look at what it found.",
+)
+
 # `kpyramid ontology import`: an ontology from outside, made ready for a build and for review.
 
 if TYPE_CHECKING:
@@ -35,11 +39,7 @@ _EXAMPLES = 3
 _SUBJECT_CHARACTERS = 300
 
 
-def register_import(app: typer.Typer) -> None:
-    """Adds the command to `kpyramid ontology`."""
-    app.command("import")(import_)
-
-
+@command(app, "import")
 def import_(
     file: Annotated[
         Path,
@@ -52,7 +52,6 @@ def import_(
         typer.Option(help="Turtle file to write, not there yet.", show_default="NAME.ttl, here"),
     ] = None,
     as_json: JsonOption = False,
-    verbose: VerboseOption = False,
 ) -> None:
     """Make an ontology from elsewhere one that a build can use, and say what was changed for it.
 
@@ -68,63 +67,59 @@ def import_(
     Lay beside the Turtle what helps a build, under the same name: NAME.examples.jsonl (sentences
     with their values), NAME.shapes.ttl (SHACL), NAME.questions.toml (competency questions).
     """
+    from kpyramid.ontology.importing.conversion import import_ontology
+    from kpyramid.ontology.importing.files import read_outside
+    from kpyramid.ontology.schema import write_schema
+    from kpyramid.ontology.validation.consistency import judge_consistency
+    from kpyramid.settings import PublishSettings
 
-    def act() -> None:
-        from kpyramid.ontology.importing.conversion import import_ontology
-        from kpyramid.ontology.importing.files import read_outside
-        from kpyramid.ontology.schema import write_schema
-        from kpyramid.ontology.validation.consistency import judge_consistency
-        from kpyramid.settings import PublishSettings
-
-        name = file.name.removesuffix(".gz").rpartition(".")[0] or file.name
-        target = choose_target(output, name)
-        read = read_outside(file)
-        imported = import_ontology(read, name=name, source=str(file))
-        turtle = write_schema(imported.schema)
-        verdict = judge_consistency(turtle, "", seconds=PublishSettings().reasoner_seconds)
-        if verdict.startswith("fail"):
-            raise InputError(
-                f"{file}: {verdict.removeprefix('fail: ')}. Nothing was written, as no build "
-                "could publish it; remove one of these statements"
-            )
-        write_new(target, turtle)
-        schema = imported.schema
-        bare = sum(not prop.alt_labels for prop in schema.properties)
-        if as_json:
-            print_json(
-                {
-                    "output": str(target),
-                    "form": imported.form,
-                    "classes": len(schema.classes),
-                    "properties": len(schema.properties),
-                    "properties_without_phrase": bare,
-                    "axioms": len(schema.axioms),
-                    "individuals": imported.individuals,
-                    "consistent": verdict,
-                    "changes": [asdict(change) for change in imported.changes],
-                }
-            )
-            return
-        say(
-            f"{target}: {len(schema.classes)} classes, {len(schema.properties)} properties, "
-            f"{len(schema.axioms)} further statements, from {imported.form}"
+    name = file.name.removesuffix(".gz").rpartition(".")[0] or file.name
+    target = choose_target(output, name)
+    read = read_outside(file)
+    imported = import_ontology(read, name=name, source=str(file))
+    turtle = write_schema(imported.schema)
+    verdict = judge_consistency(turtle, "", seconds=PublishSettings().reasoner_seconds)
+    if verdict.startswith("fail"):
+        raise InputError(
+            f"{file}: {verdict.removeprefix('fail: ')}. Nothing was written, as no build "
+            "could publish it; remove one of these statements"
         )
-        if imported.individuals:
-            say(
-                f"{imported.individuals} of its individuals stay among these statements; "
-                "a build finds its own in the text"
-            )
-        say(f"consistent: {verdict}")
-        _show_changes(imported.changes)
-        if bare:
-            say(
-                f"{bare} of {len(schema.properties)} properties have no phrase (skos:altLabel): by "
-                "rules they are found by their label only; add phrases, or sentences with their "
-                f"values in {target.stem}.examples.jsonl"
-            )
-        say(f"Review {target}, then set induce.ontology to its path.")
-
-    run_command(act, verbose=verbose, as_json=as_json)
+    write_new(target, turtle)
+    schema = imported.schema
+    bare = sum(not prop.alt_labels for prop in schema.properties)
+    if as_json:
+        print_json(
+            {
+                "output": str(target),
+                "form": imported.form,
+                "classes": len(schema.classes),
+                "properties": len(schema.properties),
+                "properties_without_phrase": bare,
+                "axioms": len(schema.axioms),
+                "individuals": imported.individuals,
+                "consistent": verdict,
+                "changes": [asdict(change) for change in imported.changes],
+            }
+        )
+        return
+    say(
+        f"{target}: {len(schema.classes)} classes, {len(schema.properties)} properties, "
+        f"{len(schema.axioms)} further statements, from {imported.form}"
+    )
+    if imported.individuals:
+        say(
+            f"{imported.individuals} of its individuals stay among these statements; "
+            "a build finds its own in the text"
+        )
+    say(f"consistent: {verdict}")
+    _show_changes(imported.changes)
+    if bare:
+        say(
+            f"{bare} of {len(schema.properties)} properties have no phrase (skos:altLabel): by "
+            "rules they are found by their label only; add phrases, or sentences with their "
+            f"values in {target.stem}.examples.jsonl"
+        )
+    say(f"Review {target}, then set induce.ontology to its path.")
 
 
 def _show_changes(changes: Sequence["Change"]) -> None:
@@ -181,15 +176,10 @@ def write_new(target: Path, text: str) -> None:
         raise InputError(f"{target} cannot be written: {e}; choose another --output") from e
 
 
-# --------------------
 # `kpyramid ontology bootstrap`: a first ontology of a field, cut from WordNet and ConceptNet.
 
 
-def register_bootstrap(app: typer.Typer) -> None:
-    """Adds the command to `kpyramid ontology`."""
-    app.command("bootstrap")(bootstrap)
-
-
+@command(app)
 def bootstrap(
     domain: Annotated[
         str, typer.Option(help='The noun at the top, such as lake, disease or "body of water".')
@@ -212,7 +202,6 @@ def bootstrap(
         typer.Option(help="Turtle file to write, not there yet.", show_default="DOMAIN.ttl, here"),
     ] = None,
     as_json: JsonOption = False,
-    verbose: VerboseOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Cut a first ontology of a field from WordNet, offline, for a person to review.
@@ -225,70 +214,59 @@ def bootstrap(
     Then review: remove classes you do not need, and add the properties your questions are about,
     each with a domain, a range, and the phrases by which a text states it (skos:altLabel).
     """
+    from kpyramid.ontology.bootstrapping import (
+        WordNet,
+        build_schema,
+        cut_wordnet,
+        merge_conceptnet,
+    )
+    from kpyramid.ontology.schema import write_schema
 
-    def act() -> None:
-        from kpyramid.ontology.bootstrapping import (
-            WordNet,
-            build_schema,
-            cut_wordnet,
-            merge_conceptnet,
+    target = choose_target(output, "-".join(domain.lower().split()).replace("/", "-"))
+    net = WordNet(wordnet)
+    senses = net.find_senses(domain)
+    if sense > len(senses):
+        listed = "".join(f"\n  {i}: {s.gloss}" for i, s in enumerate(senses, 1))
+        raise InputError(f"{domain!r} has {len(senses)} meanings, no number {sense}:{listed}")
+    cut = cut_wordnet(net, senses[sense - 1], depth=depth)
+    watch = partial(show_count, label="assertions read", quiet=quiet)
+    added = (
+        merge_conceptnet(cut, conceptnet, depth=depth, watch=watch) if conceptnet is not None else 0
+    )
+    schema = build_schema(cut, title=domain)
+    write_new(target, write_schema(schema))
+    if as_json:
+        print_json(
+            {
+                "output": str(target),
+                "sense": sense,
+                "senses": [s.gloss for s in senses],
+                "classes": len(schema.classes),
+                "from_conceptnet": added,
+                "properties": [p.label for p in schema.properties],
+                "instances_left": cut.instances,
+                "deeper_left": cut.deeper,
+            }
         )
-        from kpyramid.ontology.schema import write_schema
-
-        target = choose_target(output, "-".join(domain.lower().split()).replace("/", "-"))
-        net = WordNet(wordnet)
-        senses = net.find_senses(domain)
-        if sense > len(senses):
-            listed = "".join(f"\n  {i}: {s.gloss}" for i, s in enumerate(senses, 1))
-            raise InputError(f"{domain!r} has {len(senses)} meanings, no number {sense}:{listed}")
-        cut = cut_wordnet(net, senses[sense - 1], depth=depth)
-        watch = partial(show_count, label="assertions read", quiet=quiet)
-        added = (
-            merge_conceptnet(cut, conceptnet, depth=depth, watch=watch)
-            if conceptnet is not None
-            else 0
-        )
-        schema = build_schema(cut, title=domain)
-        write_new(target, write_schema(schema))
-        if as_json:
-            print_json(
-                {
-                    "output": str(target),
-                    "sense": sense,
-                    "senses": [s.gloss for s in senses],
-                    "classes": len(schema.classes),
-                    "from_conceptnet": added,
-                    "properties": [p.label for p in schema.properties],
-                    "instances_left": cut.instances,
-                    "deeper_left": cut.deeper,
-                }
-            )
-            return
-        for number, found in enumerate(senses, 1):
-            mark = "taken" if number == sense else f"--sense {number}"
-            say(f"{mark}: {', '.join(found.words)}: {found.gloss}")
-        named = ", ".join(p.label for p in schema.properties) or "none that WordNet knows"
-        say(f"{target}: {len(schema.classes)} classes; properties: {named}")
-        if conceptnet is not None:
-            say(f"{added} of the classes are from ConceptNet")
-        if cut.instances:
-            say(f"left: {cut.instances} single things, which are no classes")
-        if cut.deeper:
-            say(f"left: {cut.deeper} meanings below these; --depth {depth + 1} takes more")
-        say(f"Review {target}, then set induce.ontology to its path.")
-
-    run_command(act, verbose=verbose, as_json=as_json)
+        return
+    for number, found in enumerate(senses, 1):
+        mark = "taken" if number == sense else f"--sense {number}"
+        say(f"{mark}: {', '.join(found.words)}: {found.gloss}")
+    named = ", ".join(p.label for p in schema.properties) or "none that WordNet knows"
+    say(f"{target}: {len(schema.classes)} classes; properties: {named}")
+    if conceptnet is not None:
+        say(f"{added} of the classes are from ConceptNet")
+    if cut.instances:
+        say(f"left: {cut.instances} single things, which are no classes")
+    if cut.deeper:
+        say(f"left: {cut.deeper} meanings below these; --depth {depth + 1} takes more")
+    say(f"Review {target}, then set induce.ontology to its path.")
 
 
-# --------------------
 # `kpyramid ontology check`: what HermiT, SHACL, checks and questions say of an ontology.
 
 
-def register_check(app: typer.Typer) -> None:
-    """Adds the command to `kpyramid ontology`."""
-    app.command()(check)
-
-
+@command(app)
 def check(
     ontology: Annotated[
         str, typer.Argument(help="The name of a seed, or a Turtle file; companions lie beside it.")
@@ -306,27 +284,22 @@ def check(
     ] = 120.0,
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
     as_json: JsonOption = False,
-    verbose: VerboseOption = False,
 ) -> None:
     """Judge an ontology, alone or with a snapshot: consistency, shapes, checks, questions.
 
     Each gate says pass, fail or not run, and why. Exit code 4 when one fails.
     """
+    from kpyramid.cli.console import print_judgement
 
-    def act() -> None:
-        from kpyramid.cli.console import print_judgement
-
-        judged = _judge(ontology, snapshot, warehouse, seconds=seconds, strict=strict)
-        if as_json:
-            print_json(judged)
-        else:
-            print_judgement(judged)
-        failed = [name for name, said in judged["gates"].items() if said.startswith("fail")]
-        if failed:
-            advice = "correct it, or what beside it judges it, and check it again"
-            raise GateError(f"{ontology}: failed {', '.join(failed)}; {advice}", judged)
-
-    run_command(act, verbose=verbose, as_json=as_json)
+    judged = _judge(ontology, snapshot, warehouse, seconds=seconds, strict=strict)
+    if as_json:
+        print_json(judged)
+    else:
+        print_judgement(judged)
+    failed = [name for name, said in judged["gates"].items() if said.startswith("fail")]
+    if failed:
+        advice = "correct it, or what beside it judges it, and check it again"
+        raise GateError(f"{ontology}: failed {', '.join(failed)}; {advice}", judged)
 
 
 def _judge(
@@ -387,7 +360,6 @@ def _judge(
     }
 
 
-# --------------------
 # `kpyramid ontology show`: an individual with its values, each with the sentence it came from.
 
 if TYPE_CHECKING:
@@ -406,11 +378,7 @@ NameArgument = Annotated[
 ]
 
 
-def register_show(app: typer.Typer) -> None:
-    """Adds the command to `kpyramid ontology`."""
-    app.command("show")(show)
-
-
+@command(app)
 def show(
     name: NameArgument,
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
@@ -418,37 +386,30 @@ def show(
     access: AccessOption = None,
     everything: EverythingOption = False,
     as_json: JsonOption = False,
-    verbose: VerboseOption = False,
 ) -> None:
     """Show what the ontology says of an individual, and the sentences that say so.
 
     A name that several individuals bear is answered with all of them; ask again with an id. What
     only documents with labels say is shown with --access or --everything.
     """
+    from kpyramid.query import open_snapshot
+    from kpyramid.snapshot.individuals import Individuals
 
-    def act() -> None:
-        from kpyramid.query import open_snapshot
-        from kpyramid.snapshot.individuals import Individuals
-
-        individuals = Individuals(
-            open_snapshot(ref, warehouse, scope=read_scope(access, everything))
-        )
-        found, members = _find(name, individuals)
-        if as_json:
-            shown = [asdict(individual) for individual in found]
-            listed = asdict(members) if members else None
-            print_json({"individuals": shown, "members": listed})
-            return
-        if members is not None:
-            say(_list(members))
-        if len(found) == 1:
-            say(_describe(found[0]))
-        for individual in found if len(found) > 1 else ():
-            kinds = ", ".join(statement.label for statement in individual.classes) or "no class"
-            count = len(individual.values) + len(individual.value_of)
-            say(f"{individual.entity_id}  {individual.name}: {kinds}; {count} value(s)")
-
-    run_command(act, verbose=verbose, as_json=as_json)
+    individuals = Individuals(open_snapshot(ref, warehouse, scope=read_scope(access, everything)))
+    found, members = _find(name, individuals)
+    if as_json:
+        shown = [asdict(individual) for individual in found]
+        listed = asdict(members) if members else None
+        print_json({"individuals": shown, "members": listed})
+        return
+    if members is not None:
+        say(_list(members))
+    if len(found) == 1:
+        say(_describe(found[0]))
+    for individual in found if len(found) > 1 else ():
+        kinds = ", ".join(statement.label for statement in individual.classes) or "no class"
+        count = len(individual.values) + len(individual.value_of)
+        say(f"{individual.entity_id}  {individual.name}: {kinds}; {count} value(s)")
 
 
 def _find(name: str, individuals: "Individuals") -> tuple[list["Individual"], "Members | None"]:
@@ -510,24 +471,3 @@ def _list(members: "Members") -> str:
     if members.count > len(members.first):
         lines.append(f"  and {members.count - len(members.first)} more")
     return "\n".join(lines)
-
-
-# --------------------
-# `kpyramid ontology`: bring an ontology of one's own, or cut a first one from a word net.
-
-app = typer.Typer(
-    name="ontology",
-    no_args_is_help=True,
-    help="Bring your own ontology, start one from a word, check one, look at what it found.",
-)
-
-
-@app.callback()
-def _group() -> None:
-    """Keeps the group a group."""
-
-
-register_check(app)
-register_import(app)
-register_bootstrap(app)
-register_show(app)

@@ -1,5 +1,6 @@
 """Options that all commands share, running them, printing JSON, spending."""
 
+import inspect
 import json
 import logging
 import os
@@ -9,6 +10,7 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,7 +21,6 @@ from typer.exceptions import TyperException
 from kpyramid.errors import InputError, PyramidError
 from kpyramid.llm.ledger import LEDGER, add_up, parse_lines
 
-# --------------------
 # What all commands share: their options, running them, printing JSON.
 
 if TYPE_CHECKING:
@@ -109,6 +110,36 @@ def read_scope(
         metadata=frozenset((field, value) for field, _, value in pairs),
         classes=frozenset(classes or ()),
     )
+
+
+def command(
+    app: typer.Typer, name: str | None = None
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Makes a function a command that `run_command` runs.
+
+    It gets the option --verbose, after its own --json, unless it has one of its own.
+    """
+
+    def register(function: Callable[..., None]) -> Callable[..., None]:
+        own = inspect.signature(function)
+        logs = "verbose" not in own.parameters
+
+        @wraps(function)
+        def run(**given: Any) -> None:
+            verbose = given.pop("verbose") if logs else False
+            run_command(lambda: function(**given), verbose=verbose, as_json=given["as_json"])
+
+        if logs:
+            keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD
+            option = inspect.Parameter("verbose", keyword, default=False, annotation=VerboseOption)
+            listed = list(own.parameters.values())
+            after = list(own.parameters).index("as_json") + 1
+            signature = own.replace(parameters=[*listed[:after], option, *listed[after:]])
+            run.__signature__ = signature  # type: ignore[attr-defined]
+        app.command(name)(run)
+        return function
+
+    return register
 
 
 _said: list[bool] = []
@@ -249,7 +280,6 @@ def print_json(value: object) -> None:
     typer.echo(CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
-# --------------------
 # What was paid since one last looked, from the books of a run.
 
 

@@ -13,11 +13,10 @@ from kpyramid.cli.options import (
     EverythingOption,
     JsonOption,
     SettingsOption,
-    VerboseOption,
     WarehouseOption,
+    command,
     print_json,
     read_scope,
-    run_command,
     say,
 )
 
@@ -57,7 +56,7 @@ StateOption = Annotated[
 ]
 
 
-@app.command("list")
+@command(app, "list")
 def list_(
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
     ref: Ref = "main",
@@ -82,41 +81,37 @@ def list_(
 
     Example: kpyramid proposals list --state open -v
     """
+    from kpyramid.completion.review import find_file, read_file
+    from kpyramid.errors import SettingsError
+    from kpyramid.settings import load_settings
+    from kpyramid.snapshot.proposals import list_proposals
 
-    def act() -> None:
-        from kpyramid.completion.review import find_file, read_file
-        from kpyramid.errors import SettingsError
-        from kpyramid.settings import load_settings
-        from kpyramid.snapshot.proposals import list_proposals
-
-        states = ("open", "accepted", "alias", "rejected")
-        if state is not None and state not in states:
-            raise SettingsError(f"--state {state!r}: it is one of {', '.join(states)}")
-        snapshot = _open(ref, warehouse, access, everything)
-        path = find_file(decisions, load_settings(settings).complete)
-        _, decided = read_file(path)
-        shown = [p for p in list_proposals(snapshot) if state in (None, p.state)]
-        if as_json:
-            listed = [{**asdict(p), "decision": _read_word(p, decided)} for p in shown]
-            print_json({"snapshot": snapshot.id, "proposals": listed})
-            return
-        if not shown:
-            kind = f"{state} " if state else ""
-            say(f"Snapshot {snapshot.id} has no {kind}proposals.")
-        for name in states:
-            own = [p for p in shown if p.state == name]
-            first = own if every_one else own[:_LISTED]
-            for p in first:
-                say(_describe(p, decided))
-                if verbose:
-                    say(_explain(p, snapshot))
-            if len(own) > len(first):
-                say(f"and {len(own) - len(first):,} more {name}; --all shows them")
-
-    run_command(act, verbose=False, as_json=as_json)
+    states = ("open", "accepted", "alias", "rejected")
+    if state is not None and state not in states:
+        raise SettingsError(f"--state {state!r}: it is one of {', '.join(states)}")
+    snapshot = _open(ref, warehouse, access, everything)
+    path = find_file(decisions, load_settings(settings).complete)
+    _, decided = read_file(path)
+    shown = [p for p in list_proposals(snapshot) if state in (None, p.state)]
+    if as_json:
+        listed = [{**asdict(p), "decision": _read_word(p, decided)} for p in shown]
+        print_json({"snapshot": snapshot.id, "proposals": listed})
+        return
+    if not shown:
+        kind = f"{state} " if state else ""
+        say(f"Snapshot {snapshot.id} has no {kind}proposals.")
+    for name in states:
+        own = [p for p in shown if p.state == name]
+        first = own if every_one else own[:_LISTED]
+        for p in first:
+            say(_describe(p, decided))
+            if verbose:
+                say(_explain(p, snapshot))
+        if len(own) > len(first):
+            say(f"and {len(own) - len(first):,} more {name}; --all shows them")
 
 
-@app.command()
+@command(app)
 def accept(
     ids: IdsArgument,
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
@@ -131,7 +126,6 @@ def accept(
     access: AccessOption = None,
     everything: EverythingOption = False,
     as_json: JsonOption = False,
-    verbose: VerboseOption = False,
 ) -> None:
     """Accept proposals: the next build adds them to the ontology, with their instances.
 
@@ -140,17 +134,13 @@ def accept(
 
     Example: kpyramid proposals accept 3f9c --label 'reigned in' --decisions proposals.toml
     """
-
-    def act() -> None:
-        snapshot = _open(ref, warehouse, access, everything)
-        _decide(
-            "accept", ids, warehouse, snapshot, settings, decisions, as_json, label=label, note=note
-        )
-
-    run_command(act, verbose=verbose, as_json=as_json)
+    snapshot = _open(ref, warehouse, access, everything)
+    _decide(
+        "accept", ids, warehouse, snapshot, settings, decisions, as_json, label=label, note=note
+    )
 
 
-@app.command()
+@command(app)
 def reject(
     ids: IdsArgument,
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
@@ -161,7 +151,6 @@ def reject(
     access: AccessOption = None,
     everything: EverythingOption = False,
     as_json: JsonOption = False,
-    verbose: VerboseOption = False,
 ) -> None:
     """Reject proposals, those accepted by rules too: from the next build on they are out.
 
@@ -170,12 +159,8 @@ def reject(
 
     Example: kpyramid proposals reject 3f9c 77ab --note 'says nothing'
     """
-
-    def act() -> None:
-        snapshot = _open(ref, warehouse, access, everything)
-        _decide("reject", ids, warehouse, snapshot, settings, decisions, as_json, note=note)
-
-    run_command(act, verbose=verbose, as_json=as_json)
+    snapshot = _open(ref, warehouse, access, everything)
+    _decide("reject", ids, warehouse, snapshot, settings, decisions, as_json, note=note)
 
 
 def _open(ref: str, warehouse: str, access: list[str] | None, everything: bool) -> "Snapshot":

@@ -12,10 +12,9 @@ from kpyramid.cli.options import (
     DEFAULT_WAREHOUSE,
     JsonOption,
     SettingsOption,
-    VerboseOption,
     WarehouseOption,
+    command,
     print_json,
-    run_command,
     say,
 )
 from kpyramid.errors import InputError, SettingsError
@@ -40,52 +39,47 @@ KindOption = Annotated[
 ]
 
 
-@app.command("list")
+@command(app, "list")
 def list_(
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
     settings: SettingsOption = None,
     kind: KindOption = None,
     as_json: JsonOption = False,
-    verbose: VerboseOption = False,
 ) -> None:
     """Show failed requests by kind: how many, whether they are asked again, and examples.
 
     --json gives all of them whole, with the prompt and the raw reply.
     """
+    from kpyramid.llm.caller import is_due
 
-    def act() -> None:
-        from kpyramid.llm.caller import is_due
-
-        cache, place, _ = open_cache(warehouse, settings, read_only=True)
-        entries = _choose(cache, kind)
-        kinds: dict[str, list[FailureEntry]] = {}
-        for entry in entries:
-            kinds.setdefault(str(entry.failure.kind), []).append(entry)
-        if as_json:
-            counts = {name: len(found) for name, found in sorted(kinds.items())}
-            rows = [
-                {**asdict(entry.failure), "due": is_due(entry.failure)}
-                | {name: value for name, value in asdict(entry).items() if name != "failure"}
-                for entry in entries
-            ]
-            print_json({"cache": place, "kinds": counts, "failures": rows})
-            return
-        if not entries:
-            say(f"{place}: no failed requests")
-        for name, found in sorted(kinds.items()):
-            due = sum(is_due(entry.failure) for entry in found)
-            say(f"{len(found)} {name}, the next build asks for {due} of them again:")
-            for entry in found[:_EXAMPLES]:
-                say("\n".join(_describe(entry)))
-            if len(found) > _EXAMPLES:
-                say(f"  and {len(found) - _EXAMPLES} more; --json lists all")
-        if any(not is_due(entry.failure) for entry in entries):
-            say("`kpyramid rejects retry` has the others asked again as well.")
-
-    run_command(act, verbose=verbose, as_json=as_json)
+    cache, place, _ = open_cache(warehouse, settings, read_only=True)
+    entries = _choose(cache, kind)
+    kinds: dict[str, list[FailureEntry]] = {}
+    for entry in entries:
+        kinds.setdefault(str(entry.failure.kind), []).append(entry)
+    if as_json:
+        counts = {name: len(found) for name, found in sorted(kinds.items())}
+        rows = [
+            {**asdict(entry.failure), "due": is_due(entry.failure)}
+            | {name: value for name, value in asdict(entry).items() if name != "failure"}
+            for entry in entries
+        ]
+        print_json({"cache": place, "kinds": counts, "failures": rows})
+        return
+    if not entries:
+        say(f"{place}: no failed requests")
+    for name, found in sorted(kinds.items()):
+        due = sum(is_due(entry.failure) for entry in found)
+        say(f"{len(found)} {name}, the next build asks for {due} of them again:")
+        for entry in found[:_EXAMPLES]:
+            say("\n".join(_describe(entry)))
+        if len(found) > _EXAMPLES:
+            say(f"  and {len(found) - _EXAMPLES} more; --json lists all")
+    if any(not is_due(entry.failure) for entry in entries):
+        say("`kpyramid rejects retry` has the others asked again as well.")
 
 
-@app.command()
+@command(app)
 def retry(
     keys: Annotated[
         list[str] | None,
@@ -95,28 +89,23 @@ def retry(
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
     settings: SettingsOption = None,
     as_json: JsonOption = False,
-    verbose: VerboseOption = False,
 ) -> None:
     """Forget failures, so that the next build asks for them again, which costs as any call does.
 
     All of them, or those of a kind, or those named.
     """
-
-    def act() -> None:
-        if keys and kind:
-            raise SettingsError("give keys or --kind, not both")
-        cache, place, _ = open_cache(warehouse, settings)
-        chosen = [entry.failure.key for entry in _choose(cache, kind)]
-        if keys:
-            chosen = _find_keys(keys, chosen)
-        for key in chosen:
-            cache.drop_failure(key)
-        if as_json:
-            print_json({"cache": place, "forgotten": len(chosen), "keys": chosen})
-        else:
-            say(f"{place}: {len(chosen)} failures forgotten; the next build asks again")
-
-    run_command(act, verbose=verbose, as_json=as_json)
+    if keys and kind:
+        raise SettingsError("give keys or --kind, not both")
+    cache, place, _ = open_cache(warehouse, settings)
+    chosen = [entry.failure.key for entry in _choose(cache, kind)]
+    if keys:
+        chosen = _find_keys(keys, chosen)
+    for key in chosen:
+        cache.drop_failure(key)
+    if as_json:
+        print_json({"cache": place, "forgotten": len(chosen), "keys": chosen})
+    else:
+        say(f"{place}: {len(chosen)} failures forgotten; the next build asks again")
 
 
 def _choose(cache: "ReplyCache", kind: str | None) -> "list[FailureEntry]":

@@ -15,7 +15,6 @@ from kpyramid.ontology import names as n
 from kpyramid.ontology.schema import Schema
 from kpyramid.snapshot.snapshot import Snapshot
 
-# --------------------
 # Numbers and dates as questions and options write them: read, compared, and varied.
 
 Form = Literal["", "number", "date", "text"]
@@ -122,24 +121,11 @@ def is_said(text: str, form: Form, words: tuple[str, ...]) -> bool:
     )
 
 
-def fit_date(text: str, words: tuple[str, ...]) -> str:
-    """A date as precise as words say it: "1 January 1986" is "1986" where no month is named."""
-    date = read_date(text)
-    if date is None or not date.month or is_said(text, "date", words):
-        return text
-    return str(date.year)
-
-
-# --------------------
 # Facts that questions are made of, and what they say of each other.
 
 Words = tuple[str, ...]
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_QUALIFIER = re.compile(r"\s*\([^()]*\)\s*$")
-_APART_BEFORE = re.compile(r"\s+([,:;.!?)\]](?=\s|$)|['’](?:s|t|m|ve|re|ll|d)\b|n['’]t\b)")
-_APART_AFTER = re.compile(r"([(\[])\s+")
-"""What a tokenizer parts from the word beside it."""
 _NUMERALS = {
     word: str(number)
     for number, words in enumerate(
@@ -193,14 +179,6 @@ def split_label(label: str) -> str:
         w[:1].lower() + w[1:] if (joined or (only_first and not n)) and not w.isupper() else w
         for n, w in enumerate(parts)
     )
-
-
-def clean_name(name: str) -> str:
-    """A name of a data set as a text writes it: no underscores, quotes or qualifier in brackets."""
-    plain = " ".join(name.replace("_", " ").split()).strip('"').strip()
-    plain = _APART_BEFORE.sub(r"\1", _APART_AFTER.sub(r"\1", plain))
-    short = _QUALIFIER.sub("", plain)
-    return short or plain
 
 
 @lru_cache(maxsize=100_000)
@@ -335,50 +313,12 @@ def _is_named(thing: Thing, text: Words) -> bool:
     return any(set(fold_words(name)) <= set(text) for name in (thing.name, *thing.names))
 
 
-# --------------------
 # What a snapshot knows, as facts that questions are made of.
 
-TYPE_WORDS: Mapping[str, str] = {
-    "PERSON": "person",
-    "GPE": "place",
-    "LOC": "place",
-    "FAC": "place",
-    "ORG": "organisation",
-    "WORK_OF_ART": "work",
-    "EVENT": "event",
-    "NORP": "nationality or group",
-    "LANGUAGE": "language",
-    "PRODUCT": "product",
-    "LAW": "law",
-}
-"""What the recogniser's types are called; a NOUN is anything."""
 _COUNTS = frozenset(
     n.XSD + name
     for name in "integer decimal double float int long nonNegativeInteger positiveInteger".split()
 )
-
-
-def list_things(snapshot: Snapshot) -> tuple[list[Thing], list[tuple[str, str]]]:
-    """Its entities with what the recogniser takes them for, and the names that facts link."""
-    rows = snapshot.table("entities").select(["entity_id", "name", "type", "surface_forms"])
-    things = [
-        Thing(row["entity_id"], row["name"], (kind,), tuple(row["surface_forms"]))
-        for row in rows.to_pylist()
-        if (kind := TYPE_WORDS.get(row["type"])) and row["name"][:1].isupper()
-    ]
-    facts = snapshot.table("condensed").select(["head_id", "tail_id"]).to_pylist()
-    names = snapshot.names
-    linked = [(names[f["head_id"]], names[f["tail_id"]]) for f in facts if f["tail_id"]]
-    return things, linked
-
-
-def type_things(things: Iterable[Thing]) -> dict[Words, Thing]:
-    """Things under their names; one that shares a name with another under none."""
-    found: dict[Words, list[Thing]] = defaultdict(list)
-    for thing in things:
-        for words in {fold_words(name) for name in (thing.name, *thing.names)}:
-            found[words].append(thing)
-    return {words: same[0] for words, same in found.items() if len(same) == 1}
 
 
 def list_instance_facts(snapshot: Snapshot) -> Iterator[Fact]:

@@ -23,7 +23,6 @@ from kpyramid.snapshot.ablation import PARTS, take_away
 from kpyramid.snapshot.snapshot import Snapshot
 from kpyramid.storage.identity import identify_embedding
 
-# --------------------
 # All measures of answers, with those that the installed embedding model makes.
 
 
@@ -42,7 +41,6 @@ def open_measures() -> Mapping[str, Metric]:
     return open_metrics(encoder, encoder)
 
 
-# --------------------
 # A language model as the judge of answers, where somebody asks for one.
 #
 # Prompt, reply and parser stand here. Word overlap counts a right answer in other words as wrong;
@@ -142,7 +140,6 @@ TASK = Task(
 )
 
 
-# --------------------
 # The harness: arms answer questions over one snapshot, and each answer is scored.
 
 JUDGE, RATING = "judge", "rating"
@@ -418,7 +415,6 @@ def _grade(row: Row, judge: Asker | None) -> dict[str, float]:
     """
     if judge is None or not row.question.answers or row.failure is not None:
         return {}
-
     grade = judge_answer(row.question.text, row.question.answers, row.answer.text, judge)
     return {} if grade.score is None else {JUDGE: grade.score}
 

@@ -30,7 +30,6 @@ from kpyramid.evaluation.facts import (
 from kpyramid.evaluation.questions import EvalQuestion, Kind
 from kpyramid.extraction.syntax.kinds import find_kind_label
 
-# --------------------
 # Wrong options: of the answer's class, plausible, and never right.
 
 _MOST_TRIED = 2000
@@ -159,7 +158,6 @@ def _shuffle(things: Iterable[Thing], rng: Random) -> list[Thing]:
     return rng.sample(listed, min(len(listed), _MOST_TRIED))
 
 
-# --------------------
 # A fact's property as questions in English, for its value or for its subject.
 #
 # A property is read from its label alone, by its shape: a noun ("place of birth", "hasAuthor"), a
@@ -450,7 +448,6 @@ def _find_article(core: str) -> str:
     return "an " if first[0] in "aeiou" else "a "
 
 
-# --------------------
 # Choice questions from facts, in the form of AcadChall (PolyRAG, section V): eight options each.
 #
 # A question asks for the values of a property of something (`forward`) or for what has a property

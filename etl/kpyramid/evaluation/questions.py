@@ -12,7 +12,6 @@ from typing import Literal, get_args
 
 from kpyramid.errors import InputError
 
-# --------------------
 # Questions with their gold answers, from a file, or from a folder with their corpus.
 #
 # `read_questions` reads a file of JSON lines or CSV whose fields have any of the usual names,
@@ -138,7 +137,6 @@ def _list_fields(question: EvalQuestion) -> dict[str, object]:
     return {name: value for name, value in fields.items() if value}
 
 
-# --------------------
 # Rows of a user's file as questions, by whatever names their fields have.
 
 Row = Mapping[str, object]

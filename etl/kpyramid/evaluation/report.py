@@ -13,7 +13,6 @@ from kpyramid.evaluation.results import SHARE, SURE, Figure, Results, name_layer
 from kpyramid.query.types import RULES, Backends
 from kpyramid.snapshot.evidence import Evidence
 
-# --------------------
 # The paper's comparisons over a user's questions: Tables II and III, Figure 6 (PolyRAG §V).
 
 CHOICE = ("precision", "recall", "f1")
@@ -192,7 +191,6 @@ def _show(results: Results, arm: Arm, metric: str) -> str:
     return f"{found.mean:.3f}" if found else _ABSENT
 
 
-# --------------------
 # The page of an evaluation: one HTML file with everything in it.
 
 WORST = 20

@@ -1,0 +1,969 @@
+"""Metrics of answers, wording, meaning and retrieval, over questions and whole sets.
+
+`METRICS` and `SET_METRICS` name all that need no model; libraries are loaded at the first score.
+"""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cache, lru_cache
+from math import exp, fsum, inf, log2
+from pathlib import Path
+from string import punctuation
+from types import MappingProxyType
+from typing import Any, Literal, Protocol, TypeVar
+
+import numpy as np
+
+from kpyramid.documents.values import agree, find_values, read_value
+from kpyramid.documents.words import LETTERS
+from kpyramid.embeddings.onnx import OnnxEmbedder
+from kpyramid.embeddings.port import Embedder, Matrix
+from kpyramid.evaluation.questions import EvalQuestion
+
+# What was answered, and what a measure of it is.
+
+Better = Literal["higher", "lower", "neither"]
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What one arm made of one question, as plain values.
+
+    `choices` are the single values the answer consists of, of a question with candidates those
+    chosen. `context` is what the reader was given and `documents` its sources, both best first,
+    a source as in `documents.source` or only what stands after its '#'. `confidence` is the
+    probability that the answer is right; `cost` is in the currency of the prices, None where there
+    are none; `seconds` is wall time; `logprobs` are natural logarithms, one for each token of the
+    answer.
+    """
+
+    text: str = ""
+    choices: tuple[str, ...] = ()
+    context: tuple[str, ...] = ()
+    documents: tuple[str, ...] = ()
+    layer: str | None = None
+    calls: int = 0
+    tokens: int = 0
+    cost: float | None = None
+    seconds: float = 0.0
+    confidence: float = 0.0
+    logprobs: tuple[float, ...] | None = None
+
+    @property
+    def answered(self) -> bool:
+        """Whether there is an answer, right or wrong."""
+        return bool(self.text.strip()) or any(choice.strip() for choice in self.choices)
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A measure of one response to one question.
+
+    `applies` says for which questions it is defined. `score` is None where it does not apply,
+    which no mean counts, and 0 where it applies and there is no answer: who stays silent is not
+    right. `better` says which way is good.
+    """
+
+    name: str
+    about: str
+    applies: Callable[[EvalQuestion], bool]
+    score: Callable[[EvalQuestion, Response], float | None]
+    better: Better = "higher"
+
+    def measure(self, question: EvalQuestion, response: Response) -> float | None:
+        """The score, or None where the measure does not apply."""
+        return self.score(question, response) if self.applies(question) else None
+
+
+Pair = tuple[EvalQuestion, Response]
+
+
+@dataclass(frozen=True, slots=True)
+class SetMetric:
+    """A measure of all responses together that is no mean over questions: a percentile, BLEU.
+
+    `score` is None when it applies to none of the pairs, and does not depend on their order.
+    """
+
+    name: str
+    about: str
+    score: Callable[[Sequence[Pair]], float | None]
+    better: Better = "higher"
+
+
+# When two answers are the same, and when a text names a value.
+
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
+_SAME = 0.85
+"""How far a date has to say the gold one: a finer one does, a year does not say a day in it."""
+UNSPACED = re.compile(r"[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+"""Thai, Lao, Khmer, Japanese and Chinese: words without spaces between them."""
+
+
+def fold(text: str) -> str:
+    """The text in one form of Unicode, small letters, single spaces."""
+    return " ".join(unicodedata.normalize("NFC", text).lower().split())
+
+
+def fold_value(text: str) -> str:
+    """As `fold`, and a plain number in its shortest form: 1.50 is 1.5."""
+    folded = fold(text)
+    if _NUMBER.fullmatch(folded):
+        number = format(Decimal(folded), "f")
+        number = number.rstrip("0").rstrip(".") if "." in number else number
+        return "0" if number in {"-0", ""} else number
+    return folded
+
+
+def normalise_answer(text: str) -> str:
+    """SQuAD's normal form: small letters, no punctuation, no articles, single spaces.
+
+    The same as the official script's (Rajpurkar et al., "SQuAD: 100,000+ Questions for Machine
+    Comprehension of Text", EMNLP 2016) for ASCII; here the punctuation of all Unicode goes. What
+    consists of nothing else ("A", "?") stays as `fold` leaves it: it would equal every other.
+    """
+    folded = fold(text)
+    kept = "".join(c for c in folded if not _is_punctuation(c))
+    return " ".join(_ARTICLES.sub(" ", kept).split()) or folded
+
+
+def list_tokens(text: str) -> list[str]:
+    """The words of the normal form."""
+    return normalise_answer(text).split()
+
+
+def names_value(text: str, value: str) -> bool:
+    """Whether the value stands in the text as a run of whole words, both in normal form.
+
+    A value in a script without spaces counts wherever it stands.
+    """
+    wanted, said = normalise_answer(value), normalise_answer(text)
+    if UNSPACED.search(wanted):
+        return wanted in said
+    return bool(wanted) and f" {wanted} " in f" {said} "
+
+
+def state_same(gold: str, said: str) -> bool:
+    """Whether both are a date or a number, and the one that was said says the gold one.
+
+    28 November 1953 is 1953-11-28, and 12,000 is 12000. Units that both state have to be the same
+    word: 91 metres are not 91 feet. What has a unit is no year: 1953 metres are not in 1953.
+    """
+    wanted, stated = read_value(gold), read_value(said)
+    if wanted is None or stated is None or agree(wanted, stated) < _SAME:
+        return False
+    one, other = _read_unit(gold), _read_unit(said)
+    return one == other or (isinstance(wanted, Decimal) and not (one and other))
+
+
+def names_any(text: str, names: Iterable[str]) -> bool:
+    """Whether the text names one of them."""
+    return any(names_value(text, name) for name in names)
+
+
+def list_chosen(response: Response) -> tuple[str, ...]:
+    """The single values of the answer; of an answer without any, its text."""
+    return tuple(c for c in response.choices if c.strip()) or (
+        (response.text,) if response.text.strip() else ()
+    )
+
+
+def word_answer(response: Response) -> str:
+    """The answer in words; of an answer without text, its values."""
+    return response.text if response.text.strip() else "; ".join(list_chosen(response))
+
+
+def is_open(question: EvalQuestion) -> bool:
+    """Whether the question is answered in words and there is an answer to compare with."""
+    return question.kind == "open" and bool(question.answers)
+
+
+def list_references(question: EvalQuestion) -> list[str]:
+    """All right answers in all their spellings, each once."""
+    return list(dict.fromkeys(name for value in question.answers for name in value))
+
+
+def _read_unit(text: str) -> str:
+    """What stands behind the value that a text consists of."""
+    plain = text.strip().strip("\"'")
+    return fold(plain[find_values(plain)[0].end :])
+
+
+def _is_punctuation(character: str) -> bool:
+    return character in punctuation or unicodedata.category(character).startswith("P")
+
+
+# Metrics of what was chosen: options, single values, yes or no.
+#
+# Precision, recall and F1 are taken per question and averaged, as PolyRAG's Table II does: F1 is
+# the mean of the questions' F1, not that of the mean precision and recall (its row of GPT-4 with
+# naive RAG has .5032, .5094 and .4651, where the harmonic mean of the first two is .5063).
+
+_VERDICTS = {"yes": "yes", "no": "no", "maybe": "maybe", "true": "yes", "false": "no"}
+
+
+def score_precision(question: EvalQuestion, response: Response) -> float:
+    """The share of what was chosen that is right; 0 without an answer."""
+    chosen, gold = _match(question, response)
+    return len(chosen & gold) / len(chosen) if chosen else 0.0
+
+
+def score_recall(question: EvalQuestion, response: Response) -> float:
+    """The share of what is right that was chosen; 0 without an answer."""
+    chosen, gold = _match(question, response)
+    return len(chosen & gold) / len(gold)
+
+
+def score_f1(question: EvalQuestion, response: Response) -> float:
+    """The harmonic mean of precision and recall; 0 without an answer."""
+    chosen, gold = _match(question, response)
+    return 2 * len(chosen & gold) / (len(chosen) + len(gold))
+
+
+def score_set(question: EvalQuestion, response: Response) -> float:
+    """1 when exactly what is right was chosen, else 0."""
+    chosen, gold = _match(question, response)
+    return float(chosen == gold)
+
+
+def score_partial(question: EvalQuestion, response: Response) -> float:
+    """1 when nothing wrong was chosen and something right, else 0: HyKGE's PCR (§5.1.5).
+
+    "In comparison to EM, if there is a missing answer without any incorrect ones, PCR classifies
+    it as correct." To choose nothing is no partial answer.
+    """
+    chosen, gold = _match(question, response)
+    return float(bool(chosen) and chosen <= gold)
+
+
+def score_accuracy(question: EvalQuestion, response: Response) -> float:
+    """1 for exactly the right options, or the right one of yes, no and maybe; else 0."""
+    if question.kind != "yesno":
+        return score_set(question, response)
+    return float(read_verdict(response) in read_gold_verdicts(question))
+
+
+def read_verdict(response: Response) -> str | None:
+    """`yes`, `no` or `maybe`; None when the answer begins with none of them."""
+    chosen = list_chosen(response)
+    if len(chosen) != 1:
+        return None
+    word = LETTERS.search(fold(chosen[0]))
+    return _VERDICTS.get(word.group()) if word else None
+
+
+def read_gold_verdicts(question: EvalQuestion) -> frozenset[str]:
+    """The right ones of `yes`, `no` and `maybe`; one as a rule."""
+    found = (_VERDICTS.get(fold(name)) for value in question.answers for name in value)
+    return frozenset(verdict for verdict in found if verdict)
+
+
+def _match(question: EvalQuestion, response: Response) -> tuple[Set[str], Set[str]]:
+    """What was chosen and what is right, each under the first spelling of a right value."""
+    form = _choose_form(question)
+    usual = {form(name): form(value[0]) for value in question.answers for name in value}
+    usual |= {form(value[0]): form(value[0]) for value in question.answers}
+    chosen = {form(name) for name in list_chosen(response)}
+    if question.kind == "choice":
+        return {usual.get(name, name) for name in chosen}, set(usual.values())
+    return {_find_usual(name, usual) for name in chosen}, set(usual.values())
+
+
+def _find_usual(said: str, usual: Mapping[str, str]) -> str:
+    """The first spelling of the right value that was said; what was said if it is none."""
+    if said in usual:
+        return usual[said]
+    return next((right for name, right in usual.items() if state_same(name, said)), said)
+
+
+def _choose_form(question: EvalQuestion) -> Callable[[str], str]:
+    """Options are compared as they are written, in one form of Unicode."""
+    return _write_plainly if question.kind == "choice" else fold_value
+
+
+def _write_plainly(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFC", text).split())
+
+
+def _is_choice(question: EvalQuestion) -> bool:
+    return question.kind == "choice" and bool(question.answers)
+
+
+def _has_values(question: EvalQuestion) -> bool:
+    return question.kind in {"choice", "values"} and bool(question.answers)
+
+
+def _is_decided(question: EvalQuestion) -> bool:
+    if question.kind == "yesno":
+        return bool(read_gold_verdicts(question))
+    return _has_values(question)
+
+
+CHOICE_METRICS = (
+    Metric("precision", "share of the chosen values that are right", _has_values, score_precision),
+    Metric("recall", "share of the right values that are chosen", _has_values, score_recall),
+    Metric("f1", "harmonic mean of the two, per question", _has_values, score_f1),
+    Metric(
+        "accuracy", "exactly the right values, or the right verdict", _is_decided, score_accuracy
+    ),
+    Metric("pcr", "some right options and no wrong one (HyKGE)", _is_choice, score_partial),
+)
+
+
+# Metrics of answers in words against short gold values.
+
+VALUE_WORDS = 10
+"""A longer gold answer is an explanation: an answer is not right or wrong by naming it."""
+
+
+def score_exact(question: EvalQuestion, response: Response) -> float:
+    """1 when the answer is a gold value in any spelling, else 0.
+
+    Of open questions in SQuAD's normal form, the best over the references, where a date or number
+    may be written in another way; of choice questions HyKGE's EM, exactly the right options
+    (§5.1.5).
+    """
+    if question.kind == "choice":
+        return score_set(question, response)
+    said = word_answer(response)
+    plain = normalise_answer(said)
+    return float(
+        any(
+            plain == normalise_answer(name) or state_same(name, said)
+            for name in list_references(question)
+        )
+    )
+
+
+def score_token_f1(question: EvalQuestion, response: Response) -> float:
+    """F1 of the words as multisets, the best over the references: SQuAD's second measure."""
+    said = list_tokens(word_answer(response))
+    return max(compare_tokens(said, list_tokens(name)) for name in list_references(question))
+
+
+def compare_tokens(said: list[str], wanted: list[str]) -> float:
+    """2 · shared / (all words of both); 0 when nothing is shared."""
+    shared = sum((Counter(said) & Counter(wanted)).values())
+    return 2 * shared / (len(said) + len(wanted)) if shared else 0.0
+
+
+def score_hit(question: EvalQuestion, response: Response) -> float:
+    """1 when the first value of the answer names a gold value, else 0.
+
+    The sense of Hits@1 on WebQuestions in RoK (§5.1.2), where models answer in sentences.
+    """
+    chosen, wanted = list_chosen(response)[:1], list_references(question)
+    return float(any(names_any(c, wanted) or _states_any(c, wanted) for c in chosen))
+
+
+def score_hit_rate(question: EvalQuestion, response: Response) -> float:
+    """The share of the gold entities that the response names: PolyRAG's HitRate (§V-B).
+
+    The key entities of the question; where it states none, its gold values, in any spelling.
+    """
+    if question.entities:
+        return score_key_entities(question, response)
+    named = [_names_any(response, value) for value in question.answers]
+    return sum(named) / len(named)
+
+
+def score_key_entities(question: EvalQuestion, response: Response) -> float:
+    """The share of the key entities that the response names.
+
+    RoK's key-entity match (§5.1.2), which averages an entity hit rate; there over the parts of a
+    medical answer (disease, medication, test), here over all key entities of a question at once.
+    """
+    named = [_names_any(response, (entity,)) for entity in dict.fromkeys(question.entities)]
+    return sum(named) / len(named)
+
+
+def score_right(question: EvalQuestion, response: Response) -> float | None:
+    """1 when the answer counts as right, else 0, for the measures that need a verdict.
+
+    Chosen values must be exactly the right ones; an answer in words must name a gold value. None
+    where neither says it: gold answers that are explanations.
+    """
+    if question.kind != "open":
+        return score_accuracy(question, response)
+    if all(len(list_tokens(name)) > VALUE_WORDS for name in list_references(question)):
+        return None
+    return score_hit(question, response)
+
+
+def has_verdict(question: EvalQuestion) -> bool:
+    """Whether `score_right` may be asked at all."""
+    return question.kind != "retrieval" and bool(question.answers)
+
+
+def _names_any(response: Response, names: Iterable[str]) -> bool:
+    """Whether text or values name it; each for itself, so that no name runs across a border."""
+    texts = (response.text, *response.choices)
+    return any(names_value(t, n) or state_same(n, t) for n in names for t in texts)
+
+
+def _states_any(text: str, names: Iterable[str]) -> bool:
+    return any(state_same(name, text) for name in names)
+
+
+def _is_exact(question: EvalQuestion) -> bool:
+    return question.kind in {"open", "choice"} and bool(question.answers)
+
+
+def _has_names(question: EvalQuestion) -> bool:
+    return question.kind in {"open", "values"} and bool(question.answers or question.entities)
+
+
+def _has_entities(question: EvalQuestion) -> bool:
+    return question.kind in {"open", "values"} and bool(question.entities)
+
+
+def _is_named(question: EvalQuestion) -> bool:
+    return question.kind in {"open", "values"} and bool(question.answers)
+
+
+ANSWER_METRICS = (
+    Metric(
+        "exact_match",
+        "the answer is a gold value, or exactly the right options",
+        _is_exact,
+        score_exact,
+    ),
+    Metric("token_f1", "F1 of the words of answer and gold value (SQuAD)", is_open, score_token_f1),
+    Metric("hits_at_1", "the first value of the answer names a gold value", _is_named, score_hit),
+    Metric("hit_rate", "share of the gold entities named (PolyRAG)", _has_names, score_hit_rate),
+    Metric(
+        "key_entities", "share of the key entities named (RoK)", _has_entities, score_key_entities
+    ),
+    Metric("right", "share of all questions answered rightly", has_verdict, score_right),
+)
+
+
+# Metrics of the way to an answer: layers, confidence, calls, tokens, cost, time.
+
+LAYERS = ("ontology", "graph", "text", "model")
+CONFIDENT = 0.5
+"""From here on an answer is stated as more likely right than not."""
+
+
+def score_wrong_confident(
+    question: EvalQuestion, response: Response, level: float = CONFIDENT
+) -> float | None:
+    """1 for a wrong answer whose confidence is `level` or more, else 0.
+
+    The mean is a share of all questions, not of those answered. None where no verdict can be had.
+    """
+    right = score_right(question, response)
+    if right is None:
+        return None
+    return float(response.answered and right < 1 and response.confidence >= level)
+
+
+def score_perplexity(_question: EvalQuestion, response: Response) -> float | None:
+    """The exponential of minus the mean log-probability of the answer's tokens.
+
+    None where the endpoint gave no log-probabilities; infinite when a token was impossible.
+    """
+    if not response.logprobs:
+        return None
+    mean = fsum(response.logprobs) / len(response.logprobs)
+    return exp(-mean) if mean > -700 else inf  # exp(710) overflows
+
+
+def _is_answer(question: EvalQuestion) -> bool:
+    return question.kind != "retrieval"
+
+
+def _ends_at(layer: str) -> Callable[[EvalQuestion, Response], float]:
+    return lambda _question, response: float(response.answered and response.layer == layer)
+
+
+RUNNING_METRICS = (
+    Metric(
+        "answered",
+        "share of the questions with an answer",
+        _is_answer,
+        lambda _, r: float(r.answered),
+        "neither",
+    ),
+    Metric(
+        "wrong_confident",
+        f"wrong with a confidence of {CONFIDENT} or more",
+        has_verdict,
+        score_wrong_confident,
+        "lower",
+    ),
+    Metric(
+        "perplexity",
+        "of the answer's tokens under the model that gave it",
+        _is_answer,
+        score_perplexity,
+        "lower",
+    ),
+)
+LAYER_METRICS = tuple(
+    Metric(
+        f"layer_{layer}",
+        f"share answered at the {layer} layer",
+        _is_answer,
+        _ends_at(layer),
+        "neither",
+    )
+    for layer in LAYERS
+)
+
+
+# Metrics of shared words and runs of words: BLEU and ROUGE recall.
+#
+# Both libraries are loaded at the first score. Neither PolyRAG nor HyKGE names an implementation,
+# a tokeniser or a smoothing, so figures compare within one table here, not with theirs.
+
+ORDERS = (1, 2, 4)
+_CHINESE = re.compile(r"[\u3400-\u9fff]")
+_WORD = re.compile(r"[^\W_]+")
+
+
+def score_bleu(answer: str, references: Sequence[str], order: int) -> float:
+    """Sentence BLEU with runs of up to `order` words, in [0, 1]; 0 for an empty answer.
+
+    Papineni et al., "BLEU: a Method for Automatic Evaluation of Machine Translation", ACL 2002, by
+    sacrebleu (Post, WMT 2018): tokeniser 13a, or zh where a reference is Chinese; case kept;
+    exponential smoothing, and of an answer of fewer than `order` words only the runs it can have.
+    """
+    if not answer.strip():
+        return 0.0
+    bleu = _open_bleu(order, _choose_tokeniser(references), True)
+    return _read_score(bleu.sentence_score(answer, list(references)))
+
+
+def score_corpus_bleu(pairs: Sequence[Pair], order: int) -> float | None:
+    """BLEU of all open answers as one text, in [0, 1]: counts are summed, not scores.
+
+    An unanswered question adds its reference's length and no match. None without open questions,
+    and where no reference or no answer has a run of `order` words: there is nothing to compare.
+    """
+    kept = [(q, r) for q, r in pairs if is_open(q)]
+    if not kept:
+        return None
+    references = [list_references(question) for question, _ in kept]
+    most = max(map(len, references))
+    columns = [[row[at] if at < len(row) else None for row in references] for at in range(most)]
+    every = [reference for row in references for reference in row]
+    bleu = _open_bleu(order, _choose_tokeniser(every), False)
+    if all(len(bleu.tokenizer(reference).split()) < order for reference in every):
+        return None
+    found = bleu.corpus_score([word_answer(r) for _, r in kept], columns)
+    # Silence is wrong; answers that are all shorter than a run can be neither right nor wrong.
+    return None if found.sys_len and not found.totals[-1] else _read_score(found)
+
+
+def score_rouge(answer: str, reference: str, kind: str) -> float:
+    """The share of the reference's words, or of its longest common subsequence, in the answer.
+
+    ROUGE-1 (`rouge1`) or ROUGE-L (`rougeL`) recall, Lin, "ROUGE: A Package for Automatic
+    Evaluation of Summaries", 2004, by rouge-score, without stemming. Words are runs of letters and
+    digits of all Unicode (rouge-score's own tokeniser drops what is not ASCII), single characters
+    in scripts without spaces.
+    """
+    return float(_open_rouge(kind).score(reference, answer)[kind].recall)
+
+
+def score_rouge_recall(question: EvalQuestion, response: Response) -> float:
+    """ROUGE-1 recall, the best over the references: HyKGE's ROUGE-R for open answers (§5.1.5).
+
+    The paper does not say which ROUGE; it speaks of coverage, which single words measure.
+    """
+    return _score_best(question, response, "rouge1")
+
+
+def score_rouge_l_recall(question: EvalQuestion, response: Response) -> float:
+    """ROUGE-L recall, the best over the references."""
+    return _score_best(question, response, "rougeL")
+
+
+def score_context_coverage(_question: EvalQuestion, response: Response) -> float | None:
+    """ROUGE-1 recall of the context by the answer: HyKGE's ROUGE-R of retrieved knowledge.
+
+    "ROUGE-R measures the extent to which the LLMs' responses cover the retrieved knowledge"
+    (§5.1.5). None where nothing was retrieved.
+    """
+    if not any(piece.strip() for piece in response.context):
+        return None
+    return score_rouge(word_answer(response), "\n".join(response.context), "rouge1")
+
+
+class RougeTokens:
+    """The tokeniser that rouge-score is given."""
+
+    def tokenize(self, text: str) -> list[str]:
+        """The words in small letters."""
+        return _WORD.findall(UNSPACED.sub(r" \g<0> ", fold(text)))
+
+
+def _score_best(question: EvalQuestion, response: Response, kind: str) -> float:
+    answer = word_answer(response)
+    return max(score_rouge(answer, reference, kind) for reference in list_references(question))
+
+
+def _read_score(found: Any) -> float:
+    """Out of a hundred, where rounding may pass it."""
+    return min(float(found.score) / 100, 1.0)
+
+
+@cache
+def _open_bleu(order: int, tokeniser: str, short: bool) -> Any:
+    from sacrebleu.metrics.bleu import BLEU
+
+    return BLEU(
+        max_ngram_order=order, tokenize=tokeniser, smooth_method="exp", effective_order=short
+    )
+
+
+@cache
+def _open_rouge(kind: str) -> Any:
+    from rouge_score.rouge_scorer import RougeScorer
+
+    return RougeScorer([kind], tokenizer=RougeTokens())
+
+
+def _choose_tokeniser(references: Sequence[str]) -> str:
+    return "zh" if any(_CHINESE.search(reference) for reference in references) else "13a"
+
+
+def _bleu(order: int) -> Callable[[EvalQuestion, Response], float]:
+    return lambda q, r: score_bleu(word_answer(r), list_references(q), order)
+
+
+def _corpus_bleu(order: int) -> Callable[[Sequence[Pair]], float | None]:
+    return lambda pairs: score_corpus_bleu(pairs, order)
+
+
+OVERLAP_METRICS = (
+    *(Metric(f"bleu_{order}", f"sentence BLEU-{order}", is_open, _bleu(order)) for order in ORDERS),
+    Metric("rouge_r", "ROUGE-1 recall of the gold answer", is_open, score_rouge_recall),
+    Metric("rouge_l_r", "ROUGE-L recall of the gold answer", is_open, score_rouge_l_recall),
+    Metric(
+        "context_rouge_r",
+        "ROUGE-1 recall of the retrieved context (HyKGE)",
+        is_open,
+        score_context_coverage,
+        "neither",
+    ),
+)
+CORPUS_BLEUS = tuple(
+    SetMetric(f"corpus_bleu_{order}", f"BLEU-{order} of all answers as one", _corpus_bleu(order))
+    for order in ORDERS
+)
+
+
+# Metrics of likeness in meaning, by an embedding model that runs here.
+
+_KEPT = 4096
+"""Texts whose vectors are kept: the gold answers of a set, which every arm is compared with."""
+
+
+class TokenEncoder(Protocol):
+    """A pure function from a text to the vectors of its tokens in their context."""
+
+    name: str
+
+    def encode_tokens(self, text: str) -> Matrix:
+        """One row of length 1 per word piece, shape (pieces, size), float32."""
+        ...
+
+
+class OnnxTokenEncoder(OnnxEmbedder):
+    """The last hidden states of the model that `OnnxEmbedder` averages.
+
+    The marks of beginning and end are left out, as bert-score gives them no weight; of a text of
+    more than 256 word pieces the rest is not seen.
+    """
+
+    def __init__(self, name: str, model: Path, tokenizer: Path) -> None:
+        super().__init__(name, model, tokenizer)
+
+    def encode_tokens(self, text: str) -> Matrix:
+        """See `TokenEncoder.encode_tokens`."""
+        encoding = self._tokenizer.encode(text)
+        ids = np.array([encoding.ids], dtype=np.int64)
+        feed = {
+            "input_ids": ids,
+            "attention_mask": np.ones_like(ids),
+            "token_type_ids": np.zeros_like(ids),
+        }
+        output = self._session.run(None, {k: v for k, v in feed.items() if k in self._inputs})
+        inner = np.flatnonzero(np.array(encoding.special_tokens_mask) == 0)
+        rows = output[0][0][inner].astype(np.float64)
+        return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), dtype=np.float32)
+
+
+def match_tokens(answer: Matrix, reference: Matrix) -> tuple[float, float, float]:
+    """BERTScore's precision, recall and F1 of token vectors of length 1.
+
+    Zhang et al., "BERTScore: Evaluating Text Generation with BERT", ICLR 2020, §3: each token is
+    matched with the most similar of the other text; recall averages over the reference's tokens,
+    precision over the answer's. No weights by rarity, no rescaling. All 0 when either is empty.
+    """
+    if not len(answer) or not len(reference):
+        return 0.0, 0.0, 0.0
+    cosines = np.clip(answer.astype(np.float64) @ reference.astype(np.float64).T, -1.0, 1.0)
+    precision, recall = float(cosines.max(axis=1).mean()), float(cosines.max(axis=0).mean())
+    total = precision + recall
+    return precision, recall, 2 * precision * recall / total if total > 0 else 0.0
+
+
+def build_similarity(embedder: Embedder) -> Metric:
+    """The cosine of answer and gold answer, the best over the references.
+
+    PolyRAG's "BERT similarity, calculated based on MiniLM embeddings" (§V-B), by the embedder
+    given. 0 without an answer.
+    """
+
+    @lru_cache(maxsize=_KEPT)
+    def embed(text: str) -> Matrix:
+        return np.asarray(embedder.embed([text])[0])
+
+    def score(question: EvalQuestion, response: Response) -> float:
+        answer = word_answer(response)
+        if not answer.strip():
+            return 0.0
+        said = embed(answer)
+        best = max(float(said @ embed(name)) for name in list_references(question))
+        return min(max(best, -1.0), 1.0)  # unit lengths are rounded
+
+    return Metric("similarity", f"cosine of answer and gold by {embedder.name}", is_open, score)
+
+
+def build_bert_score(encoder: TokenEncoder) -> tuple[Metric, Metric, Metric]:
+    """BERTScore's precision, recall and F1 against the reference with the best F1.
+
+    The model is the encoder given and stands in `about`; published figures are by other models
+    (RoK names none, WTS takes bert-base-uncased), so they are not comparable. 0 without an answer.
+    """
+
+    @lru_cache(maxsize=_KEPT)
+    def encode(text: str) -> Matrix:
+        return encoder.encode_tokens(text)
+
+    @lru_cache(maxsize=_KEPT)
+    def compare(text: str, references: tuple[str, ...]) -> tuple[float, float, float]:
+        if not text.strip():
+            return 0.0, 0.0, 0.0
+        scores = [match_tokens(encode(text), encode(name)) for name in references]
+        return max(scores, key=lambda score: score[2])
+
+    def build(at: int, name: str) -> Metric:
+        def score(question: EvalQuestion, response: Response) -> float:
+            return compare(word_answer(response), tuple(list_references(question)))[at]
+
+        about = f"{name} of matched token vectors by {encoder.name}"
+        return Metric(f"bert_{name}", about, is_open, score)
+
+    return build(0, "precision"), build(1, "recall"), build(2, "f1")
+
+
+# Metrics of the ranked documents that an answer's context comes from.
+#
+# A document counts once, at its best rank, whatever number of its chunks or facts were found.
+
+RANKS = (2, 5, 8, 10)
+
+
+def score_recall_at(gold: Sequence[str], documents: Sequence[str], k: int) -> float:
+    """The share of the gold documents among the first k; 0 without gold."""
+    wanted = set(gold)
+    return len(wanted & set(rank_documents(gold, documents)[:k])) / len(wanted) if wanted else 0.0
+
+
+def score_all_at(gold: Sequence[str], documents: Sequence[str], k: int) -> float:
+    """1 when all gold documents are among the first k, else 0."""
+    return float(bool(gold) and set(gold) <= set(rank_documents(gold, documents)[:k]))
+
+
+def score_ndcg_at(gold: Sequence[str], documents: Sequence[str], k: int) -> float:
+    """Discounted gain of the first k over the best there can be, gains 0 and 1.
+
+    Järvelin and Kekäläinen, "Cumulated gain-based evaluation of IR techniques", TOIS 2002, with
+    the discount 1 / log2(rank + 1) of trec_eval.
+    """
+    wanted = set(gold)
+    found = rank_documents(gold, documents)[:k]
+    gain = sum(1 / log2(rank + 1) for rank, name in enumerate(found, 1) if name in wanted)
+    best = sum(1 / log2(rank + 1) for rank in range(1, min(len(wanted), k) + 1))
+    return gain / best if best else 0.0
+
+
+def score_reciprocal_rank(gold: Sequence[str], documents: Sequence[str]) -> float:
+    """1 / the rank of the first gold document; 0 when none was found."""
+    wanted = set(gold)
+    ranked = enumerate(rank_documents(gold, documents), 1)
+    return next((1 / rank for rank, name in ranked if name in wanted), 0.0)
+
+
+def rank_documents(gold: Sequence[str], documents: Sequence[str]) -> list[str]:
+    """The documents, each once at its best rank, gold ones under the names that `gold` has."""
+    wanted = set(gold)
+    return list(dict.fromkeys(_name_document(source, wanted) for source in documents))
+
+
+def _name_document(source: str, wanted: set[str]) -> str:
+    """The gold name of a source: the source itself, or what stands after one of its '#'."""
+    name = source
+    while name not in wanted:
+        _, mark, name = name.partition("#")
+        if not mark:
+            return source
+    return name
+
+
+def _has_gold(question: EvalQuestion) -> bool:
+    return bool(question.gold_documents)
+
+
+def _at(
+    score: Callable[[Sequence[str], Sequence[str], int], float], k: int
+) -> Callable[[EvalQuestion, Response], float]:
+    return lambda question, response: score(question.gold_documents, response.documents, k)
+
+
+RETRIEVAL_METRICS = (
+    *(
+        Metric(
+            f"recall_at_{k}",
+            f"share of the gold documents in the top {k}",
+            _has_gold,
+            _at(score_recall_at, k),
+        )
+        for k in RANKS
+    ),
+    *(
+        Metric(
+            f"all_gold_at_{k}",
+            f"all gold documents in the top {k}",
+            _has_gold,
+            _at(score_all_at, k),
+        )
+        for k in RANKS
+    ),
+    Metric(
+        "ndcg_at_10", "discounted gain of the top 10, binary", _has_gold, _at(score_ndcg_at, 10)
+    ),
+    Metric(
+        "mrr",
+        "1 / rank of the first gold document",
+        _has_gold,
+        lambda question, response: score_reciprocal_rank(
+            question.gold_documents, response.documents
+        ),
+    ),
+)
+
+
+# Metrics of all responses together that are no mean over questions.
+
+BINS = 10
+
+
+def score_macro_f1(pairs: Sequence[Pair]) -> float | None:
+    """The mean over yes, no and maybe of the F1 of that verdict.
+
+    PubMedQA's second measure (Jin et al., EMNLP 2019), over the verdicts that are given or right
+    for some question. An unanswered question is a miss of its verdict. Of a question with several
+    right verdicts the one given counts, else the first by the alphabet. None without a question
+    of that kind.
+    """
+    verdicts = [
+        (read_verdict(response), sorted(gold))
+        for question, response in pairs
+        if question.kind == "yesno" and (gold := read_gold_verdicts(question))
+    ]
+    decided = [(said, said if said in gold else gold[0]) for said, gold in verdicts]
+    classes = sorted({name for pair in decided for name in pair if name is not None})
+    if not classes:
+        return None
+    scores = []
+    for name in classes:
+        hits = sum(said == right == name for said, right in decided)
+        scores.append(2 * hits / sum((said == name) + (right == name) for said, right in decided))
+    return fsum(scores) / len(scores)
+
+
+def score_calibration(pairs: Sequence[Pair], bins: int = BINS) -> float | None:
+    """The expected calibration error: how far confidence is from the share that is right.
+
+    Guo et al., "On Calibration of Modern Neural Networks", ICML 2017, Eq. 3: over `bins` equal
+    ranges of confidence, the distance of mean confidence and share right, weighted by the answers
+    in each. Of answered questions only: silence states no confidence. None when there are none.
+    """
+    stated: list[tuple[float, float]] = []
+    for question, response in pairs:
+        right = score_right(question, response) if has_verdict(question) else None
+        if right is not None and response.answered:
+            stated.append((response.confidence, right))
+    if not stated:
+        return None
+    gaps: dict[int, list[float]] = {}
+    for confidence, right in sorted(stated):
+        place = min(max(int(confidence * bins), 0), bins - 1)
+        gaps.setdefault(place, []).append(confidence - right)
+    return fsum(abs(fsum(gap)) for gap in gaps.values()) / len(stated)
+
+
+def score_corpus_perplexity(pairs: Sequence[Pair]) -> float | None:
+    """The exponential of minus the mean log-probability of all answers' tokens together.
+
+    None where the endpoint gave none; answers without log-probabilities are left out.
+    """
+    logs = [value for _, response in pairs for value in response.logprobs or ()]
+    if not logs:
+        return None
+    mean = fsum(logs) / len(logs)
+    return exp(-mean) if mean > -700 else inf  # exp(710) overflows
+
+
+# All metrics by name.
+
+M = TypeVar("M", Metric, SetMetric)
+
+
+def _name(metrics: Iterable[M]) -> Mapping[str, M]:
+    return MappingProxyType({metric.name: metric for metric in metrics})
+
+
+METRICS: Mapping[str, Metric] = _name(
+    (
+        *CHOICE_METRICS,
+        *ANSWER_METRICS,
+        *OVERLAP_METRICS,
+        *RETRIEVAL_METRICS,
+        *RUNNING_METRICS,
+        *LAYER_METRICS,
+    )
+)
+"""The metrics of a response that need no model; the same for the same answers."""
+SET_METRICS: Mapping[str, SetMetric] = _name(
+    (
+        *CORPUS_BLEUS,
+        SetMetric("macro_f1", "mean F1 of the verdicts yes, no and maybe", score_macro_f1),
+        SetMetric(
+            "calibration_error", "confidence against share right", score_calibration, "lower"
+        ),
+        SetMetric(
+            "corpus_perplexity",
+            "of all answers' tokens under the model that gave them",
+            score_corpus_perplexity,
+            "lower",
+        ),
+    )
+)
+"""The metrics of all responses together; the same for the same answers."""
+
+
+def open_metrics(embedder: Embedder, encoder: TokenEncoder | None = None) -> Mapping[str, Metric]:
+    """`METRICS` with the embedder's similarity, and BERTScore where an encoder is given."""
+    scores = build_bert_score(encoder) if encoder else ()
+    return _name((*METRICS.values(), build_similarity(embedder), *scores))
