@@ -134,7 +134,7 @@ def test_a_command_that_lacks_a_package_names_the_extra_that_has_it(
     done = CliRunner().invoke(app, ["snapshots", "--warehouse", str(tmp_path), "--json"])
 
     assert done.exit_code == 2
-    assert f"pip install 'kpyramid[{extra}]'" in json.loads(done.stdout)["error"]
+    assert f"'kpyramid[{extra}]'" in json.loads(done.stdout)["error"]
     assert "Traceback" not in done.stderr
 
 

@@ -8,14 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from kpyramid.errors import InputError, IntegrityError
 from kpyramid.query import Snapshot, open_snapshot
 from kpyramid.query.analysis import link_text
 from kpyramid.snapshot.indexing import Links
 from kpyramid.snapshot.mapped import MappedRows, settle, write_rows
-from kpyramid.snapshot.nearest import rank_exactly, rank_nearly, write_clusters
+from kpyramid.snapshot.nearest import OneThread, rank_exactly, rank_nearly, write_clusters
 from kpyramid.snapshot.store import Store
 from kpyramid.snapshot.words import HeldPostings, rank_words
 from kpyramid.storage.layout import Warehouse
@@ -324,6 +324,20 @@ def test_tables_beyond_the_exact_size_are_searched_through_lists(tmp_path: Path)
     )
     for vector in part.matrix[:5]:
         assert part.nearest(vector, 3) == same.nearest(vector, 3)
+
+
+def test_one_thread_lasts_until_the_last_caller_has_left() -> None:
+    def count() -> list[int]:
+        return [library["num_threads"] for library in threadpool_info()]
+
+    keeps = OneThread()
+    with threadpool_limits(2):
+        before = count()
+        with keeps:
+            with keeps:
+                pass
+            assert set(count()) == {1}
+        assert count() == before
 
 
 def test_without_faiss_all_vectors_are_compared_and_it_says_so(

@@ -200,8 +200,9 @@ def run_command(act: Callable[[], None], *, verbose: bool, as_json: bool = False
 
 def _name_extra(missing: ModuleNotFoundError) -> str:
     """What to install: the base install only reads snapshots, without a model."""
-    extra = "llm" if missing.name in ("openai", "httpx2") else "build"
-    return f"this needs {missing.name}, which is not installed: pip install 'kpyramid[{extra}]'"
+    asks = missing.name in ("openai", "httpx2")
+    less = "; 'kpyramid[llm]' is enough to ask a model about questions" if asks else ""
+    return f"this needs {missing.name}, which is not installed: pip install 'kpyramid[build]'{less}"
 
 
 def _start_logging(*, verbose: bool) -> None:
