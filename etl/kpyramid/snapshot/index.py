@@ -19,7 +19,6 @@ from kpyramid.snapshot.words import Mask, rank_words
 
 log = logging.getLogger(__name__)
 
-# --------------------
 # Chunks in the order in which they are read, so that one is seen with what stands around it.
 
 Rows = npt.NDArray[Any]
@@ -68,7 +67,6 @@ class ReadingOrder:
         return np.asarray(placed, dtype=np.float32)
 
 
-# --------------------
 # The snapshot's folder `index/`, opened without reading it: rows by key, and by nearness.
 
 

@@ -13,7 +13,6 @@ import Stemmer
 
 from kpyramid.documents.normal import normalise_name
 
-# --------------------
 # The form in which names are kept and asked for.
 
 WORD = re.compile(r"\w+(?:['’.&-]\w+)*\.?")
@@ -32,7 +31,6 @@ def hash_name(name: str) -> int:
     return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little")
 
 
-# --------------------
 # BM25 over rows of texts: each word's rows with its part in their score, worked out before.
 
 Mask = npt.NDArray[np.bool_]
