@@ -27,7 +27,7 @@ help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[36m%-13s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: $(DEV)  ## Make .venv with the package, its dependencies and the development tools
-install-core: $(CORE)  ## Make .venv with the package and its dependencies only
+install-core: $(CORE)  ## Make .venv with the package and what building needs
 install-ci: $(CI)  ## Make .venv with all extras; as root also the system packages they need
 
 demo: $(CORE)  ## Build a small pyramid and ask it questions, without a key or a network
@@ -84,7 +84,7 @@ constraints: pyproject.toml  ## Resolve all extras anew and pin them in constrai
 	@echo "Resolving all extras in a fresh environment, about 3 minutes ..."
 	@set -e -o pipefail; folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; \
 		$(PYTHON) -m venv "$$folder/venv"; \
-		"$$folder/venv/bin/python" -m pip -qq install '.[airflow,dev,instructor,s3]'; \
+		"$$folder/venv/bin/python" -m pip -qq install '.[airflow,build,dev,instructor,s3]'; \
 		{ echo "# Every distribution that core and all extras resolve to on Python 3.11."; \
 		  echo "# Made by \`make constraints\`; do not edit."; \
 		  "$$folder/venv/bin/python" -m pip freeze --exclude kpyramid \
@@ -104,12 +104,12 @@ $(BIN)/python:
 
 $(CORE): $(DECLARED) | $(BIN)/python
 	@echo "Installing the package and its dependencies (850 MB) into $(VENV), about 2 minutes ..."
-	@.ci/install $(BIN) .
+	@.ci/install $(BIN) '.[build]'
 	@touch $(CORE)
 
 $(DEV): $(DECLARED) | $(BIN)/python
 	@echo "Installing the package and the development tools (900 MB) into $(VENV), about 2 minutes ..."
-	@.ci/install $(BIN) '.[dev]'
+	@.ci/install $(BIN) '.[build,dev]'
 	@touch $(CORE) $(DEV)
 
 $(CI): $(DECLARED) | $(BIN)/python
@@ -120,5 +120,5 @@ $(CI): $(DECLARED) | $(BIN)/python
 			|| echo "They could not be installed; tests that need them will say so." >&2; \
 	fi
 	@echo "Installing the package and all extras (2.2 GB) into $(VENV), about 5 minutes ..."
-	@.ci/install $(BIN) '.[airflow,dev,instructor,s3]'
+	@.ci/install $(BIN) '.[airflow,build,dev,instructor,s3]'
 	@touch $(CORE) $(DEV) $(CI)

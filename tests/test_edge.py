@@ -122,6 +122,33 @@ def test_an_unexpected_error_is_one_json_object_and_exit_code_1(
     assert "\x1b[31m" not in done.output
 
 
+@pytest.mark.parametrize(("missing", "extra"), [("scipy.sparse", "build"), ("openai", "llm")])
+def test_a_command_that_lacks_a_package_names_the_extra_that_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: str, extra: str
+) -> None:
+    def fail(*_: object) -> None:
+        raise ModuleNotFoundError(f"No module named {missing!r}", name=missing)
+
+    monkeypatch.setattr("kpyramid.storage.refs.list_snapshots", fail)
+
+    done = CliRunner().invoke(app, ["snapshots", "--warehouse", str(tmp_path), "--json"])
+
+    assert done.exit_code == 2
+    assert f"'kpyramid[{extra}]'" in json.loads(done.stdout)["error"]
+    assert "Traceback" not in done.stderr
+
+
+def test_a_missing_module_of_the_package_is_a_fault_of_the_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise ModuleNotFoundError("No module named 'kpyramid.gone'", name="kpyramid.gone")
+
+    monkeypatch.setattr("kpyramid.storage.refs.list_snapshots", fail)
+
+    assert CliRunner().invoke(app, ["snapshots", "--warehouse", str(tmp_path)]).exit_code == 1
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -8,14 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from kpyramid.errors import InputError, IntegrityError
-from kpyramid.query import Snapshot
+from kpyramid.query import Snapshot, open_snapshot
 from kpyramid.query.analysis import link_text
 from kpyramid.snapshot.indexing import Links
 from kpyramid.snapshot.mapped import MappedRows, settle, write_rows
-from kpyramid.snapshot.nearest import rank_exactly, rank_nearly, write_clusters
+from kpyramid.snapshot.nearest import OneThread, rank_exactly, rank_nearly, write_clusters
 from kpyramid.snapshot.store import Store
 from kpyramid.snapshot.words import HeldPostings, rank_words
 from kpyramid.storage.layout import Warehouse
@@ -262,8 +262,26 @@ def test_a_removed_snapshot_is_a_clear_error_or_answers_from_what_is_mapped(
 def test_a_snapshot_of_an_earlier_format_says_so(built: Path, tmp_path: Path) -> None:
     manifest = json.loads((built / "manifest.json").read_text("utf-8"))
     (tmp_path / "manifest.json").write_text(json.dumps({**manifest, "format": 1}))
-    with pytest.raises(InputError, match=r"another version.*build again"):
+    with pytest.raises(InputError, match=r"another version.*`kpyramid build CORPUS`"):
         Snapshot(tmp_path)
+
+
+def test_a_copied_folder_opens_by_its_path_wherever_it_lies(built: Path, tmp_path: Path) -> None:
+    shutil.copytree(built, tmp_path / "copy of the pyramid")
+    opened = [
+        open_snapshot(tmp_path / "copy of the pyramid"),
+        open_snapshot(str(tmp_path / "copy of the pyramid"), tmp_path / "no warehouse"),
+        open_snapshot(built),
+    ]
+    assert {snapshot.id for snapshot in opened} == {built.name}
+    assert opened[0].table("chunks") == opened[2].table("chunks")
+
+
+@pytest.mark.parametrize("name", ["gone", "empty"])
+def test_a_folder_that_is_no_snapshot_is_refused_by_its_path(tmp_path: Path, name: str) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match=rf"{name} is no snapshot.*manifest\.json"):
+        open_snapshot(tmp_path / name)
 
 
 def test_an_unchanged_build_makes_no_index_and_publishes_nothing(
@@ -306,6 +324,37 @@ def test_tables_beyond_the_exact_size_are_searched_through_lists(tmp_path: Path)
     )
     for vector in part.matrix[:5]:
         assert part.nearest(vector, 3) == same.nearest(vector, 3)
+
+
+def test_one_thread_lasts_until_the_last_caller_has_left() -> None:
+    def count() -> list[int]:
+        return [library["num_threads"] for library in threadpool_info()]
+
+    keeps = OneThread()
+    with threadpool_limits(2):
+        before = count()
+        with keeps:
+            with keeps:
+                pass
+            assert set(count()) == {1}
+        assert count() == before
+
+
+def test_without_faiss_all_vectors_are_compared_and_it_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse() -> None:
+        raise ModuleNotFoundError("No module named 'faiss'", name="faiss")
+
+    warehouse, _ = copy_shared_build(tmp_path / "w")
+    settings = make_settings(index={"exact_up_to": 1})
+    folder = warehouse.snapshots / build_corpus(shared_corpus(), warehouse, settings).snapshot
+    monkeypatch.setattr("kpyramid.snapshot.index.load_faiss", refuse)
+    part = Store(folder).index.part("condensed")
+    for vector in part.matrix[:3]:
+        assert part.nearest(vector, 3) == rank_exactly(part.matrix, vector, 3)
+    assert [record.getMessage() for record in caplog.records if "kpyramid[large]" in record.msg]
+    assert len(caplog.records) == 1
 
 
 def test_an_empty_corpus_has_an_empty_index(tmp_path: Path) -> None:

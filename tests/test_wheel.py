@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -13,6 +14,7 @@ import pytest
 
 from tests.pages import DEMO as DEMO_BLOCK
 from tests.pages import list_calls, read_blocks
+from tests.tiny_pyramid import open_tiny
 
 CHECKOUT = Path(__file__).parent.parent
 DEMO = CHECKOUT / "examples" / "demo"
@@ -51,15 +53,25 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(scope="module")
-def command(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The installed `kpyramid` command of a clean environment."""
-    folder = tmp_path_factory.mktemp("clean")
+def install(wheel: str | Path, folder: Path) -> Path:
+    """The `kpyramid` command of a clean environment with the wheel."""
     require(sys.executable, "-m", "venv", folder / "venv", cwd=folder)
     python = folder / "venv" / "bin" / "python"
     constraints = CHECKOUT / "constraints.txt"
     require(python, "-m", "pip", "-qq", "install", "-c", constraints, wheel, cwd=folder)
     return python.parent / "kpyramid"
+
+
+@pytest.fixture(scope="module")
+def command(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The command of an environment that builds."""
+    return install(f"{wheel}[build]", tmp_path_factory.mktemp("clean"))
+
+
+@pytest.fixture(scope="module")
+def base(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The command of an environment with the wheel and no extra."""
+    return install(wheel, tmp_path_factory.mktemp("base"))
 
 
 @pytest.fixture(scope="module")
@@ -150,3 +162,59 @@ def test_readme_of_the_warehouse_opens_the_snapshot_in_duckdb(command: Path, hom
     done = run(command.parent / "python", "-c", code, cwd=home)
     assert done.returncode == 0, done.stderr
     assert "source_triples" in done.stdout
+
+
+ONLY_BUILDING = """airflow anyascii duckdb faiss kmedoids openai owlready2 py3langid pyshacl
+    rouge_score sacrebleu scipy sklearn spacy torch""".split()
+MOST_MB = 450
+READS = """
+import sys
+from kpyramid import answer, open_snapshot, retrieve
+snapshot = open_snapshot(sys.argv[1])
+question = "Where was Ada Lovelace born?"
+assert "London" in retrieve(question, snapshot).to_prompt()
+assert answer(question, snapshot).text == "London"
+assert answer(question, snapshot, "naive").context
+assert snapshot.sparql("SELECT ?s WHERE { ?s a ?class }")
+"""
+
+
+@pytest.fixture
+def copied(tmp_path: Path) -> Path:
+    """A small snapshot's folder, copied to where no warehouse is, under another name."""
+    place = tmp_path / "received"
+    shutil.copytree(open_tiny().folder, place)
+    return place
+
+
+def test_base_install_reads_a_copied_snapshot(base: Path, copied: Path, tmp_path: Path) -> None:
+    require(base.parent / "python", "-c", READS, copied, cwd=tmp_path)
+    question = ("ask", "Where was Ada Lovelace born?", "--ref", copied, "--json")
+    assert read_json(run(base, *question, cwd=tmp_path), 0)["text"] == "London"
+
+
+def test_base_install_names_the_extra_that_a_command_needs(
+    base: Path, copied: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "ada.txt").write_text("Ada Lovelace was born in London.")
+    (tmp_path / "model.toml").write_text('[llm]\nprovider = "openai"\nmodel = "m"\n')
+    asks = ("ask", "Who?", "--ref", copied, "--reader", "llm", "--settings", "model.toml")
+    for command, extra in ((("build", "ada.txt"), "build"), (asks, "llm")):
+        with_key = ("env", "OPENAI_API_KEY=none", base, *command)
+        done = run(*with_key, cwd=tmp_path)
+        assert done.returncode == 2, done.stderr
+        assert f"'kpyramid[{extra}]'" in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_base_install_is_small_and_has_nothing_that_only_building_needs(base: Path) -> None:
+    (packages,) = (base.parent.parent / "lib").glob("python3*/site-packages")
+    names = {path.name for path in packages.iterdir()}
+    assert not names & set(ONLY_BUILDING)
+    brought = ("pip", "setuptools", "pkg_resources", "_distutils_hack")  # with any environment
+    sizes = [
+        path.stat().st_size
+        for path in packages.rglob("*")
+        if path.is_file() and not path.relative_to(packages).parts[0].startswith(brought)
+    ]
+    assert sum(sizes) <= MOST_MB * 2**20

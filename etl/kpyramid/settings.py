@@ -14,7 +14,6 @@ from pydantic.dataclasses import dataclass
 from kpyramid.errors import SettingsError
 from kpyramid.keys import JsonValue
 
-# --------------------
 # Settings of the parts that a language model may do, and of the endpoint that serves it.
 
 STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
@@ -192,7 +191,6 @@ class EvaluateSettings:
         return self
 
 
-# --------------------
 # Settings: one TOML file plus environment, checked once, all problems reported together.
 
 _PREFIX = "KPYRAMID_"

@@ -22,7 +22,6 @@ from kpyramid.cli.options import (
     AccessOption,
     EverythingOption,
     JsonOption,
-    RefOption,
     SettingsOption,
     WarehouseOption,
     print_json,
@@ -313,7 +312,10 @@ def ask(
         str, typer.Argument(help="A question in plain words; - reads standard input.")
     ],
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
-    ref: RefOption = "main",
+    ref: Annotated[
+        str,
+        typer.Option(help="A ref, the id of a snapshot, or the path of its folder or of a copy."),
+    ] = "main",
     strategy: Annotated[
         StrategyName | None,
         typer.Option(help="Where the answer is looked for, see above.  [default: polyrag]"),

@@ -217,6 +217,9 @@ def run_command(act: Callable[[], None], *, verbose: bool, as_json: bool = False
             print_json({"error": f"{ended}. {_KEPT}", "exit_code": code})
         raise typer.Exit(code) from None
     except Exception as e:
+        if isinstance(e, ModuleNotFoundError) and not (e.name or "kpyramid").startswith("kpyramid"):
+            _tell(_name_extra(e), 2, as_json, {})
+            raise typer.Exit(2) from e
         say(traceback.format_exc(), err=True)
         message = (
             f"unexpected {type(e).__name__}: {e}. This is a fault of kpyramid: report it with the "
@@ -224,6 +227,13 @@ def run_command(act: Callable[[], None], *, verbose: bool, as_json: bool = False
         )
         _tell(message, 1, as_json, {})
         raise typer.Exit(1) from e
+
+
+def _name_extra(missing: ModuleNotFoundError) -> str:
+    """What to install: the base install only reads snapshots, without a model."""
+    asks = missing.name in ("openai", "httpx2")
+    less = "; 'kpyramid[llm]' is enough to ask a model about questions" if asks else ""
+    return f"this needs {missing.name}, which is not installed: pip install 'kpyramid[build]'{less}"
 
 
 def _start_logging(*, verbose: bool) -> None:

@@ -8,7 +8,6 @@ import numpy.typing as npt
 
 from kpyramid.errors import InputError
 
-# --------------------
 # The port of all embedding models.
 
 Matrix: TypeAlias = npt.NDArray[np.float32]
@@ -27,7 +26,6 @@ class Embedder(Protocol):
         ...
 
 
-# --------------------
 # Vectors that can be compared.
 
 

@@ -11,7 +11,6 @@ from typing import NoReturn
 from kpyramid.errors import ConflictError
 from kpyramid.extraction.cascade.recorded import open_recording
 from kpyramid.keys import JsonValue, hash_value
-from kpyramid.llm.batch.jobs import list_open_keys
 from kpyramid.llm.cache import ReplyCache
 from kpyramid.llm.caller import AfterBatches, Caller, Collector, KeyLocks, hold_file
 from kpyramid.llm.connection import read_key
@@ -147,6 +146,8 @@ class Opener:
         self._held.enter_context(hold_file(places / ASKING, alone=False))
         endpoint = self.connect(_prepare_transport(self._settings, self._run))
         blobs = open_replies(self._warehouse, self._settings)
+        from kpyramid.llm.batch.jobs import list_open_keys  # loads openai
+
         source = AfterBatches(endpoint, list_open_keys(blobs))
         model = describe_source(self._settings.llm)
         locks = KeyLocks(places / "held")

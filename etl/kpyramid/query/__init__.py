@@ -18,6 +18,7 @@ from kpyramid.query.decisions import bound_confidence
 from kpyramid.query.retrieval import Connection, Retrieval, retrieve
 from kpyramid.query.types import RULES, Answer, Backends, Item
 from kpyramid.snapshot.evidence import Evidence
+from kpyramid.snapshot.nearest import one_thread
 from kpyramid.snapshot.scopes import EVERYTHING, PUBLIC, Scope
 from kpyramid.snapshot.snapshot import Snapshot, open_snapshot
 
@@ -56,6 +57,7 @@ _KINDS: Mapping[str, tuple[str, Callable[[object], bool]]] = {
 """What a value of an option has to be, and how that is told."""
 
 
+@one_thread
 def answer(
     question: str,
     snapshot: Snapshot,

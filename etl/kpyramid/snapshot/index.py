@@ -1,6 +1,7 @@
 """The index of a snapshot, opened without reading it: rows by key, nearness, reading order."""
 
 import json
+import logging
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +17,8 @@ from kpyramid.snapshot.mapped import ADVICE, META, SEARCHED, Keys, MappedRows, c
 from kpyramid.snapshot.nearest import rank_exactly, rank_nearly
 from kpyramid.snapshot.words import Mask, rank_words
 
-# --------------------
+log = logging.getLogger(__name__)
+
 # Chunks in the order in which they are read, so that one is seen with what stands around it.
 
 Rows = npt.NDArray[Any]
@@ -65,7 +67,6 @@ class ReadingOrder:
         return np.asarray(placed, dtype=np.float32)
 
 
-# --------------------
 # The snapshot's folder `index/`, opened without reading it: rows by key, and by nearness.
 
 
@@ -201,13 +202,23 @@ class Part:
         """
         if k < 1 or not len(self):
             return []
-        if self._plan["search"] == "exact":
+        if self._plan["search"] == "exact" or self._faiss is None:
             return rank_exactly(self.matrix, vector, k, mask)
         return rank_nearly(self._faiss, self._plan["probes"], self.matrix, vector, k, mask)
 
     @cached_property
     def _faiss(self) -> Any:
-        faiss = load_faiss()
+        """The clusters of the vectors; None without faiss, which the base install lacks."""
+        try:
+            faiss = load_faiss()
+        except ModuleNotFoundError:
+            log.warning(
+                "all %d vectors of %s are compared at every question; to search their clusters: "
+                "pip install 'kpyramid[large]'",
+                len(self),
+                self._table,
+            )
+            return None
         path = self._index.locate(f"index/{self._table}.faiss")
         try:
             found = faiss.read_index(str(path), faiss.IO_FLAG_MMAP | faiss.IO_FLAG_READ_ONLY)

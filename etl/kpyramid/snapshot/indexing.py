@@ -29,7 +29,6 @@ from kpyramid.storage.layout import Warehouse, stage_folder
 from kpyramid.storage.results import TableFile, read_result
 from kpyramid.storage.snapshots import MANIFEST, list_folders, read_manifest
 
-# --------------------
 # Following references over whole columns: rows of one table to rows of another.
 
 Numbers = npt.NDArray[np.int64]
@@ -128,7 +127,6 @@ def find_places(values: pa.ChunkedArray, keys: pa.ChunkedArray) -> Numbers:
     return np.asarray(pc.fill_null(places, -1).to_numpy(zero_copy_only=False), np.int64)
 
 
-# --------------------
 # Facts and chunks as rows of the index, with the places and documents that support them.
 
 Tables = Mapping[str, pa.Table]
@@ -264,7 +262,6 @@ def _mark(count: int, links: Links, values: pa.Array) -> pa.Array:
     return pa.array(marks)
 
 
-# --------------------
 # Entities as rows of the index: what they are called, and which facts are about them.
 
 _SAID = ("head", "relation", "tail")
@@ -372,7 +369,6 @@ def _list_rows(rows: list[list[int]]) -> pa.Array:
     return list_numbers(flat, sizes, pa.int32())
 
 
-# --------------------
 # The vectors and texts of searched tables, in the order of their rows.
 
 _COLUMNS = ["owner_table", "owner_id", "text", "vector"]
@@ -418,7 +414,6 @@ def _combine(values: pa.ChunkedArray) -> pa.Array:
     return joined if isinstance(joined, pa.Array) else pa.concat_arrays(joined.chunks)
 
 
-# --------------------
 # Building the index of a snapshot from its tables and its ontology.
 
 log = logging.getLogger(__name__)
@@ -558,7 +553,6 @@ def add_index(folder: Path, settings: IndexSettings | None = None) -> None:
     path.write_bytes(json.dumps(changed, sort_keys=True).encode())
 
 
-# --------------------
 # The index of a run's tables: a published snapshot's, when it is of the same, else made anew.
 
 

@@ -12,7 +12,6 @@ import pyarrow as pa
 from kpyramid.errors import InputError, IntegrityError
 from kpyramid.keys import hash_bytes
 
-# --------------------
 # Rows in a file that is mapped into memory, not read: opening costs the same at any size.
 
 FORMAT = 2
@@ -232,7 +231,6 @@ def _count_bytes(buffer: pa.Buffer | None) -> int:
     return 0 if buffer is None else int(buffer.size)
 
 
-# --------------------
 # Arrow files whose bytes are a function of their values, to be mapped.
 
 

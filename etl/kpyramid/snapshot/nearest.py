@@ -1,20 +1,54 @@
 """The rows whose vectors are nearest: compared with all, or found in clusters (IVF)."""
 
 import math
+from contextlib import ContextDecorator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from kpyramid.embeddings.port import Matrix
 from kpyramid.numerics.neighbours import load_faiss
 from kpyramid.snapshot.words import Mask, pick_best
 
-# --------------------
-# The rows whose vectors are nearest to one: compared with all, or found through an index.
+
+class OneThread(ContextDecorator):
+    """Keeps numerical libraries on one thread while a question is worked on.
+
+    A question's products are so small that further threads wait for each other longer than they
+    compute: on two busy cores a retrieval took three times as long. The limit holds in the whole
+    process; the last of several callers to leave takes it away.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._inside = 0
+
+    @cached_property
+    def _controller(self) -> Any:
+        return ThreadpoolController()  # looks through all loaded libraries: 5 ms
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._inside:
+                self._limits = self._controller.limit(limits=1)
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                self._limits.restore_original_limits()
+
+
+one_thread = OneThread()
+
+# Comparing with all rows, or with those that the index finds.
 
 _WIDER = 5
 """How many more rows than asked for the index gives; their exact cosines then decide."""
@@ -64,7 +98,6 @@ def rank_nearly(
     return compare_rows(matrix, vector, rows, k)
 
 
-# --------------------
 # An index that finds nearly the nearest vectors: lists of vectors around centres (IVF).
 #
 # Each vector is rounded to a byte per dimension, so that a million of 384 take 0.4 GB; the reader

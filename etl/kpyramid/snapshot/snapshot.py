@@ -35,14 +35,15 @@ _SHARED = ("folder", "id", "manifest", "model", "embedder")
 
 
 def open_snapshot(
-    ref: str = "main",
+    ref: str | Path = "main",
     warehouse: str | Path | None = None,
     *,
     model: str | EmbedSettings | None = None,
     scope: Scope = PUBLIC,
 ) -> "Snapshot":
-    """The snapshot that a ref or an id names; the ref is resolved once, here.
+    """The snapshot of a ref, of an id, or in a folder that may lie anywhere, such as a copy.
 
+    A `Path`, and a text with a slash, is such a folder. A ref is resolved once, here.
     `warehouse` is by default `$KPYRAMID_WAREHOUSE`, else `warehouse/data`. `model` is the
     folder of the embedding model or the section [embed] of the settings, needed when the snapshot
     was built with a model of one's own or a served one. `scope` is what is seen of it, by default
@@ -51,6 +52,8 @@ def open_snapshot(
     Raises:
         InputError: no such warehouse, ref or snapshot, or one of an earlier version.
     """
+    if isinstance(ref, Path) or os.sep in ref:
+        return Snapshot(Path(ref).absolute(), model, scope)
     place = warehouse or os.environ.get("KPYRAMID_WAREHOUSE") or DEFAULT_WAREHOUSE
     opened = open_warehouse(place)
     return Snapshot(opened.snapshots / resolve_ref(opened, ref), model, scope)

@@ -18,7 +18,7 @@ from kpyramid.snapshot.mapped import FORMAT, SEARCHED
 from kpyramid.snapshot.nearest import rank_exactly
 from kpyramid.snapshot.words import HeldPostings, Mask, rank_words
 from kpyramid.storage.contracts import load_contracts, read_table
-from kpyramid.storage.snapshots import read_manifest
+from kpyramid.storage.snapshots import identify_folder, read_manifest
 
 SCHEMA = "ontology/schema.ttl"
 INSTANCES = "ontology/instances.nt"
@@ -35,13 +35,13 @@ class Store:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.id = folder.name
+        self.id = identify_folder(folder)
         self.manifest: dict[str, JsonValue] = read_manifest(folder)
         if self.manifest.get("format") != FORMAT:
             raise InputError(
                 f"snapshot {self.id} was built by another version (its format is "
-                f"{self.manifest.get('format')}, this version reads {FORMAT}); build again: "
-                "what is in the warehouse's caches costs nothing"
+                f"{self.manifest.get('format')}, this version reads {FORMAT}); `kpyramid build "
+                "CORPUS` makes it anew: what is in the warehouse's caches costs nothing"
             )
         self.index = Index(folder, self.manifest)
         self._tables: dict[str, pa.Table] = {}

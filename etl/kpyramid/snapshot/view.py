@@ -306,8 +306,8 @@ class View:
         if not self._store.holds(f"index/{name}.arrow"):
             raise InputError(
                 f"snapshot {self._store.id} was built by an earlier version, which did not keep "
-                "which document uses which name; so it is read as a whole only. Build again: what "
-                "is in the warehouse's caches costs nothing"
+                "which document uses which name; so it is read as a whole only. `kpyramid build "
+                "CORPUS` makes it anew: what is in the warehouse's caches costs nothing"
             )
         return True
 

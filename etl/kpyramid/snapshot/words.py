@@ -18,7 +18,6 @@ from kpyramid.documents.words import (
     stem_words,
 )
 
-# --------------------
 # The form in which names are kept and asked for.
 
 WORD = re.compile(r"\w+(?:['’.&-]\w+)*\.?")
@@ -37,7 +36,6 @@ def hash_name(name: str) -> int:
     return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little")
 
 
-# --------------------
 # BM25 over rows of texts: each word's rows with its part in their score, worked out before.
 
 Mask = npt.NDArray[np.bool_]

@@ -17,7 +17,6 @@ from kpyramid.errors import IntegrityError, PyramidError
 from kpyramid.keys import hash_bytes
 from kpyramid.storage.declarations import locate_declarations
 
-# --------------------
 # Table contracts: what `schemas/*.toml` promises, as Arrow schemas and as checks.
 
 _STRICT = ConfigDict(extra="forbid")
@@ -228,7 +227,6 @@ def hash_contract(table: str) -> str:
     return hash_bytes(locate_declarations("schemas")[table].read_bytes())
 
 
-# --------------------
 # Tables as Parquet files whose bytes are a function of their rows.
 
 

@@ -13,7 +13,6 @@ from kpyramid.keys import JsonValue, hash_value
 from kpyramid.storage.layout import Warehouse, sync_folder, write_and_sync
 from kpyramid.storage.snapshots import list_folders, read_manifest
 
-# --------------------
 # Refs: append-only logs of numbered entries; the highest number is HEAD.
 #
 # An entry is created by hard link, which fails when the number is taken: compare-and-swap. It
@@ -211,7 +210,6 @@ def _read_entry(folder: Path, number: int) -> RefEntry:
     return entry
 
 
-# --------------------
 # What a warehouse holds: its snapshots, and the refs that point to them.
 
 

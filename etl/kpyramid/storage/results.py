@@ -23,7 +23,6 @@ from kpyramid.storage.layout import (
     write_durably,
 )
 
-# --------------------
 # The row cache: results of expensive pure functions, by content key, written once.
 #
 # Rows are kept in segments, small Parquet files named by the hash of their bytes. A segment
@@ -89,7 +88,6 @@ class RowCache:
         return decode_table(data)
 
 
-# --------------------
 # The result cache: the tables that a stage made of given inputs, under the key of all of it.
 #
 # A result is a folder that appears by rename and carries its marker, `result.json`, from the

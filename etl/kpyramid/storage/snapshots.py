@@ -96,6 +96,23 @@ def read_manifest(folder: Path) -> dict[str, JsonValue]:
     return manifest
 
 
+def identify_folder(folder: Path) -> str:
+    """The id of the snapshot in a folder: its name, or of a renamed copy its manifest's hash.
+
+    Raises:
+        InputError: the folder is no snapshot.
+    """
+    if _ID.fullmatch(folder.name):
+        return folder.name
+    try:
+        return hash_file(folder / MANIFEST)[:_ID_DIGITS]
+    except OSError as e:
+        raise InputError(
+            f"{folder} is no snapshot: it has no readable {MANIFEST}. Give a folder of a "
+            "warehouse's `snapshots/`, a copy of one, or the name of a ref"
+        ) from e
+
+
 def list_folders(warehouse: Warehouse) -> list[Path]:
     """The snapshots' folders, by id; what is no snapshot is left aside with a warning."""
     folders = []
