@@ -4,7 +4,6 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import SequenceMatcher
 from functools import cached_property, lru_cache
 from weakref import WeakKeyDictionary, ref
 
@@ -151,13 +150,6 @@ def read_gloss(comment: str) -> str:
     """A synonym that a comment ends with in brackets: `city` of `The locality (city).`."""
     match = re.search(r"\(([\w -]+)\)\s*\.?\s*$", comment)
     return match.group(1) if match else ""
-
-
-def is_typo(one: str, other: str) -> bool:
-    """Whether two long words differ by a slip of the fingers: `resposible`, `pontiometer`."""
-    if min(len(one), len(other)) < 8 or one[0] != other[0]:
-        return False
-    return SequenceMatcher(None, one, other, autojunk=False).ratio() >= 0.9
 
 
 def read_number(word: str) -> float | None:
@@ -419,12 +411,6 @@ class Lexicon:
     def places(self) -> Mapping[str, tuple[str, ...]]:
         """The individuals that are places, by name."""
         return self.name_members({c.iri for c in self.categories.values() if c.place})
-
-    @cached_property
-    def kinds(self) -> Mapping[str, tuple[str, ...]]:
-        """The individuals that are kinds of things, by name."""
-        classes = {c.iri for c in self.categories.values() if c.is_kind}
-        return self.name_members(classes) if classes else {}
 
     def name_members(self, classes: set[str]) -> Mapping[str, tuple[str, ...]]:
         """The individuals of classes by name; of untyped ones those that stand where these do."""

@@ -18,7 +18,6 @@ from kpyramid.answering.lexicon import (
     Relation,
     Word,
     fold,
-    is_typo,
     read_number,
     read_top,
     strip_phrase,
@@ -147,12 +146,11 @@ class Degree:
 class Form:
     """How a question asks: `ask`, `count` or `select`; its degrees; the words that say all that.
 
-    `wants`: `who`, `where`, `when` or nothing; `grain`: `year` where that is asked for.
+    `wants`: `who`, `where`, `when` or nothing.
     """
 
     act: str
     wants: str
-    grain: str
     passive: bool
     degrees: tuple[Degree, ...]
     aggregate: str
@@ -163,7 +161,7 @@ def read_form(words: Sequence[Word], lexicon: Lexicon) -> Form:
     """The form of a question."""
     lowers = [word.lower for word in words]
     taken: set[int] = set()
-    act, wants, grain = "select", "", ""
+    act, wants = "select", ""
     if lowers and lowers[0] in {"is", "are", "was", "were", "do", "does", "did", "has", "have"}:
         act = "ask"
     for at, lower in enumerate(lowers):
@@ -177,7 +175,7 @@ def read_form(words: Sequence[Word], lexicon: Lexicon) -> Form:
                 range(at, at + len(pair) if lower != "count" or pair[1:] == ("of",) else at + 1)
             )
         if lower in {"which", "what"} and pair[1:] in {("year",), ("date",), ("day",)}:
-            wants, grain = "when", "year" if pair[1] == "year" else ""
+            wants = "when"
             taken.update((at, at + 1))
         wants = wants or {"who": "who", "whom": "who", "where": "where", "when": "when"}.get(
             lower, ""
@@ -203,7 +201,7 @@ def read_form(words: Sequence[Word], lexicon: Lexicon) -> Form:
         if at not in taken and lower in AGGREGATES:
             aggregate = AGGREGATES[lower]
             taken.add(at)
-    return Form(act, wants, grain, "by" in lowers, tuple(degrees), aggregate, frozenset(taken))
+    return Form(act, wants, "by" in lowers, tuple(degrees), aggregate, frozenset(taken))
 
 
 def _read_degree(words: Sequence[Word], at: int, lexicon: Lexicon) -> Degree | None:
@@ -223,8 +221,6 @@ def _read_degree(words: Sequence[Word], at: int, lexicon: Lexicon) -> Degree | N
             return Degree("limit", at, at + 2, sign, number=number)
     if "than" in lowers[at + 1 : at + 3]:
         return _read_comparison(words, at, lowers.index("than", at), lexicon)
-    top = 1
-    start = at
     if word.lower == "top" and after and (rows := read_top(after.lower)):
         return Degree("order", at, at + 2, "1", top=rows, superlative_of_noun=True)
     if after and word.lower in {"most", "least"}:
@@ -232,9 +228,7 @@ def _read_degree(words: Sequence[Word], at: int, lexicon: Lexicon) -> Degree | N
         measures = _measure_adjective(after.lemma, lexicon)
         if measures:
             flipped = ADJECTIVES.get(after.lemma, ((), 1))[1] < 0
-            return Degree(
-                "order", start, at + 2, _flip(sign) if flipped else sign, measures, top=top
-            )
+            return Degree("order", at, at + 2, _flip(sign) if flipped else sign, measures)
         return Degree("order", at, at + 1, sign, superlative_of_noun=True)
     if word.lower.endswith("est") or word.lower in {"fewest", "best", "worst"}:
         if word.lemma in ADJECTIVES:
@@ -332,9 +326,6 @@ class MentionFinder:
 
     def find(self) -> list[Mention]:
         """All mentions in the order of the question."""
-        for at in range(1, len(self._words)):
-            if self._words[at - 1].lower == "how":
-                self._keep(at, at + 1, self._list_measures(at))
         self._find_codes()
         for length in range(min(_LONGEST, len(self._words)), 0, -1):
             for start in range(len(self._words) - length + 1):
@@ -344,9 +335,6 @@ class MentionFinder:
         for at in range(len(self._words)):
             options = self._list_peoples(at)
             self._keep(at, at + 1, options, self._are_namesakes(options))
-        for at in range(len(self._words)):
-            if self.is_content(at):
-                self._keep(at, at + 1, self._list_typos(at))
         for length in (2, 1):
             for start in range(len(self._words) - length + 1):
                 span = range(start, start + length)
@@ -558,35 +546,6 @@ class MentionFinder:
             return []
         best = self._pick_nearest(word.lower, list(named))
         return named[best] if best else []
-
-    def _list_typos(self, at: int) -> list[Option]:
-        """What a misspelt word was meant for: part of a label, or a kind of thing."""
-        word = self._words[at].lemma
-        lexicon = self._lexicon
-        found = [
-            Option("class", (c.iri,), cost=NEAR)
-            for c in lexicon.categories.values()
-            if any(len(f) == 1 and is_typo(word, f[0]) for f in c.phrases)
-        ] + [
-            Option("relation", (r.iri,), cost=NEAR)
-            for r in lexicon.relations.values()
-            if any(is_typo(word, part) for phrase in r.phrases for part in phrase)
-        ]
-        for name, iris in lexicon.kinds.items() if lexicon.kind_relations and not found else ():
-            kinds = tuple(iri for iri in iris if is_typo(word, name) and self._are_kinds((iri,)))
-            if kinds:
-                found += [Option(sort, kinds, cost=NEAR) for sort in ("individual", "kind")]
-        return found
-
-    def _list_measures(self, at: int) -> list[Option]:
-        """What `how heavy` asks for."""
-        nouns, _ = ADJECTIVES.get(self._words[at].lemma, ((), 0))
-        return [
-            Option("relation", (r.iri,))
-            for r in self._lexicon.relations.values()
-            if self._lexicon.extend_measure(r)
-            and any(noun in phrase for phrase in r.phrases for noun in nouns)
-        ]
 
     def _list_near(self, start: int, end: int) -> list[Option]:
         """The class or property whose label means nearly the same."""
