@@ -294,6 +294,8 @@ class Lexicon:
     run: Run
     compare: Compare
     naming: frozenset[str] = frozenset({n.LABEL})
+    embed_ahead: Callable[[Sequence[str]], object] = lambda texts: None
+    """Embeds texts that `compare` is about to be given, all in one call."""
     _meets: dict[tuple[frozenset[str], frozenset[str]], frozenset[str] | None] = field(
         default_factory=dict
     )
@@ -406,6 +408,13 @@ class Lexicon:
             'FILTER(!REGEX(STR(?o), "^[-+]?[0-9]")) }'
         )
         return frozenset().union(*(self.find_ancestors(row["c"]) for row in rows))
+
+    @cached_property
+    def wordings(self) -> tuple[str, ...]:
+        """The words of all classes and properties, with which words of a question are compared."""
+        classes = (phrase for c in self.categories.values() for phrase in c.phrases)
+        relations = (p for r in self.relations.values() for p in r.phrases | r.labels)
+        return tuple(sorted({" ".join(phrase) for phrase in (*classes, *relations)}))
 
     @cached_property
     def places(self) -> Mapping[str, tuple[str, ...]]:
@@ -552,12 +561,17 @@ def open_lexicon(snapshot: Snapshot) -> Lexicon:
             snapshot.entities_by_name(n.ENTITY),
             lambda query: reach().ontology.select_trusted(query, limit=_MOST_ROWS),
             PhraseComparer(lambda texts: reach().embed_all(texts)).compare,
+            lambda texts: reach().embed_all(texts),
         )
     return lexicon
 
 
 def read_snapshot_lexicon(
-    schema: Schema, entities: EntitiesByName, run: Run, compare: Compare
+    schema: Schema,
+    entities: EntitiesByName,
+    run: Run,
+    compare: Compare,
+    embed_ahead: Callable[[Sequence[str]], object],
 ) -> Lexicon:
     """The lexicon; `entities` gives the IRIs of entities by name in small letters."""
     types = {
@@ -573,6 +587,7 @@ def read_snapshot_lexicon(
         {},
         run,
         compare,
+        embed_ahead=embed_ahead,
         entities=entities,
     )
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from kpyramid.answering.lexicon import (
     ADJECTIVES,
@@ -318,9 +319,13 @@ _ASKING = frozenset("which what many all every".split())
 class MentionFinder:
     """Finds the mentions of one question; words that others explain are `taken`."""
 
-    def __init__(self, words: Sequence[Word], lexicon: Lexicon, taken: Iterable[int]) -> None:
+    def __init__(
+        self, words: Sequence[Word], lexicon: Lexicon, taken: Iterable[int], question: str = ""
+    ) -> None:
         self._words = words
         self._lexicon = lexicon
+        self._question = question
+        self._is_embedded = False
         self._taken = set(taken)
         self.mentions: list[Mention] = []
 
@@ -521,16 +526,22 @@ class MentionFinder:
 
     def _list_peoples(self, at: int) -> list[Option]:
         """What an adjective of a country stands for: `french` for France."""
-        word = self._words[at]
-        if not self.is_content(at) or len(word.lower) < 4 or not word.lower.endswith(_PEOPLES):
-            return []
+        word = self._words[at].lower
+        named = self._name_places(word) if self.is_content(at) else {}
+        best = self._pick_nearest(word, list(named))
+        return named[best] if best else []
+
+    def _name_places(self, word: str) -> dict[str, list[Option]]:
+        """The places that an adjective may be of: those that begin as it does, unless many do."""
+        if len(word) < 4 or not word.endswith(_PEOPLES):
+            return {}
         named = {
             name: [Option("individual", iris)]
             for name, iris in self._lexicon.places.items()
-            if name[:2] == word.lower[:2]
+            if name[:2] == word[:2]
         }
         for name, pairs in self._lexicon.values.items():
-            if name[:2] == word.lower[:2]:
+            if name[:2] == word[:2]:
                 options = [
                     Option("value", (p,), (literal,))
                     for p, literal in pairs
@@ -540,12 +551,8 @@ class MentionFinder:
                     named[name] = [*named.get(name, []), *options]
         for shared in (3, 4):
             if len(named) > _MOST_PLACES:
-                start = word.lower[:shared]
-                named = {name: options for name, options in named.items() if name[:shared] == start}
-        if len(named) > _MOST_PLACES:
-            return []
-        best = self._pick_nearest(word.lower, list(named))
-        return named[best] if best else []
+                named = {n: options for n, options in named.items() if n[:shared] == word[:shared]}
+        return named if len(named) <= _MOST_PLACES else {}
 
     def _list_near(self, start: int, end: int) -> list[Option]:
         """The class or property whose label means nearly the same."""
@@ -569,9 +576,20 @@ class MentionFinder:
     def _pick_nearest(self, text: str, known: Sequence[str]) -> str | None:
         if not known:
             return None
+        self._embed_all()
         cosines = self._lexicon.compare(text, known)
         ranked = sorted(zip(cosines, known, strict=True), reverse=True)
         second = ranked[1][0] if len(ranked) > 1 else 0.0
         if ranked[0][0] < _NEAR or ranked[0][0] - second < _LEAD:
             return None
         return ranked[0][1]
+
+    def _embed_all(self) -> None:
+        """Embeds in one call the question and all that its words can be compared with."""
+        if self._is_embedded:
+            return
+        self._is_embedded = True
+        lemmas, lowers = [w.lemma for w in self._words], [w.lower for w in self._words]
+        places = [name for word in lowers for name in self._name_places(word)]
+        spans = [*lemmas, *lowers, *map(" ".join, pairwise(lemmas)), *places]
+        self._lexicon.embed_ahead([self._question, *spans, *self._lexicon.wordings])

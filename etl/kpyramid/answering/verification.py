@@ -168,24 +168,6 @@ def _narrow(citation: Citation, value: str) -> Citation | None:
 STRANGE, UNSAID = 0.1, 0.3
 """Bounds: nothing found mentions a name or year of the question; what is cited does not say what
 is asked of it; it is not of the form of an answer. Set by hand, all below one half."""
-SAME = 0.55
-"""Cosine of two words from which one says the other. Of 130 pairs written down before it was set
-it parts half of the paraphrases (buy, purchase) from nine in ten of the neighbours (buy, found)."""
-NEAR = 0.3
-"""The same for one of few options, of which one is mostly right: other words may say it."""
-_APART = tuple(
-    frozenset(words.split())
-    for words in (
-        "buy sell bought sold", "born die died birth death", "win lose won lost",
-        "open close opened closed", "first last next former",
-        "length height width depth area population weight speed price",
-        "length elevation width depth area population weight speed price",
-        "north south east west", "before after", "increase decrease", "cause treat cure prevent",
-        "mother father daughter son sister brother aunt uncle niece nephew grandmother "
-        "grandfather cousin wife husband parent child",
-    )
-)  # fmt: skip
-"""Words near to each other that mean different things: of one group only the same is the same."""
 _MEASURED = {
     "long": "metre meter kilometre kilometer mile foot feet inch minute hour day km length",
     "far": "kilometre kilometer mile", "high": "metre meter foot feet elevation height",
@@ -259,11 +241,9 @@ def verify_value(
             SUPPORTED if asked.is_yes_no else Verification(UNSAID, f"{value!r} is no answer to it")
         )
     citations = choose_citations(asked, value, citations)
-    doubt = find_unsupported(
-        asked, citations, context, snapshot, value, NEAR if candidates else SAME
-    )
-    if doubt.reason:
-        return doubt
+    unsupported = find_unsupported(asked, citations, context, snapshot, value)
+    if unsupported.reason:
+        return unsupported
     if candidates:
         return SUPPORTED
     if _is_turned(asked, value, citations):
@@ -286,7 +266,6 @@ def find_unsupported(
     context: Sequence[str],
     snapshot: Snapshot,
     value: str = "",
-    near: float = SAME,
 ) -> Verification:
     """The names and words of a question that its answer's places do not say."""
     own = frozenset(word.stem for word in split_words(value))
@@ -298,7 +277,7 @@ def find_unsupported(
         if not any(_speaks_of(name, citation, snapshot) for citation in citations):
             return Verification(UNSAID, f"what is cited does not speak of {name.text}")
     words = [word for g in citations for word in split_words(g.text + _tell_life(g.text, value))]
-    missing = _find_unsaid(asked, own, words, snapshot, near)
+    missing = _find_unsaid(asked, own, words)
     if missing:
         return Verification(UNSAID, f"what is cited does not say {', '.join(missing)}")
     if not value and _swaps_names(asked, names, citations):
@@ -434,32 +413,12 @@ def _stands_alone(at: int, words: Sequence[Word], parts: Collection[str]) -> boo
     return not any(word.large for word in others)
 
 
-def _find_unsaid(
-    asked: QuestionAnalysis,
-    own: frozenset[str],
-    words: Sequence[Word],
-    snapshot: Snapshot,
-    near: float,
-) -> list[str]:
+def _find_unsaid(asked: QuestionAnalysis, own: frozenset[str], words: Sequence[Word]) -> list[str]:
     """The words of a question that no word of its answer's places says."""
     wanted = [w for w in asked.wanted if w.stem not in own]
     other = [w for w in words if w.plain not in STOP]
     missing = [w for w in wanted if not any(_is_same(w, o) for o in other)]
-    missing = [w for w in missing if not _is_measured(w, other)]
-    if not missing or not other:
-        return [w.plain for w in missing]
-    # A name says no relation; the first word of a sentence is written large whatever it is.
-    theirs = sorted({o.plain for o in (other[0], *other) if o.plain.isalpha() and not o.large})
-    if not theirs:
-        return [w.plain for w in missing]
-    embedded = snapshot.embed_all([*(w.plain for w in missing), *theirs])
-    cosines = embedded[: len(missing)] @ embedded[len(missing) :].T
-    left = []
-    for word, row in zip(missing, cosines, strict=True):
-        alike = [t for t, c in zip(theirs, row, strict=True) if c >= near]
-        if all(_part(word, other) for other in alike):
-            left.append(word.plain)
-    return left
+    return [w.plain for w in missing if not _is_measured(w, other)]
 
 
 def _tell_life(text: str, value: str) -> str:
@@ -503,11 +462,6 @@ def _is_turned(asked: QuestionAnalysis, value: str, citations: Sequence[Citation
 def _is_same(word: Word, other: Word) -> bool:
     """Whether two words are of one root, or forms of one irregular verb: buy and bought."""
     return is_akin(word, other) or lemmatise(word.plain) == lemmatise(other.plain)
-
-
-def _part(word: Word, other: str) -> bool:
-    """Whether two words are near and mean different things."""
-    return any(word.plain in group and other in group for group in _APART)
 
 
 def _is_measured(word: Word, others: Sequence[Word]) -> bool:
