@@ -1,4 +1,4 @@
-"""The English of questions: forms of asking, degrees, negations; no vocabulary of a field."""
+"""The lexicon of an ontology: which words name its classes, properties and individuals."""
 
 import re
 from collections import defaultdict

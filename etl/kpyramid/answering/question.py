@@ -1,4 +1,4 @@
-"""What words of a question mean: one mention with its options, and what neighbours do to it."""
+"""The mentions and the form of a question: what its words can mean in an ontology."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Context cut into what a reader weighs: sentences of passages, and facts with their two sides."""
+"""The reader by rules: pieces of the context, values in them, and the most probable answer."""
 
 import json
 import math
@@ -755,10 +755,10 @@ def _find_strange(asked: QuestionAnalysis, items: Sequence[Item]) -> frozenset[s
 
 
 def _verify_options(asked: QuestionAnalysis, chosen: Reading, items: Sequence[Item]) -> Reading:
-    """The options chosen, no surer than their places bear them out.
+    """The options chosen, with at most the confidence that their citations support.
 
-    Where the wording leaves open whether several are asked for, the ones that are borne out in
-    the words of the question stand alone: who starred in a film is not who directed it.
+    Where the wording leaves open whether several are asked for, those that their citations support
+    in the words of the question stand alone: who starred in a film is not who directed it.
     """
     if not chosen.choices:
         return chosen
@@ -771,10 +771,10 @@ def _verify_options(asked: QuestionAnalysis, chosen: Reading, items: Sequence[It
         )
         if sound and sound != chosen.choices:
             chosen = replace(chosen, text="; ".join(sound), choices=sound)
-    doubt = verify_places(asked, chosen.choices, chosen.evidence, items)
-    if doubt.bound >= chosen.confidence:
+    verified = verify_places(asked, chosen.choices, chosen.evidence, items)
+    if verified.bound >= chosen.confidence:
         return chosen
-    return replace(chosen, confidence=doubt.bound, reason=doubt.reason)
+    return replace(chosen, confidence=verified.bound, reason=verified.reason)
 
 
 def _find_value(asked: QuestionAnalysis, pieces: Sequence[Piece], snapshot: Snapshot) -> Reading:

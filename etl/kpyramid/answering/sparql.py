@@ -1,4 +1,4 @@
-"""Things of a question and what joins them: what a reading is before it is written."""
+"""Question to SPARQL by rules: mentions joined to trees, trees written as queries, one chosen."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

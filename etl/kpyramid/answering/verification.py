@@ -1,4 +1,4 @@
-"""Who does it and to whom it is done, as far as word order says so."""
+"""Answer verification: the parts of a question that the citations of an answer do not support."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -163,7 +163,7 @@ def _narrow(citation: Citation, value: str) -> Citation | None:
     return Citation("\n".join(said), before) if said else None
 
 
-# What an answer's places do not bear out of its question: an upper bound of its confidence.
+# The upper bound of an answer's confidence, by what its citations leave unsaid.
 
 STRANGE, UNSAID = 0.1, 0.3
 """Bounds: nothing found mentions a name or year of the question; what is cited does not say what
@@ -210,7 +210,7 @@ def verify_places(
     places: Sequence[Evidence],
     context: Sequence[Item],
 ) -> Verification:
-    """What some places do not bear out of values that answer a question: the gravest doubt."""
+    """The lowest bound that citations set for the values that answer a question."""
     snapshot = asked.snapshot
     citations = list_citations(places, context, snapshot)
     texts = [f"{g.before} {g.text}" for g in citations] + [item.text for item in context]
@@ -218,10 +218,10 @@ def verify_places(
         verify_value(asked, choice, citations, texts, snapshot, asked.candidates)
         for choice in choices
     ]
-    gravest = min(verified, key=lambda doubt: doubt.bound)
-    # An option is not taken away, only doubted: it stays above what is too improbable to give.
-    bound = max(gravest.bound, UNSAID) if asked.candidates else gravest.bound
-    return replace(gravest, bound=bound)
+    lowest = min(verified, key=lambda one: one.bound)
+    # An option is not taken away: its bound stays above what is too improbable to give.
+    bound = max(lowest.bound, UNSAID) if asked.candidates else lowest.bound
+    return replace(lowest, bound=bound)
 
 
 def verify_value(
@@ -232,7 +232,7 @@ def verify_value(
     snapshot: Snapshot,
     candidates: Collection[str] = (),
 ) -> Verification:
-    """What of a question some places do not bear out of a value that answers it."""
+    """The bound that citations set for a value as the answer of a question, and why."""
     form = _verify_form(asked, value, candidates)
     if form.reason:
         return form
@@ -267,7 +267,7 @@ def find_unsupported(
     snapshot: Snapshot,
     value: str = "",
 ) -> Verification:
-    """The names and words of a question that its answer's places do not say."""
+    """The bound that follows from names and words of a question that citations do not say."""
     own = frozenset(word.stem for word in split_words(value))
     names = [n for n in _part_names(asked.names, context, snapshot) if not _is_within(n, own)]
     for name in names:
