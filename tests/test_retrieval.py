@@ -52,7 +52,7 @@ def test_an_answer_by_rules_embeds_in_at_most_one_call(question: str) -> None:
     calls: list[list[str]] = []
     snapshot.__dict__["embedder"] = _Counting(open_told().embedder.embed, calls)
     answer(question, snapshot)
-    assert len(calls) == 1 and question in calls[0]
+    assert len(calls) <= 1 and all(question in texts for texts in calls)
 
 
 def test_options_bring_the_passages_that_say_them() -> None:

@@ -370,7 +370,7 @@ def gather_values(asked: QuestionAnalysis, pieces: Sequence[Piece]) -> tuple[lis
                 own = piece.sides[side]
                 if own.name and fits(own.kind, asked) >= 0 and name_side(asked, own) < 1:
                     start, end = _locate_side(piece, side)
-                    key = add(_find_key(own.name), own.name)
+                    key = add(normalise_name(own.name), own.name)
                     hits.append(Hit(key, piece, start, end, 1.0, own.kind, side))
             continue
         for start, end, kind in _list_spans(piece):
@@ -382,7 +382,7 @@ def gather_values(asked: QuestionAnalysis, pieces: Sequence[Piece]) -> tuple[lis
                 continue
             first = next(i for i, w in enumerate(piece.words) if w.start >= words[0].start + start)
             if not is_denied(piece, first):
-                hits.append(Hit(add(_find_key(text), text), piece, start, end, 1.0, kind))
+                hits.append(Hit(add(normalise_name(text), text), piece, start, end, 1.0, kind))
     return texts, hits
 
 
@@ -404,10 +404,6 @@ def _list_spans(piece: Piece) -> list[tuple[int, int, str]]:
         if not any(a < end and start < b for a, b in kept):
             kept.append((start, end))
     return [(start, end, spans[start, end]) for start, end in sorted(kept)]
-
-
-def _find_key(text: str) -> str:
-    return normalise_name(text)
 
 
 def _find_sides(index: int, candidate: Candidate, piece: Piece) -> list[Hit]:

@@ -129,7 +129,7 @@ def state_item(fact: NearFact, snapshot: Snapshot, score: float) -> Item:
 
 # Which end of a relation a question asks for, where its grammar says so.
 
-_TURN_WORD = re.compile(r"\w+")
+_WORD = re.compile(r"\w+")
 _BE = frozenset("is was are were be been being".split())
 _DO = frozenset("do does did".split())
 _OF = frozenset("of for by to in".split())
@@ -143,7 +143,7 @@ def find_end(relation: str, question: str, names: Sequence[str]) -> bool | None:
     and "What was bought by X?" for its object; "a tributary of X" for the subject of
     `is tributary of`, "X is a tributary of what" for its object.
     """
-    words = tuple(word.casefold() for word in _TURN_WORD.findall(question))
+    words = tuple(word.casefold() for word in _WORD.findall(question))
     form = normalise_relation(relation)
     lemmas = form.lemmas
     if not words or not lemmas:
@@ -189,7 +189,7 @@ def _find_only_name(words: Sequence[str], names: Sequence[str]) -> int | None:
     """Where the only name of a question begins; None when it has none or several."""
     if len(names) != 1:
         return None
-    parts = tuple(word.casefold() for word in _TURN_WORD.findall(names[0]))
+    parts = tuple(word.casefold() for word in _WORD.findall(names[0]))
     for at in range(len(words) - len(parts) + 1):
         if tuple(words[at : at + len(parts)]) == parts:
             return at
@@ -197,12 +197,7 @@ def _find_only_name(words: Sequence[str], names: Sequence[str]) -> int | None:
 
 
 def _find_lemma(words: Sequence[str], lemma: str) -> int | None:
-    return next((at for at, word in enumerate(words) if _lemmatise(word) == lemma), None)
-
-
-@lru_cache(maxsize=10_000)
-def _lemmatise(word: str) -> str:
-    return lemmatise(word)
+    return next((at for at, word in enumerate(words) if lemmatise(word) == lemma), None)
 
 
 # The relevance of a fact: measures, and the chance that it answers.
