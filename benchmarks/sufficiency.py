@@ -234,13 +234,13 @@ def weigh_all(asked: Sequence[Asked], snapshot: Snapshot) -> list[Case]:
     return cases
 
 
-def fit_bearing(cases: Sequence[Case]) -> dict[str, float]:
+def fit_relevance(cases: Sequence[Case]) -> dict[str, float]:
     """Weights of the measures of single facts, two decimals, the bias first."""
     rows = [
-        (bearing.measures, right)
+        (relevance.measures, right)
         for case in cases
-        for bearing, right in zip(case.facts, case.right, strict=True)
-        if not bearing.measures["unfounded"]  # a rule has judged the others
+        for relevance, right in zip(case.facts, case.right, strict=True)
+        if not relevance.measures["unfounded"]  # a rule has judged the others
     ]
     return _fit(rows, without={"unfounded", "missing"})
 
@@ -252,7 +252,7 @@ def fit_sufficiency(cases: Sequence[Case], snapshot: Snapshot) -> dict[str, floa
     """
     rows = []
     for half in (0, 1):
-        others = fit_bearing([case for case in cases if _choose_half(case) != half])
+        others = fit_relevance([case for case in cases if _choose_half(case) != half])
         rows += [
             measure_best(case, others, snapshot) for case in cases if _choose_half(case) == half
         ]
@@ -264,10 +264,10 @@ def _choose_half(case: Case) -> int:
 
 
 def measure_best(
-    case: Case, bearing: Mapping[str, float], snapshot: Snapshot
+    case: Case, relevance: Mapping[str, float], snapshot: Snapshot
 ) -> tuple[Mapping[str, float], bool]:
     """The measures of the best fact by some weights, and whether its value is right."""
-    weighed = [replace(b, chance=find_chance(b.measures, bearing)) for b in case.facts]
+    weighed = [replace(b, chance=find_chance(b.measures, relevance)) for b in case.facts]
     weighed.sort(key=lambda b: (-b.chance, -b.fact.cosine, b.fact.condensed_id))
     best = weigh_best(QuestionAnalysis(case.asked.question, snapshot), weighed)
     if best is None:
@@ -345,9 +345,9 @@ def measure(data: Path, limit: int | None, *, hops: bool, write: bool) -> dict[s
             natural = open_pyramid(passages, folder / "hops")
             judged["natural hops"] = (weigh_all(questions, natural), natural)
         seen = [case for case in cases if case.asked.group not in UNSEEN]
-        bearing, best = fit_bearing(seen), fit_sufficiency(seen, snapshot)
+        relevance, best = fit_relevance(seen), fit_sufficiency(seen, snapshot)
         if write:
-            write_weights(bearing, best)
+            write_weights(relevance, best)
         return {
             "questions": len(cases),
             "fitted_on": len(seen),
@@ -357,7 +357,7 @@ def measure(data: Path, limit: int | None, *, hops: bool, write: bool) -> dict[s
                 for name, (found, where) in judged.items()
             },
             "fitted": {
-                name: judge(rate(found, bearing, best, where))
+                name: judge(rate(found, relevance, best, where))
                 for name, (found, where) in judged.items()
             },
         }
@@ -365,18 +365,18 @@ def measure(data: Path, limit: int | None, *, hops: bool, write: bool) -> dict[s
 
 def rate(
     cases: Sequence[Case],
-    bearing: Mapping[str, float],
+    relevance: Mapping[str, float],
     best: Mapping[str, float],
     snapshot: Snapshot,
 ) -> list[tuple[float, bool]]:
     """The probability of each question's best value, and whether it is right."""
-    rows = [measure_best(case, bearing, snapshot) for case in cases]
+    rows = [measure_best(case, relevance, snapshot) for case in cases]
     return [(apply_weights(found, best) if found else 0.0, right) for found, right in rows]
 
 
-def write_weights(bearing: Mapping[str, float], best: Mapping[str, float]) -> None:
+def write_weights(relevance: Mapping[str, float], best: Mapping[str, float]) -> None:
     """Both tables of the module in place of those there."""
-    tables = (("RELEVANCE", bearing, facts_module), ("SUFFICIENCY", best, rules))
+    tables = (("RELEVANCE", relevance, facts_module), ("SUFFICIENCY", best, rules))
     for name, table, module in tables:
         path = Path(str(module.__file__))
         text = path.read_text("utf-8")

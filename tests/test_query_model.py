@@ -69,7 +69,7 @@ def read(folder: Path, reply: Any, question: Question = WHERE, items: Any = ITEM
 def test_a_yes_says_which_facts_it_rests_on(tmp_path: Path) -> None:
     verdict = judge(tmp_path, decide("yes", 2, 2))
 
-    assert (verdict.enough, verdict.bearing, verdict.calls) == (True, (1,), 1)
+    assert (verdict.enough, verdict.supporting, verdict.calls) == (True, (1,), 1)
     assert verdict.reason == "the model: It says so." and verdict.tokens > 0
 
 

@@ -107,7 +107,7 @@ def test_what_is_enough_is_said_with_its_probability_and_the_one_asked_for(
     judged = judge_facts(asked, facts, sufficient=0.0)
     assert judged.enough and judged.values[0] == "London"
     assert f"{judged.probability:.2f}" in judged.reason and "0.00 is asked for" in judged.reason
-    assert judged.bearing[0].tail == "London"
+    assert judged.supporting[0].tail == "London"
     never = judge_facts(asked, facts, sufficient=1.0)
     assert not never.enough and never.values == ()
     assert never.probability == judged.probability

@@ -1,10 +1,9 @@
-"""The English of questions: forms of asking, degrees, negations; no vocabulary of a field."""
+"""The lexicon of an ontology: which words name its classes, properties and individuals."""
 
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import SequenceMatcher
 from functools import cached_property, lru_cache
 from weakref import WeakKeyDictionary, ref
 
@@ -151,13 +150,6 @@ def read_gloss(comment: str) -> str:
     return match.group(1) if match else ""
 
 
-def is_typo(one: str, other: str) -> bool:
-    """Whether two long words differ by a slip of the fingers: `resposible`, `pontiometer`."""
-    if min(len(one), len(other)) < 8 or one[0] != other[0]:
-        return False
-    return SequenceMatcher(None, one, other, autojunk=False).ratio() >= 0.9
-
-
 def read_number(word: str) -> float | None:
     """The number that a word states."""
     if word in NUMBERS:
@@ -300,6 +292,8 @@ class Lexicon:
     run: Run
     compare: Compare
     naming: frozenset[str] = frozenset({n.LABEL})
+    embed_ahead: Callable[[Sequence[str]], object] = lambda texts: None
+    """Embeds texts that `compare` is about to be given, all in one call."""
     _meets: dict[tuple[frozenset[str], frozenset[str]], frozenset[str] | None] = field(
         default_factory=dict
     )
@@ -414,15 +408,16 @@ class Lexicon:
         return frozenset().union(*(self.find_ancestors(row["c"]) for row in rows))
 
     @cached_property
+    def wordings(self) -> tuple[str, ...]:
+        """The words of all classes and properties, with which words of a question are compared."""
+        classes = (phrase for c in self.categories.values() for phrase in c.phrases)
+        relations = (p for r in self.relations.values() for p in r.phrases | r.labels)
+        return tuple(sorted({" ".join(phrase) for phrase in (*classes, *relations)}))
+
+    @cached_property
     def places(self) -> Mapping[str, tuple[str, ...]]:
         """The individuals that are places, by name."""
         return self.name_members({c.iri for c in self.categories.values() if c.place})
-
-    @cached_property
-    def kinds(self) -> Mapping[str, tuple[str, ...]]:
-        """The individuals that are kinds of things, by name."""
-        classes = {c.iri for c in self.categories.values() if c.is_kind}
-        return self.name_members(classes) if classes else {}
 
     def name_members(self, classes: set[str]) -> Mapping[str, tuple[str, ...]]:
         """The individuals of classes by name; of untyped ones those that stand where these do."""
@@ -564,12 +559,17 @@ def open_lexicon(snapshot: Snapshot) -> Lexicon:
             snapshot.entities_by_name(n.ENTITY),
             lambda query: reach().ontology.select_trusted(query, limit=_MOST_ROWS),
             PhraseComparer(lambda texts: reach().embed_all(texts)).compare,
+            lambda texts: reach().embed_all(texts),
         )
     return lexicon
 
 
 def read_snapshot_lexicon(
-    schema: Schema, entities: EntitiesByName, run: Run, compare: Compare
+    schema: Schema,
+    entities: EntitiesByName,
+    run: Run,
+    compare: Compare,
+    embed_ahead: Callable[[Sequence[str]], object],
 ) -> Lexicon:
     """The lexicon; `entities` gives the IRIs of entities by name in small letters."""
     types = {
@@ -585,6 +585,7 @@ def read_snapshot_lexicon(
         {},
         run,
         compare,
+        embed_ahead=embed_ahead,
         entities=entities,
     )
 

@@ -1,7 +1,8 @@
-"""What words of a question mean: one mention with its options, and what neighbours do to it."""
+"""The mentions and the form of a question: what its words can mean in an ontology."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from kpyramid.answering.lexicon import (
     ADJECTIVES,
@@ -18,7 +19,6 @@ from kpyramid.answering.lexicon import (
     Relation,
     Word,
     fold,
-    is_typo,
     read_number,
     read_top,
     strip_phrase,
@@ -147,12 +147,11 @@ class Degree:
 class Form:
     """How a question asks: `ask`, `count` or `select`; its degrees; the words that say all that.
 
-    `wants`: `who`, `where`, `when` or nothing; `grain`: `year` where that is asked for.
+    `wants`: `who`, `where`, `when` or nothing.
     """
 
     act: str
     wants: str
-    grain: str
     passive: bool
     degrees: tuple[Degree, ...]
     aggregate: str
@@ -163,7 +162,7 @@ def read_form(words: Sequence[Word], lexicon: Lexicon) -> Form:
     """The form of a question."""
     lowers = [word.lower for word in words]
     taken: set[int] = set()
-    act, wants, grain = "select", "", ""
+    act, wants = "select", ""
     if lowers and lowers[0] in {"is", "are", "was", "were", "do", "does", "did", "has", "have"}:
         act = "ask"
     for at, lower in enumerate(lowers):
@@ -177,7 +176,7 @@ def read_form(words: Sequence[Word], lexicon: Lexicon) -> Form:
                 range(at, at + len(pair) if lower != "count" or pair[1:] == ("of",) else at + 1)
             )
         if lower in {"which", "what"} and pair[1:] in {("year",), ("date",), ("day",)}:
-            wants, grain = "when", "year" if pair[1] == "year" else ""
+            wants = "when"
             taken.update((at, at + 1))
         wants = wants or {"who": "who", "whom": "who", "where": "where", "when": "when"}.get(
             lower, ""
@@ -203,7 +202,7 @@ def read_form(words: Sequence[Word], lexicon: Lexicon) -> Form:
         if at not in taken and lower in AGGREGATES:
             aggregate = AGGREGATES[lower]
             taken.add(at)
-    return Form(act, wants, grain, "by" in lowers, tuple(degrees), aggregate, frozenset(taken))
+    return Form(act, wants, "by" in lowers, tuple(degrees), aggregate, frozenset(taken))
 
 
 def _read_degree(words: Sequence[Word], at: int, lexicon: Lexicon) -> Degree | None:
@@ -223,8 +222,6 @@ def _read_degree(words: Sequence[Word], at: int, lexicon: Lexicon) -> Degree | N
             return Degree("limit", at, at + 2, sign, number=number)
     if "than" in lowers[at + 1 : at + 3]:
         return _read_comparison(words, at, lowers.index("than", at), lexicon)
-    top = 1
-    start = at
     if word.lower == "top" and after and (rows := read_top(after.lower)):
         return Degree("order", at, at + 2, "1", top=rows, superlative_of_noun=True)
     if after and word.lower in {"most", "least"}:
@@ -232,9 +229,7 @@ def _read_degree(words: Sequence[Word], at: int, lexicon: Lexicon) -> Degree | N
         measures = _measure_adjective(after.lemma, lexicon)
         if measures:
             flipped = ADJECTIVES.get(after.lemma, ((), 1))[1] < 0
-            return Degree(
-                "order", start, at + 2, _flip(sign) if flipped else sign, measures, top=top
-            )
+            return Degree("order", at, at + 2, _flip(sign) if flipped else sign, measures)
         return Degree("order", at, at + 1, sign, superlative_of_noun=True)
     if word.lower.endswith("est") or word.lower in {"fewest", "best", "worst"}:
         if word.lemma in ADJECTIVES:
@@ -324,17 +319,18 @@ _ASKING = frozenset("which what many all every".split())
 class MentionFinder:
     """Finds the mentions of one question; words that others explain are `taken`."""
 
-    def __init__(self, words: Sequence[Word], lexicon: Lexicon, taken: Iterable[int]) -> None:
+    def __init__(
+        self, words: Sequence[Word], lexicon: Lexicon, taken: Iterable[int], question: str = ""
+    ) -> None:
         self._words = words
         self._lexicon = lexicon
+        self._question = question
+        self._is_embedded = False
         self._taken = set(taken)
         self.mentions: list[Mention] = []
 
     def find(self) -> list[Mention]:
         """All mentions in the order of the question."""
-        for at in range(1, len(self._words)):
-            if self._words[at - 1].lower == "how":
-                self._keep(at, at + 1, self._list_measures(at))
         self._find_codes()
         for length in range(min(_LONGEST, len(self._words)), 0, -1):
             for start in range(len(self._words) - length + 1):
@@ -344,9 +340,6 @@ class MentionFinder:
         for at in range(len(self._words)):
             options = self._list_peoples(at)
             self._keep(at, at + 1, options, self._are_namesakes(options))
-        for at in range(len(self._words)):
-            if self.is_content(at):
-                self._keep(at, at + 1, self._list_typos(at))
         for length in (2, 1):
             for start in range(len(self._words) - length + 1):
                 span = range(start, start + length)
@@ -533,16 +526,22 @@ class MentionFinder:
 
     def _list_peoples(self, at: int) -> list[Option]:
         """What an adjective of a country stands for: `french` for France."""
-        word = self._words[at]
-        if not self.is_content(at) or len(word.lower) < 4 or not word.lower.endswith(_PEOPLES):
-            return []
+        word = self._words[at].lower
+        named = self._name_places(word) if self.is_content(at) else {}
+        best = self._pick_nearest(word, list(named))
+        return named[best] if best else []
+
+    def _name_places(self, word: str) -> dict[str, list[Option]]:
+        """The places that an adjective may be of: those that begin as it does, unless many do."""
+        if len(word) < 4 or not word.endswith(_PEOPLES):
+            return {}
         named = {
             name: [Option("individual", iris)]
             for name, iris in self._lexicon.places.items()
-            if name[:2] == word.lower[:2]
+            if name[:2] == word[:2]
         }
         for name, pairs in self._lexicon.values.items():
-            if name[:2] == word.lower[:2]:
+            if name[:2] == word[:2]:
                 options = [
                     Option("value", (p,), (literal,))
                     for p, literal in pairs
@@ -552,41 +551,8 @@ class MentionFinder:
                     named[name] = [*named.get(name, []), *options]
         for shared in (3, 4):
             if len(named) > _MOST_PLACES:
-                start = word.lower[:shared]
-                named = {name: options for name, options in named.items() if name[:shared] == start}
-        if len(named) > _MOST_PLACES:
-            return []
-        best = self._pick_nearest(word.lower, list(named))
-        return named[best] if best else []
-
-    def _list_typos(self, at: int) -> list[Option]:
-        """What a misspelt word was meant for: part of a label, or a kind of thing."""
-        word = self._words[at].lemma
-        lexicon = self._lexicon
-        found = [
-            Option("class", (c.iri,), cost=NEAR)
-            for c in lexicon.categories.values()
-            if any(len(f) == 1 and is_typo(word, f[0]) for f in c.phrases)
-        ] + [
-            Option("relation", (r.iri,), cost=NEAR)
-            for r in lexicon.relations.values()
-            if any(is_typo(word, part) for phrase in r.phrases for part in phrase)
-        ]
-        for name, iris in lexicon.kinds.items() if lexicon.kind_relations and not found else ():
-            kinds = tuple(iri for iri in iris if is_typo(word, name) and self._are_kinds((iri,)))
-            if kinds:
-                found += [Option(sort, kinds, cost=NEAR) for sort in ("individual", "kind")]
-        return found
-
-    def _list_measures(self, at: int) -> list[Option]:
-        """What `how heavy` asks for."""
-        nouns, _ = ADJECTIVES.get(self._words[at].lemma, ((), 0))
-        return [
-            Option("relation", (r.iri,))
-            for r in self._lexicon.relations.values()
-            if self._lexicon.extend_measure(r)
-            and any(noun in phrase for phrase in r.phrases for noun in nouns)
-        ]
+                named = {n: options for n, options in named.items() if n[:shared] == word[:shared]}
+        return named if len(named) <= _MOST_PLACES else {}
 
     def _list_near(self, start: int, end: int) -> list[Option]:
         """The class or property whose label means nearly the same."""
@@ -610,9 +576,20 @@ class MentionFinder:
     def _pick_nearest(self, text: str, known: Sequence[str]) -> str | None:
         if not known:
             return None
+        self._embed_all()
         cosines = self._lexicon.compare(text, known)
         ranked = sorted(zip(cosines, known, strict=True), reverse=True)
         second = ranked[1][0] if len(ranked) > 1 else 0.0
         if ranked[0][0] < _NEAR or ranked[0][0] - second < _LEAD:
             return None
         return ranked[0][1]
+
+    def _embed_all(self) -> None:
+        """Embeds in one call the question and all that its words can be compared with."""
+        if self._is_embedded:
+            return
+        self._is_embedded = True
+        lemmas, lowers = [w.lemma for w in self._words], [w.lower for w in self._words]
+        places = [name for word in lowers for name in self._name_places(word)]
+        spans = [*lemmas, *lowers, *map(" ".join, pairwise(lemmas)), *places]
+        self._lexicon.embed_ahead([self._question, *spans, *self._lexicon.wordings])

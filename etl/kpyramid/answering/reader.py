@@ -1,4 +1,4 @@
-"""Context cut into what a reader weighs: sentences of passages, and facts with their two sides."""
+"""The reader by rules: pieces of the context, values in them, and the most probable answer."""
 
 import json
 import math
@@ -368,7 +368,7 @@ def gather_values(asked: QuestionAnalysis, pieces: Sequence[Piece]) -> tuple[lis
                 own = piece.sides[side]
                 if own.name and fits(own.kind, asked) >= 0 and name_side(asked, own) < 1:
                     start, end = _locate_side(piece, side)
-                    key = add(_find_key(own.name), own.name)
+                    key = add(normalise_name(own.name), own.name)
                     hits.append(Hit(key, piece, start, end, 1.0, own.kind, side))
             continue
         for start, end, kind in _list_spans(piece):
@@ -380,7 +380,7 @@ def gather_values(asked: QuestionAnalysis, pieces: Sequence[Piece]) -> tuple[lis
                 continue
             first = next(i for i, w in enumerate(piece.words) if w.start >= words[0].start + start)
             if not is_denied(piece, first):
-                hits.append(Hit(add(_find_key(text), text), piece, start, end, 1.0, kind))
+                hits.append(Hit(add(normalise_name(text), text), piece, start, end, 1.0, kind))
     return texts, hits
 
 
@@ -402,10 +402,6 @@ def _list_spans(piece: Piece) -> list[tuple[int, int, str]]:
         if not any(a < end and start < b for a, b in kept):
             kept.append((start, end))
     return [(start, end, spans[start, end]) for start, end in sorted(kept)]
-
-
-def _find_key(text: str) -> str:
-    return normalise_name(text)
 
 
 def _find_sides(index: int, candidate: Candidate, piece: Piece) -> list[Hit]:
@@ -753,10 +749,10 @@ def _find_strange(asked: QuestionAnalysis, items: Sequence[Item]) -> frozenset[s
 
 
 def _verify_options(asked: QuestionAnalysis, chosen: Reading, items: Sequence[Item]) -> Reading:
-    """The options chosen, no surer than their places bear them out.
+    """The options chosen, with at most the confidence that their citations support.
 
-    Where the wording leaves open whether several are asked for, the ones that are borne out in
-    the words of the question stand alone: who starred in a film is not who directed it.
+    Where the wording leaves open whether several are asked for, those that their citations support
+    in the words of the question stand alone: who starred in a film is not who directed it.
     """
     if not chosen.choices:
         return chosen
@@ -769,10 +765,10 @@ def _verify_options(asked: QuestionAnalysis, chosen: Reading, items: Sequence[It
         )
         if sound and sound != chosen.choices:
             chosen = replace(chosen, text="; ".join(sound), choices=sound)
-    doubt = verify_places(asked, chosen.choices, chosen.evidence, items)
-    if doubt.bound >= chosen.confidence:
+    verified = verify_places(asked, chosen.choices, chosen.evidence, items)
+    if verified.bound >= chosen.confidence:
         return chosen
-    return replace(chosen, confidence=doubt.bound, reason=doubt.reason)
+    return replace(chosen, confidence=verified.bound, reason=verified.reason)
 
 
 def _find_value(asked: QuestionAnalysis, pieces: Sequence[Piece], snapshot: Snapshot) -> Reading:

@@ -39,7 +39,7 @@ SUFFICIENCY: Mapping[str, float] = {
     "said_often": -0.25,
     "several": -0.24,
 }
-"""Weights of the measures of `weigh_best`: the chance that the best fact's does."""
+"""Weights of the measures of `weigh_best`: the chance that the best fact answers."""
 MOST_LEAD = 4.0
 """Log-odds by which the best fact leads, beyond which more make no difference."""
 _AS_GOOD = 0.8
@@ -120,9 +120,9 @@ def judge_facts(
         likely = [b for b in likely if b not in best.facts]
         best = replace(best, facts=(*best.facts, *likely))
         values = _list_values(asked, best.facts)
-    bearing = tuple(b.fact for b in best.facts)
+    supporting = tuple(b.fact for b in best.facts)
     chances = {b.fact: b.chance for b in weighed}
-    return Judgement(enough, best.chance, reason, bearing, values, chances)
+    return Judgement(enough, best.chance, reason, supporting, values, chances)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Things of a question and what joins them: what a reading is before it is written."""
+"""Question to SPARQL by rules: mentions joined to trees, trees written as queries, one chosen."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -125,14 +125,12 @@ def can_write(plan: Plan) -> bool:
     if plan.rank and not plan.rank.measure:
         counted.add(plan.rank.node)
     if plan.act == "ask":
-        return not (counted or plan.rank or plan.aggregate or plan.with_count)
-    if plan.act == "count" and (plan.rank or plan.aggregate or plan.with_count):
+        return not (counted or plan.rank or plan.aggregate)
+    if plan.act == "count" and (plan.rank or plan.aggregate):
         return False
     if plan.aggregate:
-        return not (counted or plan.rank or plan.with_count)
-    if counted:
-        return len(counted) == 1 and not (plan.rank and plan.rank.measure)
-    return not plan.with_count
+        return not (counted or plan.rank)
+    return not counted or (len(counted) == 1 and not (plan.rank and plan.rank.measure))
 
 
 def write_query(plan: Plan, lexicon: Lexicon) -> str:
@@ -399,14 +397,12 @@ def turn(tree: Tree, link: Link) -> Tree:
 
 _BEAM = 40
 """Unfinished trees that are followed; on ck25 twenty give the same readings."""
-_MANY = 5
-"""Equally short paths beyond which none is taken that the question does not say."""
 _FARTHEST = 3
 """Properties between two things that the question names one after the other."""
-SAID, NOUN, UNSAID, UNUSED, KIND, AGAINST = 0.2, 0.6, 1.0, 3.0, 0.5, 0.5
-"""Costs of a property that the question says, of one that the noun for its value says, of one it
-leaves out, of one said in vain; of an individual that stands for things of its kind; of a property
-that is followed against its wording ("the manager of" leads to who is managed)."""
+SAID, UNSAID, UNUSED, KIND, AGAINST = 0.2, 1.0, 3.0, 0.5, 0.5
+"""Costs of a property that the question says, of one that it leaves out, of one said in vain; of
+an individual that stands for things of its kind; of a property that is followed against its
+wording ("the manager of" leads to who is managed)."""
 
 
 Step = tuple[str, bool]
@@ -578,7 +574,7 @@ class Joiner:
                 against = against and said[1].cost < PARTIAL and said[1].passive is None
                 cost += SAID + said[1].cost + AGAINST * against
             else:
-                cost += self._rate_unsaid(tree, current if not number else None, iri, forward, node)
+                cost += UNSAID
             relation = self._lexicon.relations[iri]
             last = number == len(path) - 1
             near = relation.sources if forward else relation.targets
@@ -600,15 +596,6 @@ class Joiner:
         )
         return grown, current
 
-    def _rate_unsaid(
-        self, tree: Tree, start: int | None, iri: str, forward: bool, node: Node
-    ) -> float:
-        """Less for a property called as the class at its end: suppliers by way of `supplier`."""
-        ends = node.classes if forward else tree.nodes[start].classes if start is not None else ()
-        known = self._lexicon.categories
-        phrases = {phrase for c in ends if c in known for phrase in known[c].phrases}
-        return NOUN if phrases & self._lexicon.relations[iri].phrases else UNSAID
-
     def _find_paths(
         self, tree: Tree, one: frozenset[str], other: frozenset[str]
     ) -> list[tuple[Step, ...]]:
@@ -619,18 +606,10 @@ class Joiner:
         paths = self._paths[key]
         least = min(map(len, paths), default=0)
         nearest = [path for path in paths if len(path) == least]
-        if len(nearest) > _MANY:  # any of them would be chance
-            nearest = [path for path in nearest if self._is_named(path, one | other)]
         said = {option.iris[0] for _, options in tree.pending for option in options}
         saying = [path for path in paths if any(iri in said for iri, _ in path)]
         shortest = min(map(len, saying), default=0)
         return list(dict.fromkeys([*nearest, *(path for path in saying if len(path) == shortest)]))
-
-    def _is_named(self, path: tuple[Step, ...], classes: frozenset[str]) -> bool:
-        """Whether a property of a path is called as a class at one of its ends."""
-        known = self._lexicon.categories
-        phrases = {phrase for c in classes if c in known for phrase in known[c].phrases}
-        return any(phrases & self._lexicon.relations[iri].phrases for iri, _ in path)
 
     def _walk(self, one: frozenset[str], other: frozenset[str]) -> Iterator[tuple[Step, ...]]:
         meet = self._lexicon.meet
@@ -933,7 +912,7 @@ _UNFIT = 1.0
 """What it costs that answers to `who` are no people."""
 _WORST = 3.0
 """Cost from which too much had to be supposed."""
-_MANY_READING = 5
+_MANY = 5
 """Readings as good as the first beyond which what one of them finds is chance."""
 _FARTHER = 1.5
 """Cost by which a reading may lie behind one that turns a property round."""
@@ -955,7 +934,6 @@ class Written:
     plan: Plan
     cost: float
     fits: bool = True
-    coarse: int = 0
     facing: Facing = Facing.RIGHT
     turned: tuple[str, ...] = ()
     is_whole: bool = True
@@ -979,9 +957,8 @@ def read_question(question: str, lexicon: Lexicon) -> Written | Unwritten:
         return Unwritten(f"it says {negations[0]!r}, and the rules read no negation")
     if "%" in question:
         return Unwritten("it asks for a share, which the rules do not compute")
-    words, with_count = _cut_second_clause(words)
     form = read_form(words, lexicon)
-    finder = MentionFinder(words, lexicon, form.taken)
+    finder = MentionFinder(words, lexicon, form.taken, question)
     mentions = finder.find()
     if not mentions:
         return Unwritten("it names nothing that the ontology knows")
@@ -992,7 +969,7 @@ def read_question(question: str, lexicon: Lexicon) -> Written | Unwritten:
     if early or len(mentions) > _MOST_MENTIONS:
         also = f"{', '.join(early)!r} is not accounted for"
         return Unwritten(also if early else "it names too many things for one query")
-    readings = list(_read(words, mentions, form, lexicon, with_count))
+    readings = list(_read(words, mentions, form, lexicon))
     if not readings:
         strange = ", ".join(words[at].text for at in left)
         also = f"; {strange!r} is not accounted for" if strange else ""
@@ -1000,40 +977,22 @@ def read_question(question: str, lexicon: Lexicon) -> Written | Unwritten:
     return _decide(readings, [words[at] for at in left], lexicon)
 
 
-def _cut_second_clause(words: list[Word]) -> tuple[list[Word], bool]:
-    """`… and how many are there?`: the clause goes, the count is asked for as well."""
-    lowers = [word.lower for word in words]
-    for at in range(2, len(words) - 1):
-        if lowers[at - 1 : at + 2] == ["and", "how", "many"]:
-            said = {word.lemma for word in words[: at - 1]}
-            rest = [w for w in words[at + 2 :] if w.lemma not in said]
-            if all(
-                w.lower in {"this", "that", "these", "those", "are", "is", "be", "there", "it"}
-                for w in rest
-            ):
-                return words[: at - 1], True
-    return words, False
-
-
 def _read(
     words: Sequence[Word],
     mentions: Sequence[Mention],
     form: Form,
     lexicon: Lexicon,
-    with_count: bool,
 ) -> Iterator[Written]:
     written: dict[str, Written] = {}
     for tree in Joiner(lexicon, mentions, passive=form.passive).join():
         for plan, cost in make_plans(tree, mentions, form, lexicon):
-            plan = replace(plan, with_count=with_count)
             if plan.act == "ask" and _shares_something(tree):
                 continue
             judged = _judge_focus(plan, form, lexicon)
-            cost += judged + _judge_leaves(plan) + _judge_turn(plan, form, judged, lexicon)
+            cost += judged + _judge_turn(plan, form, judged, lexicon)
             sparql = write_query(plan, lexicon)
             total = round(tree.cost + cost, 3)
             if sparql not in written or written[sparql].cost > total:
-                coarse = _rate_date(plan, form, lexicon)
                 facing = {
                     link: face(tree, link, mentions, words, lexicon, passive=form.passive)
                     for link in tree.links
@@ -1046,7 +1005,7 @@ def _read(
                 worst = max(facing.values(), key=list(Facing).index, default=Facing.RIGHT)
                 worst = Facing.WRONG if Facing.WRONG in facing.values() else worst
                 written[sparql] = Written(
-                    sparql, plan, total, not judged, coarse, worst, turned, can_write(plan)
+                    sparql, plan, total, not judged, worst, turned, can_write(plan)
                 )
     yield from sorted(written.values(), key=lambda w: (w.cost, w.sparql))[:12]
 
@@ -1087,20 +1046,6 @@ def _are_people(classes: frozenset[str], lexicon: Lexicon) -> bool:
     )
 
 
-def _rate_date(plan: Plan, form: Form, lexicon: Lexicon) -> int:
-    """0 for dates of the grain that is asked for, more for those that are not."""
-    if form.wants != "when":
-        return 0
-    order = ("gYear", "gYearMonth", "date") if form.grain else ("date", "gYearMonth", "gYear")
-    types = {
-        datatype.rpartition("#")[2]
-        for link in plan.tree.links
-        if link.target == plan.tree.focus
-        for datatype in lexicon.relations[link.iri].datatypes
-    }
-    return min((order.index(t) for t in types if t in order), default=0)
-
-
 def _judge_turn(plan: Plan, form: Form, judged: float, lexicon: Lexicon) -> float:
     """What it costs to take the noun of a property for what has it, unless people are asked for."""
     if not plan.tree.turned:
@@ -1111,22 +1056,6 @@ def _judge_turn(plan: Plan, form: Form, judged: float, lexicon: Lexicon) -> floa
     values = plan.tree.nodes[first.target]
     free = form.wants == "who" and not judged and not _are_people(values.classes, lexicon)
     return 0.0 if free else 0.8
-
-
-def _judge_leaves(plan: Plan) -> float:
-    """What it costs that a literal is named that neither answers nor restricts anything."""
-    tree = plan.tree
-    measured = {
-        iri for part in (plan.rank, *plan.bounds) if part is not None for iri in part.measure
-    }
-    loose = [
-        link
-        for link in tree.links
-        if tree.nodes[link.target].literal
-        and link.target != tree.focus
-        and link.iri not in measured
-    ]
-    return UNUSED * len(loose)
 
 
 def _decide(
@@ -1147,7 +1076,7 @@ def _decide(
         if node.partial and _count_meant(best.plan, at, lexicon) > 1:
             return Unwritten("a name in it fits several individuals", best.sparql)
     close = [r for r in readings if r.cost - best.cost < _CLOSE]
-    if len(close) > _MANY_READING:
+    if len(close) > _MANY:
         return Unwritten("it can be read in many ways", best.sparql)
     if not all(reading.is_whole for reading in close):
         return Unwritten("it orders, bounds or counts more than one query can say")
@@ -1157,9 +1086,6 @@ def _decide(
         # But of two that are asked for yes or no, one is no as it is meant.
         telling = answers if best.plan.act == "ask" else []
         telling = telling or [pair for pair in answers if pair[0]] or answers
-        # A day and its year agree; the finer says more.
-        finest = min(reading.coarse for _, reading in telling)
-        telling = [(rows, reading) for rows, reading in telling if reading.coarse == finest]
         if any(rows != telling[0][0] for rows, _ in telling):
             return Unwritten("it can be read in two ways that differ", best.sparql)
         best = telling[0][1]

@@ -1,4 +1,4 @@
-"""Who does it and to whom it is done, as far as word order says so."""
+"""Answer verification: the parts of a question that the citations of an answer do not support."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -162,29 +162,11 @@ def _narrow(citation: Citation, value: str) -> Citation | None:
     return Citation("\n".join(said), before) if said else None
 
 
-# What an answer's places do not bear out of its question: an upper bound of its confidence.
+# The upper bound of an answer's confidence, by what its citations leave unsaid.
 
 STRANGE, UNSAID = 0.1, 0.3
 """Bounds: nothing found mentions a name or year of the question; what is cited does not say what
 is asked of it; it is not of the form of an answer. Set by hand, all below one half."""
-SAME = 0.55
-"""Cosine of two words from which one says the other. Of 130 pairs written down before it was set
-it parts half of the paraphrases (buy, purchase) from nine in ten of the neighbours (buy, found)."""
-NEAR = 0.3
-"""The same for one of few options, of which one is mostly right: other words may say it."""
-_APART = tuple(
-    frozenset(words.split())
-    for words in (
-        "buy sell bought sold", "born die died birth death", "win lose won lost",
-        "open close opened closed", "first last next former",
-        "length height width depth area population weight speed price",
-        "length elevation width depth area population weight speed price",
-        "north south east west", "before after", "increase decrease", "cause treat cure prevent",
-        "mother father daughter son sister brother aunt uncle niece nephew grandmother "
-        "grandfather cousin wife husband parent child",
-    )
-)  # fmt: skip
-"""Words near to each other that mean different things: of one group only the same is the same."""
 _MEASURED = {
     "long": "metre meter kilometre kilometer mile foot feet inch minute hour day km length",
     "far": "kilometre kilometer mile", "high": "metre meter foot feet elevation height",
@@ -230,7 +212,7 @@ def verify_places(
     places: Sequence[Evidence],
     context: Sequence[Item],
 ) -> Verification:
-    """What some places do not bear out of values that answer a question: the gravest doubt."""
+    """The lowest bound that citations set for the values that answer a question."""
     snapshot = asked.snapshot
     citations = list_citations(places, context, snapshot)
     texts = [f"{g.before} {g.text}" for g in citations] + [item.text for item in context]
@@ -238,10 +220,10 @@ def verify_places(
         verify_value(asked, choice, citations, texts, snapshot, asked.candidates)
         for choice in choices
     ]
-    gravest = min(verified, key=lambda doubt: doubt.bound)
-    # An option is not taken away, only doubted: it stays above what is too improbable to give.
-    bound = max(gravest.bound, UNSAID) if asked.candidates else gravest.bound
-    return replace(gravest, bound=bound)
+    lowest = min(verified, key=lambda one: one.bound)
+    # An option is not taken away: its bound stays above what is too improbable to give.
+    bound = max(lowest.bound, UNSAID) if asked.candidates else lowest.bound
+    return replace(lowest, bound=bound)
 
 
 def verify_value(
@@ -252,7 +234,7 @@ def verify_value(
     snapshot: Snapshot,
     candidates: Collection[str] = (),
 ) -> Verification:
-    """What of a question some places do not bear out of a value that answers it."""
+    """The bound that citations set for a value as the answer of a question, and why."""
     form = _verify_form(asked, value, candidates)
     if form.reason:
         return form
@@ -261,11 +243,9 @@ def verify_value(
             SUPPORTED if asked.is_yes_no else Verification(UNSAID, f"{value!r} is no answer to it")
         )
     citations = choose_citations(asked, value, citations)
-    doubt = find_unsupported(
-        asked, citations, context, snapshot, value, NEAR if candidates else SAME
-    )
-    if doubt.reason:
-        return doubt
+    unsupported = find_unsupported(asked, citations, context, snapshot, value)
+    if unsupported.reason:
+        return unsupported
     if candidates:
         return SUPPORTED
     if _is_turned(asked, value, citations):
@@ -288,9 +268,8 @@ def find_unsupported(
     context: Sequence[str],
     snapshot: Snapshot,
     value: str = "",
-    near: float = SAME,
 ) -> Verification:
-    """The names and words of a question that its answer's places do not say."""
+    """The bound that follows from names and words of a question that citations do not say."""
     own = frozenset(word.stem for word in split_words(value))
     names = [n for n in _part_names(asked.names, context, snapshot) if not _is_within(n, own)]
     for name in names:
@@ -300,7 +279,7 @@ def find_unsupported(
         if not any(_speaks_of(name, citation, snapshot) for citation in citations):
             return Verification(UNSAID, f"what is cited does not speak of {name.text}")
     words = [word for g in citations for word in split_words(g.text + _tell_life(g.text, value))]
-    missing = _find_unsaid(asked, own, words, snapshot, near)
+    missing = _find_unsaid(asked, own, words)
     if missing:
         return Verification(UNSAID, f"what is cited does not say {', '.join(missing)}")
     if not value and _swaps_names(asked, names, citations):
@@ -436,32 +415,12 @@ def _stands_alone(at: int, words: Sequence[Word], parts: Collection[str]) -> boo
     return not any(word.large for word in others)
 
 
-def _find_unsaid(
-    asked: QuestionAnalysis,
-    own: frozenset[str],
-    words: Sequence[Word],
-    snapshot: Snapshot,
-    near: float,
-) -> list[str]:
+def _find_unsaid(asked: QuestionAnalysis, own: frozenset[str], words: Sequence[Word]) -> list[str]:
     """The words of a question that no word of its answer's places says."""
     wanted = [w for w in asked.wanted if w.stem not in own]
     other = [w for w in words if w.plain not in STOP]
     missing = [w for w in wanted if not any(_is_same(w, o) for o in other)]
-    missing = [w for w in missing if not _is_measured(w, other)]
-    if not missing or not other:
-        return [w.plain for w in missing]
-    # A name says no relation; the first word of a sentence is written large whatever it is.
-    theirs = sorted({o.plain for o in (other[0], *other) if o.plain.isalpha() and not o.large})
-    if not theirs:
-        return [w.plain for w in missing]
-    embedded = snapshot.embed_all([*(w.plain for w in missing), *theirs])
-    cosines = embedded[: len(missing)] @ embedded[len(missing) :].T
-    left = []
-    for word, row in zip(missing, cosines, strict=True):
-        alike = [t for t, c in zip(theirs, row, strict=True) if c >= near]
-        if all(_part(word, other) for other in alike):
-            left.append(word.plain)
-    return left
+    return [w.plain for w in missing if not _is_measured(w, other)]
 
 
 def _tell_life(text: str, value: str) -> str:
@@ -505,11 +464,6 @@ def _is_turned(asked: QuestionAnalysis, value: str, citations: Sequence[Citation
 def _is_same(word: Word, other: Word) -> bool:
     """Whether two words are of one root, or forms of one irregular verb: buy and bought."""
     return is_akin(word, other) or lemmatise(word.plain) == lemmatise(other.plain)
-
-
-def _part(word: Word, other: str) -> bool:
-    """Whether two words are near and mean different things."""
-    return any(word.plain in group and other in group for group in _APART)
 
 
 def _is_measured(word: Word, others: Sequence[Word]) -> bool:

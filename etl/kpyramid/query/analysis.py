@@ -43,12 +43,6 @@ _ASIDE = (
     (ARTICLES | AUXILIARIES | JOINING | PREPOSITIONS | POINTING | QUESTION_WORDS) - {"having"}
 ) | frozenset("it its there many much name year date time place kind type term call know".split())
 
-KIND_TYPES: Mapping[str, frozenset[str]] = {
-    "where": frozenset({"GPE", "LOC", "FAC"}),
-    "who": frozenset({"PERSON", "ORG", "NORP"}),
-}
-"""The entity types that can answer a question of a kind."""
-
 
 @dataclass(frozen=True, slots=True)
 class LinkedQuestion:
@@ -132,19 +126,20 @@ def _kinds() -> Mapping[str, re.Pattern[str]]:
     return {kind: re.compile(pattern) for kind, pattern in patterns.items()}
 
 
-# What a question asks, read for the sake of its answer: names, kind of value, other words.
+# The form of the answer: kind of value, number, other words.
 
 _JOINING = frozenset("of the and de da di du la le van von der den for in on at to".split())
 _AGENT = re.compile(r"\w{3,}(?:er|or|ist|ian|ress)$")
 _NO_AGENT = frozenset("number order letter river border colour color character water power".split())
 
-_KINDS: Mapping[str, frozenset[str]] = {
+KIND_TYPES: Mapping[str, frozenset[str]] = {
     "who": frozenset({"PERSON", "ORG", "NORP"}),
     "where": frozenset({"GPE", "LOC", "FAC"}),
     "when": frozenset({"DATE", "TIME"}),
     "number": frozenset({"CARDINAL", "QUANTITY", "MONEY", "PERCENT", "ORDINAL"}),
 }
-NUMERIC = _KINDS["when"] | _KINDS["number"]
+"""The entity types that can answer a question of a kind."""
+NUMERIC = KIND_TYPES["when"] | KIND_TYPES["number"]
 """Types of what is told by a number."""
 _LESS: Mapping[str, float] = {"ORG": 0.5, "NORP": -0.5}
 """How far what is no person fits who: "Russian" stands beside a composer, seldom for one."""
@@ -388,7 +383,7 @@ def fits(kind: str, asked: QuestionAnalysis) -> float:
     if kind == "NOUN":  # the recogniser could not type it: it may be a name, no date or number
         return -1.0 if counted else 0.0
     if kind in asked.types:
-        return _LESS.get(kind, 1.0) if asked.types == _KINDS["who"] else 1.0
+        return _LESS.get(kind, 1.0) if asked.types == KIND_TYPES["who"] else 1.0
     if kind == LITERAL:
         return 1.0 if counted else -1.0
     return -1.0
@@ -457,10 +452,10 @@ def _find_types(text: str, asks_for: str) -> frozenset[str]:
             if form in _NOUNS:
                 return _NOUNS[form]
         if _AGENT.match(noun) and noun not in _NO_AGENT:
-            return _KINDS["who"]
+            return KIND_TYPES["who"]
     first = _ASKING.search(text)  # "who led it when it was built" asks for a person
     kind = first.group().casefold() if first else ""
-    return _KINDS.get(kind if kind in _KINDS else asks_for, frozenset())
+    return KIND_TYPES.get(kind if kind in KIND_TYPES else asks_for, frozenset())
 
 
 def read_number(text: str) -> Number:

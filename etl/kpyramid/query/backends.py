@@ -48,7 +48,7 @@ class ByModel:
             verdict.enough,
             rate_best(asked, facts),
             f"the model says {'yes' if verdict.enough else 'no'}: {verdict.reason}",
-            tuple(facts[at] for at in verdict.bearing),
+            tuple(facts[at] for at in verdict.supporting),
             calls=verdict.calls,
             tokens=verdict.tokens,
         )

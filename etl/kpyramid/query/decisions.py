@@ -47,7 +47,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """Whether facts are enough, how probably their answer is right, and which facts bear it.
+    """Whether facts are enough, how probably their answer is right, and which facts support it.
 
     `values` are what they give, of a question with candidates the candidates, also when several of
     them are wanted, for which facts are never enough: there may be more below. `chances` says of
@@ -57,7 +57,7 @@ class Judgement:
     enough: bool
     probability: float
     reason: str
-    bearing: tuple[NearFact, ...]
+    supporting: tuple[NearFact, ...]
     values: tuple[str, ...] = ()
     chances: Mapping[NearFact, float] = field(default_factory=dict)
     calls: int = 0

@@ -67,23 +67,23 @@ class NearFact:
 
 
 def find_facts(asked: QuestionAnalysis, k: int, *, anchored: bool = True) -> list[NearFact]:
-    """The k facts of the condensed graph that bear most on a question, best first.
+    """The k facts of the condensed graph most relevant to a question, best first.
 
     Without `anchored` they are simply the nearest (PolyRAG's Algorithm 1, KAPING). With it,
     facts about the question's entities are candidates as well, and all are ranked by the chance
-    that they answer it, see `bearing`; where the question asks for something of something of what
-    it names, so are the facts one step beyond.
+    that they answer it, see `rate_facts`; a question for something of something that it names
+    has the facts one hop beyond among them.
     """
     if not anchored:
         return find_nearest(asked, k)
 
     weighed = rank_facts(asked)
-    return [bearing.fact for bearing in weighed[:k]]
+    return [rated.fact for rated in weighed[:k]]
 
 
 def rank_facts(asked: QuestionAnalysis) -> "list[RatedFact]":
     """The facts nearest to a question and about its entities, rated, best first."""
-    return follow_facts(asked, rate_singles(asked, gather_facts(asked)))
+    return hop_by_facts(asked, rate_singles(asked, gather_facts(asked)))
 
 
 def rate_best(asked: QuestionAnalysis, facts: Sequence[NearFact]) -> float:
@@ -204,17 +204,12 @@ def _find_only_name(words: Sequence[str], names: Sequence[str]) -> int | None:
 
 
 def _find_lemma(words: Sequence[str], lemma: str) -> int | None:
-    return next((at for at, word in enumerate(words) if _lemmatise(word) == lemma), None)
+    return next((at for at, word in enumerate(words) if lemmatise(word) == lemma), None)
 
 
-@lru_cache(maxsize=10_000)
-def _lemmatise(word: str) -> str:
-    return lemmatise(word)
+# The relevance of a fact: measures, and the chance that it answers.
 
-
-# What a fact of the graph has to do with a question: measured, and weighed into a chance.
-
-_BARE_BEARING = FUNCTION | frozenset("be have do become make get go include".split())
+_EMPTY = FUNCTION | frozenset("be have do become make get go include".split())
 _OPEN = re.compile(
     r"^\W*(?:why|how(?!\s+(?:many|much|old|tall|long|high|far|large|big|deep)))\b",
     re.IGNORECASE,
@@ -382,9 +377,7 @@ def apply_weights(measures: Mapping[str, float], weights: Mapping[str, float]) -
 def list_lemmas(relation: str) -> frozenset[str]:
     """The lemmas of a relation that say something."""
     return frozenset(
-        word
-        for word in normalise_relation(relation).lemmas
-        if len(word) > 2 and word not in _BARE_BEARING
+        word for word in normalise_relation(relation).lemmas if len(word) > 2 and word not in _EMPTY
     )
 
 
@@ -435,7 +428,7 @@ def _count_shared(words: frozenset[str], others: frozenset[str]) -> int:
     return sum(word in others or any(share_stem(word, other) for other in others) for word in words)
 
 
-# Answers one fact beyond what is known: "the X of the Y of Z", "when was the Y of Z born".
+# Multi-hop retrieval of facts: "the X of the Y of Z", "when was the Y of Z born".
 
 CLEAR = 0.6
 """Chance of a single fact from which nothing beyond it is looked for."""
@@ -471,19 +464,19 @@ def rate_singles(asked: QuestionAnalysis, facts: Sequence[NearFact]) -> list[Rat
     if not parted:
         return weighed
     firsts = [(_list_lemmas(p.first), _list_lemmas(f"{p.before} {p.after}")) for p in parted]
-    for at, bearing in enumerate(weighed):
-        said = list_lemmas(bearing.fact.relation)
+    for at, rated in enumerate(weighed):
+        said = list_lemmas(rated.fact.relation)
         if any(said & first and not said & rest for first, rest in firsts):
-            weighed[at] = replace(bearing, chance=round(FIRST_ONLY * bearing.chance, 6))
+            weighed[at] = replace(rated, chance=round(FIRST_ONLY * rated.chance, 6))
     return _sort(weighed)
 
 
-def follow_facts(asked: QuestionAnalysis, weighed: Sequence[RatedFact]) -> list[RatedFact]:
+def hop_by_facts(asked: QuestionAnalysis, weighed: Sequence[RatedFact]) -> list[RatedFact]:
     """Weighed facts with those one step beyond the best of them, where the question asks so."""
     found = list(weighed)
     if not weighed or weighed[0].chance >= CLEAR:
         return found
-    singles = [bearing.fact for bearing in weighed]
+    singles = [rated.fact for rated in weighed]
     for parts in list_parts(asked.text, asked.linked):
         first = rate_facts(asked.part(parts.first), singles)
         for bridge in [b for b in first if b.chance >= LEAST and _name_end(b)][:MOST_BRIDGES]:
@@ -555,18 +548,18 @@ def _rate_beyond(
     ]
 
 
-def _name_end(bearing: RatedFact) -> str:
+def _name_end(rated: RatedFact) -> str:
     """The entity that a fact gives; empty for a literal or no value."""
-    fact = bearing.fact
-    if not bearing.value:
+    fact = rated.fact
+    if not rated.value:
         return ""
-    return fact.head_id if bearing.value == fact.head else fact.tail_id or ""
+    return fact.head_id if rated.value == fact.head else fact.tail_id or ""
 
 
 def _sort(found: Sequence[RatedFact]) -> list[RatedFact]:
     """Best first, each fact once."""
     ranked = sorted(found, key=lambda b: (-b.chance, -b.fact.cosine, b.fact.condensed_id))
     best: dict[str, RatedFact] = {}
-    for bearing in ranked:
-        best.setdefault(bearing.fact.condensed_id, bearing)
+    for rated in ranked:
+        best.setdefault(rated.fact.condensed_id, rated)
     return list(best.values())

@@ -1,4 +1,4 @@
-"""Passages by how well they fit a question: their meaning in its place, words, kin, and rivals."""
+"""Retrieval of passages: by words, by vectors, by both reranked, and multi-hop."""
 
 import math
 import re
@@ -99,7 +99,7 @@ def average_first(scores: Matrix, units: Matrix) -> Matrix:
     return np.asarray(mean / np.linalg.norm(mean), dtype=np.float32)
 
 
-# From passages that answer a part of a question to those that answer the rest.
+# Multi-hop retrieval: from passages that answer a part of a question to those about the rest.
 
 _ASIDE = (
     (ARTICLES | AUXILIARIES | JOINING | MODALS | PREPOSITIONS | POINTING)
@@ -116,7 +116,7 @@ _ASKING = frozenset("who when where how".split())
 """Words that say what is asked for: they stay in what is looked for and count for no content."""
 
 STARTS = 5
-"""Passages, and statements, from which a walk goes on."""
+"""Passages, and statements, from which multi-hop retrieval goes on."""
 NAMES = 8
 """Names of a start that it goes on by, first place first: later ones are seldom its subject's."""
 ONWARD = 20
@@ -143,7 +143,7 @@ TOLL = 0.14
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where a walk goes on from: its key if it is a passage, its words, names and score."""
+    """Where a hop begins: its key if it is a passage, its words, names and score."""
 
     key: str | None
     text: str
@@ -164,7 +164,7 @@ class Path:
         return " ".join([self.name, *self.rest])
 
 
-def follow_names(
+def hop_by_names(
     question: str,
     snapshot: Snapshot,
     scores: Mapping[str, float],
@@ -225,7 +225,7 @@ def start_from_passages(
 def find_anchors(question: str, snapshot: Snapshot) -> frozenset[str]:
     """The stems of those words of a question that are written as names and stand in few passages.
 
-    "UK" in a collection about British taxes names nothing that a walk could begin at.
+    "UK" in a collection about British taxes names nothing to begin at.
     """
     written = find_names(question, first_counts=False) - _ASIDE - _ASKING
     parts = sorted({part for word in written for part in WORD.findall(word)})[:ANCHORS]
@@ -254,7 +254,7 @@ def start_from_facts(
 ) -> list[Start]:
     """Statements from the layers above as starts, each as good as the best passage.
 
-    What is carried down was found to bear on the question.
+    What is carried down was found relevant to the question.
     """
     best = max(scores.values(), default=0.0)
     return [
@@ -337,7 +337,7 @@ def stem_word(word: str) -> str:
     return stem_words([word.casefold()])[0]
 
 
-# The passages that bear on a question: by words, by vectors, by both, and by walking on.
+# The passages of a question, by one of these ways.
 
 By = Literal["bm25", "vectors", "both", "walk"]
 
@@ -356,7 +356,7 @@ def find_passages(
 def find_connected(
     asked: QuestionAnalysis, k: int, *, by: By = "walk", facts: Sequence[str] = ()
 ) -> tuple[list[Item], dict[str, Path]]:
-    """The k passages of the text layer that bear most on a question, best first.
+    """The k passages of the text layer most relevant to a question, best first.
 
     `bm25` ranks by words, `vectors` by cosine, `both` by the two and by where passages stand (see
     `rank_directly`). `walk` is for questions that no single passage answers: from the first
@@ -380,7 +380,7 @@ def find_connected(
     else:
         scores = rank_directly(question, snapshot, max(k, POOL))
         if by == "walk":
-            scores, paths = follow_names(question, snapshot, scores, facts)
+            scores, paths = hop_by_names(question, snapshot, scores, facts)
     best = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))[:k]
     items = [
         Item(key, place.text, "text", float(score), (place,))
@@ -390,7 +390,7 @@ def find_connected(
     return items, {key: paths[key] for key, _ in best if key in paths}
 
 
-# Passages that say an option together with what the question names: what speaks for the option.
+# Option-aware retrieval: passages that say an option together with what the question names.
 
 LOOKED = 10
 """Passages looked at for an option."""

@@ -192,8 +192,8 @@ def _take_facts(
 
 
 def _read_values(judged: Judgement, items: tuple[Item, ...]) -> Reading:
-    """The values of the facts that bear an answer, with their places."""
-    keys = {fact.condensed_id for fact in judged.bearing}
+    """The values of the facts that support an answer, with their citations."""
+    keys = {fact.condensed_id for fact in judged.supporting}
     places = tuple(
         dict.fromkeys(place for item in items if item.key in keys for place in item.evidence)
     )

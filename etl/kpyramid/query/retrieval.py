@@ -1,4 +1,4 @@
-"""Retrieval: facts and passages that bear on a question and how they connect, for any reader."""
+"""Retrieval: the facts and passages relevant to a question, and how they connect."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field

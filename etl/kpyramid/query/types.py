@@ -75,9 +75,9 @@ class Reading:
     """What a reader makes of context: the answer, the probability that it is right, its places.
 
     `text` and `choices` are empty when the context does not say; of a question with candidates
-    `choices` are those that hold. `reason` says why it is empty, or how far the context bears it.
-    `logprobs` are the natural log-probabilities of the tokens of the answer, where a model gave
-    them.
+    `choices` are those that hold. `reason` says why it is empty, or what the context does not
+    support. `logprobs` are the natural log-probabilities of the tokens of the answer, where a
+    model gave them.
     """
 
     text: str

@@ -168,7 +168,7 @@ def _is_too_long(value: _Said | Failure) -> bool:
 
 
 def _weigh(said: Read | Recalled, question: Question, items: Sequence[Item]) -> Reading:
-    """The answer as far as what it cites bears it."""
+    """The answer as far as its citations support it."""
     if not said.says:
         where = "the context does not say" if items else "the model does not know"
         return _refuse(f"by the model, {where}")

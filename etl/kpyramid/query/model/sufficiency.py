@@ -49,14 +49,14 @@ class Decision(Strict):
 class Verdict:
     """Whether facts are enough, why, and what it took to say so.
 
-    `bearing`: the places, from 0, of the facts that a yes rests on; empty for a no.
+    `supporting`: the positions, from 0, of the facts that a yes rests on; empty for a no.
     """
 
     enough: bool
     reason: str
     calls: int = 0
     tokens: int = 0
-    bearing: tuple[int, ...] = ()
+    supporting: tuple[int, ...] = ()
 
 
 def judge_by_model(question: Question, statements: Sequence[str], asker: Asker) -> Verdict:
@@ -74,13 +74,13 @@ def judge_by_model(question: Question, statements: Sequence[str], asker: Asker) 
         reason = f"the model gave no verdict: {decision.kind}: {decision.detail}"
         return Verdict(False, reason, asked.calls, asked.tokens)
     said = quote_text(decision.reason) or "it gives no reason"
-    bearing = pick_numbers(decision.facts, shown)
+    supporting = pick_numbers(decision.facts, shown)
     if decision.enough == "no":
         return Verdict(False, f"the model: {said}", asked.calls, asked.tokens)
-    if not bearing:
+    if not supporting:
         reason = f"the model says yes and names none of the facts: {said}"
         return Verdict(False, reason, asked.calls, asked.tokens)
-    return Verdict(True, f"the model: {said}", asked.calls, asked.tokens, bearing)
+    return Verdict(True, f"the model: {said}", asked.calls, asked.tokens, supporting)
 
 
 def render(question: Question, statements: Sequence[str]) -> tuple[Request, int]:

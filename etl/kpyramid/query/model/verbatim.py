@@ -1,4 +1,4 @@
-"""Whether texts bear an answer in so many words, and how probable a model found its words."""
+"""Whether texts hold the words of an answer, and how probable a model found these words."""
 
 import re
 import unicodedata

@@ -1,4 +1,4 @@
-"""What an answer's places do not bear out bounds its confidence, in the test's own sentences."""
+"""What citations leave unsaid bounds the confidence of an answer, in the test's own sentences."""
 
 import tomllib
 from collections import Counter
@@ -29,8 +29,8 @@ from told import open_told
 pytestmark = pytest.mark.usefixtures("passing_gates")
 
 
-def doubt(question: str, value: str, *cited: str, before: str = "") -> Verification:
-    """The doubt about a value that some sentences, each of its own passage, are cited for."""
+def verify(question: str, value: str, *cited: str, before: str = "") -> Verification:
+    """What verification says of a value that some sentences, each of a passage, are cited for."""
     snapshot = open_told()
     asked = QuestionAnalysis(Question(question), snapshot)
     citations = [Citation(text, before) for text in cited]
@@ -41,23 +41,24 @@ def doubt(question: str, value: str, *cited: str, before: str = "") -> Verificat
     ("question", "value", "cited"),
     [
         ("Who bought the Arken Mill?", "Liv Moe", "The Arken Mill was bought by Liv Moe."),
-        ("Who purchased the Arken Mill?", "Liv Moe", "Liv Moe bought the Arken Mill in 1911."),
+        ("Who buys the Arken Mill?", "Liv Moe", "Liv Moe bought the Arken Mill in 1911."),
         ("How long is the Brenn Tunnel?", "4 miles", "The Brenn Tunnel is 4 miles long."),
         ("What is the depth of Lake Orr?", "91 metres", "Lake Orr has a depth of 91 metres."),
         ("When did Liv Moe die?", "1940", "Liv Moe (1871–1940) was a miller."),
         ("When was Liv Moe born?", "1871", "Liv Moe (1871–1940) was a miller."),
     ],
 )
-def test_what_a_place_says_in_the_questions_words_or_like_ones_is_not_doubted(
+def test_what_a_place_says_in_the_questions_words_supports_the_answer(
     question: str, value: str, cited: str
 ) -> None:
-    assert doubt(question, value, cited) == SUPPORTED
+    assert verify(question, value, cited) == SUPPORTED
 
 
 @pytest.mark.parametrize(
     ("question", "value", "cited", "why"),
     [
         ("Who founded the Arken Mill?", "Liv Moe", "Liv Moe bought the Arken Mill.", "founded"),
+        ("Who purchased the Arken Mill?", "Liv Moe", "Liv Moe bought the Arken Mill.", "purchased"),
         ("What is the depth of Lake Orr?", "9 miles", "Lake Orr is 9 miles long.", "depth"),
         ("Who bought the Orken Mill?", "Liv Moe", "Liv Moe bought the Arken Mill.", "mentions Or"),
         ("Who bought the Arken Mill in 1912?", "Liv Moe", "Liv Moe bought the Arken Mill in 1911.",
@@ -78,7 +79,7 @@ def test_what_a_place_says_in_the_questions_words_or_like_ones_is_not_doubted(
 def test_what_a_place_leaves_unsaid_bounds_the_confidence_and_is_told(
     question: str, value: str, cited: str, why: str
 ) -> None:
-    found = doubt(question, value, cited)
+    found = verify(question, value, cited)
     assert NO_ANSWER < found.bound <= UNSAID and why in found.reason
 
 
@@ -91,28 +92,28 @@ def test_what_a_place_leaves_unsaid_bounds_the_confidence_and_is_told(
     ],
 )
 def test_what_has_not_the_form_of_an_answer_is_none(question: str, why: str) -> None:
-    found = doubt(question, "Arken Mill", "Liv Moe bought the Arken Mill in 1911.")
+    found = verify(question, "Arken Mill", "Liv Moe bought the Arken Mill in 1911.")
     assert found.bound == NO_ANSWER and why in found.reason
 
 
 def test_a_pronoun_stands_for_what_was_named_before_and_for_nothing_else() -> None:
     before = "Lake Orr lies in Sillmark."
     asked = "What is the depth of Lake Orr?"
-    assert doubt(asked, "91 metres", "Its depth is 91 metres.", before=before) == SUPPORTED
-    alone = doubt(asked, "91 metres", "Lake Umm has a depth of 91 metres.")
+    assert verify(asked, "91 metres", "Its depth is 91 metres.", before=before) == SUPPORTED
+    alone = verify(asked, "91 metres", "Lake Umm has a depth of 91 metres.")
     assert "mentions Lake Orr" in alone.reason
 
 
 def test_a_sentence_about_another_is_doubted_though_the_name_stands_before_it() -> None:
     asked, says = "What is the depth of Lake Orr?", "The depth of Lake Umm is 91 metres."
-    assert doubt(asked, "91 metres", says, before="Lake Orr is far.").reason
+    assert verify(asked, "91 metres", says, before="Lake Orr is far.").reason
 
 
 def test_a_sentence_that_leads_to_an_answer_bears_it_out_and_one_beside_it_does_not() -> None:
     question = "Who leads the company that bought the Arken Mill?"
     says, leads = "Joss Tann leads Halgard.", "The Arken Mill was bought by Halgard."
-    assert doubt(question, "Joss Tann", says, leads) == SUPPORTED
-    assert doubt(question, "Joss Tann", says, "The Arken Mill was bought by Ferro.").reason
+    assert verify(question, "Joss Tann", says, leads) == SUPPORTED
+    assert verify(question, "Joss Tann", says, "The Arken Mill was bought by Ferro.").reason
 
 
 @pytest.mark.parametrize(
