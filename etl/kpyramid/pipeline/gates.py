@@ -1,5 +1,6 @@
 """The gates: what a snapshot must pass before its ref moves."""
 
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -136,7 +137,7 @@ def judge_withdrawn(run: Run, withdrawn: pa.Table, given: TableFile) -> str:
         f"{withdrawn.num_rows} contradicting statements about {faulty} of {individuals} "
         "individuals were withdrawn"
     )
-    if faulty <= most * individuals:
+    if faulty <= math.ceil(most * individuals):
         return f"pass: {said}; the report names them"
     return (
         f"fail: {said}, more than publish.max_violation_share = {most} allows; the first is "
