@@ -234,7 +234,7 @@ def test_a_dead_endpoint_ends_with_8_and_what_to_do_soon(
 def test_an_endpoint_that_hangs_is_not_waited_for_again_and_again(
     warehouse: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kpyramid.cli import ask as asking
+    from kpyramid.cli import answers as asking
 
     monkeypatch.setattr(asking, "PATIENCE", 0.5)
     with serve(script(query_read=SAID)) as server:
@@ -258,7 +258,7 @@ def test_an_endpoint_that_fails_ends_with_8_and_what_to_do(
     said: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from kpyramid.cli import ask as asking
+    from kpyramid.cli import answers as asking
 
     monkeypatch.setattr(asking, "PATIENCE", 0.5)
     with serve(script(query_read=SAID)) as server:

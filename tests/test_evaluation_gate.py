@@ -116,7 +116,8 @@ def test_a_head_that_cannot_be_opened_is_said_and_hides_no_verdict(
     settings = make_settings(questions, exact_match=1.0)
     verdict = judge_floor(settings, *built, "gone")["floor"]
     assert verdict.startswith("fail: exact_match = 0 is below")
-    assert "HEAD cannot be compared with: snapshot gone has no readable manifest" in verdict
+    assert "HEAD cannot be compared with: " in verdict
+    assert "it has no readable manifest" in verdict
 
 
 def test_floor_strategy_and_the_questions_bytes_are_what_judges(tmp_path: Path) -> None:

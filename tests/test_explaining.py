@@ -5,7 +5,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from kpyramid.cli.ask import LAYERS, print_explanation
+from kpyramid.cli.answers import LAYERS, print_explanation
 from kpyramid.query.types import Answer, Item, Outcome, Step
 from kpyramid.snapshot.evidence import Evidence
 

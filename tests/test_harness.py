@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from kpyramid.cli.evaluate import print_figures
+from kpyramid.cli.figures import print_figures
 from kpyramid.errors import EndpointError, InputError
 from kpyramid.evaluation import harness
 from kpyramid.evaluation.harness import Answers, Arm, add_ratings, answer_all, parse_arm

@@ -318,6 +318,7 @@ NO_INGREDIENT = {
     "numpy": "a vector's arithmetic is named by the stages that do it",
     "rdflib": "checks queries, writes nothing",
     "pyparsing": "checks queries, writes nothing",
+    "Stemmer": "compares words of questions; the index names it itself",
 }
 DISTRIBUTIONS = {
     "faiss": "faiss-cpu",

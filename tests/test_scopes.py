@@ -444,7 +444,7 @@ def test_a_snapshot_without_names_by_document_is_read_as_a_whole_only(
 ) -> None:
     monkeypatch.setattr(Store, "holds", lambda self, name: False)
     assert whole.scoped(EVERYTHING).table("entities").num_rows
-    with pytest.raises(InputError, match=r"earlier version.*Build again"):
+    with pytest.raises(InputError, match=r"earlier version.*`kpyramid build CORPUS`"):
         whole.scoped(has("staff")).table("entities")
 
 

@@ -147,11 +147,12 @@ class Degree:
 class Form:
     """How a question asks: `ask`, `count` or `select`; its degrees; the words that say all that.
 
-    `wants`: `who`, `where`, `when` or nothing.
+    `wants`: `who`, `where`, `when` or nothing; `grain`: `year` where that is asked for.
     """
 
     act: str
     wants: str
+    grain: str
     passive: bool
     degrees: tuple[Degree, ...]
     aggregate: str
@@ -162,7 +163,7 @@ def read_form(words: Sequence[Word], lexicon: Lexicon) -> Form:
     """The form of a question."""
     lowers = [word.lower for word in words]
     taken: set[int] = set()
-    act, wants = "select", ""
+    act, wants, grain = "select", "", ""
     if lowers and lowers[0] in {"is", "are", "was", "were", "do", "does", "did", "has", "have"}:
         act = "ask"
     for at, lower in enumerate(lowers):
@@ -176,7 +177,7 @@ def read_form(words: Sequence[Word], lexicon: Lexicon) -> Form:
                 range(at, at + len(pair) if lower != "count" or pair[1:] == ("of",) else at + 1)
             )
         if lower in {"which", "what"} and pair[1:] in {("year",), ("date",), ("day",)}:
-            wants = "when"
+            wants, grain = "when", "year" if pair[1] == "year" else ""
             taken.update((at, at + 1))
         wants = wants or {"who": "who", "whom": "who", "where": "where", "when": "when"}.get(
             lower, ""
@@ -202,7 +203,7 @@ def read_form(words: Sequence[Word], lexicon: Lexicon) -> Form:
         if at not in taken and lower in AGGREGATES:
             aggregate = AGGREGATES[lower]
             taken.add(at)
-    return Form(act, wants, "by" in lowers, tuple(degrees), aggregate, frozenset(taken))
+    return Form(act, wants, grain, "by" in lowers, tuple(degrees), aggregate, frozenset(taken))
 
 
 def _read_degree(words: Sequence[Word], at: int, lexicon: Lexicon) -> Degree | None:

@@ -927,13 +927,15 @@ class Written:
     """A query whose answers are `?result` (or the truth of an ASK), and what it cost to read.
 
     `facing` is the worst of its links, `turned` the queries with each unclear one the other way
-    round, `is_whole` whether the query says all of its plan.
+    round, `is_whole` whether the query says all of its plan. `coarse`: how far the dates it finds
+    are from the grain that is asked for.
     """
 
     sparql: str
     plan: Plan
     cost: float
     fits: bool = True
+    coarse: int = 0
     facing: Facing = Facing.RIGHT
     turned: tuple[str, ...] = ()
     is_whole: bool = True
@@ -1002,10 +1004,11 @@ def _read(
                     for link, way in facing.items()
                     if way is Facing.UNCLEAR
                 )
+                coarse = _rate_date(plan, form, lexicon)
                 worst = max(facing.values(), key=list(Facing).index, default=Facing.RIGHT)
                 worst = Facing.WRONG if Facing.WRONG in facing.values() else worst
                 written[sparql] = Written(
-                    sparql, plan, total, not judged, worst, turned, can_write(plan)
+                    sparql, plan, total, not judged, coarse, worst, turned, can_write(plan)
                 )
     yield from sorted(written.values(), key=lambda w: (w.cost, w.sparql))[:12]
 
@@ -1044,6 +1047,20 @@ def _are_people(classes: frozenset[str], lexicon: Lexicon) -> bool:
     return bool(classes) and all(
         any(known[a].person for a in lexicon.find_ancestors(c) if a in known) for c in classes
     )
+
+
+def _rate_date(plan: Plan, form: Form, lexicon: Lexicon) -> int:
+    """0 for dates of the grain that is asked for, more for those that are not."""
+    if form.wants != "when":
+        return 0
+    order = ("gYear", "gYearMonth", "date") if form.grain else ("date", "gYearMonth", "gYear")
+    types = {
+        datatype.rpartition("#")[2]
+        for link in plan.tree.links
+        if link.target == plan.tree.focus
+        for datatype in lexicon.relations[link.iri].datatypes
+    }
+    return min((order.index(t) for t in types if t in order), default=0)
 
 
 def _judge_turn(plan: Plan, form: Form, judged: float, lexicon: Lexicon) -> float:
@@ -1086,6 +1103,9 @@ def _decide(
         # But of two that are asked for yes or no, one is no as it is meant.
         telling = answers if best.plan.act == "ask" else []
         telling = telling or [pair for pair in answers if pair[0]] or answers
+        # A day and its year agree; the finer says more.
+        finest = min(reading.coarse for _, reading in telling)
+        telling = [(rows, reading) for rows, reading in telling if reading.coarse == finest]
         if any(rows != telling[0][0] for rows, _ in telling):
             return Unwritten("it can be read in two ways that differ", best.sparql)
         best = telling[0][1]

@@ -55,6 +55,7 @@ def take_away(snapshot: Snapshot, parts: Collection[str]) -> Iterator[Snapshot]:
         add_index(folder, _read_index_settings(store))
         first, *others = snapshot.scopes
         opened = Snapshot(folder, snapshot.model, first)
+        opened.id = name
         for scope in others:
             opened = opened.scoped(scope)
         yield opened

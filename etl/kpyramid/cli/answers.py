@@ -1,0 +1,267 @@
+"""A question answered from a snapshot for `kpyramid ask`, and the answer explained."""
+
+import inspect
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from rich.console import Console, Group
+from rich.padding import Padding
+from rich.text import Text
+
+from kpyramid.cli.console import LONGEST, SafeConsole, shorten
+from kpyramid.errors import InputError, SettingsError
+from kpyramid.llm.connection import read_key
+from kpyramid.llm.ledger import read_totals
+from kpyramid.pipeline.models import Opener
+from kpyramid.query import STRATEGIES, Answer, Backends, Snapshot, answer, open_snapshot
+from kpyramid.query.types import Outcome, Step
+from kpyramid.settings import QuerySettings, Settings
+from kpyramid.snapshot.evidence import Evidence
+from kpyramid.snapshot.scopes import PUBLIC, Scope
+from kpyramid.storage.layout import Warehouse, open_warehouse
+
+# `ask --explain`: which layers were asked and why the answer follows, for a first-time reader.
+
+_out = SafeConsole(highlight=False)
+_MOST_FOUND, _MOST_PLACES = 5, 6
+
+LAYERS = {
+    "ontology": "statements of a fixed vocabulary, asked with a query",
+    "graph": "facts read from the text, each a subject, a relation and an object",
+    "text": "the passages of the documents themselves",
+    "model": "a language model without any of your documents",
+}
+"""What each layer is, in a few words."""
+
+OUTCOMES = {
+    Outcome.ANSWERED: "It answers",
+    Outcome.INSUFFICIENT: "Not enough to answer from",
+    Outcome.EMPTY: "It knows nothing of this",
+    Outcome.FAILED: "No sure query of it could be made",
+    Outcome.TOO_BROAD: "Too much to be an answer",
+    Outcome.SKIPPED: "Not asked",
+}
+
+
+def print_explanation(answer: Answer, console: Console | None = None) -> None:
+    """The question, each layer with what came of it, the answer, and the places it rests on."""
+    out = console or _out
+    for part in (*_show_question(answer), *_show_steps(answer), *_show_answer(answer)):
+        out.print(part)
+
+
+def _show_question(answer: Answer) -> list[Text | Padding]:
+    lines: list[Text | Padding] = []
+    if answer.question:
+        lines.append(Text.assemble(("Question  ", "bold"), answer.question))
+    for line in answer.recognised:
+        what, _, words = line.partition(": ")
+        lines.append(_indent(Text.assemble((f"{what}: ", "dim"), words)))
+    return lines
+
+
+def _show_steps(answer: Answer) -> list[Text | Padding | Group]:
+    """Each layer in the order in which it was asked."""
+    lines: list[Text | Padding | Group] = [Text("")]
+    for number, step in enumerate(answer.trace, 1):
+        about = LAYERS.get(step.layer, "")
+        title = f"{number}. {step.layer.capitalize()}"
+        lines.append(Text.assemble((title, "bold"), (f"  {about}" if about else "", "dim")))
+        goes_on = any(later.outcome is not Outcome.SKIPPED for later in answer.trace[number:])
+        lines.append(_indent(Group(*_show_step(step, goes_on=goes_on))))
+    return lines
+
+
+def _show_step(step: Step, *, goes_on: bool) -> list[Text]:
+    style = "green" if step.outcome is Outcome.ANSWERED else "yellow"
+    lines = [Text.assemble((f"{OUTCOMES[step.outcome]}: ", style), step.reason + ".")]
+    if step.query:
+        what = "nearest query, not run: " if step.outcome is Outcome.FAILED else "asked: "
+        lines.append(Text.assemble((what, "dim"), step.query))
+    for found in step.found[:_MOST_FOUND]:
+        lines.append(Text.assemble(("found: ", "dim"), shorten(found)))
+    if len(step.found) > _MOST_FOUND:
+        lines.append(Text(f"and {len(step.found) - _MOST_FOUND} more (--json shows all)", "dim"))
+    if goes_on and step.found and step.outcome not in (Outcome.ANSWERED, Outcome.SKIPPED):
+        lines.append(Text("What was found is kept for the next layer.", "dim"))
+    return lines
+
+
+def _show_answer(answer: Answer) -> list[Text | Padding]:
+    lines: list[Text | Padding] = [Text("")]
+    if not answer.text:
+        nothing = "None. What the layers hold does not answer it, or not surely enough."
+        lines.append(Text.assemble(("Answer  ", "bold"), nothing))
+        if answer.context:
+            lines.append(_indent(Text("The nearest that was found:", "dim")))
+            lines += [_indent(Text(shorten(i.text))) for i in answer.context[:_MOST_FOUND]]
+    else:
+        lines.append(Text.assemble(("Answer  ", "bold"), (answer.text, "bold green")))
+        chance = f"probability that it is right: {answer.confidence:.2f}; from the {answer.layer}"
+        lines.append(_indent(Text(chance, "dim")))
+        lines += _show_places(answer)
+    lines.append(Text(""))
+    lines.append(Text(_close(answer), "dim"))
+    return lines
+
+
+def _show_places(answer: Answer) -> list[Text | Padding]:
+    """The sentences that the answer rests on, the words that answer marked."""
+    lines: list[Text | Padding] = [Text("It rests on", "bold")]
+    words = [item for item in (*answer.choices, answer.text) if item]
+    for place in answer.evidence[:_MOST_PLACES]:
+        lines.append(_indent(_mark(place, words)))
+        where = f"{place.source}, characters {place.start} to {place.end}"
+        lines.append(_indent(Text(where, "dim"), 4))
+    more = len(answer.evidence) - _MOST_PLACES
+    if more > 0:
+        lines.append(_indent(Text(f"and {more} more places (--json shows all)", "dim")))
+    return lines
+
+
+def _mark(place: Evidence, words: Sequence[str]) -> Text:
+    """A place's text with the words of the answer in it marked by brackets and colour."""
+    found = [m for w in words for m in re.finditer(re.escape(w), place.text, re.IGNORECASE)]
+    first = min((m.start() for m in found), default=0)
+    start = max(0, first - LONGEST // 2) if len(place.text) > LONGEST else 0
+    end = min(len(place.text), start + LONGEST)
+    text = Text("…" if start else "")
+    at = start
+    for span in sorted({m.span() for m in found}, key=lambda s: (s[0], -s[1])):
+        if span[0] < at or span[1] > end:
+            continue
+        text.append(place.text[at : span[0]])
+        text.append(f"[{place.text[span[0] : span[1]]}]", "bold")
+        at = span[1]
+    text.append(place.text[at:end])
+    text.append("…" if end < len(place.text) else "")
+    return text
+
+
+def _close(answer: Answer) -> str:
+    """A last line that says what the layers are, whatever was asked of them."""
+    tried = dict.fromkeys(step.layer for step in answer.trace)
+    told = "; ".join(f"{name}: {LAYERS[name]}" for name in tried if name in LAYERS)
+    return f"Layers are asked from the surest to the widest, until one is enough. {told}."
+
+
+def _indent(what: Text | Group, by: int = 2) -> Padding:
+    return Padding(what, (0, 0, 0, by))
+
+
+# What `kpyramid ask` does: opens a snapshot and, when a decision is a model's, the model.
+
+PATIENCE = 30.0
+"""Seconds that a question waits for an endpoint that is busy or failing; a build waits
+`llm.max_wait`. One call that hangs takes `llm.timeout` on top."""
+_MOST_BYTES = 100_000
+"""Of a question on standard input; more is no question."""
+_NO_REF = ""
+"""No run is of this ref, so no build's spending counts against a question's budget."""
+
+
+def override(settings: Settings, **given: str | None) -> Settings:
+    """The settings with the options of the command in [query]; what was not given stays.
+
+    Raises:
+        SettingsError: a decision is to be a model's and there is none.
+    """
+    chosen: dict[str, Any] = {n: str(value) for n, value in given.items() if value is not None}
+    for name in ("sparql", "sufficiency", "reader"):
+        if chosen.get(name) == "llm" and settings.llm.provider == "none":
+            raise SettingsError(
+                f"--{name} llm asks a model, and llm.provider is 'none'; name one in [llm] of "
+                "--settings, or leave the option out: rules need no model"
+            )
+    return replace(settings, query=replace(settings.query, **chosen))
+
+
+def read_question(text: str) -> str:
+    """The question; `-` is standard input.
+
+    Raises:
+        InputError: what stands there is no text in UTF-8.
+    """
+    if text != "-":
+        return text
+    try:
+        return sys.stdin.buffer.read(_MOST_BYTES).decode("utf-8")
+    except UnicodeDecodeError as e:
+        raise InputError(f"the question on standard input is not UTF-8: {e}") from e
+
+
+def ask_pyramid(
+    question: str,
+    warehouse: str | Path,
+    ref: str,
+    settings: Settings,
+    *,
+    candidates: Sequence[str] = (),
+    scope: Scope = PUBLIC,
+) -> Answer:
+    """The answer to a question, as [query] of the settings says.
+
+    The budget of [llm] bounds this one question. `tokens` and `cost` are all that was spent on
+    it, those of trying the endpoint out included.
+
+    Raises:
+        InputError: no such snapshot, or no question.
+        SettingsError: there is no key for the model.
+        BudgetError, EndpointError: the model may not or cannot be asked.
+    """
+    asked = settings.query
+    snapshot = open_snapshot(ref, warehouse, model=settings.embed, scope=scope)
+    if not asked.asks_model:
+        return replace(_answer(question, snapshot, asked, candidates, Backends()), cost=0.0)
+    with TemporaryDirectory(prefix="kpyramid-ask-") as folder:
+        books = Path(folder)
+        with open_backends(open_warehouse(warehouse), settings, books) as backends:
+            found = _answer(question, snapshot, asked, candidates, backends)
+        spent = read_totals(books).run
+        return replace(found, tokens=spent.tokens, cost=spent.cost)
+
+
+@contextmanager
+def open_backends(warehouse: Warehouse, settings: Settings, books: Path) -> Iterator[Backends]:
+    """Who decides by [query], with the model of [llm] behind; nothing is asked before it is needed.
+
+    What is spent is noted in the folder `books`.
+
+    Raises:
+        SettingsError: there is no key for the model.
+    """
+    if settings.llm.provider == "openai":
+        read_key(settings.llm)
+    query = settings.query
+    with Opener(warehouse, settings, books, _NO_REF, patience=PATIENCE) as opener:
+        asker = opener.open_model().caller
+        yield Backends(query.sparql, query.sufficiency, query.reader, asker)
+
+
+def describe_spending(found: Answer) -> str:
+    """What the model took for an answer, in words; empty when it was not asked."""
+    if not found.tokens and not found.calls:
+        return ""
+    calls = "1 call" if found.calls == 1 else f"{found.calls} calls"
+    cost = "" if found.cost is None else f", ${found.cost:.6f}"
+    return f"Model: {calls}, {found.tokens:,} tokens{cost}"
+
+
+def _answer(
+    question: str,
+    snapshot: Snapshot,
+    asked: QuerySettings,
+    candidates: Sequence[str],
+    backends: Backends,
+) -> Answer:
+    known = inspect.signature(STRATEGIES[asked.strategy]).parameters
+    options = {n: getattr(asked, n) for n in ("mode", "triples", "chunks") if n in known}
+    return answer(
+        question, snapshot, asked.strategy, candidates=candidates, backends=backends, **options
+    )
