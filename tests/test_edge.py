@@ -24,7 +24,7 @@ CLEAN = r"red \x1b[31m \x9b2J \x07 over\rwritten \u202eedoc \udc80"
 
 
 SHARING = """
-import os, sys, time, typer
+import os, signal, sys, time, typer
 from pathlib import Path
 from kpyramid.cli.options import run_command
 from kpyramid.pipeline.workers import share_out
@@ -42,6 +42,7 @@ def act():
     list(share_out(texts, 2, load_nothing, (), note_and_sleep))
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
     try:
         run_command(act, verbose=False, as_json=True)
     except typer.Exit as e:
