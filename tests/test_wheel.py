@@ -106,7 +106,8 @@ def test_wheel_carries_declarations_model_files_and_the_licence(wheel: Path) -> 
     package = {
         path.relative_to(CHECKOUT / "etl").as_posix()
         for path in (CHECKOUT / "etl" / "kpyramid").rglob("*")
-        if path.is_file() and path.suffix != ".pyc"
+        if path.is_file()
+        and path.suffix != ".pyc"
         # of the lexicon the wheel has the table that is compiled from its declarations
         and (path.parent.name, path.suffix) != ("lexicon", ".toml")
     }
