@@ -73,6 +73,8 @@ _FINAL_POSSESSIVE = re.compile(r"['’]s?$")
 
 _FILLERS = frozenset("also then now later still currently the".split())
 _AUXILIARIES = frozenset({"be", "have"})
+_KINDS = (["are"], ["were"])
+"""What a plural noun that says a kind stands behind: `whales | are | mammals`."""
 _OVERRIDES = {"born": "bear"}
 """Participles that the dictionary takes for adjectives."""
 
@@ -108,13 +110,13 @@ class RelationForm:
 
     lemmas: tuple[str, ...]
     passive_by: bool
-    suffered: bool = False
-    """Whether it is a passive of one verb alone: `was built` (in 1901) is not `built`."""
+    passive: bool = False
+    """Whether the head undergoes the verb, but for `passive_by`: `was killed in`, `was sold to`."""
 
     @property
     def key(self) -> str:
-        """What phrases of one relation agree in."""
-        voice = " <by>" if self.passive_by else " <passive>" if self.suffered else ""
+        """What phrases of one relation agree in; `killed in` and `was killed in` do not."""
+        voice = " <by>" if self.passive_by else " <passive>" if self.passive else ""
         return " ".join(self.lemmas) + voice
 
     @property
@@ -136,7 +138,7 @@ def normalise_relation(phrase: str) -> RelationForm:
     it carries the meaning (`is capital of`, `has elevation`).
     """
     words = _SPACE.split(unicodedata.normalize("NFKC", phrase).casefold().strip())
-    if len(words) == 2 and words[1] in {"a", "an"} and lemmatise(words[0]) == "be":
+    if words in _KINDS or (len(words) == 2 and words[1] in ARTICLES and _is_be(words[0])):
         return RelationForm(("be", "a"), passive_by=False)
     words = [word for word in words if word not in _FILLERS] or words
     first = 0
@@ -147,15 +149,23 @@ def normalise_relation(phrase: str) -> RelationForm:
     lemmas = tuple(lemmatise(word) for word in words[first:])
     if _is_participle(words[first]) and len(lemmas) == 2 and lemmas[-1] == "by":
         return RelationForm(lemmas[:-1], passive_by=True)
-    passive = first > 0 and lemmatise(words[first - 1]) == "be" and _is_participle(words[first])
-    suffered = passive and len(lemmas) == 1 and not words[first].endswith("ing")
-    return RelationForm(lemmas, passive_by=False, suffered=suffered)
+    is_passive = (
+        first > 0
+        and lemmatise(words[first - 1]) == "be"
+        and _is_participle(words[first])
+        and not words[first].endswith("ing")
+    )
+    return RelationForm(lemmas, passive_by=False, passive=is_passive)
 
 
 @lru_cache(maxsize=100_000)
 def lemmatise(word: str) -> str:
     """The dictionary form of one English word in small letters."""
     return _OVERRIDES.get(word) or lemmatize(word, lang="en")
+
+
+def _is_be(word: str) -> bool:
+    return lemmatise(word) == "be"
 
 
 def _is_participle(word: str) -> bool:

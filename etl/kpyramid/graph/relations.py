@@ -111,13 +111,14 @@ def spell_skeleton(form: RelationForm) -> str:
     Other phrases keep them, for there they carry the meaning: `is a`, `was`.
     """
     rest = [lemma for lemma in form.lemmas if lemma not in _LIGHT]
-    return form.key if form.passive_by or len(rest) < 2 else " ".join(rest)
+    return form.key if form.passive_by or form.passive or len(rest) < 2 else " ".join(rest)
 
 
 def _is_parallel(one: RelationForm, other: RelationForm) -> bool:
     """They read in one direction: the same voice, and the same last word or none but verbs."""
     lengths = (len(one.lemmas), len(other.lemmas))
-    return one.passive_by == other.passive_by and (
+    same_voice = (one.passive_by, one.passive) == (other.passive_by, other.passive)
+    return same_voice and (
         max(lengths) == 1 or (min(lengths) > 1 and one.lemmas[-1] == other.lemmas[-1])
     )
 

@@ -166,7 +166,7 @@ def find_end(relation: str, question: str, names: Sequence[str]) -> bool | None:
         follows = words[place + 1 : place + 2] == (lemmas[-1],) and at > place
         return True if follows else None
     verb = lemmas[0]
-    if verb in _BARE or len(lemmas) > 1 or form.suffered:
+    if verb in _BARE or len(lemmas) > 1 or form.passive:
         return None
     place = _find_lemma(words, verb)
     if place is None:

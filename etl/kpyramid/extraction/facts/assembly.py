@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kpyramid.documents.sentences import Span
 from kpyramid.extraction.facts.candidates import (
@@ -23,7 +23,15 @@ from kpyramid.extraction.syntax.predicates import (
     is_predicate,
     word_group,
 )
-from kpyramid.extraction.syntax.tree import PLACES, Node, Phrase, Tree, build_phrase, find_phrase
+from kpyramid.extraction.syntax.tree import (
+    PLACES,
+    Node,
+    Phrase,
+    Tree,
+    build_phrase,
+    find_phrase,
+    list_conjuncts,
+)
 from kpyramid.extraction.types import Argument, Claim, Extraction, Fact, Mention
 
 # Mentions: named entities first, then noun chunks (`f_ent`).
@@ -234,7 +242,8 @@ class _Judged:
 def assemble_extraction(findings: Findings) -> Extraction:
     """The facts that stand, in the order of the text, with their claims and mentions."""
     kept: dict[tuple[object, ...], _Judged] = {}
-    for candidate in findings.candidates:
+    for found in findings.candidates:
+        candidate = _drop_own_name(found)
         reason = find_fault(candidate)
         if reason is not None:
             first = min(candidate.tail.first, *candidate.tokens, candidate.tail.last)
@@ -257,6 +266,16 @@ def assemble_extraction(findings: Findings) -> Extraction:
     mentions = assign_mentions(list_phrases(findings.tree), claims, arguments)
     dropped = sorted(set(findings.dropped), key=lambda d: (d.span.start, d.span.end, d.reason))
     return Extraction(claims, mentions, facts, tuple(dropped))
+
+
+def _drop_own_name(candidate: Candidate) -> Candidate:
+    """The candidate with "degree" as its tail where that is the head's own: "her degree"."""
+    head, tail = candidate.head.text, candidate.tail.text
+    for mark in ("'s ", "' "):
+        if tail.startswith(head + mark):
+            text = tail.removeprefix(head + mark).removeprefix("own ")
+            return replace(candidate, tail=replace(candidate.tail, text=text))
+    return candidate
 
 
 def _name_source(candidate: Candidate, findings: Findings) -> str | None:
@@ -302,7 +321,7 @@ def _number_claims(
 
 def _write_fact(fact: _Judged, claim: int, findings: Findings) -> Fact:
     tree, candidate = findings.tree, fact.candidate
-    verb = tree[candidate.clause] if candidate.clause is not None else None
+    frame = findings.frames[candidate.clause] if candidate.clause is not None else None
     return Fact(
         claim=claim,
         head=candidate.head.text,
@@ -314,7 +333,7 @@ def _write_fact(fact: _Judged, claim: int, findings: Findings) -> Fact:
         negated=candidate.negated,
         modality=candidate.modality,
         attribution=fact.source,
-        qualifiers=_list_qualifiers(verb, candidate.tail) if verb is not None else {},
+        qualifiers=_list_qualifiers(frame, candidate.tail) if frame is not None else {},
         confidence=fact.confidence,
     )
 
@@ -333,16 +352,23 @@ def _find_relation_span(candidate: Candidate, tree: Tree) -> Span | None:
     return Span(tree[tokens[0]].idx, last.idx + len(last.text))
 
 
-def _list_qualifiers(verb: Node, tail: Phrase) -> dict[str, str]:
-    """Return the time and the place the clause is set in, except where that is the tail itself."""
+def _list_qualifiers(frame: Frame, tail: Phrase) -> dict[str, str]:
+    """What else the clause says: time, place, and objects of prepositions by these; but the tail.
+
+    Of each the first.
+    """
     found: dict[str, str] = {}
-    adjuncts = [g for c in verb.children if c.dep == "prep" for g in c.children]
-    adjuncts += [c for c in verb.children if c.dep == "npadvmod"]
-    for token in adjuncts:
-        name = "time" if token.entity in {"DATE", "TIME"} else "place"
-        if name == "place" and (token.entity not in PLACES or token.head.word not in {"in", "at"}):
+    for part in frame.parts:
+        phrase = find_phrase(part.root)
+        if phrase is None or part.gap is not None:
             continue
-        phrase = find_phrase(token)
-        if phrase is not None and phrase.span != tail.span:
-            found.setdefault(name, phrase.text)
+        if any(tail.first <= each.i <= tail.last for each in list_conjuncts(part.root)):
+            continue
+        words = " ".join(node.word for node in part.link)
+        if part.role == "time":
+            found.setdefault("time", phrase.text)
+        elif part.role == "preposition":
+            is_place = part.root.entity in PLACES and words in {"in", "at"}
+            found.setdefault("place" if is_place else words, phrase.text)
     return dict(sorted(found.items()))
+

@@ -230,7 +230,9 @@ _PHRASAL = frozenset(
     "addition recognition order case fact turn return response accordance honor honour".split()
 )
 """Nouns that are half of a preposition when they stand bare: "in recognition of"."""
-_KIND_RELATIONS = frozenset({"is a", "was a", "is one of", "was one of"})
+_KIND_RELATIONS = frozenset(
+    {*("is a", "was a", "is the", "was the", "are", "were"), "is one of", "was one of"}
+)
 
 
 def find_fault(candidate: Candidate) -> str | None:

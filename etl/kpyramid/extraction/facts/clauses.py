@@ -10,10 +10,12 @@ from kpyramid.extraction.propositions import PLURAL, is_denied
 from kpyramid.extraction.syntax.clauses import list_prepositional
 from kpyramid.extraction.syntax.kinds import is_person_noun
 from kpyramid.extraction.syntax.predicates import (
+    AFFECTING,
     Frame,
     Part,
     VerbGroup,
     find_infinitive_mark,
+    find_participle,
     is_copula,
     list_merged,
     read_stance,
@@ -25,6 +27,8 @@ from kpyramid.extraction.syntax.tree import (
     Phrase,
     build_phrase,
     is_nominal,
+    is_restrictive,
+    list_conjuncts,
     list_containers,
 )
 
@@ -39,6 +43,14 @@ _CHAINED = frozenset({"in", "to", "from", *_WITHIN})
 _MANY = {"is": "are", "was": "were"}
 _LIGHT = frozenset({"take", "make", "give", "pay"})
 _PREPOSITIONAL = frozenset({"preposition", "time"})
+_MAX_FOLDED = 5
+"""Words of an object that a relation can hold: "sold Beta Holdings to"."""
+_UNDERGONE = frozenset("in on at to into onto from for as near".split())
+"""Prepositions behind a verb whose objects can be said of what the verb is done to."""
+_NAMING = frozenset("name call know title entitle nickname dub".split())
+_CONDITIONS = frozenset({"if", "unless", "provided", "providing"})
+_CONDITION_TIMES = frozenset({"when", "whenever", "once"})
+_PRESENT = frozenset({"VBZ", "VBP", "MD"})
 
 
 def find_clause_facts(findings: Findings) -> None:
@@ -67,6 +79,9 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
     heads = list_heads(frame, findings)
     if not heads:
         return
+    if _tells_which(frame, heads):
+        findings.drop("restrictive_clause", verb.i, verb.i)
+        return
     group = _word_group(frame, findings.frames, plural=False)
     findings.claim_heads[verb.i] = heads[0]
     before = len(findings.candidates)
@@ -76,7 +91,8 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
         many = _word_group(frame, findings.frames, plural=True)
     stance = findings.stances[verb.i] = read_stance(frame, findings.frames)
     denied = group.negated or stance.negated or any(is_denied(node) for node in frame.subjects)
-    group = replace(group, negated=denied, modality=stance.mood or group.modality)
+    mood = stance.mood or find_condition(frame) or group.modality
+    group = replace(group, negated=denied, modality=mood)
     if is_copula(verb) and frame.way != "existential":
         list_copula_facts(verb, group, heads, findings)
     for phrase, suffix, tokens, negated in _list_tails(frame, findings):
@@ -90,8 +106,53 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
             findings.add(
                 verb, group, head, relation, phrase, at, negated=negated, indirect=indirect
             )
+    _add_undergone(frame, group, findings)
     if len(findings.candidates) == before and not _has_complement(frame):
         findings.drop("no_object", verb.i, verb.i)
+
+
+def _tells_which(frame: Frame, heads: list[Phrase]) -> bool:
+    """Whether the clause only tells which things are meant: "patients who received it".
+
+    It is a part of the argument then, and no fact about patients. Of what the noun phrase names
+    without it, it is a fact.
+    """
+    clause = frame.clause
+    if frame.way != "antecedent" or clause is None or not is_restrictive(clause):
+        return False
+    if frame.verb.lemma.lower() in _NAMING:
+        return False
+    noun = clause.head
+    bare = not any(c.dep in {"amod", "compound", "nummod", "poss"} for c in noun.children)
+    return bare and all(
+        not head.resolved and head.root == noun.i and head.label == "NOUN" for head in heads
+    )
+
+
+def find_condition(frame: Frame) -> str | None:
+    """The word that makes the clause hold under a condition only: "if", "unless", a general "when".
+
+    Of coordinated clauses a condition in front holds for all.
+    """
+    at = frame.top
+    while True:
+        for clause in at.children:
+            if clause.dep != "advcl" or (at is not frame.top and clause.i > at.i):
+                continue
+            for mark in clause.children:
+                if mark.dep == "mark" and mark.word in _CONDITIONS:
+                    return mark.word
+                if mark.word in _CONDITION_TIMES and _is_general(frame.top):
+                    return mark.word
+        if at.dep != "conj" or at.head.pos not in {"VERB", "AUX"}:
+            return None
+        at = at.head
+
+
+def _is_general(verb: Node) -> bool:
+    """Whether the clause is in the present or modal, so that "when" names no single time."""
+    helpers = [c for c in verb.children if c.dep in {"aux", "auxpass"}]
+    return (helpers[0] if helpers else verb).tag in _PRESENT
 
 
 def _is_plural(head: Phrase, heads: list[Phrase], frame: Frame) -> bool:
@@ -254,13 +315,16 @@ def _word_controlled(frame: Frame, group: VerbGroup, plural: bool) -> VerbGroup:
 
 
 def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
-    """What the subject is joined with, part by part; the plain prepositions come last."""
+    """What the subject is joined with, part by part; the plain prepositions come last.
+
+    What a verb with an object has besides is joined by words that hold the object: "sold Beta to".
+    Where the object is too long for that, it is only a qualifier of the main triple.
+    """
     found: list[Tail] = []
     copula = is_copula(frame.verb)
     base: list[str] = []
     base_tokens: list[int] = []
     later: list[Part] = []
-    has_object = False
     for part in frame.parts:
         role = part.role
         if role == "quality":
@@ -276,38 +340,99 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
                 for phrase, words, tokens, negated in _read_prepositional(each, findings)
             ]
         elif role == "object" or (role == "attribute" and not copula):
-            has_object = True
             found += _list_object(part, frame, findings)
-        elif role == "attribute":
-            has_object = True
         elif role == "receiver":
             found += [(p, "to", [], False) for p in findings.read_arguments(part.root)]
-        elif role == "time" and not part.link:
-            found += [
-                (p, "on" if p.words > 2 else "in", [], False)
-                for p in findings.read_arguments(part.root)
-            ]
-        elif role in _PREPOSITIONAL and part.link[0].dep == "advmod":
-            found += _read_prepositional(part, findings)
         elif role in _PREPOSITIONAL:
             later.append(part)
-    plain = [p.root for p in frame.parts if p.role == "object" and p.root.pos == "NOUN"]
-    if plain and plain[0].dep == "dobj":
-        # "made in 1984" says little of "made his debut in 1984".
-        words, base_tokens = word_noun(plain[0])
-        base = [words]
-    if copula and has_object:
+    if copula and any(part.role == "attribute" for part in frame.parts):
         return found
+    folded = _fold_object(frame, findings)
+    if folded is None:
+        return found
+    if folded[0]:
+        base, base_tokens = [folded[0]], folded[1]
     for part in later:
-        for phrase, prep, tokens, negated in _read_prepositional(part, findings):
+        for phrase, prep, tokens, negated in _read_circumstance(part, findings):
             found.append((phrase, " ".join([*base, prep]), [*base_tokens, *tokens], negated))
     return found
+
+
+def _read_circumstance(part: Part, findings: Findings) -> list[Tail]:
+    """A time without a preposition, or the object of one."""
+    if part.link:
+        return _read_prepositional(part, findings)
+    return [
+        (p, "on" if p.words > 2 else "in", [], False) for p in findings.read_arguments(part.root)
+    ]
+
+
+def _list_objects(frame: Frame) -> list[Part]:
+    copula = is_copula(frame.verb)
+    return [
+        part
+        for part in frame.parts
+        if part.role == "object" or (part.role == "attribute" and not copula)
+    ]
+
+
+def _fold_object(frame: Frame, findings: Findings) -> tuple[str, list[int]] | None:
+    """The words of the only object, none without one; None where they are too many for a relation.
+
+    A relation that forgets the object says something else: who sold Beta in 2003 sold nothing
+    in 2003 that we know of.
+    """
+    objects = _list_objects(frame)
+    if not objects:
+        return None if any(part.role == "clause" for part in frame.parts) else ("", [])
+    root = objects[0].root
+    if len(objects) > 1 or objects[0].gap is not None or len(list(list_conjuncts(root))) > 1:
+        return None
+    if _is_light(root, frame):
+        return word_noun(root)
+    phrases = findings.read_arguments(root, full=True)
+    if len(phrases) != 1 or phrases[0].words > _MAX_FOLDED:
+        return None
+    (phrase,) = phrases
+    tokens = [] if phrase.resolved else list(range(phrase.first, phrase.last + 1))
+    text = phrase.text if phrase.is_named else phrase.text[:1].lower() + phrase.text[1:]
+    return text, tokens
+
+
+def _add_undergone(frame: Frame, group: VerbGroup, findings: Findings) -> None:
+    """Add "Hans Lund was killed in 1990" for "Berg killed Hans Lund in 1990".
+
+    Only for verbs that change, make or move what they are done to: its time and place are theirs.
+    """
+    verb = frame.verb
+    if frame.chain or group.passive or group.modality:
+        return
+    objects = _list_objects(frame)
+    if verb.lemma.lower() not in AFFECTING or len(objects) != 1:
+        return
+    noun, participle = _lift_kind(objects[0].root, findings.frames), find_participle(verb)
+    past = verb.tag in {"VBD", "VBN"} or group.text.startswith("did ")
+    heads = [p for p in findings.read_arguments(noun) if p.is_named]
+    for part in frame.parts:
+        if part.role not in _PREPOSITIONAL or part is objects[0]:
+            continue
+        for tail, words, tokens, negated in _read_circumstance(part, findings):
+            if words not in _UNDERGONE:
+                continue
+            for head in heads:
+                be = "was" if past else "is"
+                findings.add(
+                    *(verb, group, head, f"{be} {participle} {words}", tail, (verb.i, *tokens)),
+                    negated=negated,
+                )
 
 
 def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
     """Return the direct object; "has" takes the object's noun into the relation."""
     noun = part.root if part.gap is None else _lift_kind(part.root, findings.frames)
     if part.gap is not None:
+        if noun is part.root and frame.clause is not None and is_restrictive(frame.clause):
+            return []  # "the books that he wrote" says nothing that "he wrote books" would
         return [(p, "", [], False) for p in findings.read_arguments(noun)]
     negated = is_denied(noun)
     having = frame.verb.lemma.lower() == "have"

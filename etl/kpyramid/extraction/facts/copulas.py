@@ -29,6 +29,7 @@ _ATTRIBUTES = frozenset(
     ).split()
 )
 _MEASURE = re.compile(r"[\d.,]+ ?[^\W\d]{0,3}\W{0,2}[CF]?")
+_PLURAL_BE = {"is": "are", "was": "were"}
 _MEMBER_PREPS = frozenset({"in", "at", "on", "of", "by"})
 _SHARES = frozenset("part member piece portion half majority rest".split())
 """Nouns that say nothing without what they are of."""
@@ -166,7 +167,7 @@ def _add_kind(
             findings.drop("measure_without_attribute", verb.i, noun.i)
         return
     be = group.text
-    relation: str | None = f"{be} a"
+    relation: str | None = _word_kind(noun, be)
     common = {"negated": negated, "indirect": way != "own"}
     preps = [*list_noun_preps(noun, findings), *list_noun_preps(verb, findings)]
     shared = noun.word in _SHARES and any(prep == "of" for _, prep, _ in preps)
@@ -188,6 +189,14 @@ def _add_kind(
     for phrase, rest, at_all in found:
         tokens_at = (*group.tokens, *at_all)
         findings.add(verb, group, head, f"{be} {rest}", phrase, tokens_at, **common)
+
+
+def _word_kind(noun: Node, be: str) -> str:
+    """Return "is a", "are" before a plural, "is the" before what is singled out."""
+    if noun.tag == "NNS" and be in _PLURAL_BE:
+        return _PLURAL_BE[be]
+    singled = any(c.word == "the" or c.tag in {"JJS", "RBS"} for c in noun.children)
+    return f"{be} the" if singled else f"{be} a"
 
 
 def _word_identity(head: Phrase, name: Node, be: str) -> str | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from kpyramid.documents.words import read_words
 from kpyramid.extraction.syntax.tree import Node
 
 # Verbs: which head a clause, which report, and how a group of them is worded.
@@ -27,6 +29,11 @@ REPORTING = frozenset(
     ).split()
 )
 
+_WORDS = read_words(__file__, "verbs.toml")
+AFFECTING = _WORDS["affecting"]
+"""Verbs whose object is made, changed, moved or handed over."""
+_PARTICIPLES = dict(pair.split(":") for pair in sorted(_WORDS["participles"]))
+
 
 @dataclass(frozen=True, slots=True)
 class VerbGroup:
@@ -46,6 +53,24 @@ def inflect_third(lemma: str) -> str:
     if lemma.endswith("y") and lemma[-2:-1] not in "aeiou":
         return lemma[:-1] + "ies"
     return lemma + ("es" if lemma.endswith(("s", "x", "z", "ch", "sh", "o")) else "s")
+
+
+_SHORT = re.compile(r"[^aeiou]*[aeiou][^aeiouwxy]")
+"""A verb that doubles its last letter before "ed"."""
+
+
+def find_participle(verb: Node) -> str:
+    """The past participle of a verb in a clause."""
+    if verb.tag == "VBN" or verb.word.endswith("ed"):
+        return verb.word
+    lemma = verb.lemma.lower()
+    if lemma in _PARTICIPLES:
+        return _PARTICIPLES[lemma]
+    if lemma.endswith("y") and lemma[-2:-1] not in "aeiou":
+        return f"{lemma[:-1]}ied"
+    if _SHORT.fullmatch(lemma):
+        return f"{lemma}{lemma[-1]}ed"
+    return f"{lemma}d" if lemma.endswith("e") else f"{lemma}ed"
 
 
 def is_predicate(token: Node) -> bool:

@@ -96,6 +96,7 @@ _CIRCUMSTANCES = frozenset(
     ).split()
 )
 _DANGLING = frozenset({"IN", "CC", "TO", "DT"})
+_PARTING = frozenset({",", "(", "--", "-", "\u2013", "\u2014", ":", ";"})
 _KEPT_PUNCT = QUOTATION | frozenset("-\u2013\u2014/&.!?:°#+@")
 
 
@@ -182,6 +183,8 @@ def _is_stripped_end(nodes: list[Node], first: int, last: int) -> bool:
         return False  # it closes a title that opened inside: 'the term "polytechnic"'
     if token.tag in _DANGLING and first < last and token.text.islower():
         return token.entity != "WORK_OF_ART"  # it leads to what the cut has left out
+    if token.text in {"%", "\u2030", "\u00b0"}:
+        return False
     return token.tag == "POS" or not _has_letter(token.text)
 
 
@@ -192,9 +195,23 @@ def _is_stripped_start(token: Node, only: bool) -> bool:
         return False
     if token.tag in _STRIP_TAGS and token.entity in {"WORK_OF_ART", "DATE"}:
         return token.tag == "IN"
+    if _limits_number(token):
+        return False
     if token.text == "The" and not only:
         return True  # often tagged as part of a name
     return token.tag in _STRIP_TAGS and not only
+
+
+def _limits_number(token: Node) -> bool:
+    """Whether the word belongs to a number: "over", "at least", "more than", "up to"."""
+    at = token
+    for _ in range(3):
+        if at.dep not in {"quantmod", "advmod", "amod"} or at.head is at:
+            return False
+        at = at.head
+        if at.pos == "NUM":
+            return True
+    return False
 
 
 def find_phrase(root: Node, full: bool = False) -> Phrase | None:
@@ -235,6 +252,15 @@ def _keep_of(prep: Node) -> bool:
     return prep.word == "of"
 
 
+def is_restrictive(clause: Node) -> bool:
+    """Whether a clause tells which of the noun's things are meant: no comma or dash parts it."""
+    noun = clause.head
+    if clause.dep not in {"relcl", "acl"} or clause.i < noun.i or noun.pos != "NOUN":
+        return False
+    before = clause.tree.nodes[clause.left_edge.i - 1]
+    return before.i >= noun.i and before.text not in _PARTING
+
+
 def _keep_complement(prep: Node) -> bool:
     return prep.word == "of" or (
         prep.word not in _CIRCUMSTANCES
@@ -245,6 +271,10 @@ def _keep_complement(prep: Node) -> bool:
 def _cut_phrase(root: Node, keep: Callable[[Node], bool]) -> Phrase | None:
     """Return the longest cut that fits: with what `keep` lets stand, with "of" alone, without."""
     if keep is not _keep_of:
+        if any(is_restrictive(c) for c in root.children):
+            phrase = _cut_run(root, keep, clauses=True)
+            if phrase is not None and phrase.words <= MAX_WORDS:
+                return phrase
         phrase = _cut_run(root, keep)
         if phrase is not None and phrase.words <= FULL_WORDS:
             return phrase
@@ -257,14 +287,22 @@ def _cut_phrase(root: Node, keep: Callable[[Node], bool]) -> Phrase | None:
     return phrase if phrase is not None and phrase.words <= MAX_WORDS else None
 
 
-def _cut_run(root: Node, keep: Callable[[Node], bool], inner_lists: bool = True) -> Phrase | None:
-    """Return the unbroken words around `root`; a list below it stays whole with `inner_lists`."""
+def _cut_run(
+    root: Node, keep: Callable[[Node], bool], inner_lists: bool = True, clauses: bool = False
+) -> Phrase | None:
+    """Return the unbroken words around `root`.
+
+    A list below it stays whole with `inner_lists`, a restrictive clause stays with `clauses`.
+    """
     tree = root.tree
     kept, stack = {root.i}, [root]
     while stack:
         node = stack.pop()
         inner = inner_lists and node is not root and _heads_list(node)
         for child in node.children:
+            if clauses and node is root and is_restrictive(child):
+                kept.update(range(child.left_edge.i, child.right_edge.i + 1))
+                continue
             if child.dep in _CUT:
                 listed = inner and child.dep in {"conj", "cc"}
                 if not listed and not _shares_entity(child, root) and not _is_pair(child):
