@@ -242,9 +242,10 @@ class _Judged:
 def assemble_extraction(findings: Findings) -> Extraction:
     """The facts that stand, in the order of the text, with their claims and mentions."""
     kept: dict[tuple[object, ...], _Judged] = {}
+    depths = _count_brackets(findings.tree)
     for found in findings.candidates:
         candidate = _drop_own_name(found)
-        reason = find_fault(candidate)
+        reason = find_fault(candidate) or _find_bracket(candidate, depths)
         if reason is not None:
             first = min(candidate.tail.first, *candidate.tokens, candidate.tail.last)
             findings.drop(reason, first, candidate.tail.last)
@@ -266,6 +267,29 @@ def assemble_extraction(findings: Findings) -> Extraction:
     mentions = assign_mentions(list_phrases(findings.tree), claims, arguments)
     dropped = sorted(set(findings.dropped), key=lambda d: (d.span.start, d.span.end, d.reason))
     return Extraction(claims, mentions, facts, tuple(dropped))
+
+
+def _count_brackets(tree: Tree) -> list[int]:
+    """How many brackets are open at each token; none is open at the start of a sentence."""
+    depths, depth = [], 0
+    starts = {first for first, _ in tree.sentences}
+    for node in tree.nodes:
+        depth = 0 if node.i in starts else depth
+        depth -= node.text.endswith((")", "]")) and depth > 0
+        depths.append(depth)
+        depth += node.text.startswith(("(", "["))
+    return depths
+
+
+def _find_bracket(candidate: Candidate, depths: list[int]) -> str | None:
+    """The fault of a clause one of whose arguments is only an aside to it: "(p = 0.002)"."""
+    if candidate.clause is None:
+        return None
+    ends = (candidate.head, candidate.tail)
+    inside = any(
+        not end.resolved and depths[end.root] > depths[candidate.clause] for end in ends
+    )
+    return "in_brackets" if inside else None
 
 
 def _drop_own_name(candidate: Candidate) -> Candidate:

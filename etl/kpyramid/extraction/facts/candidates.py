@@ -106,7 +106,8 @@ class Findings:
         for token in tokens:
             phrase = self._read_argument(token, full)
             if phrase is not None:
-                found.append(phrase)
+                together = self.antecedents.members.get(phrase.span, []) if phrase.resolved else []
+                found += [replace(each, resolved=True) for each in together] or [phrase]
         return found
 
     def _read_argument(self, token: Node, full: bool) -> Phrase | None:
@@ -211,6 +212,18 @@ def score_candidate(candidate: Candidate, findings: Findings, attributed: bool =
 _EMPTY_WORDS = AUXILIARIES | ARTICLES | PREPOSITIONS | {"not"}
 _SYMBOL = re.compile(r"[=<>|{}\\_~^*+@#]")
 """What no verb or preposition is written with; the parser takes formulas for clauses."""
+_FORMULA = re.compile(r"[=<>|{}\\^~]|://|\bwww\.|\+/-|/-")
+"""What stands in formulas and addresses, not in names."""
+_EMPTY_NOUNS = frozenset(
+    (
+        "most some many much all each both one ones none few others other another any several "
+        "thing things way ways lot lots number use part parts kind kinds type types sort sorts "
+        "level levels role case cases fact example instance reason reasons addition order rest "
+        "least something anything everything nothing someone anyone everyone such same others' "
+        "phase aspect aspects factor factors element elements point points step steps key"
+    ).split()
+)
+"""Nouns and pronouns that say nothing without what completes them."""
 DIRECTIONS = frozenset(
     "north south east west northeast northwest southeast southwest left right".split()
 )
@@ -248,6 +261,11 @@ def find_fault(candidate: Candidate) -> str | None:
     if len(words) > MAX_RELATION_WORDS:
         return "relation_too_long"
     head, tail = candidate.head, candidate.tail
+    for phrase in (head, tail):
+        if _FORMULA.search(phrase.text) or phrase.text.count("(") != phrase.text.count(")"):
+            return "no_words"
+        if phrase.label == "NOUN" and phrase.text.lower() in _EMPTY_NOUNS:
+            return "empty_argument"
     # "40 percent of the workers" are workers; a number alone is nothing to state facts about.
     if head.label in LITERALS and head.label != "ORDINAL" and " of " not in head.text:
         return "head_is_literal"

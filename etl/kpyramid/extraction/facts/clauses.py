@@ -94,7 +94,10 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
     mood = stance.mood or find_condition(frame) or group.modality
     group = replace(group, negated=denied, modality=mood)
     if is_copula(verb) and frame.way != "existential":
-        list_copula_facts(verb, group, heads, findings)
+        for group_of, are in ((group, False), (replace(group, text=many.text), True)):
+            alike = [h for h, plural in zip(heads, plurals, strict=True) if plural is are]
+            if alike:
+                list_copula_facts(verb, group_of, alike, findings)
     for phrase, suffix, tokens, negated in _list_tails(frame, findings):
         for head, plural in zip(heads, plurals, strict=True):
             words = many.text if plural else group.text
@@ -343,7 +346,7 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
             found += _list_object(part, frame, findings)
         elif role == "receiver":
             found += [(p, "to", [], False) for p in findings.read_arguments(part.root)]
-        elif role in _PREPOSITIONAL:
+        elif role in _PREPOSITIONAL and not _belongs_above(part, frame):
             later.append(part)
     if copula and any(part.role == "attribute" for part in frame.parts):
         return found
@@ -356,6 +359,13 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
         for phrase, prep, tokens, negated in _read_circumstance(part, findings):
             found.append((phrase, " ".join([*base, prep]), [*base_tokens, *tokens], negated))
     return found
+
+
+def _belongs_above(part: Part, frame: Frame) -> bool:
+    """Whether the verb above says it already: on what one relies, not to fight infections on."""
+    apart = frame.noun is not None or frame.verb.dep not in {"xcomp", "conj"}
+    lead = part.link[0] if part.link else part.root
+    return apart and lead.head in frame.chain
 
 
 def _read_circumstance(part: Part, findings: Findings) -> list[Tail]:
@@ -474,7 +484,7 @@ def _read_prepositional(part: Part, findings: Findings) -> list[Tail]:
     negated = len(link) < len(part.link)
     words = " ".join(node.word for node in link)
     root = part.root if part.gap is None else _lift_kind(part.root, findings.frames)
-    if words.startswith("according") or not is_nominal(root):
+    if words.startswith("according") or not is_nominal(root) or _is_instead(part):
         return []
     found: list[Tail] = []
     tokens = [node.i for node in link]
@@ -488,6 +498,10 @@ def _read_prepositional(part: Part, findings: Findings) -> list[Tail]:
                 (place, within, at, negated) for place in list_containers(phrase, findings.tree)
             ]
     return found
+
+
+def _is_instead(part: Part) -> bool:
+    return any("instead" in {node.word, node.head.word} for node in part.link)
 
 
 def _cut_lead(phrase: Phrase, part: Part, findings: Findings) -> Phrase:

@@ -42,7 +42,7 @@ def list_copula_facts(
     attributes = [c for c in verb.children if c.dep == "attr"]
     frame = findings.frames.get(verb.i)
     subjects, way = (frame.subjects, frame.way) if frame is not None else ([], "none")
-    past = group.text.startswith("was") or group.text.startswith("had")
+    past = group.text.startswith(("was", "were", "had"))
     for attribute in attributes:
         if (
             subjects
@@ -193,8 +193,8 @@ def _add_kind(
 
 def _word_kind(noun: Node, be: str) -> str:
     """Return "is a", "are" before a plural, "is the" before what is singled out."""
-    if noun.tag == "NNS" and be in _PLURAL_BE:
-        return _PLURAL_BE[be]
+    if noun.tag == "NNS":
+        return _PLURAL_BE.get(be, be)
     singled = any(c.word == "the" or c.tag in {"JJS", "RBS"} for c in noun.children)
     return f"{be} the" if singled else f"{be} a"
 

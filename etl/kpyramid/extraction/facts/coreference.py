@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from kpyramid.documents.sentences import Span
 from kpyramid.extraction.syntax.kinds import (
     GENERIC_NOUNS,
     LABEL_BY_NOUN,
@@ -226,6 +227,8 @@ class Antecedents:
         self._paragraph = -1
         self._specific: dict[str, tuple[Phrase, int, bool]] = {}
         """By noun: the last phrase that said more than it, its sentence, whether it was new."""
+        self.members: dict[Span, list[Phrase]] = {}
+        """Of what "they" may stand for together, the phrase of each."""
         self._depth = 0
         """Brackets open: what stands in them is said in passing."""
         for node in tree.nodes:
@@ -354,6 +357,8 @@ class Antecedents:
             return
         person = is_person_noun(token.word) or phrase.label == "PERSON"
         pair = Antecedent(phrase, person, None, True, set(), 0.0, token.sentence, "", -1)
+        parts = [find_phrase(member) for member in members]
+        self.members[phrase.span] = [part for part in parts if part is not None]
         self._active.append(pair)
         self._touch(pair, token)
 

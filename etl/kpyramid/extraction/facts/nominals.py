@@ -155,8 +155,15 @@ def _cut(tree: Tree, opening: int, start: int, end: int, label: str) -> Phrase:
 # Appositions, titles, possessives and places.
 
 _QUANTITIES = frozenset(
-    "several many some other various numerous certain different few most all two three".split()
+    "several many some other various new numerous certain different few most all two three".split()
 )
+_EMPTY_KINDS = frozenset(
+    (
+        "factors issues things aspects areas ways reasons examples cases benefits challenges "
+        "concerns topics questions effects causes terms details features elements points parts"
+    ).split()
+)
+"""Nouns that say how things matter to something, not what they are."""
 _AREAS = frozenset("county district state province country region republic".split())
 _SEATS = frozenset("capital metropolis district territory colony settlement".split())
 """Nouns before "of" that name a part of the place, not the place: "the capital of Norway"."""
@@ -391,16 +398,19 @@ def _add_examples(kind: Node, findings: Findings) -> None:
             continue
         phrase = find_kind(kind)
         counted = any(c.dep == "nummod" for c in kind.children)
-        if phrase is None or kind.i != phrase.last or counted:
+        if phrase is None or kind.i != phrase.last or counted or kind.word in _EMPTY_KINDS:
             continue
         words = [w for w in phrase.text.split()[:-1] if w.lower() not in _QUANTITIES]
-        text = " ".join([*words, kind.lemma.lower()])
-        tail = replace(phrase, text=text, literal=False)
+        many = replace(phrase, text=" ".join([*words, kind.text]), literal=not words)
+        one = replace(phrase, text=" ".join([*words, kind.lemma.lower()]), literal=False)
         for root in (c for c in prep.children if c.dep == "pobj"):
             if not such and root.pos != "PROPN":
                 continue  # "including" may go on to a part: "films including two sequels"
             for example in findings.read_arguments(root):
-                _add(findings, example, "is a", tail)
+                if findings.tree[example.root].tag == "NNS" or kind.word == "species":
+                    _add(findings, example, "are", many)
+                else:
+                    _add(findings, example, "is a", one)
 
 
 def _add_named_kind(name: Node, findings: Findings) -> None:

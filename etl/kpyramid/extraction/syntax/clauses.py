@@ -117,7 +117,9 @@ def list_prepositional(prep: Node, before: tuple[Node, ...] = ()) -> Iterator[Pa
     while stack:
         at, link = stack.pop()
         for child in at.children:
-            if child.dep == "prep" and len(link) < 3:
+            if _is_second_half(child) and len(link) < 3:
+                stack.append((child, (*link, child)))
+            elif child.dep == "prep" and len(link) < 3:
                 # "out of" is one relation; "from A to B" holds two, whatever the parser nests.
                 stack.append((child, (*link, child) if child.i == at.i + 1 else (child,)))
             elif child.word in _PREPOSITION_NOUNS and (of := _find_of(child)) is not None:
@@ -128,6 +130,11 @@ def list_prepositional(prep: Node, before: tuple[Node, ...] = ()) -> Iterator[Pa
                     yield Part("preposition", child, link)
             elif child.dep in {"pobj", "pcomp"}:
                 yield Part("time" if child.entity in TIMES else "preposition", child, link)
+
+
+def _is_second_half(word: Node) -> bool:
+    """Whether the word ends a preposition of two words: "due to", "because of"."""
+    return word.dep == "pcomp" and word.i == word.head.i + 1 and word.tag in {"IN", "TO"}
 
 
 def _find_of(noun: Node) -> Node | None:

@@ -149,6 +149,7 @@ def build_phrase(tree: Tree, first: int, last: int, root: int) -> Phrase | None:
     if first > last:
         return None
     first, last = _balance_quotes(nodes, first, last, root)
+    last = _close_bracket(nodes, first, last, root)
     start, end = nodes[first].idx, nodes[last].end
     text = " ".join(tree.text[start:end].split())
     if not _has_letter(text):
@@ -168,6 +169,15 @@ def _balance_quotes(nodes: list[Node], first: int, last: int, root: int) -> tupl
     if len(marks) == 1 and first <= root < marks[0]:
         return first, marks[0] - 1
     return first, last
+
+
+def _close_bracket(nodes: list[Node], first: int, last: int, root: int) -> int:
+    """The last token before a bracket that the stretch opens and does not close."""
+    opened = [i for i in range(first, last + 1) if nodes[i].text.startswith("(")]
+    closed = sum(nodes[i].text.endswith(")") for i in range(first, last + 1))
+    if len(opened) > closed and first < opened[-1] and root < opened[-1]:
+        return opened[-1] - 1
+    return last
 
 
 def _has_letter(text: str) -> bool:
