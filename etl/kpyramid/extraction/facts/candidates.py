@@ -278,7 +278,7 @@ def find_fault(candidate: Candidate) -> str | None:
         return "bare_circumstance"
     if "et al" in head.text or "et al" in tail.text:
         return "citation"
-    if told in DIRECTIONS:
+    if told in DIRECTIONS or (words[-1] == "to" and told.split()[0] in DIRECTIONS):
         return "bare_direction"
     if head.text.lower() == told:
         return "self_reference"

@@ -38,8 +38,9 @@ Tail = tuple[Phrase, str, list[int], bool]
 _WITHIN = frozenset({"at", "near", "on"})
 _SOLE = frozenset({"first", "last", "only"})
 _LOCATIVE = frozenset({"in", *_WITHIN})
-_CHAINED = frozenset({"in", "to", "from", *_WITHIN})
-"""Prepositions whose object also lies in what contains it: "in Rome, Italy"."""
+_WITHIN_CHAIN = frozenset({"in", *_WITHIN})
+_CHAINED = frozenset({"to", "from"})
+"""Prepositions whose object also lies in what contains it, if it is named last: "to Rome, Italy"."""
 _MANY = {"is": "are", "was": "were"}
 _LIGHT = frozenset({"take", "make", "give", "pay"})
 _PREPOSITIONAL = frozenset({"preposition", "time"})
@@ -491,7 +492,7 @@ def _read_prepositional(part: Part, findings: Findings) -> list[Tail]:
     for argument in findings.read_arguments(root, full=part.gap is None):
         phrase = _cut_lead(argument, part, findings)
         found.append((phrase, words, tokens, negated))
-        if words in _CHAINED:
+        if words in _WITHIN_CHAIN or (words in _CHAINED and phrase.last == phrase.root):
             within = "in" if words in _WITHIN else words
             at = [] if within != words else tokens
             found += [

@@ -11,6 +11,7 @@ from kpyramid.extraction.syntax.predicates import VerbGroup
 from kpyramid.extraction.syntax.tree import (
     FULL_WORDS,
     MEASURES,
+    PLACES,
     Node,
     Phrase,
     find_kind,
@@ -31,6 +32,8 @@ _ATTRIBUTES = frozenset(
 _MEASURE = re.compile(r"[\d.,]+ ?[^\W\d]{0,3}\W{0,2}[CF]?")
 _PLURAL_BE = {"is": "are", "was": "were"}
 _MEMBER_PREPS = frozenset({"in", "at", "on", "of", "by"})
+_WITHIN = frozenset({"in", "at", "near", "on"})
+_SEATS = frozenset("seat capital center centre suburb".split())
 _SHARES = frozenset("part member piece portion half majority rest".split())
 """Nouns that say nothing without what they are of."""
 
@@ -224,6 +227,13 @@ def _list_group_preps(one: Node, findings: Findings) -> list[tuple[Phrase, str, 
     ]
 
 
+def _is_area(noun: Node) -> bool:
+    """Whether what it is of also holds it: a district of Leeds, England, is in England."""
+    return noun.pos == "PROPN" or (
+        find_kind_label(noun.word) in PLACES and noun.word not in _SEATS
+    )
+
+
 def list_noun_preps(noun: Node, findings: Findings) -> list[tuple[Phrase, str, list[int]]]:
     """Return (object, preposition, its token) under a noun, chains of places unrolled."""
     found: list[tuple[Phrase, str, list[int]]] = []
@@ -237,7 +247,7 @@ def list_noun_preps(noun: Node, findings: Findings) -> list[tuple[Phrase, str, l
                 continue
             for phrase in findings.read_arguments(child, full=True):
                 found.append((phrase, prep.word, [prep.i]))
-                if prep.word in {"in", "at", "near", "on", "of"}:
+                if prep.word in _WITHIN or (prep.word == "of" and _is_area(noun)):
                     found += [(p, "in", []) for p in list_containers(phrase, findings.tree)]
                 if prep.word in {"in", "of"}:
                     inner = [c for c in child.children if c.dep == "prep" and c.word != "of"]

@@ -360,7 +360,11 @@ def _add_title(name: Node, findings: Findings) -> None:
         begin -= 1
     title = build_phrase(tree, begin, start - 1, start - 1)
     head = find_phrase(name)
-    if title is not None:
+    person = find_kind_label(tree[start - 1].word) == "PERSON"
+    joined = begin > 0 and tree[begin - 1].dep == "cc" and not person
+    foreign = tree[begin].pos == "PROPN" and tree[begin].entity != "NORP"
+    named = head is not None and not head.text[:1].islower()
+    if title is not None and named and not joined and not foreign:
         _add(findings, head, "is a", title)
     owner = findings.find_owner(name)
     if owner is not None and owner.last < start:
