@@ -391,7 +391,7 @@ def _list_qualifiers(frame: Frame, tail: Phrase) -> dict[str, str]:
         words = " ".join(node.word for node in part.link)
         if part.role == "time":
             found.setdefault("time", phrase.text)
-        elif part.role == "preposition":
+        elif part.role == "preposition" and part.link[0].word != "according":
             is_place = part.root.entity in PLACES and words in {"in", "at"}
             found.setdefault("place" if is_place else words, phrase.text)
     return dict(sorted(found.items()))

@@ -212,8 +212,9 @@ def score_candidate(candidate: Candidate, findings: Findings, attributed: bool =
 _EMPTY_WORDS = AUXILIARIES | ARTICLES | PREPOSITIONS | {"not"}
 _SYMBOL = re.compile(r"[=<>|{}\\_~^*+@#]")
 """What no verb or preposition is written with; the parser takes formulas for clauses."""
-_FORMULA = re.compile(r"[=<>|{}\\^~]|://|\bwww\.|\+/-|/-")
-"""What stands in formulas and addresses, not in names."""
+_FORMULA = re.compile(r"[=<>|{}\\^~]|\+/-|/-")
+"""What stands in formulas, not in names."""
+_ADDRESS = re.compile(r"https?://|www\.")
 _EMPTY_NOUNS = frozenset(
     (
         "most some many much all each both one ones none few others other another any several "
@@ -261,6 +262,8 @@ def find_fault(candidate: Candidate) -> str | None:
     if len(words) > MAX_RELATION_WORDS:
         return "relation_too_long"
     head, tail = candidate.head, candidate.tail
+    if _ADDRESS.match(head.text):
+        return "no_words"
     for phrase in (head, tail):
         if _FORMULA.search(phrase.text) or phrase.text.count("(") != phrase.text.count(")"):
             return "no_words"

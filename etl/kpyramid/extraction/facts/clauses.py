@@ -406,8 +406,9 @@ def _fold_object(frame: Frame, findings: Findings) -> tuple[str, list[int]] | No
         return None
     (phrase,) = phrases
     tokens = [] if phrase.resolved else list(range(phrase.first, phrase.last + 1))
-    text = phrase.text if phrase.is_named else phrase.text[:1].lower() + phrase.text[1:]
-    return text, tokens
+    first = findings.tree[phrase.first]
+    common = not (phrase.resolved or first.entity or first.pos == "PROPN")
+    return (phrase.text[:1].lower() + phrase.text[1:] if common else phrase.text), tokens
 
 
 def _add_undergone(frame: Frame, group: VerbGroup, findings: Findings) -> None:
@@ -442,8 +443,9 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
     """Return the direct object; "has" takes the object's noun into the relation."""
     noun = part.root if part.gap is None else _lift_kind(part.root, findings.frames)
     if part.gap is not None:
-        if noun is part.root and frame.clause is not None and is_restrictive(frame.clause):
-            return []  # "the books that he wrote" says nothing that "he wrote books" would
+        named = any(subject.pos in {"PROPN", "PRON"} for subject in frame.subjects)
+        if noun is part.root and not named and _follows_closely(frame):
+            return []  # "the nectar that bees collect" is no fact about bees and nectar
         return [(p, "", [], False) for p in findings.read_arguments(noun)]
     negated = is_denied(noun)
     having = frame.verb.lemma.lower() == "have"
@@ -470,6 +472,10 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
             found.append((phrase, "", [], negated))
         found += preps
     return found
+
+
+def _follows_closely(frame: Frame) -> bool:
+    return frame.clause is not None and is_restrictive(frame.clause)
 
 
 def _is_light(noun: Node, frame: Frame) -> bool:

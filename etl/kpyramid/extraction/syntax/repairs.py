@@ -247,6 +247,10 @@ _DASHES = frozenset({"-", "--", "\u2013", "\u2014"})
 _SINCE = frozenset("since in by until till before after from during".split())
 _MAX_BRACKET = 60
 """Tokens between a bracket and its partner; a longer stretch is no aside."""
+_VERBAL = frozenset("to from against over into as".split())
+_GIVING = frozenset(
+    "sell give send lend lease transfer hand grant award donate deliver return sign teach".split()
+)
 _MEDIA = frozenset("radio television tv cable fm am news".split())
 _GROUPS = frozenset("one part member type kind form example name group set series pair".split())
 
@@ -276,6 +280,8 @@ def repair_tree(tree: Tree) -> None:
             _free_year(node)
         elif node.dep == "appos":
             _check_apposition(node)
+        elif node.dep == "prep" and node.head.dep == "dobj":
+            _lift_preposition(node)
         elif node.dep in {"relcl", "acl"}:
             _lift_modifier(node)
         elif node.dep == "conj" and node.head.pos in {"VERB", "AUX"}:
@@ -342,6 +348,20 @@ def _lift_modifier(verb: Node) -> None:
         if at.pos == "NOUN" and at.dep != "compound":
             move(verb, at)
             return
+
+
+def _lift_preposition(prep: Node) -> None:
+    """Hang on the verb what a name takes no more than a thing given: "sold Beta to Delta"."""
+    noun = prep.head
+    verb = noun.head
+    if prep.i < noun.i or prep.iob == "I" or verb.pos != "VERB" or noun.head.head is noun:
+        return
+    named = noun.pos == "PROPN" and prep.word in _VERBAL
+    given = prep.word == "to" and verb.lemma.lower() in _GIVING
+    if not named and not given:
+        return
+    move(prep, verb)
+    noun.right_edge = max([noun, *(c.right_edge for c in noun.children)], key=lambda n: n.i)
 
 
 def _seat_conjunct(noun: Node) -> None:

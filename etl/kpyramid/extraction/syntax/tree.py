@@ -228,7 +228,8 @@ def find_phrase(root: Node, full: bool = False) -> Phrase | None:
     """Return the argument headed by `root`, at most `MAX_WORDS` words; None when none fits.
 
     A name keeps its of-phrase. A common noun keeps what completes it ("belief in ghosts"), but no
-    time; `full` keeps every preposition. Both hold while the phrase stays within `FULL_WORDS`.
+    time; `full` keeps every preposition and what restricts the noun ("patients who received it").
+    Both hold while the phrase stays within `FULL_WORDS`, with a clause within `MAX_WORDS`.
     """
     known = root.tree.phrases
     key = 3 * root.i + full
@@ -281,7 +282,7 @@ def _keep_complement(prep: Node) -> bool:
 def _cut_phrase(root: Node, keep: Callable[[Node], bool]) -> Phrase | None:
     """Return the longest cut that fits: with what `keep` lets stand, with "of" alone, without."""
     if keep is not _keep_of:
-        if any(is_restrictive(c) for c in root.children):
+        if keep is _keep_all and any(is_restrictive(c) for c in root.children):
             phrase = _cut_run(root, keep, clauses=True)
             if phrase is not None and phrase.words <= MAX_WORDS:
                 return phrase
