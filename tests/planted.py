@@ -156,6 +156,7 @@ def plant(statements: Iterable[Statement]) -> dict[str, pa.Table]:
         "raw_triples": build_table("raw_triples", raws),
     }
     made = resolve.run(
+        tables["documents"],
         tables["mentions"],
         tables["raw_triples"],
         tables["chunks"],

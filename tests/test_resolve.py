@@ -1,6 +1,8 @@
 """Resolve: planted statements become exactly the planted entities, relations and facts."""
 
 import random
+from collections.abc import Mapping
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -56,8 +58,22 @@ def build_chunks(raws: list[Row]) -> pa.Table:
     )
 
 
-def run(raws: list[Row], mentions: list[Row] | None = None) -> dict[str, pa.Table]:
+def build_documents(chunks: pa.Table, titles: Mapping[str, str] | None = None) -> pa.Table:
+    rows = [
+        {"document_id": key, "source": f"{key}.txt", "title": (titles or {}).get(key), "text": "-"}
+        | {"language": "en", "metadata": [], "access": [], "licence": None, "sha256": key}
+        for key in sorted(set(chunks["document_id"].to_pylist()))
+    ]
+    return build_table("documents", rows)
+
+
+def run(
+    raws: list[Row],
+    mentions: list[Row] | None = None,
+    titles: Mapping[str, str] | None = None,
+) -> dict[str, pa.Table]:
     return resolve.run(
+        build_documents(build_chunks(raws), titles),
         build_table("mentions", mentions or []),
         build_table("raw_triples", raws),
         build_chunks(raws),
@@ -219,7 +235,9 @@ def test_the_order_of_the_rows_changes_nothing() -> None:
     raw_table = build_table("raw_triples", raws.values())
     mention_table = build_table("mentions", mentions.values())
     chunks, embedder = build_chunks(list(raws.values())), WordEmbedder()
-    expected = resolve.run(mention_table, raw_table, chunks, embedder=embedder, disambiguator=None)
+    documents = build_documents(chunks)
+    ports: dict[str, Any] = {"embedder": embedder, "disambiguator": None}
+    expected = resolve.run(documents, mention_table, raw_table, chunks, **ports)
     assert len(list_facts(expected)) > 20
 
     for seed in range(5):
@@ -229,7 +247,7 @@ def test_the_order_of_the_rows_changes_nothing() -> None:
             random.Random(seed).shuffle(order)
             shuffled.append(table.take(order))
         mention_rows, raw_rows = shuffled
-        made = resolve.run(mention_rows, raw_rows, chunks, embedder=embedder, disambiguator=None)
+        made = resolve.run(documents, mention_rows, raw_rows, chunks, **ports)
         assert made == expected
 
 

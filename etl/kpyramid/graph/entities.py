@@ -49,6 +49,10 @@ class Use:
     side: str
     relation: str
     other: str
+    is_title: bool = False
+    """Whether it is the title of the document, which names what that is about; no fact's name."""
+    is_local: bool = False
+    """Whether it means something of its document alone: "the study", "patients"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +79,9 @@ def gather_entries(uses: Iterable[Use]) -> dict[str, Entry]:
         key = parse_name(use.name).key
         names[key][use.name] += 1
         types[key][use.document][use.type] += 1
-        features[key][use.document] |= {
-            ("neighbour", parse_name(use.other).key),
-            (use.side, use.relation),
-        }
+        found = features[key][use.document]
+        if not use.is_title:
+            found |= {("neighbour", parse_name(use.other).key), (use.side, use.relation)}
     entries = []
     for key in names:
         votes: Counter[str] = Counter()
@@ -407,20 +410,37 @@ def resolve_names(uses: Iterable[Use], embedder: Embedder) -> dict[tuple[str, st
     uses = list(uses)
     corpus = read_corpus(uses)
     links: Links = {}
+    titles = {(parse_name(use.name).key, use.document) for use in uses if use.is_title}
     _link_within_documents(corpus, links)
-    _link_across_documents(corpus, links)
+    _link_across_documents(corpus, links, titles)
     _link_companions(corpus, uses, embedder, links)
     alone = {
         key: [document for document in entry.features_in if (key, document) not in links]
         for key, entry in corpus.entries.items()
     }
     surnames = _list_shared_surnames(corpus, links)
-    homonyms = split_homonyms(corpus, alone, surnames, uses, embedder)
+    stated = [use for use in uses if not use.is_title]
+    apart = split_homonyms(corpus, alone, surnames, stated, embedder)
+    apart |= _separate_local(uses, links)
     clusters = {}
     for use in uses:
         full = _follow(links, parse_name(use.name).key, use.document)
-        clusters[use.name, use.document] = homonyms.get((full, use.document), full)
+        clusters[use.name, use.document] = apart.get((full, use.document), full)
     return clusters
+
+
+def _separate_local(uses: Iterable[Use], links: Links) -> dict[Place, str]:
+    """A label for each place whose name means something of its document alone.
+
+    A common noun that a text uses both ways, as "malaria" and "the malaria", is what every text
+    means by it.
+    """
+    local: dict[Place, bool] = {}
+    for use in uses:
+        place = (parse_name(use.name).key, use.document)
+        if place not in links:
+            local[place] = use.is_local and local.get(place, True)
+    return {place: f"{place[0]} in {place[1]}" for place, is_local in local.items() if is_local}
 
 
 def _link_within_documents(corpus: Corpus, links: Links) -> None:
@@ -463,11 +483,14 @@ def _is_typed(
     )
 
 
-def _link_across_documents(corpus: Corpus, links: Links) -> None:
-    """Links short forms whose documents do not hold the fuller name."""
+def _link_across_documents(corpus: Corpus, links: Links, titles: Collection[Place]) -> None:
+    """Links short forms whose documents do not hold the fuller name.
+
+    A document whose title is the short form shows its usage by itself.
+    """
     usual: dict[str, Counter[str]] = defaultdict(Counter)
-    for (short, _), full in links.items():
-        usual[short][full] += 1
+    for (short, document), full in links.items():
+        usual[short][full] += _USUAL if (short, document) in titles else 1
     roots: dict[str, set[str]] = {}
     for short, entry in corpus.entries.items():
         by_types: dict[frozenset[str], list[str]] = defaultdict(list)

@@ -95,8 +95,8 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "resolve",
-        version=3,
-        reads=("mentions", "raw_triples", "chunks"),
+        version=4,
+        reads=("documents", "mentions", "raw_triples", "chunks"),
         writes=("entities", "relations", "triples", "rejects"),
         ports=("embedder", "disambiguator"),
         libraries=("anyascii", "numpy", "simplemma"),

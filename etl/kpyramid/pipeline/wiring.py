@@ -301,6 +301,7 @@ def _resolve(tables: Tables, ports: Ports) -> dict[str, pa.Table]:
     from kpyramid.pipeline.stages import resolve
 
     return resolve.run(
+        tables["documents"],
         tables["mentions"],
         tables["raw_triples"],
         tables["chunks"],

@@ -298,7 +298,7 @@ def _drop_own_name(candidate: Candidate) -> Candidate:
     for mark in ("'s ", "' "):
         if tail.startswith(head + mark):
             text = tail.removeprefix(head + mark).removeprefix("own ")
-            return replace(candidate, tail=replace(candidate.tail, text=text))
+            return replace(candidate, tail=replace(candidate.tail, text=text, literal=False))
     return candidate
 
 

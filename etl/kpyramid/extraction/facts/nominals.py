@@ -405,7 +405,8 @@ def _add_examples(kind: Node, findings: Findings) -> None:
         if phrase is None or kind.i != phrase.last or counted or kind.word in _EMPTY_KINDS:
             continue
         words = [w for w in phrase.text.split()[:-1] if w.lower() not in _QUANTITIES]
-        many = replace(phrase, text=" ".join([*words, kind.text]), literal=not words)
+        plural = " ".join([*words, kind.text])
+        many = replace(phrase, text=plural, literal=plural == phrase.text)
         one = replace(phrase, text=" ".join([*words, kind.lemma.lower()]), literal=False)
         for root in (c for c in prep.children if c.dep == "pobj"):
             if not such and root.pos != "PROPN":

@@ -1,16 +1,19 @@
 """Resolve: raw triples become facts between entities, each fact once (`f_dis`)."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import pyarrow as pa
 
+from kpyramid.documents.words import ARTICLES, POINTING, lemmatise
 from kpyramid.embeddings.port import Embedder
 from kpyramid.graph.duplicates import Disambiguator
-from kpyramid.graph.entities import Use, resolve_names, vote_type
+from kpyramid.graph.entities import UNKNOWN, Use, resolve_names, vote_type
+from kpyramid.graph.names import parse_name
 from kpyramid.graph.relations import Statement, cluster_relations
 from kpyramid.keys import content_id
 from kpyramid.pipeline.stages.facts import (
+    End,
     Fact,
     confirm_same,
     find_cluster,
@@ -23,8 +26,18 @@ from kpyramid.pipeline.stages.facts import (
 )
 from kpyramid.pipeline.stages.tables import Row, build_rejects, build_table
 
+IS_A = "be a"
+"""The relation of a thing and its kind, as `normalise_relation` spells it."""
+_MAX_TITLE = 6
+"""Words of a title that may be a name; a longer one is a sentence."""
+_DETERMINERS = ARTICLES | POINTING | frozenset(
+    "his her its their our my your each both all some many several other another such".split()
+)
+"""What stands before a noun that means something that the text has brought up."""
+
 
 def run(
+    documents: pa.Table,
     mentions: pa.Table,
     raw_triples: pa.Table,
     chunks: pa.Table,
@@ -42,7 +55,9 @@ def run(
     quantity is a literal.
     """
     facts, rejects = read_facts(mentions, raw_triples, chunks)
-    cluster = resolve_names(_list_uses(facts), embedder)
+    titles = list(_list_titles(documents, facts))
+    uses = [*_list_uses(facts, _find_local(facts, chunks)), *titles]
+    cluster = resolve_names(uses, embedder)
     if disambiguator is not None:
         same, unanswered = confirm_same(
             "entities", list_entities(facts, cluster), embedder, disambiguator
@@ -65,22 +80,82 @@ def run(
         relation = {form: same.get(key, key) for form, key in relation.items()}
         rejects += unanswered
     return {
-        "entities": build_table("entities", _build_entities(kept, cluster)),
+        "entities": build_table("entities", _build_entities(kept, cluster, titles)),
         "relations": build_table("relations", _build_relations(kept, relation)),
         "triples": build_table("triples", _build_triples(kept, cluster, relation)),
         "rejects": build_rejects(rejects),
     }
 
 
-def _list_uses(facts: Iterable[Fact]) -> Iterable[Use]:
-    """Each name as each fact uses it; literals are neighbours only."""
+def _list_uses(facts: Iterable[Fact], local: Collection[tuple[str, str]]) -> Iterable[Use]:
+    """Each name as each fact uses it; literals are neighbours only.
+
+    `local`: raw triple and side of the names that mean something of their document alone.
+    """
     for fact in facts:
         for side, end, other in (
             ("head", fact.head, fact.tail),
             ("tail", fact.tail, fact.head),
         ):
             if side == "head" or not end.is_literal:
-                yield Use(end.name, fact.document, end.type, side, fact.form.key, other.name)
+                key = fact.form.key
+                is_local = (str(fact.row["raw_triple_id"]), side) in local
+                yield Use(
+                    *(end.name, fact.document, end.type, side, key, other.name), is_local=is_local
+                )
+
+
+def _list_titles(documents: pa.Table, facts: Iterable[Fact]) -> Iterator[Use]:
+    """The titles that are names, each with the type of the first name that ends as it does."""
+    heads: dict[str, list[End]] = defaultdict(list)
+    for fact in sorted(facts, key=lambda fact: _find_start(fact.row)):
+        heads[fact.document].append(fact.head)
+    for row in documents.select(["document_id", "title"]).to_pylist():
+        name = parse_name(row["title"] or "")
+        if not name.proper or len(name.words) > _MAX_TITLE:
+            continue
+        lead = next(
+            (e for e in heads[row["document_id"]] if parse_name(e.name).bare[-1:] == name.bare[-1:]),
+            None,
+        )
+        if lead is not None:
+            yield Use(row["title"], row["document_id"], lead.type, "head", "", "", is_title=True)
+
+
+def _find_start(row: Row) -> tuple[int, str]:
+    span = row["head_span"]
+    return (span["start"] if isinstance(span, dict) else 1 << 60), str(row["raw_triple_id"])
+
+
+def _find_local(facts: Iterable[Fact], chunks: pa.Table) -> set[tuple[str, str]]:
+    """Raw triple and side of the common nouns that mean something of their document alone.
+
+    These are the definite and the counted ones ("the study", "two trials"), those of a document
+    that it owns ("its members"), and single plurals ("patients"): what is true of them there is
+    no news of those elsewhere. What a name is said to be, "a film", is a kind and not local.
+    """
+    texts = {
+        row["chunk_id"]: (row["start"], row["text"])
+        for row in chunks.select(["chunk_id", "start", "text"]).to_pylist()
+    }
+    found = set()
+    for fact in facts:
+        start, text = texts[fact.row["chunk_id"]]
+        for side, end in (("head", fact.head), ("tail", fact.tail)):
+            if end.type != UNKNOWN or parse_name(end.name).proper:
+                continue
+            if side == "tail" and fact.form.key == IS_A:
+                continue
+            span = fact.row[f"{side}_span"]
+            before = text[: span["start"] - start] if isinstance(span, dict) else ""
+            word = before.split()[-1].casefold() if before.split() else ""
+            if word in _DETERMINERS or _is_plural(end.name) or end.name[:1].isdigit():
+                found.add((str(fact.row["raw_triple_id"]), side))
+    return found
+
+
+def _is_plural(name: str) -> bool:
+    return " " not in name and lemmatise(name.casefold()) != name.casefold()
 
 
 def _list_statements(
@@ -96,7 +171,9 @@ def _list_statements(
         )
 
 
-def _build_entities(facts: Iterable[Fact], cluster: Mapping[tuple[str, str], str]) -> Iterable[Row]:
+def _build_entities(
+    facts: Iterable[Fact], cluster: Mapping[tuple[str, str], str], titles: Iterable[Use]
+) -> Iterable[Row]:
     names: dict[str, Counter[str]] = defaultdict(Counter)
     types: dict[str, Counter[str]] = defaultdict(Counter)
     mentions: dict[str, set[str]] = defaultdict(set)
@@ -107,6 +184,10 @@ def _build_entities(facts: Iterable[Fact], cluster: Mapping[tuple[str, str], str
                 names[key][end.name] += 1
                 types[key].update(end.types)
                 mentions[key].update(end.mentions)
+    for title in titles:
+        key = cluster[title.name, title.document]
+        if key in names:
+            names[key][title.name] += 1
     for key, wordings in names.items():
         yield {
             "entity_id": content_id("entity", key),
