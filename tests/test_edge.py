@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from kpyramid.cli import app as cli
 from kpyramid.cli.app import app
 from kpyramid.cli.console import SafeConsole, clean
-from kpyramid.cli.options import run_command, say
+from kpyramid.cli.options import print_json, run_command, say
 from tests.corpora import ROOT
 
 HOSTILE = "red \x1b[31m \x9b2J \x07 over\rwritten \u202eedoc \udc80"
@@ -194,7 +194,7 @@ def test_no_way_of_printing_lets_corpus_text_drive_the_terminal(
     table.add_row(HOSTILE)
     for part in (HOSTILE, Text(HOSTILE, "bold"), table, f"[dim]{HOSTILE}[/]"):
         console.print(part)
-    cli.print_json({"text": HOSTILE})
+    print_json({"text": HOSTILE})
 
     told = capsys.readouterr()
     drawn = console.file.getvalue()  # type: ignore[attr-defined]
