@@ -12,7 +12,7 @@ from kpyramid.condensation.merging import guard_comparer
 from kpyramid.errors import GateError
 from kpyramid.graph.synonyms.comparison import Comparer, Verdict
 from kpyramid.pipeline.stages import condense
-from kpyramid.pipeline.stages.derivations import read_derivations, read_graph
+from kpyramid.pipeline.stages.condense import read_derivations, read_graph
 from kpyramid.pipeline.stages.tables import build_table
 from kpyramid.snapshot.snapshot import Snapshot, open_snapshot
 from kpyramid.storage.layout import Warehouse

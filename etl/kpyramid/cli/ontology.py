@@ -229,7 +229,7 @@ def bootstrap(
         f"{'taken' if number == sense else f'--sense {number}'}: {', '.join(s.words)}: {s.gloss}"
         for number, s in enumerate(senses, 1)
     ]
-    named = ", ".join(found["properties"]) or "none that WordNet knows"
+    named = ", ".join(p.label for p in schema.properties) or "none that WordNet knows"
     lines.append(f"{target}: {len(schema.classes)} classes; properties: {named}")
     if conceptnet is not None:
         lines.append(f"{added} of the classes are from ConceptNet")

@@ -21,6 +21,11 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
+def flatten(text: str, most: int) -> str:
+    """One line of at most so many characters."""
+    return " ".join(text.split())[:most]
+
+
 def fence(material: str) -> str:
     """The material between tags that cannot occur in it.
 

@@ -1,10 +1,11 @@
 """The ontology's instances with their provenance: written as N-Triples, queried with the schema."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from types import TracebackType
+from typing import Any
 from urllib.parse import quote
 
 import pyoxigraph as ox
@@ -109,6 +110,26 @@ class InstanceStatement:
     places: tuple[Place, ...] = ()
     instance_id: str | None = None
     confidence: float = 1.0
+
+
+def state_row(
+    row: Mapping[str, Any], names: Mapping[str, str], places: Iterable[Place] = ()
+) -> InstanceStatement:
+    """The statement of a row of the table `instances`; `names` are those of entities, by id."""
+    value = row["object_id"]
+    return InstanceStatement(
+        subject_iri=entity_iri(row["subject_id"]),
+        property_iri=row["property_iri"],
+        class_iri=row["class_iri"],
+        object_iri=entity_iri(value) if value else None,
+        literal=row["literal"],
+        datatype=row["datatype"],
+        subject_label=names[row["subject_id"]],
+        object_label=names[value] if value else None,
+        places=tuple(places),
+        instance_id=row["instance_id"],
+        confidence=row["confidence"],
+    )
 
 
 def list_facts(row: InstanceStatement) -> Iterator[ox.Triple]:

@@ -95,7 +95,7 @@ def judge_kept(run: Run, tables: Mapping[str, TableFile]) -> str:
     from kpyramid.graph.synonyms.comparison import Comparer
     from kpyramid.pipeline.cache import CachedEmbedder, Silence
     from kpyramid.pipeline.models import Opener
-    from kpyramid.pipeline.stages.derivations import read_derivations, read_graph
+    from kpyramid.pipeline.stages.condense import read_derivations, read_graph
 
     names = ("entities", "relations", "triples", "condensed")
     entities, relations, triples, condensed = (

@@ -273,6 +273,7 @@ class Ports:
 
 
 Tables = Mapping[str, pa.Table]
+"""What a stage reads, in the order that it declares."""
 
 # A stage is imported when it runs: a build that finds its results stored loads none of them.
 
@@ -286,54 +287,32 @@ def _ingest(_: Tables, ports: Ports) -> dict[str, pa.Table]:
 def _chunk(tables: Tables, ports: Ports) -> dict[str, pa.Table]:
     from kpyramid.pipeline.stages import chunk
 
-    return chunk.run(tables["documents"], splitter=ports.splitter)
+    return chunk.run(*tables.values(), splitter=ports.splitter)
 
 
 def _extract(tables: Tables, ports: Ports) -> dict[str, pa.Table]:
     from kpyramid.pipeline.stages import extract
 
-    return extract.run(
-        tables["documents"], tables["chunks"], extractor=ports.extractor, cascade=ports.cascade
-    )
+    return extract.run(*tables.values(), extractor=ports.extractor, cascade=ports.cascade)
 
 
 def _resolve(tables: Tables, ports: Ports) -> dict[str, pa.Table]:
     from kpyramid.pipeline.stages import resolve
 
-    return resolve.run(
-        tables["mentions"],
-        tables["raw_triples"],
-        tables["chunks"],
-        embedder=ports.embedder,
-        disambiguator=ports.disambiguator,
-    )
+    return resolve.run(*tables.values(), embedder=ports.embedder, disambiguator=ports.disambiguator)
 
 
 def _embed(tables: Tables, ports: Ports) -> dict[str, pa.Table]:
     from kpyramid.pipeline.stages import embed
 
-    return embed.run(
-        tables["documents"],
-        tables["chunks"],
-        tables["entities"],
-        tables["relations"],
-        tables["triples"],
-        embedder=ports.embedder,
-    )
+    return embed.run(*tables.values(), embedder=ports.embedder)
 
 
 def _induce(tables: Tables, ports: Ports) -> dict[str, pa.Table]:
     from kpyramid.pipeline.stages import induce
 
     return induce.run(
-        tables["documents"],
-        tables["chunks"],
-        tables["claims"],
-        tables["mentions"],
-        tables["raw_triples"],
-        tables["entities"],
-        tables["relations"],
-        tables["triples"],
+        *tables.values(),
         schema=ports.schema,
         shapes=ports.shapes,
         embedder=ports.embedder,
@@ -347,14 +326,7 @@ def _complete(tables: Tables, ports: Ports) -> dict[str, pa.Table]:
     from kpyramid.pipeline.stages import complete
 
     return complete.run(
-        tables["documents"],
-        tables["chunks"],
-        tables["claims"],
-        tables["raw_triples"],
-        tables["entities"],
-        tables["relations"],
-        tables["triples"],
-        tables["instances"],
+        *tables.values(),
         settings=ports.settings.complete,
         schema=ports.schema,
         shapes=ports.shapes,
@@ -368,10 +340,7 @@ def _condense(tables: Tables, ports: Ports) -> dict[str, pa.Table]:
     from kpyramid.pipeline.stages import condense
 
     return condense.run(
-        tables["entities"],
-        tables["relations"],
-        tables["triples"],
-        tables["proposals"],
+        *tables.values(),
         settings=ports.settings.condense,
         schema=ports.schema,
         embedder=ports.embedder,

@@ -4,12 +4,10 @@ import json
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import cast
 
 import pyarrow.compute as pc
-from jinja2 import Environment, PackageLoader, Template
 
 from kpyramid.completion.decisions import load_decisions
 from kpyramid.errors import InputError, IntegrityError
@@ -18,7 +16,7 @@ from kpyramid.llm.ledger import Sum, Totals, read_totals
 from kpyramid.ontology.schema import parse_schema
 from kpyramid.pipeline.report.figures import describe_figure, draw_figure, read_figure
 from kpyramid.pipeline.report.layers import describe_completion, describe_condensation
-from kpyramid.pipeline.report.tables import SnapshotTables, Words
+from kpyramid.pipeline.report.tables import SnapshotTables, Words, load_template
 from kpyramid.pipeline.stage import PIPELINE
 from kpyramid.storage.contracts import load_contracts, read_table
 from kpyramid.storage.layout import write_durably
@@ -54,7 +52,7 @@ def write_report(run: Run, marks: tuple[StageMark, ...] | None = None) -> StageM
         "condensation": account.condensation,
     }
     write_durably(run.folder / "report.json", json.dumps(report, indent=1).encode())
-    text = _load_template().render(
+    text = load_template("report.html.jinja").render(
         report=report, figure=account.figure, figure_words=account.figure_words
     )
     write_durably(run.folder / "report.html", text.encode())
@@ -90,13 +88,6 @@ def describe_snapshot(folder: Path) -> Account:
         draw_figure(figure) if figure else None,
         describe_figure(figure) if figure else "",
     )
-
-
-@cache
-def _load_template() -> Template:
-    loader = PackageLoader("kpyramid.pipeline.report")
-    page = Environment(loader=loader, autoescape=True, trim_blocks=True)
-    return page.get_template("report.html.jinja")
 
 
 def describe_run(run: Run, marks: tuple[StageMark, ...]) -> dict[str, object]:
