@@ -116,10 +116,6 @@ class CachedFunction(Generic[T]):
         known = self._load(keys.values())
         return sorted(text for text, key in keys.items() if key not in known)
 
-    def count_missing(self, texts: Sequence[str]) -> int:
-        """How many distinct texts a call would compute."""
-        return len(self.list_missing(texts))
-
     def _load(self, keys: Collection[str]) -> dict[str, bytes]:
         """Results by key, as far as they are known."""
         held = self._held or {}

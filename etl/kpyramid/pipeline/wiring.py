@@ -140,8 +140,8 @@ class Ports:
         self.corpus = corpus
         self._warehouse = warehouse
         self._stage = stage
-        self._workers = workers
         self._progress = progress
+        self._place = (warehouse, settings, workers, progress)
         self._opener = opener
         self._read_only = read_only
         self._functions: list[CachedFunction[Any]] = []
@@ -169,21 +169,18 @@ class Ports:
     @cached_property
     def extractor(self) -> CachedFunction[Extraction]:
         """Finds the facts in texts by rules."""
-        place = (self._warehouse, self.settings, self._workers, self._progress)
-        return self._note(open_extractor(*place))
+        return self._note(open_extractor(*self._place))
 
     @cached_property
     def annotator(self) -> CachedFunction[str]:
         """Parses texts."""
-        place = (self._warehouse, self.settings, self._workers, self._progress)
-        return self._note(open_annotator(*place))
+        return self._note(open_annotator(*self._place))
 
     @cached_property
     def embedder(self) -> Embedder:
         """The embedding model."""
-        place = (self._warehouse, self.settings, self._workers, self._progress)
         embedder = CachedEmbedder(
-            *place, self._opener.connect, self._stage.name, read_only=self._read_only
+            *self._place, self._opener.connect, self._stage.name, read_only=self._read_only
         )
         self._note(embedder.function)
         return embedder
@@ -206,20 +203,19 @@ class Ports:
         """f_par, f_ent and f_rel by a language model, chunk by chunk."""
         if self.model is None:
             return None
-        llm = self.settings.llm
         return Cascade(
             self.model.caller,
             self.settings.cascade,
-            model=llm.model or llm.provider,
-            max_tokens=llm.max_tokens,
-            concurrency=llm.concurrency,
+            model=self.settings.llm.model or self.settings.llm.provider,
+            max_tokens=self.settings.llm.max_tokens,
+            concurrency=self.settings.llm.concurrency,
             progress=self._progress,
         )
 
     @cached_property
     def disambiguator(self) -> Disambiguator | None:
         """f_dis by a language model, batch by batch of near duplicates."""
-        return Disambiguator(self.model.caller, *self._told) if self.model else None
+        return Disambiguator(self.model.caller, *self._batching) if self.model else None
 
     @cached_property
     def inducer(self) -> Inducer | None:
@@ -247,7 +243,7 @@ class Ports:
     @cached_property
     def condenser(self) -> Condenser | None:
         """f_con by a language model, batch by batch of wordings that the rules left apart."""
-        return Condenser(self.model.caller, *self._told) if self.model else None
+        return Condenser(self.model.caller, *self._batching) if self.model else None
 
     def describe_model(self) -> dict[str, JsonValue]:
         """What a language model was asked, as a stage's mark says it; empty without one."""
@@ -262,7 +258,7 @@ class Ports:
         return sum(function.computed for function in self._functions)
 
     @property
-    def _told(self) -> tuple[str, str, int, int]:
+    def _batching(self) -> tuple[str, str, int, int]:
         """What batches are asked with."""
         llm, cascade = self.settings.llm, self.settings.cascade
         return cascade.domain, cascade.language, llm.max_tokens, llm.concurrency

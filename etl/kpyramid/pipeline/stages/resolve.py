@@ -75,12 +75,9 @@ def run(
 def _list_uses(facts: Iterable[Fact]) -> Iterable[Use]:
     """Each name as each fact uses it; literals are neighbours only."""
     for fact in facts:
-        for side, end, other in (
-            ("head", fact.head, fact.tail),
-            ("tail", fact.tail, fact.head),
-        ):
-            if side == "head" or not end.is_literal:
-                yield Use(end.name, fact.document, end.type, side, fact.form.key, other.name)
+        for side, end in fact.entities:
+            other = fact.tail if side == "head" else fact.head
+            yield Use(end.name, fact.document, end.type, side, fact.form.key, other.name)
 
 
 def _list_statements(
@@ -101,12 +98,11 @@ def _build_entities(facts: Iterable[Fact], cluster: Mapping[tuple[str, str], str
     types: dict[str, Counter[str]] = defaultdict(Counter)
     mentions: dict[str, set[str]] = defaultdict(set)
     for fact in facts:
-        for side, end in (("head", fact.head), ("tail", fact.tail)):
-            if side == "head" or not end.is_literal:
-                key = find_cluster(cluster, fact, side)
-                names[key][end.name] += 1
-                types[key].update(end.types)
-                mentions[key].update(end.mentions)
+        for side, end in fact.entities:
+            key = find_cluster(cluster, fact, side)
+            names[key][end.name] += 1
+            types[key].update(end.types)
+            mentions[key].update(end.mentions)
     for key, wordings in names.items():
         yield {
             "entity_id": content_id("entity", key),
