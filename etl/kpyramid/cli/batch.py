@@ -203,14 +203,15 @@ def _load_settings(path: Path | None) -> "Settings":
 
 def _open_desk(run: "Run") -> "Desk":
     from kpyramid.llm.batch.submit import Desk, prepare_shape
+    from kpyramid.llm.cache import ReplyCache
     from kpyramid.llm.transport import open_client
-    from kpyramid.pipeline.models import PROBE, open_batch_books
+    from kpyramid.pipeline.models import PROBE, open_ledger, open_replies
 
-    find_ledger = partial(_find_ledger, run.warehouse, run.settings)
-    cache, blobs, ledger = open_batch_books(run)
-    llm = run.settings.llm
+    place, llm = (run.warehouse, run.settings), run.settings.llm
+    blobs, ledger = open_replies(*place), open_ledger(*place, run.folder, run.ref)
     shape = prepare_shape(llm, ledger, run.folder / PROBE)
-    return Desk(open_client(llm), shape, cache, blobs, ledger, run.name, llm, find_ledger)
+    books = (ReplyCache(blobs), blobs, ledger)
+    return Desk(open_client(llm), shape, *books, run.name, llm, partial(_find_ledger, *place))
 
 
 def _find_ledger(place: "Warehouse", settings: "Settings", run: str) -> "Ledger | None":

@@ -28,9 +28,7 @@ from kpyramid.cli.options import (
 from kpyramid.errors import SettingsError
 
 if TYPE_CHECKING:
-    from kpyramid.evaluation.harness import Arm
-    from kpyramid.evaluation.questions import EvalQuestion
-    from kpyramid.evaluation.report import Reader, Sheet
+    from kpyramid.evaluation.report import Sheet
     from kpyramid.evaluation.results import Results
     from kpyramid.llm.caller import Asker
     from kpyramid.settings import Settings
@@ -97,28 +95,59 @@ def evaluate(
 
     Example: kpyramid evaluate questions.jsonl --strategy naive --strategy polyrag --out compared
     """
+    from kpyramid.cli.console import open_bars
+    from kpyramid.evaluation.harness import add_ratings, answer_all, open_measures, parse_arm
+    from kpyramid.evaluation.questions import read_questions, read_set
+    from kpyramid.evaluation.ratings import read_ratings
+    from kpyramid.evaluation.report import Reader, lay_out, plan_grid
+    from kpyramid.evaluation.results import Results, choose_baseline
+    from kpyramid.query import Backends, open_snapshot
     from kpyramid.settings import load_settings
 
-    if (questions is None) == (folder is None):
+    if questions is not None and folder is None:
+        asked = read_questions(questions)
+    elif folder is not None and questions is None:
+        asked = read_set(folder)
+    else:
         raise SettingsError("name a file of questions, or a set with --set, and not both")
-    asked = _read_questions(questions, folder)
     if tables and strategy:
         raise SettingsError("--tables has its own strategies; leave --strategy out")
     loaded = load_settings(settings)
     names = [r.value for r in reader or [BackendName.rules]]
-    with _open_asker(loaded, warehouse, out, needed=judge or "llm" in names) as opened:
-        asker, read_cost = opened
-        readers = _make_readers(dict.fromkeys(names), asker, loaded)
-        arms = _plan(strategy or [], readers, tables=tables, mode=mode.value)
-        results = _run(
-            asked, arms, ref, warehouse, loaded, baseline, asker if judge else None,
-            read_cost, ratings, quiet=quiet,
-        )  # fmt: skip
-    sheets: Sequence[Sheet] = ()
-    if tables:
-        from kpyramid.evaluation.report import lay_out
-
-        sheets = lay_out(results, readers, mode.value)
+    with _open_asker(loaded, warehouse, out, needed=judge or "llm" in names) as (asker, read_cost):
+        model = loaded.llm.model or loaded.llm.provider
+        readers = [
+            Reader()
+            if name == "rules"
+            else Reader(model, Backends("llm", "llm", "llm", asker, logprobs=True))
+            for name in dict.fromkeys(names)
+        ]
+        arms = tuple(
+            plan_grid(readers, mode.value)
+            if tables
+            else (
+                parse_arm(text, r.name, r.backends)
+                for r in readers
+                for text in strategy or _DEFAULT
+            )
+        )
+        choose_baseline(arms, baseline)
+        known = [question.id for question in asked], [arm.name for arm in arms]
+        rated = read_ratings(ratings, *known) if ratings else ()
+        snapshot = open_snapshot(ref, warehouse, model=loaded.embed)
+        with open_bars(quiet=quiet) as bars:
+            task = bars.add_task("answers", total=len(asked) * len(arms))
+            answers = answer_all(
+                asked,
+                snapshot,
+                arms,
+                metrics=open_measures(),
+                judge=asker if judge else None,
+                read_cost=read_cost,
+                advance=partial(bars.advance, task),
+            )
+    results = Results(add_ratings(answers, rated), snapshot.id, baseline=baseline)
+    sheets = lay_out(results, readers, mode.value) if tables else ()
     if out is not None:
         _write(results, sheets, out)
     tabled = {"tables": [_describe_sheet(sheet) for sheet in sheets]} if sheets else {}
@@ -133,15 +162,6 @@ def evaluate(
     print_found({**results.to_dict(), **tabled, "out": str(out) if out else None}, print_compared)
     if results.answers.stopped is not None:
         raise results.answers.stopped
-
-
-def _read_questions(path: Path | None, folder: Path | None) -> "list[EvalQuestion]":
-    from kpyramid.evaluation.questions import read_questions, read_set
-
-    if folder is not None:
-        return read_set(folder)
-    assert path is not None  # either it or a set was named
-    return read_questions(path)
 
 
 @contextmanager
@@ -191,72 +211,6 @@ class _Spending:
             data = file.read()
         self._read += len(data)
         return add_up(*parse_lines(data)).run.cost
-
-
-def _make_readers(
-    names: "Sequence[str] | dict[str, None]", asker: "Asker | None", settings: "Settings"
-) -> "list[Reader]":
-    from kpyramid.evaluation.report import Reader
-    from kpyramid.query.types import Backends
-
-    readers = []
-    for name in names:
-        if name == "rules":
-            readers.append(Reader())
-        else:
-            model = settings.llm.model or settings.llm.provider
-            readers.append(Reader(model, Backends("llm", "llm", "llm", asker, logprobs=True)))
-    return readers
-
-
-def _plan(
-    strategies: Sequence[str], readers: "Sequence[Reader]", *, tables: bool, mode: str
-) -> "tuple[Arm, ...]":
-    from kpyramid.evaluation.harness import parse_arm
-    from kpyramid.evaluation.report import plan_grid
-
-    if tables:
-        return plan_grid(readers, mode)
-    said = strategies or _DEFAULT
-    return tuple(parse_arm(text, r.name, r.backends) for r in readers for text in said)
-
-
-def _run(
-    questions: "Sequence[EvalQuestion]",
-    arms: "Sequence[Arm]",
-    ref: str,
-    warehouse: str,
-    settings: "Settings",
-    baseline: str | None,
-    judge: "Asker | None",
-    read_cost: Callable[[], float | None],
-    ratings: Path | None,
-    *,
-    quiet: bool,
-) -> "Results":
-    from kpyramid.cli.console import open_bars
-    from kpyramid.evaluation.harness import add_ratings, answer_all, open_measures
-    from kpyramid.evaluation.ratings import read_ratings
-    from kpyramid.evaluation.results import Results, choose_baseline
-    from kpyramid.query import open_snapshot
-
-    choose_baseline(arms, baseline)
-    rated = (
-        read_ratings(ratings, [q.id for q in questions], [a.name for a in arms]) if ratings else ()
-    )
-    snapshot = open_snapshot(ref, warehouse, model=settings.embed)
-    with open_bars(quiet=quiet) as bars:
-        task = bars.add_task("answers", total=len(questions) * len(arms))
-        answers = answer_all(
-            questions,
-            snapshot,
-            arms,
-            metrics=open_measures(),
-            judge=judge,
-            read_cost=read_cost,
-            advance=partial(bars.advance, task),
-        )
-    return Results(add_ratings(answers, rated), snapshot.id, baseline=baseline)
 
 
 def _describe_sheet(sheet: "Sheet") -> dict[str, object]:

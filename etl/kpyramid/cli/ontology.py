@@ -243,6 +243,8 @@ def bootstrap(
 
 # `kpyramid ontology check`: what HermiT, SHACL, checks and questions say of an ontology.
 
+_JUDGED = ("ontology/schema.ttl", "ontology/instances.nt", "ontology/provenance.nt")
+
 
 @command(app)
 def check(
@@ -282,7 +284,7 @@ def _judge(
     from kpyramid.ontology.schema import parse_schema, write_schema
     from kpyramid.ontology.store import OntologyStore
     from kpyramid.ontology.validation.checks import label_rows
-    from kpyramid.pipeline.gates import judge_ontology
+    from kpyramid.pipeline.gates import judge_texts
 
     files = locate_ontology(ontology)
     if files is None:
@@ -290,28 +292,21 @@ def _judge(
             f"no ontology {ontology!r}: name a Turtle file, or one of "
             f"{', '.join(locate_declarations('ontology'))}"
         )
-    texts = {"schema.ttl": "", "instances.nt": "", "provenance.nt": ""}
+    texts = dict.fromkeys(_JUDGED, "")
     identifier = None
     if ref is None:
         stated = files.turtle.read_text("utf-8-sig")
-        texts["schema.ttl"] = write_schema(parse_schema(stated, source=str(files.turtle)))
+        texts[_JUDGED[0]] = write_schema(parse_schema(stated, source=str(files.turtle)))
     else:
         from kpyramid.snapshot.snapshot import open_snapshot
 
         opened = open_snapshot(ref, warehouse)
         identifier = opened.id
         for name in texts:
-            path = opened.folder / "ontology" / name
+            path = opened.folder / name
             texts[name] = path.read_text("utf-8-sig") if path.is_file() else ""
-    judged = judge_ontology(
-        files,
-        texts["schema.ttl"],
-        texts["instances.nt"],
-        provenance_nt=texts["provenance.nt"],
-        seconds=seconds,
-        strict=strict,
-    )
-    store = OntologyStore(texts["schema.ttl"], texts["instances.nt"])
+    judged = judge_texts(files, texts, seconds=seconds, strict=strict)
+    store = OntologyStore(*(texts[name] for name in _JUDGED[:2]))
     return {
         "ontology": str(files.turtle),
         "snapshot": identifier,

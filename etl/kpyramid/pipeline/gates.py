@@ -312,7 +312,9 @@ def _list_terms(schema: Schema) -> frozenset[str]:
     return frozenset({*schema.class_by_iri, *schema.property_by_iri, *terms, n.THING})
 
 
-def judge_texts(files: OntologyFiles, texts: Mapping[str, str], *, seconds: float) -> Judgement:
+def judge_texts(
+    files: OntologyFiles, texts: Mapping[str, str], *, seconds: float, strict: bool = False
+) -> Judgement:
     """What the ontology's gates say of the files of a snapshot's `ontology/` folder."""
     return judge_ontology(
         files,
@@ -320,6 +322,7 @@ def judge_texts(files: OntologyFiles, texts: Mapping[str, str], *, seconds: floa
         texts["ontology/instances.nt"],
         provenance_nt=texts["ontology/provenance.nt"],
         seconds=seconds,
+        strict=strict,
     )
 
 

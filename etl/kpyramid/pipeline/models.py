@@ -239,7 +239,7 @@ def _prepare_transport(settings: Settings, run: Path) -> Callable[[Pay], Transpo
     return lambda pay: open_transport(llm, partial(keep_probe, record), pay, load_probe(record))
 
 
-# Where batches are prepared and booked: a run of their own, its replies and its ledger.
+# Where batches are prepared and booked: a run of their own.
 
 
 def open_batch_run(corpus: Path, warehouse: Warehouse, settings: Settings, ref: str) -> Run:
@@ -253,10 +253,3 @@ def open_batch_run(corpus: Path, warehouse: Warehouse, settings: Settings, ref: 
     parts: list[JsonValue] = [str(corpus.absolute()), shape, head.order if head else ""]
     name = f"batch-{ref[:60]}-{hash_value(parts)[:12]}"
     return start_run(warehouse, corpus, settings, ref=ref, name=name)
-
-
-def open_batch_books(run: Run) -> tuple[ReplyCache, BlobStore, Ledger]:
-    """Where replies are kept, where batches are noted, and the books of the run."""
-    blobs = open_replies(run.warehouse, run.settings)
-    ledger = open_ledger(run.warehouse, run.settings, run.folder, run.ref)
-    return ReplyCache(blobs), blobs, ledger
