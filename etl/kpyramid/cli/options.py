@@ -145,8 +145,10 @@ def command(
 
         @wraps(function)
         def run(**given: Any) -> None:
+            as_json = given["as_json"]
             asked = {parameter.name: given.pop(parameter.name) for parameter in added}
-            run_command(lambda: function(**given), **{"verbose": False, **asked})
+            verbose = asked.get("verbose", False)
+            run_command(lambda: function(**given), verbose=verbose, as_json=as_json)
 
         signature = own.replace(parameters=[*own.parameters.values(), *added])
         run.__signature__ = signature  # type: ignore[attr-defined]

@@ -344,7 +344,7 @@ def require_floor(settings: Settings) -> None:
     """
     if settings.evaluate.questions is None:
         return
-    questions, _ = _read(settings)
+    questions, _ = _read_floor(settings)
     metrics = _open_metrics()
     for name in settings.evaluate.floor:
         if name not in metrics:
@@ -393,24 +393,18 @@ def describe_floor(settings: Settings) -> list[JsonValue]:
     evaluate = settings.evaluate
     if evaluate.questions is None:
         return []
-    _, data = _read(settings)
+    _read_floor(settings)  # what is wrong with the file is an error of the settings
     floor: dict[str, JsonValue] = dict(sorted(evaluate.floor.items()))
-    return [[evaluate.strategy, floor, hash_bytes(data)]]
+    return [[evaluate.strategy, floor, hash_bytes(Path(evaluate.questions).read_bytes())]]
 
 
-def _read(settings: Settings) -> "tuple[list[EvalQuestion], bytes]":
+def _read_floor(settings: Settings) -> "tuple[list[EvalQuestion], Arm]":
+    """The questions of [evaluate], and the strategy that answers them."""
+    from kpyramid.evaluation.harness import parse_arm
     from kpyramid.evaluation.questions import read_questions
 
-    path = Path(str(settings.evaluate.questions))
-    _make_arm(settings)
-    questions = read_questions(path)
-    return questions, path.read_bytes()
-
-
-def _make_arm(settings: Settings) -> "Arm":
-    from kpyramid.evaluation.harness import parse_arm
-
-    return parse_arm(settings.evaluate.strategy)
+    arm = parse_arm(settings.evaluate.strategy)
+    return read_questions(Path(str(settings.evaluate.questions))), arm
 
 
 @cache
@@ -424,10 +418,10 @@ def _answer(settings: Settings, warehouse: Warehouse, snapshot: str) -> "Answers
     from kpyramid.evaluation.harness import answer_all
     from kpyramid.query import Snapshot
 
-    questions, _ = _read(settings)
+    questions, arm = _read_floor(settings)
     opened = Snapshot(warehouse.snapshots / snapshot, settings.embed)
     wanted = {name: _open_metrics()[name] for name in settings.evaluate.floor}
-    found = answer_all(questions, opened, [_make_arm(settings)], metrics=wanted)
+    found = answer_all(questions, opened, [arm], metrics=wanted)
     if found.stopped is not None:
         raise found.stopped
     return found
