@@ -147,8 +147,8 @@ def _mark(place: Evidence, words: Sequence[str]) -> Text:
 def _close(answer: Answer) -> str:
     """A last line that says what the layers are, whatever was asked of them."""
     tried = dict.fromkeys(step.layer for step in answer.trace)
-    told = "; ".join(f"{name}: {LAYERS[name]}" for name in tried if name in LAYERS)
-    return f"Layers are asked from the surest to the widest, until one is enough. {told}."
+    layers = "; ".join(f"{name}: {LAYERS[name]}" for name in tried if name in LAYERS)
+    return f"Layers are asked from the surest to the widest, until one is enough. {layers}."
 
 
 def _indent(what: Text | Group, by: int = 2) -> Padding:

@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class Progress(Protocol):
-    """What is told of long work."""
+    """What shows how far long work is."""
 
     def begin(self, stage: str) -> None: ...
 

@@ -382,7 +382,7 @@ def open_inducer(
 def require_ontology(settings: Settings) -> None:
     """Passes when the ontology, what lies beside it and the decisions file can be read.
 
-    All that is wrong with them is told before any work.
+    All that is wrong with them is reported before any work.
 
     Raises:
         SettingsError: there is none of that name.

@@ -178,7 +178,7 @@ def read_derivations(triples: pa.Table, condensed: pa.Table) -> tuple[Column, li
     place = find_rows(pc.list_flatten(condensed["derived_from"]), triples["triple_id"])
     rows = pc.list_parent_indices(condensed["derived_from"]).to_numpy()
     reasons = pc.list_flatten(condensed["how"]).to_pylist()
-    known = place >= 0  # another gate tells of triples that are nowhere
+    known = place >= 0  # another gate reports triples that are nowhere
     place, rows = place[known], rows[known]
     stands = np.full(triples.num_rows, -1, dtype=np.int64)
     stands[place] = rows

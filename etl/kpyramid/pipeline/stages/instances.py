@@ -333,7 +333,7 @@ def read_facts(
     whose phrase names none is no reject: the graph is its place; nor is one that says a class:
     `kind_of` has these, by triple. With `find` the first noun of a tail may be a part of the
     phrase, as in `reported | revenue of 4 million`. That something is a thing does not say that it
-    is a person, though the property tells it of persons only: a copula suggests no class.
+    is a person, though the property is one of persons only: a copula suggests no class.
     """
     candidates: list[Candidate] = []
     rejects: list[Row] = []
