@@ -16,7 +16,7 @@ import pytest
 from kpyramid.errors import EndpointError
 from kpyramid.llm.batch.jobs import LIMITS, claim_record, claim_turn, save_record
 from kpyramid.llm.batch.submit import submit
-from kpyramid.llm.stores import FolderStore
+from kpyramid.llm.cache import FolderStore
 from kpyramid.llm.transport import open_client
 from kpyramid.settings import LLMSettings
 from tests.batch_desk import (

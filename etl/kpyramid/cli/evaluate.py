@@ -167,7 +167,7 @@ def _open_asker(
     from tempfile import TemporaryDirectory
 
     from kpyramid.cli.options import Spending
-    from kpyramid.llm.connection import read_key
+    from kpyramid.llm.transport import read_key
     from kpyramid.pipeline.models import Opener
     from kpyramid.storage.layout import open_warehouse
 

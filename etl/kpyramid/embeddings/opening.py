@@ -1,6 +1,7 @@
 """Opening the embedding model that the settings name."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,8 +52,8 @@ def open_served(
     `llm` says how long to wait; `connect` puts retries, limits and books around the calls.
     """
     # A snapshot whose model runs here is read without what calls endpoints.
-    from kpyramid.embeddings.served import EmbeddingTransport, ServedEmbedder, describe_call
-    from kpyramid.llm.connection import open_connection
+    from kpyramid.embeddings.served import EmbeddingTransport, ServedEmbedder, describe_embedding
+    from kpyramid.llm.transport import open_connection
 
     place = LLMSettings(
         provider="openai",
@@ -65,11 +66,9 @@ def open_served(
 
     def open_transport(_pay: "Pay") -> Transport:
         connection = open_connection(place, "embed")
-        return EmbeddingTransport(
-            settings.model, settings.dimensions, lambda body: connection.post("embeddings", body)
-        )
+        return EmbeddingTransport(settings.model, settings.dimensions, connection)
 
-    source = connect(open_transport, describe_call(settings.model))
+    source = connect(open_transport, partial(describe_embedding, settings.model))
     return ServedEmbedder(
         settings.model, settings.dimensions, source, prefix=settings.instruction, stage=stage
     )

@@ -80,6 +80,11 @@ class Usage:
     reasoning: int = 0
     cached: int = 0
 
+    @property
+    def total(self) -> int:
+        """Prompt and completion together."""
+        return self.prompt + self.completion
+
 
 @dataclass(frozen=True, slots=True)
 class Token:

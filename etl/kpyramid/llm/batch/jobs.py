@@ -14,10 +14,9 @@ import openai
 
 from kpyramid.errors import EndpointError, IntegrityError
 from kpyramid.keys import JsonValue, canonical_json, hash_bytes, hash_value
-from kpyramid.llm.cache import dump_json
+from kpyramid.llm.cache import BlobStore, dump_json
 from kpyramid.llm.ledger import Call, Ledger, batch_ticket, cost_of, describe_call
 from kpyramid.llm.responses import load_json, quote_text
-from kpyramid.llm.stores import BlobStore
 from kpyramid.llm.types import Message, Request, Usage
 from kpyramid.settings import LLMSettings, ModelPrice
 
@@ -322,7 +321,7 @@ def settle_books(blobs: BlobStore, records: Iterable[Record], open_ledger: OpenL
 def sum_entries(entries: Iterable[Entry], price: ModelPrice | None) -> tuple[int, float | None]:
     """Tokens, and dollars where the price is known."""
     used = [entry.usage for entry in entries if entry.usage is not None]
-    tokens = sum(usage.prompt + usage.completion for usage in used)
+    tokens = sum(usage.total for usage in used)
     if price is None:
         return tokens, None
     return tokens, sum(cost_of(usage, price, batch=True) for usage in used)
