@@ -129,7 +129,7 @@ def collect(
     """
     from kpyramid.llm.batch import collect
     from kpyramid.llm.cache import ReplyCache
-    from kpyramid.llm.transport import open_client
+    from kpyramid.llm.transport import open_connection
     from kpyramid.pipeline.models import open_replies
     from kpyramid.storage.layout import open_warehouse
 
@@ -137,7 +137,7 @@ def collect(
     blobs = open_replies(place, loaded)
     done = collect.collect(
         collect.Till(
-            open_client(loaded.llm),
+            open_connection(loaded.llm).client,
             ReplyCache(blobs),
             blobs,
             lambda run: _find_ledger(place, loaded, run),
@@ -223,7 +223,7 @@ def _load_settings(path: Path | None) -> "Settings":
 
 def _open_desk(run: "Run") -> "Desk":
     from kpyramid.llm.batch.submit import Desk, prepare_shape
-    from kpyramid.llm.transport import open_client
+    from kpyramid.llm.transport import open_connection
     from kpyramid.pipeline.models import PROBE, open_batch_books
 
     def find_ledger(name: str) -> "Ledger | None":
@@ -232,7 +232,9 @@ def _open_desk(run: "Run") -> "Desk":
     cache, blobs, ledger = open_batch_books(run)
     llm = run.settings.llm
     shape = prepare_shape(llm, ledger, run.folder / PROBE)
-    return Desk(open_client(llm), shape, cache, blobs, ledger, run.name, llm, find_ledger)
+    return Desk(
+        open_connection(llm).client, shape, cache, blobs, ledger, run.name, llm, find_ledger
+    )
 
 
 def _find_ledger(place: "Warehouse", settings: "Settings", run: str) -> "Ledger | None":

@@ -332,7 +332,7 @@ class ReplyCache:
     def read_reply(self, key: str) -> Mapping[str, JsonValue] | None:
         """The raw reply to a request, or None."""
         entry = self.read_reply_entry(key)
-        return entry and entry.response
+        return None if entry is None else entry.response
 
     def read_reply_entry(self, key: str) -> ReplyEntry | None:
         """The reply to a request with what is known of it, or None."""
@@ -377,7 +377,7 @@ class ReplyCache:
     def read_failure(self, key: str) -> Failure | None:
         """How a request failed before, or None."""
         entry = self.read_failure_entry(key)
-        return entry and entry.failure
+        return None if entry is None else entry.failure
 
     def read_failure_entry(self, key: str) -> FailureEntry | None:
         """How a request failed before, with what diagnosis needs, or None."""

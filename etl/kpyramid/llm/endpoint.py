@@ -1,7 +1,6 @@
 """Replies from an endpoint: budget, rate limits, retries, and knowing when it is down."""
 
 import fcntl
-import hashlib
 import json
 import math
 import os
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from kpyramid.errors import EndpointError
+from kpyramid.keys import hash_bytes
 from kpyramid.llm.ledger import Call, Ledger
 from kpyramid.llm.responses import read_usage
 from kpyramid.llm.transport import Pay, Raw
@@ -339,5 +339,5 @@ class Endpoint:
 
 def _choose_wait(key: str, number: int) -> float:
     """Doubling; a share that depends on the key parts callers."""
-    share = int(hashlib.sha256(f"{key} {number}".encode()).hexdigest()[:4], 16) / 0xFFFF
+    share = int(hash_bytes(f"{key} {number}".encode())[:4], 16) / 0xFFFF
     return float(min(_LONGEST_WAIT, _FIRST_WAIT * 2.0 ** min(number, 16)) * (0.5 + share / 2))

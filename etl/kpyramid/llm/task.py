@@ -1,6 +1,5 @@
 """A task: one kind of work asked of a language model, and what its requests share."""
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -8,7 +7,7 @@ from typing import Generic, ParamSpec, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict
 
-from kpyramid.keys import JsonValue, hash_value
+from kpyramid.keys import JsonValue, hash_bytes, hash_value
 from kpyramid.llm.types import Message, Request
 from kpyramid.settings import Settings
 
@@ -33,9 +32,9 @@ def fence(material: str) -> str:
     The tag's digits are a hash of the material, hashed on for as long as it holds them: who
     writes a document cannot close the fence from within.
     """
-    digest = hashlib.sha256(material.encode("utf-8", "surrogatepass")).hexdigest()
+    digest = hash_bytes(material.encode("utf-8", "surrogatepass"))
     while digest[:6] in material.casefold():
-        digest = hashlib.sha256(digest.encode()).hexdigest()
+        digest = hash_bytes(digest.encode())
     return f"<data-{digest[:6]}>\n{material}\n</data-{digest[:6]}>"
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, cast, get_args
 from urllib.parse import urlsplit
 
 from kpyramid.errors import EndpointError, SettingsError
@@ -196,7 +196,7 @@ def _read_duration(text: str) -> float | None:
     return hours * 3600 + minutes * 60 + seconds + milliseconds / 1000
 
 
-# A connection to a server that speaks OpenAI's API: one call each, what fails is classified.
+# One call to the server each; what fails is classified.
 
 OPENAI = "https://api.openai.com/v1"
 _NO_KEY = "none"
@@ -506,11 +506,9 @@ def read_dialect(record: Mapping[str, JsonValue], place: Place) -> Dialect | Non
     """The dialect that an earlier probe found, or None when it was of another endpoint."""
     limit, seed = record.get("limit"), record.get("seed")
     same = (record.get("base_url"), record.get("model")) == (place.base_url, place.model)
-    if not same or not isinstance(seed, bool):
+    if not same or not isinstance(seed, bool) or limit not in get_args(Limit):
         return None
-    if limit == "max_tokens":
-        return Dialect("max_tokens", seed)
-    return Dialect("max_completion_tokens", seed) if limit == "max_completion_tokens" else None
+    return Dialect(cast("Limit", limit), seed)
 
 
 def _judge_schema(raw: Raw) -> Literal["kept", "ignored", "unclear"]:
@@ -549,7 +547,7 @@ def _say_what_to_mend(detail: str, place: Place) -> str:
     return f"{place.base_url} does not take requests for {place.model!r}: {detail}; {mend}"
 
 
-# Sending requests over HTTP, in the words that the endpoint understands.
+# Requests as the endpoint understands them.
 
 Pay = Callable[[Request, Callable[[], Raw]], Raw]
 """Makes a call, with its cost reserved before and settled after; see `Endpoint`."""
@@ -628,15 +626,6 @@ def open_transport(
         connection.close()
         raise
     return HttpTransport(settings, connection, dialect)
-
-
-def open_client(settings: LLMSettings) -> "openai.OpenAI":
-    """The client of the endpoint, for what is no completion; nothing is sent yet.
-
-    Raises:
-        SettingsError: there is no key, or none that can be sent.
-    """
-    return open_connection(settings).client
 
 
 def shape_request(request: Request, dialect: Dialect, settings: LLMSettings) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any, Final, Literal
 
@@ -241,22 +241,9 @@ def _name_damage(name: str, record: Record) -> IntegrityError:
 
 
 def _list_values(one: Asked) -> dict[str, JsonValue]:
-    request = one.request
-    return {
-        "key": one.key,
-        "attempts": one.attempts,
-        "request": {
-            "task": request.task,
-            "version": request.version,
-            "messages": [[message.role, message.content] for message in request.messages],
-            "schema": request.schema,
-            "max_tokens": request.max_tokens,
-            "stage": request.stage,
-            "document": request.document,
-            "subject": request.subject,
-        },
-        "body": one.body,
-    }
+    request = {field.name: getattr(one.request, field.name) for field in fields(Request)}
+    request["messages"] = [[message.role, message.content] for message in one.request.messages]
+    return {"key": one.key, "attempts": one.attempts, "request": request, "body": one.body}
 
 
 def _read_values(values: Mapping[str, Any]) -> Asked:
@@ -385,12 +372,8 @@ _STRAYS = ("duplicate", "foreign", "malformed")
 
 def write_line(one: Asked) -> bytes:
     """A request's line in the input file; the same request gives the same bytes."""
-    line: dict[str, JsonValue] = {
-        "custom_id": one.key,
-        "method": "POST",
-        "url": ENDPOINT,
-        "body": one.body,
-    }
+    line: dict[str, JsonValue]
+    line = {"custom_id": one.key, "method": "POST", "url": ENDPOINT, "body": one.body}
     return dump_json(line) + b"\n"
 
 
