@@ -10,7 +10,7 @@ import numpy as np
 from kpyramid.embeddings.port import Matrix
 from kpyramid.errors import EndpointError
 from kpyramid.keys import JsonValue, hash_value
-from kpyramid.llm.caller import Source
+from kpyramid.llm.caller import Source, split_by_size
 from kpyramid.llm.ledger import Call, describe_call
 from kpyramid.llm.transport import Connection, Pay
 from kpyramid.llm.types import Message, ReplyError, Request, Transport
@@ -150,17 +150,11 @@ class ServedEmbedder:
 
 def cut_batches(texts: Sequence[str]) -> Iterator[list[str]]:
     """The texts in order, as many at a time as one call takes."""
-    batch: list[str] = []
-    size = 0
-    for text in texts:
-        length = min(_LONGEST_TEXT, len(text.encode("utf-8", "replace")))
-        if batch and (len(batch) == MOST_TEXTS or size + length > _MOST_BYTES):
-            yield batch
-            batch, size = [], 0
-        batch.append(text)
-        size += length
-    if batch:
-        yield batch
+
+    def weigh(text: str) -> int:
+        return min(_LONGEST_TEXT, len(text.encode("utf-8", "replace")))
+
+    return split_by_size(texts, weigh, count=MOST_TEXTS, weight=_MOST_BYTES)
 
 
 def describe_embedding(model: str, request: Request, key: str) -> Call:

@@ -281,6 +281,23 @@ def cut_batches(
         yield tuple(batch)
 
 
+def split_by_size(
+    items: Iterable[T], weigh: Callable[[T], int], *, count: int, weight: int
+) -> Iterator[list[T]]:
+    """The items in order, in lists of at most so many and of at most so much weight together."""
+    part: list[T] = []
+    filled = 0
+    for item in items:
+        size = weigh(item)
+        if part and (len(part) >= count or filled + size > weight):
+            yield part
+            part, filled = [], 0
+        part.append(item)
+        filled += size
+    if part:
+        yield part
+
+
 def ask_all(
     asker: Asker, questions: Sequence[tuple[Request, Parse[A]]], concurrency: int
 ) -> list[A | Failure]:

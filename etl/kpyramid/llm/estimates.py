@@ -211,14 +211,13 @@ class Estimator:
             known = seen.prompt.x - seen.prompt.n * len(static)
             material = max(known, 0.0) / seen.completion.x
         shown = len(lengths) * len(static) + material * sum(lengths)
-        text = static if lengths else ""
         return self._combine(
             task.name,
             count=len(lengths),
             prompt=self._predict_prompt(task.name, len(lengths), shown, 0, schema * len(lengths)),
             subject=sum(lengths),
             max_tokens=max_tokens,
-            static=len(text) * len(lengths) / shown if shown else 0.0,
+            static=len(static) * len(lengths) / shown if shown else 0.0,
         )
 
     def foresee_texts(self, calls: float, characters: float) -> Estimate:

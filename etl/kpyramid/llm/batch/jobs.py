@@ -377,21 +377,6 @@ def write_line(one: Asked) -> bytes:
     return dump_json(line) + b"\n"
 
 
-def split_asked(asked: Iterable[Asked], limits: Limits) -> Iterator[list[Asked]]:
-    """The requests in parts that are small enough for a batch each."""
-    part: list[Asked] = []
-    size = 0
-    for one in asked:
-        length = len(write_line(one))
-        if part and (len(part) >= limits.requests or size + length > limits.bytes):
-            yield part
-            part, size = [], 0
-        part.append(one)
-        size += length
-    if part:
-        yield part
-
-
 def halve_asked(asked: Sequence[Asked]) -> list[list[Asked]]:
     """The requests in two parts, or in one when there is only one."""
     middle = (len(asked) + 1) // 2

@@ -24,11 +24,10 @@ from kpyramid.llm.batch.jobs import (
     halve_asked,
     keep_books,
     settle_books,
-    split_asked,
     write_line,
 )
 from kpyramid.llm.cache import BlobStore, ReplyCache
-from kpyramid.llm.caller import is_due
+from kpyramid.llm.caller import is_due, split_by_size
 from kpyramid.llm.ledger import Ledger, bound_cost
 from kpyramid.llm.transport import HttpTransport, Raw, keep_probe, load_probe, open_transport
 from kpyramid.llm.types import Request, TransientError
@@ -189,7 +188,14 @@ def _plan_parts(
             continue
         halves = halve_asked(again) or [[]]
         parts += [(None, half) for half in halves[:-1]] + [(record, halves[-1])]
-    return parts + [(None, part) for part in split_asked(rest.values(), desk.limits)]
+    limits = desk.limits
+    fitting = split_by_size(
+        rest.values(),
+        lambda one: len(write_line(one)),
+        count=limits.requests,
+        weight=limits.bytes,
+    )
+    return parts + [(None, part) for part in fitting]
 
 
 def _count_fitting(part: Sequence[Asked], desk: Desk) -> int:
