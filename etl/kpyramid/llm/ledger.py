@@ -297,9 +297,9 @@ class Siblings:
         for name in names:
             record = self.runs / name / "run.json"
             try:
-                told = json.loads(record.read_bytes())
-                if told["ref"] == self._ref:
-                    found[name] = str(told["started"])
+                values = json.loads(record.read_bytes())
+                if values["ref"] == self._ref:
+                    found[name] = str(values["started"])
             except (FileNotFoundError, NotADirectoryError):
                 continue  # it may be written yet
             except (OSError, ValueError, KeyError, TypeError) as e:

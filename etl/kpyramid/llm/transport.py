@@ -109,40 +109,40 @@ def raise_complaint(
         EndpointError: no request can be.
     """
     status, codes, message = complaint.status, complaint.codes, complaint.message
-    said = f"the endpoint says: {message}"
+    reason = f"the endpoint says: {message}"
     if codes & _FILTER and status not in (401, 404):
-        raise ReplyError(FailureKind.REFUSED, f"a content filter stopped the request; {said}")
+        raise ReplyError(FailureKind.REFUSED, f"a content filter stopped the request; {reason}")
     if codes & _QUOTA or status == 402:
         raise EndpointError(
-            f"{place.base_url}: the account is out of quota or credit; {said}. What was answered "
+            f"{place.base_url}: the account is out of quota or credit; {reason}. What was answered "
             "is kept: once there is credit again run the same command, and it asks only for the "
             "rest"
         )
     if status in (401, 403) or codes & _KEY:
         raise EndpointError(
             f"{place.base_url} does not accept the key in the variable {place.key_variable} "
-            f"({status}); {said}. Set the right key there, or name another variable in "
+            f"({status}); {reason}. Set the right key there, or name another variable in "
             f"{place.section}.api_key_env; what was answered is kept"
         )
     if status == 404 and not codes & _MODEL:
         raise EndpointError(
-            f"{place.base_url} has nothing at this address (404); {said}. Mend "
+            f"{place.base_url} has nothing at this address (404); {reason}. Mend "
             f"{place.section}.base_url: it ends in /v1 for most servers, without "
             f"/chat/completions. {models}"
         )
     if codes & _MODEL:
         raise EndpointError(
-            f"{place.base_url} does not know the model {place.model!r} ({status}); {said}. "
+            f"{place.base_url} does not know the model {place.model!r} ({status}); {reason}. "
             f"{models} Mend {place.section}.model or {place.section}.base_url; what was answered "
             "is kept"
         )
     if 300 <= status < 400 or status in (405, 407, 410):
         raise EndpointError(
-            f"{place.base_url} does not answer as a model's API does ({status}); {said}. Mend "
+            f"{place.base_url} does not answer as a model's API does ({status}); {reason}. Mend "
             f"{place.section}.base_url (it ends in /v1 for most servers)"
         )
     if status == 429 and "request too large" in message.lower():
-        raise ReplyError(FailureKind.UNACCEPTED, said)
+        raise ReplyError(FailureKind.UNACCEPTED, reason)
     if status == 429 or (status == 200 and codes & _BUSY):
         raise TransientError(
             f"busy ({status}): {message}", retry_after=retry_after or 0.0, sent=False
@@ -151,7 +151,7 @@ def raise_complaint(
         raise TransientError(
             f"failed ({status}): {message}", retry_after=retry_after, sent=status != 503
         )
-    raise ReplyError(FailureKind.UNACCEPTED, f"not accepted ({status}); {said}")
+    raise ReplyError(FailureKind.UNACCEPTED, f"not accepted ({status}); {reason}")
 
 
 def read_retry_after(headers: Mapping[str, str], now: float) -> float | None:

@@ -423,14 +423,14 @@ def _read_row(row: Mapping[str, JsonValue]) -> Result:
         if not isinstance(status, int):
             return Result(Outcome.INVALID, 0, held, "the line has no status")
         if status != _TAKEN:
-            return Result(Outcome.ERROR, status, held, _say(held and held.get("error")))
+            return Result(Outcome.ERROR, status, held, _read_message(held and held.get("error")))
         if held is None or not isinstance(held.get("choices"), list):
             return Result(Outcome.INVALID, status, held, "the line's body is no completion")
         return Result(Outcome.SUCCESS, status, held)
     if isinstance(error, Mapping):
         code = error.get("code")
         outcome = {"batch_expired": Outcome.EXPIRED, "batch_cancelled": Outcome.CANCELLED}
-        return Result(outcome.get(str(code), Outcome.ERROR), 0, None, _say(error))
+        return Result(outcome.get(str(code), Outcome.ERROR), 0, None, _read_message(error))
     return Result(Outcome.INVALID, 0, None, "the line has neither response nor error")
 
 
@@ -444,9 +444,9 @@ def _name_absence(status: str) -> Result:
     return Result(outcome, detail=f"the batch is {status} and has no line for it")
 
 
-def _say(error: object) -> str:
-    said = error.get("message") if isinstance(error, Mapping) else error
-    return " ".join(str(said or "no reason given").split())[:_LONGEST_DETAIL]
+def _read_message(error: object) -> str:
+    message = error.get("message") if isinstance(error, Mapping) else error
+    return " ".join(str(message or "no reason given").split())[:_LONGEST_DETAIL]
 
 
 # Talking with the Batch API: what its faults mean, and finding a batch whose id nobody noted.
