@@ -16,7 +16,15 @@ from kpyramid.keys import JsonValue, hash_bytes
 from kpyramid.llm.cache import ReplyCache
 from kpyramid.llm.responses import read_response, read_usage
 from kpyramid.llm.types import Asker as Asker
-from kpyramid.llm.types import Failure, FailureKind, Read, ReplyError, Request, key_request
+from kpyramid.llm.types import (
+    Failure,
+    FailureKind,
+    Read,
+    ReplyError,
+    Request,
+    ThreadCounts,
+    key_request,
+)
 from kpyramid.llm.types import Parse as Parse
 
 # One at a time per key, over threads and processes; what a killed holder held is free.
@@ -100,13 +108,6 @@ class Counts:
     asked: int = 0
     hits: int = 0
     failures: Counter[str] = field(default_factory=Counter)
-
-
-class ThreadCounts(threading.local):
-    """Requests of one thread that got a reply or were to get one, and the tokens of replies."""
-
-    calls: int = 0
-    tokens: int = 0
 
 
 def is_due(failure: Failure) -> bool:
