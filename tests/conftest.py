@@ -54,9 +54,12 @@ def _load_models_once() -> Iterator[None]:
         parser._pipeline = parser._pipeline or _load_pipeline(parser.package)
         return _parse_parts(parser, texts)
 
-    def init(embedder: OnnxEmbedder, name: str, model: Path, tokenizer: Path) -> None:
+    def init(
+        embedder: OnnxEmbedder, name: str, model: Path, tokenizer: Path, prefix: str = ""
+    ) -> None:
         written = model.stat().st_mtime if model.is_file() else 0.0
         vars(embedder).update(vars(_load_session(name, model, tokenizer, written)))
+        embedder._prefix = prefix
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Parser, "parse_parts", parse_parts)

@@ -16,7 +16,7 @@ import pytest
 from kpyramid.embeddings.opening import open_embedder, open_served
 from kpyramid.embeddings.port import Embedder
 from kpyramid.llm.endpoint import Endpoint, Limiter
-from kpyramid.llm.ledger import Ledger
+from kpyramid.llm.ledger import LEDGER, Ledger
 from kpyramid.settings import MINILM, EmbedSettings, LLMSettings
 from kpyramid.snapshot.embedding import open_recorded
 from kpyramid.storage.identity import identify_embedding
@@ -98,7 +98,7 @@ def open_any(settings: EmbedSettings, scratch: Path) -> Embedder:
         settings,
         llm,
         lambda open_transport, describe: Endpoint(
-            open_transport, Ledger(None, llm), limiter, max_wait=5.0, describe=describe
+            open_transport, Ledger(scratch / LEDGER, llm), limiter, max_wait=5.0, describe=describe
         ),
     )
 

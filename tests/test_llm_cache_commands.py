@@ -14,8 +14,7 @@ from typer.testing import CliRunner
 
 from kpyramid.cli.app import app
 from kpyramid.keys import ID_DIGITS, JsonValue
-from kpyramid.llm.cache import ReplyCache, ReplyEntry
-from kpyramid.llm.stores import FolderStore
+from kpyramid.llm.cache import FolderStore, ReplyCache, ReplyEntry
 from kpyramid.llm.types import Failure, FailureKind, Message, Request
 from kpyramid.storage.results import REQUESTS
 from tests.s3 import BUCKET, serve_s3

@@ -16,8 +16,8 @@ from rich.text import Text
 
 from kpyramid.cli.console import LONGEST, SafeConsole, shorten
 from kpyramid.errors import InputError, SettingsError
-from kpyramid.llm.connection import read_key
 from kpyramid.llm.ledger import read_totals
+from kpyramid.llm.transport import read_key
 from kpyramid.pipeline.models import Opener
 from kpyramid.query import STRATEGIES, Answer, Backends, Snapshot, answer, open_snapshot
 from kpyramid.query.types import Outcome, Step

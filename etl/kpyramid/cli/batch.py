@@ -119,7 +119,7 @@ def collect(
     """
     from kpyramid.llm.batch import collect
     from kpyramid.llm.cache import ReplyCache
-    from kpyramid.llm.transport import open_client
+    from kpyramid.llm.transport import open_connection
     from kpyramid.pipeline.models import open_replies
     from kpyramid.storage.layout import open_warehouse
 
@@ -127,7 +127,7 @@ def collect(
     blobs = open_replies(place, loaded)
     done = collect.collect(
         collect.Till(
-            open_client(loaded.llm),
+            open_connection(loaded.llm).client,
             ReplyCache(blobs),
             blobs,
             partial(_find_ledger, place, loaded),
@@ -204,14 +204,15 @@ def _load_settings(path: Path | None) -> "Settings":
 def _open_desk(run: "Run") -> "Desk":
     from kpyramid.llm.batch.submit import Desk, prepare_shape
     from kpyramid.llm.cache import ReplyCache
-    from kpyramid.llm.transport import open_client
+    from kpyramid.llm.transport import open_connection
     from kpyramid.pipeline.models import PROBE, open_ledger, open_replies
 
     place, llm = (run.warehouse, run.settings), run.settings.llm
     blobs, ledger = open_replies(*place), open_ledger(*place, run.folder, run.ref)
     shape = prepare_shape(llm, ledger, run.folder / PROBE)
     books = (ReplyCache(blobs), blobs, ledger)
-    return Desk(open_client(llm), shape, *books, run.name, llm, partial(_find_ledger, *place))
+    client = open_connection(llm).client
+    return Desk(client, shape, *books, run.name, llm, partial(_find_ledger, *place))
 
 
 def _find_ledger(place: "Warehouse", settings: "Settings", run: str) -> "Ledger | None":

@@ -172,7 +172,7 @@ def _open_asker(
     if not needed:
         yield None, lambda: 0.0
         return
-    from kpyramid.llm.connection import read_key
+    from kpyramid.llm.transport import read_key
     from kpyramid.pipeline.models import Opener
     from kpyramid.storage.layout import open_warehouse
 

@@ -8,9 +8,8 @@ from typing import Literal
 
 from kpyramid.extraction.cascade.prompts import GUARD, Strict, strict_schema, write_json
 from kpyramid.keys import JsonValue
-from kpyramid.llm.prompts import flatten
 from kpyramid.llm.responses import parse_json
-from kpyramid.llm.task import Expected, Task
+from kpyramid.llm.task import Expected, Task, flatten
 from kpyramid.llm.types import FailureKind, ReplyError, Request
 
 _PHRASES = 5

@@ -6,9 +6,8 @@ from functools import partial
 
 from kpyramid.extraction.cascade.prompts import GUARD, Strict, strict_schema, write_json
 from kpyramid.keys import JsonValue
-from kpyramid.llm.prompts import flatten
 from kpyramid.llm.responses import parse_json
-from kpyramid.llm.task import Expected, Task
+from kpyramid.llm.task import Expected, Task, flatten
 from kpyramid.llm.types import FailureKind, ReplyError, Request
 
 _CHARACTERS = 120

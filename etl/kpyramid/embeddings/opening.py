@@ -1,10 +1,11 @@
 """Opening the embedding model that the settings name."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kpyramid.embeddings.port import Embedder, Matrix
+from kpyramid.embeddings.port import Embedder
 from kpyramid.keys import JsonValue
 from kpyramid.llm.types import FailureKind, ReplyError, Request, TransientError, Transport
 from kpyramid.settings import EmbedSettings, LLMSettings
@@ -12,19 +13,6 @@ from kpyramid.settings import EmbedSettings, LLMSettings
 if TYPE_CHECKING:
     from kpyramid.embeddings.served import Connect, ServedEmbedder
     from kpyramid.llm.transport import Pay
-
-
-class PrefixedEmbedder:
-    """An embedder that puts the same words before every text, such as "query: "."""
-
-    def __init__(self, embedder: Embedder, prefix: str) -> None:
-        self.name = embedder.name
-        self._embedder = embedder
-        self._prefix = prefix
-
-    def embed(self, texts: Sequence[str]) -> Matrix:
-        """See `Embedder.embed`."""
-        return self._embedder.embed([self._prefix + text for text in texts])
 
 
 def open_embedder(settings: EmbedSettings, name: str, files: Mapping[str, Path]) -> Embedder:
@@ -39,8 +27,8 @@ def open_embedder(settings: EmbedSettings, name: str, files: Mapping[str, Path])
         return InstructorEmbedder(name, files["modules.json"].parent, settings.instruction)
     from kpyramid.embeddings.onnx import OnnxEmbedder
 
-    model = OnnxEmbedder(name, files["model.onnx"], files["tokenizer.json"])
-    return PrefixedEmbedder(model, settings.instruction) if settings.instruction else model
+    model, tokenizer = files["model.onnx"], files["tokenizer.json"]
+    return OnnxEmbedder(name, model, tokenizer, settings.instruction)
 
 
 def open_served(
@@ -51,8 +39,8 @@ def open_served(
     `llm` says how long to wait; `connect` puts retries, limits and books around the calls.
     """
     # A snapshot whose model runs here is read without what calls endpoints.
-    from kpyramid.embeddings.served import EmbeddingTransport, ServedEmbedder, describe_call
-    from kpyramid.llm.connection import open_connection
+    from kpyramid.embeddings.served import EmbeddingTransport, ServedEmbedder, describe_embedding
+    from kpyramid.llm.transport import open_connection
 
     place = LLMSettings(
         provider="openai",
@@ -65,11 +53,9 @@ def open_served(
 
     def open_transport(_pay: "Pay") -> Transport:
         connection = open_connection(place, "embed")
-        return EmbeddingTransport(
-            settings.model, settings.dimensions, lambda body: connection.post("embeddings", body)
-        )
+        return EmbeddingTransport(settings.model, settings.dimensions, connection)
 
-    source = connect(open_transport, describe_call(settings.model))
+    source = connect(open_transport, partial(describe_embedding, settings.model))
     return ServedEmbedder(
         settings.model, settings.dimensions, source, prefix=settings.instruction, stage=stage
     )

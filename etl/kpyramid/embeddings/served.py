@@ -2,16 +2,17 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from kpyramid.embeddings.port import Matrix
 from kpyramid.errors import EndpointError
 from kpyramid.keys import JsonValue, hash_value
-from kpyramid.llm.caller import Source
-from kpyramid.llm.ledger import Call, describe_embedding
-from kpyramid.llm.transport import Pay
+from kpyramid.llm.caller import Source, split_by_size
+from kpyramid.llm.ledger import Call, describe_call
+from kpyramid.llm.transport import Connection, Pay
 from kpyramid.llm.types import Message, ReplyError, Request, Transport
 
 MOST_TEXTS = 256
@@ -21,24 +22,19 @@ _LONGEST_TEXT = 8_000
 """Bytes of one text: OpenAI's models take 8,191 tokens and refuse more. The rest is left out."""
 
 
-class Post(Protocol):
-    """Sends one body and classifies what fails; see `Connection.post`."""
-
-    def __call__(self, body: dict[str, Any]) -> Mapping[str, JsonValue]: ...
-
-
 class EmbeddingTransport:
     """A `Transport` for requests whose messages are the texts to embed."""
 
-    def __init__(self, model: str, dimensions: int | None, post: Post) -> None:
+    def __init__(self, model: str, dimensions: int | None, connection: Connection) -> None:
         self._shared: dict[str, Any] = {"model": model, "encoding_format": "float"}
         if dimensions is not None:
             self._shared["dimensions"] = dimensions
-        self._post = post
+        self._connection = connection
 
     def send(self, request: Request) -> Mapping[str, JsonValue]:
         """See `Transport.send`; the reply is a list of embeddings."""
-        return self._post({**self._shared, "input": [m.content for m in request.messages]})
+        texts = [message.content for message in request.messages]
+        return self._connection.post("embeddings", {**self._shared, "input": texts})
 
 
 Connect = Callable[[Callable[[Pay], Transport], Callable[[Request, str], Call]], Source]
@@ -154,27 +150,17 @@ class ServedEmbedder:
 
 def cut_batches(texts: Sequence[str]) -> Iterator[list[str]]:
     """The texts in order, as many at a time as one call takes."""
-    batch: list[str] = []
-    size = 0
-    for text in texts:
-        length = min(_LONGEST_TEXT, len(text.encode("utf-8", "replace")))
-        if batch and (len(batch) == MOST_TEXTS or size + length > _MOST_BYTES):
-            yield batch
-            batch, size = [], 0
-        batch.append(text)
-        size += length
-    if batch:
-        yield batch
+
+    def weigh(text: str) -> int:
+        return min(_LONGEST_TEXT, len(text.encode("utf-8", "replace")))
+
+    return split_by_size(texts, weigh, count=MOST_TEXTS, weight=_MOST_BYTES)
 
 
-def describe_call(model: str) -> Callable[[Request, str], Call]:
-    """What describes a request of `ServedEmbedder` for the books."""
-
-    def describe(request: Request, key: str) -> Call:
-        texts = [message.content for message in request.messages]
-        return describe_embedding(texts, key, model, request.stage)
-
-    return describe
+def describe_embedding(model: str, request: Request, key: str) -> Call:
+    """What the books say of a request of `ServedEmbedder`."""
+    call = describe_call(request, key, model)
+    return replace(call, kind="embeddings", subject_characters=request.prompt_characters)
 
 
 def _shorten(text: str) -> str:

@@ -10,9 +10,8 @@ from kpyramid.evaluation.metrics import METRICS, Metric, OnnxTokenEncoder, Respo
 from kpyramid.evaluation.questions import EvalQuestion
 from kpyramid.evaluation.ratings import Rating, group_scores
 from kpyramid.llm.caller import Asker, Caller
-from kpyramid.llm.prompts import GUARD, Strict
 from kpyramid.llm.responses import parse_json, quote_text
-from kpyramid.llm.task import Task
+from kpyramid.llm.task import GUARD, Strict, Task
 from kpyramid.llm.types import Failure, FailureKind, Reply, ReplyError, Request
 from kpyramid.query import STRATEGIES, answer, check_options
 from kpyramid.query.model.prompting import MAX_TOKENS, ask_model, flatten

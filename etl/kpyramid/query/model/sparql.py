@@ -11,9 +11,8 @@ from dataclasses import replace
 from jinja2 import Environment
 
 from kpyramid.errors import InputError
-from kpyramid.llm.prompts import GUARD, Strict
 from kpyramid.llm.responses import parse_json
-from kpyramid.llm.task import Task
+from kpyramid.llm.task import GUARD, Strict, Task
 from kpyramid.llm.types import Asker, Failure, FailureKind, ReplyError, Request
 from kpyramid.ontology import names as n
 from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema
