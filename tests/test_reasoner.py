@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kpyramid.ontology.sandbox import run_limited
-from kpyramid.ontology.store import InstanceStatement, Place, write_instances, write_provenance
+from kpyramid.ontology.store import InstanceStatement, Quotation, write_instances, write_provenance
 from kpyramid.ontology.validation.consistency import judge_consistency
 from kpyramid.ontology.validation.reasoner import (
     NotJudgedError,
@@ -175,7 +175,7 @@ def test_an_inconsistent_schema_names_the_axioms() -> None:
 
 @pytest.mark.slow
 def test_a_fact_of_the_explanation_shows_its_sentence() -> None:
-    place = Place("doc 1", 120, 250, "Ada was born in Bergen.", "a.txt")
+    place = Quotation("doc 1", 120, 250, "Ada was born in Bergen.", "a.txt")
     rows = [
         InstanceStatement(
             E + "ada", E + "bornIn", E + "Person", E + "bergen", None, None, "Ada",
@@ -192,7 +192,7 @@ def test_a_place_is_found_for_a_text_with_foreign_ends_of_lines() -> None:
     value = "soon\u2028or\u0085late"
     row = InstanceStatement(
         E + "ada", E + "bornOn", E + "Person", None, value, XSD + "date", "Ada",
-        places=(Place("doc", 1, 9, value, "a.txt"),), instance_id="instance-1",
+        places=(Quotation("doc", 1, 9, value, "a.txt"),), instance_id="instance-1",
     )  # fmt: skip
     written = write_instances([row]), write_provenance([row])
     second = fact("ada", "bornOn", f'"1850-01-01"^^<{XSD}date>')

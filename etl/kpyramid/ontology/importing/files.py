@@ -162,7 +162,7 @@ def _decode(data: bytes, form: str) -> bytes:
     """
     try:
         if form == "RDF/XML":
-            return canonicalize(data).encode()  # type: ignore[arg-type]  # it reads bytes too
+            return canonicalize(data).encode()
         data.decode()
     except UnicodeDecodeError as e:
         line = data.count(b"\n", 0, e.start) + 1

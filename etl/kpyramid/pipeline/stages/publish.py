@@ -9,7 +9,7 @@ from kpyramid.ontology.proposals import adopt_proposals
 from kpyramid.ontology.schema import Schema, write_schema
 from kpyramid.ontology.store import (
     InstanceStatement,
-    Place,
+    Quotation,
     entity_iri,
     write_instances,
     write_provenance,
@@ -51,10 +51,10 @@ def list_statements(
     document_of = map_column(chunks, "chunk_id", "document_id")
     document = {row["document_id"]: row for row in documents.to_pylist()}
 
-    def locate(place: Mapping[str, object]) -> Place:
+    def locate(place: Mapping[str, object]) -> Quotation:
         start, end = int(str(place["start"])), int(str(place["end"]))
         row = document[document_of[str(place["chunk_id"])]]
-        return Place(
+        return Quotation(
             row["document_id"], start, end, row["text"][start:end], row["source"], row["title"]
         )
 
