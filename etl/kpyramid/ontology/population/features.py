@@ -30,6 +30,7 @@ class TextFeatures:
     candidates: Sequence[CandidateSpan]
     roles: Sequence[Sequence[str]]
     near: Sequence["Surroundings"]
+    nested: Mapping[tuple[int, int], Sequence[str]]
     mentions: Mapping[str, int]
     pairs: dict[tuple[int, int, int, int], tuple[list[str], list[str]]] = field(
         default_factory=dict
@@ -52,13 +53,37 @@ class Surroundings:
 
 def describe_text(tree: Tree, candidates: Sequence[CandidateSpan]) -> TextFeatures:
     """The features of every candidate of a text."""
+    nested = {(c.first, c.last): [*_list_nesting(c, candidates)] for c in candidates}
     return TextFeatures(
         tree,
         candidates,
-        [[*_list_role_features(tree, c)] for c in candidates],
+        [[*_list_role_features(tree, c), *nested[c.first, c.last]] for c in candidates],
         [_look_around(tree, c) for c in candidates],
+        nested,
         Counter(fold_name(c.text) for c in candidates),
     )
+
+
+def _list_nesting(c: CandidateSpan, candidates: Sequence[CandidateSpan]) -> Iterator[str]:
+    """Features of overlap: others that a candidate lies in, holds or crosses."""
+    inside = holds = 0
+    for other in candidates:
+        if other is c or other.last < c.first or c.last < other.first:
+            continue
+        recognised = other.kind.isupper() and other.kind not in {"NAME", "NOUN", "PART"}
+        if other.first <= c.first and c.last <= other.last:
+            inside += 1
+            if recognised or other.kind == "NAME":
+                side = "L" if other.first == c.first else "R" if other.last == c.last else "M"
+                yield f"in:{other.kind}:{side}"
+        elif c.first <= other.first and other.last <= c.last:
+            holds += 1
+            if recognised:
+                yield "holds:" + other.kind
+        elif recognised:
+            yield "across:" + other.kind
+    yield f"inside={min(inside, 3)}"
+    yield f"holds={min(holds, 3)}"
 
 
 def _climb(node: Node) -> Iterator[tuple[str, Node]]:
@@ -251,6 +276,7 @@ def list_subject_features(
     yield "kind=" + s.kind
     yield "name" if s.is_name else "noun"
     yield f"words={min(s.last - s.first + 1, 5)}"
+    yield from reading.nested[s.first, s.last]
     gap = head.sentence - other.sentence
     yield f"gap={max(-3, min(gap, 1))}"
     order = "before" if s.last < o.first else "after"
