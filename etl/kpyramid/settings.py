@@ -391,14 +391,11 @@ class CondenseSettings:
     `mode`: `llm` asks the model of [llm] about facts that the rules left apart (f_con).
     `neighbours`: wordings that are linked to an anchor, at most.
     `anchor_similarity`: cosine from which a wording is near an anchor.
-    `exact_up_to`: pairs of an anchor's and a fact's wording up to which all are compared; beyond,
-    an index is searched.
     """
 
     mode: Maker = "rules"
     neighbours: Count = 200
     anchor_similarity: Share = 0.65
-    exact_up_to: Count = 2_000_000_000
 
 
 @dataclass(frozen=True, config=STRICT)

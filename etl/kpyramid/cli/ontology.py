@@ -38,9 +38,7 @@ _CHARACTERS = 300
 def import_(
     file: Annotated[
         Path,
-        typer.Argument(
-            help="Turtle, N-Triples, OWL in RDF/XML, or Text2KGBench's JSON; packed by gzip or not."
-        ),
+        typer.Argument(help="Turtle, N-Triples, or OWL in RDF/XML; packed by gzip or not."),
     ],
     output: Annotated[
         Path | None,

@@ -25,7 +25,7 @@ def entity_iri(entity_id: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Quotation:
     """Characters `start` to `end` of a document's text, and what stands there.
 
     In RDF a node (RFC 5147, `#char=120,250`) that is quoted from the document; its `prov:value`
@@ -47,7 +47,7 @@ class Place:
         return f"{entity_iri(self.document_id)}#char={self.start},{self.end}"
 
 
-def describe_place(place: Place) -> Iterator[ox.Triple]:
+def describe_quotation(place: Quotation) -> Iterator[ox.Triple]:
     """Statements of a place: its text, its document, and that document's source."""
     node, document = make_iri(place.iri), make_iri(entity_iri(place.document_id))
     yield ox.Triple(node, make_iri(n.PROV_VALUE), ox.Literal(place.text))
@@ -67,7 +67,7 @@ def _name_source(source: str) -> ox.NamedNode | ox.Literal:
 
 
 def describe_statement(
-    statement_id: str, stated: ox.Triple, places: Iterable[Place]
+    statement_id: str, stated: ox.Triple, places: Iterable[Quotation]
 ) -> Iterator[ox.Triple]:
     """The statement as a node, an `rdf:Statement`, that is derived from its places.
 
@@ -107,7 +107,7 @@ class InstanceStatement:
     datatype: str | None
     subject_label: str
     object_label: str | None = None
-    places: tuple[Place, ...] = ()
+    places: tuple[Quotation, ...] = ()
     instance_id: str | None = None
     confidence: float = 1.0
 
@@ -168,7 +168,7 @@ def write_provenance(rows: Sequence[InstanceStatement]) -> str:
     said = {place for row in rows for place in row.places[:1]}
     more = {place for row in rows for place in row.places} - said
     statements = (triple for row in rows for triple in _list_sources(row))
-    return write_sorted(chain(statements, *map(describe_place, more)))
+    return write_sorted(chain(statements, *map(describe_quotation, more)))
 
 
 def _list_triples(row: InstanceStatement) -> Iterator[ox.Triple]:
@@ -181,7 +181,7 @@ def _list_triples(row: InstanceStatement) -> Iterator[ox.Triple]:
         for end in (row.subject_iri, row.object_iri):
             if end is not None:
                 yield ox.Triple(make_iri(end), make_iri(n.DERIVED_FROM), make_iri(place.iri))
-        yield from describe_place(place)
+        yield from describe_quotation(place)
 
 
 def _list_sources(row: InstanceStatement) -> Iterator[ox.Triple]:

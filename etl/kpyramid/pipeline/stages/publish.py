@@ -10,7 +10,7 @@ from kpyramid.ontology.proposals import adopt_proposals
 from kpyramid.ontology.schema import Schema, write_schema
 from kpyramid.ontology.store import (
     InstanceStatement,
-    Place,
+    Quotation,
     state_row,
     write_instances,
     write_provenance,
@@ -52,10 +52,10 @@ def list_statements(
     document_of = map_column(chunks, "chunk_id", "document_id")
     document = {row["document_id"]: row for row in documents.to_pylist()}
 
-    def locate(place: Mapping[str, Any]) -> Place:
+    def locate(place: Mapping[str, Any]) -> Quotation:
         start, end = place["start"], place["end"]
         row = document[document_of[place["chunk_id"]]]
-        return Place(
+        return Quotation(
             row["document_id"], start, end, row["text"][start:end], row["source"], row["title"]
         )
 
