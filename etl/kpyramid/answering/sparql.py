@@ -399,10 +399,9 @@ _BEAM = 40
 """Unfinished trees that are followed; on ck25 twenty give the same readings."""
 _FARTHEST = 3
 """Properties between two things that the question names one after the other."""
-SAID, UNSAID, UNUSED, KIND, AGAINST = 0.2, 1.0, 3.0, 0.5, 0.5
+SAID, UNSAID, UNUSED, KIND = 0.2, 1.0, 3.0, 0.5
 """Costs of a property that the question says, of one that it leaves out, of one said in vain; of
-an individual that stands for things of its kind; of a property that is followed against its
-wording ("the manager of" leads to who is managed)."""
+an individual that stands for things of its kind."""
 
 
 Step = tuple[str, bool]
@@ -412,11 +411,8 @@ Step = tuple[str, bool]
 class Joiner:
     """Joins mentions in the order of the question, cheapest first."""
 
-    def __init__(
-        self, lexicon: Lexicon, mentions: Sequence[Mention], *, passive: bool = False
-    ) -> None:
+    def __init__(self, lexicon: Lexicon, mentions: Sequence[Mention]) -> None:
         self._lexicon = lexicon
-        self._passive = passive
         self._mentions = mentions
         self._paths: dict[tuple[frozenset[str], frozenset[str]], list[tuple[Step, ...]]] = {}
 
@@ -434,7 +430,7 @@ class Joiner:
                         if shape not in grown or grown[shape].cost > found.cost:
                             grown[shape] = found
             trees = sorted(grown.values(), key=_rank)[:_BEAM]
-        done = [self._charge_voice(self._charge_unused(tree)) for tree in trees]
+        done = [self._charge_unused(tree) for tree in trees]
         return sorted((t for t in done if t.nodes and t.focus is not None), key=_rank)
 
     def _order(self) -> list[int]:
@@ -570,9 +566,7 @@ class Joiner:
             )
             if said:
                 pending.remove(said[0])
-                against = forward == self._lexicon.relations[iri].names_target
-                against = against and said[1].cost < PARTIAL and said[1].passive is None
-                cost += SAID + said[1].cost + AGAINST * against
+                cost += SAID + said[1].cost
             else:
                 cost += UNSAID
             relation = self._lexicon.relations[iri]
@@ -721,31 +715,6 @@ class Joiner:
             if not stated & {option.iris[0] for option in options}
         ]
         return replace(tree, pending=(), cost=round(tree.cost + UNUSED * len(idle), 3))
-
-    def _charge_voice(self, tree: Tree) -> Tree:
-        """Verbs followed against their voice: who influenced X is not whom X influenced."""
-        cost = tree.cost
-        for mention in self._mentions:
-            for option in mention.options:
-                if option.passive is None:
-                    continue
-                for link in tree.links:
-                    if link.iri == option.iris[0]:
-                        cost += AGAINST * self._runs_against(tree, link, mention, option.passive)
-        return replace(tree, cost=round(cost, 3))
-
-    def _runs_against(self, tree: Tree, link: Link, mention: Mention, passive: bool) -> bool:
-        named = {
-            spot: self._mentions[at].start
-            for at, spot in tree.spots
-            if spot in (link.source, link.target) and tree.nodes[spot].iris
-        }
-        if len(named) != 1:
-            return False
-        ((spot, start),) = named.items()
-        is_subject = start < mention.start
-        agrees = passive == self._passive
-        return (spot == link.source) != (is_subject == agrees)
 
 
 def _may_unite(known: Node, node: Node, sort: str, adjacent: bool) -> bool:
@@ -912,10 +881,6 @@ _UNFIT = 1.0
 """What it costs that answers to `who` are no people."""
 _WORST = 3.0
 """Cost from which too much had to be supposed."""
-_MANY = 5
-"""Readings as good as the first beyond which what one of them finds is chance."""
-_FARTHER = 1.5
-"""Cost by which a reading may lie behind one that turns a property round."""
 _MOST_LEFT, _MOST_MENTIONS = 2, 8
 """Words that no mention explains, and mentions, beyond which no query is sought."""
 _KIN = 0.4
@@ -986,7 +951,7 @@ def _read(
     lexicon: Lexicon,
 ) -> Iterator[Written]:
     written: dict[str, Written] = {}
-    for tree in Joiner(lexicon, mentions, passive=form.passive).join():
+    for tree in Joiner(lexicon, mentions).join():
         for plan, cost in make_plans(tree, mentions, form, lexicon):
             if plan.act == "ask" and _shares_something(tree):
                 continue
@@ -1004,11 +969,17 @@ def _read(
                     for link, way in facing.items()
                     if way is Facing.UNCLEAR
                 )
-                coarse = _rate_date(plan, form, lexicon)
                 worst = max(facing.values(), key=list(Facing).index, default=Facing.RIGHT)
                 worst = Facing.WRONG if Facing.WRONG in facing.values() else worst
                 written[sparql] = Written(
-                    sparql, plan, total, not judged, coarse, worst, turned, can_write(plan)
+                    sparql,
+                    plan,
+                    total,
+                    not judged,
+                    _rate_date(plan, form, lexicon),
+                    worst,
+                    turned,
+                    can_write(plan),
                 )
     yield from sorted(written.values(), key=lambda w: (w.cost, w.sparql))[:12]
 
@@ -1079,7 +1050,7 @@ def _decide(
     readings: Sequence[Written], left: Sequence[Word], lexicon: Lexicon
 ) -> Written | Unwritten:
     best = next((r for r in readings if r.facing is not Facing.WRONG), None)
-    if best is None or best.cost - readings[0].cost > _FARTHER:
+    if best is None:
         return Unwritten("it can be read the wrong way round only", readings[0].sparql)
     readings = [r for r in readings if r.facing is not Facing.WRONG]
     if best.cost >= _WORST:
@@ -1093,8 +1064,6 @@ def _decide(
         if node.partial and _count_meant(best.plan, at, lexicon) > 1:
             return Unwritten("a name in it fits several individuals", best.sparql)
     close = [r for r in readings if r.cost - best.cost < _CLOSE]
-    if len(close) > _MANY:
-        return Unwritten("it can be read in many ways", best.sparql)
     if not all(reading.is_whole for reading in close):
         return Unwritten("it orders, bounds or counts more than one query can say")
     if len(close) > 1:
