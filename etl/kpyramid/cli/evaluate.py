@@ -233,7 +233,7 @@ def _run(
 
     choose_baseline(arms, baseline)
     rated = (
-        read_ratings(ratings, [q.id for q in questions], [a.name for a in arms]) if ratings else ()
+        read_ratings(ratings, [q.id for q in questions], [a.name for a in arms]) if ratings else {}
     )
     snapshot = open_snapshot(ref, warehouse, model=settings.embed)
     with _show_progress(len(questions) * len(arms), quiet=quiet) as advance:
