@@ -292,7 +292,6 @@ def _read_categories(run: Run, labels: dict[str, list[str]]) -> dict[str, Catego
             frozenset(parents[iri]),
             person=looks_like_person(phrases),
             place=any(PLACE_WORDS & set(phrase) for phrase in phrases),
-            members=iri in used,
         )
     return found
 

@@ -173,7 +173,6 @@ class Category:
     parents: frozenset[str] = frozenset()
     person: bool = False
     place: bool = False
-    members: bool = True
 
     @cached_property
     def phrases(self) -> frozenset[Phrase]:

@@ -375,10 +375,6 @@ class MentionFinder:
         ]
         if not (start == 0 and (words[0].lemma in LIGHT or words[0].lower == "name")):
             relations = self._name_relations(lemmas)
-            if len(words) == 1 and words[0].lower != words[0].lemma:
-                # "found" is a form of two verbs.
-                more = self._name_relations((words[0].lower,))
-                relations += [option for option in more if not option.cost]
             if any(option.sort == "class" for option in found):
                 # The noun is one for the things; the property may be what joins them.
                 relations = [replace(o, cost=o.cost + BESIDE) for o in relations if not o.cost]
