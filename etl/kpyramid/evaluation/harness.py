@@ -6,7 +6,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kpyramid.errors import BudgetError, EndpointError, InputError, IntegrityError, PyramidError
-from kpyramid.evaluation.metrics import METRICS, Metric, OnnxTokenEncoder, Response, open_metrics
+from kpyramid.evaluation.metrics import (
+    METRICS,
+    Metric,
+    OnnxTokenEncoder,
+    Response,
+    build_bert_score,
+    build_similarity,
+)
 from kpyramid.evaluation.questions import EvalQuestion
 from kpyramid.evaluation.ratings import Ratings
 from kpyramid.llm.caller import Asker, Caller
@@ -38,7 +45,8 @@ def open_measures() -> Mapping[str, Metric]:
     found = identify_embedding(EmbedSettings())
     files = found.files
     encoder = OnnxTokenEncoder(found.name, files["model.onnx"], files["tokenizer.json"])
-    return open_metrics(encoder, encoder)
+    by_meaning = (build_similarity(encoder), *build_bert_score(encoder))
+    return {**METRICS, **{metric.name: metric for metric in by_meaning}}
 
 
 # A language model as the judge of answers, where somebody asks for one.

@@ -160,11 +160,6 @@ def state_same(gold: str, said: str) -> bool:
     return one == other or (isinstance(wanted, Decimal) and not (one and other))
 
 
-def names_any(text: str, names: Iterable[str]) -> bool:
-    """Whether the text names one of them."""
-    return any(names_value(text, name) for name in names)
-
-
 def list_chosen(response: Response) -> tuple[str, ...]:
     """The single values of the answer; of an answer without any, its text."""
     return tuple(c for c in response.choices if c.strip()) or (
@@ -357,7 +352,7 @@ def score_hit(question: EvalQuestion, response: Response) -> float:
     The sense of Hits@1 on WebQuestions in RoK (§5.1.2), where models answer in sentences.
     """
     chosen, wanted = list_chosen(response)[:1], list_references(question)
-    return float(any(names_any(c, wanted) or _states_any(c, wanted) for c in chosen))
+    return float(any(names_value(c, n) or state_same(n, c) for c in chosen for n in wanted))
 
 
 def score_hit_rate(question: EvalQuestion, response: Response) -> float:
@@ -403,10 +398,6 @@ def _names_any(response: Response, names: Iterable[str]) -> bool:
     """Whether text or values name it; each for itself, so that no name runs across a border."""
     texts = (response.text, *response.choices)
     return any(names_value(t, n) or state_same(n, t) for n in names for t in texts)
-
-
-def _states_any(text: str, names: Iterable[str]) -> bool:
-    return any(state_same(name, text) for name in names)
 
 
 def _has_entities(question: EvalQuestion) -> bool:
@@ -884,9 +875,3 @@ SET_METRICS: Mapping[str, SetMetric] = _name(
     )
 )
 """The metrics of all responses together; the same for the same answers."""
-
-
-def open_metrics(embedder: Embedder, encoder: TokenEncoder | None = None) -> Mapping[str, Metric]:
-    """`METRICS` with the embedder's similarity, and BERTScore where an encoder is given."""
-    scores = build_bert_score(encoder) if encoder else ()
-    return _name((*METRICS.values(), build_similarity(embedder), *scores))

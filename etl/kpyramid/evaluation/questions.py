@@ -102,14 +102,14 @@ def read_questions(path: str | Path) -> list[EvalQuestion]:
     if suffix not in (".jsonl", ".csv", ".tsv"):
         raise InputError(f"{path}: give questions as .jsonl, .csv or .tsv")
     questions: list[EvalQuestion] = []
-    problems: list[str] = []
+    problems: list[tuple[int, str]] = []
     places: dict[str, int] = {}
     rows: list[tuple[int, dict[str, object]]] = []
     marks = {".csv": ",", ".tsv": "\t"}
     read = _read_table(text, marks[suffix]) if suffix in marks else _read_lines(text)
     for line, found in read:
         if isinstance(found, str):
-            problems.append(f"line {line}: {found}")
+            problems.append((line, found))
         else:
             rows.append((line, {str(k).strip().lower(): v for k, v in found.items() if k}))
     base = _find_base(row for _, row in rows)
@@ -118,16 +118,21 @@ def read_questions(path: str | Path) -> list[EvalQuestion]:
             question = _parse_row(row, line, base)
         except InputError as e:
             # A question without an id has its line's number, which is said already.
-            problems.append(f"line {line}: {str(e).removeprefix(f'question {line}: ')}")
+            problems.append((line, str(e).removeprefix(f"question {line}: ")))
             continue
         if question.id in places:
-            problems.append(
-                f"line {line}: id {question.id!r} was given in line {places[question.id]}"
-            )
+            said = f"id {question.id!r} was given in line {places[question.id]}"
+            problems.append((line, said))
         places.setdefault(question.id, line)
         questions.append(question)
     if problems:
-        raise InputError(_join_problems(path, sorted(problems, key=_find_line)))
+        shown = [f"  line {line}: {why}" for line, why in sorted(problems)[:_MOST_PROBLEMS]]
+        if more := len(problems) - len(shown):
+            shown.append(f"  and {more} more")
+        listed = "\n".join(shown)
+        raise InputError(
+            f"{path}: {len(problems)} row(s) are no question:\n{listed}\nMend them and run again"
+        )
     if not questions:
         raise InputError(f"{path}: no questions; give one a line")
     return questions
@@ -228,18 +233,6 @@ def _find_documents(
         raise InputError(f"question {question.id}: the corpus has no row {', '.join(missing)}")
     found = (i for title in question.gold_titles for i in titled[title])
     return replace(question, gold_documents=(*question.gold_documents, *found), gold_titles=())
-
-
-def _join_problems(path: Path, problems: list[str]) -> str:
-    shown = problems[:_MOST_PROBLEMS]
-    if more := len(problems) - len(shown):
-        shown.append(f"and {more} more")
-    lines = "\n".join(f"  {problem}" for problem in shown)
-    return f"{path}: {len(problems)} row(s) are no question:\n{lines}\nMend them and run again"
-
-
-def _find_line(problem: str) -> int:
-    return int(problem.removeprefix("line ").partition(":")[0])
 
 
 def _read_lines(text: str) -> Iterator[tuple[int, Row | str]]:

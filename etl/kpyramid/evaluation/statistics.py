@@ -45,7 +45,7 @@ class Comparison:
 
 
 def bootstrap(
-    values: Sequence[float], seed: int, samples: int = SAMPLES, level: float = LEVEL
+    values: Sequence[float] | Floats, seed: int, samples: int = SAMPLES, level: float = LEVEL
 ) -> Interval:
     """The mean and its percentile bootstrap interval, widened for few values.
 
@@ -118,7 +118,7 @@ def compare_paired(
     differences = np.sort([x - y for x, y in zip(a, b, strict=True)])
     found = bootstrap(differences, seed, samples)
     p, moved = 1.0, differences[differences != 0]
-    if len(moved):
+    if len(moved) > 1:
         from scipy import stats
 
         drawn = 2**_EXACT if len(moved) <= _EXACT else samples
