@@ -74,8 +74,8 @@ STRENGTH = 0.3
 """The inverse of the L2 penalty."""
 ROUNDS = 4
 """Of choosing the best place of each value by the weights and fitting them again."""
-AGAINST = frozenset({"astray", "fact_echo", "sentence_echo"})
-EITHER = frozenset({"fact", "sentence", "fact_tail", "sentence_pronoun", "nameless"})
+AGAINST = frozenset({"astray", "sentence_echo"})
+EITHER = frozenset({"fact", "sentence", "fact_tail", "nameless"})
 """Features that speak against a value only, or for it or against it; all others only for it."""
 SAME = 0.85
 """How far a date or number must say the gold one."""

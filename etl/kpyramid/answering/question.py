@@ -61,24 +61,6 @@ class Mention:
     joined: bool = False
 
 
-def drop_echoes(mentions: Sequence[Mention]) -> list[Mention]:
-    """`e-mail address`: part of another label, right beside a whole one, says nothing new."""
-    whole = {
-        at
-        for m in mentions
-        if any(o.sort == "relation" and o.cost < PARTIAL for o in m.options)
-        for at in (m.start - 1, m.end)
-    }
-    return [
-        m
-        for m in mentions
-        if not (
-            {m.start, m.end - 1} & whole
-            and all(o.sort == "relation" and o.cost >= PARTIAL for o in m.options)
-        )
-    ]
-
-
 def join_alternatives(mentions: Sequence[Mention], words: Sequence[Word]) -> list[Mention]:
     """`french or german`: two mentions of one sort with `or` between them become one."""
     joined: list[Mention] = []
@@ -349,7 +331,7 @@ class MentionFinder:
                     continue
                 if self.is_content(start) and self.is_content(start + length - 1):
                     self._keep(start, start + length, self._list_near(start, start + length))
-        self.mentions = join_alternatives(drop_echoes(self.mentions), self._words)
+        self.mentions = join_alternatives(self.mentions, self._words)
         return self.mentions
 
     def is_content(self, at: int) -> bool:
@@ -393,10 +375,6 @@ class MentionFinder:
         ]
         if not (start == 0 and (words[0].lemma in LIGHT or words[0].lower == "name")):
             relations = self._name_relations(lemmas)
-            if len(words) == 1 and words[0].lower != words[0].lemma:
-                # "found" is a form of two verbs.
-                more = self._name_relations((words[0].lower,))
-                relations += [option for option in more if not option.cost]
             if any(option.sort == "class" for option in found):
                 # The noun is one for the things; the property may be what joins them.
                 relations = [replace(o, cost=o.cost + BESIDE) for o in relations if not o.cost]
@@ -482,8 +460,8 @@ class MentionFinder:
                 continue
             found = (
                 frozenset(self._lexicon.names.get(word.lower, ()))
-                or self._lexicon.find_by_word(word.lower)
-                or self._lexicon.find_by_start(word.lower + "-")
+                or frozenset(self._lexicon.names.with_word(word.lower))
+                or frozenset(self._lexicon.names.with_start(word.lower + "-"))
             )
             if found and len(found) <= _MANY:
                 self._keep_around(at, found)
@@ -492,8 +470,8 @@ class MentionFinder:
         """Words written as names that are part of an individual's name: a surname, a first name."""
         for at, word in enumerate(self._words):
             if at > 0 and word.is_name and self.is_content(at) and len(word.text) > 2:
-                found = self._lexicon.find_by_word(word.lower)
-                found = frozenset(i for i in found if self._can_be_part(i, at))
+                iris = self._lexicon.names.with_word(word.lower)
+                found = frozenset(i for i in iris if self._can_be_part(i, at))
                 if found and len(found) <= _MANY:
                     self._keep_around(at, found)
 
@@ -511,7 +489,8 @@ class MentionFinder:
 
     def _keep_around(self, at: int, found: frozenset[str]) -> None:
         start, end = at, at + 1
-        words = {iri: self._lexicon.list_words(iri) for iri in found}
+        names = self._lexicon.names
+        words = {iri: {w for n in names.list_names(iri) for w in n.split()} for iri in found}
         for step in (-1, 1):
             beside = start - 1 if step < 0 else end
             while 0 <= beside < len(self._words) and beside not in self._taken:

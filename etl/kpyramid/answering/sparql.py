@@ -94,7 +94,6 @@ class Rank:
     measure: Measure
     descending: bool
     top: int
-    aggregate: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,14 +162,6 @@ def write_query(plan: Plan, lexicon: Lexicon) -> str:
         if plan.act == "count" and not counted_rank:
             return f"SELECT (COUNT(?result) AS ?count) WHERE {{ {{ {grouped} }} }}"
         return grouped
-    if plan.rank and plan.rank.aggregate:
-        way = "DESC" if plan.rank.descending else "ASC"
-        kept = " ".join(dict.fromkeys([focus, _name(plan.tree, plan.rank.node), "?rank"]))
-        return (
-            f"SELECT ({focus} AS ?result) ({plan.rank.aggregate}(?rank) AS ?value) "
-            f"WHERE {{ {{ SELECT DISTINCT {kept} WHERE {{ {body} }} }} }} "
-            f"GROUP BY {focus} ORDER BY {way}(?value) {focus} LIMIT {plan.rank.top}"
-        )
     if plan.rank:
         way = "DESC" if plan.rank.descending else "ASC"
         return (
@@ -257,11 +248,6 @@ def _write_type(tree: Tree, at: int, lexicon: Lexicon, plan: Plan) -> list[str]:
             ends.append(lexicon.relations[rank.measure[0]].sources)
     if any(end and all(lexicon.find_ancestors(c) & classes for c in end) for end in ends):
         return []
-    if not any(
-        known.members and lexicon.find_ancestors(iri) & classes
-        for iri, known in lexicon.categories.items()
-    ):
-        return []
     name = _name(tree, at)
     if len(classes) == 1:
         return [f"{name} <{RDF_TYPE}>/<{SUBCLASS}>* <{next(iter(classes))}> ."]
@@ -337,9 +323,6 @@ def face(
     ]
     if not said:
         return Facing.UNCLEAR
-    if len(said) > 1 and ends:
-        near = next(iter(ends.values())).start
-        said.sort(key=lambda pair: abs(pair[0].start - near))
     mention, option = said[0]
     first = min(ends, key=lambda spot: ends[spot].start, default=None)
     if option.passive is not None:
@@ -399,10 +382,8 @@ _BEAM = 40
 """Unfinished trees that are followed; on ck25 twenty give the same readings."""
 _FARTHEST = 3
 """Properties between two things that the question names one after the other."""
-SAID, UNSAID, UNUSED, KIND, AGAINST = 0.2, 1.0, 3.0, 0.5, 0.5
-"""Costs of a property that the question says, of one that it leaves out, of one said in vain; of
-an individual that stands for things of its kind; of a property that is followed against its
-wording ("the manager of" leads to who is managed)."""
+SAID, UNSAID, UNUSED = 0.2, 1.0, 3.0
+"""Costs of a property that the question says, of one that it leaves out, of one said in vain."""
 
 
 Step = tuple[str, bool]
@@ -412,11 +393,8 @@ Step = tuple[str, bool]
 class Joiner:
     """Joins mentions in the order of the question, cheapest first."""
 
-    def __init__(
-        self, lexicon: Lexicon, mentions: Sequence[Mention], *, passive: bool = False
-    ) -> None:
+    def __init__(self, lexicon: Lexicon, mentions: Sequence[Mention]) -> None:
         self._lexicon = lexicon
-        self._passive = passive
         self._mentions = mentions
         self._paths: dict[tuple[frozenset[str], frozenset[str]], list[tuple[Step, ...]]] = {}
 
@@ -434,7 +412,7 @@ class Joiner:
                         if shape not in grown or grown[shape].cost > found.cost:
                             grown[shape] = found
             trees = sorted(grown.values(), key=_rank)[:_BEAM]
-        done = [self._charge_voice(self._charge_unused(tree)) for tree in trees]
+        done = [self._charge_unused(tree) for tree in trees]
         return sorted((t for t in done if t.nodes and t.focus is not None), key=_rank)
 
     def _order(self) -> list[int]:
@@ -466,12 +444,6 @@ class Joiner:
             return
         if self._mentions[at].joined:
             yield from self._join_as_before(tree, at, option)
-            return
-        if option.sort == "individual" and self._mentions[at].asked and not tree.nodes:
-            tree = replace(tree, cost=tree.cost + UNSAID)
-        if option.sort == "kind" and tree.nodes:
-            tree = replace(tree, cost=tree.cost + KIND)
-        if option.sort == "kind" and at + 1 < len(self._mentions) and self._is_compound(at):
             return
         node, links, values = self._make_thing(option, at)
         if node is None:
@@ -543,11 +515,9 @@ class Joiner:
                     partial=known.partial or node.partial,
                 )
                 nodes = (*tree.nodes[:spot], united, *tree.nodes[spot + 1 :])
-                # What is said between the two is skipped: "the name of the sensor expert".
-                skipped = 0.4 if tree.pending and sort == "individual" else 0.0
-                yield replace(tree, nodes=nodes, cost=tree.cost + far + skipped), spot
-            for path in self._find_paths(tree, known.classes, node.classes):
-                yield self._follow(tree, spot, path, node, far)
+                yield replace(tree, nodes=nodes, cost=tree.cost + far), spot
+            for path in self._find_paths(known.classes, node.classes):
+                yield self._follow(replace(tree, cost=tree.cost + far), spot, path, node)
 
     def _touches(self, tree: Tree, spot: int, at: int) -> bool:
         """Whether a mention of a node stands right beside another mention."""
@@ -558,11 +528,11 @@ class Joiner:
         )
 
     def _follow(
-        self, tree: Tree, spot: int, path: tuple[Step, ...], node: Node, far: float
+        self, tree: Tree, spot: int, path: tuple[Step, ...], node: Node
     ) -> tuple[Tree, int]:
         """The tree with a path from a node to a new one, and where that is."""
         pending = list(tree.pending)
-        cost, current, links, nodes = tree.cost + far, spot, list(tree.links), list(tree.nodes)
+        cost, current, links, nodes = tree.cost, spot, list(tree.links), list(tree.nodes)
         for number, (iri, forward) in enumerate(path):
             said = next(
                 ((item, option) for item in pending for option in item[1] if option.iris[0] == iri),
@@ -570,9 +540,7 @@ class Joiner:
             )
             if said:
                 pending.remove(said[0])
-                against = forward == self._lexicon.relations[iri].names_target
-                against = against and said[1].cost < PARTIAL and said[1].passive is None
-                cost += SAID + said[1].cost + AGAINST * against
+                cost += SAID + said[1].cost
             else:
                 cost += UNSAID
             relation = self._lexicon.relations[iri]
@@ -596,26 +564,18 @@ class Joiner:
         )
         return grown, current
 
-    def _find_paths(
-        self, tree: Tree, one: frozenset[str], other: frozenset[str]
-    ) -> list[tuple[Step, ...]]:
-        """The shortest paths between members of classes, and one longer where that is said."""
+    def _find_paths(self, one: frozenset[str], other: frozenset[str]) -> list[tuple[Step, ...]]:
+        """The shortest paths between members of classes."""
         key = one, other
         if key not in self._paths:
             self._paths[key] = list(self._walk(one, other))
-        paths = self._paths[key]
-        least = min(map(len, paths), default=0)
-        nearest = [path for path in paths if len(path) == least]
-        said = {option.iris[0] for _, options in tree.pending for option in options}
-        saying = [path for path in paths if any(iri in said for iri, _ in path)]
-        shortest = min(map(len, saying), default=0)
-        return list(dict.fromkeys([*nearest, *(path for path in saying if len(path) == shortest)]))
+        return self._paths[key]
 
     def _walk(self, one: frozenset[str], other: frozenset[str]) -> Iterator[tuple[Step, ...]]:
         meet = self._lexicon.meet
         level: list[tuple[tuple[Step, ...], frozenset[str]]] = [((), one)]
-        found = 0
-        for length in range(_FARTHEST):
+        found = False
+        for _ in range(_FARTHEST):
             onward = []
             for path, classes in level:
                 for relation in self._objects:
@@ -629,11 +589,10 @@ class Joiner:
                             continue
                         onward.append(((*path, step), end))
                         if meet(end, other) is not None:
-                            found += 1
+                            found = True
                             yield (*path, step)
             level = onward
-            # Beyond two properties a large schema joins everything with everything.
-            if (found and length >= 1) or len(level) > 2_000:
+            if found or len(level) > 2_000:
                 return
 
     def _place_relation(self, tree: Tree, at: int, option: Option) -> Iterator[Tree]:
@@ -670,22 +629,10 @@ class Joiner:
                     start, focus=0, turned=True, nodes=start.nodes[:2], links=start.links[:1]
                 )
             return
-        near = [
-            self._lexicon.meet(n.classes, relation.sources) for n in tree.nodes if not n.literal
-        ]
-        if relation.is_literal and not any(near):
-            for grown, spot in self._attach(tree, Node(relation.sources), at, "value"):
-                yield replace(
-                    grown.add(end),
-                    links=(*grown.links, Link(spot, iri, len(grown.nodes))),
-                    cost=grown.cost + SAID,
-                    spots=(*grown.spots, (at, len(grown.nodes))),
-                )
         for spot, known in enumerate(tree.nodes):
             if known.literal:
                 continue
             new = len(tree.nodes)
-            far = 0.0 if known.iris or spot == tree.focus else 0.2
             sources = self._lexicon.meet(known.classes, relation.sources)
             if sources is not None:
                 grown = tree.narrow(spot, sources).add(end)
@@ -698,17 +645,8 @@ class Joiner:
                 yield replace(
                     grown,
                     links=links,
-                    cost=tree.cost + SAID + far,
+                    cost=tree.cost + SAID,
                     focus=focus if tree.focus is None else tree.focus,
-                    spots=(*tree.spots, (at, new)),
-                )
-            targets = self._lexicon.meet(known.classes, relation.targets)
-            if not relation.is_literal and targets is not None:
-                yield replace(
-                    tree.narrow(spot, targets).add(Node(relation.sources, noun=not is_verb)),
-                    links=(*tree.links, Link(new, iri, spot)),
-                    cost=tree.cost + SAID + far + 0.1,
-                    focus=new if tree.focus is None else tree.focus,
                     spots=(*tree.spots, (at, new)),
                 )
 
@@ -721,31 +659,6 @@ class Joiner:
             if not stated & {option.iris[0] for option in options}
         ]
         return replace(tree, pending=(), cost=round(tree.cost + UNUSED * len(idle), 3))
-
-    def _charge_voice(self, tree: Tree) -> Tree:
-        """Verbs followed against their voice: who influenced X is not whom X influenced."""
-        cost = tree.cost
-        for mention in self._mentions:
-            for option in mention.options:
-                if option.passive is None:
-                    continue
-                for link in tree.links:
-                    if link.iri == option.iris[0]:
-                        cost += AGAINST * self._runs_against(tree, link, mention, option.passive)
-        return replace(tree, cost=round(cost, 3))
-
-    def _runs_against(self, tree: Tree, link: Link, mention: Mention, passive: bool) -> bool:
-        named = {
-            spot: self._mentions[at].start
-            for at, spot in tree.spots
-            if spot in (link.source, link.target) and tree.nodes[spot].iris
-        }
-        if len(named) != 1:
-            return False
-        ((spot, start),) = named.items()
-        is_subject = start < mention.start
-        agrees = passive == self._passive
-        return (spot == link.source) != (is_subject == agrees)
 
 
 def _may_unite(known: Node, node: Node, sort: str, adjacent: bool) -> bool:
@@ -786,12 +699,6 @@ def make_plans(
             for grown, more in _apply(degree, plan, mentions, lexicon)
         ]
     for plan, cost in plans:
-        if form.aggregate and plan.rank and plan.rank.measure:
-            yield (
-                replace(plan, rank=replace(plan.rank, aggregate=form.aggregate), aggregate=""),
-                cost,
-            )
-            continue
         if form.aggregate and not _is_numeric(plan.tree, lexicon):
             continue
         yield plan, cost
@@ -844,17 +751,9 @@ def _apply_to_noun(
         measure = lexicon.extend_measure(lexicon.relations[link.iri])
         if measure and _has_unit(degree, measure, lexicon):
             if tree.focus in {spot, len(tree.nodes) - 1} and tree.nodes[tree.focus].literal:
-                if degree.sort == "order" and degree.top == 1:
-                    if plan.aggregate:
-                        return
-                    name = "MAX" if degree.sign == "1" else "MIN"
-                    yield replace(plan, aggregate=name), 0.0
                 return
             yield _with_degree(plan, degree, link.source, measure), 0.0
             return
-    if degree.sort == "limit" and degree.sign == ">=" and degree.number == 1.0:
-        yield plan, 0.0
-        return
     if degree.unit or spot == tree.focus or tree.nodes[spot].iris or tree.nodes[spot].literal:
         return
     if plan.act == "select" or degree.sort == "limit":
@@ -912,10 +811,6 @@ _UNFIT = 1.0
 """What it costs that answers to `who` are no people."""
 _WORST = 3.0
 """Cost from which too much had to be supposed."""
-_MANY = 5
-"""Readings as good as the first beyond which what one of them finds is chance."""
-_FARTHER = 1.5
-"""Cost by which a reading may lie behind one that turns a property round."""
 _MOST_LEFT, _MOST_MENTIONS = 2, 8
 """Words that no mention explains, and mentions, beyond which no query is sought."""
 _KIN = 0.4
@@ -986,7 +881,7 @@ def _read(
     lexicon: Lexicon,
 ) -> Iterator[Written]:
     written: dict[str, Written] = {}
-    for tree in Joiner(lexicon, mentions, passive=form.passive).join():
+    for tree in Joiner(lexicon, mentions).join():
         for plan, cost in make_plans(tree, mentions, form, lexicon):
             if plan.act == "ask" and _shares_something(tree):
                 continue
@@ -1004,11 +899,17 @@ def _read(
                     for link, way in facing.items()
                     if way is Facing.UNCLEAR
                 )
-                coarse = _rate_date(plan, form, lexicon)
                 worst = max(facing.values(), key=list(Facing).index, default=Facing.RIGHT)
                 worst = Facing.WRONG if Facing.WRONG in facing.values() else worst
                 written[sparql] = Written(
-                    sparql, plan, total, not judged, coarse, worst, turned, can_write(plan)
+                    sparql,
+                    plan,
+                    total,
+                    not judged,
+                    _rate_date(plan, form, lexicon),
+                    worst,
+                    turned,
+                    can_write(plan),
                 )
     yield from sorted(written.values(), key=lambda w: (w.cost, w.sparql))[:12]
 
@@ -1079,7 +980,7 @@ def _decide(
     readings: Sequence[Written], left: Sequence[Word], lexicon: Lexicon
 ) -> Written | Unwritten:
     best = next((r for r in readings if r.facing is not Facing.WRONG), None)
-    if best is None or best.cost - readings[0].cost > _FARTHER:
+    if best is None:
         return Unwritten("it can be read the wrong way round only", readings[0].sparql)
     readings = [r for r in readings if r.facing is not Facing.WRONG]
     if best.cost >= _WORST:
@@ -1093,8 +994,6 @@ def _decide(
         if node.partial and _count_meant(best.plan, at, lexicon) > 1:
             return Unwritten("a name in it fits several individuals", best.sparql)
     close = [r for r in readings if r.cost - best.cost < _CLOSE]
-    if len(close) > _MANY:
-        return Unwritten("it can be read in many ways", best.sparql)
     if not all(reading.is_whole for reading in close):
         return Unwritten("it orders, bounds or counts more than one query can say")
     if len(close) > 1:
@@ -1161,10 +1060,6 @@ def _is_tied(best: Written, lexicon: Lexicon) -> bool:
     rank = best.plan.rank
     if rank is None:
         return False
-    if rank.aggregate:
-        wider = replace(best.plan, rank=replace(rank, top=rank.top + 1))
-        rows = lexicon.run(write_query(wider, lexicon))
-        return len(rows) > rank.top and rows[-1]["value"] == rows[-2]["value"]
     if not rank.measure:
         wider = replace(best.plan, rank=replace(rank, top=rank.top + 1), with_count=True)
         rows = lexicon.run(write_query(wider, lexicon))
@@ -1223,7 +1118,7 @@ def bind_facts(plan: Plan, rows: list[dict[str, str]], lexicon: Lexicon) -> tupl
     if plan.act == "select" and not plan.aggregate and plan.tree.focus is not None:
         listed = ", ".join(write_string(row["result"]) for row in rows if "result" in row)
         body.append(f"FILTER(STR(?x{plan.tree.focus}) IN ({listed}))")
-    rank = plan.rank if plan.rank and plan.rank.measure and not plan.rank.aggregate else None
+    rank = plan.rank if plan.rank and plan.rank.measure else None
     order = f" ORDER BY {'DESC' if rank.descending else 'ASC'}(?rank)" if rank else ""
     query = f"SELECT * WHERE {{ {' '.join(body)} }}{order} LIMIT {_MOST_FACTS}"
     return tuple(dict.fromkeys(_list_facts(plan, lexicon.run(query), is_ranked=rank is not None)))

@@ -133,7 +133,7 @@ def evaluate(
         )
         choose_baseline(arms, baseline)
         known = [question.id for question in asked], [arm.name for arm in arms]
-        rated = read_ratings(ratings, *known) if ratings else ()
+        rated = read_ratings(ratings, *known) if ratings else {}
         snapshot = open_snapshot(ref, warehouse, model=loaded.embed)
         with open_bars(quiet=quiet) as bars:
             task = bars.add_task("answers", total=len(asked) * len(arms))

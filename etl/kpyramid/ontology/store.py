@@ -113,7 +113,7 @@ class InstanceStatement:
 
 
 def state_row(
-    row: Mapping[str, Any], names: Mapping[str, str], places: Iterable[Place] = ()
+    row: Mapping[str, Any], names: Mapping[str, str], places: Iterable[Quotation] = ()
 ) -> InstanceStatement:
     """The statement of a row of the table `instances`; `names` are those of entities, by id."""
     value = row["object_id"]
