@@ -173,6 +173,8 @@ Run = Callable[[str], list[dict[str, str]]]
 Compare = Callable[[str, Sequence[str]], Sequence[float]]
 """The cosine of a phrase with each of some others."""
 Phrase = tuple[str, ...]
+Step = tuple[str, bool]
+"""A property and whether it is followed from source to target."""
 
 NUMERIC = frozenset(
     n.XSD + name
@@ -297,6 +299,7 @@ class Lexicon:
     _meets: dict[tuple[frozenset[str], frozenset[str]], frozenset[str] | None] = field(
         default_factory=dict
     )
+    _steps: dict[frozenset[str], list[tuple[Step, frozenset[str]]]] = field(default_factory=dict)
     _classes: dict[tuple[str, ...], frozenset[str]] = field(default_factory=dict)
 
     def find_ancestors(self, iri: str) -> frozenset[str]:
@@ -333,6 +336,21 @@ class Lexicon:
             if b in self.find_ancestors(a) or a in self.find_ancestors(b)
         }
         return frozenset(found) or None
+
+    def list_steps(self, classes: frozenset[str]) -> list[tuple[Step, frozenset[str]]]:
+        """The properties to follow from members of classes, and the classes that each reaches."""
+        if classes not in self._steps:
+            self._steps[classes] = [
+                ((relation.iri, forward), end)
+                for relation in self.relations.values()
+                if not relation.is_literal and relation.targets
+                for forward, near, end in (
+                    (True, relation.sources, relation.targets),
+                    (False, relation.targets, relation.sources),
+                )
+                if self.meet(classes, near) is not None
+            ]
+        return self._steps[classes]
 
     def find_classes(self, iris: tuple[str, ...]) -> frozenset[str]:
         """The classes of individuals; of untyped ones the ranges of what points to them."""
