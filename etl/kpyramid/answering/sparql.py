@@ -958,7 +958,7 @@ def read_question(question: str, lexicon: Lexicon) -> Written | Unwritten:
     if not mentions:
         return Unwritten("it names nothing that the ontology knows")
     left = [at for at in range(len(words)) if finder.is_content(at)]
-    early = [words[at].text for at in left if words[at].is_name] or (
+    early = finder.list_strange() or (
         [words[at].text for at in left] if len(left) > _MOST_LEFT else []
     )
     if early or len(mentions) > _MOST_MENTIONS:
@@ -1123,11 +1123,9 @@ def _list_strange(best: Written, left: Sequence[Word], lexicon: Lexicon) -> list
         if c in lexicon.categories
         for phrase in lexicon.categories[c].phrases
     }
-    strange = []
+    known, strange = sorted(said), []
     for word in left:
-        known = sorted(said)
-        cosines = lexicon.compare(word.lemma, known)
-        if word.is_name or max(cosines, default=0.0) < _KIN:
+        if word.is_name or max(lexicon.compare(word.lemma, known), default=0.0) < _KIN:
             strange.append(word.text)
     return strange
 
