@@ -397,6 +397,11 @@ class Lexicon:
         return {iri: frozenset(words) for iri, words in found.items()}
 
     @cached_property
+    def kinds(self) -> frozenset[str]:
+        """The classes whose individuals are kinds of things."""
+        return frozenset(iri for iri, c in self.categories.items() if c.is_kind)
+
+    @cached_property
     def kind_relations(self) -> tuple[Relation, ...]:
         """The properties that say of what kind a thing is."""
         return tuple(
@@ -463,13 +468,14 @@ class Lexicon:
         """
         if relation.is_numeric:
             return (relation.iri,)
-        if relation.is_literal or not relation.targets or relation.targets & self._named:
+        if relation.is_literal or not relation.targets:
             return ()
         onward = [r for r in self.relations.values() if relation.targets & r.sources and r.sources]
         numbers = [r for r in onward if r.is_numeric]
-        if len(numbers) == 1 and all(r.is_literal for r in onward):
-            return (relation.iri, numbers[0].iri)
-        return ()
+        if len(numbers) != 1 or not all(r.is_literal for r in onward):
+            return ()
+        # Last, because it looks at all individuals.
+        return () if relation.targets & self._named else (relation.iri, numbers[0].iri)
 
 
 def fold(name: str) -> str:

@@ -431,8 +431,8 @@ class MentionFinder:
         return []
 
     def _are_kinds(self, iris: tuple[str, ...]) -> bool:
-        known = self._lexicon.categories
-        return any(known[c].is_kind for c in self._lexicon.find_classes(iris) if c in known)
+        kinds = self._lexicon.kinds
+        return bool(kinds) and not kinds.isdisjoint(self._lexicon.find_classes(iris))
 
     def _name_relations(self, lemmas: Phrase) -> list[Option]:
         costs = {}
