@@ -156,6 +156,8 @@ Run = Callable[[str], list[dict[str, str]]]
 Compare = Callable[[str, Sequence[str]], Sequence[float]]
 """The cosine of a phrase with each of some others."""
 Phrase = tuple[str, ...]
+Step = tuple[str, bool]
+"""A property and whether it is followed from source to target."""
 
 NUMERIC = frozenset(
     n.XSD + name
@@ -280,6 +282,7 @@ class Lexicon:
     _meets: dict[tuple[frozenset[str], frozenset[str]], frozenset[str] | None] = field(
         default_factory=dict
     )
+    _steps: dict[frozenset[str], list[tuple[Step, frozenset[str]]]] = field(default_factory=dict)
     _classes: dict[tuple[str, ...], frozenset[str]] = field(default_factory=dict)
 
     def find_ancestors(self, iri: str) -> frozenset[str]:
@@ -317,6 +320,21 @@ class Lexicon:
         }
         return frozenset(found) or None
 
+    def list_steps(self, classes: frozenset[str]) -> list[tuple[Step, frozenset[str]]]:
+        """The properties to follow from members of classes, and the classes that each reaches."""
+        if classes not in self._steps:
+            self._steps[classes] = [
+                ((relation.iri, forward), end)
+                for relation in self.relations.values()
+                if not relation.is_literal and relation.targets
+                for forward, near, end in (
+                    (True, relation.sources, relation.targets),
+                    (False, relation.targets, relation.sources),
+                )
+                if self.meet(classes, near) is not None
+            ]
+        return self._steps[classes]
+
     def find_classes(self, iris: tuple[str, ...]) -> frozenset[str]:
         """The classes of individuals; of untyped ones the ranges of what points to them."""
         if iris not in self._classes:
@@ -331,6 +349,11 @@ class Lexicon:
                 found = {c for relation in relations for c in relation.targets}
             self._classes[iris] = frozenset(found)
         return self._classes[iris]
+
+    @cached_property
+    def kinds(self) -> frozenset[str]:
+        """The classes whose individuals are kinds of things."""
+        return frozenset(iri for iri, c in self.categories.items() if c.is_kind)
 
     @cached_property
     def kind_relations(self) -> tuple[Relation, ...]:
@@ -362,11 +385,16 @@ class Lexicon:
         return frozenset().union(*(self.find_ancestors(row["c"]) for row in rows))
 
     @cached_property
-    def wordings(self) -> tuple[str, ...]:
-        """The words of all classes and properties, with which words of a question are compared."""
-        classes = (phrase for c in self.categories.values() for phrase in c.phrases)
-        relations = (p for r in self.relations.values() for p in r.phrases | r.labels)
-        return tuple(sorted({" ".join(phrase) for phrase in (*classes, *relations)}))
+    def near(self) -> Mapping[str, list[tuple[str, str]]]:
+        """The classes and properties with which words of a question are compared, by wording."""
+        classes = [c for iri, c in self.categories.items() if iri not in self.holders]
+        called = [("class", c.iri, phrase) for c in classes for phrase in c.phrases]
+        called += [("relation", r.iri, p) for r in self.relations.values() for p in r.labels]
+        found: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
+        for sort, iri, phrase in called:
+            if sum(map(len, phrase)) > 2:
+                found[" ".join(phrase)].append((sort, iri))
+        return dict(sorted(found.items()))
 
     @cached_property
     def places(self) -> Mapping[str, tuple[str, ...]]:
@@ -398,13 +426,14 @@ class Lexicon:
         """
         if relation.is_numeric:
             return (relation.iri,)
-        if relation.is_literal or not relation.targets or relation.targets & self._named:
+        if relation.is_literal or not relation.targets:
             return ()
         onward = [r for r in self.relations.values() if relation.targets & r.sources and r.sources]
         numbers = [r for r in onward if r.is_numeric]
-        if len(numbers) == 1 and all(r.is_literal for r in onward):
-            return (relation.iri, numbers[0].iri)
-        return ()
+        if len(numbers) != 1 or not all(r.is_literal for r in onward):
+            return ()
+        # Last, because it looks at all individuals.
+        return () if relation.targets & self._named else (relation.iri, numbers[0].iri)
 
 
 def fold(name: str) -> str:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 from kpyramid.answering.lexicon import (
     ADJECTIVES,
@@ -13,7 +12,6 @@ from kpyramid.answering.lexicon import (
     PRONOUNS,
     UNITS,
     UPPER,
-    Category,
     Lexicon,
     Phrase,
     Relation,
@@ -323,7 +321,7 @@ class MentionFinder:
         for at in range(len(self._words)):
             options = self._list_peoples(at)
             self._keep(at, at + 1, options, self._are_namesakes(options))
-        for length in (2, 1):
+        for length in () if self.mentions and self.list_strange() else (2, 1):
             for start in range(len(self._words) - length + 1):
                 span = range(start, start + length)
                 # A name that the graph does not hold is no class: France is not every country.
@@ -333,6 +331,10 @@ class MentionFinder:
                     self._keep(start, start + length, self._list_near(start, start + length))
         self.mentions = join_alternatives(self.mentions, self._words)
         return self.mentions
+
+    def list_strange(self) -> list[str]:
+        """The names that no mention explains: with one of them there is no query."""
+        return [w.text for at, w in enumerate(self._words) if w.is_name and self.is_content(at)]
 
     def is_content(self, at: int) -> bool:
         """Whether a word says something that no mention explains yet."""
@@ -407,8 +409,8 @@ class MentionFinder:
         return []
 
     def _are_kinds(self, iris: tuple[str, ...]) -> bool:
-        known = self._lexicon.categories
-        return any(known[c].is_kind for c in self._lexicon.find_classes(iris) if c in known)
+        kinds = self._lexicon.kinds
+        return bool(kinds) and not kinds.isdisjoint(self._lexicon.find_classes(iris))
 
     def _name_relations(self, lemmas: Phrase) -> list[Option]:
         costs = {}
@@ -538,20 +540,10 @@ class MentionFinder:
         """The class or property whose label means nearly the same."""
         if self._taken.intersection(range(start, end)):
             return []
-        known: dict[str, list[Option]] = {}
-        things: list[Category | Relation] = [
-            *(c for i, c in self._lexicon.categories.items() if i not in self._lexicon.holders),
-            *self._lexicon.relations.values(),
-        ]
-        for thing in things:
-            sort = "class" if isinstance(thing, Category) else "relation"
-            for phrase in thing.phrases if isinstance(thing, Category) else thing.labels:
-                if sum(map(len, phrase)) > 2:
-                    option = Option(sort, (thing.iri,), cost=NEAR)
-                    known.setdefault(" ".join(phrase), []).append(option)
+        known = self._lexicon.near
         text = " ".join(word.lemma for word in self._words[start:end])
-        best = self._pick_nearest(text, sorted(known))
-        return known[best] if best else []
+        best = self._pick_nearest(text, tuple(known))
+        return [Option(sort, (iri,), cost=NEAR) for sort, iri in known[best]] if best else []
 
     def _pick_nearest(self, text: str, known: Sequence[str]) -> str | None:
         if not known:
@@ -569,7 +561,12 @@ class MentionFinder:
         if self._is_embedded:
             return
         self._is_embedded = True
-        lemmas, lowers = [w.lemma for w in self._words], [w.lower for w in self._words]
-        places = [name for word in lowers for name in self._name_places(word)]
-        spans = [*lemmas, *lowers, *map(" ".join, pairwise(lemmas)), *places]
-        self._lexicon.embed_ahead([self._question, *spans, *self._lexicon.wordings])
+        content = [at for at in range(len(self._words)) if self.is_content(at)]
+        plain = [at for at in content if not self._words[at].is_name]
+        lowers = [self._words[at].lower for at in content]
+        places = {word: self._name_places(word) for word in lowers}
+        lemmas = {at: self._words[at].lemma for at in plain}
+        pairs = [f"{lemmas[at]} {lemmas[at + 1]}" for at in plain if at + 1 in lemmas]
+        spans = [*lemmas.values(), *pairs]
+        spans += [text for word, named in places.items() if named for text in (word, *named)]
+        self._lexicon.embed_ahead([self._question, *spans, *self._lexicon.near])

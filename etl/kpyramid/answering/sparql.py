@@ -4,15 +4,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import Enum
-from functools import cached_property
 from itertools import pairwise
+from typing import NamedTuple
 
 from kpyramid.answering.lexicon import (
     DATES,
     NEGATIONS,
     PLACE_WORDS,
     Lexicon,
-    Relation,
+    Step,
     Word,
     open_lexicon,
     read_words,
@@ -33,8 +33,7 @@ from kpyramid.query.types import Outcome
 from kpyramid.snapshot.snapshot import Snapshot
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(NamedTuple):
     """A variable of a class, or individuals; `noun` says whether the question has a noun for it."""
 
     classes: frozenset[str] = frozenset()
@@ -44,8 +43,7 @@ class Node:
     partial: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(NamedTuple):
     """Subject, property, object."""
 
     source: int
@@ -53,8 +51,7 @@ class Link:
     target: int
 
 
-@dataclass(frozen=True, slots=True)
-class Tree:
+class Tree(NamedTuple):
     """Things and what joins them; `cost` is how much had to be supposed.
 
     `turned`: the answers are what has the property that the question names first, not its values.
@@ -71,12 +68,12 @@ class Tree:
 
     def add(self, node: Node) -> "Tree":
         """The tree with one more thing."""
-        return replace(self, nodes=(*self.nodes, node))
+        return self._replace(nodes=(*self.nodes, node))
 
     def narrow(self, spot: int, classes: frozenset[str]) -> "Tree":
         """The tree with what a property says of a node."""
-        node = replace(self.nodes[spot], classes=classes)
-        return replace(self, nodes=(*self.nodes[:spot], node, *self.nodes[spot + 1 :]))
+        node = self.nodes[spot]._replace(classes=classes)
+        return self._replace(nodes=(*self.nodes[:spot], node, *self.nodes[spot + 1 :]))
 
     def find_spot(self, mention: int) -> int | None:
         """The node of a mention."""
@@ -198,7 +195,7 @@ def spell_out(plan: Plan) -> Plan:
                 ends = [len(tree.nodes)]
                 links = (*tree.links, Link(at, iri, ends[0]))
                 node = Node(literal=number == len(part.measure))
-                tree = replace(tree.add(node), links=links)
+                tree = tree.add(node)._replace(links=links)
             at = ends[0]
     return replace(plan, tree=tree)
 
@@ -373,7 +370,7 @@ def _find_owner(mention: Mention, ends: dict[int, Mention], words: Sequence[Word
 def turn(tree: Tree, link: Link) -> Tree:
     """The tree with a link the other way round."""
     other = Link(link.target, link.iri, link.source)
-    return replace(tree, links=tuple(other if x == link else x for x in tree.links))
+    return tree._replace(links=tuple(other if x == link else x for x in tree.links))
 
 
 # How the things a question mentions hang together: a tree over the graph's properties.
@@ -386,32 +383,26 @@ SAID, UNSAID, UNUSED = 0.2, 1.0, 3.0
 """Costs of a property that the question says, of one that it leaves out, of one said in vain."""
 
 
-Step = tuple[str, bool]
-"""A property and whether it is followed from source to target."""
-
-
 class Joiner:
     """Joins mentions in the order of the question, cheapest first."""
 
     def __init__(self, lexicon: Lexicon, mentions: Sequence[Mention]) -> None:
         self._lexicon = lexicon
         self._mentions = mentions
-        self._paths: dict[tuple[frozenset[str], frozenset[str]], list[tuple[Step, ...]]] = {}
+        self._paths: dict[tuple[frozenset[str], ...], list[tuple[Step, ...]]] = {}
 
     def join(self) -> list[Tree]:
         """All ways to join every mention, the cheapest first."""
         trees = [Tree()]
         for at in self._order():
             mention = self._mentions[at]
-            grown: dict[Tree, Tree] = {}
-            for tree in trees:
-                for option in mention.options:
-                    for found in self._place(tree, at, option):
-                        found = replace(found, cost=round(found.cost + option.cost, 3))
-                        shape = replace(found, cost=0.0)
-                        if shape not in grown or grown[shape].cost > found.cost:
-                            grown[shape] = found
-            trees = sorted(grown.values(), key=_rank)[:_BEAM]
+            grown = [
+                found._replace(cost=round(found.cost + option.cost, 3))
+                for tree in trees
+                for option in mention.options
+                for found in self._place(tree, at, option)
+            ]
+            trees = _keep_cheapest(grown)
         done = [self._charge_unused(tree) for tree in trees]
         return sorted((t for t in done if t.nodes and t.focus is not None), key=_rank)
 
@@ -434,10 +425,6 @@ class Joiner:
             and not self._lexicon.relations[following.options[0].iris[0]].is_literal
         )
 
-    @cached_property
-    def _objects(self) -> list[Relation]:
-        return [r for r in self._lexicon.relations.values() if not r.is_literal and r.targets]
-
     def _place(self, tree: Tree, at: int, option: Option) -> Iterator[Tree]:
         if option.sort == "relation":
             yield from self._place_relation(tree, at, option)
@@ -450,15 +437,14 @@ class Joiner:
             return
         for found, spot in self._attach(tree, node, at, option.sort):
             extra = [Link(spot, link, len(found.nodes)) for link in links]
-            grown = replace(
-                found,
+            grown = found._replace(
                 nodes=(*found.nodes, *(self._make_individual(option, at) for _ in links)),
                 links=(*found.links, *extra),
                 values=(*found.values, *((spot, p, literals) for p, literals in values)),
                 spots=(*found.spots, (at, spot)),
             )
             if grown.focus is None and not node.iris:
-                grown = replace(grown, focus=spot)
+                grown = grown._replace(focus=spot)
             yield grown
 
     def _join_as_before(self, tree: Tree, at: int, option: Option) -> Iterator[Tree]:
@@ -471,8 +457,8 @@ class Joiner:
         if not tree.nodes[spot].iris or not node.classes & tree.nodes[spot].classes:
             return
         (link,), new = links, len(tree.nodes)
-        twin = replace(link, target=new) if link.target == spot else replace(link, source=new)
-        yield replace(tree.add(node), links=(*tree.links, twin), spots=(*tree.spots, (at, new)))
+        twin = link._replace(target=new) if link.target == spot else link._replace(source=new)
+        yield tree.add(node)._replace(links=(*tree.links, twin), spots=(*tree.spots, (at, new)))
 
     def _make_thing(
         self, option: Option, at: int
@@ -507,17 +493,16 @@ class Joiner:
             far = 0.0 if spot == latest or adjacent else 0.2
             classes = self._lexicon.meet(known.classes, node.classes)
             if classes is not None and _may_unite(known, node, sort, adjacent):
-                united = replace(
-                    known,
+                united = known._replace(
                     classes=classes,
                     iris=known.iris or node.iris,
                     noun=known.noun or node.noun,
                     partial=known.partial or node.partial,
                 )
                 nodes = (*tree.nodes[:spot], united, *tree.nodes[spot + 1 :])
-                yield replace(tree, nodes=nodes, cost=tree.cost + far), spot
+                yield tree._replace(nodes=nodes, cost=tree.cost + far), spot
             for path in self._find_paths(known.classes, node.classes):
-                yield self._follow(replace(tree, cost=tree.cost + far), spot, path, node)
+                yield self._follow(tree._replace(cost=tree.cost + far), spot, path, node)
 
     def _touches(self, tree: Tree, spot: int, at: int) -> bool:
         """Whether a mention of a node stands right beside another mention."""
@@ -546,21 +531,20 @@ class Joiner:
             relation = self._lexicon.relations[iri]
             last = number == len(path) - 1
             near = relation.sources if forward else relation.targets
-            nodes[current] = replace(
-                nodes[current],
+            nodes[current] = nodes[current]._replace(
                 classes=self._lexicon.meet(nodes[current].classes, near) or frozenset(),
             )
             reach = relation.targets if forward else relation.sources
             nodes.append(
-                replace(node, classes=self._lexicon.meet(node.classes, reach) or frozenset())
+                node._replace(classes=self._lexicon.meet(node.classes, reach) or frozenset())
                 if last
                 else Node(reach)
             )
             new = len(nodes) - 1
             links.append(Link(current, iri, new) if forward else Link(new, iri, current))
             current = new
-        grown = replace(
-            tree, nodes=tuple(nodes), links=tuple(links), cost=cost, pending=tuple(pending)
+        grown = tree._replace(
+            nodes=tuple(nodes), links=tuple(links), cost=cost, pending=tuple(pending)
         )
         return grown, current
 
@@ -568,32 +552,23 @@ class Joiner:
         """The shortest paths between members of classes."""
         key = one, other
         if key not in self._paths:
-            self._paths[key] = list(self._walk(one, other))
+            self._paths[key] = self._walk(one, other)
         return self._paths[key]
 
-    def _walk(self, one: frozenset[str], other: frozenset[str]) -> Iterator[tuple[Step, ...]]:
+    def _walk(self, one: frozenset[str], other: frozenset[str]) -> list[tuple[Step, ...]]:
         meet = self._lexicon.meet
         level: list[tuple[tuple[Step, ...], frozenset[str]]] = [((), one)]
-        found = False
         for _ in range(_FARTHEST):
-            onward = []
-            for path, classes in level:
-                for relation in self._objects:
-                    for forward in (True, False):
-                        near = relation.sources if forward else relation.targets
-                        end = relation.targets if forward else relation.sources
-                        step = (relation.iri, forward)
-                        if path and path[-1] == (relation.iri, not forward):
-                            continue
-                        if meet(classes, near) is None:
-                            continue
-                        onward.append(((*path, step), end))
-                        if meet(end, other) is not None:
-                            found = True
-                            yield (*path, step)
-            level = onward
+            level = [
+                ((*path, step), end)
+                for path, classes in level
+                for step, end in self._lexicon.list_steps(classes)
+                if not path or path[-1] != (step[0], not step[1])
+            ]
+            found = [path for path, end in level if meet(end, other) is not None]
             if found or len(level) > 2_000:
-                return
+                return found
+        return []
 
     def _place_relation(self, tree: Tree, at: int, option: Option) -> Iterator[Tree]:
         """A property that is said: kept for the path to what follows, or followed from here."""
@@ -606,8 +581,8 @@ class Joiner:
             kept = (at, tuple(self._mentions[at].options))
             relations = tuple(o for o in kept[1] if o.sort == "relation")
             if option == relations[0] and not relation.is_literal:
-                yield replace(
-                    tree, pending=(*tree.pending, (at, relations)), cost=tree.cost - option.cost
+                yield tree._replace(
+                    pending=(*tree.pending, (at, relations)), cost=tree.cost - option.cost
                 )
         measure = self._lexicon.extend_measure(relation)
         # A verb names neither end: whom Ines guided is no guide.
@@ -616,17 +591,17 @@ class Joiner:
         end = Node(relation.targets, literal=relation.is_literal, noun=noun)
         if not tree.nodes:
             owner = Node(relation.sources)
-            start = replace(tree, nodes=(owner, end), links=(Link(0, iri, 1),), cost=SAID)
-            start = replace(start, spots=((at, 1),))
+            start = tree._replace(nodes=(owner, end), links=(Link(0, iri, 1),), cost=SAID)
+            start = start._replace(spots=((at, 1),))
             if len(measure) > 1:
                 start = start.add(Node(literal=True))
                 links = (*start.links, Link(1, measure[1], 2))
-                yield replace(start, links=links, focus=2)
+                yield start._replace(links=links, focus=2)
             else:
-                yield replace(start, focus=1)
+                yield start._replace(focus=1)
             if not relation.is_literal:
-                yield replace(
-                    start, focus=0, turned=True, nodes=start.nodes[:2], links=start.links[:1]
+                yield start._replace(
+                    focus=0, turned=True, nodes=start.nodes[:2], links=start.links[:1]
                 )
             return
         for spot, known in enumerate(tree.nodes):
@@ -642,8 +617,7 @@ class Joiner:
                     grown = grown.add(Node(literal=True))
                     links = (*links, Link(new, measure[1], new + 1))
                     focus = new + 1
-                yield replace(
-                    grown,
+                yield grown._replace(
                     links=links,
                     cost=tree.cost + SAID,
                     focus=focus if tree.focus is None else tree.focus,
@@ -658,7 +632,7 @@ class Joiner:
             for _, options in tree.pending
             if not stated & {option.iris[0] for option in options}
         ]
-        return replace(tree, pending=(), cost=round(tree.cost + UNUSED * len(idle), 3))
+        return tree._replace(pending=(), cost=round(tree.cost + UNUSED * len(idle), 3))
 
 
 def _may_unite(known: Node, node: Node, sort: str, adjacent: bool) -> bool:
@@ -671,6 +645,18 @@ def _may_unite(known: Node, node: Node, sort: str, adjacent: bool) -> bool:
     if sort == "individual":
         return adjacent or not known.noun
     return not known.iris  # a kind
+
+
+def _keep_cheapest(trees: Sequence[Tree]) -> list[Tree]:
+    """The `_BEAM` cheapest trees in order, each once, at its least cost."""
+    kept: dict[Tree, Tree] = {}
+    highest = 0.0
+    for tree in sorted(trees, key=lambda tree: tree.cost):
+        if len(kept) >= _BEAM and tree.cost > highest:
+            break
+        kept.setdefault(tree._replace(cost=0.0), tree)
+        highest = tree.cost
+    return sorted(kept.values(), key=_rank)[:_BEAM]
 
 
 def _rank(tree: Tree) -> tuple[float, str]:
@@ -860,7 +846,7 @@ def read_question(question: str, lexicon: Lexicon) -> Written | Unwritten:
     if not mentions:
         return Unwritten("it names nothing that the ontology knows")
     left = [at for at in range(len(words)) if finder.is_content(at)]
-    early = [words[at].text for at in left if words[at].is_name] or (
+    early = finder.list_strange() or (
         [words[at].text for at in left] if len(left) > _MOST_LEFT else []
     )
     if early or len(mentions) > _MOST_MENTIONS:
@@ -1029,11 +1015,9 @@ def _list_strange(best: Written, left: Sequence[Word], lexicon: Lexicon) -> list
         if c in lexicon.categories
         for phrase in lexicon.categories[c].phrases
     }
-    strange = []
+    known, strange = sorted(said), []
     for word in left:
-        known = sorted(said)
-        cosines = lexicon.compare(word.lemma, known)
-        if word.is_name or max(cosines, default=0.0) < _KIN:
+        if word.is_name or max(lexicon.compare(word.lemma, known), default=0.0) < _KIN:
             strange.append(word.text)
     return strange
 
@@ -1044,7 +1028,7 @@ def _count_meant(plan: Plan, node: int, lexicon: Lexicon) -> int:
     if plan.act == "ask":
         return len(tree.nodes[node].iris)
     links = tuple(x for x in tree.links if tree.focus not in (x.source, x.target))
-    plan = Plan(replace(tree, links=links), plan.act)
+    plan = Plan(tree._replace(links=links), plan.act)
     body = " ".join(write_patterns(plan, lexicon))
     return len(lexicon.run(f"SELECT DISTINCT ?x{node} WHERE {{ {body} }}"))
 

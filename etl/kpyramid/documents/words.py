@@ -354,6 +354,7 @@ def match_plain_words(text: str) -> list[str]:
     return _PLAIN_WORD.findall(_POSSESSIVE.sub(" ", text))
 
 
+@lru_cache(maxsize=100_000)
 def share_stem(one: str, other: str) -> bool:
     """Whether two words are of one stem: `expert` and `expertise`, `phone` and `telephone`."""
     if min(len(one), len(other)) < _STEM:

@@ -157,15 +157,18 @@ def _leave(finding: Finding, reason: str) -> Finding:
 def _list_hints(asked: QuestionAnalysis) -> tuple[Item, ...]:
     """Statements about what the question names whose property shares a word with it."""
     snapshot = asked.snapshot
-    labels = {p.iri: (p.label, *p.alt_labels) for p in snapshot.schema.properties}
+    shared = {
+        p.iri: len(asked.lemmas & frozenset().union(*map(list_lemmas, (p.label, *p.alt_labels))))
+        for p in snapshot.schema.properties
+    }
+    if not any(shared.values()):
+        return ()
     facts: list[tuple[int, tuple[str, str, str]]] = []
     for entity in asked.linked.entities[:MOST_ENTITIES]:
         query = f"SELECT ?p ?o WHERE {{ <{n.ENTITY}{entity}> ?p ?o }}"
-        rows = snapshot.ontology.select_trusted(query, limit=MOST_ROWS)
-        for row in rows:
-            lemmas = {word for label in labels.get(row["p"], ()) for word in list_lemmas(label)}
-            if shared := len(lemmas & asked.lemmas):
-                facts.append((-shared, (entity, row["p"], shorten(row["o"]))))
+        for row in snapshot.ontology.select_trusted(query, limit=MOST_ROWS):
+            if often := shared.get(row["p"], 0):
+                facts.append((-often, (entity, row["p"], shorten(row["o"]))))
     chosen = [fact for _, fact in sorted(facts)[:MOST_STATEMENTS]]
     return tuple(_state_instance(row, snapshot) for row in snapshot.find_instances(chosen))
 

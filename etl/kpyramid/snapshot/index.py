@@ -226,6 +226,8 @@ class Part:
             raise IntegrityError(f"index file {path} is damaged: {e}. {ADVICE}") from e
         if found.ntotal != len(self) or found.d != self.matrix.shape[1]:
             raise IntegrityError(f"index file {path} is not of the rows of {self._table}")
+        # At each search 32 threads would read the lists ahead, which are mapped: 6 ms of 16.
+        faiss.downcast_InvertedLists(found.invlists).prefetch_nthread = 0
         return found
 
     def words(self, text: str, k: int, mask: Mask | None = None) -> list[tuple[int, float]]:

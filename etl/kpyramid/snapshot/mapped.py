@@ -151,8 +151,14 @@ class MappedRows:
         return np.asarray(values[int(starts[row]) : int(starts[row + 1])])
 
 
+_MOST_KEPT = 10_000
+
+
 class Keys(Sequence[str]):
-    """A sorted column of strings, found by halving over its bytes in place."""
+    """A sorted column of strings, found by halving over its bytes in place.
+
+    The last that were read are kept: a search gives keys, whose rows are then asked for.
+    """
 
     def __init__(self, values: pa.Array) -> None:
         self._values = values
@@ -160,15 +166,22 @@ class Keys(Sequence[str]):
         _, offsets, data = values.buffers()
         self._offsets = memoryview(offsets or b"").cast("q" if wide else "i")
         self._data = memoryview(data or b"")
+        self._places: dict[str, int] = {}
 
     def __len__(self) -> int:
         return len(self._values)
 
     def __getitem__(self, row: Any) -> Any:
-        return self._values[row].as_py()
+        key = self._values[row].as_py()
+        if len(self._places) >= _MOST_KEPT:
+            self._places.clear()
+        self._places[key] = row
+        return key
 
     def find(self, key: str) -> int | None:
         """The place of a key; None when there is none."""
+        if (known := self._places.get(key)) is not None:
+            return known
         at = self.locate(key)
         return at if at < len(self) and self[at] == key else None
 
