@@ -91,7 +91,7 @@ def open_any(settings: EmbedSettings, scratch: Path) -> Embedder:
     """The model that the settings name, opened as a build opens it."""
     if settings.provider != "openai":
         identity = identify_embedding(settings)
-        return open_embedder(settings, identity.name, identity.files)
+        return open_embedder(identity.name, identity.files, settings.provider, settings.instruction)
     llm = LLMSettings()
     limiter = Limiter(scratch / "limits.json", 0, 0)
     return open_served(
@@ -207,7 +207,7 @@ def test_a_snapshot_is_asked_with_the_model_that_its_manifest_records(
 
 def test_a_prefix_shapes_the_vector() -> None:
     plain, prefixed = (
-        open_embedder(chosen, MINILM, identify_embedding(chosen).files)
+        open_embedder(MINILM, identify_embedding(chosen).files, instruction=chosen.instruction)
         for chosen in (EmbedSettings(), EmbedSettings(instruction="query: "))
     )
 

@@ -24,7 +24,7 @@ from kpyramid.llm.ledger import LEDGER, add_up, parse_lines
 # What all commands share: their options, running them, printing JSON.
 
 if TYPE_CHECKING:
-    from kpyramid.snapshot.scopes import Scope
+    from kpyramid.snapshot.view import Scope
 
 CorpusArgument = Annotated[
     Path,
@@ -97,7 +97,7 @@ def read_scope(
     Raises:
         InputError: `where` is not `field=value`, or all labels and some are given.
     """
-    from kpyramid.snapshot.scopes import Scope
+    from kpyramid.snapshot.view import Scope
 
     if everything and access:
         raise InputError("--everything sees all labels; leave --access out")

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.keys import JsonValue
 from kpyramid.llm.types import FailureKind, ReplyError, Request, TransientError, Transport
-from kpyramid.settings import EmbedSettings, LLMSettings
 
 if TYPE_CHECKING:
     from kpyramid.embeddings.served import Connect, ServedEmbedder
     from kpyramid.llm.transport import Pay
+    from kpyramid.settings import EmbedSettings, LLMSettings
 
 
 class PrefixedEmbedder:
@@ -27,24 +27,26 @@ class PrefixedEmbedder:
         return self._embedder.embed([self._prefix + text for text in texts])
 
 
-def open_embedder(settings: EmbedSettings, name: str, files: Mapping[str, Path]) -> Embedder:
+def open_embedder(
+    name: str, files: Mapping[str, Path], provider: str = "onnx", instruction: str = ""
+) -> Embedder:
     """A model that runs here, from its files.
 
     Raises:
         SettingsError: it cannot be loaded.
     """
-    if settings.provider == "instructor":
+    if provider == "instructor":
         from kpyramid.embeddings.instructor import InstructorEmbedder
 
-        return InstructorEmbedder(name, files["modules.json"].parent, settings.instruction)
+        return InstructorEmbedder(name, files["modules.json"].parent, instruction)
     from kpyramid.embeddings.onnx import OnnxEmbedder
 
     model = OnnxEmbedder(name, files["model.onnx"], files["tokenizer.json"])
-    return PrefixedEmbedder(model, settings.instruction) if settings.instruction else model
+    return PrefixedEmbedder(model, instruction) if instruction else model
 
 
 def open_served(
-    settings: EmbedSettings, llm: LLMSettings, connect: "Connect", stage: str = "embed"
+    settings: "EmbedSettings", llm: "LLMSettings", connect: "Connect", stage: str = "embed"
 ) -> "ServedEmbedder":
     """A model behind an endpoint; nothing is opened before the first text.
 
@@ -53,6 +55,7 @@ def open_served(
     # A snapshot whose model runs here is read without what calls endpoints.
     from kpyramid.embeddings.served import EmbeddingTransport, ServedEmbedder, describe_call
     from kpyramid.llm.connection import open_connection
+    from kpyramid.settings import LLMSettings
 
     place = LLMSettings(
         provider="openai",

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Generic, ParamSpec, TypeVar
 
 from kpyramid.keys import JsonValue, hash_value
 from kpyramid.llm.prompts import Strict, fence, strict_schema
 from kpyramid.llm.types import Message, Request
-from kpyramid.settings import Settings
+
+if TYPE_CHECKING:
+    from kpyramid.settings import Settings
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
@@ -44,8 +46,8 @@ class Task(Generic[P, R_co]):
     stage: str
     reply: type[Strict]
     parse: Callable[P, R_co]
-    system: Callable[[Settings], str]
-    is_asked: Callable[[Settings], bool]
+    system: Callable[["Settings"], str]
+    is_asked: Callable[["Settings"], bool]
     shaping: Sequence[JsonValue] = ()
     expected: Expected = Expected()
 
@@ -54,7 +56,7 @@ class Task(Generic[P, R_co]):
         """The strict schema of the reply."""
         return strict_schema(self.reply)
 
-    def describe(self, settings: Settings) -> dict[str, JsonValue]:
+    def describe(self, settings: "Settings") -> dict[str, JsonValue]:
         """What identifies the prompts: an ingredient of the stage's fingerprint."""
         prompt = hash_value(list(self.shaping) or self.system(settings))
         return {"name": self.name, "version": self.version, "prompt": prompt}

@@ -203,7 +203,8 @@ class CachedEmbedder:
                 f"vectors of {self.name!r} that were stored in {self.function.folder} are gone: "
                 "another program removes them. Run the same command again without it"
             )
-        model = open_embedder(self._settings.embed, self.name, self._files)
+        embed = self._settings.embed
+        model = open_embedder(self.name, self._files, embed.provider, embed.instruction)
         with ThreadPoolExecutor(self._workers) as pool:
             for start in range(0, len(texts), 64 * self._workers):
                 part = texts[start : start + 64 * self._workers]

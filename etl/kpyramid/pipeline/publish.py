@@ -33,7 +33,7 @@ from kpyramid.pipeline.stage import PIPELINE, find_stage
 from kpyramid.pipeline.stages import publish as stage
 from kpyramid.pipeline.wiring import load_schema, locate_files
 from kpyramid.snapshot.indexing import prepare_index
-from kpyramid.snapshot.mapped import FORMAT
+from kpyramid.snapshot.store import FORMAT
 from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.identity import library_version
 from kpyramid.storage.refs import commit, read_head

@@ -18,9 +18,9 @@ from kpyramid.query.decisions import bound_confidence
 from kpyramid.query.retrieval import Connection, Retrieval, retrieve
 from kpyramid.query.types import RULES, Answer, Backends, Item
 from kpyramid.snapshot.evidence import Evidence
-from kpyramid.snapshot.nearest import one_thread
-from kpyramid.snapshot.scopes import EVERYTHING, PUBLIC, Scope
+from kpyramid.snapshot.search import one_thread
 from kpyramid.snapshot.snapshot import Snapshot, open_snapshot
+from kpyramid.snapshot.view import EVERYTHING, PUBLIC, Scope
 
 Strategy = Callable[..., Answer]
 

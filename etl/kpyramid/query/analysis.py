@@ -34,8 +34,9 @@ from kpyramid.documents.words import (
 from kpyramid.embeddings.port import Matrix
 from kpyramid.errors import InputError
 from kpyramid.query.types import Question
-from kpyramid.snapshot.snapshot import LITERAL, Snapshot
-from kpyramid.snapshot.words import WORD, join_words
+from kpyramid.snapshot.search import WORD, join_words
+from kpyramid.snapshot.snapshot import Snapshot
+from kpyramid.snapshot.view import LITERAL
 
 _LONGEST_NAME = 10
 """Words; names of entities are seldom longer, and a question of n words costs 10 n look-ups."""

@@ -27,7 +27,8 @@ from kpyramid.documents.words import (
 )
 from kpyramid.query.analysis import LinkedQuestion, QuestionAnalysis, fits
 from kpyramid.query.types import Item
-from kpyramid.snapshot.snapshot import LITERAL, Snapshot
+from kpyramid.snapshot.snapshot import Snapshot
+from kpyramid.snapshot.view import LITERAL
 
 NEAREST = 30
 """Facts taken by nearness alone: how far down a fact lies whose names are written otherwise."""

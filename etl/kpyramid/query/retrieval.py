@@ -9,7 +9,7 @@ from kpyramid.query.analysis import QuestionAnalysis, analyse, cut_value
 from kpyramid.query.facts import rank_facts, state_item
 from kpyramid.query.passages import Path, find_connected, find_for_options
 from kpyramid.query.types import Item
-from kpyramid.snapshot.nearest import one_thread
+from kpyramid.snapshot.search import one_thread
 from kpyramid.snapshot.snapshot import Snapshot
 
 CARRIED, LEAST = 5, 0.15

@@ -1,0 +1,183 @@
+"""Searching rows: by the words of their texts (BM25), by their vectors, and names by their form."""
+
+import hashlib
+import re
+from collections import Counter
+from contextlib import ContextDecorator
+from functools import cached_property
+from threading import Lock
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from threadpoolctl import ThreadpoolController
+
+from kpyramid.documents.words import (
+    ARTICLES,
+    JOINING,
+    POINTING,
+    PREPOSITIONS,
+    normalise_name,
+    stem_words,
+)
+from kpyramid.embeddings.port import Matrix
+from kpyramid.numerics.neighbours import load_faiss
+
+
+class OneThread(ContextDecorator):
+    """Keeps numerical libraries on one thread while a question is worked on.
+
+    A question's products are so small that further threads wait for each other longer than they
+    compute: on two busy cores a retrieval took three times as long. The limit holds in the whole
+    process; the last of several callers to leave takes it away.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._inside = 0
+
+    @cached_property
+    def _controller(self) -> Any:
+        return ThreadpoolController()  # looks through all loaded libraries: 5 ms
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._inside:
+                self._limits = self._controller.limit(limits=1)
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                self._limits.restore_original_limits()
+
+
+one_thread = OneThread()
+
+
+# The form in which names are kept and asked for.
+
+
+WORD = re.compile(r"\w+(?:['’.&-]\w+)*\.?")
+MOST_SHARED = 100
+"""Entities beyond which a word of their names is kept for none: it tells nobody apart."""
+
+
+def join_words(name: str) -> str:
+    """The normal form of a name without punctuation between its words."""
+    return " ".join(WORD.findall(normalise_name(name)))
+
+
+def hash_name(name: str) -> int:
+    """A number of 64 bits for a name in the form of `join_words`."""
+    data = name.encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little")
+
+
+# BM25 over rows of texts: each word's rows with its part in their score, worked out before.
+
+
+Mask = npt.NDArray[np.bool_]
+"""One truth value per row: whether a search may find it."""
+
+_WORD = re.compile(r"\b\w\w+\b")
+_ASIDE = ((ARTICLES | JOINING | PREPOSITIONS | POINTING) - {"from", "those"}) | frozenset(
+    "are be but if into is it no not such their then there they was will".split()
+)
+"""Lucene's English stop words."""
+
+
+class Postings(Protocol):
+    """The rows that have a stem, ascending, with its part in each row's score."""
+
+    def find(self, stem: str) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]] | None: ...
+
+
+def list_stems(text: str) -> list[str]:
+    """The stems of a text's words, in order; words that stand everywhere are left out."""
+    words = [word for word in _WORD.findall(text.lower()) if word not in _ASIDE]
+    return stem_words(words)
+
+
+def rank_words(
+    text: str, postings: Postings, rows: int, k: int, mask: Mask | None = None
+) -> list[tuple[int, float]]:
+    """The k rows with the best BM25 score for a text: row, score; best first, then by row."""
+    scores = np.zeros(rows, np.float32)
+    touched = []
+    for stem, count in sorted(Counter(list_stems(text)).items()):
+        found = postings.find(stem)
+        if found is not None:
+            places, parts = found
+            scores[places] += parts * np.float32(count)
+            touched.append(places)
+    if not touched or k < 1:
+        return []
+    if mask is not None:
+        scores[~mask] = 0
+    seen = touched[0] if len(touched) == 1 else np.flatnonzero(scores > 0)
+    return pick_best(scores[seen], seen, k, least=0.0)
+
+
+def pick_best(
+    scores: npt.NDArray[np.float32], rows: npt.NDArray[Any], k: int, least: float = -np.inf
+) -> list[tuple[int, float]]:
+    """The k best of some rows, above `least`; equal scores in the order of the rows."""
+    if 0 < k < len(scores):
+        bound = np.partition(scores, len(scores) - k)[len(scores) - k]
+        kept = np.flatnonzero((scores >= bound) & (scores > least))
+    else:
+        kept = np.flatnonzero(scores > least)
+    order = kept[np.lexsort((rows[kept], -scores[kept]))][:k]
+    return [(int(rows[at]), float(scores[at])) for at in order]
+
+
+# Vectors: compared with all rows, or with those that the index of clusters (IVF) finds.
+
+_WIDER = 5
+"""How many more rows than asked for the index gives; their exact cosines then decide."""
+_LEAST = 64
+_FEW = 20_000
+"""Rows that a mask leaves up to which they are all compared: 30 MB of 384 dimensions, 10 ms."""
+
+
+def rank_exactly(
+    matrix: Matrix, vector: Matrix, k: int, mask: Mask | None = None
+) -> list[tuple[int, float]]:
+    """The k rows with the largest cosine: row, cosine; best first, equal ones by row."""
+    if mask is None:
+        return pick_best(matrix @ vector, np.arange(len(matrix)), k)
+    return compare_rows(matrix, vector, np.flatnonzero(mask), k)
+
+
+def compare_rows(
+    matrix: Matrix, vector: Matrix, rows: npt.NDArray[np.intp], k: int
+) -> list[tuple[int, float]]:
+    """The k best of some rows, ascending, by their exact cosine."""
+    return pick_best(matrix[rows] @ vector, rows, k)
+
+
+def rank_nearly(
+    index: Any, probes: int, matrix: Matrix, vector: Matrix, k: int, mask: Mask | None = None
+) -> list[tuple[int, float]]:
+    """What `rank_exactly` gives, nearly: `probes` lists of a faiss index are looked through.
+
+    The index ranks by rounded vectors; of those it finds the exact cosines decide. Where a mask
+    leaves few rows they are all compared; where it leaves a part, more lists are looked through.
+    """
+    faiss = load_faiss()
+    options: dict[str, Any] = {"nprobe": probes}
+    if mask is not None:
+        left = int(mask.sum())
+        if left <= max(_FEW, k):
+            return compare_rows(matrix, vector, np.flatnonzero(mask), k)
+        options["nprobe"] = min(index.nlist, -(-probes * len(mask) // left))
+        bits = np.packbits(mask, bitorder="little")
+        options["sel"] = faiss.IDSelectorBitmap(len(bits), faiss.swig_ptr(bits))
+    wanted = min(max(_LEAST, _WIDER * k), len(matrix))
+    parameters = faiss.SearchParametersIVF(**options)
+    _, found = index.search(vector[None, :], wanted, params=parameters)
+    rows = np.unique(found[0])
+    rows = rows[(rows >= 0) & (rows < len(matrix))]
+    return compare_rows(matrix, vector, rows, k)
