@@ -20,7 +20,7 @@ from kpyramid.snapshot.search import OneThread, rank_exactly, rank_nearly, rank_
 from kpyramid.snapshot.store import MappedRows, Store
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.refs import read_head
-from kpyramid.storage.snapshots import check_bytes
+from kpyramid.storage.verification import check_bytes
 from tests.corpora import (
     build_corpus,
     copy_shared_build,

@@ -18,7 +18,7 @@ from kpyramid.errors import InputError
 from kpyramid.keys import JsonValue
 from kpyramid.llm.stores import Blob, BlobStore
 from kpyramid.llm.types import Failure, FailureKind, Request
-from kpyramid.storage.layout import sync_folder
+from kpyramid.storage.writing import sync_folder
 
 # Replies and failures by request key: what was paid for is kept, and found again.
 # A reply is written once; failures lie apart and are never hits. An entry carries the hash of its

@@ -15,7 +15,7 @@ from typing import Protocol
 from urllib.parse import urlsplit
 
 from kpyramid.errors import EndpointError, SettingsError
-from kpyramid.storage.layout import sync_folder, write_and_sync, write_durably
+from kpyramid.storage.writing import sync_folder, write_and_sync, write_durably
 
 _TIMEOUT = timedelta(seconds=30)
 """For one request to a bucket; the client repeats it for as long again when the server fails."""

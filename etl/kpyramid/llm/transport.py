@@ -23,7 +23,7 @@ from kpyramid.llm.connection import (
 from kpyramid.llm.responses import has_usage, quote_text, read_response, unfence
 from kpyramid.llm.types import FailureKind, Message, ReplyError, Request
 from kpyramid.settings import LLMSettings
-from kpyramid.storage.layout import write_durably
+from kpyramid.storage.writing import write_durably
 
 # Trying an endpoint out once: what it takes, and whether it keeps to a schema.
 

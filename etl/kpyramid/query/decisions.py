@@ -1,7 +1,7 @@
 """The port through which a question's decisions are taken: by rules or by a model.
 
-`Decisions` is what strategies call. `kpyramid.answering` implements it by rules,
-`kpyramid.query.backends` by a model, and chooses between them.
+`Decisions` is what strategies call. `kpyramid.answering` implements it by rules;
+`kpyramid.query.backends` takes each decision by them or by a model.
 """
 
 from collections.abc import Mapping, Sequence

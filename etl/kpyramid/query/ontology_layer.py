@@ -10,6 +10,7 @@ from kpyramid.ontology import names as n
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.decisions import Decisions, Found, shorten
 from kpyramid.query.facts import list_lemmas, match_candidates, spell_out
+from kpyramid.query.options import read_number
 from kpyramid.query.types import Answer, Item, Outcome, Reading, Step
 from kpyramid.snapshot.snapshot import Snapshot
 
@@ -87,7 +88,7 @@ def _take_values(
             return _leave(finding, f"{found.reason}; none of them is a candidate")
         if unused := _find_unused(asked, found, items):
             return _leave(finding, f"{found.reason}; {', '.join(unused)} is not asked for in it")
-        if asked.number == "several":
+        if read_number(asked.text) == "several":
             partial = Reading("; ".join(choices), choices, chance, places)
             reason = f"{found.reason}; the question wants several of its options"
             return _leave(replace(finding, partial=partial), f"{reason}: more may be found below")

@@ -25,9 +25,10 @@ from kpyramid.snapshot.search import MOST_SHARED, hash_name, join_words
 from kpyramid.snapshot.store import FORMAT, META, STATEMENTS
 from kpyramid.storage.contracts import load_contracts, read_table
 from kpyramid.storage.identity import library_version
-from kpyramid.storage.layout import Warehouse, stage_folder
+from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.results import TableFile, read_result
 from kpyramid.storage.snapshots import MANIFEST, list_folders, read_manifest
+from kpyramid.storage.writing import stage_folder
 
 # Following references over whole columns: rows of one table to rows of another.
 

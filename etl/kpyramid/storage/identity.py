@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from kpyramid.errors import SettingsError
 from kpyramid.keys import JsonValue
-from kpyramid.storage.declarations import locate_declarations, locate_ontology
 
 if TYPE_CHECKING:  # a snapshot is read without settings
     from kpyramid.settings import EmbedSettings
@@ -67,7 +66,7 @@ def identify_parser(package: str) -> Identity:
         for path in folder.rglob("*")
         if path.is_file() and path.suffix != ".pyc"
     }
-    return _identify(package, files)
+    return hash_files(package, files)
 
 
 def identify_embedding(settings: "EmbedSettings") -> Identity:
@@ -108,7 +107,7 @@ def _identify_onnx(model: str) -> Identity:
         folder = _find_package(PACKAGED[model])
         tokenizer = Path(__file__).parent.parent / "embeddings" / "minilm" / "tokenizer.json"
         if folder is not None:
-            return _identify(
+            return hash_files(
                 model, {"model.onnx": folder / "model.onnx", "tokenizer.json": tokenizer}
             )
     files = {name: Path(model) / name for name in ("model.onnx", "tokenizer.json")}
@@ -118,7 +117,7 @@ def _identify_onnx(model: str) -> Identity:
             f"embed.model {model!r}: there is no {' and no '.join(missing)}; the setting is "
             f"{' or '.join(map(repr, PACKAGED))} or a folder with model.onnx and tokenizer.json"
         )
-    return _identify(_name_folder(model), files)
+    return hash_files(_name_folder(model), files)
 
 
 def _identify_instructor(model: str) -> Identity:
@@ -143,28 +142,13 @@ def _identify_instructor(model: str) -> Identity:
         hidden = any(part.startswith(".") for part in relative.parts)
         if path.is_file() and not hidden and path.suffix.lower() != ".md":
             files[relative.as_posix()] = path
-    return _identify(_name_folder(model), files)
-
-
-def identify_ontology(ontology: str) -> Identity:
-    """The files of a seed ontology that shape what is induced, by name or by path.
-
-    Raises:
-        SettingsError: no such ontology; lists the names there are.
-    """
-    files = locate_ontology(ontology)
-    if files is None:
-        raise SettingsError(
-            f"induce.ontology {ontology!r} is neither a file nor one of "
-            f"{', '.join(locate_declarations('ontology'))}"
-        )
-    return _identify(files.turtle.stem, files.shaping)
+    return hash_files(_name_folder(model), files)
 
 
 def identify_lexicon() -> Identity:
     """What the package knows of wordings: its lexicon and its extract of WordNet."""
     files = [_PARAPHRASE / "lexicon" / "lexicon.tsv", *_PARAPHRASE.glob("wordnet/*.gz")]
-    return _identify("lexicon", {path.name: path for path in files})
+    return hash_files("lexicon", {path.name: path for path in files})
 
 
 @cache
@@ -194,7 +178,7 @@ def _find_package(package: str) -> Path | None:
     return Path(spec.origin).parent if spec and spec.origin else None
 
 
-def _identify(name: str, files: Mapping[str, Path]) -> Identity:
+def hash_files(name: str, files: Mapping[str, Path]) -> Identity:
     digest = hashlib.sha256()
     for relative in sorted(files):
         with files[relative].open("rb") as file:
