@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kpyramid.embeddings.opening import open_embedder, open_served
+from kpyramid.embeddings.opening import open_embedder
 from kpyramid.embeddings.port import Embedder
+from kpyramid.embeddings.served import open_served
 from kpyramid.llm.endpoint import Endpoint, Limiter
 from kpyramid.llm.ledger import Ledger
 from kpyramid.settings import MINILM, EmbedSettings, LLMSettings

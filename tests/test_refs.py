@@ -20,11 +20,10 @@ from kpyramid.storage.refs import (
     encode_entry,
     list_entries,
     list_refs,
-    list_snapshots,
     read_head,
     resolve_ref,
 )
-from kpyramid.storage.verification import check_bytes, check_refs
+from kpyramid.storage.verification import check_bytes, check_refs, list_snapshots
 from tests.corpora import (
     TEXTS,
     build_corpus,

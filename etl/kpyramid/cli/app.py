@@ -106,7 +106,7 @@ def snapshots(
     """List the snapshots of a warehouse and the refs that point to them."""
     from kpyramid.cli import console
     from kpyramid.storage.layout import open_warehouse
-    from kpyramid.storage.refs import list_snapshots
+    from kpyramid.storage.verification import list_snapshots
 
     rows = list_snapshots(open_warehouse(warehouse))
     if as_json:

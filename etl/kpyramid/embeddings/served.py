@@ -10,9 +10,18 @@ from kpyramid.embeddings.port import Matrix
 from kpyramid.errors import EndpointError
 from kpyramid.keys import JsonValue, hash_value
 from kpyramid.llm.caller import Source
+from kpyramid.llm.connection import open_connection
 from kpyramid.llm.ledger import Call, describe_embedding
 from kpyramid.llm.transport import Pay
-from kpyramid.llm.types import Message, ReplyError, Request, Transport
+from kpyramid.llm.types import (
+    FailureKind,
+    Message,
+    ReplyError,
+    Request,
+    TransientError,
+    Transport,
+)
+from kpyramid.settings import EmbedSettings, LLMSettings
 
 MOST_TEXTS = 256
 _MOST_BYTES = 200_000
@@ -197,3 +206,45 @@ def _read_vector(values: JsonValue) -> Matrix | None:
     if not (np.isfinite(length) and length > 0):
         return None
     return np.asarray(vector / length, dtype=np.float32)
+
+
+def open_served(
+    settings: EmbedSettings, llm: LLMSettings, connect: Connect, stage: str = "embed"
+) -> ServedEmbedder:
+    """A model behind an endpoint; nothing is opened before the first text.
+
+    `llm` says how long to wait; `connect` puts retries, limits and books around the calls.
+    """
+    place = LLMSettings(
+        provider="openai",
+        model=settings.model,
+        base_url=settings.base_url,
+        api_key_env=settings.api_key_env,
+        timeout=llm.timeout,
+        concurrency=llm.concurrency,
+    )
+
+    def open_transport(_pay: Pay) -> Transport:
+        connection = open_connection(place, "embed")
+        return EmbeddingTransport(
+            settings.model, settings.dimensions, lambda body: connection.post("embeddings", body)
+        )
+
+    source = connect(open_transport, describe_call(settings.model))
+    return ServedEmbedder(
+        settings.model, settings.dimensions, source, prefix=settings.instruction, stage=stage
+    )
+
+
+class SingleCall:
+    """A `Source` that makes one call and no more: for a question, which its asker can repeat."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def obtain(self, key: str, request: Request) -> Mapping[str, JsonValue]:
+        """See `Source.obtain`."""
+        try:
+            return self._transport.send(request)
+        except TransientError as e:
+            raise ReplyError(FailureKind.UNREACHED, str(e)) from e

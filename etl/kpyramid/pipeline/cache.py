@@ -13,9 +13,9 @@ from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
-from kpyramid.embeddings.opening import open_embedder, open_served
+from kpyramid.embeddings.opening import open_embedder
 from kpyramid.embeddings.port import Matrix
-from kpyramid.embeddings.served import Connect, cut_batches
+from kpyramid.embeddings.served import Connect, cut_batches, open_served
 from kpyramid.errors import IntegrityError
 from kpyramid.llm.caller import KeyLocks
 from kpyramid.pipeline.fingerprints import fingerprint_function, identify_resource, key_row

@@ -7,7 +7,7 @@ it is computed when they first ask.
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from weakref import WeakKeyDictionary
 
 from kpyramid.documents.words import (
@@ -84,15 +84,15 @@ def link_question(question: str, index: Mapping[str, tuple[str, ...]]) -> Linked
     )
 
 
-def find_names(text: str, *, first_counts: bool) -> frozenset[str]:
-    """The words of a text that are written as names, in small letters.
+def find_names(text: str) -> frozenset[str]:
+    """The words of a question that are written as names, in small letters.
 
-    A question's first word is written large whatever it is; a sentence's may be a name.
+    Its first word is written large whatever it is.
     """
     words = [match.group().strip(".") for match in WORD.finditer(text)]
     return frozenset(
         word.casefold()
-        for word in words[0 if first_counts else 1 :]
+        for word in words[1:]
         if word[:1].isupper() and word.casefold() not in _ASIDE
     )
 
@@ -107,21 +107,15 @@ def _looks_like_name(name: str, start: int) -> bool:
 def _find_kind(question: str) -> str:
     """`who`, `where`, `when`, `number` or `what`: what the question asks for."""
     text = question.casefold()
-    for kind, pattern in _kinds().items():
-        if pattern.search(text):
-            return kind
-    return "what"
+    return next((kind for kind, said in _KINDS_ASKED.items() if re.search(said, text)), "what")
 
 
-@cache
-def _kinds() -> Mapping[str, re.Pattern[str]]:
-    patterns = {
-        "number": r"\bhow (?:many|much|old|tall|long|high|far|large|big)\b",
-        "when": r"\bwhen\b|\b(?:what|which) (?:year|date|day|month|time|century)\b",
-        "where": r"\bwhere\b|\b(?:what|which) (?:city|country|state|place|county|town)\b",
-        "who": r"\bwho(?:m|se)?\b|\b(?:what|which) (?:person|actor|author|company|band)\b",
-    }
-    return {kind: re.compile(pattern) for kind, pattern in patterns.items()}
+_KINDS_ASKED: Mapping[str, str] = {
+    "number": r"\bhow (?:many|much|old|tall|long|high|far|large|big)\b",
+    "when": r"\bwhen\b|\b(?:what|which) (?:year|date|day|month|time|century)\b",
+    "where": r"\bwhere\b|\b(?:what|which) (?:city|country|state|place|county|town)\b",
+    "who": r"\bwho(?:m|se)?\b|\b(?:what|which) (?:person|actor|author|company|band)\b",
+}
 
 
 # The form of the answer: kind of value, number, other words.
@@ -284,7 +278,7 @@ class QuestionAnalysis:
 
     @cached_property
     def _written_names(self) -> frozenset[str]:
-        names = find_names(self.text, first_counts=False)
+        names = find_names(self.text)
         return frozenset(word for name in names for word in list_plain_words(name))
 
     @cached_property

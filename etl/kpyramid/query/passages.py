@@ -222,7 +222,7 @@ def find_anchors(question: str, snapshot: Snapshot) -> frozenset[str]:
 
     "UK" in a collection about British taxes names nothing to begin at.
     """
-    written = find_names(question, first_counts=False) - _ASIDE - _ASKING
+    written = find_names(question) - _ASIDE - _ASKING
     parts = sorted({part for word in written for part in WORD.findall(word)})[:ANCHORS]
     return frozenset(
         stem_word(part)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kpyramid.embeddings.opening import SingleCall, open_embedder, open_served
+from kpyramid.embeddings.opening import open_embedder
 from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.errors import InputError, SettingsError
 from kpyramid.keys import JsonValue
@@ -89,7 +89,9 @@ def _open_served(
             "unless it is OpenAI's, with --settings, open_snapshot(model=load_settings(...).embed) "
             "or as variables KPYRAMID_EMBED__PROVIDER, __MODEL and __BASE_URL"
         )
-    from kpyramid.settings import LLMSettings  # whoever gives a section of them has them loaded
+    # A snapshot whose model runs here is read without settings and what calls endpoints.
+    from kpyramid.embeddings.served import SingleCall, open_served
+    from kpyramid.settings import LLMSettings
 
     size = made.get("dimensions")
     settings = replace(

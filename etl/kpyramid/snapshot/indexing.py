@@ -20,7 +20,8 @@ from kpyramid.errors import IntegrityError, PyramidError
 from kpyramid.keys import JsonValue, canonical_json, hash_bytes, hash_file, hash_value
 from kpyramid.ontology import names as n
 from kpyramid.settings import IndexSettings
-from kpyramid.snapshot.index_files import weigh_words, write_clusters, write_rows
+from kpyramid.snapshot.clusters import write_clusters
+from kpyramid.snapshot.index_files import weigh_words, write_rows
 from kpyramid.snapshot.search import MOST_SHARED, hash_name, join_words
 from kpyramid.snapshot.store import FORMAT, META, STATEMENTS
 from kpyramid.storage.contracts import load_contracts, read_table

@@ -21,7 +21,6 @@ from kpyramid.documents.words import (
     stem_words,
 )
 from kpyramid.embeddings.port import Matrix
-from kpyramid.numerics.neighbours import load_faiss
 
 
 class OneThread(ContextDecorator):
@@ -133,13 +132,7 @@ def pick_best(
     return [(int(rows[at]), float(scores[at])) for at in order]
 
 
-# Vectors: compared with all rows, or with those that the index of clusters (IVF) finds.
-
-_WIDER = 5
-"""How many more rows than asked for the index gives; their exact cosines then decide."""
-_LEAST = 64
-_FEW = 20_000
-"""Rows that a mask leaves up to which they are all compared: 30 MB of 384 dimensions, 10 ms."""
+# Vectors, compared with all rows.
 
 
 def rank_exactly(
@@ -156,28 +149,3 @@ def compare_rows(
 ) -> list[tuple[int, float]]:
     """The k best of some rows, ascending, by their exact cosine."""
     return pick_best(matrix[rows] @ vector, rows, k)
-
-
-def rank_nearly(
-    index: Any, probes: int, matrix: Matrix, vector: Matrix, k: int, mask: Mask | None = None
-) -> list[tuple[int, float]]:
-    """What `rank_exactly` gives, nearly: `probes` lists of a faiss index are looked through.
-
-    The index ranks by rounded vectors; of those it finds the exact cosines decide. Where a mask
-    leaves few rows they are all compared; where it leaves a part, more lists are looked through.
-    """
-    faiss = load_faiss()
-    options: dict[str, Any] = {"nprobe": probes}
-    if mask is not None:
-        left = int(mask.sum())
-        if left <= max(_FEW, k):
-            return compare_rows(matrix, vector, np.flatnonzero(mask), k)
-        options["nprobe"] = min(index.nlist, -(-probes * len(mask) // left))
-        bits = np.packbits(mask, bitorder="little")
-        options["sel"] = faiss.IDSelectorBitmap(len(bits), faiss.swig_ptr(bits))
-    wanted = min(max(_LEAST, _WIDER * k), len(matrix))
-    parameters = faiss.SearchParametersIVF(**options)
-    _, found = index.search(vector[None, :], wanted, params=parameters)
-    rows = np.unique(found[0])
-    rows = rows[(rows >= 0) & (rows < len(matrix))]
-    return compare_rows(matrix, vector, rows, k)

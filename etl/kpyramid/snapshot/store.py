@@ -19,7 +19,7 @@ from kpyramid.embeddings.port import Matrix
 from kpyramid.errors import InputError, IntegrityError
 from kpyramid.keys import JsonValue, hash_bytes
 from kpyramid.numerics.neighbours import load_faiss
-from kpyramid.snapshot.search import Mask, rank_exactly, rank_nearly, rank_words
+from kpyramid.snapshot.search import Mask, rank_exactly, rank_words
 from kpyramid.storage.snapshots import identify_folder, read_manifest
 
 log = logging.getLogger(__name__)
@@ -120,7 +120,8 @@ class MappedRows:
             return
         offsets = np.frombuffer(raw, np.int64 if wide else np.int32, len(values) + 1)
         listed = pa.types.is_list(kind) or pa.types.is_large_list(kind)
-        held = len(values.values) if listed else _count_bytes(values.buffers()[2])
+        data = None if listed else values.buffers()[2]
+        held = len(values.values) if listed else 0 if data is None else data.size
         if offsets[0] < 0 or offsets[-1] > held or (np.diff(offsets) < 0).any():
             raise IntegrityError(
                 f"index file {self.path} is damaged: its offsets run backwards. {ADVICE}"
@@ -185,12 +186,8 @@ class Keys(Sequence[str]):
 
     def find(self, key: str) -> int | None:
         """The place of a key; None when there is none."""
-        at = self.locate(key)
+        at = self._locate(key.encode("utf-8", "surrogatepass"))
         return at if at < len(self) and self[at] == key else None
-
-    def locate(self, key: str) -> int:
-        """Where a key stands or would stand; keys are in the order of their bytes."""
-        return self._locate(key.encode("utf-8", "surrogatepass"))
 
     def starting(self, start: str) -> range:
         """The places of all keys that begin so."""
@@ -199,6 +196,7 @@ class Keys(Sequence[str]):
         return range(self._locate(first), self._locate(after))
 
     def _locate(self, key: bytes) -> int:
+        """Where a key stands or would stand; keys are in the order of their bytes."""
         offsets, data = self._offsets, self._data
         low, high = 0, len(self._values)
         while low < high:
@@ -208,10 +206,6 @@ class Keys(Sequence[str]):
             else:
                 high = middle
         return low
-
-
-def _count_bytes(buffer: pa.Buffer | None) -> int:
-    return 0 if buffer is None else int(buffer.size)
 
 
 # Chunks in the order in which they are read, so that one is seen with what stands around it.
@@ -450,6 +444,8 @@ class Part:
             return []
         if self._plan["search"] == "exact" or self._faiss is None:
             return rank_exactly(self.matrix, vector, k, mask)
+        from kpyramid.snapshot.clusters import rank_nearly  # only large tables have any
+
         return rank_nearly(self._faiss, self._plan["probes"], self.matrix, vector, k, mask)
 
     @cached_property

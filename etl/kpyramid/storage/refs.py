@@ -1,4 +1,4 @@
-"""Refs: names that move from snapshot to snapshot by compare-and-swap; the list of snapshots."""
+"""Refs: names that move from snapshot to snapshot."""
 
 import json
 import logging
@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from kpyramid.errors import InputError, IntegrityError
-from kpyramid.keys import JsonValue, hash_value
+from kpyramid.keys import hash_value
 from kpyramid.storage.layout import Warehouse
-from kpyramid.storage.snapshots import SNAPSHOT_ID, list_folders, read_manifest
+from kpyramid.storage.snapshots import SNAPSHOT_ID
 
 # Refs: append-only logs of numbered entries; the highest number is HEAD.
 #
@@ -133,36 +133,3 @@ def read_entry(folder: Path, number: int) -> RefEntry:
     if checksum is not None and data != encode_entry(entry):
         raise IntegrityError(f"ref entry {path} is damaged: its checksum differs. {advice}")
     return entry
-
-
-# What a warehouse holds: its snapshots, and the refs that point to them.
-
-
-def list_snapshots(warehouse: Warehouse) -> list[dict[str, JsonValue]]:
-    """One row per snapshot, newest commit first: id, refs at it, when committed, rows per table.
-
-    `created` is null for a snapshot that no ref was ever moved to. What is neither snapshot nor
-    ref is left aside with a warning.
-    """
-    heads: dict[str, list[str]] = {}
-    committed: dict[str, str] = {}
-    for ref in list_refs(warehouse):
-        entries = list_entries(warehouse, ref)
-        heads.setdefault(entries[-1].snapshot, []).append(ref)
-        for entry in entries:
-            committed[entry.snapshot] = max(committed.get(entry.snapshot, ""), entry.at)
-    rows: list[dict[str, JsonValue]] = []
-    for folder in sorted(
-        list_folders(warehouse), key=lambda f: committed.get(f.name, ""), reverse=True
-    ):
-        tables = read_manifest(folder).get("tables")
-        counts = tables if isinstance(tables, dict) else {}
-        rows.append(
-            {
-                "id": folder.name,
-                "refs": heads.get(folder.name, []),
-                "created": committed.get(folder.name),
-                "rows": {name: entry["rows"] for name, entry in counts.items()},
-            }
-        )
-    return rows

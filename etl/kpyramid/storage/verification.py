@@ -1,4 +1,4 @@
-"""What is wrong with what a warehouse holds: bytes and tables of a snapshot, and the refs."""
+"""What a warehouse holds, and what is wrong with it: bytes and tables of snapshots, and refs."""
 
 import json
 from collections.abc import Mapping
@@ -8,11 +8,48 @@ from typing import Any
 import pyarrow as pa
 
 from kpyramid.errors import IntegrityError
-from kpyramid.keys import hash_bytes, hash_file
+from kpyramid.keys import JsonValue, hash_bytes, hash_file
 from kpyramid.storage.contracts import load_contracts, read_table
 from kpyramid.storage.layout import Warehouse
-from kpyramid.storage.refs import RefEntry, list_logs, list_numbers, read_entry
-from kpyramid.storage.snapshots import MANIFEST, SNAPSHOT_DIGITS, SUMS, read_manifest
+from kpyramid.storage.refs import (
+    RefEntry,
+    list_entries,
+    list_logs,
+    list_numbers,
+    list_refs,
+    read_entry,
+)
+from kpyramid.storage.snapshots import MANIFEST, SNAPSHOT_DIGITS, SUMS, list_folders, read_manifest
+
+
+def list_snapshots(warehouse: Warehouse) -> list[dict[str, JsonValue]]:
+    """One row per snapshot, newest commit first: id, refs at it, when committed, rows per table.
+
+    `created` is null for a snapshot that no ref was ever moved to. What is neither snapshot nor
+    ref is left aside with a warning.
+    """
+    heads: dict[str, list[str]] = {}
+    committed: dict[str, str] = {}
+    for ref in list_refs(warehouse):
+        entries = list_entries(warehouse, ref)
+        heads.setdefault(entries[-1].snapshot, []).append(ref)
+        for entry in entries:
+            committed[entry.snapshot] = max(committed.get(entry.snapshot, ""), entry.at)
+    rows: list[dict[str, JsonValue]] = []
+    for folder in sorted(
+        list_folders(warehouse), key=lambda f: committed.get(f.name, ""), reverse=True
+    ):
+        tables = read_manifest(folder).get("tables")
+        counts = tables if isinstance(tables, dict) else {}
+        rows.append(
+            {
+                "id": folder.name,
+                "refs": heads.get(folder.name, []),
+                "created": committed.get(folder.name),
+                "rows": {name: entry["rows"] for name, entry in counts.items()},
+            }
+        )
+    return rows
 
 
 def check_bytes(folder: Path) -> list[str]:
