@@ -88,6 +88,7 @@ class Snapshot:
         for name in ("_view", "ontology", "_sources"):
             other.__dict__.pop(name, None)
         other.scopes = (*self.scopes, scope)
+        other._vectors = KeptVectors(lambda texts: other.embedder.embed(texts))
         return other
 
     @cached_property
