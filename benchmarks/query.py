@@ -71,11 +71,11 @@ def make_warehouse(folder: Path, triples: int, seed: int) -> dict[str, Any]:
     from kpyramid.pipeline.wiring import load_schema
     from kpyramid.settings import Settings
     from kpyramid.snapshot.indexing import READS, build_index
-    from kpyramid.snapshot.mapped import FORMAT
+    from kpyramid.snapshot.store import FORMAT
     from kpyramid.storage.contracts import load_contracts, read_table
-    from kpyramid.storage.layout import open_warehouse, stage_folder
-    from kpyramid.storage.refs import commit
-    from kpyramid.storage.snapshots import write_snapshot
+    from kpyramid.storage.layout import open_warehouse
+    from kpyramid.storage.publication import commit, write_snapshot
+    from kpyramid.storage.writing import stage_folder
 
     warehouse, settings, contracts = open_warehouse(folder), Settings(), load_contracts()
     with stage_folder(warehouse) as staged:
@@ -210,9 +210,8 @@ def _open_embedder() -> Any:
     from kpyramid.settings import EmbedSettings
     from kpyramid.storage.identity import identify_embedding
 
-    settings = EmbedSettings()
-    found = identify_embedding(settings)
-    return open_embedder(settings, found.name, found.files)
+    found = identify_embedding(EmbedSettings())
+    return open_embedder(found.name, found.files)
 
 
 def draw_questions(snapshot: Any, count: int, seed: int) -> Iterator[str]:
@@ -220,7 +219,7 @@ def draw_questions(snapshot: Any, count: int, seed: int) -> Iterator[str]:
     chance = random.Random(seed)  # noqa: S311  questions, no secret
     from kpyramid.snapshot.store import Store
 
-    index = Store(snapshot.folder).index
+    index = Store(snapshot.folder)
     facts, entities = index.rows("condensed"), index.rows("entities")
     names = entities.column("name")
     kinds = {"person": 0, "organisation": 1, "place": 2}
@@ -247,11 +246,11 @@ def draw_questions(snapshot: Any, count: int, seed: int) -> Iterator[str]:
 def measure_answers(folder: Path, seed: int, asked: int) -> dict[str, Any]:
     """The times of warm answers, and the recall of the index; run in a process of its own."""
     from kpyramid.query import answer, open_snapshot, retrieve
-    from kpyramid.snapshot.nearest import rank_exactly
+    from kpyramid.snapshot.search import rank_exactly
     from kpyramid.snapshot.store import Store
 
     snapshot = open_snapshot(REF, folder)
-    index = Store(snapshot.folder).index
+    index = Store(snapshot.folder)
     questions = list(draw_questions(snapshot, asked + WARMING, seed + 1))
     for question in questions[:WARMING]:
         answer(question, snapshot)

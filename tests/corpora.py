@@ -73,7 +73,7 @@ _judge_schema = cache(judge_consistency)
 def use_quick_models(monkeypatch: pytest.MonkeyPatch, *, judged: bool = False) -> None:
     """`HashEmbedder` for the embedding model, and unless `judged` the gates of `pass_gates`."""
     monkeypatch.setattr(
-        cached, "open_embedder", lambda settings, name, files: HashEmbedder(name, Path(), Path())
+        cached, "open_embedder", lambda name, *_: HashEmbedder(name, Path(), Path())
     )
     monkeypatch.setattr(wiring, "judge_consistency", _judge_schema)
     if not judged:

@@ -21,7 +21,7 @@ from kpyramid.query.passages import (
     rank_directly,
 )
 from kpyramid.query.types import Question
-from kpyramid.snapshot.index import AROUND, FIRST, OWN, ReadingOrder
+from kpyramid.snapshot.store import AROUND, FIRST, OWN, ReadingOrder
 from told import open_told
 
 

@@ -12,7 +12,7 @@ from kpyramid.errors import EndpointError
 from kpyramid.keys import hash_value
 from kpyramid.llm.types import Reply, Token, Usage, key_request
 from kpyramid.query.analysis import QuestionAnalysis
-from kpyramid.query.backends import choose_decisions
+from kpyramid.query.backends import Chosen
 from kpyramid.query.direct import ask_direct
 from kpyramid.query.model.reading import (
     MOST_CHARACTERS,
@@ -375,7 +375,7 @@ def test_a_strategy_hands_on_what_its_reader_gives(tmp_path: Path) -> None:
     with ask_scripted(tmp_path, query_direct=reply) as (_, asker):
         backends = Backends(reader="llm", asker=asker, logprobs=True)
         snapshot: Any = None  # what answers from no context opens none
-        found = ask_direct(QuestionAnalysis(WHERE, snapshot), choose_decisions(backends))
+        found = ask_direct(QuestionAnalysis(WHERE, snapshot), Chosen(backends))
 
     assert (found.text, found.layer, found.calls) == ("Oslo", "model", 1)
     assert set(found.logprobs) == {math.log(0.5)}

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kpyramid.embeddings.opening import open_served
-from kpyramid.embeddings.served import Connect, ServedEmbedder, cut_batches
+from kpyramid.embeddings.served import Connect, ServedEmbedder, cut_batches, open_served
 from kpyramid.errors import BudgetError, EndpointError, IntegrityError, SettingsError
 from kpyramid.llm.endpoint import Endpoint, Limiter
 from kpyramid.llm.ledger import LEDGER, Ledger, read_lines

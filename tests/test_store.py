@@ -24,7 +24,7 @@ from kpyramid.ontology.store import (
     write_provenance,
 )
 from kpyramid.ontology.validation.shapes import judge_shapes
-from kpyramid.storage.snapshots import check_bytes
+from kpyramid.storage.verification import check_bytes
 from tests.corpora import TEXTS, copy_shared_build, read_snapshot
 
 E = "https://example.org/o#"

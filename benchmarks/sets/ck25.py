@@ -28,7 +28,7 @@ from kpyramid.evaluation.facts import read_number, say_value
 from kpyramid.evaluation.questions import EvalQuestion
 from kpyramid.ontology import names as n
 from kpyramid.ontology.store import OntologyStore
-from kpyramid.snapshot.names import EntitiesByName
+from kpyramid.snapshot.snapshot import EntitiesByName
 from sets.files import QuestionSet, read_licence
 
 

@@ -15,8 +15,7 @@ from kpyramid.embeddings.port import Matrix
 from kpyramid.ontology import names as n
 from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema
 from kpyramid.query.analysis import KIND_TYPES
-from kpyramid.snapshot.names import EntitiesByName
-from kpyramid.snapshot.snapshot import Snapshot
+from kpyramid.snapshot.snapshot import EntitiesByName, Snapshot
 
 _WORD = re.compile(r"[^\W_]+(?:[-.@&+:/]?[^\W_]+)*")
 _POSSESSIVE = re.compile(r"['’]s\b|(?<=s)['’](?=\s)")

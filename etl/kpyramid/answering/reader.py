@@ -29,7 +29,8 @@ from kpyramid.documents.words import (
     normalise_name,
     split_words,
 )
-from kpyramid.query.analysis import Candidate, Number, QuestionAnalysis, fits, read_candidates
+from kpyramid.query.analysis import QuestionAnalysis, fits
+from kpyramid.query.options import Candidate, Number, read_candidates, read_number
 from kpyramid.query.types import Item, Reading
 from kpyramid.snapshot.evidence import Evidence
 from kpyramid.snapshot.snapshot import Snapshot
@@ -553,8 +554,9 @@ def choose(
     hits = drop_echoes(find_candidates(read_candidates(candidates, snapshot), pieces), asked)
     if not hits:
         return Reading("", (), 0.0, ())
-    weighed = weigh(hits, measure_hits(asked, hits, pieces), "choice", asked.number)
-    chosen = pick(weighed, asked.number)
+    number = read_number(asked.text)
+    weighed = weigh(hits, measure_hits(asked, hits, pieces), "choice", number)
+    chosen = pick(weighed, number)
     if not chosen:
         return Reading("", (), weighed[0].probability, ())
     held = {found.candidate for found in chosen}
@@ -728,7 +730,7 @@ def _verify_options(asked: QuestionAnalysis, chosen: Reading, items: Sequence[It
     if not chosen.choices:
         return chosen
     open_question = asked.part(asked.text)
-    if len(chosen.choices) > 1 and asked.number == "any":
+    if len(chosen.choices) > 1 and read_number(asked.text) == "any":
         sound = tuple(
             choice
             for choice in chosen.choices

@@ -28,7 +28,8 @@ from kpyramid.answering.question import (
     read_form,
 )
 from kpyramid.ontology.names import RDF_TYPE, SUBCLASS
-from kpyramid.query.decisions import MOST_VALUES, Fact, Found, judge_rows
+from kpyramid.query.decisions import Fact, Found
+from kpyramid.query.ontology_layer import MOST_VALUES, judge_rows
 from kpyramid.query.types import Outcome
 from kpyramid.snapshot.snapshot import Snapshot
 

@@ -23,7 +23,7 @@ from kpyramid.query import STRATEGIES, Answer, Backends, Snapshot, answer, open_
 from kpyramid.query.types import Outcome, Step
 from kpyramid.settings import QuerySettings, Settings
 from kpyramid.snapshot.evidence import Evidence
-from kpyramid.snapshot.scopes import PUBLIC, Scope
+from kpyramid.snapshot.view import PUBLIC, Scope
 from kpyramid.storage.layout import Warehouse, open_warehouse
 
 # `ask --explain`: which layers were asked and why the answer follows, for a first-time reader.

@@ -122,7 +122,7 @@ def snapshots(
     """List the snapshots of a warehouse and the refs that point to them."""
     from kpyramid.cli import console
     from kpyramid.storage.layout import open_warehouse
-    from kpyramid.storage.refs import list_snapshots
+    from kpyramid.storage.verification import list_snapshots
 
     rows = list_snapshots(open_warehouse(warehouse))
     print_found({"snapshots": rows}, lambda: console.print_snapshots(rows))
@@ -138,8 +138,8 @@ def verify(
 ) -> None:
     """Check a snapshot: every byte, every contract, every reference, every span; and all refs."""
     from kpyramid.storage.layout import open_warehouse
-    from kpyramid.storage.refs import check_refs, resolve_ref
-    from kpyramid.storage.snapshots import check_bytes, check_tables
+    from kpyramid.storage.refs import resolve_ref
+    from kpyramid.storage.verification import check_bytes, check_refs, check_tables
 
     place = open_warehouse(warehouse)
     identifier = resolve_ref(place, snapshot or ref)

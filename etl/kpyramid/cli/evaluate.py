@@ -222,7 +222,7 @@ def _describe_sheet(sheet: "Sheet") -> dict[str, object]:
 def _write(results: "Results", sheets: "Sequence[Sheet]", out: Path) -> None:
     from kpyramid.evaluation.report import render_page
     from kpyramid.storage.contracts import encode_table
-    from kpyramid.storage.layout import write_durably
+    from kpyramid.storage.writing import write_durably
 
     for name, table in results.build_tables().items():
         write_durably(out / f"{name}.parquet", encode_table(table))

@@ -23,7 +23,7 @@ from typer.exceptions import TyperException
 from kpyramid.errors import InputError, PyramidError
 
 if TYPE_CHECKING:
-    from kpyramid.snapshot.scopes import Scope
+    from kpyramid.snapshot.view import Scope
 
 CorpusArgument = Annotated[
     Path,
@@ -111,7 +111,7 @@ def read_scope(
     Raises:
         InputError: `where` is not `field=value`, or all labels and some are given.
     """
-    from kpyramid.snapshot.scopes import Scope
+    from kpyramid.snapshot.view import Scope
 
     if everything and access:
         raise InputError("--everything sees all labels; leave --access out")

@@ -177,7 +177,7 @@ def _decide(
     from kpyramid.errors import SettingsError
     from kpyramid.settings import load_settings
     from kpyramid.snapshot.proposals import find_proposal, list_proposals
-    from kpyramid.storage.layout import write_durably
+    from kpyramid.storage.writing import write_durably
 
     loaded = load_settings(settings).complete
     path = find_file(file, loaded)

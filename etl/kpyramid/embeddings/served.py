@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,16 @@ from kpyramid.errors import EndpointError
 from kpyramid.keys import JsonValue, hash_value
 from kpyramid.llm.caller import Source, split_by_size
 from kpyramid.llm.ledger import Call, describe_call
-from kpyramid.llm.transport import Connection, Pay
-from kpyramid.llm.types import Message, ReplyError, Request, Transport
+from kpyramid.llm.transport import Connection, Pay, open_connection
+from kpyramid.llm.types import (
+    FailureKind,
+    Message,
+    ReplyError,
+    Request,
+    TransientError,
+    Transport,
+)
+from kpyramid.settings import EmbedSettings, LLMSettings
 
 MOST_TEXTS = 256
 _MOST_BYTES = 200_000
@@ -183,3 +192,43 @@ def _read_vector(values: JsonValue) -> Matrix | None:
     if not (np.isfinite(length) and length > 0):
         return None
     return np.asarray(vector / length, dtype=np.float32)
+
+
+def open_served(
+    settings: EmbedSettings, llm: LLMSettings, connect: Connect, stage: str = "embed"
+) -> ServedEmbedder:
+    """A model behind an endpoint; nothing is opened before the first text.
+
+    `llm` says how long to wait; `connect` puts retries, limits and books around the calls.
+    """
+    place = LLMSettings(
+        provider="openai",
+        model=settings.model,
+        base_url=settings.base_url,
+        api_key_env=settings.api_key_env,
+        timeout=llm.timeout,
+        concurrency=llm.concurrency,
+    )
+
+    def open_transport(_pay: Pay) -> Transport:
+        connection = open_connection(place, "embed")
+        return EmbeddingTransport(settings.model, settings.dimensions, connection)
+
+    source = connect(open_transport, partial(describe_embedding, settings.model))
+    return ServedEmbedder(
+        settings.model, settings.dimensions, source, prefix=settings.instruction, stage=stage
+    )
+
+
+class SingleCall:
+    """A `Source` that makes one call and no more: for a question, which its asker can repeat."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def obtain(self, key: str, request: Request) -> Mapping[str, JsonValue]:
+        """See `Source.obtain`."""
+        try:
+            return self._transport.send(request)
+        except TransientError as e:
+            raise ReplyError(FailureKind.UNREACHED, str(e)) from e

@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 from kpyramid.errors import EndpointError, InputError, SettingsError
 from kpyramid.keys import JsonValue, hash_bytes
 from kpyramid.llm.types import Failure, FailureKind, Request
-from kpyramid.storage.layout import sync_folder, write_and_sync, write_durably
+from kpyramid.storage.writing import sync_folder, write_and_sync, write_durably
 
 # Where entries are kept: named blobs in a folder or in a bucket, written once or replaced.
 

@@ -3,13 +3,15 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Generic, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, ParamSpec, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict
 
 from kpyramid.keys import JsonValue, hash_bytes, hash_value
 from kpyramid.llm.types import Message, Request
-from kpyramid.settings import Settings
+
+if TYPE_CHECKING:
+    from kpyramid.settings import Settings
 
 # What every prompt has: the guard, the fence around its material, a strict form of the reply.
 
@@ -108,8 +110,8 @@ class Task(Generic[P, R_co]):
     stage: str
     reply: type[Strict]
     parse: Callable[P, R_co]
-    system: Callable[[Settings], str]
-    is_asked: Callable[[Settings], bool]
+    system: Callable[["Settings"], str]
+    is_asked: Callable[["Settings"], bool]
     shaping: Sequence[JsonValue] = ()
     expected: Expected = Expected()
 
@@ -118,7 +120,7 @@ class Task(Generic[P, R_co]):
         """The strict schema of the reply."""
         return strict_schema(self.reply)
 
-    def describe(self, settings: Settings) -> dict[str, JsonValue]:
+    def describe(self, settings: "Settings") -> dict[str, JsonValue]:
         """What identifies the prompts: an ingredient of the stage's fingerprint."""
         prompt = hash_value(list(self.shaping) or self.system(settings))
         return {"name": self.name, "version": self.version, "prompt": prompt}

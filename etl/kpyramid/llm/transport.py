@@ -21,7 +21,7 @@ from kpyramid.keys import JsonValue
 from kpyramid.llm.responses import has_usage, load_json, quote_text, read_response, unfence
 from kpyramid.llm.types import FailureKind, Message, ReplyError, Request, TransientError
 from kpyramid.settings import LLMSettings
-from kpyramid.storage.layout import write_durably
+from kpyramid.storage.writing import write_durably
 
 if TYPE_CHECKING:
     import openai

@@ -4,10 +4,12 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Literal, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar, runtime_checkable
 
 from kpyramid.keys import JsonValue, hash_value
-from kpyramid.settings import LLMSettings
+
+if TYPE_CHECKING:
+    from kpyramid.settings import LLMSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ def key_request(request: Request, model: Mapping[str, JsonValue]) -> str:
     )
 
 
-def describe_model(settings: LLMSettings) -> dict[str, JsonValue]:
+def describe_model(settings: "LLMSettings") -> dict[str, JsonValue]:
     """The model and its parameters; not where it is served, so that moving it costs nothing."""
     return {
         "name": settings.model,

@@ -14,8 +14,9 @@ from kpyramid.pipeline.runner import Shard, run_stage
 from kpyramid.pipeline.stage import PIPELINE
 from kpyramid.pipeline.wiring import require_ontology
 from kpyramid.settings import Settings, load_settings
-from kpyramid.storage.layout import Warehouse, open_warehouse, write_durably
+from kpyramid.storage.layout import Warehouse, open_warehouse
 from kpyramid.storage.runs import Run, StageMark, open_run, start_run
+from kpyramid.storage.writing import write_durably
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
-from kpyramid.embeddings.opening import open_embedder, open_served
+from kpyramid.embeddings.opening import open_embedder
 from kpyramid.embeddings.port import Matrix
-from kpyramid.embeddings.served import Connect, cut_batches
+from kpyramid.embeddings.served import Connect, cut_batches, open_served
 from kpyramid.errors import IntegrityError
 from kpyramid.llm.caller import KeyLocks
 from kpyramid.pipeline.fingerprints import fingerprint_function, identify_resource, key_row
@@ -199,7 +199,8 @@ class CachedEmbedder:
                 f"vectors of {self.name!r} that were stored in {self.function.folder} are gone: "
                 "another program removes them. Run the same command again without it"
             )
-        model = open_embedder(self._settings.embed, self.name, self._files)
+        embed = self._settings.embed
+        model = open_embedder(self.name, self._files, embed.provider, embed.instruction)
         with ThreadPoolExecutor(self._workers) as pool:
             for start in range(0, len(texts), 64 * self._workers):
                 part = texts[start : start + 64 * self._workers]

@@ -44,7 +44,8 @@ from kpyramid.storage.declarations import OntologyFiles
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.results import TableFile, read_result
 from kpyramid.storage.runs import Run
-from kpyramid.storage.snapshots import check_tables, read_manifest
+from kpyramid.storage.snapshots import read_manifest
+from kpyramid.storage.verification import check_tables
 
 if TYPE_CHECKING:
     from kpyramid.evaluation.harness import Answers, Arm

@@ -33,13 +33,13 @@ from kpyramid.pipeline.stage import PIPELINE, find_stage
 from kpyramid.pipeline.stages import publish as stage
 from kpyramid.pipeline.wiring import load_schema, locate_files
 from kpyramid.snapshot.indexing import prepare_index
-from kpyramid.snapshot.mapped import FORMAT
+from kpyramid.snapshot.store import FORMAT
 from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.identity import library_version
-from kpyramid.storage.refs import commit, read_head
+from kpyramid.storage.publication import commit, write_snapshot
+from kpyramid.storage.refs import read_head
 from kpyramid.storage.results import TableFile, find_result, read_result, store_result
 from kpyramid.storage.runs import Run, StageMark, open_run, read_mark
-from kpyramid.storage.snapshots import write_snapshot
 
 _WITHDRAWING = 1
 """Raised when other statements are withdrawn from the same tables."""

@@ -20,10 +20,10 @@ from kpyramid.pipeline.report.layers import describe_completion, describe_conden
 from kpyramid.pipeline.report.tables import SnapshotTables, Words, load_template
 from kpyramid.pipeline.stage import PIPELINE
 from kpyramid.storage.contracts import load_contracts, read_table
-from kpyramid.storage.layout import write_durably
 from kpyramid.storage.refs import read_head
 from kpyramid.storage.runs import Run, StageMark, read_mark
 from kpyramid.storage.snapshots import read_manifest
+from kpyramid.storage.writing import write_durably
 
 log = logging.getLogger(__name__)
 

@@ -18,8 +18,9 @@ from kpyramid.ontology import names as n
 from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema
 from kpyramid.ontology.sparql import LONGEST_QUERY, bind_patterns, list_patterns, select_all
 from kpyramid.query.analysis import link_text
-from kpyramid.query.decisions import MOST_VALUES, Fact, Found, judge_rows, shorten
+from kpyramid.query.decisions import Fact, Found
 from kpyramid.query.model.prompting import MAX_TOKENS, ask_model, flatten
+from kpyramid.query.ontology_layer import MOST_VALUES, judge_rows, shorten
 from kpyramid.query.types import Outcome
 from kpyramid.snapshot.snapshot import Snapshot
 
