@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
@@ -21,6 +22,11 @@ if TYPE_CHECKING:
 
 SHARED = "PYTEST_KPYRAMID_SHARED"
 """As in `corpora.py`, which not every test needs."""
+
+with pytest.MonkeyPatch.context() as hiding:
+    # thinc imports torch where that is installed, which takes two seconds and serves no test.
+    hiding.setitem(sys.modules, "torch", None)
+    import thinc.compat  # noqa: F401
 
 hypothesis.settings.register_profile(
     "repeatable", derandomize=True, deadline=None, database=None, print_blob=True
@@ -61,6 +67,14 @@ def _load_models_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Parser, "parse_parts", parse_parts)
         patch.setattr(OnnxEmbedder, "__init__", init)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _wait_for_no_disk() -> Iterator[None]:
+    """A build syncs 160 files and folders, which only a loss of power could tell from none."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
         yield
 
 
