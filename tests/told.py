@@ -4,12 +4,14 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from kpyramid.pipeline.build import build
 from kpyramid.query import Snapshot, open_snapshot
 from kpyramid.query.types import Item
 from kpyramid.settings import Settings
 from kpyramid.storage.layout import open_warehouse
-from tests.corpora import share, write_corpus
+from tests.corpora import pass_gates, share, write_corpus
 
 TOLD: Mapping[str, str] = {
     "bridge.txt": "The Orm Bridge spans the river Vess. Its main span is 1,250 metres long. "
@@ -31,8 +33,10 @@ def open_told() -> Snapshot:
 
 
 def _build(folder: Path) -> None:
-    warehouse = open_warehouse(folder / "warehouse")
-    build(write_corpus(folder / "corpus", TOLD), warehouse, Settings())
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        pass_gates(monkeypatch)
+        corpus = write_corpus(folder / "corpus", TOLD)
+        build(corpus, open_warehouse(folder / "warehouse"), Settings())
 
 
 def take_passages(*sources: str) -> tuple[Item, ...]:
