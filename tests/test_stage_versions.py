@@ -2,11 +2,7 @@
 
 import json
 
-from tests.stage_versions import DATA, ETL, RECORD, SHAPING, describe_versions
-from tests.test_layers import STAGES, find_room, map_imports
-
-CARRYING = {"errors", "keys", "llm", "pipeline", "settings", "storage"}
-"""What stages import that shapes nothing they make, or is in their keys by itself."""
+from tests.stage_versions import DATA, ETL, RECORD, describe_versions
 
 
 def test_code_is_the_code_that_the_version_stands_for() -> None:
@@ -18,16 +14,6 @@ def test_code_is_the_code_that_the_version_stands_for() -> None:
         "pipeline/stage.py (stored results would be used again otherwise). Then run "
         "`make versions`."
     )
-
-
-def test_every_package_that_stages_import_is_watched() -> None:
-    imported = {
-        find_room(other)
-        for path, others in map_imports().items()
-        if path.parent == STAGES
-        for other in others
-    }
-    assert imported - CARRYING == {name for name in SHAPING if name != "pipeline.stages"}
 
 
 def test_data_that_packages_carry_are_watched() -> None:
