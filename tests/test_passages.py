@@ -22,7 +22,7 @@ from kpyramid.query.passages import (
 )
 from kpyramid.query.types import Question
 from kpyramid.snapshot.store import AROUND, FIRST, OWN, ReadingOrder
-from told import open_told
+from tests.told import open_told
 
 
 class Columns:

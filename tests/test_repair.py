@@ -168,6 +168,7 @@ def test_a_shape_withdraws_the_values_it_counts_refuses_compares_or_misses(tmp_p
     assert {reason for reason, _ in found.values()} == {"broken_shape"}
 
 
+@pytest.mark.slow  # it starts Java some twenty times
 def test_of_a_contradiction_that_only_the_reasoner_finds_the_weakest_statement_leaves(
     tmp_path: Path,
 ) -> None:

@@ -27,6 +27,8 @@ from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.declarations import locate_declarations
 from kpyramid.storage.layout import open_warehouse
 
+pytestmark = pytest.mark.usefixtures("passing_gates")
+
 PUBLIC_ONES = [
     {"id": "ada", "text": "Ada Lovelace was born in London. She was a mathematician."},
     {"id": "mill", "text": "John Harlow works for the Harlow Brewing Company.", "year": "1871"},
