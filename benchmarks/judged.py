@@ -191,7 +191,7 @@ def write_rows(folder: Path, kind: str, sort: str, rows: Iterable[Mapping[str, A
 
 
 def encode(words: str, text: str, start: int, end: int) -> str:
-    """Each word as its place in the text, the one in the sentence or nearest before or after it."""
+    """Each word as its place in the text, in the same case where it can be, near the sentence."""
     return " ".join(_find_place(word, text, start, end) or word for word in words.split())
 
 
@@ -202,7 +202,8 @@ def _find_place(word: str, text: str, start: int, end: int) -> str:
     places = [match.start() for match in pattern.finditer(text)]
     if not places:
         return ""
-    nearest = min(places, key=lambda at: (not start <= at < end, abs(at - start)))
+    of_case = [at for at in places if text[at : at + len(word)] == word] or places
+    nearest = min(of_case, key=lambda at: (not start <= at < end, abs(at - start)))
     return f"@{nearest}:{len(word)}"
 
 
