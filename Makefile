@@ -6,6 +6,8 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
+# Tests start hundreds of processes, each of which would compile the package again.
+unexport PYTHONDONTWRITEBYTECODE
 # As many workers as processors, four at most; WORKERS=0 runs the tests in one process.
 WORKERS ?= auto
 PARALLEL := -n $(WORKERS) --maxprocesses 4 --dist worksteal --durations 10

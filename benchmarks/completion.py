@@ -30,6 +30,7 @@ import numpy as np
 from embedding import open_embedder
 from options import explain_faults, print_figures, read_options, report
 from sets.musique import list_words
+from sets.text2kgbench_ontologies import convert_ontology
 from text2kgbench import find_number, read_lines
 
 from kpyramid.completion.layers import choose_region, compare_layers
@@ -39,7 +40,6 @@ from kpyramid.embeddings.port import Embedder
 from kpyramid.extraction.openie import DependencyExtractor
 from kpyramid.extraction.types import Extraction
 from kpyramid.numerics.priority import PRIORITIES, Signed
-from kpyramid.ontology.importing.files import convert_ontology
 from kpyramid.ontology.literals import parse_literal
 from kpyramid.ontology.names import XSD
 from kpyramid.ontology.schema import Schema, parse_schema

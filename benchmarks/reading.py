@@ -53,9 +53,10 @@ from kpyramid.documents.values import agree, read_value
 from kpyramid.documents.words import normalise_name, read_names
 from kpyramid.evaluation.questions import EvalQuestion
 from kpyramid.query import Snapshot
-from kpyramid.query.analysis import Number, QuestionAnalysis
+from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.facts import find_facts, state_item
-from kpyramid.query.passages import find_for_options, find_passages
+from kpyramid.query.options import Number, find_for_options, read_number
+from kpyramid.query.passages import find_passages
 from kpyramid.query.types import Item, Question
 
 Matrix = npt.NDArray[np.float64]
@@ -74,8 +75,8 @@ STRENGTH = 0.3
 """The inverse of the L2 penalty."""
 ROUNDS = 4
 """Of choosing the best place of each value by the weights and fitting them again."""
-AGAINST = frozenset({"astray", "fact_echo", "sentence_echo"})
-EITHER = frozenset({"fact", "sentence", "fact_tail", "sentence_pronoun", "nameless"})
+AGAINST = frozenset({"astray", "sentence_echo"})
+EITHER = frozenset({"fact", "sentence", "fact_tail", "nameless"})
 """Features that speak against a value only, or for it or against it; all others only for it."""
 SAME = 0.85
 """How far a date or number must say the gold one."""
@@ -126,12 +127,11 @@ def make_cases(question: EvalQuestion, snapshot: Snapshot) -> Iterator[Case]:
         offered = read_candidates(question.candidates, snapshot)
         hits = drop_echoes(find_candidates(offered, pieces), asked)
         features = tuple(measure_hits(asked, hits, pieces)) if hits else ()
-        yield Case(
-            question, "choice", name, question.candidates, tuple(hits), features, asked.number
-        )
+        number = read_number(asked.text)
+        yield Case(question, "choice", name, question.candidates, tuple(hits), features, number)
         values, found = gather_values(asked, pieces)
         features = tuple(measure_hits(asked, found)) if found else ()
-        yield Case(question, "open", name, tuple(values), tuple(found), features, asked.number)
+        yield Case(question, "open", name, tuple(values), tuple(found), features, number)
 
 
 def make_invented(count: int, seed: int, snapshot: Snapshot) -> Iterator[Case]:
@@ -157,9 +157,8 @@ def make_invented(count: int, seed: int, snapshot: Snapshot) -> Iterator[Case]:
                 continue
             shown = one.pieces if kind == "choice" else ()
             counted = tuple(measure_hits(one.asked, places, shown)) if places else ()
-            yield Case(
-                question, kind, "invented", offered, tuple(places), counted, one.asked.number
-            )  # type: ignore[arg-type]
+            wanted = read_number(one.asked.text)
+            yield Case(question, kind, "invented", offered, tuple(places), counted, wanted)  # type: ignore[arg-type]
 
 
 def list_contexts(question: EvalQuestion, snapshot: Snapshot) -> dict[str, list[Item]]:

@@ -23,10 +23,10 @@ from typing import Any
 
 from embedding import open_embedder
 from options import explain_faults, print_figures, read_options
+from sets.text2kgbench_ontologies import convert_ontology
 
 from kpyramid.embeddings.port import Embedder
 from kpyramid.extraction.cascade.chunks import Chunk
-from kpyramid.ontology.importing.files import convert_ontology
 from kpyramid.ontology.population.inducer import Router
 from kpyramid.ontology.population.task import TASKS, Group, Question, group_properties, list_pairs
 from kpyramid.ontology.schema import Schema, parse_schema

@@ -22,9 +22,9 @@ from typing import Any
 
 from options import explain_faults, print_figures, read_options, report
 from sets.text2kgbench import GoldSentence, Scores, Triple, score_ontology
+from sets.text2kgbench_ontologies import convert_ontology
 
 from kpyramid.extraction.syntax.parser import Parser
-from kpyramid.ontology.importing.files import convert_ontology
 from kpyramid.ontology.population.examples import Example, parse_examples
 from kpyramid.ontology.population.reader import LIKELY, Reader
 from kpyramid.ontology.schema import Schema, parse_schema

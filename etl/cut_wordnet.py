@@ -20,53 +20,32 @@ import gzip
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
+from kpyramid.ontology.bootstrapping import Synset, list_entries, parse_senses, parse_synset
+
 TARGET = Path(__file__).parent / "kpyramid" / "graph" / "synonyms" / "wordnet" / "extract.txt.gz"
-KINDS = {"04": "act", "18": "person", "11": "event", "10": "communication", "14": "group"}
+KINDS = {4: "act", 18: "person", 11: "event", 10: "communication", 14: "group"}
 """WordNet's lexicographer files of nouns that matter to relations; `lexnames(5WN)`."""
 SENSES = 6
 """Rarer senses of a word are left out."""
 
 
-@dataclass
-class Synset:
-    """A line of `data.*`: its words, its file, its pointers (symbol, target, part, from, to)."""
-
-    words: list[str]
-    file: str
-    pointers: list[tuple[str, str, str, int, int]]
-
-
 def read_synsets(path: Path) -> dict[str, Synset]:
     """The synsets of a part of speech, by offset."""
-    found = {}
-    for line in path.read_text("latin-1").splitlines():
-        if line.startswith("  "):
-            continue
-        fields = line.split(" | ")[0].split()
-        count = int(fields[3], 16)
-        words = [w.split("(")[0].lower() for w in fields[4 : 4 + 2 * count : 2]]
-        at = 4 + 2 * count
-        pointers = []
-        for i in range(int(fields[at])):
-            symbol, target, part, ends = fields[at + 1 + 4 * i : at + 5 + 4 * i]
-            pointers.append((symbol, target, part, int(ends[:2], 16), int(ends[2:], 16)))
-        found[fields[0]] = Synset(words, fields[1], pointers)
-    return found
+    lines = list_entries(path.read_text("latin-1").splitlines())
+    return {synset.key: synset for synset in map(parse_synset, lines)}
 
 
 def read_senses(path: Path) -> dict[str, list[str]]:
     """The synsets of each lemma in WordNet's order."""
-    senses = {}
-    for line in path.read_text("latin-1").splitlines():
-        if line.startswith("  "):
-            continue
-        fields = line.split()
-        count = int(fields[2])
-        senses[fields[0].lower()] = fields[-count:]
-    return senses
+    lines = list_entries(path.read_text("latin-1").splitlines())
+    return {lemma.lower(): keys for lemma, keys in map(parse_senses, lines)}
+
+
+def name_word(synset: Synset, number: int) -> str:
+    """A word of a synset, counted from 1, as a lemma of the index, without the adjective's mark."""
+    return synset.words[number - 1].split("(")[0].lower().replace(" ", "_")
 
 
 def count_uses(folder: Path) -> dict[tuple[str, str], int]:
@@ -105,14 +84,14 @@ def cut(folder: Path) -> Iterator[tuple[str, ...]]:
         for symbol, target, part, source, to in synset.pointers:
             if symbol != "+" or part != "n" or not source:
                 continue
-            verb, noun = synset.words[source - 1], nouns[target].words[to - 1]
+            verb, noun = name_word(synset, source), name_word(nouns[target], to)
             ranks = (noun_senses[noun].index(target), verb_senses[verb].index(offset))
             if max(ranks) < SENSES and "_" not in noun:
-                kind = KINDS.get(nouns[target].file, "other")
+                kind = KINDS.get(nouns[target].field, "other")
                 yield ("d", noun, verb, kind, f"{ranks[0]} {ranks[1]}")
                 kept.add(noun)
     for lemma, offsets in noun_senses.items():
-        person = nouns[offsets[0]].file == "18" and uses[lemma, "1"]
+        person = nouns[offsets[0]].field == 18 and uses[lemma, "1"]
         if "_" not in lemma and (lemma in kept or person):
             yield ("n", lemma, list_synsets(noun_senses, lemma), str(uses[lemma, "1"]))
     opposites: dict[str, set[str]] = defaultdict(set)
@@ -121,7 +100,7 @@ def cut(folder: Path) -> Iterator[tuple[str, ...]]:
             for symbol, target, part, source, to in synset.pointers:
                 if symbol == "!" and part in "vas":
                     other = (verbs if part == "v" else adjectives)[target]
-                    opposites[synset.words[source - 1]].add(other.words[to - 1])
+                    opposites[name_word(synset, source)].add(name_word(other, to))
     for lemma, others in opposites.items():
         yield ("o", lemma, " ".join(sorted(others)))
 

@@ -21,10 +21,9 @@ from kpyramid.keys import JsonValue
 from kpyramid.llm.batch.collect import Collection, Till, collect
 from kpyramid.llm.batch.jobs import LIMITS, Limits, Record, read_records
 from kpyramid.llm.batch.submit import Desk, submit
-from kpyramid.llm.cache import ReplyCache
+from kpyramid.llm.cache import FolderStore, ReplyCache
 from kpyramid.llm.ledger import Ledger, read_lines
-from kpyramid.llm.stores import FolderStore
-from kpyramid.llm.transport import Dialect, open_client, shape_request
+from kpyramid.llm.transport import Dialect, open_connection, shape_request
 from kpyramid.llm.types import Message, Request, describe_model, key_request
 from kpyramid.settings import LLMSettings, ModelPrice
 from tests.loopback import Loopback
@@ -63,7 +62,7 @@ def make_pending(settings: LLMSettings, count: int, first: int = 0) -> dict[str,
 @functools.cache
 def _share_client(base_url: str, key: str) -> openai.OpenAI:
     """One for all desks and tills of a test: to make one takes longer than to use it."""
-    return open_client(make_settings(base_url))
+    return open_connection(make_settings(base_url)).client
 
 
 def find_client(settings: LLMSettings) -> openai.OpenAI:

@@ -2,25 +2,35 @@
 
 import os
 import shutil
+import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import hypothesis
+import numpy as np
 import pytest
 
 from kpyramid.documents.sentences import Span
 from kpyramid.embeddings.onnx import OnnxEmbedder
+from kpyramid.embeddings.opening import open_embedder
+from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.extraction.syntax.parser import Parser
 from kpyramid.extraction.syntax.tree import Tree
+from kpyramid.settings import EmbedSettings
 
 if TYPE_CHECKING:
     from kpyramid.query import Snapshot
 
 SHARED = "PYTEST_KPYRAMID_SHARED"
 """As in `corpora.py`, which not every test needs."""
+
+with pytest.MonkeyPatch.context() as hiding:
+    # thinc imports torch where that is installed, which takes two seconds and serves no test.
+    hiding.setitem(sys.modules, "torch", None)
+    import thinc.compat  # noqa: F401
 
 hypothesis.settings.register_profile(
     "repeatable", derandomize=True, deadline=None, database=None, print_blob=True
@@ -39,7 +49,28 @@ def _load_pipeline(package: str) -> object:
 def _load_session(name: str, model: Path, tokenizer: Path, _written: float) -> OnnxEmbedder:
     loaded = object.__new__(OnnxEmbedder)
     _init_embedder(loaded, name, model, tokenizer)
+    vars(loaded)["known"] = {}
     return loaded
+
+
+class _Remembering:
+    """An embedding model that computes each text once in a process."""
+
+    def __init__(self, model: OnnxEmbedder) -> None:
+        self.name = model.name
+        self._model = model
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        known: dict[str, Matrix] = vars(self._model)["known"]
+        for text in texts:
+            if text not in known:
+                known[text] = self._model.embed([text])[0]
+        return np.stack([known[text] for text in texts]) if texts else self._model.embed(texts)
+
+
+def _open_remembering(settings: EmbedSettings, name: str, files: Mapping[str, Path]) -> Embedder:
+    model = open_embedder(settings, name, files)
+    return _Remembering(model) if isinstance(model, OnnxEmbedder) else model
 
 
 _init_embedder = OnnxEmbedder.__init__
@@ -48,19 +79,36 @@ _parse_parts = Parser.parse_parts
 
 @pytest.fixture(autouse=True, scope="session")
 def _load_models_once() -> Iterator[None]:
-    """The parser takes a second to load and the embedding model a third: once per process."""
+    """The parser takes a second to load and the embedding model a third: once per process.
+
+    A build of a new warehouse and the first question to a snapshot embed the ontology's 500 terms,
+    which takes a second as well.
+    """
 
     def parse_parts(parser: Parser, texts: Iterable[tuple[str, Sequence[Span]]]) -> Iterator[Tree]:
         parser._pipeline = parser._pipeline or _load_pipeline(parser.package)
         return _parse_parts(parser, texts)
 
-    def init(embedder: OnnxEmbedder, name: str, model: Path, tokenizer: Path) -> None:
+    def init(
+        embedder: OnnxEmbedder, name: str, model: Path, tokenizer: Path, prefix: str = ""
+    ) -> None:
         written = model.stat().st_mtime if model.is_file() else 0.0
         vars(embedder).update(vars(_load_session(name, model, tokenizer, written)))
+        embedder._prefix = prefix
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Parser, "parse_parts", parse_parts)
         patch.setattr(OnnxEmbedder, "__init__", init)
+        for module in ("pipeline.cache", "snapshot.embedding"):
+            patch.setattr(f"kpyramid.{module}.open_embedder", _open_remembering)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _wait_for_no_disk() -> Iterator[None]:
+    """A build syncs 160 files and folders, which only a loss of power could tell from none."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
         yield
 
 

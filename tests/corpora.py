@@ -13,6 +13,9 @@ import pytest
 from filelock import FileLock
 
 from kpyramid.embeddings.port import Matrix
+from kpyramid.ontology.sparql import check_query, list_iris, run_query
+from kpyramid.ontology.store import OntologyStore
+from kpyramid.ontology.validation import checks
 from kpyramid.ontology.validation.consistency import judge_consistency
 from kpyramid.ontology.validation.reasoner import find_java
 from kpyramid.ontology.validation.shapes import Shaped
@@ -68,12 +71,21 @@ def _embed_word(word: str) -> Matrix:
 
 
 _judge_schema = cache(judge_consistency)
+_check_query = cache(check_query)
+_list_iris = cache(list_iris)
+
+
+class StoreHere(OntologyStore):
+    """Runs queries in this process, without limits: starting one takes as long as a small build."""
+
+    def select(self, query: str, *, limit: int = 1000) -> list[dict[str, str]]:
+        return run_query(self._store, _check_query(query), limit)
 
 
 def use_quick_models(monkeypatch: pytest.MonkeyPatch, *, judged: bool = False) -> None:
     """`HashEmbedder` for the embedding model, and unless `judged` the gates of `pass_gates`."""
     monkeypatch.setattr(
-        cached, "open_embedder", lambda settings, name, files: HashEmbedder(name, Path(), Path())
+        cached, "open_embedder", lambda name, *_: HashEmbedder(name, Path(), Path())
     )
     monkeypatch.setattr(wiring, "judge_consistency", _judge_schema)
     if not judged:
@@ -81,11 +93,14 @@ def use_quick_models(monkeypatch: pytest.MonkeyPatch, *, judged: bool = False) -
 
 
 def pass_gates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets every snapshot pass the two gates that start a process, which takes them seconds.
+    """Lets every snapshot pass HermiT and SHACL, which start a process for seconds.
 
     They pass what is built of small corpora; that they stop what they must is for the tests of
-    the gates, which ask them.
+    the gates, which ask them. Checks and questions are run, in this process.
     """
+    monkeypatch.setattr(gates, "OntologyStore", StoreHere)
+    monkeypatch.setattr(checks, "check_query", _check_query)
+    monkeypatch.setattr(checks, "list_iris", _list_iris)
     monkeypatch.setattr(gates, "judge_consistency", lambda *_, **__: "pass")
     monkeypatch.setattr(gates, "judge_shapes", lambda *_, **__: Shaped("pass"))
 

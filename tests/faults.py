@@ -15,11 +15,10 @@ import pytest
 
 from kpyramid.cli.app import app
 from kpyramid.pipeline import cache, runner
-from kpyramid.storage import refs, snapshots
+from kpyramid.storage import publication
 from kpyramid.storage.layout import Warehouse
-from kpyramid.storage.refs import commit
+from kpyramid.storage.publication import commit, write_snapshot
 from kpyramid.storage.results import RowCache
-from kpyramid.storage.snapshots import write_snapshot
 from tests.corpora import use_quick_models
 
 PUBLISH_STEPS = (
@@ -80,9 +79,9 @@ def kill_after_rows(function: str, count: int) -> None:
 def kill_in_publishing(step: str) -> None:
     """Dies at one step of the protocol in `snapshots.md`."""
     if step == "writing tables":
-        wrap(snapshots, "write_and_sync", lambda path, data: path.name == "triples.parquet")
+        wrap(publication, "write_and_sync", lambda path, data: path.name == "triples.parquet")
     elif step == "before the manifest":
-        wrap(snapshots, "write_and_sync", lambda path, data: path.name == "manifest.json")
+        wrap(publication, "write_and_sync", lambda path, data: path.name == "manifest.json")
     elif step in {"before the rename", "after the rename"}:
         wrap(
             Path,
@@ -118,5 +117,5 @@ if __name__ == "__main__":
         kill_after_rows(name, int(number))
     elif fault != "none":
         kill_in_publishing(fault)
-    assert refs.os is os
+    assert publication.os is os
     app()

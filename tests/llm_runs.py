@@ -21,12 +21,11 @@ from pydantic import BaseModel, ConfigDict
 
 from kpyramid.errors import PyramidError
 from kpyramid.keys import JsonValue
-from kpyramid.llm.cache import FailureEntry, ReplyCache
+from kpyramid.llm.cache import FailureEntry, FolderStore, ReplyCache
 from kpyramid.llm.caller import Caller, KeyLocks
 from kpyramid.llm.endpoint import Endpoint, Limiter
-from kpyramid.llm.ledger import Ledger, Totals
+from kpyramid.llm.ledger import Ledger, Totals, read_totals
 from kpyramid.llm.responses import parse_json
-from kpyramid.llm.stores import FolderStore
 from kpyramid.llm.transport import HttpTransport, open_transport
 from kpyramid.llm.types import Failure, FailureKind, Message, ReplyError, Request, describe_model
 from kpyramid.settings import LLMSettings
@@ -195,7 +194,7 @@ def run_items(
     for transport in opened:
         transport.close()
     run.calls = endpoint.calls
-    run.totals = ledger.totals()
+    run.totals = read_totals(folder / name)
     run.slept = clock.slept if clock else 0.0
     return run
 

@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from kpyramid.llm.connection import open_connection
-from kpyramid.llm.transport import Dialect, HttpTransport, open_transport
+from kpyramid.llm.transport import Dialect, HttpTransport, open_connection, open_transport
 from kpyramid.llm.types import Message, Request
 from kpyramid.settings import LLMSettings
 

@@ -23,8 +23,14 @@ from kpyramid.ontology.schema import Schema
 from kpyramid.pipeline.stages import complete, condense, induce, resolve
 from kpyramid.pipeline.stages.tables import build_table
 from kpyramid.pipeline.wiring import load_schema
-from kpyramid.settings import CompleteSettings, CondenseSettings, EmbedSettings, Settings
-from kpyramid.storage.identity import MINILM, identify_embedding
+from kpyramid.settings import (
+    MINILM,
+    CompleteSettings,
+    CondenseSettings,
+    EmbedSettings,
+    Settings,
+)
+from kpyramid.storage.identity import identify_embedding
 
 Statement = tuple[str, str, str, str, str]
 """Head, its type, relation, tail, its type."""

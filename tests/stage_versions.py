@@ -62,7 +62,7 @@ def _hash_code(module: str) -> str:
         if current not in found:
             found.add(current)
             queue += _list_imports(current)
-    parts = [f"{name} {ast.dump(_strip(name))}".encode() for name in sorted(found)]
+    parts = [f"{name} {_dump(name)}".encode() for name in sorted(found)]
     folders = {path.parent for name in found if (path := _find(name))}
     parts += [path.read_bytes() for folder in sorted(folders) for path in _list_data(folder)]
     return hashlib.sha256(b"\n".join(parts)).hexdigest()[:16]
@@ -72,6 +72,7 @@ def _list_data(folder: Path) -> list[Path]:
     return sorted(path for pattern in DATA for path in folder.glob(pattern))
 
 
+@cache
 def _list_imports(module: str) -> list[str]:
     names = []
     for node in ast.walk(_parse(module)):
@@ -97,7 +98,8 @@ def _parse(module: str) -> ast.Module:
     return ast.parse(path.read_text("utf-8"))
 
 
-def _strip(module: str) -> ast.Module:
+@cache
+def _dump(module: str) -> str:
     """The module without docstrings and attribute docs: words do not change what code makes."""
     tree = ast.parse(ast.unparse(_parse(module)))
     for node in ast.walk(tree):
@@ -108,7 +110,7 @@ def _strip(module: str) -> ast.Module:
                 for line in body
                 if not (isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant))
             ]
-    return tree
+    return ast.dump(tree)
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
 def _quick_embedder(monkeypatch: pytest.MonkeyPatch) -> None:
     """The stand-in that the shared build was embedded with."""
     monkeypatch.setattr(
-        embedding, "open_embedder", lambda settings, name, files: HashEmbedder(name, Path(), Path())
+        embedding, "open_embedder", lambda name, *_: HashEmbedder(name, Path(), Path())
     )
 
 

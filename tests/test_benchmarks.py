@@ -32,6 +32,8 @@ RUNS: dict[str, tuple[str, str, str]] = {
     "convert_set": (TINY, "", "questions passages licence note left_out"),
     "growth": ("", "--sizes 200,400", "worst_exponent worst_peak_mb stages"),
     "incremental": (TINY, "", "unchanged_seconds changed_share_of_full same_bytes"),
+    "judged": ("", "--limit 20", "right vague wrong auc instances_right triples instances "
+               "faults_dev"),
     "llm_calls": ("musique100", "--limit 10", "calls_per_chunk prompt_tokens_per_chunk "
                   "overhead_ms wall_over_floor planned_over_actual"),
     "merge": ("", "--limit 20", "pairwise_f1 false_merges"),
@@ -51,7 +53,6 @@ RUNS: dict[str, tuple[str, str, str]] = {
     "text2kgbench": ("text2kgbench_public", "--limit 1 --zero-shot", "f1_tekgen f1_webnlg "
                      "margin_tekgen margin_webnlg conformance subject_hallucination "
                      "relation_hallucination object_hallucination precision_unfiltered"),
-    "triples": (TINY, "--limit 3", "triples"),
 }  # fmt: skip
 
 
@@ -96,3 +97,31 @@ def test_a_script_prints_its_figures(name: str, tiny: Path) -> None:
     assert done.returncode == 0, done.stderr
     figures = json.loads(done.stdout)
     assert set(fields.split()) <= figures.keys()
+
+
+@pytest.mark.slow
+def test_a_drawn_sheet_once_judged_is_found_whole_in_its_build(tiny: Path, tmp_path: Path) -> None:
+    script, warehouse = str(FOLDER / "judged.py"), str(tmp_path / "warehouse")
+    build = ["-m", "kpyramid", "build", str(tiny / "corpus.jsonl"), "--warehouse", warehouse, "-q"]
+    of = ["--warehouse", warehouse, "--kind", "essays"]
+
+    def run(*command: str) -> str:
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        done = subprocess.run(
+            [sys.executable, *command], capture_output=True, text=True, env=environment
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    run(*build)
+    run(script, *of, "--draw", "5", "--out", str(tmp_path / "sheet"))
+    for path in (tmp_path / "sheet").iterdir():
+        header, *lines = (line.split("\t") for line in path.read_text("utf-8").splitlines())
+        assert "confidence" not in header
+        for line in lines:
+            line[header.index("verdict")] = "right"
+        path.write_text("".join("\t".join(line) + "\n" for line in (header, *lines)), "utf-8")
+    run(script, *of, "--record", str(tmp_path / "sheet"), "--out", str(tmp_path / "judged"))
+    again = [script, *of, "--data", str(tmp_path / "judged"), "--half", "all", "--json"]
+    figures = json.loads(run(*again))["triples"]["all"]
+    assert figures["right_same"] == figures["rows"] == 5

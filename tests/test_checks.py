@@ -249,7 +249,10 @@ def test_an_inconsistent_individual_keeps_the_ref_where_it_was(
     [
         (f'{ADA} <{KPG}occupation> ")" .\n', "“Ada Holm”: a value of “occupation” "),
         (f'{ADA} <{KPG}deathYear> "1850"^^<{GYEAR}> .\n', "checks: fail: A person died before"),
-        (f'{ADA} <{KPG}deathYear> "late"^^<{GYEAR}> .\n', "“Ada Holm” has death year “late” is no"),
+        (
+            f'{ADA} <{KPG}deathYear> "late"^^<{GYEAR}> .\n',
+            "“death year” must be of datatype “gYear”",
+        ),
     ],
 )
 def test_a_bad_value_or_a_violated_check_keeps_the_ref_where_it_was(

@@ -20,10 +20,11 @@ from kpyramid.documents.values import Date, find_values
 from kpyramid.documents.words import read_names
 from kpyramid.embeddings.port import Matrix
 from kpyramid.query import Snapshot, answer
-from kpyramid.query.analysis import LinkedQuestion, Number, QuestionAnalysis
+from kpyramid.query.analysis import LinkedQuestion, QuestionAnalysis
 from kpyramid.query.decisions import Found
 from kpyramid.query.facts import gather_facts, match_candidates
 from kpyramid.query.ontology_layer import ask_ontology
+from kpyramid.query.options import Number, read_number
 from kpyramid.query.polyrag import _unite
 from kpyramid.query.types import Outcome, Question, Reading
 from kpyramid.snapshot.embedding import KeptVectors
@@ -78,7 +79,7 @@ def test_the_rare_word_of_a_question_without_names_decides(snapshot: Snapshot) -
 def test_how_many_are_asked_for_is_said_by_the_noun_or_by_its_verb(
     question: str, number: Number
 ) -> None:
-    assert ask(question).number == number
+    assert read_number(question) == number
 
 
 def test_where_several_are_asked_for_they_are_no_rivals() -> None:

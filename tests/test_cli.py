@@ -1,5 +1,6 @@
 """The command line keeps its word: exit codes, one JSON object, one error, nothing half-written."""
 
+import importlib.metadata
 import json
 import os
 from collections.abc import Iterator, Sequence
@@ -271,3 +272,9 @@ def test_people_are_told_the_same_in_words(tmp_path: Path) -> None:
     assert snapshot in run("snapshots", "--warehouse", tmp_path / "w").stdout
     assert "the snapshot" in done.stdout
     assert "condense" in run("plan", shared_corpus(), "--warehouse", tmp_path / "w").stdout
+
+
+def test_the_version_is_that_of_the_installed_package() -> None:
+    done = run("--version")
+    assert done.exit_code == 0
+    assert done.stdout == f"kpyramid {importlib.metadata.version('kpyramid')}\n"

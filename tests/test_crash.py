@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from kpyramid.pipeline.stage import PIPELINE
-from kpyramid.storage import layout, refs, results, snapshots
+from kpyramid.storage import publication, results, writing
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.refs import list_entries, read_head, resolve_ref
-from kpyramid.storage.snapshots import check_bytes, check_tables
+from kpyramid.storage.verification import check_bytes, check_tables
 from tests import faults
 from tests.corpora import (
     ROOT,
@@ -222,11 +222,11 @@ def test_two_builds_at_once_on_one_warehouse_agree(tmp_path: Path, expected: str
     [
         (results, "triples.parquet"),
         (results, "result.json"),
-        (snapshots, "entities.parquet"),
-        (snapshots, "SHA256SUMS"),
-        (snapshots, "manifest.json"),
-        (refs, ".tmp"),
-        (layout, "publish.json"),
+        (publication, "entities.parquet"),
+        (publication, "SHA256SUMS"),
+        (publication, "manifest.json"),
+        (publication, ".tmp"),
+        (writing, "publish.json"),
     ],
 )
 def test_a_full_disk_commits_nothing_half_and_leaves_staging_empty(
@@ -240,7 +240,7 @@ def test_a_full_disk_commits_nothing_half_and_leaves_staging_empty(
     source, old = small
     warehouse = tmp_path / "w"
     shutil.copytree(source, warehouse)
-    real = layout.write_and_sync
+    real = writing.write_and_sync
 
     def write(path: Path, data: bytes | Path) -> None:
         if name in path.name:

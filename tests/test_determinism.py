@@ -10,7 +10,7 @@ import pytest
 
 from kpyramid.settings import Settings
 from kpyramid.storage.layout import Warehouse
-from kpyramid.storage.snapshots import check_bytes
+from kpyramid.storage.verification import check_bytes
 from tests.corpora import DEMO, ROOT, build_corpus, hash_tree, use_quick_models, write_corpus
 
 DOCUMENTS = 32

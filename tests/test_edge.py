@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from kpyramid.cli import app as cli
 from kpyramid.cli.app import app
 from kpyramid.cli.console import SafeConsole, clean
-from kpyramid.cli.options import run_command, say
+from kpyramid.cli.options import print_json, run_command, say
 from tests.corpora import ROOT
 
 HOSTILE = "red \x1b[31m \x9b2J \x07 over\rwritten \u202eedoc \udc80"
@@ -110,7 +110,7 @@ def test_an_unexpected_error_is_one_json_object_and_exit_code_1(
     def fail(*_: object) -> None:
         raise KeyError("nobody thought of this \x1b[31m")
 
-    monkeypatch.setattr("kpyramid.storage.refs.list_snapshots", fail)
+    monkeypatch.setattr("kpyramid.storage.verification.list_snapshots", fail)
 
     done = CliRunner().invoke(app, ["snapshots", "--warehouse", str(tmp_path), "--json"])
 
@@ -130,7 +130,7 @@ def test_a_command_that_lacks_a_package_names_the_extra_that_has_it(
     def fail(*_: object) -> None:
         raise ModuleNotFoundError(f"No module named {missing!r}", name=missing)
 
-    monkeypatch.setattr("kpyramid.storage.refs.list_snapshots", fail)
+    monkeypatch.setattr("kpyramid.storage.verification.list_snapshots", fail)
 
     done = CliRunner().invoke(app, ["snapshots", "--warehouse", str(tmp_path), "--json"])
 
@@ -145,7 +145,7 @@ def test_a_missing_module_of_the_package_is_a_fault_of_the_package(
     def fail(*_: object) -> None:
         raise ModuleNotFoundError("No module named 'kpyramid.gone'", name="kpyramid.gone")
 
-    monkeypatch.setattr("kpyramid.storage.refs.list_snapshots", fail)
+    monkeypatch.setattr("kpyramid.storage.verification.list_snapshots", fail)
 
     assert CliRunner().invoke(app, ["snapshots", "--warehouse", str(tmp_path)]).exit_code == 1
 
@@ -194,7 +194,7 @@ def test_no_way_of_printing_lets_corpus_text_drive_the_terminal(
     table.add_row(HOSTILE)
     for part in (HOSTILE, Text(HOSTILE, "bold"), table, f"[dim]{HOSTILE}[/]"):
         console.print(part)
-    cli.print_json({"text": HOSTILE})
+    print_json({"text": HOSTILE})
 
     told = capsys.readouterr()
     drawn = console.file.getvalue()  # type: ignore[attr-defined]

@@ -13,10 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kpyramid.embeddings.opening import open_embedder, open_served
+from kpyramid.embeddings.opening import open_embedder
 from kpyramid.embeddings.port import Embedder
+from kpyramid.embeddings.served import open_served
 from kpyramid.llm.endpoint import Endpoint, Limiter
-from kpyramid.llm.ledger import Ledger
+from kpyramid.llm.ledger import LEDGER, Ledger
 from kpyramid.settings import MINILM, EmbedSettings, LLMSettings
 from kpyramid.snapshot.embedding import open_recorded
 from kpyramid.storage.identity import identify_embedding
@@ -91,14 +92,14 @@ def open_any(settings: EmbedSettings, scratch: Path) -> Embedder:
     """The model that the settings name, opened as a build opens it."""
     if settings.provider != "openai":
         identity = identify_embedding(settings)
-        return open_embedder(settings, identity.name, identity.files)
+        return open_embedder(identity.name, identity.files, settings.provider, settings.instruction)
     llm = LLMSettings()
     limiter = Limiter(scratch / "limits.json", 0, 0)
     return open_served(
         settings,
         llm,
         lambda open_transport, describe: Endpoint(
-            open_transport, Ledger(None, llm), limiter, max_wait=5.0, describe=describe
+            open_transport, Ledger(scratch / LEDGER, llm), limiter, max_wait=5.0, describe=describe
         ),
     )
 
@@ -207,7 +208,7 @@ def test_a_snapshot_is_asked_with_the_model_that_its_manifest_records(
 
 def test_a_prefix_shapes_the_vector() -> None:
     plain, prefixed = (
-        open_embedder(chosen, MINILM, identify_embedding(chosen).files)
+        open_embedder(MINILM, identify_embedding(chosen).files, instruction=chosen.instruction)
         for chosen in (EmbedSettings(), EmbedSettings(instruction="query: "))
     )
 

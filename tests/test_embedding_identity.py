@@ -11,13 +11,13 @@ from kpyramid.errors import InputError, SettingsError
 from kpyramid.pipeline import fingerprints
 from kpyramid.settings import EmbedSettings, Settings, load_settings
 from kpyramid.snapshot.embedding import open_recorded
-from kpyramid.storage.identity import identify_embedding
+from kpyramid.storage.identity import identify_embedding, identify_model
 from tests.tiny_instructor import require_instructor
 
 
 def fingerprint(embed: EmbedSettings) -> str:
     """The part of a vector's key that is not its text."""
-    identify_embedding.cache_clear()
+    identify_model.cache_clear()
     (function,) = (f for f in fingerprints.FUNCTIONS if f.name == "embedder")
     return fingerprints.fingerprint_function(function, Settings(embed=embed))
 
@@ -142,7 +142,7 @@ def test_an_instructor_without_its_extra_or_folder_says_what_to_do(
 ) -> None:
     require_instructor()
     chosen = EmbedSettings("instructor", str(tmp_path), "Represent: ")
-    identify_embedding.cache_clear()
+    identify_model.cache_clear()
     with pytest.raises(SettingsError, match=r"no .*modules\.json.*hf download"):
         identify_embedding(chosen)
     monkeypatch.setattr(

@@ -14,7 +14,6 @@ from kpyramid.errors import EndpointError, InputError
 from kpyramid.evaluation import harness
 from kpyramid.evaluation.harness import Answers, Arm, add_ratings, answer_all, parse_arm
 from kpyramid.evaluation.questions import EvalQuestion
-from kpyramid.evaluation.ratings import Rating
 from kpyramid.evaluation.report import Reader, lay_out, plan_grid, render_page
 from kpyramid.evaluation.results import Results
 from kpyramid.query import STRATEGIES
@@ -284,7 +283,7 @@ def test_the_table_of_answers_has_a_row_per_question_and_arm_with_its_scores() -
 
 def test_ratings_of_people_are_joined_in() -> None:
     answers = run("planted")
-    given = [Rating("q1", "planted", "a", 4.0), Rating("q1", "planted", "b", 2.0)]
+    given = {("q1", "planted"): [4.0, 2.0]}
     results = Results(add_ratings(answers, given), "stub")
     found = results.find("planted", "rating")
     assert found is not None and (found.questions, found.mean) == (1, 3.0)

@@ -1,11 +1,8 @@
 """The hop-fact rule, relations without meaning, and passage recall: against oracles."""
 
-import json
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
+import musique
 import numpy as np
 import pytest
 from hypothesis import given
@@ -22,7 +19,6 @@ from sets.musique import (
 
 from tests.corpora import find_bench
 
-ROOT = Path(__file__).parent.parent
 HOP = HopFact("The Harlow Bridge", "John Rennie", "text")
 WORDS = st.lists(st.sampled_from(["lake", "vell", "tor", "kent"]), max_size=10).map(tuple)
 
@@ -109,14 +105,9 @@ def test_question_without_gold_passage_is_refused() -> None:
         )
 
 
-def reproduce(*words: str) -> dict[str, Any]:
+def reproduce(limit: int | None = None) -> dict[str, Any]:
     """The figures of the recorded triples."""
-    folder = find_bench("musique100")
-    script = str(ROOT / "benchmarks" / "musique.py")
-    command = [sys.executable, script, "--reproduce", "--json", "--data", str(folder), *words]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    figures: dict[str, Any] = json.loads(done.stdout)
-    return figures
+    return musique.measure(find_bench("musique100"), limit, True)
 
 
 def test_recorded_extraction_scores_as_published() -> None:
@@ -127,6 +118,6 @@ def test_recorded_extraction_scores_as_published() -> None:
 
 
 def test_limit_holds_for_recorded_extraction_too() -> None:
-    figures = reproduce("--limit", "5")
+    figures = reproduce(5)
     assert 0 < figures["hops"] < 20
     assert 0 < figures["triples"] < 2_000

@@ -13,14 +13,15 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from kpyramid.errors import InputError, IntegrityError
 from kpyramid.query import Snapshot, open_snapshot
 from kpyramid.query.analysis import link_text
+from kpyramid.snapshot.clusters import rank_nearly, write_clusters
+from kpyramid.snapshot.index_files import settle, weigh_words, write_rows
 from kpyramid.snapshot.indexing import Links
-from kpyramid.snapshot.mapped import MappedRows, settle, write_rows
-from kpyramid.snapshot.nearest import OneThread, rank_exactly, rank_nearly, write_clusters
-from kpyramid.snapshot.store import Store
-from kpyramid.snapshot.words import HeldPostings, rank_words
+from kpyramid.snapshot.scoped import ScopedView
+from kpyramid.snapshot.search import OneThread, rank_exactly, rank_words
+from kpyramid.snapshot.store import MappedRows, Store
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.refs import read_head
-from kpyramid.storage.snapshots import check_bytes
+from kpyramid.storage.verification import check_bytes
 from tests.corpora import (
     build_corpus,
     copy_shared_build,
@@ -78,7 +79,7 @@ def test_a_mask_is_respected_and_costs_no_recall(
 ) -> None:
     import faiss
 
-    monkeypatch.setattr("kpyramid.snapshot.nearest._FEW", 100)
+    monkeypatch.setattr("kpyramid.snapshot.clusters._FEW", 100)
     plan = write_clusters(tmp_path / "x.faiss", vectors, 0.98, seed=0)
     index = faiss.read_index(str(tmp_path / "x.faiss"), faiss.IO_FLAG_MMAP)
     mask = np.random.default_rng(3).random(6000) < share
@@ -114,7 +115,7 @@ def test_words_rank_as_bm25s_ranks_them(built: Path) -> None:
     import bm25s
     import Stemmer
 
-    part = Store(built).index.part("condensed")
+    part = Store(built).part("condensed")
     texts = [part.text_of(row) for row in range(len(part))]
     stemmer = Stemmer.Stemmer("english")
     ranker = bm25s.BM25()
@@ -127,14 +128,27 @@ def test_words_rank_as_bm25s_ranks_them(built: Path) -> None:
         assert found == pytest.approx(expected, rel=1e-4) and found
 
 
+class Postings:
+    """The postings of some texts, in memory."""
+
+    def __init__(self, texts: list[str]) -> None:
+        self.stems, self.starts, self.rows, self.parts = weigh_words(texts)
+
+    def find(self, stem: str) -> tuple[Matrix, Matrix] | None:
+        if stem not in self.stems:
+            return None
+        at = self.stems.index(stem)
+        part = slice(int(self.starts[at]), int(self.starts[at + 1]))
+        return self.rows[part], self.parts[part]
+
+
 def test_words_respect_a_mask_and_find_nothing_where_nothing_is_said() -> None:
-    texts = ["a red house", "a red car", "a green car"]
-    postings = HeldPostings(texts)
+    postings = Postings(["a red house", "a red car", "a green car"])
     assert rank_words("red cars", postings, 3, 5)[0][0] == 1
     mask = np.array([True, False, True])
     assert {row for row, _ in rank_words("red cars", postings, 3, 5, mask)} == {0, 2}
     assert rank_words("yellow", postings, 3, 5) == []
-    assert rank_words("red", HeldPostings([]), 0, 5) == []
+    assert rank_words("red", Postings([]), 0, 5) == []
 
 
 def test_what_the_index_says_of_a_fact_is_what_the_tables_say(built: Path) -> None:
@@ -165,8 +179,8 @@ def test_what_the_index_says_of_a_fact_is_what_the_tables_say(built: Path) -> No
         assert support == len({raw["claim_id"] for raw in own})
         assert negated == any(raw["negated"] for raw in own)
         assert hedged == any(raw["modality"] or raw["attribution"] for raw in own)
-        listed = Store(snapshot.folder).index.rows("condensed").list_of("documents", place)
-        documents = Store(snapshot.folder).index.rows("documents").keys
+        listed = Store(snapshot.folder).rows("condensed").list_of("documents", place)
+        documents = Store(snapshot.folder).rows("documents").keys
         assert {documents[int(at)] for at in listed} == {document for document, *_ in spans}
         assert key in snapshot.facts_about([row["head_id"]])
     for entity in entities:
@@ -178,11 +192,11 @@ def test_what_the_index_says_of_a_fact_is_what_the_tables_say(built: Path) -> No
 
 
 def test_documents_decide_which_facts_are_seen(built: Path) -> None:
-    index = Store(built).index
+    index = Store(built)
     documents, facts = index.rows("documents"), index.rows("condensed")
     for allowed in range(len(documents)):
         mask = np.arange(len(documents)) == allowed
-        seen = index.mask_documents(mask, "condensed")
+        seen = ScopedView(index, [], mask)._rows_of("condensed")
         told = [allowed in facts.list_of("documents", row) for row in range(len(facts))]
         assert seen.tolist() == told
         part = index.part("condensed")
@@ -202,7 +216,7 @@ def test_names_lead_to_their_entities_and_unknown_keys_to_none(built: Path) -> N
 
 def test_vectors_are_looked_at_in_the_file(built: Path) -> None:
     before = pa.total_allocated_bytes()
-    part = Store(built).index.part("condensed")
+    part = Store(built).part("condensed")
     assert part.matrix.shape == (len(part), 48) and not part.matrix.flags.owndata
     assert pa.total_allocated_bytes() <= before
     mapped = Path("/proc/self/maps")
@@ -229,7 +243,7 @@ def test_a_damaged_index_file_is_named(built: Path, tmp_path: Path, name: str, f
     snapshot = Snapshot(folder)
     with pytest.raises(IntegrityError, match=name):
         link_text("Who founded Aster Pictures?", snapshot)
-        Store(snapshot.folder).index.part("condensed")
+        Store(snapshot.folder).part("condensed")
         snapshot.evidence("chunk-x")
         snapshot.names["entity-x"]
     assert any(f"index/{name}" in problem for problem in check_bytes(folder))
@@ -316,11 +330,11 @@ def test_tables_beyond_the_exact_size_are_searched_through_lists(tmp_path: Path)
     nearly = build_corpus(shared_corpus(), warehouse, settings).snapshot
     assert nearly != exact
     one, other = (Snapshot(warehouse.snapshots / name) for name in (exact, nearly))
-    plan = Store(other.folder).index.meta["tables"]["condensed"]
+    plan = Store(other.folder).meta["tables"]["condensed"]
     assert plan["search"] == "approximate" and plan["recall_at_10"] >= 0.98
     part, same = (
-        Store(one.folder).index.part("condensed"),
-        Store(other.folder).index.part("condensed"),
+        Store(one.folder).part("condensed"),
+        Store(other.folder).part("condensed"),
     )
     for vector in part.matrix[:5]:
         assert part.nearest(vector, 3) == same.nearest(vector, 3)
@@ -349,8 +363,8 @@ def test_without_faiss_all_vectors_are_compared_and_it_says_so(
     warehouse, _ = copy_shared_build(tmp_path / "w")
     settings = make_settings(index={"exact_up_to": 1})
     folder = warehouse.snapshots / build_corpus(shared_corpus(), warehouse, settings).snapshot
-    monkeypatch.setattr("kpyramid.snapshot.index.load_faiss", refuse)
-    part = Store(folder).index.part("condensed")
+    monkeypatch.setattr("kpyramid.snapshot.store.load_faiss", refuse)
+    part = Store(folder).part("condensed")
     for vector in part.matrix[:3]:
         assert part.nearest(vector, 3) == rank_exactly(part.matrix, vector, 3)
     assert [record.getMessage() for record in caplog.records if "kpyramid[large]" in record.msg]
@@ -362,7 +376,7 @@ def test_an_empty_corpus_has_an_empty_index(tmp_path: Path) -> None:
     (tmp_path / "corpus" / "x.txt").write_text("Hm.")
     warehouse = Warehouse(tmp_path / "w")
     snapshot = Snapshot(warehouse.snapshots / build_corpus(tmp_path / "corpus", warehouse).snapshot)
-    assert len(Store(snapshot.folder).index.part("condensed")) == 0
+    assert len(Store(snapshot.folder).part("condensed")) == 0
     assert snapshot.neighbours("anything", 3) == [] == snapshot.words("thing", 3, "condensed")
     assert link_text("Who founded Aster Pictures?", snapshot).entities == ()
 

@@ -12,7 +12,7 @@ from kpyramid.ontology.literals import parse_literal
 from kpyramid.query import open_snapshot
 from kpyramid.settings import Settings
 from kpyramid.storage.layout import Warehouse
-from kpyramid.storage.snapshots import check_tables
+from kpyramid.storage.verification import check_tables
 from tests.corpora import (
     SETTINGS,
     build_corpus,

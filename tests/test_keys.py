@@ -62,7 +62,7 @@ class Bench:
 def forget() -> None:
     for function in (
         identity.identify_parser,
-        identity.identify_embedding,
+        identity.identify_model,
         contracts.hash_contract,
     ):
         function.cache_clear()

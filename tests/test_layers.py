@@ -12,6 +12,7 @@ from pathlib import Path
 
 from kpyramid.pipeline.stage import FUNCTIONS, PIPELINE
 from kpyramid.pipeline.wiring import RUNS
+from tests.stage_versions import SHAPING
 
 PACKAGE = Path(__file__).parent.parent / "etl" / "kpyramid"
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -62,10 +63,11 @@ CORE_OF_ONTOLOGY = {"errors", "keys", "storage"}
 MOST_ROOT_MODULES, MOST_ROOMS = 5, 16
 HEAVY = ("spacy", "sklearn", "owlready2", "pyarrow", "duckdb", "openai", "numpy", "pydantic")
 RDF_LIBRARIES = {"owlready2", "rdflib", "pyoxigraph", "pyshacl"}
-SHARED_BY_STAGES = {
-    *("__init__", "derivations", "facts", "graph", "growth", "instances", "tables", "texts")
-}
+SHARED_BY_STAGES = {*("__init__", "facts", "graph", "growth", "instances", "tables", "texts")}
 """Modules in `pipeline/stages/` that are no stage."""
+
+CARRYING = {"errors", "keys", "llm", "pipeline", "settings", "storage"}
+"""What stages import that shapes nothing they make, or is in their keys by itself."""
 
 
 def name_module(path: Path) -> str:
@@ -276,3 +278,13 @@ def test_stage_modules_can_be_imported() -> None:
 
 def test_every_stage_that_makes_tables_is_wired() -> None:
     assert list(RUNS) == [stage.name for stage in PIPELINE if stage.writes]
+
+
+def test_every_package_that_stages_import_is_watched() -> None:
+    imported = {
+        find_room(other)
+        for path, others in map_imports().items()
+        if path.parent == STAGES
+        for other in others
+    }
+    assert imported - CARRYING == {name for name in SHAPING if name != "pipeline.stages"}

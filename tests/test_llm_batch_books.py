@@ -11,6 +11,7 @@ import pytest
 from kpyramid.errors import EndpointError
 from kpyramid.llm.batch.collect import collect
 from kpyramid.llm.batch.submit import submit
+from kpyramid.llm.ledger import Spent
 from kpyramid.settings import LLMSettings
 from tests.batch_desk import (
     RUN,
@@ -115,7 +116,8 @@ def test_batch_that_another_run_began_stays_in_the_books_of_that_run(
     assert submit(pending, desk).submitted == 3
     assert [record.run for record in list_records(tmp_path)] == [RUN]
     assert collect_twice(settings, tmp_path).booked == 3
-    assert (nightly.ledger.list_owed(), manual.lines()) == (set(), [])
+    assert nightly.ledger.list_owed() == set()
+    assert manual.spent() == Spent()
 
 
 def test_batch_that_another_warehouse_began_is_sent_anew_and_its_money_freed_there(

@@ -16,8 +16,8 @@ import pytest
 from kpyramid.errors import EndpointError
 from kpyramid.llm.batch.jobs import LIMITS, claim_record, claim_turn, save_record
 from kpyramid.llm.batch.submit import submit
-from kpyramid.llm.stores import FolderStore
-from kpyramid.llm.transport import open_client
+from kpyramid.llm.cache import FolderStore
+from kpyramid.llm.transport import open_connection
 from kpyramid.settings import LLMSettings
 from tests.batch_desk import (
     DAY,
@@ -192,7 +192,7 @@ def test_submitter_that_lost_its_turn_while_it_uploaded_makes_no_batch(
 ) -> None:
     times = iter([NOW, NOW, *[NOW + 700] * 50])
     slow = open_desk(settings, tmp_path, limits=LIMITS, now=lambda: next(times))
-    slow = replace(slow, client=open_client(settings))
+    slow = replace(slow, client=open_connection(settings).client)
     rival = open_desk(settings, tmp_path, limits=LIMITS, now=lambda: NOW + 650)
     pending = make_pending(settings, 2)
     create = slow.client.files.create
@@ -225,7 +225,7 @@ def test_batch_that_another_submits_while_a_dead_one_is_resumed_is_not_made_agai
     save_record(blobs, replace(other, state="uploaded", batch=None, submitted=None))
     clock = [NOW + 100]
     desk = open_desk(settings, tmp_path, limits=patient, now=lambda: clock[0])
-    desk = replace(desk, client=open_client(settings))
+    desk = replace(desk, client=open_connection(settings).client)
     create = desk.client.files.create
 
     def create_slowly(**options: Any) -> openai.types.FileObject:

@@ -9,8 +9,7 @@ import pytest
 from kpyramid.llm.batch.collect import collect
 from kpyramid.llm.batch.jobs import LIMITS, Outcome, Record, read_results
 from kpyramid.llm.batch.submit import submit
-from kpyramid.llm.cache import ReplyCache
-from kpyramid.llm.stores import FolderStore
+from kpyramid.llm.cache import FolderStore, ReplyCache
 from kpyramid.llm.types import FailureKind
 from kpyramid.settings import LLMSettings
 from tests.batch_desk import (

@@ -11,9 +11,8 @@ from kpyramid.errors import EndpointError, IntegrityError
 from kpyramid.llm.batch.collect import collect
 from kpyramid.llm.batch.jobs import LIMITS, list_open_keys
 from kpyramid.llm.batch.submit import submit
-from kpyramid.llm.cache import ReplyCache
+from kpyramid.llm.cache import FolderStore, ReplyCache
 from kpyramid.llm.caller import Caller, Collector, KeyLocks
-from kpyramid.llm.stores import FolderStore
 from kpyramid.llm.transport import open_transport
 from kpyramid.llm.types import Failure, FailureKind, describe_model
 from kpyramid.settings import LLMSettings

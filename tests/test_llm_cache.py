@@ -12,8 +12,14 @@ import pytest
 
 from kpyramid.errors import InputError
 from kpyramid.keys import JsonValue
-from kpyramid.llm.cache import DamagedLine, ReplyCache, ReplyEntry, read_recording, write_recording
-from kpyramid.llm.stores import FolderStore
+from kpyramid.llm.cache import (
+    DamagedLine,
+    FolderStore,
+    ReplyCache,
+    ReplyEntry,
+    read_recording,
+    write_recording,
+)
 from kpyramid.llm.types import Failure, FailureKind, Message, Request, describe_model, key_request
 from kpyramid.settings import LLMSettings
 

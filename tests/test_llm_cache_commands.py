@@ -14,8 +14,7 @@ from typer.testing import CliRunner
 
 from kpyramid.cli.app import app
 from kpyramid.keys import ID_DIGITS, JsonValue
-from kpyramid.llm.cache import ReplyCache, ReplyEntry
-from kpyramid.llm.stores import FolderStore
+from kpyramid.llm.cache import FolderStore, ReplyCache, ReplyEntry
 from kpyramid.llm.types import Failure, FailureKind, Message, Request
 from kpyramid.storage.results import REQUESTS
 from tests.s3 import BUCKET, serve_s3
@@ -282,7 +281,7 @@ def test_rejects_are_listed_by_kind_with_examples(home: Path, cache: ReplyCache)
     assert "and 3 more" in said
     assert "document doc-7" in said
     assert "because refused" in said
-    assert "Some [2J second words" in said
+    assert r"Some \x1b[2J second\ud800 words" in said
     assert "\x1b" not in said
     assert "rejects retry" in said
     only = run("rejects", "list", "--warehouse", home, "--kind", "refused").stdout

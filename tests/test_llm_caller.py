@@ -15,9 +15,8 @@ import pytest
 
 from kpyramid.errors import BudgetError, EndpointError
 from kpyramid.keys import JsonValue
-from kpyramid.llm.cache import ReplyCache
+from kpyramid.llm.cache import FolderStore, ReplyCache
 from kpyramid.llm.caller import MAX_ATTEMPTS, Caller, Collector, KeyLocks, Source
-from kpyramid.llm.stores import FolderStore
 from kpyramid.llm.types import Failure, FailureKind, Message, ReplyError, Request, key_request
 
 MODEL: Mapping[str, JsonValue] = {"name": "test-model", "temperature": 0.0, "seed": 0}

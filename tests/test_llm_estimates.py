@@ -2,6 +2,7 @@
 
 import random
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from kpyramid.extraction.cascade import merged, relations
 from kpyramid.llm.estimates import Estimate, Estimator, Range, calibrate
-from kpyramid.llm.ledger import Ledger, bound_cost, cost_of
+from kpyramid.llm.ledger import LEDGER, Ledger, bound_cost, cost_of, read_lines
 from kpyramid.llm.types import Message, Request, Usage
 from kpyramid.settings import LLMSettings, ModelPrice
 
@@ -36,12 +37,13 @@ def use(request: Request, draw: random.Random) -> Usage:
 
 def learn(requests: list[Request], draw: random.Random, again: int = 0) -> Estimator:
     """An estimator that saw these; every `again`-th was asked twice."""
-    ledger = Ledger(None, SETTINGS)
-    for number, request in enumerate(requests):
-        for _ in range(2 if again and number % again == 0 else 1):
-            ticket = ledger.reserve(request, f"k{number}")
-            ledger.settle(ticket, use(request, draw), "answered", billed=True)
-    return Estimator(ledger.lines(), "m")
+    with TemporaryDirectory() as folder:
+        ledger = Ledger(Path(folder) / LEDGER, SETTINGS)
+        for number, request in enumerate(requests):
+            for _ in range(2 if again and number % again == 0 else 1):
+                ticket = ledger.reserve(ledger.describe(request, f"k{number}"))
+                ledger.settle(ticket, use(request, draw), "answered", billed=True)
+        return Estimator(read_lines(Path(folder) / LEDGER)[0], "m")
 
 
 def test_planted_rates_are_recovered_and_the_actual_lies_in_the_range() -> None:
@@ -88,24 +90,28 @@ def test_what_is_asked_again_is_expected_again() -> None:
     assert 125 < estimate.calls.high < 150
 
 
-def test_only_what_a_server_counted_for_this_model_teaches() -> None:
-    ledger = Ledger(None, SETTINGS)
+def test_only_what_a_server_counted_for_this_model_teaches(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / LEDGER, SETTINGS)
     request = make_request("Some words. " * 30)
     for outcome, usage in (("answered", Usage()), ("transient", None)):
-        ledger.settle(ledger.reserve(request, outcome), usage, outcome, billed=True)
-    assert Estimator(ledger.lines(), "m").seen == {}
-    ledger.settle(ledger.reserve(request, "k"), Usage(9, 9), "answered", billed=True)
-    assert Estimator(ledger.lines(), "m").seen == {"merged": 1}
-    assert Estimator(ledger.lines(), "other").seen == {}
+        ledger.settle(
+            ledger.reserve(ledger.describe(request, outcome)), usage, outcome, billed=True
+        )
+    assert Estimator(read_lines(tmp_path / LEDGER)[0], "m").seen == {}
+    ledger.settle(
+        ledger.reserve(ledger.describe(request, "k")), Usage(9, 9), "answered", billed=True
+    )
+    assert Estimator(read_lines(tmp_path / LEDGER)[0], "m").seen == {"merged": 1}
+    assert Estimator(read_lines(tmp_path / LEDGER)[0], "other").seen == {}
 
 
-def test_reasoning_is_expected_where_it_was_seen() -> None:
-    ledger = Ledger(None, SETTINGS)
+def test_reasoning_is_expected_where_it_was_seen(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / LEDGER, SETTINGS)
     request = make_request("Some words. " * 30)
     for number in range(10):
-        ticket = ledger.reserve(request, f"k{number}")
+        ticket = ledger.reserve(ledger.describe(request, f"k{number}"))
         ledger.settle(ticket, Usage(300, 900, reasoning=800), "answered", billed=True)
-    estimate = Estimator(ledger.lines(), "m").estimate([request] * 10)
+    estimate = Estimator(read_lines(tmp_path / LEDGER)[0], "m").estimate([request] * 10)
     assert estimate.completion.expected == pytest.approx(9000)
 
 
@@ -120,14 +126,18 @@ def test_text_that_is_not_english_is_expected_to_take_more() -> None:
     assert foreign.prompt.expected > plain.prompt.expected + 150
 
 
-def test_a_later_step_is_foreseen_by_what_it_was_shown_before() -> None:
-    ledger = Ledger(None, SETTINGS)
+def test_a_later_step_is_foreseen_by_what_it_was_shown_before(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / LEDGER, SETTINGS)
     for number in range(20):
         messages = (Message("system", STATIC), Message("user", "x" * 900))
         request = Request("relations", 1, messages, {}, 2000, "extract", "d", "x" * 300)
         used = Usage(round(request.prompt_characters * 0.25), 150)
-        ledger.settle(ledger.reserve(request, f"k{number}"), used, "answered", billed=True)
-    later = Estimator(ledger.lines(), "m").foresee(relations.TASK, STATIC, [600] * 10, 2000)
+        ledger.settle(
+            ledger.reserve(ledger.describe(request, f"k{number}")), used, "answered", billed=True
+        )
+    later = Estimator(read_lines(tmp_path / LEDGER)[0], "m").foresee(
+        relations.TASK, STATIC, [600] * 10, 2000
+    )
     assert later.prompt.expected == pytest.approx(10 * (len(STATIC) + 1800) * 0.25, rel=0.05)
     assert later.completion.expected == pytest.approx(10 * 300, rel=0.05)
     assert later.calls.expected == 10
@@ -147,7 +157,7 @@ def test_the_books_of_the_latest_runs_are_read(tmp_path: Path) -> None:
     assert calibrate(tmp_path / "none", "m").seen == {}
     for run in ("a", "b"):
         ledger = Ledger(tmp_path / run / "ledger.jsonl", SETTINGS)
-        ticket = ledger.reserve(make_request("Some words. " * 30), f"{run}1")
+        ticket = ledger.reserve(ledger.describe(make_request("Some words. " * 30), f"{run}1"))
         ledger.settle(ticket, Usage(300, 200), "answered", billed=True)
     assert calibrate(tmp_path, "m").seen == {"merged": 2}
 
@@ -174,7 +184,7 @@ def test_no_call_costs_more_than_its_bound(
     prompt: int, completion: int, share: float, price: ModelPrice, *, batch: bool
 ) -> None:
     usage = Usage(prompt, completion, cached=round(prompt * share))
-    most = bound_cost(prompt, completion, price, batch=batch)
+    most = bound_cost(Usage(prompt, completion), price, batch=batch)
     assert cost_of(usage, price, batch=batch) <= most * (1 + 1e-12)
 
 

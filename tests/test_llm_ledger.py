@@ -8,9 +8,11 @@ import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given
@@ -18,6 +20,7 @@ from hypothesis import strategies as st
 
 from kpyramid.errors import BudgetError
 from kpyramid.llm.ledger import (
+    LEDGER,
     Call,
     Ledger,
     Siblings,
@@ -26,7 +29,6 @@ from kpyramid.llm.ledger import (
     bound_cost,
     cost_of,
     describe_call,
-    describe_embedding,
     read_lines,
     read_totals,
 )
@@ -56,7 +58,7 @@ def make_call(prompt: int, completion: int, key: str = "k", *, batch: bool = Fal
 def test_a_settled_line_holds_all_facts_of_the_call_and_no_text(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.jsonl", make_settings())
     request = make_request("A secret text.")
-    ticket = ledger.reserve(request, "abc")
+    ticket = ledger.reserve(ledger.describe(request, "abc"))
     ledger.settle(ticket, Usage(40, 30, 10, 20), "answered", billed=True)
     reserved, settled = read_lines(tmp_path / "ledger.jsonl")[0]
     assert reserved["event"] == "reserved"
@@ -96,56 +98,58 @@ def test_a_budget_smaller_than_one_call_stops_before_the_first(tmp_path: Path) -
     with pytest.raises(BudgetError, match="stopped before"):
         ledger.check(describe_call(make_request(), "k", "m"))
     with pytest.raises(BudgetError) as caught:
-        ledger.reserve(make_request(), "k")
+        ledger.reserve(ledger.describe(make_request(), "k"))
     message = str(caught.value)
     for told in ("llm.budget", "0.000000 of 0.000001 dollars", "is kept", "raise", "merged"):
         assert told in message
     assert read_lines(tmp_path / "ledger.jsonl")[0] == []
 
 
-def test_a_budget_in_tokens_is_held_and_named() -> None:
-    ledger = Ledger(None, make_settings(tokens=1000))
-    ticket = ledger.reserve_call(make_call(500, 100))
+def test_a_budget_in_tokens_is_held_and_named(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.jsonl", make_settings(tokens=1000))
+    ticket = ledger.reserve(make_call(500, 100))
     ledger.settle(ticket, Usage(400, 100), "answered", billed=True)
-    ledger.settle(ledger.reserve_call(make_call(400, 100)), Usage(1, 1), "answered", billed=True)
+    ledger.settle(ledger.reserve(make_call(400, 100)), Usage(1, 1), "answered", billed=True)
     with pytest.raises(BudgetError, match=r"llm\.budget_tokens.*502 of 1000 tokens.*up to 499"):
-        ledger.reserve_call(make_call(400, 99))
+        ledger.reserve(make_call(400, 99))
     assert ledger.room() == (498, None)
 
 
-def test_a_budget_in_dollars_needs_the_price_of_every_model_that_is_called() -> None:
-    ledger = Ledger(None, make_settings(budget=1.0))
+def test_a_budget_in_dollars_needs_the_price_of_every_model_that_is_called(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.jsonl", make_settings(budget=1.0))
     with pytest.raises(BudgetError, match=r'\[llm\.prices\."vectors"\]'):
-        ledger.reserve_call(describe_embedding(["a text"], "k", "vectors"))
+        ledger.reserve(describe_call(make_request(), "k", "vectors"))
 
 
 def test_without_a_price_tokens_are_counted_and_the_cost_is_unknown(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.jsonl", make_settings(model="unpriced"))
-    ledger.settle(ledger.reserve(make_request(), "k"), Usage(5, 7), "answered", billed=True)
+    ledger.settle(
+        ledger.reserve(ledger.describe(make_request(), "k")), Usage(5, 7), "answered", billed=True
+    )
     totals = read_totals(tmp_path)
     assert (totals.run.tokens, totals.run.cost) == (12, None)
 
 
-def test_a_billed_call_whose_reply_is_lost_counts_at_its_highest() -> None:
-    ledger = Ledger(None, make_settings())
-    ledger.settle(ledger.reserve_call(make_call(50, 60)), None, "transient", billed=True)
-    ledger.settle(ledger.reserve_call(make_call(50, 60)), None, "refused", billed=False)
-    assert ledger.spent() == Spent(110, round(bound_cost(50, 60, PRICE) * 1e12))
-    assert ledger.totals().run.assumed == 1
+def test_a_billed_call_whose_reply_is_lost_counts_at_its_highest(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.jsonl", make_settings())
+    ledger.settle(ledger.reserve(make_call(50, 60)), None, "transient", billed=True)
+    ledger.settle(ledger.reserve(make_call(50, 60)), None, "refused", billed=False)
+    assert ledger.spent() == Spent(110, round(bound_cost(Usage(50, 60), PRICE) * 1e12))
+    assert read_totals(tmp_path).run.assumed == 1
 
 
-def test_a_ticket_is_settled_once() -> None:
-    ledger = Ledger(None, make_settings())
-    ticket = ledger.reserve_call(make_call(50, 60))
+def test_a_ticket_is_settled_once(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.jsonl", make_settings())
+    ticket = ledger.reserve(make_call(50, 60))
     assert ledger.settle(ticket, Usage(10, 10), "answered", billed=True)
     assert not ledger.settle(ticket, Usage(10, 10), "answered", billed=True)
     assert ledger.spent().tokens == 20
 
 
-def test_a_reservation_waits_while_a_call_in_flight_may_free_room() -> None:
-    ledger = Ledger(None, make_settings(tokens=150))
-    first = ledger.reserve_call(make_call(50, 50))
-    waiter = threading.Thread(target=lambda: ledger.reserve_call(make_call(50, 50)))
+def test_a_reservation_waits_while_a_call_in_flight_may_free_room(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.jsonl", make_settings(tokens=150))
+    first = ledger.reserve(make_call(50, 50))
+    waiter = threading.Thread(target=lambda: ledger.reserve(make_call(50, 50)))
     waiter.start()
     waiter.join(0.1)
     assert waiter.is_alive()
@@ -167,24 +171,24 @@ def test_whatever_calls_use_the_sum_billed_stays_below_the_budget(
     plan: list[tuple[int, int, float, bool]], budget: int, threads: int
 ) -> None:
     dollars = budget * 1e-7
-    ledger = Ledger(None, make_settings(budget=dollars, tokens=budget))
     billed: list[tuple[int, float]] = []
 
-    def make(item: tuple[int, int, float, bool]) -> None:
+    def make(ledger: Ledger, item: tuple[int, int, float, bool]) -> None:
         prompt, completion, share, lost = item
         try:
-            ticket = ledger.reserve_call(make_call(prompt, completion))
+            ticket = ledger.reserve(make_call(prompt, completion))
         except BudgetError:
             return
         used = Usage(round(prompt * share), round(completion * share))
         billed.append((used.prompt + used.completion, cost_of(used, PRICE)))
         ledger.settle(ticket, None if lost else used, "answered", billed=True)
 
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(make, plan))
+    with TemporaryDirectory() as folder, ThreadPoolExecutor(threads) as pool:
+        settings = make_settings(budget=dollars, tokens=budget)
+        list(pool.map(partial(make, Ledger(Path(folder) / LEDGER, settings)), plan))
     assert sum(tokens for tokens, _ in billed) <= budget
     assert sum(cost for _, cost in billed) <= dollars + 1e-12
-    fits = [p + c <= budget and bound_cost(p, c, PRICE) <= dollars for p, c, _, _ in plan]
+    fits = [p + c <= budget and bound_cost(Usage(p, c), PRICE) <= dollars for p, c, _, _ in plan]
     assert billed or not any(fits[:1])
 
 
@@ -195,7 +199,7 @@ def _spend(folder: str, seed: int, tokens: int) -> None:
     while True:
         prompt, completion = draw.randint(1, 60), draw.randint(0, 60)
         try:
-            ticket = ledger.reserve_call(make_call(prompt, completion))
+            ticket = ledger.reserve(make_call(prompt, completion))
         except BudgetError:
             return
         used = Usage(draw.randint(0, prompt), draw.randint(0, completion))
@@ -230,7 +234,7 @@ def _race(folder: str, rounds: int, start: Barrier, won: Connection) -> None:
         ledger = Ledger(Path(folder) / str(number) / "ledger.jsonl", make_settings(tokens=100))
         start.wait()
         try:
-            ledger.reserve_call(make_call(60, 0))
+            ledger.reserve(make_call(60, 0))
             count += 1
         except BudgetError:
             pass
@@ -253,11 +257,11 @@ def test_the_last_room_is_given_to_one_process(tmp_path: Path) -> None:
 
 def test_a_killed_call_counts_at_its_highest_for_ever(tmp_path: Path) -> None:
     path = tmp_path / "ledger.jsonl"
-    Ledger(path, make_settings()).reserve_call(make_call(300, 100))
+    Ledger(path, make_settings()).reserve(make_call(300, 100))
     later = Ledger(path, make_settings(tokens=600))
     assert later.spent().tokens == 400
     with pytest.raises(BudgetError):
-        later.reserve_call(make_call(150, 51))
+        later.reserve(make_call(150, 51))
     assert read_totals(tmp_path).run.open == 1
 
 
@@ -281,18 +285,20 @@ def test_a_batch_is_reserved_all_or_none_and_each_item_booked_once(tmp_path: Pat
         assert process.list_owed() == {"b"}
     totals = read_totals(tmp_path)
     assert (totals.run.prompt, totals.run.completion, totals.run.open) == (10, 20, 1)
-    half = sum(bound_cost(c.prompt_bound, c.completion_bound, PRICE) for c in items[:1]) / 2
+    half = sum(bound_cost(c.most, PRICE) for c in items[:1]) / 2
     assert totals.run.dollars == pytest.approx(cost_of(Usage(10, 20), PRICE) / 2 + half)
 
 
 def test_totals_tell_stages_tasks_and_the_dearest_documents(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.jsonl", make_settings())
     for number in range(12):
-        ticket = ledger.reserve(make_request(document=f"doc-{number:02}"), f"k{number}")
+        ticket = ledger.reserve(
+            ledger.describe(make_request(document=f"doc-{number:02}"), f"k{number}")
+        )
         ledger.settle(ticket, Usage(10, number), "answered", billed=True)
-    probe = ledger.reserve_call(Call("", "probe", "m", 5))
+    probe = ledger.reserve(Call("", "probe", "m", 5))
     ledger.settle(probe, Usage(3, 1), "answered", billed=True)
-    totals = ledger.totals()
+    totals = read_totals(tmp_path)
     assert (totals.run.calls, totals.stages["extract"].calls, totals.tasks["probe"].tokens) == (
         13,
         12,
@@ -312,7 +318,7 @@ def start_run(runs: Path, name: str, ref: str, started: str, *, finished: bool =
 
 def spend(path: Path, tokens: int) -> None:
     ledger = Ledger(path, make_settings())
-    ticket = ledger.reserve_call(make_call(tokens, 0))
+    ticket = ledger.reserve(make_call(tokens, 0))
     ledger.settle(ticket, Usage(tokens), "answered", billed=True)
 
 
@@ -320,7 +326,7 @@ def test_a_budget_holds_from_one_finished_build_of_a_ref_to_the_next(tmp_path: P
     spend(start_run(tmp_path, "a", "main", "2026-01-01T00:00:00"), 1)
     spend(start_run(tmp_path, "b", "main", "2026-01-02T00:00:00", finished=True), 10)
     spend(start_run(tmp_path, "c", "main", "2026-01-03T00:00:00"), 100)
-    Ledger(start_run(tmp_path, "d", "main", "2026-01-04T00:00:00"), make_settings()).reserve_call(
+    Ledger(start_run(tmp_path, "d", "main", "2026-01-04T00:00:00"), make_settings()).reserve(
         make_call(1000, 0)
     )
     spend(start_run(tmp_path, "e", "other", "2026-01-04T00:00:00"), 10_000)
@@ -338,16 +344,16 @@ def test_builds_of_one_ref_side_by_side_share_the_budget(tmp_path: Path) -> None
         make_settings(tokens=100),
         Siblings(tmp_path, "main", "a"),
     )
-    first.settle(first.reserve_call(make_call(40, 0)), Usage(30), "answered", billed=True)
+    first.settle(first.reserve(make_call(40, 0)), Usage(30), "answered", billed=True)
     second = Ledger(
         start_run(tmp_path, "b", "main", "2026-01-01T00:00:01"),
         make_settings(tokens=100),
         Siblings(tmp_path, "main", "b"),
     )
-    ticket = second.reserve_call(make_call(60, 0))
+    ticket = second.reserve(make_call(60, 0))
     with pytest.raises(BudgetError, match="90 of 100 tokens"):
-        first.reserve_call(make_call(11, 0))
+        first.reserve(make_call(11, 0))
     second.settle(ticket, Usage(5), "answered", billed=True)
-    first.reserve_call(make_call(65, 0))
+    first.reserve(make_call(65, 0))
     with pytest.raises(BudgetError):
-        second.reserve_call(make_call(1, 0))
+        second.reserve(make_call(1, 0))

@@ -18,12 +18,12 @@ from tests.test_llm_ledger import make_call, make_settings
 def test_a_torn_last_line_is_counted_and_spoils_no_other(tmp_path: Path, cut: int) -> None:
     path = tmp_path / "ledger.jsonl"
     ledger = Ledger(path, make_settings())
-    ticket = ledger.reserve_call(make_call(30, 10))
+    ticket = ledger.reserve(make_call(30, 10))
     ledger.settle(ticket, Usage(10, 5), "answered", billed=True)
     whole = path.read_bytes()
     path.write_bytes(whole[:-cut])
     later = Ledger(path, make_settings())
-    later.settle(later.reserve_call(make_call(7, 3)), Usage(7, 3), "answered", billed=True)
+    later.settle(later.reserve(make_call(7, 3)), Usage(7, 3), "answered", billed=True)
     lines, torn = read_lines(path)
     assert torn == (cut > 1)
     assert len(lines) == (4 if cut == 1 else 3)
@@ -40,7 +40,7 @@ def test_lines_that_are_none_are_counted(tmp_path: Path, line: bytes) -> None:
     path = tmp_path / "ledger.jsonl"
     path.write_bytes(line + b"\n")
     ledger = Ledger(path, make_settings())
-    ledger.reserve_call(make_call(1, 1))
+    ledger.reserve(make_call(1, 1))
     assert ledger.spent().tokens == 2
     assert read_totals(tmp_path).torn == 1
 
@@ -48,11 +48,11 @@ def test_lines_that_are_none_are_counted(tmp_path: Path, line: bytes) -> None:
 def test_what_the_disk_does_not_take_is_never_called_and_never_unpaid(tmp_path: Path) -> None:
     path = tmp_path / "ledger.jsonl"
     ledger = Ledger(path, make_settings())
-    ticket = ledger.reserve_call(make_call(30, 10))
+    ticket = ledger.reserve(make_call(30, 10))
     path.unlink()
     path.symlink_to("/dev/full")
     with pytest.raises(OSError, match="No space left"):
-        ledger.reserve_call(make_call(30, 10))
+        ledger.reserve(make_call(30, 10))
     ledger.settle(ticket, Usage(1, 1), "answered", billed=True)  # the reply is worth more
     assert ledger.spent().tokens == 40
 
@@ -75,30 +75,30 @@ def test_a_line_that_the_disk_cuts_takes_no_other_with_it(
 ) -> None:
     path = tmp_path / "ledger.jsonl"
     ledger = Ledger(path, make_settings())
-    ticket = ledger.reserve_call(make_call(30, 10))
+    ticket = ledger.reserve(make_call(30, 10))
     length = path.stat().st_size
     if event == "reserved":
         with leave_room(path, room % length), pytest.raises(OSError, match=r"took|too large"):
-            ledger.reserve_call(make_call(30, 10))
+            ledger.reserve(make_call(30, 10))
     else:
         with leave_room(path, room % length):
             ledger.settle(ticket, Usage(1, 1), "answered", billed=True)
-    ledger.reserve_call(make_call(200, 0))
+    ledger.reserve(make_call(200, 0))
     assert ledger.spent().tokens == Ledger(path, make_settings()).spent().tokens == 240
     assert len(read_lines(path)[0]) == 2
     with pytest.raises(BudgetError):
-        Ledger(path, make_settings(tokens=300)).reserve_call(make_call(61, 0))
+        Ledger(path, make_settings(tokens=300)).reserve(make_call(61, 0))
 
 
 def test_a_cut_line_that_the_disk_lets_nobody_end_is_ended_later(tmp_path: Path) -> None:
     path = tmp_path / "ledger.jsonl"
-    Ledger(path, make_settings()).reserve_call(make_call(30, 10))
+    Ledger(path, make_settings()).reserve(make_call(30, 10))
     with path.open("ab") as file:
         file.write(b'{"cut":')
     ledger = Ledger(path, make_settings())
     with leave_room(path, 0), pytest.raises(OSError, match="too large"):
-        ledger.reserve_call(make_call(1, 0))
-    ledger.reserve_call(make_call(200, 0))
+        ledger.reserve(make_call(1, 0))
+    ledger.reserve(make_call(200, 0))
     assert Ledger(path, make_settings()).spent().tokens == 240
 
 
@@ -107,11 +107,11 @@ def test_a_cut_line_that_cannot_be_taken_back_spoils_no_other(
 ) -> None:
     path = tmp_path / "ledger.jsonl"
     ledger = Ledger(path, make_settings())
-    ledger.reserve_call(make_call(30, 10))
+    ledger.reserve(make_call(30, 10))
     with monkeypatch.context() as patch, leave_room(path, 50):
         patch.delattr(os, "ftruncate")
         with pytest.raises(AttributeError):
-            ledger.reserve_call(make_call(30, 10))
-    ledger.reserve_call(make_call(200, 0))
+            ledger.reserve(make_call(30, 10))
+    ledger.reserve(make_call(200, 0))
     assert Ledger(path, make_settings()).spent().tokens == 240
     assert read_totals(tmp_path).torn == 1

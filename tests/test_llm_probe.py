@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kpyramid.errors import EndpointError, SettingsError
-from kpyramid.llm.transport import PROBE, open_client, open_transport
+from kpyramid.llm.transport import PROBE, open_connection, open_transport
 from kpyramid.llm.types import Request, TransientError
 from tests.llm_wire import REQUEST, find_unused_port, make_answer, make_settings, probe, serve_bytes
 from tests.loopback import Loopback, serve
@@ -154,7 +154,7 @@ def test_openai_without_a_key_is_a_matter_of_settings(monkeypatch: pytest.Monkey
 def test_openai_itself_is_asked_in_its_own_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_KEY", SECRET)
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/elsewhere")
-    client = open_client(make_settings(None, api_key_env="SOME_KEY"))
+    client = open_connection(make_settings(None, api_key_env="SOME_KEY")).client
     assert str(client.base_url) == "https://api.openai.com/v1/"
     client.close()
 

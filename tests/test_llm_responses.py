@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict
 
 from kpyramid.errors import EndpointError
-from kpyramid.llm.connection import Place, raise_complaint, read_complaint, read_retry_after
 from kpyramid.llm.responses import (
     has_usage,
     parse_json,
@@ -19,6 +18,7 @@ from kpyramid.llm.responses import (
     read_usage,
     unfence,
 )
+from kpyramid.llm.transport import Place, raise_complaint, read_complaint, read_retry_after
 from kpyramid.llm.types import FailureKind, Message, ReplyError, Request, TransientError, Usage
 
 PLACE = Place("http://h/v1", "m", "SOME_KEY")

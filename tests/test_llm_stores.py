@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kpyramid.errors import EndpointError, SettingsError
-from kpyramid.llm.stores import BlobStore, BucketStore, FolderStore, open_blobs
+from kpyramid.llm.cache import BlobStore, BucketStore, FolderStore, open_blobs
 from tests.s3 import BUCKET, SECRET, S3Server, serve_faults, serve_s3
 
 _NUMBERS = count()
@@ -277,7 +277,7 @@ def test_bucket_in_conflict_for_ever_is_given_up(
 ) -> None:
     with serve_faults(server) as (proxied, faults):
         store = open_blobs(use_server(proxied, monkeypatch))
-        monkeypatch.setattr("kpyramid.llm.stores._CONFLICT_WAIT", 0)
+        monkeypatch.setattr("kpyramid.llm.cache._CONFLICT_WAIT", 0)
         faults.answers.extend([(409, "ConditionalRequestConflict")] * 100)
         with pytest.raises(EndpointError, match="neither there nor can it be created"):
             store.put_once("a/b", b"first")

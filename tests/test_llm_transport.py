@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from kpyramid.errors import EndpointError
-from kpyramid.llm.connection import PageError, UnconnectedError
 from kpyramid.llm.responses import read_response
+from kpyramid.llm.transport import PageError, UnconnectedError
 from kpyramid.llm.types import FailureKind, ReplyError, TransientError
 from tests.llm_wire import (
     REQUEST,

@@ -202,9 +202,6 @@ def test_perplexity_of_a_uniform_choice_is_the_number_of_choices() -> None:
     assert METRICS["perplexity"].measure(ask("x"), Response("x")) is None
     impossible = Response("x", logprobs=(-math.inf, -1.0))
     assert METRICS["perplexity"].measure(ask("x"), impossible) == math.inf
-    both = [(ask("x"), response), (ask("x"), Response("x", logprobs=(0.0,) * 5))]
-    assert SET_METRICS["corpus_perplexity"].score(both) == pytest.approx(8**0.5)
-    assert SET_METRICS["corpus_perplexity"].score([(ask("x"), Response("x"))]) is None
 
 
 def test_calibration_error_is_that_computed_by_hand() -> None:

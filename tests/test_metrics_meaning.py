@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from kpyramid.embeddings.port import Matrix
+from kpyramid.evaluation.harness import open_measures
 from kpyramid.evaluation.metrics import (
     METRICS,
     OnnxTokenEncoder,
     Response,
     build_bert_score,
+    build_similarity,
     match_tokens,
-    open_metrics,
 )
 from kpyramid.evaluation.questions import EvalQuestion
 from kpyramid.settings import EmbedSettings
@@ -77,7 +78,7 @@ def test_reference_with_the_best_f1_gives_all_three() -> None:
 
 
 def test_similarity_is_the_cosine_with_the_nearest_reference() -> None:
-    metric = open_metrics(Planted())["similarity"]
+    metric = build_similarity(Planted())
     assert metric.measure(ask("west", "northeast"), Response("east")) == pytest.approx(0.6)
     assert metric.measure(ask("west"), Response("east")) == pytest.approx(-1.0)
     assert metric.measure(ask("west"), Response(" ")) == 0.0
@@ -85,10 +86,11 @@ def test_similarity_is_the_cosine_with_the_nearest_reference() -> None:
 
 
 def test_measures_name_their_model_and_stand_beside_the_others() -> None:
-    without, with_tokens = open_metrics(Planted()), open_metrics(Planted(), Planted())
-    assert set(without) - set(METRICS) == {"similarity"}
-    assert set(with_tokens) - set(without) == {"bert_precision", "bert_recall", "bert_f1"}
-    assert all("planted" in with_tokens[name].about for name in set(with_tokens) - set(METRICS))
+    metrics = (build_similarity(Planted()), *build_bert_score(Planted()))
+    assert all("planted" in metric.about for metric in metrics)
+    names = [metric.name for metric in metrics]
+    assert names == ["similarity", "bert_precision", "bert_recall", "bert_f1"]
+    assert set(open_measures()) == {*METRICS, *names}
 
 
 def test_tokens_of_the_model_average_to_its_sentence_but_for_the_marks() -> None:
@@ -121,5 +123,5 @@ def test_precision_and_recall_change_places_with_answer_and_reference() -> None:
 def test_any_text_has_a_bounded_score(text: str) -> None:
     for value in score_bert(text, "The cat sat on the mat."):
         assert value is not None and -1 <= value <= 1
-    similarity = open_metrics(open_encoder())["similarity"]
+    similarity = build_similarity(open_encoder())
     assert -1.001 <= (similarity.measure(ask("The cat"), Response(text)) or 0) <= 1.001

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from kpyramid.evaluation.metrics import (
     METRICS,
-    SET_METRICS,
     Response,
     RougeTokens,
     score_bleu,
@@ -32,21 +31,6 @@ def score(name: str, question: EvalQuestion, text: str, *context: str) -> float 
     return METRICS[name].measure(question, Response(text, context=context))
 
 
-def test_corpus_bleu_is_that_of_the_example_of_sacrebleu() -> None:
-    pairs = [(ask(*references), Response(said)) for said, references in DOGS]
-    found = SET_METRICS["corpus_bleu_4"].score(pairs)
-    assert found == pytest.approx(0.48530827009929865)
-    assert SET_METRICS["corpus_bleu_4"].score(pairs[::-1]) == pytest.approx(found)
-
-
-def test_questions_may_have_different_numbers_of_references() -> None:
-    pairs = [
-        (ask("the cat sat here"), Response("the cat sat here")),
-        (ask("a b", "c d"), Response("c d")),
-    ]
-    assert SET_METRICS["corpus_bleu_1"].score(pairs) == pytest.approx(1.0)
-
-
 def test_repeated_word_is_clipped_as_in_the_paper() -> None:
     # Papineni et al., §2.1: seven times "the" has a modified precision of 2/7.
     assert score("bleu_1", ask("the cat is on the mat"), "the the the the the the the") == (
@@ -63,7 +47,7 @@ def test_bleu_is_the_geometric_mean_with_its_brevity_penalty() -> None:
 
 
 def test_short_right_answer_has_the_bleu_of_the_runs_it_can_have() -> None:
-    for name in ("bleu_1", "bleu_2", "bleu_4", "rouge_r", "rouge_l_r"):
+    for name in ("bleu_1", "bleu_2", "bleu_4", "rouge_r"):
         assert score(name, ask("Paris"), "Paris") == pytest.approx(1.0)
 
 
@@ -79,10 +63,8 @@ def test_chinese_is_compared_by_characters() -> None:
     assert score("rouge_r", ask("今天天气很好"), "今天天气不好") == pytest.approx(5 / 6)
 
 
-def test_rouge_l_recall_is_that_of_the_example_of_lin() -> None:
+def test_rouge_recall_is_that_of_the_example_of_lin() -> None:
     reference = "police killed the gunman"
-    assert score("rouge_l_r", ask(reference), "police kill the gunman") == 3 / 4
-    assert score("rouge_l_r", ask(reference), "the gunman kill police") == 2 / 4
     assert score("rouge_r", ask(reference), "the gunman kill police") == 3 / 4
 
 
@@ -100,24 +82,9 @@ def test_context_is_covered_by_the_answer_that_repeats_it() -> None:
     assert score("context_rouge_r", ask("x"), "Bohr", " ") is None
 
 
-def test_empty_answer_scores_nothing_and_lowers_the_whole() -> None:
-    for name in ("bleu_1", "bleu_4", "rouge_r", "rouge_l_r"):
+def test_empty_answer_scores_nothing() -> None:
+    for name in ("bleu_1", "bleu_4", "rouge_r"):
         assert score(name, ask("the cat is here"), "  ") == 0.0
-    right = (ask("the cat is here"), Response("the cat is here"))
-    both = SET_METRICS["corpus_bleu_4"].score([right, (ask("the cat is here"), Response(""))])
-    assert both == pytest.approx(math.exp(1 - 8 / 4))
-    assert SET_METRICS["corpus_bleu_4"].score([]) is None
-
-
-def test_where_no_text_has_a_run_of_so_many_words_there_is_no_figure() -> None:
-    long, short = "the cat is here", "Paris"
-    measure = SET_METRICS["corpus_bleu_4"].score
-    assert measure([(ask(short), Response(short))] * 2) is None
-    assert measure([(ask(short), Response(long))]) is None
-    assert measure([(ask(long), Response(short))]) is None
-    assert measure([(ask(short), Response(short)), (ask(long), Response(long))]) is not None
-    assert measure([(ask(long), Response(""))]) == 0.0  # silence is wrong
-    assert SET_METRICS["corpus_bleu_1"].score([(ask(short), Response(short))]) == 1.0
 
 
 def test_values_stand_in_for_an_answer_without_text() -> None:
@@ -138,13 +105,10 @@ WORDS = st.lists(st.sampled_from("ab cd ef gh Ü ß 東 . !".split()), max_size=
 def test_scores_of_any_text_are_bounded(said: str, reference: str) -> None:
     for order in (1, 2, 4):
         assert 0 <= score_bleu(said, [reference], order) <= 1
-    one, longest = (score_rouge(said, reference, kind) for kind in ("rouge1", "rougeL"))
-    assert 0 <= longest <= one <= 1
+    assert 0 <= score_rouge(said, reference) <= 1
 
 
 @settings(max_examples=60)
 @given(WORDS, WORDS, WORDS.filter(bool))
 def test_saying_more_never_lowers_recall(said: str, more: str, reference: str) -> None:
-    assert score_rouge(f"{said} {more}", reference, "rougeL") >= score_rouge(
-        said, reference, "rougeL"
-    )
+    assert score_rouge(f"{said} {more}", reference) >= score_rouge(said, reference)

@@ -171,6 +171,12 @@ def test_odd_text_neither_fails_nor_makes_odd_lines() -> None:
     assert any(row[0] == ADA for row in rows)
 
 
+def test_an_error_is_one_json_object_too(tmp_path: Path) -> None:
+    done = run(tmp_path / "none.txt", "--json")
+    assert done.exit_code == 3
+    assert json.loads(done.stdout)["exit_code"] == 3
+
+
 def test_a_file_that_is_not_there_ends_with_3_and_a_parser_with_2(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

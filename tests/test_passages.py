@@ -21,8 +21,8 @@ from kpyramid.query.passages import (
     rank_directly,
 )
 from kpyramid.query.types import Question
-from kpyramid.snapshot.index import AROUND, FIRST, OWN, ReadingOrder
-from told import open_told
+from kpyramid.snapshot.store import AROUND, FIRST, OWN, ReadingOrder
+from tests.told import open_told
 
 
 class Columns:

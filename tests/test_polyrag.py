@@ -7,7 +7,7 @@ from kpyramid.pipeline.build import build
 from kpyramid.query import Snapshot, answer, open_snapshot
 from kpyramid.query.analysis import QuestionAnalysis, link_question
 from kpyramid.query.facts import find_facts, list_parts
-from kpyramid.query.passages import find_for_options
+from kpyramid.query.options import find_for_options
 from kpyramid.query.types import Answer, Backends, Outcome, Question
 from kpyramid.settings import Settings
 from kpyramid.storage.layout import open_warehouse

@@ -12,7 +12,7 @@ from kpyramid.errors import EndpointError
 from kpyramid.keys import hash_value
 from kpyramid.llm.types import Reply, Token, Usage, key_request
 from kpyramid.query.analysis import QuestionAnalysis
-from kpyramid.query.backends import choose_decisions
+from kpyramid.query.backends import Chosen
 from kpyramid.query.direct import ask_direct
 from kpyramid.query.model.reading import (
     MOST_CHARACTERS,
@@ -361,9 +361,11 @@ def test_what_others_ask_meanwhile_is_not_counted(tmp_path: Path) -> None:
 
         with ThreadPoolExecutor(4) as pool:
             readings = list(pool.map(ask, range(12)))
+        answers = [e for e in server.log if e["schema"] == "query_read"]
 
     assert [reading.calls for reading in readings] == [1] * 12
-    assert sum(reading.tokens for reading in readings) == asker.counts.tokens > 0
+    counted = sum(e["prompt_tokens"] + e["completion_tokens"] for e in answers)
+    assert sum(reading.tokens for reading in readings) == counted > 0
     # Their prompts differ in a digit and in the tags of the fence.
     assert max(r.tokens for r in readings) < 1.1 * min(r.tokens for r in readings)
 
@@ -373,7 +375,7 @@ def test_a_strategy_hands_on_what_its_reader_gives(tmp_path: Path) -> None:
     with ask_scripted(tmp_path, query_direct=reply) as (_, asker):
         backends = Backends(reader="llm", asker=asker, logprobs=True)
         snapshot: Any = None  # what answers from no context opens none
-        found = ask_direct(QuestionAnalysis(WHERE, snapshot), choose_decisions(backends))
+        found = ask_direct(QuestionAnalysis(WHERE, snapshot), Chosen(backends))
 
     assert (found.text, found.layer, found.calls) == ("Oslo", "model", 1)
     assert set(found.logprobs) == {math.log(0.5)}

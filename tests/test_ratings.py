@@ -1,14 +1,13 @@
-"""Ratings from a file, against published examples of agreement."""
+"""Ratings from a file."""
 
 from pathlib import Path
 
 import pytest
 
 from kpyramid.errors import InputError
-from kpyramid.evaluation.ratings import Rating, Scale, read_ratings
+from kpyramid.evaluation.ratings import read_ratings
 
 QUESTIONS, ARMS = ("q1", "q2"), ("naive", "polyrag")
-"""Four observers of twelve units, from "Computing Krippendorff's Alpha-Reliability", example C."""
 
 
 def write(folder: Path, text: str, encoding: str = "utf-8") -> Path:
@@ -17,22 +16,18 @@ def write(folder: Path, text: str, encoding: str = "utf-8") -> Path:
     return path
 
 
-def test_ratings_are_read_with_their_comments(tmp_path: Path) -> None:
-    path = write(
-        tmp_path,
-        'question,arm,rater,score,comment\nq1,naive,A,4,"good, short"\nq2,polyrag,B,2.5,\n',
-    )
-    assert read_ratings(path, QUESTIONS, ARMS) == [
-        Rating("q1", "naive", "A", 4.0, "good, short"),
-        Rating("q2", "polyrag", "B", 2.5, ""),
-    ]
+def test_ratings_are_read_by_answer_and_other_columns_are_passed_over(tmp_path: Path) -> None:
+    rows = 'q1,naive,B,4,"good, short"\nq1,naive,A,2.5,\nq2,polyrag,B,1,\n'
+    path = write(tmp_path, f"question,arm,rater,score,comment\n{rows}")
+    found = read_ratings(path, QUESTIONS, ARMS)
+    assert found == {("q1", "naive"): [2.5, 4.0], ("q2", "polyrag"): [1.0]}
 
 
 @pytest.mark.parametrize("mark", [",", ";", "\t"])
 def test_other_names_marks_and_a_byte_order_mark_are_read(tmp_path: Path, mark: str) -> None:
-    lines = (("Question_ID", "Strategy", "annotator", "Rating"), ("q1", "naive", "1", "-1"))
+    lines = (("Question_ID", "Strategy", "annotator", "Rating"), ("q1", "naive", "1", "3"))
     path = write(tmp_path, "\r\n".join(mark.join(line) for line in lines), "utf-8-sig")
-    assert read_ratings(path, QUESTIONS, ARMS, Scale(-1, 1)) == [Rating("q1", "naive", "1", -1.0)]
+    assert read_ratings(path, QUESTIONS, ARMS) == {("q1", "naive"): [3.0]}
 
 
 def test_all_wrong_rows_are_said_at_once_with_their_lines(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from kpyramid.documents.values import Date, find_values, read_value
 from kpyramid.documents.words import find_name, read_name, read_names, split_words
 from kpyramid.query.analysis import LinkedQuestion, QuestionAnalysis
 from kpyramid.query.types import Item, Question, Reading
-from told import TOLD, open_told, take_facts, take_passages
+from tests.told import TOLD, open_told, take_facts, take_passages
 
 PLACES = ("Lima", "Port Amsel", "Oslo", "Bergen", "Kiruna", "Leeds", "Quito", "Turku")
 ALL = ("rhea.txt", "film.txt", "bridge.txt", "tarn.txt")

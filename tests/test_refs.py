@@ -11,20 +11,19 @@ import pytest
 
 from kpyramid.errors import ConflictError, InputError, IntegrityError
 from kpyramid.settings import Settings
-from kpyramid.storage import refs, runs
+from kpyramid.storage import publication, runs
 from kpyramid.storage.layout import Warehouse
+from kpyramid.storage.publication import commit
 from kpyramid.storage.refs import (
     RefEntry,
     check_ref_name,
-    check_refs,
-    commit,
+    encode_entry,
     list_entries,
     list_refs,
-    list_snapshots,
     read_head,
     resolve_ref,
 )
-from kpyramid.storage.snapshots import check_bytes
+from kpyramid.storage.verification import check_bytes, check_refs, list_snapshots
 from tests.corpora import (
     TEXTS,
     build_corpus,
@@ -77,7 +76,7 @@ def test_who_loses_the_race_reads_head_again_and_is_chained(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     warehouse = Warehouse(tmp_path)
-    real = refs._create_entry
+    real = publication._create_entry
     rivals = ["b", "c"]
 
     def create(folder: Path, number: int, entry: RefEntry) -> bool:
@@ -86,7 +85,7 @@ def test_who_loses_the_race_reads_head_again_and_is_chained(
             assert real(folder, number, RefEntry(rival * 16, None, "1", "rival", "t"))
         return real(folder, number, entry)
 
-    monkeypatch.setattr(refs, "_create_entry", create)
+    monkeypatch.setattr(publication, "_create_entry", create)
 
     entry = move(warehouse, "a", "1")
 
@@ -100,14 +99,14 @@ def test_who_loses_the_race_to_a_later_order_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     warehouse = Warehouse(tmp_path)
-    real = refs._create_entry
+    real = publication._create_entry
 
     def create(folder: Path, number: int, entry: RefEntry) -> bool:
-        monkeypatch.setattr(refs, "_create_entry", real)
+        monkeypatch.setattr(publication, "_create_entry", real)
         real(folder, number, RefEntry("b" * 16, None, "2", "rival", "t"))
         return real(folder, number, entry)
 
-    monkeypatch.setattr(refs, "_create_entry", create)
+    monkeypatch.setattr(publication, "_create_entry", create)
 
     with pytest.raises(ConflictError, match="rival"):
         move(warehouse, "a", "1")
@@ -195,7 +194,7 @@ def rewrite(entry: Path, **changed: str) -> None:
     """Changes an entry with its checksum, as a clumsy hand might."""
     fields = json.loads(entry.read_bytes())
     del fields["sha256"]
-    entry.write_bytes(refs._encode_entry(RefEntry(**{**fields, **changed})))
+    entry.write_bytes(encode_entry(RefEntry(**{**fields, **changed})))
 
 
 LOGS: dict[str, tuple[Callable[[Path], object], str]] = {

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from kpyramid.cli.app import app
 from kpyramid.errors import GateError, SettingsError
-from kpyramid.ontology.store import InstanceStatement, Place, entity_iri, write_instances
+from kpyramid.ontology.store import InstanceStatement, Quotation, entity_iri, write_instances
 from kpyramid.pipeline.build import BuildOutcome, build
 from kpyramid.pipeline.gates import judge_ontology, repair_ontology
 from kpyramid.settings import Settings, check_settings
@@ -53,7 +53,7 @@ def state(
         subject_label=subject,
         object_label=None if is_year else value,
         places=tuple(
-            Place(f"document-{at}", 0, 9, f"{subject} {prop} {value}.", "a.txt")
+            Quotation(f"document-{at}", 0, 9, f"{subject} {prop} {value}.", "a.txt")
             for at in range(documents)
         ),
         instance_id=key,
@@ -168,6 +168,7 @@ def test_a_shape_withdraws_the_values_it_counts_refuses_compares_or_misses(tmp_p
     assert {reason for reason, _ in found.values()} == {"broken_shape"}
 
 
+@pytest.mark.slow  # it starts Java some twenty times
 def test_of_a_contradiction_that_only_the_reasoner_finds_the_weakest_statement_leaves(
     tmp_path: Path,
 ) -> None:

@@ -11,7 +11,7 @@ from kpyramid.query.analysis import analyse
 from kpyramid.query.passages import Path, Start
 from kpyramid.query.retrieval import Connection, _connect
 from kpyramid.query.types import Item
-from told import TOLD, open_told
+from tests.told import TOLD, open_told
 
 QUESTION = "Who directed The Glass Orchard?"
 

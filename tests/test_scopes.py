@@ -20,12 +20,14 @@ from kpyramid.pipeline.build import build
 from kpyramid.query import STRATEGIES, Answer, Snapshot, answer, open_snapshot, retrieve
 from kpyramid.query.analysis import link_text
 from kpyramid.settings import Settings
-from kpyramid.snapshot.names import EntitiesByName
-from kpyramid.snapshot.scopes import EVERYTHING, Scope
+from kpyramid.snapshot.snapshot import EntitiesByName
 from kpyramid.snapshot.store import Store
+from kpyramid.snapshot.view import EVERYTHING, Scope
 from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.declarations import locate_declarations
 from kpyramid.storage.layout import open_warehouse
+
+pytestmark = pytest.mark.usefixtures("passing_gates")
 
 PUBLIC_ONES = [
     {"id": "ada", "text": "Ada Lovelace was born in London. She was a mathematician."},
@@ -203,7 +205,8 @@ def test_every_row_is_seen_when_no_document_has_a_label(tmp_path: Path) -> None:
     (tmp_path / "corpus" / "a.txt").write_text("Ada Lovelace was born in London.")
     build(tmp_path / "corpus", open_warehouse(tmp_path / "w"), Settings())
     view = open_snapshot("main", tmp_path / "w")._view
-    assert (view.documents, view.chunks, view.facts, view.instances, view.entities) == (None,) * 5
+    tables = ("documents", "chunks", "condensed", "instances", "entities")
+    assert [view.mask(table) for table in tables] == [None] * 5
 
 
 def test_the_view_of_labels_says_what_the_index_goes_by(whole: Snapshot) -> None:
@@ -215,14 +218,14 @@ def test_the_view_of_labels_says_what_the_index_goes_by(whole: Snapshot) -> None
         (table, key, document): tuple(labels)
         for table, key, document, labels in database.execute("FROM access").fetchall()
     }
-    documents = whole._view._store.index.rows("documents").keys
-    chunks = whole._view._store.index.rows("chunks")
+    documents = whole._view._store.rows("documents").keys
+    chunks = whole._view._store.rows("chunks")
     held = {
         ("chunks", chunks.keys[row], documents[int(chunks.numbers("document")[row])])
         for row in range(len(chunks))
     }
     for table in ("condensed", "instances"):
-        rows = whole._view._store.index.rows(table)
+        rows = whole._view._store.rows(table)
         held |= {
             (table, rows.keys[row], documents[int(at)])
             for row in range(len(rows))
@@ -286,10 +289,6 @@ SURFACE: dict[str, Read] = {
         try_keys(s.evidence, keys_of(w, t)) for t in FILTERED if t != "additions"
     ],
     "facts_about": lambda s, w: s.state_condensed_all(s.facts_about(keys_of(w, "entities"))),
-    "find_condensed": lambda s, w: try_keys(
-        lambda k: (found := s.find_condensed(k)) and s.state_condensed(found),
-        keys_of(w, "triples"),
-    ),
     "find_instances": lambda s, w: s.find_instances(
         {
             (r["subject_id"], r["property_iri"], r["object_id"] or r["literal"])
@@ -300,7 +299,6 @@ SURFACE: dict[str, Read] = {
     "id": lambda s, w: s.id,
     "lexicon": lambda s, w: spell(open_lexicon(s)),
     "link": lambda s, w: [(link_text(q, s).entities, link_text(q, s).names) for q in QUESTIONS],
-    "list_derived": lambda s, w: [s.list_derived(k) for k in keys_of(w, "condensed")],
     "manifest": lambda s, w: json.dumps(s.manifest),
     "mentions_in": lambda s, w: s.mentions_in(keys_of(w, "chunks")),
     "model": lambda s, w: s.model,

@@ -8,15 +8,6 @@ from pathlib import Path
 import pyoxigraph as ox
 import pytest
 
-from corpora import (
-    DEMO,
-    ROOT,
-    find_bench,
-    make_settings,
-    read_snapshot,
-    require_java,
-    use_quick_models,
-)
 from kpyramid.ontology import names as n
 from kpyramid.ontology.population.examples import read_examples
 from kpyramid.ontology.schema import OntologyProperty, Schema, parse_schema
@@ -36,7 +27,16 @@ from kpyramid.ontology.validation.shapes import derive_shapes
 from kpyramid.pipeline.build import build
 from kpyramid.storage.declarations import OntologyFiles, locate_declarations, locate_ontology
 from kpyramid.storage.layout import Warehouse
-from seed_cases import HONEST, INNOCENT, KNOWN, PLANTED, RUBBISH
+from tests.corpora import (
+    DEMO,
+    ROOT,
+    find_bench,
+    make_settings,
+    read_snapshot,
+    require_java,
+    use_quick_models,
+)
+from tests.seed_cases import HONEST, INNOCENT, KNOWN, PLANTED, RUBBISH
 
 SEEDS = ("academic", "finance", "general", "medical")
 SAMPLES = ROOT / "examples" / "samples"

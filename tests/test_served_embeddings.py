@@ -16,11 +16,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kpyramid.embeddings.opening import open_served
-from kpyramid.embeddings.served import Connect, ServedEmbedder, cut_batches
+from kpyramid.embeddings.served import Connect, ServedEmbedder, cut_batches, open_served
 from kpyramid.errors import BudgetError, EndpointError, IntegrityError, SettingsError
 from kpyramid.llm.endpoint import Endpoint, Limiter
-from kpyramid.llm.ledger import Ledger
+from kpyramid.llm.ledger import LEDGER, Ledger, read_lines
 from kpyramid.pipeline.cache import CachedEmbedder, Silence
 from kpyramid.settings import EmbedSettings, LLMSettings, Settings, check_settings
 from kpyramid.snapshot.snapshot import Snapshot
@@ -56,7 +55,7 @@ def connect_to(
     )
     return lambda open_transport, describe: Endpoint(
         open_transport,
-        ledger or Ledger(None, llm),
+        ledger or Ledger(folder / LEDGER, llm),
         limiter,
         max_wait=llm.max_wait,
         describe=describe,
@@ -318,7 +317,7 @@ def test_every_call_is_in_the_books_with_its_stage(server: Loopback, tmp_path: P
     warehouse = Warehouse(tmp_path / "warehouse")
     CachedEmbedder(warehouse, settings, 2, Silence(), connect, "resolve").embed(TEXTS)
 
-    lines = [line for line in ledger.lines() if line["event"] == "settled"]
+    lines = [line for line in read_lines(tmp_path / LEDGER)[0] if line["event"] == "settled"]
     billed = sum(entry["prompt_tokens"] for entry in server.log)
     assert len(lines) == len(server.log) == 5
     assert {(line["task"], line["stage"], line["model"], line["kind"]) for line in lines} == {

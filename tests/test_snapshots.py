@@ -13,10 +13,12 @@ from pathlib import Path
 import pytest
 
 from kpyramid.errors import IntegrityError
-from kpyramid.storage import snapshots
+from kpyramid.storage import verification
 from kpyramid.storage.contracts import encode_table, load_contracts, read_table
 from kpyramid.storage.layout import Warehouse
-from kpyramid.storage.snapshots import check_bytes, check_tables, read_manifest, write_snapshot
+from kpyramid.storage.publication import write_snapshot
+from kpyramid.storage.snapshots import read_manifest
+from kpyramid.storage.verification import check_bytes, check_tables
 from tests.corpora import build_corpus, copy_shared_build, shared_corpus, use_quick_models
 
 
@@ -211,8 +213,8 @@ def test_a_snapshot_of_another_contract_is_not_called_damaged(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     newer = {n: replace(c, version=c.version + 1) for n, c in load_contracts().items()}
-    monkeypatch.setattr(snapshots, "load_contracts", lambda: newer)
-    problems = snapshots.check_tables(folder)
+    monkeypatch.setattr(verification, "load_contracts", lambda: newer)
+    problems = verification.check_tables(folder)
     assert len(problems) == len(newer)
     for line, contract in zip(problems, newer.values(), strict=True):
         made, here = contract.version - 1, contract.version

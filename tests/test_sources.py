@@ -20,7 +20,7 @@ from kpyramid.errors import InputError
 from kpyramid.pipeline.stages import ingest
 from kpyramid.settings import IngestSettings
 from kpyramid.storage.layout import Warehouse
-from kpyramid.storage.snapshots import check_tables
+from kpyramid.storage.verification import check_tables
 from tests.corpora import build_corpus, count_recomputed, read_snapshot, use_quick_models
 
 Row = Mapping[str, object]

@@ -46,7 +46,7 @@ def open_graph(turtle: str) -> tuple[OntologyStore, Lexicon]:
 
     store = OntologyStore(turtle, "")
     model = identify_embedding(EmbedSettings())
-    embed = open_embedder(EmbedSettings(), model.name, model.files).embed
+    embed = open_embedder(model.name, model.files).embed
     return store, read_lexicon(
         lambda query: store.select_trusted(query, limit=10**6), PhraseComparer(embed).compare
     )

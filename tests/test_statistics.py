@@ -177,3 +177,7 @@ def test_holm_lies_between_the_chance_and_the_largest_times_their_number(
 def test_same_seed_gives_the_same_interval_and_another_seed_another() -> None:
     values = np.random.default_rng(0).random(20).tolist()
     assert bootstrap(values, 1, 500) == bootstrap(values, 1, 500) != bootstrap(values, 2, 500)
+
+
+def test_one_difference_alone_proves_nothing() -> None:
+    assert compare_paired([1.0, 0.5], [0.0, 0.5], 0).p == 1.0

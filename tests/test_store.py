@@ -18,18 +18,18 @@ from kpyramid.ontology.sandbox import run_limited
 from kpyramid.ontology.store import (
     InstanceStatement,
     OntologyStore,
-    Place,
+    Quotation,
     entity_iri,
     write_instances,
     write_provenance,
 )
 from kpyramid.ontology.validation.shapes import judge_shapes
-from kpyramid.storage.snapshots import check_bytes
+from kpyramid.storage.verification import check_bytes
 from tests.corpora import TEXTS, copy_shared_build, read_snapshot
 
 E = "https://example.org/o#"
-FIRST = Place("document-1", 120, 144, 'Ada was "born" in Bergen', "a/b c.txt", "Ada")
-SECOND = Place("doc/2 ü", 0, 10, "Ada's city\n", "https://example.org/page?x=1")
+FIRST = Quotation("document-1", 120, 144, 'Ada was "born" in Bergen', "a/b c.txt", "Ada")
+SECOND = Quotation("doc/2 ü", 0, 10, "Ada's city\n", "https://example.org/page?x=1")
 ROW = InstanceStatement(
     subject_iri=entity_iri("ada"),
     property_iri=E + "bornIn",

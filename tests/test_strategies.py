@@ -7,7 +7,7 @@ from kpyramid.errors import InputError
 from kpyramid.query import answer
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.types import Question
-from told import TOLD, open_told
+from tests.told import TOLD, open_told
 
 PLACES = ("Lima", "Port Amsel", "Oslo", "Bergen", "Kiruna", "Leeds", "Quito", "Turku")
 

@@ -7,7 +7,7 @@ import pytest
 from kpyramid.answering.rules import MOST_LEAD, SUFFICIENCY, judge_facts, weigh_best
 from kpyramid.query import Snapshot
 from kpyramid.query.analysis import QuestionAnalysis, link_text
-from kpyramid.query.backends import choose_decisions
+from kpyramid.query.backends import Chosen
 from kpyramid.query.facts import (
     RELEVANCE,
     NearFact,
@@ -132,9 +132,7 @@ def test_why_facts_are_not_enough_is_said(
 def test_no_facts_are_not_enough_whoever_judges(snapshot: Snapshot) -> None:
     asker = ScriptedAsker(lambda _: "never asked")
     for backends in (RULES, Backends(sufficiency="llm", asker=asker)):
-        assert (
-            not choose_decisions(backends).judge_facts(QuestionAnalysis(BORN, snapshot), []).enough
-        )
+        assert not Chosen(backends).judge_facts(QuestionAnalysis(BORN, snapshot), []).enough
     assert asker.tasks == []
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from corpora import write_corpus
 from kpyramid.answering.verification import (
     NO_ANSWER,
     SUPPORTED,
@@ -24,7 +23,8 @@ from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.types import Question
 from kpyramid.settings import Settings
 from kpyramid.storage.layout import open_warehouse
-from told import open_told
+from tests.corpora import write_corpus
+from tests.told import open_told
 
 pytestmark = pytest.mark.usefixtures("passing_gates")
 

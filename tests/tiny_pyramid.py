@@ -2,11 +2,13 @@
 
 from pathlib import Path
 
+import pytest
+
 from kpyramid.pipeline.build import build
 from kpyramid.query import Snapshot, open_snapshot
 from kpyramid.settings import Settings
 from kpyramid.storage.layout import open_warehouse
-from tests.corpora import share, write_corpus
+from tests.corpora import pass_gates, share, write_corpus
 
 TEXTS = {
     "ada.txt": "Ada Lovelace was born in London on 10 December 1815. She was a mathematician.",
@@ -30,5 +32,7 @@ def open_tiny() -> Snapshot:
 
 
 def _build(folder: Path) -> None:
-    corpus = write_corpus(folder / "corpus", TEXTS)
-    build(corpus, open_warehouse(folder / "warehouse"), Settings())
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        pass_gates(monkeypatch)
+        corpus = write_corpus(folder / "corpus", TEXTS)
+        build(corpus, open_warehouse(folder / "warehouse"), Settings())

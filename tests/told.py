@@ -1,18 +1,17 @@
 """A small pyramid of invented facts, built once, for those who read and answer from it."""
 
-import atexit
-import shutil
-import tempfile
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from corpora import write_corpus
+import pytest
+
 from kpyramid.pipeline.build import build
 from kpyramid.query import Snapshot, open_snapshot
 from kpyramid.query.types import Item
 from kpyramid.settings import Settings
 from kpyramid.storage.layout import open_warehouse
+from tests.corpora import pass_gates, share, write_corpus
 
 TOLD: Mapping[str, str] = {
     "bridge.txt": "The Orm Bridge spans the river Vess. Its main span is 1,250 metres long. "
@@ -30,11 +29,14 @@ TOLD: Mapping[str, str] = {
 @cache
 def open_told() -> Snapshot:
     """The pyramid of `TOLD`, for reading only."""
-    folder = Path(tempfile.mkdtemp(prefix="kpyramid-tests-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    warehouse = open_warehouse(folder / "warehouse")
-    build(write_corpus(folder / "corpus", TOLD), warehouse, Settings())
-    return open_snapshot("main", warehouse.root)
+    return open_snapshot("main", share("told", _build) / "warehouse")
+
+
+def _build(folder: Path) -> None:
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        pass_gates(monkeypatch)
+        corpus = write_corpus(folder / "corpus", TOLD)
+        build(corpus, open_warehouse(folder / "warehouse"), Settings())
 
 
 def take_passages(*sources: str) -> tuple[Item, ...]:

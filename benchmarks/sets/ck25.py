@@ -5,8 +5,9 @@ an F1 of 1 in the challenge's own measure (`text2sparql evaluate`, set_F of pytr
 `read_lexicon` reads the words of any RDF graph from the graph itself.
 """
 
+import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,15 +16,11 @@ from kpyramid.answering.lexicon import (
     Category,
     Compare,
     Lexicon,
+    Phrase,
     Relation,
     Run,
     fold,
-    is_naming,
-    looks_like_person,
-    merge_names,
-    read_gloss,
     split_lemmas,
-    split_local_name,
     vary_name,
 )
 from kpyramid.errors import InputError
@@ -31,6 +28,7 @@ from kpyramid.evaluation.facts import read_number, say_value
 from kpyramid.evaluation.questions import EvalQuestion
 from kpyramid.ontology import names as n
 from kpyramid.ontology.store import OntologyStore
+from kpyramid.snapshot.snapshot import EntitiesByName
 from sets.files import QuestionSet, read_licence
 
 
@@ -163,6 +161,84 @@ _LONGEST_NAME = 80
 _WORDED = f"<{n.LABEL}>|<{n.ALT_LABEL}>|<{n.SKOS}prefLabel>"
 
 
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[_\W]+")
+_PERSON_WORDS = frozenset("person people human individual agent employee worker member".split())
+_NAME_WORDS = frozenset("name title label".split())
+_CODE_WORDS = frozenset("id identifier code number sku isbn doi".split())
+
+
+class GraphNames(EntitiesByName):
+    """The individuals of a graph by their names, all of them in memory."""
+
+    def __init__(self, names: Mapping[str, tuple[str, ...]]) -> None:
+        self._names = names
+        self._by_word: defaultdict[str, set[str]] = defaultdict(set)
+        self._of: defaultdict[str, list[str]] = defaultdict(list)
+        for name, iris in names.items():
+            for iri in iris:
+                self._of[iri].append(name)
+            for word in name.split():
+                self._by_word[word].update(iris)
+
+    def __getitem__(self, name: str) -> tuple[str, ...]:
+        return self._names[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def with_word(self, word: str) -> tuple[str, ...]:
+        """The individuals with a word in one of their names."""
+        return tuple(sorted(self._by_word.get(word, ())))
+
+    def with_start(self, start: str) -> tuple[str, ...]:
+        """The individuals with a word in one of their names that begins so."""
+        found = {i for word, iris in self._by_word.items() if word.startswith(start) for i in iris}
+        return tuple(sorted(found))
+
+    def list_names(self, entity_id: str) -> tuple[str, ...]:
+        """The names of an individual."""
+        return tuple(self._of.get(entity_id, ()))
+
+
+def split_local_name(iri: str) -> str:
+    """The words of an IRI's last part: `.../hasBomPart` gives `has Bom Part`."""
+    local = re.split(r"[#/]", iri.rstrip("#/"))[-1]
+    return " ".join(part for part in _CAMEL.split(local) if part)
+
+
+def read_gloss(comment: str) -> str:
+    """A synonym that a comment ends with in brackets: `city` of `The locality (city).`."""
+    match = re.search(r"\(([\w -]+)\)\s*\.?\s*$", comment)
+    return match.group(1) if match else ""
+
+
+def is_naming(iri: str, labels: Iterable[str]) -> bool:
+    """Whether the values of a property name the things that have it."""
+    if iri in (n.LABEL, n.SKOS + "prefLabel", n.ALT_LABEL):
+        return True
+    phrases = [split_lemmas(label) for label in (*labels, split_local_name(iri))]
+    return any(
+        phrase
+        and phrase[-1] in _NAME_WORDS | _CODE_WORDS
+        and len(phrase) <= 2
+        and not (phrase[-1] in _CODE_WORDS and len(phrase) > 1)
+        for phrase in phrases
+    )
+
+
+def looks_like_person(phrases: Iterable[Phrase]) -> bool:
+    """Whether a class is called as people are: by a word for them, or for who does something."""
+    return any(
+        phrase and (phrase[-1] in _PERSON_WORDS or phrase[-1].endswith(("er", "or", "ist", "ee")))
+        for phrase in phrases
+    )
+
+
+def merge_names(*groups: Iterable[str]) -> tuple[str, ...]:
+    """All names once, in order."""
+    return tuple(dict.fromkeys(name for group in groups for name in group if name))
+
+
 def read_lexicon(run: Run, compare: Compare) -> Lexicon:
     """The lexicon of the graph that `run` asks; ends of properties are those the data show.
 
@@ -177,7 +253,7 @@ def read_lexicon(run: Run, compare: Compare) -> Lexicon:
         iri for iri, r in relations.items() if r.is_literal and is_naming(iri, r.names)
     ) | {n.LABEL}
     names, values = _read_individuals(run, naming, relations, categories)
-    return Lexicon(categories, relations, names, values, run, compare, naming)
+    return Lexicon(categories, relations, GraphNames(names), values, run, compare, naming)
 
 
 def _read_words(run: Run, path: str) -> dict[str, list[str]]:
@@ -216,7 +292,6 @@ def _read_categories(run: Run, labels: dict[str, list[str]]) -> dict[str, Catego
             frozenset(parents[iri]),
             person=looks_like_person(phrases),
             place=any(PLACE_WORDS & set(phrase) for phrase in phrases),
-            members=iri in used,
         )
     return found
 

@@ -14,14 +14,17 @@ from pydantic.dataclasses import dataclass
 from kpyramid.errors import SettingsError
 from kpyramid.keys import JsonValue
 
-# Settings of the parts that a language model may do, and of the endpoint that serves it.
-
 STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
 Share = Annotated[float, Field(strict=True, ge=0, le=1)]
 Seed = Annotated[int, Field(strict=True, ge=0, lt=2**32)]
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
 Price = Annotated[float, Field(ge=0, le=10_000)]
+Count = Annotated[int, Field(strict=True, ge=1)]
+Natural = Annotated[int, Field(strict=True, ge=0)]
 Maker = Literal["rules", "llm"]
+
+MINILM = "minilm-int8"
+"""The embedding model that is installed with the package."""
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -84,6 +87,16 @@ class ModelPrice:
     batch: Share = 0.5
 
 
+def _judge_url(url: str | None) -> str:
+    """What is wrong with an endpoint's address; empty when nothing is."""
+    parts = urlsplit(url or "https://default")
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        return "base_url is like https://host/v1"
+    if parts.username or parts.password or parts.query:
+        return "base_url holds a credential; name its variable in api_key_env"
+    return ""
+
+
 @dataclass(frozen=True, config=STRICT)
 class LLMSettings:
     """The language model: an endpoint that speaks OpenAI's API, a recording, or none.
@@ -112,12 +125,12 @@ class LLMSettings:
     seed: Seed = 0
     max_tokens: Annotated[int, Field(strict=True, ge=16, le=1_000_000)] = 2048
     concurrency: Annotated[int, Field(strict=True, ge=1, le=256)] = 4
-    requests_per_minute: Annotated[int, Field(strict=True, ge=0)] = 0
-    tokens_per_minute: Annotated[int, Field(strict=True, ge=0)] = 0
+    requests_per_minute: Natural = 0
+    tokens_per_minute: Natural = 0
     timeout: Seconds = 120.0
     max_wait: Seconds = 600.0
     budget: Annotated[float, Field(gt=0, le=1_000_000)] | None = None
-    budget_tokens: Annotated[int, Field(strict=True, ge=1)] | None = None
+    budget_tokens: Count | None = None
     cache: str | None = None
     recording: str | None = None
     prices: dict[str, ModelPrice] = field(default_factory=dict)
@@ -128,12 +141,8 @@ class LLMSettings:
             raise ValueError("provider 'openai' needs a model: set llm.model")
         if self.provider == "replay" and not self.recording:
             raise ValueError("provider 'replay' needs a recording: set llm.recording to its file")
-        if self.base_url is not None:
-            parts = urlsplit(self.base_url)
-            if parts.scheme not in ("http", "https") or not parts.hostname:
-                raise ValueError("base_url is like https://host/v1")
-            if parts.username or parts.password or parts.query:
-                raise ValueError("base_url holds a credential; name its variable in api_key_env")
+        if problem := _judge_url(self.base_url):
+            raise ValueError(problem)
         if self.budget is not None and self.provider == "openai" and self.model not in self.prices:
             known = ", ".join(sorted(self.prices)) or "none"
             raise ValueError(
@@ -191,36 +200,6 @@ class EvaluateSettings:
         return self
 
 
-# Settings: one TOML file plus environment, checked once, all problems reported together.
-
-_PREFIX = "KPYRAMID_"
-_SEPARATOR = "__"
-
-_PLACES = frozenset(_PREFIX + name for name in ["WAREHOUSE", "CORPUS", "REF", "SETTINGS", "BENCH"])
-"""Variables that say where things are and are no settings."""
-
-_REMOVED: Mapping[str, str] = {
-    "publish.max_violations": (
-        "is now publish.max_violation_share, a share of the individuals; what contradicts is "
-        "withdrawn unless publish.strict = true"
-    ),
-    "cascade.hybrid": (
-        "the hybrid mode was removed, because it bought nothing over the rules or the model alone: "
-        "delete this line"
-    ),
-    "cascade.closed": (
-        "the closed form for small models was removed, because at most a fifth of its triples were "
-        "right: delete this line, and name a model that can keep to the open form"
-    ),
-}
-"""Settings of earlier versions, with what to do about them."""
-
-Count = Annotated[int, Field(strict=True, ge=1)]
-
-MINILM = "minilm-int8"
-"""The embedding model that is installed with the package."""
-
-
 @dataclass(frozen=True, config=STRICT)
 class IngestSettings:
     """Which bytes become documents.
@@ -257,7 +236,7 @@ class ChunkSettings:
     """
 
     max_tokens: Count = 200
-    overlap_tokens: Annotated[int, Field(strict=True, ge=0)] = 40
+    overlap_tokens: Natural = 40
 
     @model_validator(mode="after")
     def _overlap_leaves_room(self) -> "ChunkSettings":
@@ -320,12 +299,8 @@ class EmbedSettings:
             unused = [n for n in ("base_url", "dimensions") if getattr(self, n) is not None]
             if unused:
                 problems.append(f"{' and '.join(unused)} need provider = 'openai'")
-        if self.base_url is not None:
-            parts = urlsplit(self.base_url)
-            if parts.scheme not in ("http", "https") or not parts.hostname:
-                problems.append("base_url is like https://host/v1")
-            if parts.username or parts.password or parts.query:
-                problems.append("base_url holds a credential; name its variable in api_key_env")
+        if problem := _judge_url(self.base_url):
+            problems.append(problem)
         if problems:
             raise ValueError("; ".join(problems))
         return self
@@ -391,14 +366,11 @@ class CondenseSettings:
     `mode`: `llm` asks the model of [llm] about facts that the rules left apart (f_con).
     `neighbours`: wordings that are linked to an anchor, at most.
     `anchor_similarity`: cosine from which a wording is near an anchor.
-    `exact_up_to`: pairs of an anchor's and a fact's wording up to which all are compared; beyond,
-    an index is searched.
     """
 
     mode: Maker = "rules"
     neighbours: Count = 200
     anchor_similarity: Share = 0.65
-    exact_up_to: Count = 2_000_000_000
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -411,7 +383,7 @@ class IndexSettings:
     `seed`: draws what the index is learnt from and measured on.
     """
 
-    exact_up_to: Annotated[int, Field(strict=True, ge=0)] = 50_000
+    exact_up_to: Natural = 50_000
     min_recall: Share = 0.975
     seed: Seed = 0
 
@@ -437,7 +409,7 @@ class PublishSettings:
     max_unanswered_share: Share = 0.02
     max_violation_share: Share = 0.005
     strict: bool = False
-    reasoner_seconds: Annotated[float, Field(gt=0, le=86_400)] = 120.0
+    reasoner_seconds: Seconds = 120.0
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -518,6 +490,31 @@ class Settings:
         """One stage's settings as plain values; empty for a stage without settings."""
         section = getattr(self, stage, None)
         return {} if section is None else cast("Mapping[str, JsonValue]", asdict(section))
+
+
+# Reading a TOML file and the environment.
+
+_PREFIX = "KPYRAMID_"
+_SEPARATOR = "__"
+
+_PLACES = frozenset(_PREFIX + name for name in ["WAREHOUSE", "CORPUS", "REF", "SETTINGS", "BENCH"])
+"""Variables that say where things are and are no settings."""
+
+_REMOVED: Mapping[str, str] = {
+    "publish.max_violations": (
+        "is now publish.max_violation_share, a share of the individuals; what contradicts is "
+        "withdrawn unless publish.strict = true"
+    ),
+    "cascade.hybrid": (
+        "the hybrid mode was removed, because it bought nothing over the rules or the model alone: "
+        "delete this line"
+    ),
+    "cascade.closed": (
+        "the closed form for small models was removed, because at most a fifth of its triples were "
+        "right: delete this line, and name a model that can keep to the open form"
+    ),
+}
+"""Settings of earlier versions, with what to do about them."""
 
 
 def load_settings(path: Path | None, environment: Mapping[str, str] = os.environ) -> Settings:

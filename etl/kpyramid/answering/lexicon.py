@@ -2,9 +2,9 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from weakref import WeakKeyDictionary, ref
 
 import numpy as np
@@ -15,14 +15,12 @@ from kpyramid.embeddings.port import Matrix
 from kpyramid.ontology import names as n
 from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema
 from kpyramid.query.analysis import KIND_TYPES
-from kpyramid.snapshot.names import EntitiesByName
-from kpyramid.snapshot.snapshot import Snapshot
+from kpyramid.snapshot.snapshot import EntitiesByName, Snapshot
 
 _WORD = re.compile(r"[^\W_]+(?:[-.@&+:/]?[^\W_]+)*")
 _POSSESSIVE = re.compile(r"['’]s\b|(?<=s)['’](?=\s)")
 _NUMBER = re.compile(r"[0-9][0-9,]{0,19}(?:\.[0-9]{1,9})?")
 _MOST_ROWS = 10_000
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[_\W]+")
 _BRACKETS = re.compile(r"\(([^)]*)\)")
 
 LIGHT = frozenset(
@@ -39,12 +37,9 @@ PRONOUNS = frozenset("we i you they one".split())
 NEGATIONS = frozenset(
     "not no never without none neither nor except excluding lack lacking nobody nothing n't".split()
 )
-PERSON_WORDS = frozenset("person people human individual agent employee worker member".split())
 PLACE_WORDS = frozenset("place location country city town region address locality site".split())
 KIND_WORDS = frozenset("category kind type genre class classification sort".split())
 """What a property or a class is called by whose individuals are kinds of things."""
-NAME_WORDS = frozenset("name title label".split())
-CODE_WORDS = frozenset("id identifier code number sku isbn doi".split())
 
 ADJECTIVES: dict[str, tuple[tuple[str, ...], int]] = {
     "expensive": (("price", "cost"), 1), "cheap": (("price", "cost"), -1),
@@ -110,7 +105,6 @@ def read_words(question: str) -> list[Word]:
     return [Word(m, m.casefold(), find_lemma(m.casefold())) for m in _WORD.findall(plain)]
 
 
-@lru_cache(maxsize=50_000)
 def find_lemma(word: str) -> str:
     """The dictionary form; a plural of an abbreviation or a name loses its s."""
     if "-" in word and word.replace("-", "").isalpha():
@@ -131,23 +125,11 @@ def split_lemmas(phrase: str) -> tuple[str, ...]:
     return tuple(find_lemma(m.casefold()) for m in _WORD.findall(phrase))
 
 
-def split_local_name(iri: str) -> str:
-    """The words of an IRI's last part: `.../hasBomPart` gives `has Bom Part`."""
-    local = re.split(r"[#/]", iri.rstrip("#/"))[-1]
-    return " ".join(part for part in _CAMEL.split(local) if part)
-
-
 def vary_name(name: str) -> list[str]:
     """A label and what it says in brackets, each by itself: `weight (g)` gives `weight` and `g`."""
     plain = " ".join(_BRACKETS.sub(" ", name).split())
     inner = [part.strip() for part in _BRACKETS.findall(name)]
     return [part for part in (plain, *inner) if part]
-
-
-def read_gloss(comment: str) -> str:
-    """A synonym that a comment ends with in brackets: `city` of `The locality (city).`."""
-    match = re.search(r"\(([\w -]+)\)\s*\.?\s*$", comment)
-    return match.group(1) if match else ""
 
 
 def read_number(word: str) -> float | None:
@@ -173,6 +155,8 @@ Run = Callable[[str], list[dict[str, str]]]
 Compare = Callable[[str, Sequence[str]], Sequence[float]]
 """The cosine of a phrase with each of some others."""
 Phrase = tuple[str, ...]
+Step = tuple[str, bool]
+"""A property and whether it is followed from source to target."""
 
 NUMERIC = frozenset(
     n.XSD + name
@@ -190,7 +174,6 @@ class Category:
     parents: frozenset[str] = frozenset()
     person: bool = False
     place: bool = False
-    members: bool = True
 
     @cached_property
     def phrases(self) -> frozenset[Phrase]:
@@ -281,13 +264,14 @@ def strip_phrase(lemmas: Phrase) -> Phrase:
 class Lexicon:
     """The words of one graph. `names` finds individuals, `values` literals of properties.
 
-    Both are keyed by the words of the name in small letters; `values` gives pairs of property
-    and literal. `compare` is the embedding model's judgement, for words that match nothing.
+    Both are keyed by the words of the name in small letters; `values`, of which a snapshot's has
+    none, gives pairs of property and literal. `compare` is the embedding model's judgement, for
+    words that match nothing.
     """
 
     categories: Mapping[str, Category]
     relations: Mapping[str, Relation]
-    names: Mapping[str, tuple[str, ...]]
+    names: EntitiesByName
     values: Mapping[str, tuple[tuple[str, str], ...]]
     run: Run
     compare: Compare
@@ -297,6 +281,7 @@ class Lexicon:
     _meets: dict[tuple[frozenset[str], frozenset[str]], frozenset[str] | None] = field(
         default_factory=dict
     )
+    _steps: dict[frozenset[str], list[tuple[Step, frozenset[str]]]] = field(default_factory=dict)
     _classes: dict[tuple[str, ...], frozenset[str]] = field(default_factory=dict)
 
     def find_ancestors(self, iri: str) -> frozenset[str]:
@@ -334,6 +319,21 @@ class Lexicon:
         }
         return frozenset(found) or None
 
+    def list_steps(self, classes: frozenset[str]) -> list[tuple[Step, frozenset[str]]]:
+        """The properties to follow from members of classes, and the classes that each reaches."""
+        if classes not in self._steps:
+            self._steps[classes] = [
+                ((relation.iri, forward), end)
+                for relation in self.relations.values()
+                if not relation.is_literal and relation.targets
+                for forward, near, end in (
+                    (True, relation.sources, relation.targets),
+                    (False, relation.targets, relation.sources),
+                )
+                if self.meet(classes, near) is not None
+            ]
+        return self._steps[classes]
+
     def find_classes(self, iris: tuple[str, ...]) -> frozenset[str]:
         """The classes of individuals; of untyped ones the ranges of what points to them."""
         if iris not in self._classes:
@@ -349,34 +349,10 @@ class Lexicon:
             self._classes[iris] = frozenset(found)
         return self._classes[iris]
 
-    def find_by_word(self, word: str) -> frozenset[str]:
-        """The individuals with a word in one of their names."""
-        return self._individuals_by_word.get(word, frozenset())
-
-    def find_by_start(self, start: str) -> frozenset[str]:
-        """The individuals with a word in one of their names that begins so."""
-        words = self._individuals_by_word
-        return frozenset().union(*(words[word] for word in words if word.startswith(start)))
-
-    def list_words(self, iri: str) -> frozenset[str]:
-        """The words of all names of an individual."""
-        return self._names_by_individual[iri]
-
     @cached_property
-    def _individuals_by_word(self) -> Mapping[str, frozenset[str]]:
-        found: defaultdict[str, set[str]] = defaultdict(set)
-        for name, iris in self.names.items():
-            for word in name.split():
-                found[word].update(iris)
-        return {word: frozenset(iris) for word, iris in found.items()}
-
-    @cached_property
-    def _names_by_individual(self) -> Mapping[str, frozenset[str]]:
-        found: defaultdict[str, set[str]] = defaultdict(set)
-        for name, iris in self.names.items():
-            for iri in iris:
-                found[iri].update(name.split())
-        return {iri: frozenset(words) for iri, words in found.items()}
+    def kinds(self) -> frozenset[str]:
+        """The classes whose individuals are kinds of things."""
+        return frozenset(iri for iri, c in self.categories.items() if c.is_kind)
 
     @cached_property
     def kind_relations(self) -> tuple[Relation, ...]:
@@ -408,11 +384,16 @@ class Lexicon:
         return frozenset().union(*(self.find_ancestors(row["c"]) for row in rows))
 
     @cached_property
-    def wordings(self) -> tuple[str, ...]:
-        """The words of all classes and properties, with which words of a question are compared."""
-        classes = (phrase for c in self.categories.values() for phrase in c.phrases)
-        relations = (p for r in self.relations.values() for p in r.phrases | r.labels)
-        return tuple(sorted({" ".join(phrase) for phrase in (*classes, *relations)}))
+    def near(self) -> Mapping[str, list[tuple[str, str]]]:
+        """The classes and properties with which words of a question are compared, by wording."""
+        classes = [c for iri, c in self.categories.items() if iri not in self.holders]
+        called = [("class", c.iri, phrase) for c in classes for phrase in c.phrases]
+        called += [("relation", r.iri, p) for r in self.relations.values() for p in r.labels]
+        found: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
+        for sort, iri, phrase in called:
+            if sum(map(len, phrase)) > 2:
+                found[" ".join(phrase)].append((sort, iri))
+        return dict(sorted(found.items()))
 
     @cached_property
     def places(self) -> Mapping[str, tuple[str, ...]]:
@@ -421,8 +402,12 @@ class Lexicon:
 
     def name_members(self, classes: set[str]) -> Mapping[str, tuple[str, ...]]:
         """The individuals of classes by name; of untyped ones those that stand where these do."""
-        found = self.list_members(classes)
-        return {name: iris for name, iris in self.names.items() if not found.isdisjoint(iris)}
+        found: defaultdict[str, list[str]] = defaultdict(list)
+        for iri in sorted(self.list_members(classes)):
+            for name in self.names.list_names(iri):
+                found[name].append(iri)
+        # What shares its name with a place may be meant as well, as in `names`.
+        return {name: self.names.get(name, tuple(found[name])) for name in sorted(found)}
 
     def list_members(self, classes: set[str]) -> set[str]:
         """The individuals of classes, and the untyped ones that stand where these do."""
@@ -440,45 +425,19 @@ class Lexicon:
         """
         if relation.is_numeric:
             return (relation.iri,)
-        if relation.is_literal or not relation.targets or relation.targets & self._named:
+        if relation.is_literal or not relation.targets:
             return ()
         onward = [r for r in self.relations.values() if relation.targets & r.sources and r.sources]
         numbers = [r for r in onward if r.is_numeric]
-        if len(numbers) == 1 and all(r.is_literal for r in onward):
-            return (relation.iri, numbers[0].iri)
-        return ()
+        if len(numbers) != 1 or not all(r.is_literal for r in onward):
+            return ()
+        # Last, because it looks at all individuals.
+        return () if relation.targets & self._named else (relation.iri, numbers[0].iri)
 
 
 def fold(name: str) -> str:
     """The words of a name in small letters, as the indexes are keyed."""
     return " ".join(re.findall(r"[^\W_]+(?:[-.@&+:/]?[^\W_]+)*", name.casefold()))
-
-
-def is_naming(iri: str, labels: Iterable[str]) -> bool:
-    """Whether the values of a property name the things that have it."""
-    if iri in (n.LABEL, n.SKOS + "prefLabel", n.ALT_LABEL):
-        return True
-    phrases = [split_lemmas(label) for label in (*labels, split_local_name(iri))]
-    return any(
-        phrase
-        and phrase[-1] in NAME_WORDS | CODE_WORDS
-        and len(phrase) <= 2
-        and not (phrase[-1] in CODE_WORDS and len(phrase) > 1)
-        for phrase in phrases
-    )
-
-
-def looks_like_person(phrases: Iterable[Phrase]) -> bool:
-    """Whether a class is called as people are: by a word for them, or for who does something."""
-    return any(
-        phrase and (phrase[-1] in PERSON_WORDS or phrase[-1].endswith(("er", "or", "ist", "ee")))
-        for phrase in phrases
-    )
-
-
-def merge_names(*groups: Iterable[str]) -> tuple[str, ...]:
-    """All names once, in order."""
-    return tuple(dict.fromkeys(name for group in groups for name in group if name))
 
 
 # How near in meaning a word is to labels, by the embedding model; each label is embedded once.
@@ -500,42 +459,6 @@ class PhraseComparer:
         self._vectors.update(zip(new, others, strict=True))
         rows = np.stack([self._vectors[phrase] for phrase in known])
         return [float(cosine) for cosine in rows @ own]
-
-
-# The lexicon of a snapshot: the schema's words, and the names of its entities.
-
-
-@dataclass
-class SnapshotLexicon(Lexicon):
-    """A lexicon that looks names up in the index, and reads all of none but places and kinds."""
-
-    entities: EntitiesByName | None = None
-
-    @property
-    def _entities(self) -> EntitiesByName:
-        assert self.entities is not None  # `read_snapshot_lexicon` gives them
-        return self.entities
-
-    def find_by_word(self, word: str) -> frozenset[str]:
-        """See `Lexicon`; a word that more than a hundred individuals share finds none."""
-        return frozenset(self._entities.with_word(word))
-
-    def find_by_start(self, start: str) -> frozenset[str]:
-        """See `Lexicon`; a start that more than a hundred individuals share finds none."""
-        return frozenset(self._entities.with_start(start))
-
-    def list_words(self, iri: str) -> frozenset[str]:
-        """See `Lexicon`."""
-        return frozenset(w for name in self._entities.list_names(iri) for w in name.split())
-
-    def name_members(self, classes: set[str]) -> Mapping[str, tuple[str, ...]]:
-        """See `Lexicon`."""
-        found: defaultdict[str, list[str]] = defaultdict(list)
-        for iri in sorted(self.list_members(classes)):
-            for name in self._entities.list_names(iri):
-                found[name].append(iri)
-        # What shares its name with a place may be meant as well, as in `names`.
-        return {name: self._entities.get(name, tuple(found[name])) for name in sorted(found)}
 
 
 _OPEN: WeakKeyDictionary[Snapshot, Lexicon] = WeakKeyDictionary()
@@ -578,7 +501,7 @@ def read_snapshot_lexicon(
         }
         for c in schema.classes
     }
-    return SnapshotLexicon(
+    return Lexicon(
         {c.iri: _read_class(c, types[c.iri]) for c in schema.classes},
         {p.iri: _read_property(p) for p in schema.properties},
         entities,
@@ -586,7 +509,6 @@ def read_snapshot_lexicon(
         run,
         compare,
         embed_ahead=embed_ahead,
-        entities=entities,
     )
 
 

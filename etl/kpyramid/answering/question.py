@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 from kpyramid.answering.lexicon import (
     ADJECTIVES,
@@ -13,7 +12,6 @@ from kpyramid.answering.lexicon import (
     PRONOUNS,
     UNITS,
     UPPER,
-    Category,
     Lexicon,
     Phrase,
     Relation,
@@ -59,24 +57,6 @@ class Mention:
     partial: bool = False
     asked: bool = False
     joined: bool = False
-
-
-def drop_echoes(mentions: Sequence[Mention]) -> list[Mention]:
-    """`e-mail address`: part of another label, right beside a whole one, says nothing new."""
-    whole = {
-        at
-        for m in mentions
-        if any(o.sort == "relation" and o.cost < PARTIAL for o in m.options)
-        for at in (m.start - 1, m.end)
-    }
-    return [
-        m
-        for m in mentions
-        if not (
-            {m.start, m.end - 1} & whole
-            and all(o.sort == "relation" and o.cost >= PARTIAL for o in m.options)
-        )
-    ]
 
 
 def join_alternatives(mentions: Sequence[Mention], words: Sequence[Word]) -> list[Mention]:
@@ -341,7 +321,7 @@ class MentionFinder:
         for at in range(len(self._words)):
             options = self._list_peoples(at)
             self._keep(at, at + 1, options, self._are_namesakes(options))
-        for length in (2, 1):
+        for length in () if self.mentions and self.list_strange() else (2, 1):
             for start in range(len(self._words) - length + 1):
                 span = range(start, start + length)
                 # A name that the graph does not hold is no class: France is not every country.
@@ -349,8 +329,12 @@ class MentionFinder:
                     continue
                 if self.is_content(start) and self.is_content(start + length - 1):
                     self._keep(start, start + length, self._list_near(start, start + length))
-        self.mentions = join_alternatives(drop_echoes(self.mentions), self._words)
+        self.mentions = join_alternatives(self.mentions, self._words)
         return self.mentions
+
+    def list_strange(self) -> list[str]:
+        """The names that no mention explains: with one of them there is no query."""
+        return [w.text for at, w in enumerate(self._words) if w.is_name and self.is_content(at)]
 
     def is_content(self, at: int) -> bool:
         """Whether a word says something that no mention explains yet."""
@@ -393,10 +377,6 @@ class MentionFinder:
         ]
         if not (start == 0 and (words[0].lemma in LIGHT or words[0].lower == "name")):
             relations = self._name_relations(lemmas)
-            if len(words) == 1 and words[0].lower != words[0].lemma:
-                # "found" is a form of two verbs.
-                more = self._name_relations((words[0].lower,))
-                relations += [option for option in more if not option.cost]
             if any(option.sort == "class" for option in found):
                 # The noun is one for the things; the property may be what joins them.
                 relations = [replace(o, cost=o.cost + BESIDE) for o in relations if not o.cost]
@@ -429,8 +409,8 @@ class MentionFinder:
         return []
 
     def _are_kinds(self, iris: tuple[str, ...]) -> bool:
-        known = self._lexicon.categories
-        return any(known[c].is_kind for c in self._lexicon.find_classes(iris) if c in known)
+        kinds = self._lexicon.kinds
+        return bool(kinds) and not kinds.isdisjoint(self._lexicon.find_classes(iris))
 
     def _name_relations(self, lemmas: Phrase) -> list[Option]:
         costs = {}
@@ -482,8 +462,8 @@ class MentionFinder:
                 continue
             found = (
                 frozenset(self._lexicon.names.get(word.lower, ()))
-                or self._lexicon.find_by_word(word.lower)
-                or self._lexicon.find_by_start(word.lower + "-")
+                or frozenset(self._lexicon.names.with_word(word.lower))
+                or frozenset(self._lexicon.names.with_start(word.lower + "-"))
             )
             if found and len(found) <= _MANY:
                 self._keep_around(at, found)
@@ -492,8 +472,8 @@ class MentionFinder:
         """Words written as names that are part of an individual's name: a surname, a first name."""
         for at, word in enumerate(self._words):
             if at > 0 and word.is_name and self.is_content(at) and len(word.text) > 2:
-                found = self._lexicon.find_by_word(word.lower)
-                found = frozenset(i for i in found if self._can_be_part(i, at))
+                iris = self._lexicon.names.with_word(word.lower)
+                found = frozenset(i for i in iris if self._can_be_part(i, at))
                 if found and len(found) <= _MANY:
                     self._keep_around(at, found)
 
@@ -511,7 +491,8 @@ class MentionFinder:
 
     def _keep_around(self, at: int, found: frozenset[str]) -> None:
         start, end = at, at + 1
-        words = {iri: self._lexicon.list_words(iri) for iri in found}
+        names = self._lexicon.names
+        words = {iri: {w for n in names.list_names(iri) for w in n.split()} for iri in found}
         for step in (-1, 1):
             beside = start - 1 if step < 0 else end
             while 0 <= beside < len(self._words) and beside not in self._taken:
@@ -559,20 +540,10 @@ class MentionFinder:
         """The class or property whose label means nearly the same."""
         if self._taken.intersection(range(start, end)):
             return []
-        known: dict[str, list[Option]] = {}
-        things: list[Category | Relation] = [
-            *(c for i, c in self._lexicon.categories.items() if i not in self._lexicon.holders),
-            *self._lexicon.relations.values(),
-        ]
-        for thing in things:
-            sort = "class" if isinstance(thing, Category) else "relation"
-            for phrase in thing.phrases if isinstance(thing, Category) else thing.labels:
-                if sum(map(len, phrase)) > 2:
-                    option = Option(sort, (thing.iri,), cost=NEAR)
-                    known.setdefault(" ".join(phrase), []).append(option)
+        known = self._lexicon.near
         text = " ".join(word.lemma for word in self._words[start:end])
-        best = self._pick_nearest(text, sorted(known))
-        return known[best] if best else []
+        best = self._pick_nearest(text, tuple(known))
+        return [Option(sort, (iri,), cost=NEAR) for sort, iri in known[best]] if best else []
 
     def _pick_nearest(self, text: str, known: Sequence[str]) -> str | None:
         if not known:
@@ -590,7 +561,12 @@ class MentionFinder:
         if self._is_embedded:
             return
         self._is_embedded = True
-        lemmas, lowers = [w.lemma for w in self._words], [w.lower for w in self._words]
-        places = [name for word in lowers for name in self._name_places(word)]
-        spans = [*lemmas, *lowers, *map(" ".join, pairwise(lemmas)), *places]
-        self._lexicon.embed_ahead([self._question, *spans, *self._lexicon.wordings])
+        content = [at for at in range(len(self._words)) if self.is_content(at)]
+        plain = [at for at in content if not self._words[at].is_name]
+        lowers = [self._words[at].lower for at in content]
+        places = {word: self._name_places(word) for word in lowers}
+        lemmas = {at: self._words[at].lemma for at in plain}
+        pairs = [f"{lemmas[at]} {lemmas[at + 1]}" for at in plain if at + 1 in lemmas]
+        spans = [*lemmas.values(), *pairs]
+        spans += [text for word, named in places.items() if named for text in (word, *named)]
+        self._lexicon.embed_ahead([self._question, *spans, *self._lexicon.near])

@@ -23,14 +23,14 @@ from kpyramid.documents.sentences import split_sentences
 from kpyramid.documents.values import Date, Value, find_values
 from kpyramid.documents.words import (
     STOP,
-    Place,
     Word,
     find_name,
     is_akin,
     normalise_name,
     split_words,
 )
-from kpyramid.query.analysis import Candidate, Number, QuestionAnalysis, fits, read_candidates
+from kpyramid.query.analysis import QuestionAnalysis, fits
+from kpyramid.query.options import Candidate, Number, read_candidates, read_number
 from kpyramid.query.types import Item, Reading
 from kpyramid.snapshot.evidence import Evidence
 from kpyramid.snapshot.snapshot import Snapshot
@@ -159,7 +159,6 @@ def _find_inside(sentence: Evidence, mentions: set[Mention]) -> tuple[Mention, .
 _DENYING = frozenset("not never neither nor without cannot unlike".split())
 _DENIAL_REACH = 7
 """Words from a denial to what it denies; a comma, a semicolon or "but" ends it."""
-_PRONOUNS = frozenset("he she it they his her its their".split())
 
 Features = Mapping[str, float]
 
@@ -257,7 +256,6 @@ def _count_fact(asked: QuestionAnalysis, piece: Piece, side: int) -> dict[str, f
     return {
         "fact": 1.0,
         "fact_named": name_side(asked, piece.sides[1 - side]),
-        "fact_echo": name_side(asked, piece.sides[side]),
         "fact_words": found / max(len(asked.content), 1),
         "fact_tail": float(side),
     }
@@ -275,40 +273,20 @@ def name_side(asked: QuestionAnalysis, side: Side) -> float:
 def _count_sentence(asked: QuestionAnalysis, hit: Hit) -> dict[str, float]:
     words = hit.piece.words
     own = [i for i, w in enumerate(words) if hit.start <= w.start < hit.end]
-    at = own[0] if own else 0
-    named = [_find_surest(asked, index, hit.piece) for index in range(len(asked.names))]
-    places = [place for place in named if place]
+    places = [find_name(name, words, hit.piece.values)[:1] for name in asked.names]
     said = [
         i
         for i, word in enumerate(words)
         if i not in own and any(is_akin(word, content) for content in asked.content)
     ]
-    found = sum(any(is_akin(words[i], content) for i in said) for content in asked.content)
-    about = len(asked.named & hit.piece.around) / max(len(asked.named), 1)
-    nearest = min(said, key=lambda i: (abs(i - at), i)) if said else None
+    named = sum(place.strength for found in places for place in found)
     return {
         "sentence": 1.0,
-        "sentence_named": sum(place.strength for place in places) / max(len(named), 1),
-        "sentence_near_name": max((1 / (1 + abs(p.first - at) / 5) for p in places), default=0.0),
-        "around_named": about,
-        "sentence_pronoun": about * float(bool(words) and words[0].plain in _PRONOUNS),
-        "sentence_words": found / max(len(asked.content), 1),
-        "sentence_near_word": max((1 / (1 + abs(i - at) / 4) for i in said), default=0.0),
-        "sentence_joined": max((float(_is_joined(hit, own, i)) for i in said), default=0.0),
-        "sentence_between": _count_between(hit, nearest) if nearest is not None else 0.0,
+        "sentence_named": named / max(len(asked.names), 1),
+        "around_named": len(asked.named & hit.piece.around) / max(len(asked.named), 1),
+        "sentence_joined": float(any(_is_joined(hit, own, i) for i in said)),
         "sentence_echo": float(bool(own) and all(words[i].stem in asked.named for i in own)),
     }
-
-
-def _count_between(hit: Hit, index: int) -> float:
-    """1 when nothing else that is named stands between a value and a word, less for each that does.
-
-    Of several names in a sentence the one next to "directed" is its director.
-    """
-    word = hit.piece.words[index]
-    first, last = (hit.end, word.start) if word.start >= hit.end else (word.end, hit.start)
-    spans = {(m.start, m.end) for m in hit.piece.mentions if m.kind != "NOUN"}
-    return 1 / (1 + sum(first <= start and end <= last for start, end in spans))
 
 
 def _is_joined(hit: Hit, own: Sequence[int], index: int) -> bool:
@@ -317,11 +295,6 @@ def _is_joined(hit: Hit, own: Sequence[int], index: int) -> bool:
         return False
     first, last = (index + 1, own[0]) if index < own[0] else (own[-1] + 1, index)
     return all(word.plain in STOP for word in hit.piece.words[first:last])
-
-
-def _find_surest(asked: QuestionAnalysis, index: int, piece: Piece) -> Place | None:
-    places = find_name(asked.names[index], piece.words, piece.values)
-    return places[0] if places else None
 
 
 # Where a context says the values that can answer a question: candidates', or its own.
@@ -581,8 +554,9 @@ def choose(
     hits = drop_echoes(find_candidates(read_candidates(candidates, snapshot), pieces), asked)
     if not hits:
         return Reading("", (), 0.0, ())
-    weighed = weigh(hits, measure_hits(asked, hits, pieces), "choice", asked.number)
-    chosen = pick(weighed, asked.number)
+    number = read_number(asked.text)
+    weighed = weigh(hits, measure_hits(asked, hits, pieces), "choice", number)
+    chosen = pick(weighed, number)
     if not chosen:
         return Reading("", (), weighed[0].probability, ())
     held = {found.candidate for found in chosen}
@@ -729,8 +703,7 @@ def read(asked: QuestionAnalysis, items: Sequence[Item]) -> Reading:
     if is_decision(asked.candidates):
         return decide(asked, asked.candidates, pieces, snapshot)
     if asked.candidates:
-        chosen = choose(asked, asked.candidates, pieces, snapshot)
-        return _verify_options(asked, chosen, items)
+        return _verify_options(asked, choose(asked, asked.candidates, pieces, snapshot), items)
     if asked.is_yes_no:
         return confirm(asked, pieces, snapshot)
     return _find_value(asked, pieces, snapshot)
@@ -757,7 +730,7 @@ def _verify_options(asked: QuestionAnalysis, chosen: Reading, items: Sequence[It
     if not chosen.choices:
         return chosen
     open_question = asked.part(asked.text)
-    if len(chosen.choices) > 1 and asked.number == "any":
+    if len(chosen.choices) > 1 and read_number(asked.text) == "any":
         sound = tuple(
             choice
             for choice in chosen.choices

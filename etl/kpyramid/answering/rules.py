@@ -24,6 +24,7 @@ from kpyramid.query.facts import (
     rate_chains,
     rate_singles,
 )
+from kpyramid.query.options import read_number
 from kpyramid.query.types import Item, Reading
 from kpyramid.snapshot.evidence import Evidence
 from kpyramid.snapshot.snapshot import Snapshot
@@ -108,7 +109,7 @@ def judge_facts(
         f"{best.chance:.2f}; {sufficient:.2f} is asked for"
     )
     values = best.values if enough else ()
-    number = asked.number if asked.candidates else "any"
+    number = read_number(asked.text) if asked.candidates else "any"
     if number == "one" and values:
         values = values[:1]
         saying = tuple(b for b in best.facts if values[0] in b.choices)

@@ -4,15 +4,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import Enum
-from functools import cached_property
 from itertools import pairwise
+from typing import NamedTuple
 
 from kpyramid.answering.lexicon import (
     DATES,
     NEGATIONS,
     PLACE_WORDS,
     Lexicon,
-    Relation,
+    Step,
     Word,
     open_lexicon,
     read_words,
@@ -28,13 +28,13 @@ from kpyramid.answering.question import (
     read_form,
 )
 from kpyramid.ontology.names import RDF_TYPE, SUBCLASS
-from kpyramid.query.decisions import MOST_VALUES, Fact, Found, judge_rows
+from kpyramid.query.decisions import Fact, Found
+from kpyramid.query.ontology_layer import MOST_VALUES, judge_rows
 from kpyramid.query.types import Outcome
 from kpyramid.snapshot.snapshot import Snapshot
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(NamedTuple):
     """A variable of a class, or individuals; `noun` says whether the question has a noun for it."""
 
     classes: frozenset[str] = frozenset()
@@ -44,8 +44,7 @@ class Node:
     partial: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(NamedTuple):
     """Subject, property, object."""
 
     source: int
@@ -53,8 +52,7 @@ class Link:
     target: int
 
 
-@dataclass(frozen=True, slots=True)
-class Tree:
+class Tree(NamedTuple):
     """Things and what joins them; `cost` is how much had to be supposed.
 
     `turned`: the answers are what has the property that the question names first, not its values.
@@ -71,12 +69,12 @@ class Tree:
 
     def add(self, node: Node) -> "Tree":
         """The tree with one more thing."""
-        return replace(self, nodes=(*self.nodes, node))
+        return self._replace(nodes=(*self.nodes, node))
 
     def narrow(self, spot: int, classes: frozenset[str]) -> "Tree":
         """The tree with what a property says of a node."""
-        node = replace(self.nodes[spot], classes=classes)
-        return replace(self, nodes=(*self.nodes[:spot], node, *self.nodes[spot + 1 :]))
+        node = self.nodes[spot]._replace(classes=classes)
+        return self._replace(nodes=(*self.nodes[:spot], node, *self.nodes[spot + 1 :]))
 
     def find_spot(self, mention: int) -> int | None:
         """The node of a mention."""
@@ -94,7 +92,6 @@ class Rank:
     measure: Measure
     descending: bool
     top: int
-    aggregate: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,14 +160,6 @@ def write_query(plan: Plan, lexicon: Lexicon) -> str:
         if plan.act == "count" and not counted_rank:
             return f"SELECT (COUNT(?result) AS ?count) WHERE {{ {{ {grouped} }} }}"
         return grouped
-    if plan.rank and plan.rank.aggregate:
-        way = "DESC" if plan.rank.descending else "ASC"
-        kept = " ".join(dict.fromkeys([focus, _name(plan.tree, plan.rank.node), "?rank"]))
-        return (
-            f"SELECT ({focus} AS ?result) ({plan.rank.aggregate}(?rank) AS ?value) "
-            f"WHERE {{ {{ SELECT DISTINCT {kept} WHERE {{ {body} }} }} }} "
-            f"GROUP BY {focus} ORDER BY {way}(?value) {focus} LIMIT {plan.rank.top}"
-        )
     if plan.rank:
         way = "DESC" if plan.rank.descending else "ASC"
         return (
@@ -207,7 +196,7 @@ def spell_out(plan: Plan) -> Plan:
                 ends = [len(tree.nodes)]
                 links = (*tree.links, Link(at, iri, ends[0]))
                 node = Node(literal=number == len(part.measure))
-                tree = replace(tree.add(node), links=links)
+                tree = tree.add(node)._replace(links=links)
             at = ends[0]
     return replace(plan, tree=tree)
 
@@ -256,11 +245,6 @@ def _write_type(tree: Tree, at: int, lexicon: Lexicon, plan: Plan) -> list[str]:
         if rank and rank.node == at and rank.measure:
             ends.append(lexicon.relations[rank.measure[0]].sources)
     if any(end and all(lexicon.find_ancestors(c) & classes for c in end) for end in ends):
-        return []
-    if not any(
-        known.members and lexicon.find_ancestors(iri) & classes
-        for iri, known in lexicon.categories.items()
-    ):
         return []
     name = _name(tree, at)
     if len(classes) == 1:
@@ -337,9 +321,6 @@ def face(
     ]
     if not said:
         return Facing.UNCLEAR
-    if len(said) > 1 and ends:
-        near = next(iter(ends.values())).start
-        said.sort(key=lambda pair: abs(pair[0].start - near))
     mention, option = said[0]
     first = min(ends, key=lambda spot: ends[spot].start, default=None)
     if option.passive is not None:
@@ -390,7 +371,7 @@ def _find_owner(mention: Mention, ends: dict[int, Mention], words: Sequence[Word
 def turn(tree: Tree, link: Link) -> Tree:
     """The tree with a link the other way round."""
     other = Link(link.target, link.iri, link.source)
-    return replace(tree, links=tuple(other if x == link else x for x in tree.links))
+    return tree._replace(links=tuple(other if x == link else x for x in tree.links))
 
 
 # How the things a question mentions hang together: a tree over the graph's properties.
@@ -399,42 +380,31 @@ _BEAM = 40
 """Unfinished trees that are followed; on ck25 twenty give the same readings."""
 _FARTHEST = 3
 """Properties between two things that the question names one after the other."""
-SAID, UNSAID, UNUSED, KIND, AGAINST = 0.2, 1.0, 3.0, 0.5, 0.5
-"""Costs of a property that the question says, of one that it leaves out, of one said in vain; of
-an individual that stands for things of its kind; of a property that is followed against its
-wording ("the manager of" leads to who is managed)."""
-
-
-Step = tuple[str, bool]
-"""A property and whether it is followed from source to target."""
+SAID, UNSAID, UNUSED = 0.2, 1.0, 3.0
+"""Costs of a property that the question says, of one that it leaves out, of one said in vain."""
 
 
 class Joiner:
     """Joins mentions in the order of the question, cheapest first."""
 
-    def __init__(
-        self, lexicon: Lexicon, mentions: Sequence[Mention], *, passive: bool = False
-    ) -> None:
+    def __init__(self, lexicon: Lexicon, mentions: Sequence[Mention]) -> None:
         self._lexicon = lexicon
-        self._passive = passive
         self._mentions = mentions
-        self._paths: dict[tuple[frozenset[str], frozenset[str]], list[tuple[Step, ...]]] = {}
+        self._paths: dict[tuple[frozenset[str], ...], list[tuple[Step, ...]]] = {}
 
     def join(self) -> list[Tree]:
         """All ways to join every mention, the cheapest first."""
         trees = [Tree()]
         for at in self._order():
             mention = self._mentions[at]
-            grown: dict[Tree, Tree] = {}
-            for tree in trees:
-                for option in mention.options:
-                    for found in self._place(tree, at, option):
-                        found = replace(found, cost=round(found.cost + option.cost, 3))
-                        shape = replace(found, cost=0.0)
-                        if shape not in grown or grown[shape].cost > found.cost:
-                            grown[shape] = found
-            trees = sorted(grown.values(), key=_rank)[:_BEAM]
-        done = [self._charge_voice(self._charge_unused(tree)) for tree in trees]
+            grown = [
+                found._replace(cost=round(found.cost + option.cost, 3))
+                for tree in trees
+                for option in mention.options
+                for found in self._place(tree, at, option)
+            ]
+            trees = _keep_cheapest(grown)
+        done = [self._charge_unused(tree) for tree in trees]
         return sorted((t for t in done if t.nodes and t.focus is not None), key=_rank)
 
     def _order(self) -> list[int]:
@@ -456,10 +426,6 @@ class Joiner:
             and not self._lexicon.relations[following.options[0].iris[0]].is_literal
         )
 
-    @cached_property
-    def _objects(self) -> list[Relation]:
-        return [r for r in self._lexicon.relations.values() if not r.is_literal and r.targets]
-
     def _place(self, tree: Tree, at: int, option: Option) -> Iterator[Tree]:
         if option.sort == "relation":
             yield from self._place_relation(tree, at, option)
@@ -467,26 +433,19 @@ class Joiner:
         if self._mentions[at].joined:
             yield from self._join_as_before(tree, at, option)
             return
-        if option.sort == "individual" and self._mentions[at].asked and not tree.nodes:
-            tree = replace(tree, cost=tree.cost + UNSAID)
-        if option.sort == "kind" and tree.nodes:
-            tree = replace(tree, cost=tree.cost + KIND)
-        if option.sort == "kind" and at + 1 < len(self._mentions) and self._is_compound(at):
-            return
         node, links, values = self._make_thing(option, at)
         if node is None:
             return
         for found, spot in self._attach(tree, node, at, option.sort):
             extra = [Link(spot, link, len(found.nodes)) for link in links]
-            grown = replace(
-                found,
+            grown = found._replace(
                 nodes=(*found.nodes, *(self._make_individual(option, at) for _ in links)),
                 links=(*found.links, *extra),
                 values=(*found.values, *((spot, p, literals) for p, literals in values)),
                 spots=(*found.spots, (at, spot)),
             )
             if grown.focus is None and not node.iris:
-                grown = replace(grown, focus=spot)
+                grown = grown._replace(focus=spot)
             yield grown
 
     def _join_as_before(self, tree: Tree, at: int, option: Option) -> Iterator[Tree]:
@@ -499,8 +458,8 @@ class Joiner:
         if not tree.nodes[spot].iris or not node.classes & tree.nodes[spot].classes:
             return
         (link,), new = links, len(tree.nodes)
-        twin = replace(link, target=new) if link.target == spot else replace(link, source=new)
-        yield replace(tree.add(node), links=(*tree.links, twin), spots=(*tree.spots, (at, new)))
+        twin = link._replace(target=new) if link.target == spot else link._replace(source=new)
+        yield tree.add(node)._replace(links=(*tree.links, twin), spots=(*tree.spots, (at, new)))
 
     def _make_thing(
         self, option: Option, at: int
@@ -535,19 +494,16 @@ class Joiner:
             far = 0.0 if spot == latest or adjacent else 0.2
             classes = self._lexicon.meet(known.classes, node.classes)
             if classes is not None and _may_unite(known, node, sort, adjacent):
-                united = replace(
-                    known,
+                united = known._replace(
                     classes=classes,
                     iris=known.iris or node.iris,
                     noun=known.noun or node.noun,
                     partial=known.partial or node.partial,
                 )
                 nodes = (*tree.nodes[:spot], united, *tree.nodes[spot + 1 :])
-                # What is said between the two is skipped: "the name of the sensor expert".
-                skipped = 0.4 if tree.pending and sort == "individual" else 0.0
-                yield replace(tree, nodes=nodes, cost=tree.cost + far + skipped), spot
-            for path in self._find_paths(tree, known.classes, node.classes):
-                yield self._follow(tree, spot, path, node, far)
+                yield tree._replace(nodes=nodes, cost=tree.cost + far), spot
+            for path in self._find_paths(known.classes, node.classes):
+                yield self._follow(tree._replace(cost=tree.cost + far), spot, path, node)
 
     def _touches(self, tree: Tree, spot: int, at: int) -> bool:
         """Whether a mention of a node stands right beside another mention."""
@@ -558,11 +514,11 @@ class Joiner:
         )
 
     def _follow(
-        self, tree: Tree, spot: int, path: tuple[Step, ...], node: Node, far: float
+        self, tree: Tree, spot: int, path: tuple[Step, ...], node: Node
     ) -> tuple[Tree, int]:
         """The tree with a path from a node to a new one, and where that is."""
         pending = list(tree.pending)
-        cost, current, links, nodes = tree.cost + far, spot, list(tree.links), list(tree.nodes)
+        cost, current, links, nodes = tree.cost, spot, list(tree.links), list(tree.nodes)
         for number, (iri, forward) in enumerate(path):
             said = next(
                 ((item, option) for item in pending for option in item[1] if option.iris[0] == iri),
@@ -570,71 +526,50 @@ class Joiner:
             )
             if said:
                 pending.remove(said[0])
-                against = forward == self._lexicon.relations[iri].names_target
-                against = against and said[1].cost < PARTIAL and said[1].passive is None
-                cost += SAID + said[1].cost + AGAINST * against
+                cost += SAID + said[1].cost
             else:
                 cost += UNSAID
             relation = self._lexicon.relations[iri]
             last = number == len(path) - 1
             near = relation.sources if forward else relation.targets
-            nodes[current] = replace(
-                nodes[current],
+            nodes[current] = nodes[current]._replace(
                 classes=self._lexicon.meet(nodes[current].classes, near) or frozenset(),
             )
             reach = relation.targets if forward else relation.sources
             nodes.append(
-                replace(node, classes=self._lexicon.meet(node.classes, reach) or frozenset())
+                node._replace(classes=self._lexicon.meet(node.classes, reach) or frozenset())
                 if last
                 else Node(reach)
             )
             new = len(nodes) - 1
             links.append(Link(current, iri, new) if forward else Link(new, iri, current))
             current = new
-        grown = replace(
-            tree, nodes=tuple(nodes), links=tuple(links), cost=cost, pending=tuple(pending)
+        grown = tree._replace(
+            nodes=tuple(nodes), links=tuple(links), cost=cost, pending=tuple(pending)
         )
         return grown, current
 
-    def _find_paths(
-        self, tree: Tree, one: frozenset[str], other: frozenset[str]
-    ) -> list[tuple[Step, ...]]:
-        """The shortest paths between members of classes, and one longer where that is said."""
+    def _find_paths(self, one: frozenset[str], other: frozenset[str]) -> list[tuple[Step, ...]]:
+        """The shortest paths between members of classes."""
         key = one, other
         if key not in self._paths:
-            self._paths[key] = list(self._walk(one, other))
-        paths = self._paths[key]
-        least = min(map(len, paths), default=0)
-        nearest = [path for path in paths if len(path) == least]
-        said = {option.iris[0] for _, options in tree.pending for option in options}
-        saying = [path for path in paths if any(iri in said for iri, _ in path)]
-        shortest = min(map(len, saying), default=0)
-        return list(dict.fromkeys([*nearest, *(path for path in saying if len(path) == shortest)]))
+            self._paths[key] = self._walk(one, other)
+        return self._paths[key]
 
-    def _walk(self, one: frozenset[str], other: frozenset[str]) -> Iterator[tuple[Step, ...]]:
+    def _walk(self, one: frozenset[str], other: frozenset[str]) -> list[tuple[Step, ...]]:
         meet = self._lexicon.meet
         level: list[tuple[tuple[Step, ...], frozenset[str]]] = [((), one)]
-        found = 0
-        for length in range(_FARTHEST):
-            onward = []
-            for path, classes in level:
-                for relation in self._objects:
-                    for forward in (True, False):
-                        near = relation.sources if forward else relation.targets
-                        end = relation.targets if forward else relation.sources
-                        step = (relation.iri, forward)
-                        if path and path[-1] == (relation.iri, not forward):
-                            continue
-                        if meet(classes, near) is None:
-                            continue
-                        onward.append(((*path, step), end))
-                        if meet(end, other) is not None:
-                            found += 1
-                            yield (*path, step)
-            level = onward
-            # Beyond two properties a large schema joins everything with everything.
-            if (found and length >= 1) or len(level) > 2_000:
-                return
+        for _ in range(_FARTHEST):
+            level = [
+                ((*path, step), end)
+                for path, classes in level
+                for step, end in self._lexicon.list_steps(classes)
+                if not path or path[-1] != (step[0], not step[1])
+            ]
+            found = [path for path, end in level if meet(end, other) is not None]
+            if found or len(level) > 2_000:
+                return found
+        return []
 
     def _place_relation(self, tree: Tree, at: int, option: Option) -> Iterator[Tree]:
         """A property that is said: kept for the path to what follows, or followed from here."""
@@ -647,8 +582,8 @@ class Joiner:
             kept = (at, tuple(self._mentions[at].options))
             relations = tuple(o for o in kept[1] if o.sort == "relation")
             if option == relations[0] and not relation.is_literal:
-                yield replace(
-                    tree, pending=(*tree.pending, (at, relations)), cost=tree.cost - option.cost
+                yield tree._replace(
+                    pending=(*tree.pending, (at, relations)), cost=tree.cost - option.cost
                 )
         measure = self._lexicon.extend_measure(relation)
         # A verb names neither end: whom Ines guided is no guide.
@@ -657,35 +592,23 @@ class Joiner:
         end = Node(relation.targets, literal=relation.is_literal, noun=noun)
         if not tree.nodes:
             owner = Node(relation.sources)
-            start = replace(tree, nodes=(owner, end), links=(Link(0, iri, 1),), cost=SAID)
-            start = replace(start, spots=((at, 1),))
+            start = tree._replace(nodes=(owner, end), links=(Link(0, iri, 1),), cost=SAID)
+            start = start._replace(spots=((at, 1),))
             if len(measure) > 1:
                 start = start.add(Node(literal=True))
                 links = (*start.links, Link(1, measure[1], 2))
-                yield replace(start, links=links, focus=2)
+                yield start._replace(links=links, focus=2)
             else:
-                yield replace(start, focus=1)
+                yield start._replace(focus=1)
             if not relation.is_literal:
-                yield replace(
-                    start, focus=0, turned=True, nodes=start.nodes[:2], links=start.links[:1]
+                yield start._replace(
+                    focus=0, turned=True, nodes=start.nodes[:2], links=start.links[:1]
                 )
             return
-        near = [
-            self._lexicon.meet(n.classes, relation.sources) for n in tree.nodes if not n.literal
-        ]
-        if relation.is_literal and not any(near):
-            for grown, spot in self._attach(tree, Node(relation.sources), at, "value"):
-                yield replace(
-                    grown.add(end),
-                    links=(*grown.links, Link(spot, iri, len(grown.nodes))),
-                    cost=grown.cost + SAID,
-                    spots=(*grown.spots, (at, len(grown.nodes))),
-                )
         for spot, known in enumerate(tree.nodes):
             if known.literal:
                 continue
             new = len(tree.nodes)
-            far = 0.0 if known.iris or spot == tree.focus else 0.2
             sources = self._lexicon.meet(known.classes, relation.sources)
             if sources is not None:
                 grown = tree.narrow(spot, sources).add(end)
@@ -695,20 +618,10 @@ class Joiner:
                     grown = grown.add(Node(literal=True))
                     links = (*links, Link(new, measure[1], new + 1))
                     focus = new + 1
-                yield replace(
-                    grown,
+                yield grown._replace(
                     links=links,
-                    cost=tree.cost + SAID + far,
+                    cost=tree.cost + SAID,
                     focus=focus if tree.focus is None else tree.focus,
-                    spots=(*tree.spots, (at, new)),
-                )
-            targets = self._lexicon.meet(known.classes, relation.targets)
-            if not relation.is_literal and targets is not None:
-                yield replace(
-                    tree.narrow(spot, targets).add(Node(relation.sources, noun=not is_verb)),
-                    links=(*tree.links, Link(new, iri, spot)),
-                    cost=tree.cost + SAID + far + 0.1,
-                    focus=new if tree.focus is None else tree.focus,
                     spots=(*tree.spots, (at, new)),
                 )
 
@@ -720,32 +633,7 @@ class Joiner:
             for _, options in tree.pending
             if not stated & {option.iris[0] for option in options}
         ]
-        return replace(tree, pending=(), cost=round(tree.cost + UNUSED * len(idle), 3))
-
-    def _charge_voice(self, tree: Tree) -> Tree:
-        """Verbs followed against their voice: who influenced X is not whom X influenced."""
-        cost = tree.cost
-        for mention in self._mentions:
-            for option in mention.options:
-                if option.passive is None:
-                    continue
-                for link in tree.links:
-                    if link.iri == option.iris[0]:
-                        cost += AGAINST * self._runs_against(tree, link, mention, option.passive)
-        return replace(tree, cost=round(cost, 3))
-
-    def _runs_against(self, tree: Tree, link: Link, mention: Mention, passive: bool) -> bool:
-        named = {
-            spot: self._mentions[at].start
-            for at, spot in tree.spots
-            if spot in (link.source, link.target) and tree.nodes[spot].iris
-        }
-        if len(named) != 1:
-            return False
-        ((spot, start),) = named.items()
-        is_subject = start < mention.start
-        agrees = passive == self._passive
-        return (spot == link.source) != (is_subject == agrees)
+        return tree._replace(pending=(), cost=round(tree.cost + UNUSED * len(idle), 3))
 
 
 def _may_unite(known: Node, node: Node, sort: str, adjacent: bool) -> bool:
@@ -758,6 +646,18 @@ def _may_unite(known: Node, node: Node, sort: str, adjacent: bool) -> bool:
     if sort == "individual":
         return adjacent or not known.noun
     return not known.iris  # a kind
+
+
+def _keep_cheapest(trees: Sequence[Tree]) -> list[Tree]:
+    """The `_BEAM` cheapest trees in order, each once, at its least cost."""
+    kept: dict[Tree, Tree] = {}
+    highest = 0.0
+    for tree in sorted(trees, key=lambda tree: tree.cost):
+        if len(kept) >= _BEAM and tree.cost > highest:
+            break
+        kept.setdefault(tree._replace(cost=0.0), tree)
+        highest = tree.cost
+    return sorted(kept.values(), key=_rank)[:_BEAM]
 
 
 def _rank(tree: Tree) -> tuple[float, str]:
@@ -786,12 +686,6 @@ def make_plans(
             for grown, more in _apply(degree, plan, mentions, lexicon)
         ]
     for plan, cost in plans:
-        if form.aggregate and plan.rank and plan.rank.measure:
-            yield (
-                replace(plan, rank=replace(plan.rank, aggregate=form.aggregate), aggregate=""),
-                cost,
-            )
-            continue
         if form.aggregate and not _is_numeric(plan.tree, lexicon):
             continue
         yield plan, cost
@@ -844,17 +738,9 @@ def _apply_to_noun(
         measure = lexicon.extend_measure(lexicon.relations[link.iri])
         if measure and _has_unit(degree, measure, lexicon):
             if tree.focus in {spot, len(tree.nodes) - 1} and tree.nodes[tree.focus].literal:
-                if degree.sort == "order" and degree.top == 1:
-                    if plan.aggregate:
-                        return
-                    name = "MAX" if degree.sign == "1" else "MIN"
-                    yield replace(plan, aggregate=name), 0.0
                 return
             yield _with_degree(plan, degree, link.source, measure), 0.0
             return
-    if degree.sort == "limit" and degree.sign == ">=" and degree.number == 1.0:
-        yield plan, 0.0
-        return
     if degree.unit or spot == tree.focus or tree.nodes[spot].iris or tree.nodes[spot].literal:
         return
     if plan.act == "select" or degree.sort == "limit":
@@ -912,10 +798,6 @@ _UNFIT = 1.0
 """What it costs that answers to `who` are no people."""
 _WORST = 3.0
 """Cost from which too much had to be supposed."""
-_MANY = 5
-"""Readings as good as the first beyond which what one of them finds is chance."""
-_FARTHER = 1.5
-"""Cost by which a reading may lie behind one that turns a property round."""
 _MOST_LEFT, _MOST_MENTIONS = 2, 8
 """Words that no mention explains, and mentions, beyond which no query is sought."""
 _KIN = 0.4
@@ -965,7 +847,7 @@ def read_question(question: str, lexicon: Lexicon) -> Written | Unwritten:
     if not mentions:
         return Unwritten("it names nothing that the ontology knows")
     left = [at for at in range(len(words)) if finder.is_content(at)]
-    early = [words[at].text for at in left if words[at].is_name] or (
+    early = finder.list_strange() or (
         [words[at].text for at in left] if len(left) > _MOST_LEFT else []
     )
     if early or len(mentions) > _MOST_MENTIONS:
@@ -986,7 +868,7 @@ def _read(
     lexicon: Lexicon,
 ) -> Iterator[Written]:
     written: dict[str, Written] = {}
-    for tree in Joiner(lexicon, mentions, passive=form.passive).join():
+    for tree in Joiner(lexicon, mentions).join():
         for plan, cost in make_plans(tree, mentions, form, lexicon):
             if plan.act == "ask" and _shares_something(tree):
                 continue
@@ -1004,11 +886,17 @@ def _read(
                     for link, way in facing.items()
                     if way is Facing.UNCLEAR
                 )
-                coarse = _rate_date(plan, form, lexicon)
                 worst = max(facing.values(), key=list(Facing).index, default=Facing.RIGHT)
                 worst = Facing.WRONG if Facing.WRONG in facing.values() else worst
                 written[sparql] = Written(
-                    sparql, plan, total, not judged, coarse, worst, turned, can_write(plan)
+                    sparql,
+                    plan,
+                    total,
+                    not judged,
+                    _rate_date(plan, form, lexicon),
+                    worst,
+                    turned,
+                    can_write(plan),
                 )
     yield from sorted(written.values(), key=lambda w: (w.cost, w.sparql))[:12]
 
@@ -1079,7 +967,7 @@ def _decide(
     readings: Sequence[Written], left: Sequence[Word], lexicon: Lexicon
 ) -> Written | Unwritten:
     best = next((r for r in readings if r.facing is not Facing.WRONG), None)
-    if best is None or best.cost - readings[0].cost > _FARTHER:
+    if best is None:
         return Unwritten("it can be read the wrong way round only", readings[0].sparql)
     readings = [r for r in readings if r.facing is not Facing.WRONG]
     if best.cost >= _WORST:
@@ -1093,8 +981,6 @@ def _decide(
         if node.partial and _count_meant(best.plan, at, lexicon) > 1:
             return Unwritten("a name in it fits several individuals", best.sparql)
     close = [r for r in readings if r.cost - best.cost < _CLOSE]
-    if len(close) > _MANY:
-        return Unwritten("it can be read in many ways", best.sparql)
     if not all(reading.is_whole for reading in close):
         return Unwritten("it orders, bounds or counts more than one query can say")
     if len(close) > 1:
@@ -1130,11 +1016,9 @@ def _list_strange(best: Written, left: Sequence[Word], lexicon: Lexicon) -> list
         if c in lexicon.categories
         for phrase in lexicon.categories[c].phrases
     }
-    strange = []
+    known, strange = sorted(said), []
     for word in left:
-        known = sorted(said)
-        cosines = lexicon.compare(word.lemma, known)
-        if word.is_name or max(cosines, default=0.0) < _KIN:
+        if word.is_name or max(lexicon.compare(word.lemma, known), default=0.0) < _KIN:
             strange.append(word.text)
     return strange
 
@@ -1145,7 +1029,7 @@ def _count_meant(plan: Plan, node: int, lexicon: Lexicon) -> int:
     if plan.act == "ask":
         return len(tree.nodes[node].iris)
     links = tuple(x for x in tree.links if tree.focus not in (x.source, x.target))
-    plan = Plan(replace(tree, links=links), plan.act)
+    plan = Plan(tree._replace(links=links), plan.act)
     body = " ".join(write_patterns(plan, lexicon))
     return len(lexicon.run(f"SELECT DISTINCT ?x{node} WHERE {{ {body} }}"))
 
@@ -1161,10 +1045,6 @@ def _is_tied(best: Written, lexicon: Lexicon) -> bool:
     rank = best.plan.rank
     if rank is None:
         return False
-    if rank.aggregate:
-        wider = replace(best.plan, rank=replace(rank, top=rank.top + 1))
-        rows = lexicon.run(write_query(wider, lexicon))
-        return len(rows) > rank.top and rows[-1]["value"] == rows[-2]["value"]
     if not rank.measure:
         wider = replace(best.plan, rank=replace(rank, top=rank.top + 1), with_count=True)
         rows = lexicon.run(write_query(wider, lexicon))
@@ -1223,7 +1103,7 @@ def bind_facts(plan: Plan, rows: list[dict[str, str]], lexicon: Lexicon) -> tupl
     if plan.act == "select" and not plan.aggregate and plan.tree.focus is not None:
         listed = ", ".join(write_string(row["result"]) for row in rows if "result" in row)
         body.append(f"FILTER(STR(?x{plan.tree.focus}) IN ({listed}))")
-    rank = plan.rank if plan.rank and plan.rank.measure and not plan.rank.aggregate else None
+    rank = plan.rank if plan.rank and plan.rank.measure else None
     order = f" ORDER BY {'DESC' if rank.descending else 'ASC'}(?rank)" if rank else ""
     query = f"SELECT * WHERE {{ {' '.join(body)} }}{order} LIMIT {_MOST_FACTS}"
     return tuple(dict.fromkeys(_list_facts(plan, lexicon.run(query), is_ranked=rank is not None)))

@@ -16,14 +16,14 @@ from rich.text import Text
 
 from kpyramid.cli.console import LONGEST, SafeConsole, shorten
 from kpyramid.errors import InputError, SettingsError
-from kpyramid.llm.connection import read_key
 from kpyramid.llm.ledger import read_totals
+from kpyramid.llm.transport import read_key
 from kpyramid.pipeline.models import Opener
 from kpyramid.query import STRATEGIES, Answer, Backends, Snapshot, answer, open_snapshot
 from kpyramid.query.types import Outcome, Step
 from kpyramid.settings import QuerySettings, Settings
 from kpyramid.snapshot.evidence import Evidence
-from kpyramid.snapshot.scopes import PUBLIC, Scope
+from kpyramid.snapshot.view import PUBLIC, Scope
 from kpyramid.storage.layout import Warehouse, open_warehouse
 
 # `ask --explain`: which layers were asked and why the answer follows, for a first-time reader.
@@ -147,8 +147,8 @@ def _mark(place: Evidence, words: Sequence[str]) -> Text:
 def _close(answer: Answer) -> str:
     """A last line that says what the layers are, whatever was asked of them."""
     tried = dict.fromkeys(step.layer for step in answer.trace)
-    told = "; ".join(f"{name}: {LAYERS[name]}" for name in tried if name in LAYERS)
-    return f"Layers are asked from the surest to the widest, until one is enough. {told}."
+    layers = "; ".join(f"{name}: {LAYERS[name]}" for name in tried if name in LAYERS)
+    return f"Layers are asked from the surest to the widest, until one is enough. {layers}."
 
 
 def _indent(what: Text | Group, by: int = 2) -> Padding:

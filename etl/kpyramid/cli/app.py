@@ -22,7 +22,7 @@ from kpyramid.cli.options import (
     WarehouseOption,
     WorkersOption,
     command,
-    print_json,
+    print_found,
     say,
 )
 from kpyramid.errors import InputError
@@ -54,6 +54,26 @@ app.add_typer(rejects.app)
 StageName = StrEnum("StageName", {stage.name: stage.name for stage in PIPELINE})  # type: ignore[misc]
 
 
+def _print_version(is_asked: bool) -> None:
+    from kpyramid.storage.identity import library_version
+
+    if is_asked:
+        say(f"kpyramid {library_version('kpyramid')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _accept(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    """Options that stand before any command."""
+
+
 @command(app)
 def build(
     corpus: CorpusArgument,
@@ -63,7 +83,6 @@ def build(
     order: OrderOption = None,
     allow_shrink: ShrinkOption = False,
     workers: WorkersOption = WORKERS,
-    as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Build a pyramid from a corpus and publish it.
@@ -89,10 +108,8 @@ def build(
             progress=progress,
         )
     report = describe_run(outcome.run, outcome.marks)
-    if as_json:
-        print_json(report)
-    else:
-        console.print_build(report, outcome.run.folder, outcome.run.warehouse.root)
+    place = outcome.run.warehouse.root
+    print_found(report, lambda: console.print_build(report, outcome.run.folder, place))
 
 
 command(app)(ask)
@@ -101,18 +118,14 @@ command(app)(ask)
 @command(app)
 def snapshots(
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
-    as_json: JsonOption = False,
 ) -> None:
     """List the snapshots of a warehouse and the refs that point to them."""
     from kpyramid.cli import console
     from kpyramid.storage.layout import open_warehouse
-    from kpyramid.storage.refs import list_snapshots
+    from kpyramid.storage.verification import list_snapshots
 
     rows = list_snapshots(open_warehouse(warehouse))
-    if as_json:
-        print_json({"snapshots": rows})
-    else:
-        console.print_snapshots(rows)
+    print_found({"snapshots": rows}, lambda: console.print_snapshots(rows))
 
 
 @command(app)
@@ -122,32 +135,29 @@ def verify(
     ] = None,
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
     ref: RefOption = "main",
-    as_json: JsonOption = False,
 ) -> None:
     """Check a snapshot: every byte, every contract, every reference, every span; and all refs."""
     from kpyramid.storage.layout import open_warehouse
-    from kpyramid.storage.refs import check_refs, resolve_ref
-    from kpyramid.storage.snapshots import check_bytes, check_tables
+    from kpyramid.storage.refs import resolve_ref
+    from kpyramid.storage.verification import check_bytes, check_refs, check_tables
 
     place = open_warehouse(warehouse)
     identifier = resolve_ref(place, snapshot or ref)
     folder = place.snapshots / identifier
-    problems = check_bytes(folder)
-    problems = problems or check_tables(folder)
+    problems = check_bytes(folder) or check_tables(folder)
     of_refs = check_refs(place)
-    if as_json:
-        found = {"ok": not problems and not of_refs, "problems": [*problems, *of_refs]}
-        print_json({"snapshot": identifier, **found})
-    elif not problems:
-        say(f"Snapshot {identifier} is whole: bytes, contracts, references and spans.")
-    else:
-        lines = "\n".join(f"  {problem}" for problem in problems)
-        say(
-            f"Snapshot {identifier} is damaged:\n{lines}\n"
+    if problems:
+        damage = "\n".join(f"  {problem}" for problem in problems)
+        lines = [
+            f"Snapshot {identifier} is damaged:\n{damage}\n"
             f"Do not serve it. Move {folder} away and build again: caches make that cheap."
-        )
-    if of_refs and not as_json:
-        say("\n".join(["Refs are damaged:", *(f"  {problem}" for problem in of_refs)]))
+        ]
+    else:
+        lines = [f"Snapshot {identifier} is whole: bytes, contracts, references and spans."]
+    if of_refs:
+        lines += ["Refs are damaged:", *(f"  {problem}" for problem in of_refs)]
+    found = {"ok": not problems and not of_refs, "problems": [*problems, *of_refs]}
+    print_found({"snapshot": identifier, **found}, lines)
     if problems or of_refs:
         raise typer.Exit(6)
 
@@ -170,7 +180,6 @@ def stage(
         ),
     ] = None,
     workers: WorkersOption = WORKERS,
-    as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Run one stage of a build: what a scheduler calls, task by task.
@@ -204,10 +213,7 @@ def stage(
         "seconds": mark.seconds,
         **mark.details,
     }
-    if as_json:
-        print_json(facts)
-    else:
-        console.print_stage(mark)
+    print_found(facts, lambda: console.print_stage(mark))
 
 
 @command(app)
@@ -215,7 +221,6 @@ def plan(
     corpus: CorpusArgument,
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
     settings: SettingsOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Say what a build would compute, stage by stage, before it does; nothing is written."""
     from kpyramid.cli import console
@@ -225,10 +230,7 @@ def plan(
 
     loaded = load_settings(settings)
     rows = plan_build(corpus, open_warehouse(warehouse), loaded)
-    if as_json:
-        print_json({"stages": rows})
-    else:
-        console.print_plan(rows, loaded.llm.budget)
+    print_found({"stages": rows}, lambda: console.print_plan(rows, loaded.llm.budget))
 
 
 @command(app)

@@ -8,11 +8,12 @@ import typer
 from kpyramid.cli.options import (
     DEFAULT_WAREHOUSE,
     AccessOption,
+    BackendName,
     EverythingOption,
-    JsonOption,
+    ModeName,
     SettingsOption,
     WarehouseOption,
-    print_json,
+    print_found,
     read_scope,
     say,
 )
@@ -26,20 +27,6 @@ class StrategyName(StrEnum):
     exact = "exact"
     naive = "naive"
     direct = "direct"
-
-
-class MakerName(StrEnum):
-    """Who takes a decision about a question."""
-
-    rules = "rules"
-    llm = "llm"
-
-
-class ModeName(StrEnum):
-    """How polyrag goes down the pyramid."""
-
-    best = "best"
-    paper = "paper"
 
 
 def ask(
@@ -74,15 +61,15 @@ def ask(
         ),
     ] = None,
     sparql: Annotated[
-        MakerName | None,
+        BackendName | None,
         typer.Option(help="Who writes polyrag's query of the ontology.  [default: rules]"),
     ] = None,
     sufficiency: Annotated[
-        MakerName | None,
+        BackendName | None,
         typer.Option(help="Who says whether facts are enough.  [default: rules]"),
     ] = None,
     reader: Annotated[
-        MakerName | None,
+        BackendName | None,
         typer.Option(help="Who words the answer from what was found.  [default: rules]"),
     ] = None,
     access: AccessOption = None,
@@ -100,7 +87,6 @@ def ask(
         typer.Option("--class", help="Only what is said of individuals of this class."),
     ] = None,
     settings: SettingsOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Ask a published pyramid; the answer names its layer and its evidence.
 
@@ -140,12 +126,10 @@ def ask(
     asked = read_question(question)
     scope = read_scope(access, everything, document, where, class_name)
     found = ask_pyramid(asked, warehouse, ref, loaded, candidates=choice or (), scope=scope)
-    if as_json:
-        print_json(found.to_dict())
-        return
-    if explain:
-        print_explanation(found)
-    else:
-        print_answer(found)
-    if spending := describe_spending(found):
-        say(spending)
+
+    def print_words() -> None:
+        (print_explanation if explain else print_answer)(found)
+        if spending := describe_spending(found):
+            say(spending)
+
+    print_found(found.to_dict(), print_words)

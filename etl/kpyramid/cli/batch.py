@@ -1,7 +1,8 @@
 """`kpyramid batch`: a model asked through the Batch API, at half price and within a day."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,15 +12,13 @@ from kpyramid.cli.options import (
     DEFAULT_WAREHOUSE,
     WORKERS,
     CorpusArgument,
-    JsonOption,
     QuietOption,
     RefOption,
     SettingsOption,
     WarehouseOption,
     WorkersOption,
     command,
-    print_json,
-    say,
+    print_found,
 )
 from kpyramid.errors import EndpointError, SettingsError
 
@@ -52,7 +51,6 @@ def submit(
     ref: RefOption = "main",
     settings: SettingsOption = None,
     workers: WorkersOption = WORKERS,
-    as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Send what a build would ask next and nobody has asked yet.
@@ -74,45 +72,38 @@ def submit(
     desk = _open_desk(run)
     with hold_asking(run.warehouse, loaded):
         done = submit.submit(pending, desk)
-    answered = not (done.submitted or done.open or done.pending or done.answered)
-    if as_json:
-        print_json(
-            {
-                "run": run.name,
-                "batches": _describe(done.batches),
-                "submitted": done.submitted,
-                "pending": done.pending,
-                "open": done.open,
-                "unfinished": done.unfinished,
-                "waiting": done.waiting,
-                "over_budget": done.refused,
-                "answered": _count_answers(desk, run.name),
-                "failed": done.failed,
-                "next": "build" if answered else "collect" if done.open else "submit",
-            }
+    answered = _count_answers(desk, run.name)
+    is_over = not (done.submitted or done.open or done.pending or done.answered)
+    next_command = "build" if is_over else "batch collect" if done.open else "batch submit"
+    found = {
+        "run": run.name,
+        "batches": _describe(done.batches),
+        "submitted": done.submitted,
+        "pending": done.pending,
+        "open": done.open,
+        "unfinished": done.unfinished,
+        "waiting": done.waiting,
+        "over_budget": done.refused,
+        "answered": answered,
+        "failed": done.failed,
+        "next": next_command.removeprefix("batch "),
+    }
+    lines = [
+        *_name_batches(done.batches),
+        f"{done.submitted} requests submitted, {done.open} open, {done.pending} pending, "
+        f"{answered} answered",
+    ]
+    if done.waiting:
+        lines.append(f"{done.waiting} wait until the endpoint has room for them")
+    if done.unfinished:
+        lines.append(
+            f"{done.unfinished} are being submitted by another process; should it have "
+            f"died, a call {LIMITS.stale / 60:.0f} minutes after it takes over"
         )
-    else:
-        _echo_batches(done.batches)
-        say(
-            f"{done.submitted} requests submitted, {done.open} open, {done.pending} pending, "
-            f"{_count_answers(desk, run.name)} answered"
-        )
-        if done.waiting:
-            say(f"{done.waiting} wait until the endpoint has room for them")
-        if done.unfinished:
-            say(
-                f"{done.unfinished} are being submitted by another process; should it have "
-                f"died, a call {LIMITS.stale / 60:.0f} minutes after it takes over"
-            )
-        if done.failed:
-            say(f"{done.failed} failed for good: see `kpyramid rejects list`")
-        say(
-            "all is answered: run `kpyramid build`"
-            if answered
-            else "next: `kpyramid batch collect`"
-            if done.open
-            else "next: `kpyramid batch submit`"
-        )
+    if done.failed:
+        lines.append(f"{done.failed} failed for good: see `kpyramid rejects list`")
+    lines.append(f"{'all is answered: run' if is_over else 'next:'} `kpyramid {next_command}`")
+    print_found(found, lines)
     if done.refusal is not None:
         raise done.refusal
 
@@ -121,7 +112,6 @@ def submit(
 def collect(
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
     settings: SettingsOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Keep what the batches gave that have ended since.
 
@@ -129,7 +119,7 @@ def collect(
     """
     from kpyramid.llm.batch import collect
     from kpyramid.llm.cache import ReplyCache
-    from kpyramid.llm.transport import open_client
+    from kpyramid.llm.transport import open_connection
     from kpyramid.pipeline.models import open_replies
     from kpyramid.storage.layout import open_warehouse
 
@@ -137,44 +127,38 @@ def collect(
     blobs = open_replies(place, loaded)
     done = collect.collect(
         collect.Till(
-            open_client(loaded.llm),
+            open_connection(loaded.llm).client,
             ReplyCache(blobs),
             blobs,
-            lambda run: _find_ledger(place, loaded, run),
+            partial(_find_ledger, place, loaded),
             loaded.llm,
         )
     )
-    if as_json:
-        print_json(
-            {
-                "batches": _describe(done.batches),
-                "replies": done.replies,
-                "failures": done.failures,
-                "again": done.again,
-                "open": done.open,
-                "lost": done.lost,
-                "tokens": done.tokens,
-                "cost": done.cost,
-                "booked": done.booked,
-                "notes": list(done.notes),
-                "problems": list(done.problems),
-                "call_again_in": _AGAIN if done.open else None,
-            }
-        )
-    else:
-        _echo_batches(done.batches)
-        cost = "" if done.cost is None else f", {done.cost:.4f} dollars"
-        say(
-            f"{done.replies} replies ({done.tokens} tokens{cost}), {done.failures} failures, "
-            f"{done.again} to be asked again, {done.open} open"
-        )
-        for note in done.notes:
-            say(note)
-        say(
-            f"not all are done: call again in {_AGAIN // 60} minutes or so"
-            if done.open
-            else "no batch is open: `kpyramid batch submit` says whether anything is left"
-        )
+    found = {
+        "batches": _describe(done.batches),
+        "replies": done.replies,
+        "failures": done.failures,
+        "again": done.again,
+        "open": done.open,
+        "lost": done.lost,
+        "tokens": done.tokens,
+        "cost": done.cost,
+        "booked": done.booked,
+        "notes": list(done.notes),
+        "problems": list(done.problems),
+        "call_again_in": _AGAIN if done.open else None,
+    }
+    cost = "" if done.cost is None else f", {done.cost:.4f} dollars"
+    lines = [
+        *_name_batches(done.batches),
+        f"{done.replies} replies ({done.tokens} tokens{cost}), {done.failures} failures, "
+        f"{done.again} to be asked again, {done.open} open",
+        *done.notes,
+        f"not all are done: call again in {_AGAIN // 60} minutes or so"
+        if done.open
+        else "no batch is open: `kpyramid batch submit` says whether anything is left",
+    ]
+    print_found(found, lines)
     if done.problems:
         raise EndpointError("\n".join(done.problems))
 
@@ -183,7 +167,6 @@ def collect(
 def status(
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
     settings: SettingsOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """List all batches as the last call left them; nothing is asked."""
     from kpyramid.llm.batch.jobs import OPEN, read_records
@@ -195,11 +178,8 @@ def status(
         open_replies(open_warehouse(warehouse), load_settings(settings), read_only=True)
     )
     still = sum(record.requests for record in records if record.state in OPEN)
-    if as_json:
-        print_json({"batches": _describe(records), "open": still})
-        return
-    _echo_batches(records)
-    say(f"{len(records)} batches, {still} requests open")
+    lines = [*_name_batches(records), f"{len(records)} batches, {still} requests open"]
+    print_found({"batches": _describe(records), "open": still}, lines)
 
 
 def _load_settings(path: Path | None) -> "Settings":
@@ -223,16 +203,16 @@ def _load_settings(path: Path | None) -> "Settings":
 
 def _open_desk(run: "Run") -> "Desk":
     from kpyramid.llm.batch.submit import Desk, prepare_shape
-    from kpyramid.llm.transport import open_client
-    from kpyramid.pipeline.models import PROBE, open_batch_books
+    from kpyramid.llm.cache import ReplyCache
+    from kpyramid.llm.transport import open_connection
+    from kpyramid.pipeline.models import PROBE, open_ledger, open_replies
 
-    def find_ledger(name: str) -> "Ledger | None":
-        return _find_ledger(run.warehouse, run.settings, name)
-
-    cache, blobs, ledger = open_batch_books(run)
-    llm = run.settings.llm
+    place, llm = (run.warehouse, run.settings), run.settings.llm
+    blobs, ledger = open_replies(*place), open_ledger(*place, run.folder, run.ref)
     shape = prepare_shape(llm, ledger, run.folder / PROBE)
-    return Desk(open_client(llm), shape, cache, blobs, ledger, run.name, llm, find_ledger)
+    books = (ReplyCache(blobs), blobs, ledger)
+    client = open_connection(llm).client
+    return Desk(client, shape, *books, run.name, llm, partial(_find_ledger, *place))
 
 
 def _find_ledger(place: "Warehouse", settings: "Settings", run: str) -> "Ledger | None":
@@ -264,7 +244,9 @@ def _describe(records: "Sequence[Record]") -> "list[JsonValue]":
             "requests": record.requests,
             "state": record.state,
             "status": record.status,
-            "submitted": _name_time(record.submitted),
+            "submitted": datetime.fromtimestamp(record.submitted, UTC).isoformat(timespec="seconds")
+            if record.submitted
+            else None,
             "counts": dict(record.counts or {}),
             "errors": list(record.errors),
         }
@@ -272,12 +254,8 @@ def _describe(records: "Sequence[Record]") -> "list[JsonValue]":
     ]
 
 
-def _echo_batches(records: "Sequence[Record]") -> None:
+def _name_batches(records: "Sequence[Record]") -> Iterator[str]:
     for record in records:
         counts = ", ".join(f"{n} {name}" for name, n in (record.counts or {}).items() if n)
         name = record.batch or f"intent {record.id}"
-        say(f"{name}: {record.requests} requests, {record.state}" + (counts and f": {counts}"))
-
-
-def _name_time(at: float | None) -> str | None:
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds") if at else None
+        yield f"{name}: {record.requests} requests, {record.state}" + (counts and f": {counts}")

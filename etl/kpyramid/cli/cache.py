@@ -2,24 +2,23 @@
 
 import json
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kpyramid.cli.options import (
     DEFAULT_WAREHOUSE,
-    JsonOption,
     QuietOption,
     SettingsOption,
     WarehouseOption,
     command,
-    print_json,
-    say,
+    name_first,
+    print_found,
 )
 from kpyramid.errors import InputError, IntegrityError
 
@@ -36,8 +35,6 @@ app = typer.Typer(
     "llm.cache names.",
 )
 
-T = TypeVar("T")
-
 _SECONDS_PER_DAY = 86_400
 _MOST_NAMED = 10
 
@@ -50,7 +47,6 @@ RecordingArgument = Annotated[
 def stats(
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
     settings: SettingsOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Count what is kept: replies, their size and age, failures by kind.
 
@@ -60,18 +56,15 @@ def stats(
 
     cache, place, _ = open_cache(warehouse, settings, read_only=True)
     found = describe_contents(cache)
-    if as_json:
-        values = asdict(found)
-        for name in ("oldest", "newest"):
-            values[name] = _name_day(values[name]) if found.replies else None
-        print_json({"cache": place, **values})
-        return
-    say(f"{place}: {found.replies} replies, {found.bytes} bytes")
+    values = asdict(found)
+    lines = [f"{place}: {found.replies} replies, {found.bytes} bytes"]
+    for name in ("oldest", "newest"):
+        values[name] = _name_day(values[name]) if found.replies else None
     if found.replies:
-        oldest, newest = _name_day(found.oldest), _name_day(found.newest)
-        say(f"the oldest of {oldest}, the newest of {newest}")
+        lines.append(f"the oldest of {values['oldest']}, the newest of {values['newest']}")
     for kind, count in found.failures.items():
-        say(f"{count} failed: {kind} (see `kpyramid rejects list --kind {kind}`)")
+        lines.append(f"{count} failed: {kind} (see `kpyramid rejects list --kind {kind}`)")
+    print_found({"cache": place, **values}, lines)
 
 
 @command(app)
@@ -84,7 +77,6 @@ def gc(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be removed; remove nothing.")
     ] = False,
-    as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Remove replies that nothing rests on any more.
@@ -93,6 +85,7 @@ def gc(
     younger than --min-age-days. Failures and batches stay. A cache that several warehouses
     share must not be cleared from one of them: only its own runs are seen.
     """
+    from kpyramid.cli.console import show_count
     from kpyramid.llm.cache import plan_sweep
 
     cache, place, home = open_cache(warehouse, settings)
@@ -102,27 +95,21 @@ def gc(
     if not dry_run:
         for key in show_count(sweep.removable, "removed", quiet=quiet):
             cache.drop_reply(key)
-    if as_json:
-        print_json(
-            {
-                "cache": place,
-                "dry_run": dry_run,
-                "removed": len(sweep.removable),
-                "bytes": sweep.bytes,
-                "used": sweep.used,
-                "young": sweep.young,
-                "keys": list(sweep.removable),
-            }
-        )
-        return
+    found = {
+        "cache": place,
+        "dry_run": dry_run,
+        "removed": len(sweep.removable),
+        "bytes": sweep.bytes,
+        "used": sweep.used,
+        "young": sweep.young,
+        "keys": list(sweep.removable),
+    }
     verb = "would remove" if dry_run else "removed"
-    say(f"{place}: {verb} {len(sweep.removable)} replies, {sweep.bytes} bytes")
-    say(f"kept {sweep.used} in use, {sweep.young} others that are too young")
-    if dry_run:
-        for key in sweep.removable[:_MOST_NAMED]:
-            say(f"  {key}")
-        if len(sweep.removable) > _MOST_NAMED:
-            say(f"  and {len(sweep.removable) - _MOST_NAMED} more; --json lists all")
+    lines = [
+        f"{place}: {verb} {len(sweep.removable)} replies, {sweep.bytes} bytes",
+        f"kept {sweep.used} in use, {sweep.young} others that are too young",
+    ]
+    print_found(found, [*lines, *(name_first(sweep.removable, _MOST_NAMED) if dry_run else ())])
 
 
 @command(app)
@@ -130,7 +117,6 @@ def export(
     file: RecordingArgument,
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
     settings: SettingsOption = None,
-    as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Write all replies to a file, one JSON object per line, sorted by key.
@@ -138,6 +124,7 @@ def export(
     The same replies give the same bytes. `kpyramid cache import` reads the file into another
     cache. The prompts are not in it, but the replies may repeat what your documents say.
     """
+    from kpyramid.cli.console import show_count
     from kpyramid.llm.cache import write_recording
 
     cache, place, _ = open_cache(warehouse, settings, read_only=True)
@@ -153,10 +140,8 @@ def export(
 
     entries = show_count(read_entries(), "exported", quiet=quiet)
     written = write_recording(file, entries)
-    if as_json:
-        print_json({"cache": place, "file": str(file), "written": written, "damaged": damaged})
-    else:
-        say(f"{file}: {written} replies of {place}")
+    found = {"cache": place, "file": str(file), "written": written, "damaged": damaged}
+    print_found(found, [f"{file}: {written} replies of {place}"])
 
 
 @command(app, "import")
@@ -164,7 +149,6 @@ def import_(
     file: RecordingArgument,
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
     settings: SettingsOption = None,
-    as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Take the replies of an exported file into the cache.
@@ -172,21 +156,22 @@ def import_(
     A reply that is there already stays as it is. A damaged line is named, the others are taken,
     and the exit code is 3.
     """
+    from kpyramid.cli.console import show_count
     from kpyramid.llm.cache import import_replies
 
     cache, place, _ = open_cache(warehouse, settings)
     found = import_replies(cache, file, partial(show_count, label="read", quiet=quiet))
-    lines = [(line.number, line.detail) for line in found.damaged]
+    damaged = [(line.number, line.detail) for line in found.damaged]
     counts = {"new": found.new, "known": found.known}
-    if as_json:
-        print_json({"cache": place, "file": str(file), **counts, "damaged": lines})
-    else:
-        say(f"{place}: {found.new} new replies, {found.known} known")
-    if lines:
-        named = "\n".join(f"  line {n}: {detail}" for n, detail in lines[:_MOST_NAMED])
-        more = f"\n  and {len(lines) - _MOST_NAMED} more" if len(lines) > _MOST_NAMED else ""
+    print_found(
+        {"cache": place, "file": str(file), **counts, "damaged": damaged},
+        [f"{place}: {found.new} new replies, {found.known} known"],
+    )
+    if damaged:
+        named = [f"line {number}: {detail}" for number, detail in damaged]
+        listed = "\n".join(name_first(named, _MOST_NAMED, ""))
         raise InputError(
-            f"{file}: {len(lines)} damaged line(s):\n{named}{more}\nAll other lines were "
+            f"{file}: {len(damaged)} damaged line(s):\n{listed}\nAll other lines were "
             "taken; export the file again and import it again for the rest"
         )
 
@@ -235,18 +220,6 @@ def find_live_keys(warehouse: "Warehouse") -> set[str]:
                 "removed; restore it, or remove the run's folder"
             ) from e
     return live
-
-
-def show_count(items: Iterable[T], label: str, *, quiet: bool) -> Iterator[T]:
-    """Passes items on and counts them on stderr, if that is a terminal."""
-    from rich.progress import Progress, TextColumn
-
-    from kpyramid.cli.console import SafeConsole
-
-    console = SafeConsole(stderr=True)
-    columns = (TextColumn("{task.completed:.0f} {task.description}"),)
-    with Progress(*columns, console=console, disable=quiet or not console.is_terminal) as bars:
-        yield from bars.track(items, description=label)
 
 
 def _name_day(seconds: float) -> str:

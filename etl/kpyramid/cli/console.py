@@ -5,11 +5,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.console import Console, ConsoleOptions, RenderableType
-from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bars
 from rich.segment import Segment
 from rich.table import Table
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
     from kpyramid.query.types import Answer
     from kpyramid.snapshot.evidence import Evidence
     from kpyramid.storage.runs import StageMark
+
+T = TypeVar("T")
 
 CONTROL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # all but tab and line end
@@ -46,7 +47,7 @@ class SafeConsole(Console):
             yield segment if segment.control else Segment(clean(segment.text), segment.style)
 
 
-_out = SafeConsole(soft_wrap=True, highlight=False)
+out = SafeConsole(soft_wrap=True, highlight=False, markup=False, emoji=False)
 _MOST_EVIDENCE = 5
 LONGEST = 400
 """Characters of a passage that are shown."""
@@ -54,13 +55,19 @@ _MOST_REASONS = 6
 _WIDE = 100
 
 
+def shorten(text: str, most: int = LONGEST) -> str:
+    """The text on one line, its end cut off when it is longer than `most` characters."""
+    plain = " ".join(text.split())
+    return plain if len(plain) <= most else f"{plain[:most]}…"
+
+
 class _StageBars:
     """A bar per stage; a stage without long work shows only that it ran."""
 
     def __init__(self, bars: Bars) -> None:
         self._bars = bars
-        self._task = bars.add_task("start", total=1)
-        bars.remove_task(self._task)
+        self._task = TaskID(0)
+        self._total = 0
 
     def begin(self, stage: str) -> None:
         names = [s.name for s in PIPELINE]
@@ -81,27 +88,39 @@ class _StageBars:
 
 
 @contextmanager
-def show_progress(*, quiet: bool) -> Iterator["Progress"]:
-    """Bars on stderr while work goes on; nothing when it is no terminal or quiet is asked."""
-    from kpyramid.pipeline.cache import Silence
-
+def open_bars(*, quiet: bool) -> Iterator[Bars]:
+    """Progress on stderr while work goes on; nothing when it is no terminal or quiet is asked."""
     console = SafeConsole(stderr=True)
-    if quiet or not console.is_terminal:
-        yield Silence()
-        return
     columns = (
         TextColumn("{task.description:14}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
     )
-    with Bars(*columns, console=console) as bars:
+    with Bars(*columns, console=console, disable=quiet or not console.is_terminal) as bars:
+        yield bars
+
+
+@contextmanager
+def show_progress(*, quiet: bool) -> Iterator["Progress"]:
+    """A bar for each stage of a build."""
+    with open_bars(quiet=quiet) as bars:
         yield _StageBars(bars)
+
+
+def show_count(items: Iterable[T], label: str, *, quiet: bool) -> Iterator[T]:
+    """Passes items on and counts them."""
+    with open_bars(quiet=quiet) as bars:
+        yield from bars.track(items, description=label)
+
+
+def _lay_out(*headers: str) -> Table:
+    return Table(*headers, box=None, pad_edge=False)
 
 
 def print_build(report: Mapping[str, Any], run: Path, warehouse: Path) -> None:
     """What each stage made and refused, and where things lie."""
-    table = Table("stage", "made", "rejected", "recomputed", "seconds", box=None, pad_edge=False)
+    table = _lay_out("stage", "made", "rejected", "recomputed", "seconds")
     for stage in report["stages"]:
         made = ", ".join(f"{rows} {name}" for name, rows in stage["rows"].items())
         table.add_row(
@@ -111,23 +130,23 @@ def print_build(report: Mapping[str, Any], run: Path, warehouse: Path) -> None:
             str(stage["recomputed"]),
             f"{stage['seconds']:.2f}",
         )
-    _out.print(table)
+    out.print(table)
     if report["model"]:
         _print_model(report)
     _print_rejects(report)
     if decided := report["decisions"]:
-        _out.print(
-            f"Decisions: {escape(decided['file'])}, {decided['accept']} accept and "
+        out.print(
+            f"Decisions: {decided['file']}, {decided['accept']} accept and "
             f"{decided['reject']} reject; {decided['accepted']} proposals are accepted by them, "
             f"{decided['rejected']} rejected."
         )
     for name, verdict in report["gates"].items():
-        _out.print(f"Gate {name}: {escape(verdict)}.")
+        out.print(f"Gate {name}: {verdict}.")
     moved = {"yes": "moved to it", "unchanged": "is at it already: nothing changed"}
     state = moved.get(report["committed"], "was not moved")
-    _out.print(f"Snapshot {report['snapshot']}; ref {report['ref']} {state}.")
-    _out.print(f"It lies in {escape(str(warehouse / 'snapshots' / report['snapshot']))}")
-    _out.print(f"Report: {escape(str(run / 'report.html'))}")
+    out.print(f"Snapshot {report['snapshot']}; ref {report['ref']} {state}.")
+    out.print(f"It lies in {warehouse / 'snapshots' / report['snapshot']}")
+    out.print(f"Report: {run / 'report.html'}")
 
 
 def _print_rejects(report: Mapping[str, Any]) -> None:
@@ -139,35 +158,30 @@ def _print_rejects(report: Mapping[str, Any]) -> None:
     ]
     if not counts:
         return
-    _out.print("Rejected, with an example each:")
+    out.print("Rejected, with an example each:")
     for count, stage, reason in sorted(counts, reverse=True)[:_MOST_REASONS]:
-        example = " ".join(report["examples"][f"{stage}: {reason}"][0].split())
-        shown = example if len(example) <= _WIDE else f"{example[:_WIDE]}…"
-        _out.print(f"  {count:5} {stage}: {reason.replace('_', ' ')} — {escape(shown)}")
-    if len(counts) > _MOST_REASONS:
-        rest = len(counts) - _MOST_REASONS
-        _out.print(
-            f"  and {rest} rarer reasons; the report has them, the table `rejects` every row"
-        )
+        example = shorten(report["examples"][f"{stage}: {reason}"][0], _WIDE)
+        out.print(f"  {count:5} {stage}: {reason.replace('_', ' ')} — {example}")
+    if (rest := len(counts) - _MOST_REASONS) > 0:
+        out.print(f"  and {rest} rarer reasons; the report has all, the table `rejects` every row")
 
 
 def print_judgement(judged: Mapping[str, Any]) -> None:
     """The verdicts on an ontology, and what its questions found."""
     if judged["snapshot"] and judged["questions"]:
-        table = Table("rows", "question", "first answer", box=None, pad_edge=False)
+        table = _lay_out("rows", "question", "first answer")
         for question in judged["questions"]:
             first = ", ".join(question["first"][0].values()) if question["first"] else ""
-            shown = first if len(first) <= _WIDE else f"{first[:_WIDE]}…"
-            table.add_row(str(question["rows"]), escape(question["text"]), escape(shown))
-        _out.print(table)
+            table.add_row(str(question["rows"]), question["text"], shorten(first, _WIDE))
+        out.print(table)
     for name, verdict in judged["gates"].items():
-        _out.print(f"Gate {name}: {escape(verdict)}.")
+        out.print(f"Gate {name}: {verdict}.")
 
 
 def print_stage(mark: "StageMark") -> None:
     """One line about a stage."""
     made = ", ".join(f"{rows} {name}" for name, rows in mark.rows.items()) or "nothing"
-    _out.print(
+    out.print(
         f"{mark.stage}: {made}; {sum(mark.rejects.values())} rejected, "
         f"{mark.recomputed} recomputed, {mark.seconds:.2f} s"
     )
@@ -181,14 +195,14 @@ def print_answer(answer: "Answer") -> None:
     nothing = (
         "No answer found; the nearest that was found is below." if answer.context else "No answer."
     )
-    _out.print(f"[bold]{escape(answer.text or nothing)}[/]")
-    _out.print(f"Layer: {answer.layer or 'none'}")
+    out.print(answer.text or nothing, style="bold")
+    out.print(f"Layer: {answer.layer or 'none'}")
     if answer.text:
-        _out.print(f"Probability that it is right: {answer.confidence:.2f}")
+        out.print(f"Probability that it is right: {answer.confidence:.2f}")
     for step in answer.trace:
-        _out.print(f"  tried {escape(str(step))}")
+        out.print(f"  tried {step}")
     if answer.evidence:
-        _out.print("Evidence:")
+        out.print("Evidence:")
         _print_places([(place.text, [place]) for place in answer.evidence])
     elif not answer.text:
         _print_places([(shorten(item.text), item.evidence[:1]) for item in answer.context])
@@ -196,26 +210,19 @@ def print_answer(answer: "Answer") -> None:
 
 def _print_places(found: "Sequence[tuple[str, Sequence[Evidence]]]") -> None:
     for text, places in found[:_MOST_EVIDENCE]:
-        _out.print(f"  {escape(text)}")
+        out.print(f"  {text}")
         for place in places:
-            where = f"{place.source}, characters {place.start}-{place.end}"
-            _out.print(f"    [dim]{escape(where)}[/]")
+            out.print(f"    {place.source}, characters {place.start}-{place.end}", style="dim")
     if len(found) > _MOST_EVIDENCE:
-        _out.print(f"  and {len(found) - _MOST_EVIDENCE} more (--json shows all)")
-
-
-def shorten(text: str) -> str:
-    """The text on one line, its end cut off when it is longer than `LONGEST`."""
-    plain = " ".join(text.split())
-    return plain if len(plain) <= LONGEST else f"{plain[:LONGEST]}…"
+        out.print(f"  and {len(found) - _MOST_EVIDENCE} more (--json shows all)")
 
 
 def print_snapshots(rows: Sequence[Mapping[str, Any]]) -> None:
     """A line per snapshot."""
     if not rows:
-        _out.print("No snapshot yet; `kpyramid build CORPUS` makes one.")
+        out.print("No snapshot yet; `kpyramid build CORPUS` makes one.")
         return
-    table = Table("id", "refs", "committed", "documents", "condensed facts", box=None)
+    table = _lay_out("id", "refs", "committed", "documents", "condensed facts")
     for row in rows:
         table.add_row(
             row["id"],
@@ -224,12 +231,12 @@ def print_snapshots(rows: Sequence[Mapping[str, Any]]) -> None:
             str(row["rows"].get("documents", "")),
             str(row["rows"].get("condensed", "")),
         )
-    _out.print(table)
+    out.print(table)
 
 
 def print_plan(rows: Sequence[Mapping[str, Any]], budget: float | None = None) -> None:
     """A line per stage; below it, when a model is asked, what all of it costs."""
-    table = Table("stage", "rows", "known", "to compute", "calls", "tokens", "dollars", box=None)
+    table = _lay_out("stage", "rows", "known", "to compute", "calls", "tokens", "dollars")
     for row in rows:
         unknown = row["rows"] is None
         cost = row["cost"]["expected"]
@@ -242,7 +249,7 @@ def print_plan(rows: Sequence[Mapping[str, Any]], budget: float | None = None) -
             f"{row['tokens']:,}" if row["tokens"] else "",
             _show_dollars({"expected": cost, "low": cost, "high": cost}) if row["calls"] else "",
         )
-    _out.print(table)
+    out.print(table)
     asking = [row for row in rows if row.get("model")]
     if asking:
         _print_bill(rows, asking, budget)
@@ -255,34 +262,32 @@ def _print_bill(
         _show_range(_add_ranges([row["model"][name] for row in asking]))
         for name in ("calls", "tokens", "prompt", "completion")
     )
-    _out.print(f"In all {calls} calls, {tokens} tokens: {prompt} sent, {completion} replied.")
+    out.print(f"In all {calls} calls, {tokens} tokens: {prompt} sent, {completion} replied.")
     cost = _add_ranges([row["cost"] for row in rows])
     batch = _add_ranges([row["model"]["batch_cost"] for row in asking])
     if cost["expected"] is None:
-        names = sorted({name for row in asking for name in row["model"]["unpriced"]})
-        for name in names:
-            _out.print(
-                f"The price of {escape(name)} is not known: add "
-                + escape(f"[llm.prices.{json.dumps(name)}]")
-                + " with input and output in dollars per million tokens to the settings."
+        for name in sorted({name for row in asking for name in row["model"]["unpriced"]}):
+            out.print(
+                f"The price of {name} is not known: add [llm.prices.{json.dumps(name)}] "
+                "with input and output in dollars per million tokens to the settings."
             )
     else:
-        _out.print(
+        out.print(
             f"That costs {_show_dollars(cost)} dollars; {_show_dollars(batch)} as batches "
             "(`kpyramid batch submit`)."
         )
     if budget is not None and cost["high"] is not None and cost["high"] > budget:
         sure = "will" if (cost["low"] or 0.0) > budget else "may"
-        _out.print(f"The budget of {budget} dollars {sure} stop the build before it is done.")
+        out.print(f"The budget of {budget} dollars {sure} stop the build before it is done.")
     hits, failed, waiting = (
         sum(row["model"][name] for row in asking) for name in ("hits", "failed", "waiting")
     )
     if hits or failed:
-        _out.print(f"{hits} replies are there already; {failed} requests are given up.")
+        out.print(f"{hits} replies are there already; {failed} requests are given up.")
     if waiting:
-        _out.print(f"{waiting} requests are in an open batch: `kpyramid batch collect`.")
+        out.print(f"{waiting} requests are in an open batch: `kpyramid batch collect`.")
     learned = max(row["model"]["learned_from"] for row in asking)
-    _out.print(
+    out.print(
         f"Estimated from {learned} calls of earlier runs."
         if learned
         else "Nothing was asked of this model yet: the range narrows after its first calls."
@@ -316,10 +321,9 @@ def _show_dollars(cost: Mapping[str, float | None]) -> str:
 
 def _print_model(report: Mapping[str, Any]) -> None:
     """What models took, beside what was planned."""
-    table = Table(
-        "model asked by", "asked", "from cache", "calls", "tokens", "dollars", "planned", "failed",
-        box=None, pad_edge=False,
-    )  # fmt: skip
+    table = _lay_out(
+        "model asked by", "asked", "from cache", "calls", "tokens", "dollars", "planned", "failed"
+    )
     for stage in report["model"]["stages"]:
         planned = stage["planned"]
         share = "" if stage["hit_rate"] is None else f" ({100 * stage['hit_rate']:.0f} %)"
@@ -335,4 +339,4 @@ def _print_model(report: Mapping[str, Any]) -> None:
             else "",
             ", ".join(f"{count} {kind}" for kind, count in stage["failures"].items()),
         )
-    _out.print(table)
+    out.print(table)

@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from enum import StrEnum
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,41 +13,27 @@ import typer
 from kpyramid.cli.options import (
     DEFAULT_WAREHOUSE,
     AccessOption,
+    BackendName,
     EverythingOption,
-    JsonOption,
+    ModeName,
     QuietOption,
     SettingsOption,
+    SnapshotOption,
     WarehouseOption,
     command,
-    print_json,
+    print_found,
     read_scope,
     say,
 )
 from kpyramid.errors import SettingsError
 
 if TYPE_CHECKING:
-    from kpyramid.evaluation.harness import Arm
-    from kpyramid.evaluation.questions import EvalQuestion
-    from kpyramid.evaluation.report import Reader, Sheet
+    from kpyramid.evaluation.report import Sheet
     from kpyramid.evaluation.results import Results
     from kpyramid.llm.caller import Asker
     from kpyramid.settings import Settings
 
 _DEFAULT = ("naive", "kaping", "polyrag")
-
-
-class ReaderName(StrEnum):
-    """Who takes the decisions of an arm."""
-
-    rules = "rules"
-    llm = "llm"
-
-
-class ModeName(StrEnum):
-    """How polyrag goes down the pyramid in Table III and Figure 6."""
-
-    best = "best"
-    paper = "paper"
 
 
 def evaluate(
@@ -63,7 +50,7 @@ def evaluate(
         ),
     ] = None,
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
-    ref: Annotated[str, typer.Option(help="The ref or the id of a snapshot.")] = "main",
+    ref: SnapshotOption = "main",
     strategy: Annotated[
         list[str] | None,
         typer.Option(
@@ -73,7 +60,7 @@ def evaluate(
         ),
     ] = None,
     reader: Annotated[
-        list[ReaderName] | None,
+        list[BackendName] | None,
         typer.Option(help="Who decides and words answers; again for both.  [default: rules]"),
     ] = None,
     tables: Annotated[
@@ -96,7 +83,6 @@ def evaluate(
         typer.Option(help="Folder for answers, figures and comparisons as Parquet, and a page."),
     ] = None,
     settings: SettingsOption = None,
-    as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Ask a pyramid questions whose answers are known, and compare strategies on them.
@@ -109,50 +95,73 @@ def evaluate(
 
     Example: kpyramid evaluate questions.jsonl --strategy naive --strategy polyrag --out compared
     """
+    from kpyramid.cli.console import open_bars
+    from kpyramid.evaluation.harness import add_ratings, answer_all, open_measures, parse_arm
+    from kpyramid.evaluation.questions import read_questions, read_set
+    from kpyramid.evaluation.ratings import read_ratings
+    from kpyramid.evaluation.report import Reader, lay_out, plan_grid
+    from kpyramid.evaluation.results import Results, choose_baseline
+    from kpyramid.query import Backends, open_snapshot
     from kpyramid.settings import load_settings
 
-    if (questions is None) == (folder is None):
+    if questions is not None and folder is None:
+        asked = read_questions(questions)
+    elif folder is not None and questions is None:
+        asked = read_set(folder)
+    else:
         raise SettingsError("name a file of questions, or a set with --set, and not both")
-    asked = _read_questions(questions, folder)
     if tables and strategy:
         raise SettingsError("--tables has its own strategies; leave --strategy out")
     loaded = load_settings(settings)
-    names = [r.value for r in reader or [ReaderName.rules]]
-    with _open_asker(loaded, warehouse, out, needed=judge or "llm" in names) as opened:
-        asker, read_cost = opened
-        readers = _make_readers(dict.fromkeys(names), asker, loaded)
-        arms = _plan(strategy or [], readers, tables=tables, mode=mode.value)
-        results = _run(
-            asked, arms, ref, warehouse, loaded, baseline, asker if judge else None,
-            read_cost, ratings, quiet=quiet,
-        )  # fmt: skip
-    sheets: Sequence[Sheet] = ()
-    if tables:
-        from kpyramid.evaluation.report import lay_out
-
-        sheets = lay_out(results, readers, mode.value)
+    names = [r.value for r in reader or [BackendName.rules]]
+    with _open_asker(loaded, warehouse, out, needed=judge or "llm" in names) as (asker, read_cost):
+        model = loaded.llm.model or loaded.llm.provider
+        readers = [
+            Reader()
+            if name == "rules"
+            else Reader(model, Backends("llm", "llm", "llm", asker, logprobs=True))
+            for name in dict.fromkeys(names)
+        ]
+        arms = tuple(
+            plan_grid(readers, mode.value)
+            if tables
+            else (
+                parse_arm(text, r.name, r.backends)
+                for r in readers
+                for text in strategy or _DEFAULT
+            )
+        )
+        choose_baseline(arms, baseline)
+        known = [question.id for question in asked], [arm.name for arm in arms]
+        rated = read_ratings(ratings, *known) if ratings else {}
+        snapshot = open_snapshot(ref, warehouse, model=loaded.embed)
+        with open_bars(quiet=quiet) as bars:
+            task = bars.add_task("answers", total=len(asked) * len(arms))
+            answers = answer_all(
+                asked,
+                snapshot,
+                arms,
+                metrics=open_measures(),
+                judge=asker if judge else None,
+                read_cost=read_cost,
+                advance=partial(bars.advance, task),
+            )
+    results = Results(add_ratings(answers, rated), snapshot.id, baseline=baseline)
+    sheets = lay_out(results, readers, mode.value) if tables else ()
     if out is not None:
         _write(results, sheets, out)
-    if as_json:
-        tabled = {"tables": [_describe_sheet(sheet) for sheet in sheets]} if sheets else {}
-        print_json({**results.to_dict(), **tabled, "out": str(out) if out else None})
-    else:
+    tabled = {"tables": [_describe_sheet(sheet) for sheet in sheets]} if sheets else {}
+
+    def print_compared() -> None:
         from kpyramid.cli.figures import print_figures
 
         print_figures(results, sheets)
         if out is not None:
             say(f"Page: {out / 'evaluation.html'}; tables beside it")
+
+    print_found({**results.to_dict(), **tabled, "out": str(out) if out else None}, print_compared)
     if results.answers.stopped is not None:
         raise results.answers.stopped
-
-
-def _read_questions(path: Path | None, folder: Path | None) -> "list[EvalQuestion]":
-    from kpyramid.evaluation.questions import read_questions, read_set
-
-    if folder is not None:
-        return read_set(folder)
-    assert path is not None  # either it or a set was named
-    return read_questions(path)
 
 
 @contextmanager
@@ -163,11 +172,7 @@ def _open_asker(
     if not needed:
         yield None, lambda: 0.0
         return
-    from contextlib import ExitStack
-    from tempfile import TemporaryDirectory
-
-    from kpyramid.cli.options import Spending
-    from kpyramid.llm.connection import read_key
+    from kpyramid.llm.transport import read_key
     from kpyramid.pipeline.models import Opener
     from kpyramid.storage.layout import open_warehouse
 
@@ -182,86 +187,30 @@ def _open_asker(
         books = out or Path(stack.enter_context(TemporaryDirectory(prefix="kpyramid-evaluate-")))
         books.mkdir(parents=True, exist_ok=True)
         opener = stack.enter_context(Opener(open_warehouse(warehouse), settings, books, ""))
-        yield opener.open_model().caller, Spending(books).read_cost
+        yield opener.open_model().caller, _Spending(books).read_cost
 
 
-def _make_readers(
-    names: "Sequence[str] | dict[str, None]", asker: "Asker | None", settings: "Settings"
-) -> "list[Reader]":
-    from kpyramid.evaluation.report import Reader
-    from kpyramid.query.types import Backends
+class _Spending:
+    """Reads a ledger on from where it was read before, so that looking often stays cheap."""
 
-    readers = []
-    for name in names:
-        if name == "rules":
-            readers.append(Reader())
-        else:
-            model = settings.llm.model or settings.llm.provider
-            readers.append(Reader(model, Backends("llm", "llm", "llm", asker, logprobs=True)))
-    return readers
+    def __init__(self, books: Path) -> None:
+        """`books` is the folder of the ledger, which need not be there yet."""
+        from kpyramid.llm.ledger import LEDGER
 
+        self._path = books / LEDGER
+        self._read = self._path.stat().st_size if self._path.exists() else 0
 
-def _plan(
-    strategies: Sequence[str], readers: "Sequence[Reader]", *, tables: bool, mode: str
-) -> "tuple[Arm, ...]":
-    from kpyramid.evaluation.harness import parse_arm
-    from kpyramid.evaluation.report import plan_grid
+    def read_cost(self) -> float | None:
+        """The dollars of the calls since the last look; None when one has no known price."""
+        from kpyramid.llm.ledger import add_up, parse_lines
 
-    if tables:
-        return plan_grid(readers, mode)
-    said = strategies or _DEFAULT
-    return tuple(parse_arm(text, r.name, r.backends) for r in readers for text in said)
-
-
-def _run(
-    questions: "Sequence[EvalQuestion]",
-    arms: "Sequence[Arm]",
-    ref: str,
-    warehouse: str,
-    settings: "Settings",
-    baseline: str | None,
-    judge: "Asker | None",
-    read_cost: Callable[[], float | None],
-    ratings: Path | None,
-    *,
-    quiet: bool,
-) -> "Results":
-    from kpyramid.evaluation.harness import add_ratings, answer_all, open_measures
-    from kpyramid.evaluation.ratings import read_ratings
-    from kpyramid.evaluation.results import Results, choose_baseline
-    from kpyramid.query import open_snapshot
-
-    choose_baseline(arms, baseline)
-    rated = (
-        read_ratings(ratings, [q.id for q in questions], [a.name for a in arms]) if ratings else ()
-    )
-    snapshot = open_snapshot(ref, warehouse, model=settings.embed)
-    with _show_progress(len(questions) * len(arms), quiet=quiet) as advance:
-        answers = answer_all(
-            questions,
-            snapshot,
-            arms,
-            metrics=open_measures(),
-            judge=judge,
-            read_cost=read_cost,
-            advance=advance,
-        )
-    return Results(add_ratings(answers, rated), snapshot.id, baseline=baseline)
-
-
-@contextmanager
-def _show_progress(total: int, *, quiet: bool) -> Iterator[Callable[[], None]]:
-    """A bar on stderr; nothing when it is no terminal or quiet is asked."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-
-    console = Console(stderr=True)
-    if quiet or not console.is_terminal:
-        yield lambda: None
-        return
-    with Progress(BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=console) as bar:
-        task = bar.add_task("answers", total=total)
-        yield lambda: bar.advance(task)
+        if not self._path.exists():
+            return 0.0
+        with self._path.open("rb") as file:
+            file.seek(self._read)
+            data = file.read()
+        self._read += len(data)
+        return add_up(*parse_lines(data)).run.cost
 
 
 def _describe_sheet(sheet: "Sheet") -> dict[str, object]:
@@ -273,7 +222,7 @@ def _describe_sheet(sheet: "Sheet") -> dict[str, object]:
 def _write(results: "Results", sheets: "Sequence[Sheet]", out: Path) -> None:
     from kpyramid.evaluation.report import render_page
     from kpyramid.storage.contracts import encode_table
-    from kpyramid.storage.layout import write_durably
+    from kpyramid.storage.writing import write_durably
 
     for name, table in results.build_tables().items():
         write_durably(out / f"{name}.parquet", encode_table(table))
@@ -300,7 +249,7 @@ _SHOWN = 3
 def make(
     out: Annotated[Path, typer.Option(help="The file to write, JSON lines.")],
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
-    ref: Annotated[str, typer.Option(help="The ref or the id of a snapshot.")] = "main",
+    ref: SnapshotOption = "main",
     count: Annotated[
         int, typer.Option(min=1, help="At most so many; a property's turn after the other's.")
     ] = 500,
@@ -315,7 +264,6 @@ def make(
     ] = _CONFIDENCE,
     access: AccessOption = None,
     everything: EverythingOption = False,
-    as_json: JsonOption = False,
 ) -> None:
     """Make choice questions from the facts of a snapshot's ontology.
 
@@ -353,31 +301,28 @@ def make(
     text = write_questions(made.questions)
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(text, "utf-8")
-    if as_json:
-        print_json(
-            {
-                "file": str(out),
-                "snapshot": snapshot.id,
-                "questions": len(made.questions),
-                "by_property": dict(Counter(q.group for q in made.questions).most_common()),
-                "left_out": dict(made.left_out),
-            }
-        )
-        return
-    for question in made.questions[:_SHOWN]:
-        say(f"{question.text}\n    right: {'; '.join(question.values)}")
+    found = {
+        "file": str(out),
+        "snapshot": snapshot.id,
+        "questions": len(made.questions),
+        "by_property": dict(Counter(q.group for q in made.questions).most_common()),
+        "left_out": dict(made.left_out),
+    }
     several = sum(len(q.answers) > 1 for q in made.questions)
-    say(f"{len(made.questions)} questions in {out}, {several} with several right options.")
-    for why, number in sorted(made.left_out.items(), key=lambda pair: -pair[1]):
-        say(f"{number} left out: {why}.")
+    left_out = sorted(made.left_out.items(), key=lambda pair: -pair[1])
     where = "" if warehouse == DEFAULT_WAREHOUSE else f" --warehouse {warehouse}"
-    say(f"Then run `kpyramid evaluate {out} --ref {ref}{where}`.")
+    lines = [
+        *(f"{q.text}\n    right: {'; '.join(q.values)}" for q in made.questions[:_SHOWN]),
+        f"{len(made.questions)} questions in {out}, {several} with several right options.",
+        *(f"{number} left out: {why}." for why, number in left_out),
+        f"Then run `kpyramid evaluate {out} --ref {ref}{where}`.",
+    ]
+    print_found(found, lines)
 
 
 @command(app)
 def check(
     file: Annotated[Path, typer.Argument(help="Questions as .jsonl, .csv or .tsv.")],
-    as_json: JsonOption = False,
 ) -> None:
     """Say what a file of questions holds, or everything that is wrong with it, line by line.
 
@@ -389,10 +334,8 @@ def check(
     questions = read_questions(file)
     kinds = Counter(question.kind for question in questions)
     placed = sum(bool(q.gold_documents or q.gold_titles) for q in questions)
-    if as_json:
-        print_json(
-            {"questions": len(questions), "kinds": dict(kinds), "with_gold_documents": placed}
-        )
-        return
     listed = ", ".join(f"{number} {kind}" for kind, number in kinds.most_common())
-    say(f"{len(questions)} questions: {listed}; {placed} name gold documents.")
+    print_found(
+        {"questions": len(questions), "kinds": dict(kinds), "with_gold_documents": placed},
+        [f"{len(questions)} questions: {listed}; {placed} name gold documents."],
+    )

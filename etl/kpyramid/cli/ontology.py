@@ -1,6 +1,5 @@
 """`kpyramid ontology`: import, bootstrap, check and show."""
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -8,18 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kpyramid.cli.cache import show_count
 from kpyramid.cli.options import (
     DEFAULT_WAREHOUSE,
     AccessOption,
     EverythingOption,
-    JsonOption,
     QuietOption,
+    SnapshotOption,
     WarehouseOption,
     command,
-    print_json,
+    name_first,
+    print_found,
     read_scope,
-    say,
 )
 from kpyramid.errors import GateError, InputError
 from kpyramid.storage.declarations import locate_declarations, locate_ontology
@@ -32,26 +30,20 @@ app = typer.Typer(
 
 # `kpyramid ontology import`: an ontology from outside, made ready for a build and for review.
 
-if TYPE_CHECKING:
-    from kpyramid.ontology.importing.conversion import Change
-
 _EXAMPLES = 3
-_SUBJECT_CHARACTERS = 300
+_CHARACTERS = 300
 
 
 @command(app, "import")
 def import_(
     file: Annotated[
         Path,
-        typer.Argument(
-            help="Turtle, N-Triples, OWL in RDF/XML, or Text2KGBench's JSON; packed by gzip or not."
-        ),
+        typer.Argument(help="Turtle, N-Triples, or OWL in RDF/XML; packed by gzip or not."),
     ],
     output: Annotated[
         Path | None,
         typer.Option(help="Turtle file to write, not there yet.", show_default="NAME.ttl, here"),
     ] = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Make an ontology from elsewhere one that a build can use, and say what was changed for it.
 
@@ -67,7 +59,8 @@ def import_(
     Lay beside the Turtle what helps a build, under the same name: NAME.examples.jsonl (sentences
     with their values), NAME.shapes.ttl (SHACL), NAME.questions.toml (competency questions).
     """
-    from kpyramid.ontology.importing.conversion import import_ontology
+    from kpyramid.cli.console import shorten
+    from kpyramid.ontology.importing.conversion import group_changes, import_ontology
     from kpyramid.ontology.importing.files import read_outside
     from kpyramid.ontology.schema import write_schema
     from kpyramid.ontology.validation.consistency import judge_consistency
@@ -87,56 +80,41 @@ def import_(
     write_new(target, turtle)
     schema = imported.schema
     bare = sum(not prop.alt_labels for prop in schema.properties)
-    if as_json:
-        print_json(
-            {
-                "output": str(target),
-                "form": imported.form,
-                "classes": len(schema.classes),
-                "properties": len(schema.properties),
-                "properties_without_phrase": bare,
-                "axioms": len(schema.axioms),
-                "individuals": imported.individuals,
-                "consistent": verdict,
-                "changes": [asdict(change) for change in imported.changes],
-            }
-        )
-        return
-    say(
+    found = {
+        "output": str(target),
+        "form": imported.form,
+        "classes": len(schema.classes),
+        "properties": len(schema.properties),
+        "properties_without_phrase": bare,
+        "axioms": len(schema.axioms),
+        "individuals": imported.individuals,
+        "consistent": verdict,
+        "changes": [asdict(change) for change in imported.changes],
+    }
+    lines = [
         f"{target}: {len(schema.classes)} classes, {len(schema.properties)} properties, "
         f"{len(schema.axioms)} further statements, from {imported.form}"
-    )
+    ]
     if imported.individuals:
-        say(
+        lines.append(
             f"{imported.individuals} of its individuals stay among these statements; "
             "a build finds its own in the text"
         )
-    say(f"consistent: {verdict}")
-    _show_changes(imported.changes)
+    lines.append(f"consistent: {verdict}")
+    for kind, changes in group_changes(imported.changes).items():
+        named = [
+            f"{shorten(change.subject, _CHARACTERS)} {shorten(change.detail, _CHARACTERS)}"
+            for change in changes
+        ]
+        lines += [f"{kind}: {len(changes)}", *name_first(named, _EXAMPLES)]
     if bare:
-        say(
+        lines.append(
             f"{bare} of {len(schema.properties)} properties have no phrase (skos:altLabel): by "
             "rules they are found by their label only; add phrases, or sentences with their "
             f"values in {target.stem}.examples.jsonl"
         )
-    say(f"Review {target}, then set induce.ontology to its path.")
-
-
-def _show_changes(changes: Sequence["Change"]) -> None:
-    from kpyramid.ontology.importing.conversion import group_changes
-
-    for kind, group in group_changes(changes).items():
-        say(f"{kind}: {len(group)}")
-        for change in group[:_EXAMPLES]:
-            say(f"  {_clean(change.subject)} {_clean(change.detail)}")
-        if len(group) > _EXAMPLES:
-            say(f"  and {len(group) - _EXAMPLES} more; --json lists all")
-
-
-def _clean(text: str) -> str:
-    """In one line; what is not printable could steer the terminal."""
-    line = "".join(c if c.isprintable() else " " for c in text)
-    return line if len(line) <= _SUBJECT_CHARACTERS else f"{line[:_SUBJECT_CHARACTERS]}…"
+    lines.append(f"Review {target}, then set induce.ontology to its path.")
+    print_found(found, lines)
 
 
 def choose_target(output: Path | None, name: str) -> Path:
@@ -201,7 +179,6 @@ def bootstrap(
         Path | None,
         typer.Option(help="Turtle file to write, not there yet.", show_default="DOMAIN.ttl, here"),
     ] = None,
-    as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Cut a first ontology of a field from WordNet, offline, for a person to review.
@@ -214,6 +191,7 @@ def bootstrap(
     Then review: remove classes you do not need, and add the properties your questions are about,
     each with a domain, a range, and the phrases by which a text states it (skos:altLabel).
     """
+    from kpyramid.cli.console import show_count
     from kpyramid.ontology.bootstrapping import (
         WordNet,
         build_schema,
@@ -235,35 +213,35 @@ def bootstrap(
     )
     schema = build_schema(cut, title=domain)
     write_new(target, write_schema(schema))
-    if as_json:
-        print_json(
-            {
-                "output": str(target),
-                "sense": sense,
-                "senses": [s.gloss for s in senses],
-                "classes": len(schema.classes),
-                "from_conceptnet": added,
-                "properties": [p.label for p in schema.properties],
-                "instances_left": cut.instances,
-                "deeper_left": cut.deeper,
-            }
-        )
-        return
-    for number, found in enumerate(senses, 1):
-        mark = "taken" if number == sense else f"--sense {number}"
-        say(f"{mark}: {', '.join(found.words)}: {found.gloss}")
+    found = {
+        "output": str(target),
+        "sense": sense,
+        "senses": [s.gloss for s in senses],
+        "classes": len(schema.classes),
+        "from_conceptnet": added,
+        "properties": [p.label for p in schema.properties],
+        "instances_left": cut.instances,
+        "deeper_left": cut.deeper,
+    }
+    lines = [
+        f"{'taken' if number == sense else f'--sense {number}'}: {', '.join(s.words)}: {s.gloss}"
+        for number, s in enumerate(senses, 1)
+    ]
     named = ", ".join(p.label for p in schema.properties) or "none that WordNet knows"
-    say(f"{target}: {len(schema.classes)} classes; properties: {named}")
+    lines.append(f"{target}: {len(schema.classes)} classes; properties: {named}")
     if conceptnet is not None:
-        say(f"{added} of the classes are from ConceptNet")
+        lines.append(f"{added} of the classes are from ConceptNet")
     if cut.instances:
-        say(f"left: {cut.instances} single things, which are no classes")
+        lines.append(f"left: {cut.instances} single things, which are no classes")
     if cut.deeper:
-        say(f"left: {cut.deeper} meanings below these; --depth {depth + 1} takes more")
-    say(f"Review {target}, then set induce.ontology to its path.")
+        lines.append(f"left: {cut.deeper} meanings below these; --depth {depth + 1} takes more")
+    lines.append(f"Review {target}, then set induce.ontology to its path.")
+    print_found(found, lines)
 
 
 # `kpyramid ontology check`: what HermiT, SHACL, checks and questions say of an ontology.
+
+_JUDGED = ("ontology/schema.ttl", "ontology/instances.nt", "ontology/provenance.nt")
 
 
 @command(app)
@@ -283,7 +261,6 @@ def check(
         float, typer.Option(min=1, max=86_400, help="For HermiT, and for SHACL.")
     ] = 120.0,
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
-    as_json: JsonOption = False,
 ) -> None:
     """Judge an ontology, alone or with a snapshot: consistency, shapes, checks, questions.
 
@@ -292,11 +269,8 @@ def check(
     from kpyramid.cli.console import print_judgement
 
     judged = _judge(ontology, snapshot, warehouse, seconds=seconds, strict=strict)
-    if as_json:
-        print_json(judged)
-    else:
-        print_judgement(judged)
-    failed = [name for name, said in judged["gates"].items() if said.startswith("fail")]
+    print_found(judged, lambda: print_judgement(judged))
+    failed = [name for name, verdict in judged["gates"].items() if verdict.startswith("fail")]
     if failed:
         advice = "correct it, or what beside it judges it, and check it again"
         raise GateError(f"{ontology}: failed {', '.join(failed)}; {advice}", judged)
@@ -308,7 +282,7 @@ def _judge(
     from kpyramid.ontology.schema import parse_schema, write_schema
     from kpyramid.ontology.store import OntologyStore
     from kpyramid.ontology.validation.checks import label_rows
-    from kpyramid.pipeline.gates import judge_ontology
+    from kpyramid.pipeline.gates import judge_texts
 
     files = locate_ontology(ontology)
     if files is None:
@@ -316,28 +290,21 @@ def _judge(
             f"no ontology {ontology!r}: name a Turtle file, or one of "
             f"{', '.join(locate_declarations('ontology'))}"
         )
-    texts = {"schema.ttl": "", "instances.nt": "", "provenance.nt": ""}
+    texts = dict.fromkeys(_JUDGED, "")
     identifier = None
     if ref is None:
         stated = files.turtle.read_text("utf-8-sig")
-        texts["schema.ttl"] = write_schema(parse_schema(stated, source=str(files.turtle)))
+        texts[_JUDGED[0]] = write_schema(parse_schema(stated, source=str(files.turtle)))
     else:
         from kpyramid.snapshot.snapshot import open_snapshot
 
         opened = open_snapshot(ref, warehouse)
         identifier = opened.id
         for name in texts:
-            path = opened.folder / "ontology" / name
+            path = opened.folder / name
             texts[name] = path.read_text("utf-8-sig") if path.is_file() else ""
-    judged = judge_ontology(
-        files,
-        texts["schema.ttl"],
-        texts["instances.nt"],
-        provenance_nt=texts["provenance.nt"],
-        seconds=seconds,
-        strict=strict,
-    )
-    store = OntologyStore(texts["schema.ttl"], texts["instances.nt"])
+    judged = judge_texts(files, texts, seconds=seconds, strict=strict)
+    store = OntologyStore(*(texts[name] for name in _JUDGED[:2]))
     return {
         "ontology": str(files.turtle),
         "snapshot": identifier,
@@ -368,7 +335,6 @@ if TYPE_CHECKING:
 _SENTENCES = 3
 """Sentences shown of a statement; --json has all."""
 _FIRST = 20
-_LONGEST = 400
 
 NameArgument = Annotated[
     str,
@@ -382,10 +348,9 @@ NameArgument = Annotated[
 def show(
     name: NameArgument,
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
-    ref: Annotated[str, typer.Option(help="The ref or the id of a snapshot.")] = "main",
+    ref: SnapshotOption = "main",
     access: AccessOption = None,
     everything: EverythingOption = False,
-    as_json: JsonOption = False,
 ) -> None:
     """Show what the ontology says of an individual, and the sentences that say so.
 
@@ -397,19 +362,17 @@ def show(
 
     individuals = Individuals(open_snapshot(ref, warehouse, scope=read_scope(access, everything)))
     found, members = _find(name, individuals)
-    if as_json:
-        shown = [asdict(individual) for individual in found]
-        listed = asdict(members) if members else None
-        print_json({"individuals": shown, "members": listed})
-        return
-    if members is not None:
-        say(_list(members))
+    lines = [_list(members)] if members else []
     if len(found) == 1:
-        say(_describe(found[0]))
+        lines.append(_describe(found[0]))
     for individual in found if len(found) > 1 else ():
         kinds = ", ".join(statement.label for statement in individual.classes) or "no class"
         count = len(individual.values) + len(individual.value_of)
-        say(f"{individual.entity_id}  {individual.name}: {kinds}; {count} value(s)")
+        lines.append(f"{individual.entity_id}  {individual.name}: {kinds}; {count} value(s)")
+    listed = asdict(members) if members else None
+    print_found(
+        {"individuals": [asdict(individual) for individual in found], "members": listed}, lines
+    )
 
 
 def _find(name: str, individuals: "Individuals") -> tuple[list["Individual"], "Members | None"]:
@@ -429,20 +392,20 @@ def _describe(individual: "Individual") -> str:
     if others:
         lines.append(f"  also written {', '.join(others)}")
     for statement in (*individual.classes, *individual.values, *individual.value_of):
-        lines += _tell(statement)
+        lines += _show_statement(statement)
     return "\n".join(lines)
 
 
-def _tell(statement: "Statement") -> list[str]:
+def _show_statement(statement: "Statement") -> list[str]:
     if statement.value is None:
-        said = f"class: {statement.label}"
+        words = f"class: {statement.label}"
     elif statement.of is None:
-        said = f"{statement.label}: {statement.value}"
+        words = f"{statement.label}: {statement.value}"
     else:
         verb = "" if statement.label.startswith("has ") else "has "
-        said = f"{statement.of} {verb}{statement.label}: {statement.value}"
+        words = f"{statement.of} {verb}{statement.label}: {statement.value}"
     by = "" if statement.producer == "rules" else f", found by {statement.producer}"
-    lines = [f"  {said}  ({statement.confidence:.2f}{by})"]
+    lines = [f"  {words}  ({statement.confidence:.2f}{by})"]
     for sentence in statement.sentences[:_SENTENCES]:
         lines.append(f"    {sentence.source}, characters {sentence.start}-{sentence.end}:")
         lines.append(f"      {_mark(sentence)}")
@@ -454,14 +417,15 @@ def _tell(statement: "Statement") -> list[str]:
 
 def _mark(sentence: "Sentence") -> str:
     """The sentence on one line, with brackets around the words that name the two ends."""
+    from kpyramid.cli.console import shorten
+
     text, shown, at = sentence.text, "", 0
     for start, end in sentence.marked:
         if start < at:  # one name within the other
             continue
         shown += f"{text[at:start]}[{text[start:end]}]"
         at = end
-    line = " ".join((shown + text[at:]).split())
-    return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
+    return shorten(shown + text[at:])
 
 
 def _list(members: "Members") -> str:

@@ -11,9 +11,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
+from kpyramid.cli.console import show_count
 from kpyramid.documents.screening import screen_text
 from kpyramid.documents.sentences import Span
 from kpyramid.errors import InputError
@@ -69,13 +67,14 @@ def print_extractions(
     """
     identify_parser(settings.parser)  # says what is wrong before anything is read
     counts = Counts()
-    with open_lines(name) as stream, show_count(quiet=quiet) as show:
-        lines = screen_lines(read_lines(stream, counts), settings.language, counts)
+    quiet = quiet or sys.stdout.isatty()  # the facts themselves show how far it is
+    with open_lines(name) as stream:
+        screened = screen_lines(read_lines(stream, counts), settings.language, counts)
+        lines = show_count(screened, "sentences", quiet=quiet)
         read = DependencyExtractor(settings.parser, settings.language).read_parts
         pairs = pair_extractions(lines, read, counts)
         for part in format_object(pairs, counts) if as_json else format_lines(pairs):
             out.write(part.encode())
-            show(counts.sentences)
         out.flush()
     for line in counts.describe_left_out():
         _log.warning("%s: %s", name, line)
@@ -173,16 +172,3 @@ def format_object(pairs: Iterable[tuple[str, Proposition]], counts: Counts) -> I
         "left_out": counts.left_out,
     }
     yield ("" if lead == ", " else lead) + "], " + json.dumps(tail)[1:] + "\n"
-
-
-@contextmanager
-def show_count(*, quiet: bool) -> Iterator[Callable[[int], None]]:
-    """Called with the number of sentences read; shown on stderr if that is a terminal alone."""
-    console = Console(stderr=True)
-    if quiet or not console.is_terminal or sys.stdout.isatty():
-        yield lambda count: None
-        return
-    columns = (SpinnerColumn(), TextColumn("{task.completed:,.0f} sentences"), TimeElapsedColumn())
-    with Progress(*columns, console=console) as bars:
-        task = bars.add_task("read", total=None)
-        yield lambda count: bars.update(task, completed=count)

@@ -1,4 +1,4 @@
-"""Options that all commands share, running them, printing JSON, spending."""
+"""What all commands share: options, running them, printing what they found."""
 
 import inspect
 import json
@@ -8,8 +8,10 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,12 +21,9 @@ from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from kpyramid.errors import InputError, PyramidError
-from kpyramid.llm.ledger import LEDGER, add_up, parse_lines
-
-# What all commands share: their options, running them, printing JSON.
 
 if TYPE_CHECKING:
-    from kpyramid.snapshot.scopes import Scope
+    from kpyramid.snapshot.view import Scope
 
 CorpusArgument = Annotated[
     Path,
@@ -37,6 +36,7 @@ WarehouseOption = Annotated[
     typer.Option(envvar="KPYRAMID_WAREHOUSE", help="Folder for snapshots, refs, runs and caches."),
 ]
 RefOption = Annotated[str, typer.Option(help="Name that points to the newest snapshot.")]
+SnapshotOption = Annotated[str, typer.Option(help="The ref or the id of a snapshot.")]
 SettingsOption = Annotated[
     Path | None,
     typer.Option(
@@ -85,6 +85,20 @@ DEFAULT_WAREHOUSE = "warehouse/data"
 WORKERS = os.cpu_count() or 1
 
 
+class BackendName(StrEnum):
+    """Who takes a decision about a question."""
+
+    rules = "rules"
+    llm = "llm"
+
+
+class ModeName(StrEnum):
+    """How polyrag goes down the pyramid."""
+
+    best = "best"
+    paper = "paper"
+
+
 def read_scope(
     access: Sequence[str] | None,
     everything: bool,
@@ -97,7 +111,7 @@ def read_scope(
     Raises:
         InputError: `where` is not `field=value`, or all labels and some are given.
     """
-    from kpyramid.snapshot.scopes import Scope
+    from kpyramid.snapshot.view import Scope
 
     if everything and access:
         raise InputError("--everything sees all labels; leave --access out")
@@ -115,35 +129,44 @@ def read_scope(
 def command(
     app: typer.Typer, name: str | None = None
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Makes a function a command that `run_command` runs.
+    """Makes a function a command that `run_command` runs, with --json and --verbose.
 
-    It gets the option --verbose, after its own --json, unless it has one of its own.
+    A function that has one of these parameters itself handles that option itself.
     """
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
         own = inspect.signature(function)
-        logs = "verbose" not in own.parameters
+        options = {"as_json": JsonOption, "verbose": VerboseOption}
+        added = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=kind)
+            for name, kind in options.items()
+            if name not in own.parameters
+        ]
 
         @wraps(function)
         def run(**given: Any) -> None:
-            verbose = given.pop("verbose") if logs else False
-            run_command(lambda: function(**given), verbose=verbose, as_json=given["as_json"])
+            as_json = given["as_json"]
+            asked = {parameter.name: given.pop(parameter.name) for parameter in added}
+            verbose = asked.get("verbose", False)
+            run_command(lambda: function(**given), verbose=verbose, as_json=as_json)
 
-        if logs:
-            keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD
-            option = inspect.Parameter("verbose", keyword, default=False, annotation=VerboseOption)
-            listed = list(own.parameters.values())
-            after = list(own.parameters).index("as_json") + 1
-            signature = own.replace(parameters=[*listed[:after], option, *listed[after:]])
-            run.__signature__ = signature  # type: ignore[attr-defined]
+        signature = own.replace(parameters=[*own.parameters.values(), *added])
+        run.__signature__ = signature  # type: ignore[attr-defined]
         app.command(name)(run)
         return function
 
     return register
 
 
-_said: list[bool] = []
-"""Whether this command has printed its JSON object."""
+@dataclass(slots=True)
+class _Output:
+    """What stdout is to get: one JSON object or text, and whether the object was printed."""
+
+    as_json: bool = False
+    is_done: bool = False
+
+
+_output = _Output()
 _KEPT = "What was finished is kept; run the command again to go on."
 
 
@@ -153,8 +176,7 @@ class Commands(TyperGroup):
     def make_context(
         self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
     ) -> Any:
-        _said.clear()
-        self._as_json = "--json" in args
+        _output.as_json, _output.is_done = "--json" in args, False
         return self._run(
             lambda: super(Commands, self).make_context(info_name, args, parent, **extra)
         )
@@ -165,9 +187,8 @@ class Commands(TyperGroup):
     def _run(self, act: Callable[[], Any]) -> Any:
         try:
             return act()
-        except TyperException as e:  # typer itself says it on stderr
-            if self._as_json and not _said:
-                print_json({"error": e.format_message(), "exit_code": e.exit_code})
+        except TyperException as e:  # typer itself prints it on stderr
+            _print_error(e.format_message(), e.exit_code)
             raise
 
 
@@ -186,10 +207,10 @@ def run_command(act: Callable[[], None], *, verbose: bool, as_json: bool = False
     """Runs a command; an error becomes one message and its exit code.
 
     With `as_json` an error is also an object on stdout, unless the command's own stands there.
-    An error that no command expects ends with 1 and is told with its traceback. SIGTERM ends the
-    work and its processes, with 143, as Ctrl-C does with 130.
+    An error that no command expects ends with 1 and its traceback. SIGTERM ends the work and its
+    processes, with 143, as Ctrl-C does with 130.
     """
-    _said.clear()
+    _output.as_json, _output.is_done = as_json, False
     _start_logging(verbose=verbose)
     try:
         with _interrupt_on_terminate():
@@ -197,7 +218,7 @@ def run_command(act: Callable[[], None], *, verbose: bool, as_json: bool = False
     except (typer.Exit, typer.Abort, TyperException):
         raise
     except PyramidError as e:
-        _tell(str(e), e.exit_code, as_json, getattr(e, "report", {}))
+        _report_error(str(e), e.exit_code, getattr(e, "report", {}))
         raise typer.Exit(e.exit_code) from e
     except BrokenPipeError:
         # The reader, such as `head`, has what it wanted. Python would complain once more when it
@@ -205,27 +226,25 @@ def run_command(act: Callable[[], None], *, verbose: bool, as_json: bool = False
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(141) from None
     except OSError as e:
-        message = f"{e}. What was finished is kept; mend it and run the command again."
-        _tell(message, 8, as_json, {})
+        _report_error(f"{e}. What was finished is kept; mend it and run the command again.", 8)
         raise typer.Exit(8) from e
     except KeyboardInterrupt as e:
         ended, code = (
             ("Ended by SIGTERM", 143) if isinstance(e, _TerminatedError) else ("Stopped", 130)
         )
         say(f"{ended}. {_KEPT}", err=True)
-        if as_json and not _said:
-            print_json({"error": f"{ended}. {_KEPT}", "exit_code": code})
+        _print_error(f"{ended}. {_KEPT}", code)
         raise typer.Exit(code) from None
     except Exception as e:
         if isinstance(e, ModuleNotFoundError) and not (e.name or "kpyramid").startswith("kpyramid"):
-            _tell(_name_extra(e), 2, as_json, {})
+            _report_error(_name_extra(e), 2)
             raise typer.Exit(2) from e
         say(traceback.format_exc(), err=True)
         message = (
             f"unexpected {type(e).__name__}: {e}. This is a fault of kpyramid: report it with the "
             f"lines above. {_KEPT}"
         )
-        _tell(message, 1, as_json, {})
+        _report_error(message, 1)
         raise typer.Exit(1) from e
 
 
@@ -262,12 +281,37 @@ def _interrupt_on_terminate() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _tell(error: str, exit_code: int, as_json: bool, report: Mapping[str, object]) -> None:
-    """The message, and with `as_json` the object, unless the command's own stands there."""
+def _report_error(error: str, exit_code: int, report: Mapping[str, object] | None = None) -> None:
     typer.secho("Error: ", fg="red", bold=True, nl=False, err=True)
     say(error, err=True)
-    if as_json and not _said:
-        print_json({**report, "error": error, "exit_code": exit_code})
+    _print_error(error, exit_code, report)
+
+
+def _print_error(error: str, exit_code: int, report: Mapping[str, object] | None = None) -> None:
+    """The error as the JSON object, if one is asked for and the command has not printed its own."""
+    if _output.as_json and not _output.is_done:
+        print_json({**(report or {}), "error": error, "exit_code": exit_code})
+
+
+def print_found(found: object, in_words: Callable[[], object] | Iterable[str]) -> None:
+    """Prints what a command found: with --json as its one object, else in words.
+
+    `in_words`: the lines, or a function that prints them.
+    """
+    if _output.as_json:
+        print_json(found)
+    elif callable(in_words):
+        in_words()
+    else:
+        for line in in_words:
+            say(line)
+
+
+def name_first(lines: Sequence[str], most: int, hint: str = "; --json lists all") -> Iterator[str]:
+    """The first of these lines, indented, and how many more there are."""
+    yield from (f"  {line}" for line in lines[:most])
+    if len(lines) > most:
+        yield f"  and {len(lines) - most} more{hint}"
 
 
 def say(text: str, *, err: bool = False) -> None:
@@ -285,28 +329,6 @@ def print_json(value: object) -> None:
     """
     from kpyramid.cli.console import CONTROL
 
-    _said.append(True)
+    _output.is_done = True
     text = json.dumps(value, ensure_ascii=False)
     typer.echo(CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
-
-
-# What was paid since one last looked, from the books of a run.
-
-
-class Spending:
-    """Reads a ledger on from where it was read before, so that looking often stays cheap."""
-
-    def __init__(self, books: Path) -> None:
-        """`books` is the folder of the ledger, which need not be there yet."""
-        self._path = books / LEDGER
-        self._read = self._path.stat().st_size if self._path.exists() else 0
-
-    def read_cost(self) -> float | None:
-        """The dollars of the calls since the last look; None when one has no known price."""
-        if not self._path.exists():
-            return 0.0
-        with self._path.open("rb") as file:
-            file.seek(self._read)
-            data = file.read()
-        self._read += len(data)
-        return add_up(*parse_lines(data)).run.cost

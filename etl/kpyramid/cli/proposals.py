@@ -1,6 +1,6 @@
 """`kpyramid proposals`: what completion suggests for the ontology, and a person's word on it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -11,18 +11,16 @@ from kpyramid.cli.options import (
     DEFAULT_WAREHOUSE,
     AccessOption,
     EverythingOption,
-    JsonOption,
     SettingsOption,
+    SnapshotOption,
     WarehouseOption,
     command,
-    print_json,
+    print_found,
     read_scope,
-    say,
 )
 
 if TYPE_CHECKING:
     from kpyramid.completion.decisions import Decisions
-    from kpyramid.completion.review import Decided
     from kpyramid.snapshot.proposals import Listed
     from kpyramid.snapshot.snapshot import Snapshot
 
@@ -41,7 +39,6 @@ _SENTENCES = 3
 _LISTED = 25
 """Proposals of a state that are listed unless all are asked for, as in the report."""
 
-Ref = Annotated[str, typer.Option(help="The ref or the id of a snapshot.")]
 IdsArgument = Annotated[
     list[str],
     typer.Argument(help="Ids of proposals as `list` shows them; so many digits as are unique."),
@@ -59,7 +56,7 @@ StateOption = Annotated[
 @command(app, "list")
 def list_(
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
-    ref: Ref = "main",
+    ref: SnapshotOption = "main",
     state: StateOption = None,
     settings: SettingsOption = None,
     decisions: FileOption = None,
@@ -68,7 +65,6 @@ def list_(
     ] = False,
     access: AccessOption = None,
     everything: EverythingOption = False,
-    as_json: JsonOption = False,
     verbose: Annotated[
         bool, typer.Option("-v", "--verbose", help="Show definitions, wordings and sentences too.")
     ] = False,
@@ -93,29 +89,30 @@ def list_(
     path = find_file(decisions, load_settings(settings).complete)
     _, decided = read_file(path)
     shown = [p for p in list_proposals(snapshot) if state in (None, p.state)]
-    if as_json:
-        listed = [{**asdict(p), "decision": _read_word(p, decided)} for p in shown]
-        print_json({"snapshot": snapshot.id, "proposals": listed})
-        return
-    if not shown:
-        kind = f"{state} " if state else ""
-        say(f"Snapshot {snapshot.id} has no {kind}proposals.")
-    for name in states:
-        own = [p for p in shown if p.state == name]
-        first = own if every_one else own[:_LISTED]
-        for p in first:
-            say(_describe(p, decided))
-            if verbose:
-                say(_explain(p, snapshot))
-        if len(own) > len(first):
-            say(f"and {len(own) - len(first):,} more {name}; --all shows them")
+    listed = [{**asdict(p), "decision": _read_word(p, decided)} for p in shown]
+
+    def describe() -> Iterator[str]:
+        if not shown:
+            kind = f"{state} " if state else ""
+            yield f"Snapshot {snapshot.id} has no {kind}proposals."
+        for name in states:
+            own = [p for p in shown if p.state == name]
+            first = own if every_one else own[:_LISTED]
+            for p in first:
+                yield _describe(p, decided)
+                if verbose:
+                    yield _explain(p, snapshot)
+            if len(own) > len(first):
+                yield f"and {len(own) - len(first):,} more {name}; --all shows them"
+
+    print_found({"snapshot": snapshot.id, "proposals": listed}, describe())
 
 
 @command(app)
 def accept(
     ids: IdsArgument,
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
-    ref: Ref = "main",
+    ref: SnapshotOption = "main",
     label: Annotated[
         str | None,
         typer.Option(help="Another name for it; its instances come from its wordings as before."),
@@ -125,7 +122,6 @@ def accept(
     decisions: FileOption = None,
     access: AccessOption = None,
     everything: EverythingOption = False,
-    as_json: JsonOption = False,
 ) -> None:
     """Accept proposals: the next build adds them to the ontology, with their instances.
 
@@ -135,22 +131,19 @@ def accept(
     Example: kpyramid proposals accept 3f9c --label 'reigned in' --decisions proposals.toml
     """
     snapshot = _open(ref, warehouse, access, everything)
-    _decide(
-        "accept", ids, warehouse, snapshot, settings, decisions, as_json, label=label, note=note
-    )
+    _decide("accept", ids, warehouse, snapshot, settings, decisions, label=label, note=note)
 
 
 @command(app)
 def reject(
     ids: IdsArgument,
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
-    ref: Ref = "main",
+    ref: SnapshotOption = "main",
     note: NoteOption = "",
     settings: SettingsOption = None,
     decisions: FileOption = None,
     access: AccessOption = None,
     everything: EverythingOption = False,
-    as_json: JsonOption = False,
 ) -> None:
     """Reject proposals, those accepted by rules too: from the next build on they are out.
 
@@ -160,7 +153,7 @@ def reject(
     Example: kpyramid proposals reject 3f9c 77ab --note 'says nothing'
     """
     snapshot = _open(ref, warehouse, access, everything)
-    _decide("reject", ids, warehouse, snapshot, settings, decisions, as_json, note=note)
+    _decide("reject", ids, warehouse, snapshot, settings, decisions, note=note)
 
 
 def _open(ref: str, warehouse: str, access: list[str] | None, everything: bool) -> "Snapshot":
@@ -176,7 +169,6 @@ def _decide(
     snapshot: "Snapshot",
     settings: Path | None,
     file: Path | None,
-    as_json: bool,
     *,
     label: str | None = None,
     note: str = "",
@@ -185,7 +177,7 @@ def _decide(
     from kpyramid.errors import SettingsError
     from kpyramid.settings import load_settings
     from kpyramid.snapshot.proposals import find_proposal, list_proposals
-    from kpyramid.storage.layout import write_durably
+    from kpyramid.storage.writing import write_durably
 
     loaded = load_settings(settings).complete
     path = find_file(file, loaded)
@@ -210,30 +202,26 @@ def _decide(
         )
         if decided.text != text:
             write_durably(path.resolve(), decided.text.encode())
-    if as_json:
-        print_json({"file": str(path), "decided": decided.done, "unchanged": decided.unchanged})
-        return
-    say(_say_done(decided, path, decision, is_new=is_new))
-    if decided.text == text:
-        return
-    named = loaded.decisions is not None and Path(loaded.decisions).resolve() == path.resolve()
-    given = f" --settings {settings}" if settings else ""
-    if not named:
-        say(f'Name the file in the settings: [complete] decisions = "{path}"')
-        given = f" --settings {settings or 'SETTINGS'}"
-    where = "" if warehouse == DEFAULT_WAREHOUSE else f" --warehouse {warehouse}"
-    say(f"Then run `kpyramid build CORPUS{where}{given}`; only what follows is computed.")
-
-
-def _say_done(decided: "Decided", path: Path, decision: str, *, is_new: bool) -> str:
-    lines = [f"{entry['label']} ({entry['kind']}): {entry['how']}" for entry in decided.done]
-    lines += [f"{entry['label']} ({entry['kind']}): {entry['how']}" for entry in decided.unchanged]
+    found = {"file": str(path), "decided": decided.done, "unchanged": decided.unchanged}
+    lines = [
+        f"{entry['label']} ({entry['kind']}): {entry['how']}"
+        for entry in (*decided.done, *decided.unchanged)
+    ]
     if decided.done:
         place = f"{path.absolute()}, a new file" if is_new else path
         lines.append(f"{len(decided.done)} entry(s) to {decision} in {place}.")
     else:
         lines.append(f"{path} stays as it is.")
-    return "\n".join(lines)
+    if decided.text != text:
+        given = f" --settings {settings}" if settings else ""
+        if loaded.decisions is None or Path(loaded.decisions).resolve() != path.resolve():
+            lines.append(f'Name the file in the settings: [complete] decisions = "{path}"')
+            given = f" --settings {settings or 'SETTINGS'}"
+        where = "" if warehouse == DEFAULT_WAREHOUSE else f" --warehouse {warehouse}"
+        lines.append(
+            f"Then run `kpyramid build CORPUS{where}{given}`; only what follows is computed."
+        )
+    print_found(found, lines)
 
 
 def _read_word(p: "Listed", decisions: "Decisions") -> str | None:

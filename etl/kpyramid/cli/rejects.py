@@ -10,12 +10,11 @@ import typer
 from kpyramid.cli.cache import open_cache
 from kpyramid.cli.options import (
     DEFAULT_WAREHOUSE,
-    JsonOption,
     SettingsOption,
     WarehouseOption,
     command,
-    print_json,
-    say,
+    name_first,
+    print_found,
 )
 from kpyramid.errors import InputError, SettingsError
 
@@ -44,7 +43,6 @@ def list_(
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
     settings: SettingsOption = None,
     kind: KindOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Show failed requests by kind: how many, whether they are asked again, and examples.
 
@@ -57,26 +55,20 @@ def list_(
     kinds: dict[str, list[FailureEntry]] = {}
     for entry in entries:
         kinds.setdefault(str(entry.failure.kind), []).append(entry)
-    if as_json:
-        counts = {name: len(found) for name, found in sorted(kinds.items())}
-        rows = [
-            {**asdict(entry.failure), "due": is_due(entry.failure)}
-            | {name: value for name, value in asdict(entry).items() if name != "failure"}
-            for entry in entries
-        ]
-        print_json({"cache": place, "kinds": counts, "failures": rows})
-        return
-    if not entries:
-        say(f"{place}: no failed requests")
+    counts = {name: len(found) for name, found in sorted(kinds.items())}
+    rows = [
+        {**asdict(entry.failure), "due": is_due(entry.failure)}
+        | {name: value for name, value in asdict(entry).items() if name != "failure"}
+        for entry in entries
+    ]
+    lines = [] if entries else [f"{place}: no failed requests"]
     for name, found in sorted(kinds.items()):
         due = sum(is_due(entry.failure) for entry in found)
-        say(f"{len(found)} {name}, the next build asks for {due} of them again:")
-        for entry in found[:_EXAMPLES]:
-            say("\n".join(_describe(entry)))
-        if len(found) > _EXAMPLES:
-            say(f"  and {len(found) - _EXAMPLES} more; --json lists all")
+        lines.append(f"{len(found)} {name}, the next build asks for {due} of them again:")
+        lines += name_first([_describe(entry) for entry in found], _EXAMPLES)
     if any(not is_due(entry.failure) for entry in entries):
-        say("`kpyramid rejects retry` has the others asked again as well.")
+        lines.append("`kpyramid rejects retry` has the others asked again as well.")
+    print_found({"cache": place, "kinds": counts, "failures": rows}, lines)
 
 
 @command(app)
@@ -88,7 +80,6 @@ def retry(
     kind: KindOption = None,
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
     settings: SettingsOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Forget failures, so that the next build asks for them again, which costs as any call does.
 
@@ -102,10 +93,10 @@ def retry(
         chosen = _find_keys(keys, chosen)
     for key in chosen:
         cache.drop_failure(key)
-    if as_json:
-        print_json({"cache": place, "forgotten": len(chosen), "keys": chosen})
-    else:
-        say(f"{place}: {len(chosen)} failures forgotten; the next build asks again")
+    print_found(
+        {"cache": place, "forgotten": len(chosen), "keys": chosen},
+        [f"{place}: {len(chosen)} failures forgotten; the next build asks again"],
+    )
 
 
 def _choose(cache: "ReplyCache", kind: str | None) -> "list[FailureEntry]":
@@ -128,25 +119,20 @@ def _find_keys(given: Sequence[str], known: Sequence[str]) -> list[str]:
             problems.append(f"  {prefix}: {len(matching)} failures have such a key")
         found += matching
     if problems:
+        named = "\n".join(problems)
         raise InputError(
-            "nothing was forgotten:\n"
-            + "\n".join(problems)
-            + "\n`kpyramid rejects list --json` has the whole keys"
+            f"nothing was forgotten:\n{named}\n`kpyramid rejects list --json` has the whole keys"
         )
     return sorted(set(found))
 
 
-def _describe(entry: "FailureEntry") -> list[str]:
+def _describe(entry: "FailureEntry") -> str:
+    from kpyramid.cli.console import shorten
+
     failure = entry.failure
     made = f"{entry.task} v{entry.version}, document {entry.document or 'none'}"
-    return [
-        f"  {failure.key[:_SHORT_KEY]}  {made}, runs that tried: {failure.attempts}",
-        f"      {_shorten(entry.subject, _SUBJECT_CHARACTERS)!r}: "
-        f"{_shorten(failure.detail, _DETAIL_CHARACTERS)}",
-    ]
-
-
-def _shorten(text: str, most: int) -> str:
-    """The beginning in one line; what is not printable could steer the terminal."""
-    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-    return line if len(line) <= most else f"{line[:most]}…"
+    return (
+        f"{failure.key[:_SHORT_KEY]}  {made}, runs that tried: {failure.attempts}\n"
+        f"      {shorten(entry.subject, _SUBJECT_CHARACTERS)!r}: "
+        f"{shorten(failure.detail, _DETAIL_CHARACTERS)}"
+    )

@@ -48,7 +48,6 @@ class Units:
     reads the other way, and whether it counts, shape (n,).
     """
 
-    keys: list[str]
     texts: list[str]
     support: Places
     missing: Array
@@ -58,7 +57,7 @@ class Units:
     new: Mask
 
     def __len__(self) -> int:
-        return len(self.keys)
+        return len(self.texts)
 
 
 def list_units(graph: GraphLayer, ontology: OntologyLayer, compared: Completion) -> Units:
@@ -69,7 +68,7 @@ def list_units(graph: GraphLayer, ontology: OntologyLayer, compared: Completion)
     """
     wordings = encode(graph.wordings)
     forms = [normalise_relation(wording) for wording in wordings.words]
-    keys = encode([_name(form) for form in forms])
+    keys = encode([_name(form) for form in forms]).codes
     known = {
         _name(normalise_relation(phrase))
         for prop in ontology.schema.properties
@@ -79,7 +78,7 @@ def list_units(graph: GraphLayer, ontology: OntologyLayer, compared: Completion)
     backwards = np.array([form.passive_by for form in forms], dtype=bool)
     types = encode(graph.tail_types)
     literal = np.array([name == LITERAL for name in types.words], dtype=np.int64)[types.codes]
-    (key, _), unit_of, _ = group_rows(keys.codes[wordings.codes], literal)
+    (key, _), unit_of, _ = group_rows(keys[wordings.codes], literal)
     turned = backwards[wordings.codes]
     new = ~find_stated(graph, ontology) & says[wordings.codes]
     count = len(key)
@@ -89,7 +88,6 @@ def list_units(graph: GraphLayer, ontology: OntologyLayer, compared: Completion)
     priority = rank_phrases(compared)[compared.phrase_of]
     inside = compared.region[compared.phrase_of]
     return Units(
-        [keys.words[at] for at in key.tolist()],
         _choose_texts(wordings, unit_of, new & ~turned, count),
         support,
         sum_by(unit_of[new], priority[new], count) / np.maximum(support, 1),

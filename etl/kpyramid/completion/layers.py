@@ -49,7 +49,12 @@ def compare_layers(
     size = max(found.shape[1] for found in vectors)  # a model may give no columns for no texts
     vectors = [found if len(found) else found.reshape(0, size) for found in vectors]
     moments = [Moments.of(points, on_grid=True) for points in vectors]
-    space = _fit(moments[0] + moments[1], settings.dimensions)
+    both = moments[0] + moments[1]
+    space = (
+        fit_space(both, settings.dimensions)
+        if both.count
+        else Space(both.total, np.zeros((0, len(both.total))), np.zeros(0), np.zeros(0))
+    )
     points = [space.transform(layer) for layer in vectors]
     placed = [space.project(layer) for layer in moments]
     phrases = [
@@ -63,9 +68,8 @@ def compare_layers(
         )
         for layer, where, own in zip(said, points, moments, strict=True)
     ]
-    graph_phrases = phrases[0]
     priority = (
-        score_priority(settings.priority, graph_phrases.log_graph, graph_phrases.log_ontology)
+        score_priority(settings.priority, phrases[0].log_graph, phrases[0].log_ontology)
         if moments[1].count
         else Signed(np.ones(len(points[0]), dtype=np.int8), np.zeros(len(points[0])))
     )
@@ -112,12 +116,6 @@ def _say(subjects: Sequence[str], relations: Sequence[str]) -> _Said:
     )
     facts = sum_by(spelt.codes, counts.astype(np.float64), len(spelt.words)).astype(np.int64)
     return _Said(spelt.words, facts, spelt.codes[phrase_of])
-
-
-def _fit(both: Moments, dimensions: int) -> Space:
-    if both.count:
-        return fit_space(both, dimensions)
-    return Space(both.total, np.zeros((0, len(both.total))), np.zeros(0), np.zeros(0))
 
 
 def _plane(points: Array) -> Array:

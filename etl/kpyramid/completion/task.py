@@ -3,17 +3,19 @@
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from kpyramid.extraction.cascade.prompts import GUARD, Strict, strict_schema, write_json
 from kpyramid.keys import JsonValue
 from kpyramid.llm.responses import parse_json
-from kpyramid.llm.task import Expected, Task
+from kpyramid.llm.task import Expected, Task, flatten
 from kpyramid.llm.types import FailureKind, ReplyError, Request
 
 _PHRASES = 5
 _CHARACTERS = 160
 """Of a wording, a definition or a fact that a prompt shows."""
+_flatten = partial(flatten, most=_CHARACTERS)
 _LONGEST_NAME = 48
 _MOST_WORDS = 6
 _DEFINITION = (12, 300)
@@ -200,11 +202,6 @@ def _list_known(batch: Sequence[Nameless]) -> list[str]:
 
 def _show_ends(ends: str) -> str:
     return f" ({_flatten(ends)})" if ends else ""
-
-
-def _flatten(text: str) -> str:
-    """One line, and no longer than a reader needs."""
-    return " ".join(text.split())[:_CHARACTERS]
 
 
 TASK = Task(

@@ -12,7 +12,6 @@ import numpy.typing as npt
 from kpyramid.condensation.graph import Column, Graph, Value, find_shared_ends, read_values
 from kpyramid.embeddings.port import Embedder, Matrix, embed_finite
 from kpyramid.graph.synonyms.comparison import Comparer, Verdict
-from kpyramid.numerics.neighbours import load_faiss
 from kpyramid.ontology.literals import parse_literal
 from kpyramid.ontology.names import SYMMETRIC_PROPERTY, XSD
 from kpyramid.ontology.schema import OntologyProperty, Schema
@@ -169,7 +168,7 @@ def _judge(one: Fact, other: Fact, compare: Compare) -> Verdict:
     return compare(one.wording, other.wording, one.ends)
 
 
-# The nearest vectors: all are compared up to a stated size, an index is searched beyond it.
+# The nearest vectors.
 
 Cosines = npt.NDArray[np.float64]
 
@@ -177,86 +176,34 @@ _DECIMALS = 6
 """Digits of a cosine that do not depend on how a product is cut into blocks."""
 _BLOCK = 2**25
 """Cosines that are held at a time: 128 MB."""
-_TRAINING = 40
-"""Points per list of the index from which its centres are made, as faiss advises."""
-_ROUNDS = 10
-"""Of k-means; 25, its default, costs more and finds no more."""
-_PROBED = 0.08
-"""Share of the lists that a search looks into: recall .98 and more of the exact ten nearest."""
 
 
 def find_nearest(
-    queries: Matrix, points: Matrix, k: int, least: float, *, exact_up_to: int
+    queries: Matrix, points: Matrix, k: int, least: float
 ) -> Iterator[tuple[Column, Cosines]]:
     """Per query the at most k points of cosine `least` and more: best first, ties by place.
 
-    `queries` (q, d) and `points` (n, d) have rows of unit length. Up to q * n = `exact_up_to`
-    all pairs are compared; beyond, an inverted file (faiss) is searched, which is near exact.
+    `queries` (q, d) and `points` (n, d), at least one, have rows of unit length.
     """
     k = min(k, len(points))
-    if not k:
-        nothing = np.zeros(0, dtype=np.int64), np.zeros(0)
-        yield from [nothing] * len(queries)
-    elif len(queries) * len(points) <= exact_up_to:
-        yield from _compare_all(queries, points, k, least)
-    else:
-        yield from _search_index(queries, points, k, least)
-
-
-def _compare_all(
-    queries: Matrix, points: Matrix, k: int, least: float
-) -> Iterator[tuple[Column, Cosines]]:
     size = max(1, _BLOCK // len(points))
     for start in range(0, len(queries), size):
         for row in queries[start : start + size] @ points.T:
             lowest = max(float(np.partition(row, len(row) - k)[len(row) - k]), least)
             near = np.flatnonzero(row >= lowest - 10.0**-_DECIMALS)
-            yield _order(near, row[near], k, least)
-
-
-def _search_index(
-    queries: Matrix, points: Matrix, k: int, least: float
-) -> Iterator[tuple[Column, Cosines]]:
-    faiss = load_faiss()
-    count, size = points.shape
-    lists = max(1, min(int(np.sqrt(count)), count // _TRAINING))
-    centres = faiss.IndexFlatIP(size)
-    index = faiss.IndexIVFFlat(centres, size, lists, faiss.METRIC_INNER_PRODUCT)
-    index.cp.niter = _ROUNDS
-    index.train(points[:: max(1, count // (lists * _TRAINING))])
-    index.add(points)
-    index.nprobe = max(1, int(np.ceil(lists * _PROBED)))
-    cosines, places = index.search(queries, k)
-    for found, row in zip(places, cosines, strict=True):
-        near = found >= 0
-        yield _order(found[near], row[near], k, least)
-
-
-def _order(
-    places: npt.NDArray[np.integer], cosines: Matrix, k: int, least: float
-) -> tuple[Column, Cosines]:
-    rounded = np.round(cosines.astype(np.float64), _DECIMALS)
-    order = np.lexsort((places, -rounded))[:k]
-    order = order[rounded[order] >= least]
-    return places[order].astype(np.int64), np.asarray(rounded[order], dtype=np.float64)
+            rounded = np.round(row[near].astype(np.float64), _DECIMALS)
+            order = np.lexsort((near, -rounded))[:k]
+            order = order[rounded[order] >= least]
+            yield near[order].astype(np.int64), rounded[order]
 
 
 # Anchors: which wordings lie near a property of a class (PolyRAG §III-C).
 
 _Class = str | None
-"""Of a head or tail; None where it is not known."""
+"""Of a head or tail; None where it is not known.
 
-
-@dataclass(frozen=True, slots=True)
-class Phrase:
-    """A wording and the types of what it joins.
-
-    The type of a literal tail is `LITERAL` and the datatypes that it can be a value of.
-    """
-
-    wording: str
-    head_type: str
-    tail_type: str
+That of a literal is `LITERAL` and the datatypes that it can be a value of.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,78 +214,53 @@ class Anchor:
     class_iri: str | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Wordings:
-    """Wordings of the ontology, each with its property, their vectors, and those of the graph."""
-
-    named: Sequence[tuple[OntologyProperty, str]]
-    queries: Matrix
-    points: Matrix
-
-
 def find_anchors(
-    phrases: Sequence[Phrase], schema: Schema, settings: CondenseSettings, embedder: Embedder
+    phrases: Sequence[tuple[str, _Class, _Class]],
+    schema: Schema,
+    settings: CondenseSettings,
+    embedder: Embedder,
 ) -> list[tuple[Anchor, ...]]:
     """For each phrase the anchors it is near to, the nearest first.
 
-    A phrase is near an anchor when it is among the anchor's k nearest, its cosine suffices, and its
-    ends fit the property. Wordings are compared without the subject's class, which only selects
-    them: with its name before them all wordings would be alike.
+    A phrase is a wording with the classes of its head and tail. It is near an anchor when it is
+    among the anchor's k nearest, its cosine suffices, and its ends fit the property. Wordings are
+    compared without the subject's class, which only selects them: with its name before them all
+    wordings would be alike.
 
     Raises:
         InputError: the embedding of a wording is not finite.
     """
-    said = sorted({phrase.wording for phrase in phrases})
+    said = sorted({wording for wording, _, _ in phrases})
     named = [(p, text) for p in schema.properties for text in (p.label, *p.alt_labels)]
     if not said or not named:
         return [() for _ in phrases]
     queries = embed_finite(embedder, [text for _, text in named])
-    wordings = _Wordings(named, queries, embed_finite(embedder, said))
+    points = embed_finite(embedder, said)
     place = {wording: at for at, wording in enumerate(said)}
-    keys = [
-        (place[p.wording], _class_of(p.head_type, schema), _class_of(p.tail_type, schema))
-        for p in phrases
-    ]
     used: dict[_Class, dict[_Class, set[int]]] = defaultdict(lambda: defaultdict(set))
-    for at, head, tail in keys:
-        used[head][tail].add(at)
-    near: dict[tuple[int, _Class, _Class], list[tuple[float, str]]] = defaultdict(list)
+    for wording, head, tail in phrases:
+        used[head][tail].add(place[wording])
+    near: dict[tuple[str, _Class, _Class], list[tuple[float, str]]] = defaultdict(list)
     for head, by_tail in used.items():
         ranked: dict[str, list[tuple[float, int, _Class]]] = defaultdict(list)
         for tail, places in by_tail.items():
             fitting = [at for at, (p, _) in enumerate(named) if _can_join(head, tail, p, schema)]
-            for (iri, at), cosine in _search(wordings, fitting, sorted(places), settings).items():
-                ranked[iri].append((-cosine, at, tail))
+            rows = np.array(sorted(places))
+            best: dict[tuple[str, int], float] = {}
+            nearest = find_nearest(
+                queries[fitting], points[rows], settings.neighbours, settings.anchor_similarity
+            )
+            for at, (found, cosines) in zip(fitting, nearest, strict=True):
+                for row, cosine in zip(rows[found].tolist(), cosines.tolist(), strict=True):
+                    key = named[at][0].iri, row
+                    best[key] = max(best.get(key, cosine), cosine)
+            for (iri, row), cosine in best.items():
+                ranked[iri].append((-cosine, row, tail))
         for iri, neighbours in ranked.items():
             order = sorted(neighbours, key=lambda n: (n[0], n[1], n[2] or ""))
-            for distance, at, tail in order[: settings.neighbours]:
-                near[at, head, tail].append((distance, iri))
-    return [tuple(Anchor(iri, key[1]) for _, iri in sorted(near.get(key, ()))) for key in keys]
-
-
-def _search(
-    wordings: _Wordings, fitting: Sequence[int], places: Sequence[int], settings: CondenseSettings
-) -> dict[tuple[str, int], float]:
-    """How near wordings of the graph are to properties: the cosine by property and place."""
-    rows = np.array(places)
-    found = find_nearest(
-        wordings.queries[fitting],
-        wordings.points[rows],
-        settings.neighbours,
-        settings.anchor_similarity,
-        exact_up_to=settings.exact_up_to,
-    )
-    best: dict[tuple[str, int], float] = {}
-    for at, (near, cosines) in zip(fitting, found, strict=True):
-        for row, cosine in zip(rows[near].tolist(), cosines.tolist(), strict=True):
-            key = wordings.named[at][0].iri, row
-            best[key] = max(best.get(key, cosine), cosine)
-    return best
-
-
-def _class_of(entity_type: str, schema: Schema) -> _Class:
-    is_literal = entity_type.startswith(LITERAL)
-    return entity_type if is_literal else schema.class_for_type(entity_type)
+            for distance, row, tail in order[: settings.neighbours]:
+                near[said[row], head, tail].append((distance, iri))
+    return [tuple(Anchor(iri, p[1]) for _, iri in sorted(near.get(p, ()))) for p in phrases]
 
 
 def _can_join(head: _Class, tail: _Class, prop: OntologyProperty, schema: Schema) -> bool:
@@ -399,23 +321,20 @@ def link_facts(
         InputError: the embedding of a wording is not finite.
     """
     ranges = sorted({prop.range for prop in schema.properties if prop.is_datatype})
-    kinds: dict[str, int] = {}
+    classes: dict[_Class, int] = {}
     values = (
         LITERAL + " ".join(iri for iri in ranges if parse_literal(text, iri) is not None)
         for text in graph.texts
     )
-    types = chain(graph.types, values)
-    kind_of = np.array([kinds.setdefault(kind, len(kinds)) for kind in types], dtype=np.int64)
+    own = chain(map(schema.class_for_type, graph.types), values)
+    class_of = np.array([classes.setdefault(c, len(classes)) for c in own], dtype=np.int64)
     tails = np.where(graph.tails < 0, len(graph.types) + graph.literals, graph.tails)
-    said = np.stack([graph.relations, kind_of[graph.heads], kind_of[tails]])
-    found, phrase_of = np.unique(
-        np.ravel_multi_index(said, (len(graph.wordings), len(kinds), len(kinds))),
-        return_inverse=True,
-    )
-    names = list(kinds)
-    columns = np.unravel_index(found, (len(graph.wordings), len(kinds), len(kinds)))
+    said = np.stack([graph.relations, class_of[graph.heads], class_of[tails]])
+    size = len(graph.wordings), len(classes), len(classes)
+    found, phrase_of = np.unique(np.ravel_multi_index(said, size), return_inverse=True)
+    columns, names = np.unravel_index(found, size), list(classes)
     phrases = [
-        Phrase(graph.wordings[relation], names[head], names[tail])
+        (graph.wordings[relation], names[head], names[tail])
         for relation, head, tail in zip(*(c.tolist() for c in columns), strict=True)
     ]
     return Linked(find_anchors(phrases, schema, settings, embedder), phrase_of)

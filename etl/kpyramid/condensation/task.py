@@ -2,15 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from kpyramid.extraction.cascade.prompts import GUARD, Strict, strict_schema, write_json
 from kpyramid.keys import JsonValue
 from kpyramid.llm.responses import parse_json
-from kpyramid.llm.task import Expected, Task
+from kpyramid.llm.task import Expected, Task, flatten
 from kpyramid.llm.types import FailureKind, ReplyError, Request
 
 _CHARACTERS = 120
 """Of a name or a wording that a prompt shows."""
+_flatten = partial(flatten, most=_CHARACTERS)
 
 _INSTRUCTIONS = """\
 You condense a knowledge graph about {domain} matters; its texts are in {language}.
@@ -146,11 +148,6 @@ def parse_what_is_same(content: str, batch: Sequence[Question]) -> dict[int, tup
                 groups.append(tuple(places[number - 1][1] for number in (group.best, *others)))
         found.setdefault(entry.set - 1, tuple(groups))
     return found
-
-
-def _flatten(text: str) -> str:
-    """One line, and no longer than a reader needs."""
-    return " ".join(text.split())[:_CHARACTERS]
 
 
 TASK = Task(

@@ -1,6 +1,5 @@
 """The corpus folder: its files, their hashes, and their bytes one file at a time."""
 
-import hashlib
 import os
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kpyramid.errors import InputError
-from kpyramid.keys import hash_bytes, hash_value
+from kpyramid.keys import hash_bytes, hash_file, hash_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,19 +144,12 @@ def _read_unchanged(path: Path, digest: str) -> bytes:
 
 def _list_file(root: Path, path: str) -> tuple[str, str | None]:
     """Its name and hash; a name that is not UTF-8 is escaped, and its file not read."""
-    name = _escape_name(path)
-    return name, _hash_file(root / path) if name == path else None
+    name, file = _escape_name(path), root / path
+    try:
+        return name, hash_file(file) if name == path and file.is_file() else None
+    except OSError:
+        return name, None
 
 
 def _escape_name(path: str) -> str:
     return path.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
-def _hash_file(path: Path) -> str | None:
-    if not path.is_file():
-        return None
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError:
-        return None

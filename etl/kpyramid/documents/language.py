@@ -102,9 +102,9 @@ def has_foreign_grammar(text: str, expected: str) -> bool:
     Particles before a capital ("Juan de la Cruz") belong to a name: they alone are no sign.
     """
     own = LANGUAGES[expected].function_words
-    said = {word.lower() for word in LETTERS.findall(text)}
-    native = said & own
-    if not native <= _ANY_NEIGHBOUR or len((said & _ANY_NEIGHBOUR) - own) < 2:
+    present = {word.lower() for word in LETTERS.findall(text)}
+    native = present & own
+    if not native <= _ANY_NEIGHBOUR or len((present & _ANY_NEIGHBOUR) - own) < 2:
         return False  # most texts, fast
     words = LETTERS.findall(_BORROWED.sub(" ", text))
     words[:1] = [word.lower() for word in words[:1]]

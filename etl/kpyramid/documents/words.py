@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
+from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -363,28 +364,26 @@ def match_plain_words(text: str) -> list[str]:
     return _PLAIN_WORD.findall(_POSSESSIVE.sub(" ", text))
 
 
+@lru_cache(maxsize=100_000)
 def share_stem(one: str, other: str) -> bool:
     """Whether two words are of one stem: `expert` and `expertise`, `phone` and `telephone`."""
     if min(len(one), len(other)) < _STEM:
         return False
     if one.endswith(other) or other.endswith(one):
         return True
-    if one[:_STEM] != other[:_STEM]:
-        return False
-    shortest = min(len(one), len(other))
-    common = next((at for at in range(_STEM, shortest) if one[at] != other[at]), shortest)
-    return common >= 0.5 * max(len(one), len(other))
+    return _count_shared(one, other) >= max(_STEM, 0.5 * max(len(one), len(other)))
 
 
 def is_akin(word: Word, other: Word) -> bool:
     """Whether two words are of one root: the same stem, or its first letters alike."""
     if word.stem == other.stem:
         return True
-    if word.plain[:_AKIN] != other.plain[:_AKIN]:
-        return False
-    shared = 0
-    for a, b in zip(word.plain, other.plain, strict=False):
-        if a != b:
-            break
-        shared += 1
-    return shared >= max(_AKIN, 0.6 * max(len(word.stem), len(other.stem)))
+    return _count_shared(word.plain, other.plain) >= max(
+        _AKIN, 0.6 * max(len(word.stem), len(other.stem))
+    )
+
+
+def _count_shared(one: str, other: str) -> int:
+    """The letters that both words begin with."""
+    pairs = zip(one, other, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))

@@ -16,14 +16,16 @@ class OnnxEmbedder:
 
     Texts go through one at a time: an int8 model scales its activations over the whole batch,
     so that in a batch a vector would depend on its neighbours. One session thread, for the same
-    reason: a pure function may not depend on the number of cores.
+    reason: a pure function may not depend on the number of cores. `prefix` is put before each
+    text, such as "query: ".
     """
 
-    def __init__(self, name: str, model: Path, tokenizer: Path) -> None:
+    def __init__(self, name: str, model: Path, tokenizer: Path, prefix: str = "") -> None:
         from onnxruntime import InferenceSession, SessionOptions
         from tokenizers import Tokenizer
 
         self.name = name
+        self._prefix = prefix
         options = SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = 3
@@ -42,7 +44,7 @@ class OnnxEmbedder:
         """See `Embedder.embed`."""
         if not texts:
             return np.zeros((0, 0), dtype=np.float32)
-        return np.stack([self._embed_one(text) for text in texts])
+        return np.stack([self._embed_one(self._prefix + text) for text in texts])
 
     def _embed_one(self, text: str) -> Matrix:
         ids = np.array([self._tokenizer.encode(text).ids], dtype=np.int64)

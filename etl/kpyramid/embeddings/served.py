@@ -2,17 +2,27 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from kpyramid.embeddings.port import Matrix
 from kpyramid.errors import EndpointError
 from kpyramid.keys import JsonValue, hash_value
-from kpyramid.llm.caller import Source
-from kpyramid.llm.ledger import Call, describe_embedding
-from kpyramid.llm.transport import Pay
-from kpyramid.llm.types import Message, ReplyError, Request, Transport
+from kpyramid.llm.caller import Source, split_by_size
+from kpyramid.llm.ledger import Call, describe_call
+from kpyramid.llm.transport import Connection, Pay, open_connection
+from kpyramid.llm.types import (
+    FailureKind,
+    Message,
+    ReplyError,
+    Request,
+    TransientError,
+    Transport,
+)
+from kpyramid.settings import EmbedSettings, LLMSettings
 
 MOST_TEXTS = 256
 _MOST_BYTES = 200_000
@@ -21,24 +31,19 @@ _LONGEST_TEXT = 8_000
 """Bytes of one text: OpenAI's models take 8,191 tokens and refuse more. The rest is left out."""
 
 
-class Post(Protocol):
-    """Sends one body and classifies what fails; see `Connection.post`."""
-
-    def __call__(self, body: dict[str, Any]) -> Mapping[str, JsonValue]: ...
-
-
 class EmbeddingTransport:
     """A `Transport` for requests whose messages are the texts to embed."""
 
-    def __init__(self, model: str, dimensions: int | None, post: Post) -> None:
+    def __init__(self, model: str, dimensions: int | None, connection: Connection) -> None:
         self._shared: dict[str, Any] = {"model": model, "encoding_format": "float"}
         if dimensions is not None:
             self._shared["dimensions"] = dimensions
-        self._post = post
+        self._connection = connection
 
     def send(self, request: Request) -> Mapping[str, JsonValue]:
         """See `Transport.send`; the reply is a list of embeddings."""
-        return self._post({**self._shared, "input": [m.content for m in request.messages]})
+        texts = [message.content for message in request.messages]
+        return self._connection.post("embeddings", {**self._shared, "input": texts})
 
 
 Connect = Callable[[Callable[[Pay], Transport], Callable[[Request, str], Call]], Source]
@@ -154,27 +159,17 @@ class ServedEmbedder:
 
 def cut_batches(texts: Sequence[str]) -> Iterator[list[str]]:
     """The texts in order, as many at a time as one call takes."""
-    batch: list[str] = []
-    size = 0
-    for text in texts:
-        length = min(_LONGEST_TEXT, len(text.encode("utf-8", "replace")))
-        if batch and (len(batch) == MOST_TEXTS or size + length > _MOST_BYTES):
-            yield batch
-            batch, size = [], 0
-        batch.append(text)
-        size += length
-    if batch:
-        yield batch
+
+    def weigh(text: str) -> int:
+        return min(_LONGEST_TEXT, len(text.encode("utf-8", "replace")))
+
+    return split_by_size(texts, weigh, count=MOST_TEXTS, weight=_MOST_BYTES)
 
 
-def describe_call(model: str) -> Callable[[Request, str], Call]:
-    """What describes a request of `ServedEmbedder` for the books."""
-
-    def describe(request: Request, key: str) -> Call:
-        texts = [message.content for message in request.messages]
-        return describe_embedding(texts, key, model, request.stage)
-
-    return describe
+def describe_embedding(model: str, request: Request, key: str) -> Call:
+    """What the books say of a request of `ServedEmbedder`."""
+    call = describe_call(request, key, model)
+    return replace(call, kind="embeddings", subject_characters=request.prompt_characters)
 
 
 def _shorten(text: str) -> str:
@@ -197,3 +192,43 @@ def _read_vector(values: JsonValue) -> Matrix | None:
     if not (np.isfinite(length) and length > 0):
         return None
     return np.asarray(vector / length, dtype=np.float32)
+
+
+def open_served(
+    settings: EmbedSettings, llm: LLMSettings, connect: Connect, stage: str = "embed"
+) -> ServedEmbedder:
+    """A model behind an endpoint; nothing is opened before the first text.
+
+    `llm` says how long to wait; `connect` puts retries, limits and books around the calls.
+    """
+    place = LLMSettings(
+        provider="openai",
+        model=settings.model,
+        base_url=settings.base_url,
+        api_key_env=settings.api_key_env,
+        timeout=llm.timeout,
+        concurrency=llm.concurrency,
+    )
+
+    def open_transport(_pay: Pay) -> Transport:
+        connection = open_connection(place, "embed")
+        return EmbeddingTransport(settings.model, settings.dimensions, connection)
+
+    source = connect(open_transport, partial(describe_embedding, settings.model))
+    return ServedEmbedder(
+        settings.model, settings.dimensions, source, prefix=settings.instruction, stage=stage
+    )
+
+
+class SingleCall:
+    """A `Source` that makes one call and no more: for a question, which its asker can repeat."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def obtain(self, key: str, request: Request) -> Mapping[str, JsonValue]:
+        """See `Source.obtain`."""
+        try:
+            return self._transport.send(request)
+        except TransientError as e:
+            raise ReplyError(FailureKind.UNREACHED, str(e)) from e

@@ -1,18 +1,24 @@
 """The harness: arms answer questions over one snapshot, each answer is scored."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kpyramid.errors import BudgetError, EndpointError, InputError, IntegrityError, PyramidError
-from kpyramid.evaluation.metrics import METRICS, Metric, OnnxTokenEncoder, Response, open_metrics
+from kpyramid.evaluation.metrics import (
+    METRICS,
+    Metric,
+    OnnxTokenEncoder,
+    Response,
+    build_bert_score,
+    build_similarity,
+)
 from kpyramid.evaluation.questions import EvalQuestion
-from kpyramid.evaluation.ratings import Rating, group_scores
+from kpyramid.evaluation.ratings import Ratings
 from kpyramid.llm.caller import Asker, Caller
-from kpyramid.llm.prompts import GUARD, Strict
 from kpyramid.llm.responses import parse_json, quote_text
-from kpyramid.llm.task import Task
+from kpyramid.llm.task import GUARD, Strict, Task
 from kpyramid.llm.types import Failure, FailureKind, Reply, ReplyError, Request
 from kpyramid.query import STRATEGIES, answer, check_options
 from kpyramid.query.model.prompting import MAX_TOKENS, ask_model, flatten
@@ -38,7 +44,8 @@ def open_measures() -> Mapping[str, Metric]:
     found = identify_embedding(EmbedSettings())
     files = found.files
     encoder = OnnxTokenEncoder(found.name, files["model.onnx"], files["tokenizer.json"])
-    return open_metrics(encoder, encoder)
+    by_meaning = (build_similarity(encoder), *build_bert_score(encoder))
+    return {**METRICS, **{metric.name: metric for metric in by_meaning}}
 
 
 # A language model as the judge of answers, where somebody asks for one.
@@ -288,21 +295,15 @@ def answer_all(
 def score_row(row: Row, metrics: Mapping[str, Metric]) -> dict[str, float]:
     """What each metric that applies to the question says of the answer."""
     response = make_response(row.answer)
-    scores = {}
-    for name, metric in metrics.items():
-        if metric.applies(row.question):
-            score = metric.score(row.question, response)
-            if score is not None:
-                scores[name] = float(score)
-    return scores
+    found = {name: metric.measure(row.question, response) for name, metric in metrics.items()}
+    return {name: float(score) for name, score in found.items() if score is not None}
 
 
-def add_ratings(answers: Answers, ratings: Iterable[Rating]) -> Answers:
+def add_ratings(answers: Answers, ratings: Ratings) -> Answers:
     """The answers with the mean of what people gave each of them."""
-    found = group_scores(ratings)
     rows = []
     for row in answers.rows:
-        given = found.get((row.question.id, row.arm.name))
+        given = ratings.get((row.question.id, row.arm.name))
         mean = {RATING: sum(given) / len(given)} if given else {}
         rows.append(replace(row, scores={**row.scores, **mean}))
     return replace(answers, rows=tuple(rows))

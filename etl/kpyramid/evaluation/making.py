@@ -631,7 +631,6 @@ def _make_one(
         for t in drawn
     ):
         return "the question names the answer"
-    evidence = _list_evidence(group, drawn)
     if not options:
         return _state_question(group, drawn, (), text, seed)
     wrong = pool.draw(
@@ -641,7 +640,7 @@ def _make_one(
         all_right,
         asked,
         text,
-        evidence,
+        _list_evidence(group, drawn)[1],
         options - len(drawn),
         rng,
     )
@@ -655,6 +654,7 @@ def _make_one(
 def _state_question(
     group: _Group, drawn: Sequence[Thing], candidates: tuple[str, ...], text: str, seed: int
 ) -> EvalQuestion:
+    documents, evidence = _list_evidence(group, drawn)
     kind: Kind = "choice" if candidates else "open" if len(drawn) == 1 else "values"
     return EvalQuestion(
         id=f"{kind}-{_hash(group.key, seed)[:12]}",
@@ -662,9 +662,9 @@ def _state_question(
         kind=kind,
         answers=tuple((t.name, *(n for n in t.names if n != t.name)) for t in drawn),
         candidates=candidates,
-        gold_documents=_list_documents(group, drawn),
+        gold_documents=documents,
         entities=(group.asked.name, *(thing.name for thing in drawn if not thing.form)),
-        evidence=_list_evidence(group, drawn),
+        evidence=evidence,
         group=f"{group.relation}{'' if group.side == 'object' else ' (inverse)'}",
     )
 
@@ -687,16 +687,11 @@ def _drop_alike(things: Sequence[Thing]) -> list[Thing]:
     return list(kept.values())
 
 
-def _facts_of(group: _Group, drawn: Sequence[Thing]) -> list[Fact]:
+def _list_evidence(group: _Group, drawn: Sequence[Thing]) -> tuple[tuple[str, ...], ...]:
+    """The documents and the sentences that state what was drawn."""
     keys = {thing.key for thing in drawn}
-    return [
+    facts = [
         f for f in group.facts if (f.object if group.side == "object" else f.subject).key in keys
     ]
-
-
-def _list_documents(group: _Group, drawn: Sequence[Thing]) -> tuple[str, ...]:
-    return tuple(sorted({d for fact in _facts_of(group, drawn) for d in fact.documents}))
-
-
-def _list_evidence(group: _Group, drawn: Sequence[Thing]) -> tuple[str, ...]:
-    return tuple(sorted({e for fact in _facts_of(group, drawn) for e in fact.evidence}))
+    documents = {document for fact in facts for document in fact.documents}
+    return tuple(sorted(documents)), tuple(sorted({e for fact in facts for e in fact.evidence}))

@@ -5,13 +5,12 @@
 
 import re
 import unicodedata
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache, lru_cache
 from math import exp, fsum, inf, log2
-from pathlib import Path
 from string import punctuation
 from types import MappingProxyType
 from typing import Any, Literal, Protocol, TypeVar
@@ -84,7 +83,7 @@ Pair = tuple[EvalQuestion, Response]
 
 @dataclass(frozen=True, slots=True)
 class SetMetric:
-    """A measure of all responses together that is no mean over questions: a percentile, BLEU.
+    """A measure of all responses together that is no mean over questions.
 
     `score` is None when it applies to none of the pairs, and does not depend on their order.
     """
@@ -159,11 +158,6 @@ def state_same(gold: str, said: str) -> bool:
         return False
     one, other = _read_unit(gold), _read_unit(said)
     return one == other or (isinstance(wanted, Decimal) and not (one and other))
-
-
-def names_any(text: str, names: Iterable[str]) -> bool:
-    """Whether the text names one of them."""
-    return any(names_value(text, name) for name in names)
 
 
 def list_chosen(response: Response) -> tuple[str, ...]:
@@ -358,7 +352,7 @@ def score_hit(question: EvalQuestion, response: Response) -> float:
     The sense of Hits@1 on WebQuestions in RoK (§5.1.2), where models answer in sentences.
     """
     chosen, wanted = list_chosen(response)[:1], list_references(question)
-    return float(any(names_any(c, wanted) or _states_any(c, wanted) for c in chosen))
+    return float(any(names_value(c, n) or state_same(n, c) for c in chosen for n in wanted))
 
 
 def score_hit_rate(question: EvalQuestion, response: Response) -> float:
@@ -406,18 +400,6 @@ def _names_any(response: Response, names: Iterable[str]) -> bool:
     return any(names_value(t, n) or state_same(n, t) for n in names for t in texts)
 
 
-def _states_any(text: str, names: Iterable[str]) -> bool:
-    return any(state_same(name, text) for name in names)
-
-
-def _is_exact(question: EvalQuestion) -> bool:
-    return question.kind in {"open", "choice"} and bool(question.answers)
-
-
-def _has_names(question: EvalQuestion) -> bool:
-    return question.kind in {"open", "values"} and bool(question.answers or question.entities)
-
-
 def _has_entities(question: EvalQuestion) -> bool:
     return question.kind in {"open", "values"} and bool(question.entities)
 
@@ -430,12 +412,17 @@ ANSWER_METRICS = (
     Metric(
         "exact_match",
         "the answer is a gold value, or exactly the right options",
-        _is_exact,
+        lambda q: is_open(q) or _is_choice(q),
         score_exact,
     ),
     Metric("token_f1", "F1 of the words of answer and gold value (SQuAD)", is_open, score_token_f1),
     Metric("hits_at_1", "the first value of the answer names a gold value", _is_named, score_hit),
-    Metric("hit_rate", "share of the gold entities named (PolyRAG)", _has_names, score_hit_rate),
+    Metric(
+        "hit_rate",
+        "share of the gold entities named (PolyRAG)",
+        lambda q: _is_named(q) or _has_entities(q),
+        score_hit_rate,
+    ),
     Metric(
         "key_entities", "share of the key entities named (RoK)", _has_entities, score_key_entities
     ),
@@ -517,9 +504,8 @@ LAYER_METRICS = tuple(
 )
 
 
-# Metrics of shared words and runs of words: BLEU and ROUGE recall.
-#
-# Both libraries are loaded at the first score. Neither PolyRAG nor HyKGE names an implementation,
+# Metrics of shared words and runs of words: BLEU and ROUGE recall. Neither PolyRAG nor HyKGE names
+# an implementation,
 # a tokeniser or a smoothing, so figures compare within one table here, not with theirs.
 
 ORDERS = (1, 2, 4)
@@ -536,40 +522,21 @@ def score_bleu(answer: str, references: Sequence[str], order: int) -> float:
     """
     if not answer.strip():
         return 0.0
-    bleu = _open_bleu(order, _choose_tokeniser(references), True)
-    return _read_score(bleu.sentence_score(answer, list(references)))
+    chinese = any(_CHINESE.search(reference) for reference in references)
+    bleu = _open_bleu(order, "zh" if chinese else "13a")
+    return min(
+        float(bleu.sentence_score(answer, list(references)).score) / 100, 1.0
+    )  # rounding may pass 1
 
 
-def score_corpus_bleu(pairs: Sequence[Pair], order: int) -> float | None:
-    """BLEU of all open answers as one text, in [0, 1]: counts are summed, not scores.
+def score_rouge(answer: str, reference: str) -> float:
+    """The share of the reference's words in the answer: ROUGE-1 recall.
 
-    An unanswered question adds its reference's length and no match. None without open questions,
-    and where no reference or no answer has a run of `order` words: there is nothing to compare.
+    Lin, "ROUGE: A Package for Automatic Evaluation of Summaries", 2004, by rouge-score, without
+    stemming. Words are runs of letters and digits of all Unicode (rouge-score's own tokeniser drops
+    what is not ASCII), single characters in scripts without spaces.
     """
-    kept = [(q, r) for q, r in pairs if is_open(q)]
-    if not kept:
-        return None
-    references = [list_references(question) for question, _ in kept]
-    most = max(map(len, references))
-    columns = [[row[at] if at < len(row) else None for row in references] for at in range(most)]
-    every = [reference for row in references for reference in row]
-    bleu = _open_bleu(order, _choose_tokeniser(every), False)
-    if all(len(bleu.tokenizer(reference).split()) < order for reference in every):
-        return None
-    found = bleu.corpus_score([word_answer(r) for _, r in kept], columns)
-    # Silence is wrong; answers that are all shorter than a run can be neither right nor wrong.
-    return None if found.sys_len and not found.totals[-1] else _read_score(found)
-
-
-def score_rouge(answer: str, reference: str, kind: str) -> float:
-    """The share of the reference's words, or of its longest common subsequence, in the answer.
-
-    ROUGE-1 (`rouge1`) or ROUGE-L (`rougeL`) recall, Lin, "ROUGE: A Package for Automatic
-    Evaluation of Summaries", 2004, by rouge-score, without stemming. Words are runs of letters and
-    digits of all Unicode (rouge-score's own tokeniser drops what is not ASCII), single characters
-    in scripts without spaces.
-    """
-    return float(_open_rouge(kind).score(reference, answer)[kind].recall)
+    return float(_open_rouge().score(reference, answer)["rouge1"].recall)
 
 
 def score_rouge_recall(question: EvalQuestion, response: Response) -> float:
@@ -577,23 +544,18 @@ def score_rouge_recall(question: EvalQuestion, response: Response) -> float:
 
     The paper does not say which ROUGE; it speaks of coverage, which single words measure.
     """
-    return _score_best(question, response, "rouge1")
-
-
-def score_rouge_l_recall(question: EvalQuestion, response: Response) -> float:
-    """ROUGE-L recall, the best over the references."""
-    return _score_best(question, response, "rougeL")
+    answer = word_answer(response)
+    return max(score_rouge(answer, reference) for reference in list_references(question))
 
 
 def score_context_coverage(_question: EvalQuestion, response: Response) -> float | None:
     """ROUGE-1 recall of the context by the answer: HyKGE's ROUGE-R of retrieved knowledge.
 
-    "ROUGE-R measures the extent to which the LLMs' responses cover the retrieved knowledge"
-    (§5.1.5). None where nothing was retrieved.
+    None where nothing was retrieved.
     """
     if not any(piece.strip() for piece in response.context):
         return None
-    return score_rouge(word_answer(response), "\n".join(response.context), "rouge1")
+    return score_rouge(word_answer(response), "\n".join(response.context))
 
 
 class RougeTokens:
@@ -604,48 +566,30 @@ class RougeTokens:
         return _WORD.findall(UNSPACED.sub(r" \g<0> ", fold(text)))
 
 
-def _score_best(question: EvalQuestion, response: Response, kind: str) -> float:
-    answer = word_answer(response)
-    return max(score_rouge(answer, reference, kind) for reference in list_references(question))
-
-
-def _read_score(found: Any) -> float:
-    """Out of a hundred, where rounding may pass it."""
-    return min(float(found.score) / 100, 1.0)
-
-
 @cache
-def _open_bleu(order: int, tokeniser: str, short: bool) -> Any:
+def _open_bleu(order: int, tokeniser: str) -> Any:
     from sacrebleu.metrics.bleu import BLEU
 
+    # Of an answer of fewer words than `order` only the runs count that it can have.
     return BLEU(
-        max_ngram_order=order, tokenize=tokeniser, smooth_method="exp", effective_order=short
+        max_ngram_order=order, tokenize=tokeniser, smooth_method="exp", effective_order=True
     )
 
 
 @cache
-def _open_rouge(kind: str) -> Any:
+def _open_rouge() -> Any:
     from rouge_score.rouge_scorer import RougeScorer
 
-    return RougeScorer([kind], tokenizer=RougeTokens())
-
-
-def _choose_tokeniser(references: Sequence[str]) -> str:
-    return "zh" if any(_CHINESE.search(reference) for reference in references) else "13a"
+    return RougeScorer(["rouge1"], tokenizer=RougeTokens())
 
 
 def _bleu(order: int) -> Callable[[EvalQuestion, Response], float]:
     return lambda q, r: score_bleu(word_answer(r), list_references(q), order)
 
 
-def _corpus_bleu(order: int) -> Callable[[Sequence[Pair]], float | None]:
-    return lambda pairs: score_corpus_bleu(pairs, order)
-
-
 OVERLAP_METRICS = (
     *(Metric(f"bleu_{order}", f"sentence BLEU-{order}", is_open, _bleu(order)) for order in ORDERS),
     Metric("rouge_r", "ROUGE-1 recall of the gold answer", is_open, score_rouge_recall),
-    Metric("rouge_l_r", "ROUGE-L recall of the gold answer", is_open, score_rouge_l_recall),
     Metric(
         "context_rouge_r",
         "ROUGE-1 recall of the retrieved context (HyKGE)",
@@ -654,12 +598,6 @@ OVERLAP_METRICS = (
         "neither",
     ),
 )
-CORPUS_BLEUS = tuple(
-    SetMetric(f"corpus_bleu_{order}", f"BLEU-{order} of all answers as one", _corpus_bleu(order))
-    for order in ORDERS
-)
-
-
 # Metrics of likeness in meaning, by an embedding model that runs here.
 
 _KEPT = 4096
@@ -682,9 +620,6 @@ class OnnxTokenEncoder(OnnxEmbedder):
     The marks of beginning and end are left out, as bert-score gives them no weight; of a text of
     more than 256 word pieces the rest is not seen.
     """
-
-    def __init__(self, name: str, model: Path, tokenizer: Path) -> None:
-        super().__init__(name, model, tokenizer)
 
     def encode_tokens(self, text: str) -> Matrix:
         """See `TokenEncoder.encode_tokens`."""
@@ -881,15 +816,14 @@ def score_macro_f1(pairs: Sequence[Pair]) -> float | None:
         for question, response in pairs
         if question.kind == "yesno" and (gold := read_gold_verdicts(question))
     ]
-    decided = [(said, said if said in gold else gold[0]) for said, gold in verdicts]
-    classes = sorted({name for pair in decided for name in pair if name is not None})
-    if not classes:
+    if not verdicts:
         return None
-    scores = []
-    for name in classes:
-        hits = sum(said == right == name for said, right in decided)
-        scores.append(2 * hits / sum((said == name) + (right == name) for said, right in decided))
-    return fsum(scores) / len(scores)
+    from sklearn.metrics import f1_score
+
+    right = [said if said in gold else gold[0] for said, gold in verdicts]
+    given = [said or "" for said, _ in verdicts]
+    classes = sorted({*right, *given} - {""})
+    return float(f1_score(right, given, labels=classes, average="macro", zero_division=0))
 
 
 def score_calibration(pairs: Sequence[Pair], bins: int = BINS) -> float | None:
@@ -906,23 +840,10 @@ def score_calibration(pairs: Sequence[Pair], bins: int = BINS) -> float | None:
             stated.append((response.confidence, right))
     if not stated:
         return None
-    gaps: dict[int, list[float]] = {}
+    gaps: dict[int, list[float]] = defaultdict(list)
     for confidence, right in sorted(stated):
-        place = min(max(int(confidence * bins), 0), bins - 1)
-        gaps.setdefault(place, []).append(confidence - right)
+        gaps[min(max(int(confidence * bins), 0), bins - 1)].append(confidence - right)
     return fsum(abs(fsum(gap)) for gap in gaps.values()) / len(stated)
-
-
-def score_corpus_perplexity(pairs: Sequence[Pair]) -> float | None:
-    """The exponential of minus the mean log-probability of all answers' tokens together.
-
-    None where the endpoint gave none; answers without log-probabilities are left out.
-    """
-    logs = [value for _, response in pairs for value in response.logprobs or ()]
-    if not logs:
-        return None
-    mean = fsum(logs) / len(logs)
-    return exp(-mean) if mean > -700 else inf  # exp(710) overflows
 
 
 # All metrics by name.
@@ -947,23 +868,10 @@ METRICS: Mapping[str, Metric] = _name(
 """The metrics of a response that need no model; the same for the same answers."""
 SET_METRICS: Mapping[str, SetMetric] = _name(
     (
-        *CORPUS_BLEUS,
         SetMetric("macro_f1", "mean F1 of the verdicts yes, no and maybe", score_macro_f1),
         SetMetric(
             "calibration_error", "confidence against share right", score_calibration, "lower"
         ),
-        SetMetric(
-            "corpus_perplexity",
-            "of all answers' tokens under the model that gave them",
-            score_corpus_perplexity,
-            "lower",
-        ),
     )
 )
 """The metrics of all responses together; the same for the same answers."""
-
-
-def open_metrics(embedder: Embedder, encoder: TokenEncoder | None = None) -> Mapping[str, Metric]:
-    """`METRICS` with the embedder's similarity, and BERTScore where an encoder is given."""
-    scores = build_bert_score(encoder) if encoder else ()
-    return _name((*METRICS.values(), build_similarity(embedder), *scores))

@@ -12,12 +12,6 @@ from typing import Literal, get_args
 
 from kpyramid.errors import InputError
 
-# Questions with their gold answers, from a file, or from a folder with their corpus.
-#
-# `read_questions` reads a file of JSON lines or CSV whose fields have any of the usual names,
-# `read_set` a folder with such a file beside the corpus that it asks about. A file is read as a
-# whole: all that is wrong with it is said at once, each row by its line.
-
 Kind = Literal["choice", "open", "yesno", "values", "retrieval"]
 KINDS: tuple[str, ...] = get_args(Kind)
 
@@ -102,7 +96,46 @@ def read_questions(path: str | Path) -> list[EvalQuestion]:
         InputError: it cannot be read, or has rows that are no question: all are named with their
             lines and reasons.
     """
-    return parse_rows(Path(path))
+    path = Path(path)
+    text = _read_text(path)
+    suffix = path.suffix.lower()
+    if suffix not in (".jsonl", ".csv", ".tsv"):
+        raise InputError(f"{path}: give questions as .jsonl, .csv or .tsv")
+    questions: list[EvalQuestion] = []
+    problems: list[tuple[int, str]] = []
+    places: dict[str, int] = {}
+    rows: list[tuple[int, dict[str, object]]] = []
+    marks = {".csv": ",", ".tsv": "\t"}
+    read = _read_table(text, marks[suffix]) if suffix in marks else _read_lines(text)
+    for line, found in read:
+        if isinstance(found, str):
+            problems.append((line, found))
+        else:
+            rows.append((line, {str(k).strip().lower(): v for k, v in found.items() if k}))
+    base = _find_base(row for _, row in rows)
+    for line, row in rows:
+        try:
+            question = _parse_row(row, line, base)
+        except InputError as e:
+            # A question without an id has its line's number, which is said already.
+            problems.append((line, str(e).removeprefix(f"question {line}: ")))
+            continue
+        if question.id in places:
+            said = f"id {question.id!r} was given in line {places[question.id]}"
+            problems.append((line, said))
+        places.setdefault(question.id, line)
+        questions.append(question)
+    if problems:
+        shown = [f"  line {line}: {why}" for line, why in sorted(problems)[:_MOST_PROBLEMS]]
+        if more := len(problems) - len(shown):
+            shown.append(f"  and {more} more")
+        listed = "\n".join(shown)
+        raise InputError(
+            f"{path}: {len(problems)} row(s) are no question:\n{listed}\nMend them and run again"
+        )
+    if not questions:
+        raise InputError(f"{path}: no questions; give one a line")
+    return questions
 
 
 def read_set(folder: str | Path) -> list[EvalQuestion]:
@@ -111,7 +144,24 @@ def read_set(folder: str | Path) -> list[EvalQuestion]:
     Raises:
         InputError: a file is missing or damaged, or a gold id or title is of no row of the corpus.
     """
-    return parse_set(Path(folder))
+    corpus, asked = Path(folder) / "corpus.jsonl", Path(folder) / "questions.jsonl"
+    for path in (corpus, asked):
+        if not path.is_file():
+            raise InputError(
+                f"{path}: no such file; a set is a folder with corpus.jsonl (id, text, perhaps "
+                "title) and questions.jsonl. `python benchmarks/convert_set.py` of the source "
+                "repository makes one of a published benchmark"
+            )
+    ids: set[str] = set()
+    titled: dict[str, list[str]] = defaultdict(list)
+    for line, row in _read_lines(_read_text(corpus)):
+        if isinstance(row, str):
+            raise InputError(f"{corpus}, line {line}: {row}")
+        if row.get("id") is None or row.get("text") is None:
+            raise InputError(f"{corpus}, line {line}: no `id` or no `text`")
+        ids.add(str(row["id"]))
+        titled[str(row.get("title", ""))].append(str(row["id"]))
+    return [_find_documents(question, ids, titled) for question in read_questions(asked)]
 
 
 def write_questions(questions: Iterable[EvalQuestion]) -> str:
@@ -174,64 +224,6 @@ def _read_text(path: Path) -> str:
         raise InputError(f"{path}: not UTF-8 at byte {e.start}; save it as UTF-8") from e
 
 
-def parse_rows(path: Path) -> list[EvalQuestion]:
-    """The questions of a file; see `read_questions`."""
-    text = _read_text(path)
-    endings = {".jsonl": _read_lines, ".csv": _read_commas, ".tsv": _read_tabs}
-    if path.suffix.lower() not in endings:
-        raise InputError(f"{path}: give questions as .jsonl, .csv or .tsv")
-    questions: list[EvalQuestion] = []
-    problems: list[str] = []
-    places: dict[str, int] = {}
-    rows: list[tuple[int, dict[str, object]]] = []
-    for line, found in endings[path.suffix.lower()](text):
-        if isinstance(found, str):
-            problems.append(f"line {line}: {found}")
-        else:
-            rows.append((line, {str(k).strip().lower(): v for k, v in found.items() if k}))
-    base = _find_base(row for _, row in rows)
-    for line, row in rows:
-        try:
-            question = _parse_row(row, line, base)
-        except InputError as e:
-            # A question without an id has its line's number, which is said already.
-            problems.append(f"line {line}: {str(e).removeprefix(f'question {line}: ')}")
-            continue
-        if question.id in places:
-            problems.append(
-                f"line {line}: id {question.id!r} was given in line {places[question.id]}"
-            )
-        places.setdefault(question.id, line)
-        questions.append(question)
-    if problems:
-        raise InputError(_join_problems(path, sorted(problems, key=_find_line)))
-    if not questions:
-        raise InputError(f"{path}: no questions; give one a line")
-    return questions
-
-
-def parse_set(folder: Path) -> list[EvalQuestion]:
-    """The questions of a folder beside their corpus; see `read_set`."""
-    corpus, asked = folder / "corpus.jsonl", folder / "questions.jsonl"
-    for path in (corpus, asked):
-        if not path.is_file():
-            raise InputError(
-                f"{path}: no such file; a set is a folder with corpus.jsonl (id, text, perhaps "
-                "title) and questions.jsonl. `python benchmarks/convert_set.py` of the source "
-                "repository makes one of a published benchmark"
-            )
-    ids: set[str] = set()
-    titled: dict[str, list[str]] = defaultdict(list)
-    for line, row in _read_lines(_read_text(corpus)):
-        if isinstance(row, str):
-            raise InputError(f"{corpus}, line {line}: {row}")
-        if row.get("id") is None or row.get("text") is None:
-            raise InputError(f"{corpus}, line {line}: no `id` or no `text`")
-        ids.add(str(row["id"]))
-        titled[str(row.get("title", ""))].append(str(row["id"]))
-    return [_find_documents(question, ids, titled) for question in parse_rows(asked)]
-
-
 def _find_documents(
     question: EvalQuestion, ids: Set[str], titled: Mapping[str, Sequence[str]]
 ) -> EvalQuestion:
@@ -241,18 +233,6 @@ def _find_documents(
         raise InputError(f"question {question.id}: the corpus has no row {', '.join(missing)}")
     found = (i for title in question.gold_titles for i in titled[title])
     return replace(question, gold_documents=(*question.gold_documents, *found), gold_titles=())
-
-
-def _join_problems(path: Path, problems: list[str]) -> str:
-    shown = problems[:_MOST_PROBLEMS]
-    if more := len(problems) - len(shown):
-        shown.append(f"and {more} more")
-    lines = "\n".join(f"  {problem}" for problem in shown)
-    return f"{path}: {len(problems)} row(s) are no question:\n{lines}\nMend them and run again"
-
-
-def _find_line(problem: str) -> int:
-    return int(problem.removeprefix("line ").partition(":")[0])
 
 
 def _read_lines(text: str) -> Iterator[tuple[int, Row | str]]:
@@ -265,14 +245,6 @@ def _read_lines(text: str) -> Iterator[tuple[int, Row | str]]:
             yield line, f"no JSON: {e}"
             continue
         yield line, row if isinstance(row, dict) else "no JSON object; give one with `question`"
-
-
-def _read_commas(text: str) -> Iterator[tuple[int, Row | str]]:
-    return _read_table(text, ",")
-
-
-def _read_tabs(text: str) -> Iterator[tuple[int, Row | str]]:
-    return _read_table(text, "\t")
 
 
 def _read_table(text: str, delimiter: str) -> Iterator[tuple[int, Row | str]]:

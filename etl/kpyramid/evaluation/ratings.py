@@ -3,59 +3,29 @@
 import csv
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
-from math import isfinite
 from pathlib import Path
 
 from kpyramid.errors import InputError
 
-Unit = tuple[str, str]
-"""What is rated: the answer of an arm to a question."""
+Ratings = Mapping[tuple[str, str], list[float]]
+"""The scores that people gave each answer, by question and arm, in the order of raters."""
 
 FIELDS: Mapping[str, tuple[str, ...]] = {
     "question": ("question", "question_id", "id"),
     "arm": ("arm", "strategy", "system"),
     "rater": ("rater", "annotator", "judge"),
     "score": ("score", "rating"),
-    "comment": ("comment", "note", "remark"),
 }
-"""Under which names a column may stand; all but the comment are needed."""
+"""Under which names a column may stand; all are needed, and others are passed over."""
+LOW, HIGH = 1.0, 5.0
+"""The scale."""
 _SURPLUS = "\n"
 """Where the reader puts fields beyond the header: no column is called so."""
 _SHOWN = 20
 """Problems that one message lists; of more it gives the number."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
-    """The lowest and the highest score, for example 1 and 5, or HyKGE's -1 and 1 (§5.1.5)."""
-
-    low: float = 1.0
-    high: float = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class Rating:
-    """One rater's score of one arm's answer; `rater` is any sign that tells raters apart."""
-
-    question: str
-    arm: str
-    rater: str
-    score: float
-    comment: str = ""
-
-    @property
-    def unit(self) -> Unit:
-        """What was rated."""
-        return self.question, self.arm
-
-
-def read_ratings(
-    path: Path,
-    questions: Collection[str],
-    arms: Collection[str],
-    scale: Scale | None = None,
-) -> list[Rating]:
+def read_ratings(path: Path, questions: Collection[str], arms: Collection[str]) -> Ratings:
     """The ratings of a CSV file with a header, separated by comma, semicolon or tab.
 
     Raises:
@@ -63,14 +33,13 @@ def read_ratings(
             question or arm, a rater missing, a score that is no number or outside the scale, the
             same answer rated twice by one rater. All rows are checked before.
     """
-    scale = scale or Scale()
     rows, columns = _read_rows(path)
-    ratings: list[Rating] = []
+    ratings: dict[tuple[str, str, str], float] = {}
     problems: list[str] = []
     seen: dict[tuple[str, str, str], int] = {}
     for line, row in rows:
         values = {name: (row.get(column) or "").strip() for name, column in columns.items()}
-        found = list(_list_problems(values, frozenset(questions), frozenset(arms), scale))
+        found = list(_list_problems(values, frozenset(questions), frozenset(arms)))
         if row.get(_SURPLUS):
             found.append("more fields than the header; put quotes around text with the separator")
         key = values["question"], values["arm"], values["rater"]
@@ -79,21 +48,16 @@ def read_ratings(
         problems += [f"line {line}: {problem}" for problem in found]
         if not found:
             seen[key] = line
-            ratings.append(Rating(*key, float(values["score"]), values.get("comment", "")))
+            ratings[key] = float(values["score"])
     if problems:
         more = [f"and {len(problems) - _SHOWN} more"] if len(problems) > _SHOWN else []
         raise InputError("\n".join([f"{path}: correct these rows", *problems[:_SHOWN], *more]))
     if not ratings:
         raise InputError(f"{path}: no ratings below the header; give one a line")
-    return ratings
-
-
-def group_scores(ratings: Iterable[Rating]) -> dict[Unit, list[float]]:
-    """The scores that each answer got, in the order of raters."""
-    found: dict[Unit, list[float]] = defaultdict(list)
-    for rating in sorted(ratings, key=lambda r: (r.unit, r.rater)):
-        found[rating.unit].append(rating.score)
-    return dict(found)
+    by_answer: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for (question, arm, _), score in sorted(ratings.items()):
+        by_answer[question, arm].append(score)
+    return dict(by_answer)
 
 
 def _read_rows(path: Path) -> tuple[list[tuple[int, dict[str, str | None]]], dict[str, str]]:
@@ -110,11 +74,11 @@ def _read_rows(path: Path) -> tuple[list[tuple[int, dict[str, str | None]]], dic
                 for field, spellings in FIELDS.items()
                 if (known := [name for name in spellings if name in names])
             }
-            missing = [field for field in FIELDS if field not in columns and field != "comment"]
+            missing = [field for field in FIELDS if field not in columns]
             if missing:
                 raise InputError(
                     f"{path}: no column {', '.join(missing)}; the first line names the columns "
-                    "question, arm, rater, score and, if wanted, comment"
+                    "question, arm, rater and score"
                 )
             return [(reader.line_num, row) for row in reader], columns
     except (OSError, UnicodeDecodeError, csv.Error) as e:
@@ -122,7 +86,7 @@ def _read_rows(path: Path) -> tuple[list[tuple[int, dict[str, str | None]]], dic
 
 
 def _list_problems(
-    values: Mapping[str, str], questions: Collection[str], arms: Collection[str], scale: Scale
+    values: Mapping[str, str], questions: Collection[str], arms: Collection[str]
 ) -> Iterable[str]:
     if values["question"] not in questions:
         yield f"question {values['question']!r} is not among those asked"
@@ -135,5 +99,5 @@ def _list_problems(
     except ValueError:
         yield f"score {values['score']!r} is not a number"
         return
-    if not (isfinite(score) and scale.low <= score <= scale.high):
-        yield f"score {values['score']} is outside the scale from {scale.low:g} to {scale.high:g}"
+    if not LOW <= score <= HIGH:
+        yield f"score {values['score']} is outside the scale from {LOW:g} to {HIGH:g}"

@@ -1,6 +1,7 @@
 """Tables II and III, Figure 6 (PolyRAG V) over a user's questions, on one HTML page."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -214,19 +215,21 @@ def render_page(results: Results, sheets: Sequence[Sheet] = ()) -> str:
     """The page as HTML; nothing in it is loaded from elsewhere."""
     loader = PackageLoader("kpyramid.evaluation")
     environment = Environment(loader=loader, autoescape=True, trim_blocks=True)
-    notes = _Notes()
+    notes: dict[Evidence, int] = {}  # the places that answers rest on, numbered as they are named
+    kinds = Counter(row.question.kind for row in results.rows_by_arm[results.baseline])
     worst = [_describe_question(rows, results, notes) for rows in _list_worst(results)]
     return environment.get_template("evaluation.html.jinja").render(
         results=results.to_dict(),
         sheets=sheets,
         metrics=_list_metrics(results),
-        comparisons=_list_comparisons(results),
+        comparisons=[c for c in results.comparisons if not c.metric.startswith(SHARE)],
+        sure=SURE,
         shares=_list_shares(results),
         colours=_COLOURS,
         expenses=results.expenses,
         worst=worst,
-        notes=notes.places,
-        kinds=_count(row.question.kind for row in results.rows_by_arm[results.baseline]),
+        notes=[{"number": n, "place": p, "text": _shorten(p.text)} for p, n in notes.items()],
+        kinds=dict(sorted(kinds.items())),
     )
 
 
@@ -275,36 +278,6 @@ def _list_shares(results: Results) -> list[dict[str, Any]]:
     return listed
 
 
-def _list_comparisons(results: Results) -> list[dict[str, Any]]:
-    """The comparisons by metric, those that luck does not explain marked."""
-    by_metric: dict[str, list[dict[str, Any]]] = {}
-    for c in results.comparisons:
-        differs = c.p_holm < SURE
-        by_metric.setdefault(c.metric, []).append({"row": c, "differs": differs})
-    return [
-        {"metric": metric, "rows": rows}
-        for metric, rows in by_metric.items()
-        if not metric.startswith(SHARE)
-    ]
-
-
-class _Notes:
-    """The places that answers rest on, numbered from 1 in the order they are named."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[Evidence, int] = {}
-
-    def number(self, place: Evidence) -> int:
-        return self._numbers.setdefault(place, len(self._numbers) + 1)
-
-    @property
-    def places(self) -> list[dict[str, Any]]:
-        return [
-            {"number": number, "place": place, "text": _shorten(place.text)}
-            for place, number in self._numbers.items()
-        ]
-
-
 def _list_worst(results: Results) -> list[list[Row]]:
     """The questions with the lowest scores, all arms' rows of each; ties by id."""
     by_question: dict[str, list[Row]] = {}
@@ -318,7 +291,9 @@ def _list_worst(results: Results) -> list[list[Row]]:
     return sorted(by_question.values(), key=rank)[:WORST]
 
 
-def _describe_question(rows: Sequence[Row], results: Results, notes: _Notes) -> dict[str, Any]:
+def _describe_question(
+    rows: Sequence[Row], results: Results, notes: dict[Evidence, int]
+) -> dict[str, Any]:
     question = rows[0].question
     return {
         "question": question,
@@ -334,18 +309,14 @@ def _describe_question(rows: Sequence[Row], results: Results, notes: _Notes) -> 
                     name: row.scores[name] for name in results.metrics if name in row.scores
                 },
                 "trace": [str(step) for step in row.answer.trace],
-                "notes": [notes.number(place) for place in row.answer.evidence[:_PLACES]],
+                "notes": [
+                    notes.setdefault(place, len(notes) + 1)
+                    for place in row.answer.evidence[:_PLACES]
+                ],
             }
             for row in rows
         ],
     }
-
-
-def _count(kinds: Iterable[str]) -> Mapping[str, int]:
-    found: dict[str, int] = {}
-    for kind in kinds:
-        found[kind] = found.get(kind, 0) + 1
-    return dict(sorted(found.items()))
 
 
 def _shorten(text: str) -> str:

@@ -220,8 +220,8 @@ class Results:
             {**describe_row(row), **{name: row.scores.get(name) for name in self.metrics}}
             for row in self.answers.rows
         ]
-        scores = [pa.field(name, pa.float64()) for name in self.metrics]
-        return pa.Table.from_pylist(rows, schema=pa.schema([*_ANSWER_FIELDS, *scores]))
+        types = {**_ANSWER_TYPES, **dict.fromkeys(self.metrics, pa.float64())}
+        return pa.Table.from_pylist(rows, schema=pa.schema(types))
 
     def to_dict(self) -> dict[str, Any]:
         """The results as plain values, a row per arm and metric."""
@@ -302,33 +302,22 @@ def describe_row(row: Row) -> dict[str, Any]:
 
 
 _TEXTS = pa.list_(pa.string())
-_ANSWER_FIELDS = [
-    *(pa.field(n, pa.string()) for n in ("question_id", "question", "kind", "group")),
-    pa.field("gold", pa.list_(_TEXTS)),
-    pa.field("gold_documents", _TEXTS),
-    *(pa.field(n, pa.string()) for n in ("arm", "strategy", "options", "reader")),
-    pa.field("without", _TEXTS),
-    pa.field("text", pa.string()),
-    pa.field("choices", _TEXTS),
-    pa.field("layer", pa.string()),
-    pa.field("confidence", pa.float64()),
-    pa.field("failure", pa.string()),
-    pa.field("trace", _TEXTS),
-    pa.field("context", pa.list_(pa.struct([(n, pa.string()) for n in ("key", "layer", "text")]))),
-    pa.field(
-        "evidence",
-        pa.list_(
-            pa.struct(
-                [
-                    ("source", pa.string()),
-                    ("start", pa.int64()),
-                    ("end", pa.int64()),
-                    ("text", pa.string()),
-                ]
-            )
-        ),
-    ),
-]
+_PLACE = {"source": pa.string(), "start": pa.int64(), "end": pa.int64(), "text": pa.string()}
+_ANSWER_TYPES: Mapping[str, pa.DataType] = {
+    **dict.fromkeys(("question_id", "question", "kind", "group"), pa.string()),
+    "gold": pa.list_(_TEXTS),
+    "gold_documents": _TEXTS,
+    **dict.fromkeys(("arm", "strategy", "options", "reader"), pa.string()),
+    "without": _TEXTS,
+    "text": pa.string(),
+    "choices": _TEXTS,
+    "layer": pa.string(),
+    "confidence": pa.float64(),
+    "failure": pa.string(),
+    "trace": _TEXTS,
+    "context": pa.list_(pa.struct(dict.fromkeys(("key", "layer", "text"), pa.string()))),
+    "evidence": pa.list_(pa.struct(_PLACE)),
+}
 _TYPES = {str: pa.string(), int: pa.int64(), float: pa.float64()}
 
 

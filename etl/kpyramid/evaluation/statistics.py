@@ -6,8 +6,7 @@ the questions.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import product
-from math import fsum, isnan, sqrt
+from math import fsum, sqrt
 from typing import TypeVar
 
 import numpy as np
@@ -46,25 +45,34 @@ class Comparison:
 
 
 def bootstrap(
-    values: Sequence[float], seed: int, samples: int = SAMPLES, level: float = LEVEL
+    values: Sequence[float] | Floats, seed: int, samples: int = SAMPLES, level: float = LEVEL
 ) -> Interval:
     """The mean and its percentile bootstrap interval, widened for few values.
 
     The percentiles of the means of `samples` draws with replacement (Efron, "Bootstrap Methods:
-    Another Look at the Jackknife", Annals of Statistics 1979) are too narrow by sqrt((n - 1) / n)
-    and take the normal for Student's distribution; they are moved outwards by both, the expanded
-    percentile interval of Hesterberg, "What Teachers Should Know About the Bootstrap" (The
-    American Statistician 2015, §3.3). When all values are equal the interval is that one value,
-    which is no proof that others cannot occur.
+    Another Look at the Jackknife", Annals of Statistics 1979) are too narrow by
+    sqrt((n - 1) / n) and take the normal for Student's distribution; they are moved outwards by
+    both, the expanded percentile interval of Hesterberg, "What Teachers Should Know About the
+    Bootstrap" (The American Statistician 2015, §3.3). When all values are equal the interval is
+    that one value, which is no proof that others cannot occur.
 
     Raises:
         ValueError: there is no value, or one is not a number.
     """
-    row = _sort(values)
-    tail = _widen_tail((1 - level) / 2, len(row))
-    means = _draw_means(row, seed, samples)
-    low, high = np.percentile(means, [100 * tail, 100 * (1 - tail)], method="inverted_cdf")
-    return Interval(_average(row), float(low), float(high), len(row))
+    if not len(values):
+        raise ValueError("no interval of nothing: give at least one value")
+    row = np.sort(np.asarray(values, dtype=np.float64))
+    if np.isnan(row).any():
+        raise ValueError("a value is not a number; leave out what does not apply")
+    means = row[:1]
+    if row[0] != row[-1]:
+        generator, batch = np.random.default_rng(seed), max(1, _CELLS // len(row))
+        sizes = [min(batch, samples - start) for start in range(0, samples, batch)]
+        draws = (generator.integers(len(row), size=(size, len(row))) for size in sizes)
+        means = np.concatenate([row[draw].mean(axis=1) for draw in draws])
+    low, high = _cut_tails(means, len(row), level)
+    # Rounding may leave the values.
+    return Interval(float(np.clip(fsum(row) / len(row), row[0], row[-1])), low, high, len(row))
 
 
 def bootstrap_statistic(
@@ -90,9 +98,7 @@ def bootstrap_statistic(
     draws = np.random.default_rng(seed).integers(len(items), size=(samples, len(items)))
     drawn = [measure([items[at] for at in draw]) for draw in draws]
     known = [value for value in drawn if value is not None] or [whole]
-    tail = _widen_tail((1 - level) / 2, len(items))
-    low, high = np.percentile(known, [100 * tail, 100 * (1 - tail)], method="inverted_cdf")
-    return Interval(whole, float(low), float(high), len(items))
+    return Interval(whole, *_cut_tails(known, len(items), level), len(items))
 
 
 def compare_paired(
@@ -104,15 +110,22 @@ def compare_paired(
     test (Fisher; Good, "Permutation, Parametric and Bootstrap Tests of Hypotheses", 2005): were
     the arms alike, each difference might as well have the other sign. Exact over all signs for 14
     differences or fewer, else over `samples` random ones, the observed signs counted among them,
-    so that p is never 0. Questions without a difference say nothing and change nothing.
+    so that p is never 0; by scipy. Questions without a difference say nothing and change nothing.
 
     Raises:
         ValueError: there is no pair, the lengths differ, or a value is not a finite number.
     """
-    differences = [x - y for x, y in zip(a, b, strict=True)]
+    differences = np.sort([x - y for x, y in zip(a, b, strict=True)])
     found = bootstrap(differences, seed, samples)
-    p = _flip_signs(_sort(differences), seed, samples)
-    return Comparison(found.mean, found.low, found.high, p, found.count)
+    p, moved = 1.0, differences[differences != 0]
+    if len(moved) > 1:
+        from scipy import stats
+
+        drawn = 2**_EXACT if len(moved) <= _EXACT else samples
+        batch = max(1, _CELLS // len(moved))
+        p = stats.permutation_test((moved,), np.sum, permutation_type="samples", vectorized=True,
+                                   n_resamples=drawn, batch=batch, rng=seed).pvalue  # fmt: skip
+    return Comparison(found.mean, found.low, found.high, float(p), found.count)
 
 
 def correct_holm(chances: Sequence[float]) -> list[float]:
@@ -121,66 +134,19 @@ def correct_holm(chances: Sequence[float]) -> list[float]:
     Holm, "A Simple Sequentially Rejective Multiple Test Procedure", Scandinavian Journal of
     Statistics 1979: the smallest times their number, the next times one fewer, never falling.
     """
-    corrected = [0.0] * len(chances)
-    least = 0.0
-    for rank, at in enumerate(sorted(range(len(chances)), key=lambda at: (chances[at], at))):
-        least = max(least, min(1.0, chances[at] * (len(chances) - rank)))
-        corrected[at] = least
-    return corrected
+    order = np.argsort(chances, kind="stable")
+    times = np.asarray(chances, dtype=np.float64)[order] * np.arange(len(chances), 0, -1)
+    corrected = np.empty(len(chances))
+    corrected[order] = np.maximum.accumulate(np.minimum(times, 1.0))
+    return [float(p) for p in corrected]
 
 
-def _flip_signs(differences: Floats, seed: int, samples: int) -> float:
-    moved = differences[differences != 0]
-    if not len(moved):
-        return 1.0
-    # Sums that are equal on paper may differ by rounding; they count as equal.
-    seen = abs(moved.sum()) - 1e-9 * np.abs(moved).sum()
-    if len(moved) <= _EXACT:
-        signs = np.array(list(product((-1.0, 1.0), repeat=len(moved))))
-        return float((np.abs(signs @ moved) >= seen).mean())
-    generator = np.random.default_rng(seed)
-    large = 0
-    for size in _cut(samples, len(moved)):
-        flipped = generator.integers(2, size=(size, len(moved)), dtype=np.int8)
-        large += int((np.abs((2.0 * flipped - 1.0) @ moved) >= seen).sum())
-    return (large + 1) / (samples + 1)
+def _cut_tails(drawn: Sequence[float] | Floats, count: int, level: float) -> tuple[float, float]:
+    """The bounds between which `level` of the draws of `count` values lie, widened for few."""
+    tail = (1 - level) / 2
+    if count > 1:
+        from scipy.special import ndtr, stdtrit
 
-
-def _draw_means(row: Floats, seed: int, samples: int) -> Floats:
-    if row[0] == row[-1]:
-        return np.full(1, row[0])
-    generator = np.random.default_rng(seed)
-    return np.concatenate(
-        [
-            row[generator.integers(len(row), size=(size, len(row)))].mean(axis=1)
-            for size in _cut(samples, len(row))
-        ]
-    )
-
-
-def _cut(samples: int, width: int) -> list[int]:
-    """The samples in batches of `_CELLS` values; batches do not change what is drawn."""
-    size = max(1, _CELLS // width)
-    return [min(size, samples - start) for start in range(0, samples, size)]
-
-
-def _widen_tail(tail: float, count: int) -> float:
-    """What to leave out at each end so that of `count` values `tail` is left out in truth."""
-    if count < 2:
-        return tail
-    from scipy.special import ndtr, stdtrit
-
-    return float(ndtr(sqrt(count / (count - 1)) * stdtrit(count - 1, tail)))
-
-
-def _sort(values: Sequence[float]) -> Floats:
-    if not len(values):
-        raise ValueError("no interval of nothing: give at least one value")
-    if any(isnan(value) for value in values):
-        raise ValueError("a value is not a number; leave out what does not apply")
-    return np.sort(np.asarray(values, dtype=np.float64))
-
-
-def _average(row: Floats) -> float:
-    """The mean; bounded by the values even where rounding would leave them."""
-    return float(min(max(fsum(row) / len(row), row[0]), row[-1]))
+        tail = float(ndtr(sqrt(count / (count - 1)) * stdtrit(count - 1, tail)))
+    low, high = np.percentile(drawn, [100 * tail, 100 * (1 - tail)], method="inverted_cdf")
+    return float(low), float(high)

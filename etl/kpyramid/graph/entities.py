@@ -256,25 +256,25 @@ Place = tuple[str, str]
 
 def gather_contexts(uses: Iterable[Use], wanted: Collection[Place]) -> dict[Place, set[str]]:
     """What is said of each name in each document, without the name itself."""
-    said: dict[Place, set[str]] = defaultdict(set)
+    statements: dict[Place, set[str]] = defaultdict(set)
     if not wanted:
-        return said
+        return statements
     for use in uses:
         place = (parse_name(use.name).key, use.document)
         if place in wanted:
             parts = (use.relation, use.other) if use.side == "head" else (use.other, use.relation)
-            said[place].add(" ".join(parts))
-    return said
+            statements[place].add(" ".join(parts))
+    return statements
 
 
 def embed_contexts(
-    said: Mapping[Place, Collection[str]], embedder: Embedder
+    statements: Mapping[Place, Collection[str]], embedder: Embedder
 ) -> dict[Place, Matrix]:
     """The mean vector, of unit length, of each context that says enough."""
     return {
-        place: _scale(embedder.embed(_sample(said[place])).mean(axis=0))
-        for place in sorted(said)
-        if len(said[place]) >= _LEAST
+        place: _scale(embedder.embed(_sample(statements[place])).mean(axis=0))
+        for place in sorted(statements)
+        if len(statements[place]) >= _LEAST
     }
 
 
@@ -287,12 +287,12 @@ def compare_contexts(
     says nothing.
     """
     wanted = {key for pair in pairs for key in pair}
-    said: dict[Place, set[str]] = defaultdict(set)
+    statements: dict[Place, set[str]] = defaultdict(set)
     uses = [use for use in uses if parse_name(use.name).key in wanted]
     places = {(parse_name(use.name).key, use.document) for use in uses}
     for (key, _), texts in gather_contexts(uses, places).items():
-        said[key, ""] |= texts
-    vectors = embed_contexts(said, embedder)
+        statements[key, ""] |= texts
+    vectors = embed_contexts(statements, embedder)
     if not vectors:
         return {}
     common = np.mean(np.stack(list(vectors.values())), axis=0)
@@ -347,8 +347,8 @@ def split_homonyms(
     full = {
         key for key in persons if key not in surnames and len(corpus.entries[key].name.bare) > 1
     }
-    said = gather_contexts(uses, {(key, d) for key in full for d in persons[key]})
-    vectors = embed_contexts(said, embedder)
+    statements = gather_contexts(uses, {(key, d) for key in full for d in persons[key]})
+    vectors = embed_contexts(statements, embedder)
 
     labels: dict[Place, str] = {}
     for key in sorted(surnames | full):

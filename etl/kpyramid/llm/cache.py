@@ -1,32 +1,292 @@
-"""Replies and failures by request key: kept, found again, exported, imported, cleared."""
+"""The cache of replies and failures by request key: where they are kept, exported, cleared."""
 
 import contextlib
 import gzip
-import hashlib
+import importlib
 import json
 import logging
 import os
 import re
+import time
+import uuid
 import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from datetime import timedelta
 from pathlib import Path
-from typing import IO, TypeVar, cast
+from types import ModuleType
+from typing import Any, Protocol, TypeVar, cast
+from urllib.parse import urlsplit
 
-from kpyramid.errors import InputError
-from kpyramid.keys import JsonValue
-from kpyramid.llm.stores import Blob, BlobStore
+from kpyramid.errors import EndpointError, InputError, SettingsError
+from kpyramid.keys import JsonValue, hash_bytes
 from kpyramid.llm.types import Failure, FailureKind, Request
-from kpyramid.storage.layout import sync_folder
+from kpyramid.storage.writing import sync_folder, write_and_sync, write_durably
 
-# Replies and failures by request key: what was paid for is kept, and found again.
-# A reply is written once; failures lie apart and are never hits. An entry carries the hash of its
-# own bytes: a damaged one is named in a warning and counts as absent.
+# Where entries are kept: named blobs in a folder or in a bucket, written once or replaced.
+
+_TIMEOUT = timedelta(seconds=30)
+"""For one request to a bucket; the client repeats it for as long again when the server fails."""
+_CONFLICT_TRIES, _CONFLICT_WAIT = 8, 0.05
+"""A bucket may answer 409 while another writer is at it: then nobody has won yet."""
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+
+_S3_FAULT = re.compile(r"<Code>([^<]{1,100})</Code>\s*<Message>([^<]{1,300})</Message>")
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """One stored blob; `modified` in seconds since 1970."""
+
+    name: str
+    size: int
+    modified: float
+
+
+class BlobStore(Protocol):
+    """Bytes under names such as `replies/0f/0f12.json`; a reader never sees half of a blob.
+
+    Raises (all methods): EndpointError or OSError: the store cannot be used.
+    """
+
+    def read(self, name: str) -> bytes | None:
+        """A blob's bytes, or None."""
+        ...
+
+    def put_once(self, name: str, data: bytes) -> bytes:
+        """What stands under the name afterwards: the bytes of the first writer of all."""
+        ...
+
+    def replace(self, name: str, data: bytes) -> None:
+        """Writes a blob, whether or not there is one."""
+        ...
+
+    def delete(self, name: str) -> None:
+        """Removes a blob, if there is one."""
+        ...
+
+    def list(self, prefix: str = "") -> Iterator[Blob]:
+        """The blobs of a folder and the folders in it, sorted by name."""
+        ...
+
+
+def open_blobs(location: str | Path, *, read_only: bool = False) -> BlobStore:
+    """The store in a local folder, which need not exist yet, or at `s3://bucket/prefix`.
+
+    A bucket that will be written to is probed: it must refuse to create a blob twice.
+
+    Raises:
+        SettingsError: it is neither, or the extra for buckets is not installed.
+        EndpointError: the bucket cannot be used.
+    """
+    text = str(location)
+    if "://" not in text:
+        root = Path(location).absolute()
+        if root.exists() and not root.is_dir():
+            raise SettingsError(f"cache {root} is a file; give a folder or s3://bucket/prefix")
+        return FolderStore(root)
+    parts = urlsplit(text)
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise SettingsError(
+            f"cache {parts.scheme}://{parts.hostname}: a credential or parameter stands in the "
+            "address; credentials and endpoint come from the AWS_* variables"
+        )
+    if parts.scheme != "s3" or not _BUCKET.fullmatch(parts.netloc):
+        raise SettingsError(f"cache {text}: give a folder, or s3://bucket/prefix")
+    return BucketStore(parts.netloc, parts.path.strip("/"), read_only=read_only)
+
+
+class FolderStore:
+    """A `BlobStore` in a local folder; a blob that was written survives a power cut."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._prefix = f"{root}{os.sep}"
+
+    def read(self, name: str) -> bytes | None:
+        try:
+            with open(self._prefix + name, "rb", buffering=0) as file:  # noqa: PTH123 every hit
+                return file.read()
+        except FileNotFoundError:
+            return None
+
+    def put_once(self, name: str, data: bytes) -> bytes:
+        """See `BlobStore.put_once`; a hard link fails when the name is taken."""
+        path = self._root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.parent / f".{os.getpid()}.{uuid.uuid4().hex}.tmp"
+        try:
+            write_and_sync(temporary, data)
+            while True:
+                try:
+                    os.link(temporary, path)
+                    break
+                except FileExistsError:
+                    won = self.read(name)
+                    if won is not None:  # else it was removed meanwhile
+                        return won
+        finally:
+            temporary.unlink(missing_ok=True)
+        sync_folder(path.parent)
+        return data
+
+    def replace(self, name: str, data: bytes) -> None:
+        write_durably(self._root / name, data)
+
+    def delete(self, name: str) -> None:
+        (self._root / name).unlink(missing_ok=True)
+
+    def list(self, prefix: str = "") -> Iterator[Blob]:
+        """See `BlobStore.list`; hidden files are none."""
+        with contextlib.suppress(FileNotFoundError), os.scandir(self._root / prefix) as entries:
+            # A folder sorts as its blobs do: with the slash that follows its name in theirs.
+            found = sorted(
+                ((f"{e.name}/" if e.is_dir() else e.name, e) for e in entries),
+                key=lambda pair: pair[0],
+            )
+            for name, entry in found:
+                path = f"{prefix}/{name}" if prefix else name
+                if name.startswith("."):
+                    continue
+                if name.endswith("/"):
+                    yield from self.list(path.rstrip("/"))
+                    continue
+                with contextlib.suppress(FileNotFoundError):  # removed meanwhile
+                    status = entry.stat()
+                    yield Blob(path, status.st_size, status.st_mtime)
+
+
+class BucketStore:
+    """A `BlobStore` in an S3-compatible bucket that supports conditional writes.
+
+    Credentials, region and endpoint come from the AWS_* variables. A process that was forked
+    opens its own.
+    """
+
+    def __init__(self, bucket: str, prefix: str, *, read_only: bool = False) -> None:
+        self._obstore = _import_obstore()
+        self._place = f"s3://{bucket}/{prefix}".rstrip("/")
+        endpoint = os.environ.get("AWS_ENDPOINT_URL") or os.environ.get("AWS_ENDPOINT") or ""
+        options: dict[str, object] = {"timeout": _TIMEOUT, "connect_timeout": timedelta(seconds=5)}
+        if endpoint.startswith("http://"):
+            options["allow_http"] = True
+        with self._name_faults("open"):
+            self._store = self._obstore.store.S3Store(
+                bucket,
+                prefix=prefix or None,
+                client_options=options,
+                retry_config={"max_retries": 6, "retry_timeout": _TIMEOUT},
+            )
+        if read_only:
+            self._look()
+        else:
+            self._probe()
+
+    def read(self, name: str) -> bytes | None:
+        with self._name_faults("read"):
+            try:
+                return bytes(self._store.get(name).bytes())
+            except FileNotFoundError:
+                return None
+
+    def put_once(self, name: str, data: bytes) -> bytes:
+        for number in range(_CONFLICT_TRIES):
+            if self._create(name, data):
+                return data
+            won = self.read(name)
+            if won is not None:
+                return won
+            time.sleep(_CONFLICT_WAIT * 2**number)
+        raise EndpointError(
+            f"cache {self._place}: {name} is neither there nor can it be created; another writer "
+            "may be stuck. Run the same command again"
+        )
+
+    def replace(self, name: str, data: bytes) -> None:
+        with self._name_faults("write"):
+            self._store.put(name, data, mode="overwrite", use_multipart=False)
+
+    def delete(self, name: str) -> None:
+        with self._name_faults("delete"), contextlib.suppress(FileNotFoundError):
+            self._store.delete(name)
+
+    def list(self, prefix: str = "") -> Iterator[Blob]:
+        with self._name_faults("list"):
+            found = [
+                Blob(meta["path"], meta["size"], meta["last_modified"].timestamp())
+                for page in self._store.list(prefix or None)
+                for meta in page
+            ]
+        yield from sorted(found, key=lambda blob: blob.name)
+
+    def _create(self, name: str, data: bytes) -> bool:
+        with self._name_faults("write"):
+            try:
+                self._store.put(name, data, mode="create", use_multipart=False)
+            except self._obstore.exceptions.AlreadyExistsError:
+                return False
+        return True
+
+    def _look(self) -> None:
+        """Fails for a bucket that is not there, which to a reader seems empty."""
+        with self._name_faults("read"):
+            self._store.list_with_delimiter(None)
+
+    def _probe(self) -> None:
+        """Refuses a server that ignores the condition: two writers would overwrite each other."""
+        name = f"probes/{uuid.uuid4().hex}"
+        try:
+            created = [self._create(name, data) for data in (b"first", b"second")]
+        finally:
+            with contextlib.suppress(EndpointError):
+                self.delete(name)
+        if created != [True, False]:
+            raise EndpointError(
+                f"cache {self._place}: the server does not hold to conditional writes "
+                "(If-None-Match), so writers would overwrite each other; use one that does, such "
+                "as AWS S3, or a folder"
+            )
+
+    @contextlib.contextmanager
+    def _name_faults(self, act: str) -> Iterator[None]:
+        try:
+            yield
+        except (FileNotFoundError, ValueError, self._obstore.exceptions.BaseError) as e:
+            raise EndpointError(
+                f"cache {self._place}: cannot {act}: {_summarise(str(e))}. Check that the bucket "
+                "exists and AWS_ENDPOINT_URL, AWS_REGION, AWS_ACCESS_KEY_ID and "
+                "AWS_SECRET_ACCESS_KEY; what was kept is not lost"
+            ) from e
+
+
+def _summarise(text: str) -> str:
+    """The code and message that the server gave, else what the client says."""
+    given = _S3_FAULT.search(text)
+    if given:
+        return f"{given[1]}: {given[2]}".rstrip(".")
+    return " ".join(text.split("Debug source")[0].split())[:300]
+
+
+def _import_obstore() -> ModuleType:
+    try:
+        module = importlib.import_module("obstore")
+        importlib.import_module("obstore.store")
+        importlib.import_module("obstore.exceptions")
+    except ImportError as e:
+        raise SettingsError(
+            "a cache in a bucket needs the extra s3: pip install 'kpyramid[s3]', or give a folder"
+        ) from e
+    return module
+
+
+# Replies and failures by request key. A reply is written once; failures lie apart and are never
+# hits. An entry carries the hash of its own bytes: a damaged one is named in a warning and counts
+# as absent.
 
 T = TypeVar("T")
 
-_LOG = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 _REPLIES, _FAILED = "replies", "failed"
 _KEY = re.compile(r"[0-9a-f]{64}")
@@ -76,7 +336,7 @@ class ReplyCache:
 
     def read_reply_entry(self, key: str) -> ReplyEntry | None:
         """The reply to a request with what is known of it, or None."""
-        return self._read(_REPLIES, key, read_reply_values)
+        return self._read(_REPLIES, key, _read_reply_values)
 
     def keep_reply(
         self, key: str, request: Request, raw: Mapping[str, JsonValue]
@@ -90,7 +350,7 @@ class ReplyCache:
         """Stores an entry; returns the one that stands: whoever was first wins."""
         if self._read_only:
             return entry
-        name, data = _name_blob(_REPLIES, entry.key), _pack(list_reply_values(entry))
+        name, data = _name_blob(_REPLIES, entry.key), _pack(_list_values(entry))
         won = self._blobs.put_once(name, data)
         if won == data:
             return entry
@@ -164,7 +424,9 @@ class ReplyCache:
     def _write_failure(self, entry: FailureEntry) -> None:
         if not self._read_only:
             name = _name_blob(_FAILED, entry.failure.key)
-            self._blobs.replace(name, _pack(_list_failure_values(entry)))
+            values = _list_values(entry)
+            del values["failure"]
+            self._blobs.replace(name, _pack({**_list_values(entry.failure), **values}))
 
     def _read(
         self, folder: str, key: str, read_values: Callable[[Mapping[str, JsonValue], str], T]
@@ -174,7 +436,7 @@ class ReplyCache:
         try:
             return None if data is None else read_values(_unpack(data), key)
         except ValueError as e:
-            _LOG.warning("cache entry %s is damaged and counts as absent: %s", name, e)
+            log.warning("cache entry %s is damaged and counts as absent: %s", name, e)
             return None
 
     def _list(self, folder: str) -> Iterator[tuple[str, Blob]]:
@@ -184,18 +446,12 @@ class ReplyCache:
                 yield key, blob
 
 
-def list_reply_values(entry: ReplyEntry) -> dict[str, JsonValue]:
-    """A reply's entry as plain values: the form in the store and in recordings."""
-    return {
-        "key": entry.key,
-        "task": entry.task,
-        "version": entry.version,
-        "model": entry.model,
-        "response": entry.response,
-    }
+def _list_values(entry: ReplyEntry | FailureEntry | Failure) -> dict[str, JsonValue]:
+    """An entry's fields as plain values: its form in the store and in recordings."""
+    return {field.name: getattr(entry, field.name) for field in fields(entry)}
 
 
-def read_reply_values(values: Mapping[str, JsonValue], key: str | None = None) -> ReplyEntry:
+def _read_reply_values(values: Mapping[str, JsonValue], key: str | None = None) -> ReplyEntry:
     """A reply's entry from plain values, which must be that of `key` if one is given.
 
     Raises:
@@ -227,7 +483,7 @@ def _name_blob(folder: str, key: str) -> str:
 
 def _pack(values: Mapping[str, JsonValue]) -> bytes:
     body = dump_json(values)
-    return _HEAD + hashlib.sha256(body).hexdigest().encode() + _MIDDLE + body + _TAIL
+    return _HEAD + hash_bytes(body).encode() + _MIDDLE + body + _TAIL
 
 
 def _unpack(data: bytes) -> Mapping[str, JsonValue]:
@@ -237,51 +493,20 @@ def _unpack(data: bytes) -> Mapping[str, JsonValue]:
         ValueError: the bytes are not those that were written.
     """
     body = data[_BODY_AT : -len(_TAIL)]
-    frame = _HEAD + hashlib.sha256(body).hexdigest().encode() + _MIDDLE
+    frame = _HEAD + hash_bytes(body).encode() + _MIDDLE
     if not data.startswith(frame) or not data.endswith(_TAIL):
         raise ValueError("its bytes are not those that were written")
     return cast("Mapping[str, JsonValue]", json.loads(body))
 
 
-def _list_failure_values(entry: FailureEntry) -> dict[str, JsonValue]:
-    failure = entry.failure
-    return {
-        "key": failure.key,
-        "kind": str(failure.kind),
-        "detail": failure.detail,
-        "attempts": failure.attempts,
-        "task": entry.task,
-        "version": entry.version,
-        "stage": entry.stage,
-        "document": entry.document,
-        "subject": entry.subject,
-        "max_tokens": entry.max_tokens,
-        "messages": entry.messages,
-        "response": entry.response,
-    }
-
-
 def _read_failure_values(values: Mapping[str, JsonValue], key: str) -> FailureEntry:
     if values.get("key") != key:
         raise ValueError(f"it is the entry of another key, {values.get('key')}")
-    # Its hash was right, so what wrote it was this module: types are cast, not checked.
-    messages = cast("list[list[str]]", values["messages"])
-    return FailureEntry(
-        Failure(
-            key,
-            FailureKind(cast("str", values["kind"])),
-            cast("str", values["detail"]),
-            cast("int", values["attempts"]),
-        ),
-        cast("str", values["task"]),
-        cast("int", values["version"]),
-        cast("str", values["stage"]),
-        cast("str | None", values["document"]),
-        cast("str", values["subject"]),
-        cast("int", values["max_tokens"]),
-        tuple((role, content) for role, content in messages),
-        cast("Mapping[str, JsonValue] | None", values["response"]),
-    )
+    # Its hash was right, so what wrote it was this module: types are not checked.
+    facts: dict[str, Any] = dict(values)
+    failure = [facts.pop(field.name) for field in fields(Failure)]
+    facts["messages"] = tuple((role, content) for role, content in facts["messages"])
+    return FailureEntry(Failure(key, FailureKind(failure[1]), *failure[2:]), **facts)
 
 
 # Replies as lines of JSON: what a cache exports, imports, and provider `replay` answers from.
@@ -310,7 +535,8 @@ def write_recording(path: Path, entries: Iterable[ReplyEntry]) -> int:
     count = 0
     try:
         with temporary.open("wb") as file:
-            with _compress(path, file) as out:
+            packed = gzip.GzipFile("", "wb", fileobj=file, mtime=0) if _is_packed(path) else None
+            with packed or contextlib.nullcontext(file) as out:
                 for entry in entries:
                     out.write(_write_line(entry))
                     count += 1
@@ -334,7 +560,7 @@ def read_recording(path: Path) -> Iterator[ReplyEntry | DamagedLine]:
     """
     number = 0
     try:
-        with path.open("rb") as file, _decompress(path, file) as lines:
+        with gzip.open(path) if _is_packed(path) else path.open("rb") as lines:
             for number, line in enumerate(lines, start=1):
                 if line.strip():
                     yield _read_line(number, line)
@@ -345,9 +571,8 @@ def read_recording(path: Path) -> Iterator[ReplyEntry | DamagedLine]:
 
 
 def _write_line(entry: ReplyEntry) -> bytes:
-    values = list_reply_values(entry)
-    digest = hashlib.sha256(dump_json(values)).hexdigest()
-    return dump_json({**values, "sha256": digest}) + b"\n"
+    values = _list_values(entry)
+    return dump_json({**values, "sha256": hash_bytes(dump_json(values))}) + b"\n"
 
 
 def _read_line(number: int, line: bytes) -> ReplyEntry | DamagedLine:
@@ -355,8 +580,8 @@ def _read_line(number: int, line: bytes) -> ReplyEntry | DamagedLine:
         values = json.loads(line)
         if not isinstance(values, dict):
             raise ValueError("it is no object")
-        entry = read_reply_values(values)
-        digest = hashlib.sha256(dump_json(list_reply_values(entry))).hexdigest()
+        entry = _read_reply_values(values)
+        digest = hash_bytes(dump_json(_list_values(entry)))
         if values.get("sha256", digest) != digest:
             raise ValueError("it was changed after it was written (sha256)")
     except (ValueError, RecursionError) as e:
@@ -364,22 +589,8 @@ def _read_line(number: int, line: bytes) -> ReplyEntry | DamagedLine:
     return entry
 
 
-@contextlib.contextmanager
-def _compress(path: Path, file: IO[bytes]) -> Iterator[IO[bytes]]:
-    if path.suffix != ".gz":
-        yield file
-        return
-    with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as out:
-        yield cast("IO[bytes]", out)
-
-
-@contextlib.contextmanager
-def _decompress(path: Path, file: IO[bytes]) -> Iterator[IO[bytes]]:
-    if path.suffix != ".gz":
-        yield file
-        return
-    with gzip.GzipFile(fileobj=file) as lines:
-        yield cast("IO[bytes]", lines)
+def _is_packed(path: Path) -> bool:
+    return path.suffix == ".gz"
 
 
 # Looking after a cache: what is in it, what may go, taking in a recording.

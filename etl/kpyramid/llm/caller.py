@@ -2,7 +2,6 @@
 
 import contextlib
 import fcntl
-import hashlib
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -13,11 +12,19 @@ from typing import Protocol, TypeVar
 
 from filelock import FileLock
 
-from kpyramid.keys import JsonValue
+from kpyramid.keys import JsonValue, hash_bytes
 from kpyramid.llm.cache import ReplyCache
 from kpyramid.llm.responses import read_response, read_usage
 from kpyramid.llm.types import Asker as Asker
-from kpyramid.llm.types import Failure, FailureKind, Read, ReplyError, Request, key_request
+from kpyramid.llm.types import (
+    Failure,
+    FailureKind,
+    Read,
+    ReplyError,
+    Request,
+    ThreadCounts,
+    key_request,
+)
 from kpyramid.llm.types import Parse as Parse
 
 # One at a time per key, over threads and processes; what a killed holder held is free.
@@ -70,7 +77,7 @@ def hold_file(path: Path, *, alone: bool) -> Iterator[None]:
         yield
 
 
-# Asking a model: what is stored is not asked again, what comes is stored before it is read.
+# Asking: what is stored, what is due again, and what came of it.
 
 T = TypeVar("T")
 
@@ -100,16 +107,7 @@ class Counts:
 
     asked: int = 0
     hits: int = 0
-    tokens: int = 0
-    """Of the replies that were not stored before."""
     failures: Counter[str] = field(default_factory=Counter)
-
-
-class ThreadCounts(threading.local):
-    """Requests of one thread that got a reply or were to get one, and the tokens of replies."""
-
-    calls: int = 0
-    tokens: int = 0
 
 
 def is_due(failure: Failure) -> bool:
@@ -197,21 +195,17 @@ class Caller:
 
     def _answer(self, key: str, request: Request, read: Read[T], attempts: int) -> T | Failure:
         raw = self._cache.read_reply(key)
+        is_hit = raw is not None
         self.taken.calls += 1
-        if raw is not None:
-            usage = read_usage(raw, request)
-            self.taken.tokens += usage.prompt + usage.completion
-            with self._guard:
-                self.counts.hits += 1
+        self.spent.calls += not is_hit
+        with self._guard:
+            self.counts.hits += is_hit
         try:
             if raw is None:
-                self.spent.calls += 1
                 raw = self._cache.keep_reply(key, request, self._source.obtain(key, request))
-                usage = read_usage(raw, request)
-                self.taken.tokens += usage.prompt + usage.completion
-                self.spent.tokens += usage.prompt + usage.completion
-                with self._guard:
-                    self.counts.tokens += usage.prompt + usage.completion
+            tokens = read_usage(raw, request).total
+            self.taken.tokens += tokens
+            self.spent.tokens += 0 if is_hit else tokens
             return read(read_response(raw))
         except ReplyError as e:
             tried = e.kind not in _ALWAYS_DUE  # an endpoint that is down uses no attempt up
@@ -276,7 +270,8 @@ def cut_batches(
     """
     batch: list[T] = []
     filled = 0
-    for digest, item in sorted(((_hash(name(item)), item) for item in items), key=lambda p: p[0]):
+    named = ((hash_bytes(name(item).encode("utf-8", "surrogatepass")), item) for item in items)
+    for digest, item in sorted(named, key=lambda pair: pair[0]):
         batch.append(item)
         filled += weigh(item)
         ends = int(digest[:8], 16) % _CUT == 0
@@ -285,6 +280,23 @@ def cut_batches(
             batch, filled = [], 0
     if batch:
         yield tuple(batch)
+
+
+def split_by_size(
+    items: Iterable[T], weigh: Callable[[T], int], *, count: int, weight: int
+) -> Iterator[list[T]]:
+    """The items in order, in lists of at most so many and of at most so much weight together."""
+    part: list[T] = []
+    filled = 0
+    for item in items:
+        size = weigh(item)
+        if part and (len(part) >= count or filled + size > weight):
+            yield part
+            part, filled = [], 0
+        part.append(item)
+        filled += size
+    if part:
+        yield part
 
 
 def ask_all(
@@ -301,7 +313,3 @@ def ask_all(
     finally:
         # After a fatal error: what is under way ends and is kept, nothing more begins.
         pool.shutdown(cancel_futures=True)
-
-
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

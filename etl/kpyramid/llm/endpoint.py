@@ -1,23 +1,22 @@
 """Replies from an endpoint: budget, rate limits, retries, and knowing when it is down."""
 
 import fcntl
-import hashlib
 import json
 import math
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TypeVar
 
 from kpyramid.errors import EndpointError
-from kpyramid.keys import JsonValue
+from kpyramid.keys import hash_bytes
 from kpyramid.llm.ledger import Call, Ledger
 from kpyramid.llm.responses import read_usage
-from kpyramid.llm.transport import Pay
+from kpyramid.llm.transport import Pay, Raw
 from kpyramid.llm.types import FailureKind, ReplyError, Request, TransientError, Transport
 
 # Requests and tokens per minute, shared by all processes of a machine through one small file.
@@ -29,8 +28,6 @@ window of a minute ever holds more than the limit."""
 _LONGEST_PAUSE = 86_400.0
 _FAR = 2 * _LONGEST_PAUSE
 """Seconds ahead that no state of this boot can lie."""
-_SETTLED = 1.0
-"""Seconds after which a file's time tells a later writing from this one; clocks of files tick."""
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -75,7 +72,6 @@ class Limiter:
         # One thread of a process at a time waits for its turn: what a killed process had
         # reserved is then one turn and not one for each of its threads.
         self._turn = threading.Lock()
-        self._seen: tuple[int, int] | None = None
 
     def acquire(self, tokens: int) -> float:
         """Waits until a call of so many tokens may start; returns the time that was given it."""
@@ -121,23 +117,10 @@ class Limiter:
         return start
 
     def _wait_for_pause(self) -> float:
-        """Without limits the file is read only when another pause was noted in it."""
-        while True:
-            try:
-                status = self._path.stat()
-            except FileNotFoundError:
-                return self._clock()
-            mark = (status.st_mtime_ns, status.st_ino)
-            if mark == self._seen:
-                return self._clock()
-            paused = self._read_state().paused
-            now = self._clock()
-            if paused > now:
-                self._sleep_until(paused)
-                continue
-            if paused < now - _SETTLED:
-                self._seen = mark
-            return now
+        """Without limits there is a file only when a pause was noted in it."""
+        while self._path.exists() and (paused := self._read_state().paused) > self._clock():
+            self._sleep_until(paused)
+        return self._clock()
 
     def _sleep_until(self, moment: float) -> None:
         while (left := moment - self._clock()) > 0:
@@ -234,7 +217,7 @@ class Endpoint:
         self._broken = ""
         self.calls = 0
 
-    def obtain(self, key: str, request: Request) -> Mapping[str, JsonValue]:
+    def obtain(self, key: str, request: Request) -> Raw:
         """See `Source.obtain`: one reply, over as many calls as it takes, each counted."""
         self._check()
         try:
@@ -273,8 +256,12 @@ class Endpoint:
             self._check()
             if self._transport is None:
                 self._ledger.check(self._describe(request, key))
+
+                def pay(probe: Request, call: Callable[[], Raw]) -> Raw:
+                    return self._pay(probe.task, probe, call)
+
                 try:
-                    self._transport = self._persist("open", lambda: self._open_transport(self._try))
+                    self._transport = self._persist("open", lambda: self._open_transport(pay))
                 except ReplyError as e:
                     self._broken = f"{e.detail}. Nothing was asked: run the same command later"
                     raise EndpointError(self._broken) from e
@@ -282,11 +269,6 @@ class Endpoint:
                     self._broken = str(e)
                     raise
             return self._transport
-
-    def _try(
-        self, request: Request, call: Callable[[], Mapping[str, JsonValue]]
-    ) -> Mapping[str, JsonValue]:
-        return self._pay(request.task, request, call)
 
     def _persist(self, key: str, call: Callable[[], T]) -> T:
         """What a call gives, made again while that may help.
@@ -322,33 +304,24 @@ class Endpoint:
                 else:
                     self._sleep(wait)
 
-    def _pay(
-        self, key: str, request: Request, call: Callable[[], Mapping[str, JsonValue]]
-    ) -> Mapping[str, JsonValue]:
+    def _pay(self, key: str, request: Request, call: Callable[[], Raw]) -> Raw:
         """Makes one call that is within the limits and the budget, and books it."""
         # As OpenAI's own limiter counts before it knows better.
         expected = request.prompt_characters // 4 + request.max_tokens
         taken = self._limiter.acquire(expected)
-        ticket = self._ledger.reserve_call(self._describe(request, key))
-        with self._guard:
-            self.calls += 1
+
+        def count_call() -> Raw:
+            with self._guard:
+                self.calls += 1
+            return call()
+
         try:
-            raw = call()
+            raw = self._ledger.pay(self._describe(request, key), request, count_call)
         except TransientError as e:
-            # What the server may have done it may have billed: it counts at its highest.
-            self._ledger.settle(ticket, None, "transient", billed=e.sent)
             if not e.sent:
                 self._limiter.give_back(taken, expected)
             raise
-        except (ReplyError, EndpointError):
-            self._ledger.settle(ticket, None, "refused", billed=False)
-            raise
-        except BaseException:
-            self._ledger.settle(ticket, None, "interrupted", billed=True)
-            raise
-        usage = read_usage(raw, request)
-        self._ledger.settle(ticket, usage, "answered", billed=True)
-        self._limiter.give_back(taken, expected - usage.prompt - usage.completion)
+        self._limiter.give_back(taken, expected - read_usage(raw, request).total)
         return raw
 
     def _note_down(self, detail: str) -> None:
@@ -366,5 +339,5 @@ class Endpoint:
 
 def _choose_wait(key: str, number: int) -> float:
     """Doubling; a share that depends on the key parts callers."""
-    share = int(hashlib.sha256(f"{key} {number}".encode()).hexdigest()[:4], 16) / 0xFFFF
+    share = int(hash_bytes(f"{key} {number}".encode())[:4], 16) / 0xFFFF
     return float(min(_LONGEST_WAIT, _FIRST_WAIT * 2.0 ** min(number, 16)) * (0.5 + share / 2))

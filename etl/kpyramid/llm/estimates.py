@@ -12,8 +12,6 @@ from kpyramid.llm.task import Expected, Task
 from kpyramid.llm.types import Request, Usage
 from kpyramid.settings import ModelPrice
 
-# Estimates: amounts between a low and a high, and rates that are measured.
-
 FEW = 5
 """Items below which their spread says nothing yet."""
 SIGMAS = 2.0
@@ -122,9 +120,9 @@ class Rate:
         return Range(max(0.0, expected - width), expected, expected + width)
 
 
-# How many tokens requests will take, learned from the books of earlier runs.
-# Nothing is downloaded: tokens follow from characters, at rates that are measured per model and
-# task on the usage that servers reported, or at stated defaults before anything was asked.
+# How many tokens requests will take. Nothing is downloaded: tokens follow from characters, at
+# rates that are measured per model and task on the usage that servers reported, or at stated
+# defaults before anything was asked.
 
 _ENOUGH = 5_000
 """Calls that a calibration looks back on, the latest first."""
@@ -149,13 +147,14 @@ _UNKNOWN = Expected()
 
 @dataclass(slots=True)
 class _Task:
-    """What the books say of a model's calls for one task."""
+    """What the books say of a model's calls for one task.
+
+    `prompt`: tokens per character of all messages. `completion`: tokens per character of the
+    subject, over the calls that have one.
+    """
 
     prompt: Rate = field(default_factory=Rate)
     completion: Rate = field(default_factory=Rate)
-    subject: float = 0.0
-    characters: float = 0.0
-    prompt_tokens: float = 0.0
     cached_tokens: float = 0.0
     calls: int = 0
     keys: set[str] = field(default_factory=set)
@@ -208,18 +207,17 @@ class Estimator:
         lengths, schema = list(subjects), len(canonical_json(task.schema))
         material = task.expected.material
         seen = self._tasks.get(task.name)
-        if seen is not None and seen.subject:
-            known = seen.characters - seen.prompt.n * len(static)
-            material = max(known, 0.0) / seen.subject
+        if seen is not None and seen.completion.x:
+            known = seen.prompt.x - seen.prompt.n * len(static)
+            material = max(known, 0.0) / seen.completion.x
         shown = len(lengths) * len(static) + material * sum(lengths)
-        text = static if lengths else ""
         return self._combine(
             task.name,
             count=len(lengths),
             prompt=self._predict_prompt(task.name, len(lengths), shown, 0, schema * len(lengths)),
             subject=sum(lengths),
             max_tokens=max_tokens,
-            static=len(text) * len(lengths) / shown if shown else 0.0,
+            static=len(static) * len(lengths) / shown if shown else 0.0,
         )
 
     def foresee_texts(self, calls: float, characters: float) -> Estimate:
@@ -260,7 +258,7 @@ class Estimator:
         if seen is not None and seen.completion.x:
             completion = seen.completion.predict(count, subject)
             calls = _expect_calls(count, seen)
-            cached = min(static, seen.cached_tokens / max(seen.prompt_tokens, 1))
+            cached = min(static, seen.cached_tokens / max(seen.prompt.y, 1))
         else:
             expected = subject * self._expected.get(task, _UNKNOWN).reply * _REPLY_RATE
             completion = Range(expected * _REPLY_SPREAD[0], expected, expected * _REPLY_SPREAD[1])
@@ -299,11 +297,8 @@ class Estimator:
         if not prompt or not characters:
             return
         task.prompt.add(characters, prompt)
-        task.characters += characters
-        task.prompt_tokens += prompt
         task.cached_tokens += _number(line, "cached")
         if subject:
-            task.subject += subject
             task.completion.add(subject, _number(line, "completion"))
 
 

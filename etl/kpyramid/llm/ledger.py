@@ -9,13 +9,14 @@ import threading
 import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Literal, cast
 
-from kpyramid.errors import BudgetError
+from kpyramid.errors import BudgetError, EndpointError
 from kpyramid.keys import JsonValue, canonical_json
-from kpyramid.llm.types import Request, Usage
+from kpyramid.llm.responses import read_usage
+from kpyramid.llm.types import ReplyError, Request, TransientError, Usage
 from kpyramid.settings import LLMSettings, ModelPrice
 
 # Money: what tokens cost, and sums of it that are exact.
@@ -60,10 +61,10 @@ def cost_of(usage: Usage, price: ModelPrice, *, batch: bool = False) -> float:
     return dollars * (price.batch if batch else 1.0)
 
 
-def bound_cost(prompt: int, completion: int, price: ModelPrice, *, batch: bool = False) -> float:
+def bound_cost(usage: Usage, price: ModelPrice, *, batch: bool = False) -> float:
     """The most that a call of so many tokens can cost, whatever of it the server had cached."""
-    cached = prompt if (price.cached_input or 0.0) > price.input else 0
-    return cost_of(Usage(prompt, completion, cached=cached), price, batch=batch)
+    cached = usage.prompt if (price.cached_input or 0.0) > price.input else 0
+    return cost_of(replace(usage, cached=cached), price, batch=batch)
 
 
 # The lines of a ledger: one JSON object per event of a call.
@@ -94,8 +95,10 @@ class Call:
     kind: Literal["chat", "embeddings"] = "chat"
     batch: bool = False
 
-
-_FACTS = tuple(field.name for field in fields(Call))
+    @property
+    def most(self) -> Usage:
+        """The most tokens that it can take."""
+        return Usage(self.prompt_bound, self.completion_bound)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,40 +109,24 @@ class Ticket:
     call: Call
 
 
-def bound_prompt(texts: Sequence[str], schema: JsonValue = None) -> int:
-    """No text has more tokens than bytes in any byte-level vocabulary; the schema is sent too."""
-    count = sum(len(text.encode("utf-8", "surrogatepass")) + _MESSAGE_TOKENS for text in texts)
-    return count + _FRAME_TOKENS + (len(canonical_json(schema)) if schema is not None else 0)
-
-
 def describe_call(request: Request, key: str, model: str, *, batch: bool = False) -> Call:
-    """What the books say of a request."""
+    """What the books say of a request.
+
+    No text has more tokens than bytes in any byte-level vocabulary; the schema is sent too.
+    """
+    count = sum(len(m.content.encode("utf-8", "surrogatepass")) for m in request.messages)
+    count += _FRAME_TOKENS + _MESSAGE_TOKENS * len(request.messages)
     return Call(
         key=key,
         task=request.task,
         model=model,
-        prompt_bound=bound_prompt([m.content for m in request.messages], request.schema),
+        prompt_bound=count + (len(canonical_json(request.schema)) if request.schema else 0),
         completion_bound=request.max_tokens,
         stage=request.stage,
         document=request.document,
         prompt_characters=request.prompt_characters,
         subject_characters=len(request.subject),
         batch=batch,
-    )
-
-
-def describe_embedding(texts: Sequence[str], key: str, model: str, stage: str = "embed") -> Call:
-    """What the books say of texts that are embedded in one call."""
-    characters = sum(map(len, texts))
-    return Call(
-        key=key,
-        task="embed",
-        model=model,
-        prompt_bound=bound_prompt(texts),
-        stage=stage,
-        prompt_characters=characters,
-        subject_characters=characters,
-        kind="embeddings",
     )
 
 
@@ -160,33 +147,25 @@ def write_settled(
     """The line of a finished call; a billed one without usage counts at its highest."""
     call = ticket.call
     assumed = billed and usage is None
-    used = usage or Usage()
-    if not billed:
-        used = Usage()
-    elif usage is None:
-        used = Usage(call.prompt_bound, call.completion_bound)
+    used = (usage or call.most) if billed else Usage()
     cost = None
-    if price is not None and assumed:
-        cost = bound_cost(used.prompt, used.completion, price, batch=call.batch)
-    elif price is not None:
-        cost = cost_of(used, price, batch=call.batch)
+    if price is not None:
+        find_cost = bound_cost if assumed else cost_of
+        cost = find_cost(used, price, batch=call.batch)
     return {
         "event": "settled",
         **_describe(ticket),
         "outcome": outcome,
         "billed": billed,
         "assumed": assumed,
-        "prompt": used.prompt,
-        "completion": used.completion,
-        "reasoning": used.reasoning,
-        "cached": used.cached,
-        "tokens": used.prompt + used.completion,
+        **asdict(used),
+        "tokens": used.total,
         "cost": cost,
     }
 
 
 def _describe(ticket: Ticket) -> dict[str, JsonValue]:
-    return {"name": ticket.name, **{field: getattr(ticket.call, field) for field in _FACTS}}
+    return {"name": ticket.name, **asdict(ticket.call)}
 
 
 def read_spent(line: Line) -> Spent:
@@ -236,7 +215,6 @@ class Tally:
         """What counts against a budget: settled, and reserved at its highest."""
         self.reserved: dict[str, Spent] = {}
         self.closed: set[str] = set()
-        self.torn = 0
         self._offset = 0
         self._whole = True
 
@@ -260,9 +238,7 @@ class Tally:
             return self._whole
         data = os.pread(file, size - self._offset, self._offset)
         self._offset += len(data)
-        lines, torn = parse_lines(data)
-        self.torn += torn
-        for line in lines:
+        for line in parse_lines(data)[0]:
             self.apply(line)
         self._whole = data.endswith(b"\n")
         return self._whole
@@ -321,9 +297,9 @@ class Siblings:
         for name in names:
             record = self.runs / name / "run.json"
             try:
-                told = json.loads(record.read_bytes())
-                if told["ref"] == self._ref:
-                    found[name] = str(told["started"])
+                values = json.loads(record.read_bytes())
+                if values["ref"] == self._ref:
+                    found[name] = str(values["started"])
             except (FileNotFoundError, NotADirectoryError):
                 continue  # it may be written yet
             except (OSError, ValueError, KeyError, TypeError) as e:
@@ -346,30 +322,24 @@ class Sum:
     """
 
     calls: int = 0
+    tokens: int = 0
     prompt: int = 0
     completion: int = 0
     reasoning: int = 0
     cached: int = 0
-    tokens: int = 0
-    dollars: float = 0.0
     open: int = 0
     assumed: int = 0
     unpriced: int = 0
+    dollars: float = 0.0
 
     def add(self, line: Line) -> None:
         """Counts the last line of a call."""
         self.calls += 1
-        self.tokens += cast("int", line["tokens"])
-        if line["event"] == "reserved":
-            self.open += 1
-        else:
-            self.prompt += cast("int", line["prompt"])
-            self.completion += cast("int", line["completion"])
-            self.reasoning += cast("int", line["reasoning"])
-            self.cached += cast("int", line["cached"])
-            self.assumed += bool(line["assumed"])
-        if line["cost"] is None and line["tokens"]:
-            self.unpriced += 1
+        self.open += line["event"] == "reserved"
+        for name in ("tokens", "prompt", "completion", "reasoning", "cached", "assumed"):
+            # A call that is open has no line of what it used.
+            setattr(self, name, getattr(self, name) + line.get(name, 0))
+        self.unpriced += line["cost"] is None and bool(line["tokens"])
         self.dollars += cast("float | None", line["cost"]) or 0.0
 
     @property
@@ -379,17 +349,9 @@ class Sum:
 
     def describe(self) -> dict[str, JsonValue]:
         """As plain values."""
-        return {
-            "calls": self.calls,
-            "tokens": self.tokens,
-            "prompt": self.prompt,
-            "completion": self.completion,
-            "reasoning": self.reasoning,
-            "cached": self.cached,
-            "open": self.open,
-            "assumed": self.assumed,
-            "cost": self.cost,
-        }
+        values = asdict(self)
+        del values["dollars"], values["unpriced"]
+        return {**values, "cost": self.cost}
 
 
 @dataclass(slots=True)
@@ -444,32 +406,50 @@ _LOCK = ".ledger.lock"
 class Ledger:
     """The books of one run; threads share one, every process opens its own on the same path.
 
-    `carried` was spent before under the same budget; siblings may go on spending. Without a path
-    it counts in memory only.
+    `siblings` spend under the same budget.
     """
 
-    def __init__(
-        self, path: Path | None, settings: LLMSettings, carried: Spent | Siblings = NOTHING
-    ) -> None:
+    def __init__(self, path: Path, settings: LLMSettings, siblings: Siblings | None = None) -> None:
         self._path = path
         self._settings = settings
-        self._carried = carried
-        shared = carried.runs if isinstance(carried, Siblings) else (path or Path()).parent
-        self._lock = shared / _LOCK
+        self._siblings = siblings
+        self._lock = (siblings.runs if siblings else path.parent) / _LOCK
         self._changed = threading.Condition()
         self._tally = Tally()
         self._mine: set[str] = set()
-        self._memory: list[Line] = []
 
     def describe(self, request: Request, key: str) -> Call:
         """What the books say of a request to the model of the settings."""
         return describe_call(request, key, self._settings.model)
 
-    def reserve(self, request: Request, key: str) -> Ticket:
-        """Sets the most that a request can cost aside; see `reserve_call`."""
-        return self.reserve_call(self.describe(request, key))
+    def pay(
+        self,
+        call: Call,
+        request: Request,
+        obtain: Callable[[], Mapping[str, JsonValue]],
+    ) -> Mapping[str, JsonValue]:
+        """The raw reply that `obtain` gives, reserved before and settled after.
 
-    def reserve_call(self, call: Call) -> Ticket:
+        Raises:
+            BudgetError: it might pass the budget; `obtain` was not called.
+        """
+        ticket = self.reserve(call)
+        try:
+            raw = obtain()
+        except TransientError as e:
+            # What the server may have done it may have billed: it counts at its highest.
+            self.settle(ticket, None, "transient", billed=e.sent)
+            raise
+        except (ReplyError, EndpointError):
+            self.settle(ticket, None, "refused", billed=False)
+            raise
+        except BaseException:
+            self.settle(ticket, None, "interrupted", billed=True)
+            raise
+        self.settle(ticket, read_usage(raw, request), "answered", billed=True)
+        return raw
+
+    def reserve(self, call: Call) -> Ticket:
         """Sets the most that a call can cost aside; waits while calls in flight may free room.
 
         Raises:
@@ -493,7 +473,7 @@ class Ledger:
         """Passes when the most that a call can cost may still be set aside.
 
         Raises:
-            BudgetError: `reserve_call` would refuse it.
+            BudgetError: `reserve` would refuse it.
         """
         if not self._is_limited:
             return
@@ -547,7 +527,7 @@ class Ledger:
             return {name.partition("/")[0] for name in self._tally.reserved if "/" in name}
 
     def spent(self) -> Spent:
-        """What counts against the budget now: carried, settled, and reserved at its highest."""
+        """What counts against the budget now: settled, and reserved at its highest."""
         with self._changed, self._books():
             return self._total()
 
@@ -557,20 +537,8 @@ class Ledger:
         tokens = limits.budget_tokens and max(0, limits.budget_tokens - spent.tokens)
         return tokens, limits.budget and max(0.0, limits.budget - spent.dollars)
 
-    def lines(self) -> list[Line]:
-        """What was booked, line by line."""
-        if self._path is not None:
-            return read_lines(self._path)[0]
-        with self._changed:
-            return list(self._memory)
-
-    def totals(self) -> Totals:
-        """What was booked, per stage, task and document."""
-        return add_up(self.lines(), self._tally.torn)
-
     def _total(self) -> Spent:
-        carried = self._carried
-        return self._tally.total + (carried if isinstance(carried, Spent) else carried.count())
+        return self._tally.total + (self._siblings.count() if self._siblings else NOTHING)
 
     @property
     def _is_limited(self) -> bool:
@@ -583,7 +551,7 @@ class Ledger:
         return limits.budget is None or total.picodollars <= count_picodollars(limits.budget)
 
     def _bound(self, call: Call) -> Spent:
-        tokens = call.prompt_bound + call.completion_bound
+        tokens = call.most.total
         price = self._settings.prices.get(call.model)
         if price is None:
             if self._settings.budget is not None:
@@ -593,7 +561,7 @@ class Ledger:
                     "million tokens, or use llm.budget_tokens"
                 )
             return Spent(tokens)
-        cost = bound_cost(call.prompt_bound, call.completion_bound, price, batch=call.batch)
+        cost = bound_cost(call.most, price, batch=call.batch)
         return Spent(tokens, count_picodollars(cost))
 
     def _refuse(self, call: Call, most: Spent, total: Spent, count: int = 1) -> BudgetError:
@@ -618,9 +586,6 @@ class Ledger:
     @contextlib.contextmanager
     def _books(self) -> Iterator[Callable[[Line], None]]:
         """All lines read and nobody else writing; gives what appends one."""
-        if self._path is None:
-            yield self._append_to_memory
-            return
         with contextlib.ExitStack() as stack:
             lock, file = _open_shared(self._lock), _open_shared(self._path)
             stack.callback(os.close, lock)
@@ -629,10 +594,6 @@ class Ledger:
             if not self._tally.read_on(file):
                 os.write(file, b"\n")  # what was cut does not spoil the next line
             yield lambda line: self._append(file, line)
-
-    def _append_to_memory(self, line: Line) -> None:
-        self._memory.append(line)
-        self._tally.apply(line)
 
     def _append(self, file: int, line: Line) -> None:
         data = canonical_json(line) + b"\n"
@@ -645,9 +606,5 @@ class Ledger:
 
 
 def _open_shared(path: Path) -> int:
-    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-    try:
-        return os.open(path, flags, 0o644)
-    except FileNotFoundError:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return os.open(path, flags, 0o644)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)

@@ -34,8 +34,8 @@ def read_response(raw: Mapping[str, JsonValue]) -> Reply:
     choices = raw.get("choices")
     if not _is_list(choices) or not choices or not isinstance(choices[0], Mapping):
         error = raw.get("error")
-        said = f"; it says: {quote_text(_say(error))}" if error else ""
-        raise ReplyError(FailureKind.EMPTY, f"the reply has no choice{said}")
+        note = f"; it says: {quote_text(_read_message(error))}" if error else ""
+        raise ReplyError(FailureKind.EMPTY, f"the reply has no choice{note}")
     choice = choices[0]
     message = choice.get("message")
     message = message if isinstance(message, Mapping) else {}
@@ -58,9 +58,9 @@ def read_response(raw: Mapping[str, JsonValue]) -> Reply:
     if message.get("tool_calls") or message.get("function_call"):
         raise ReplyError(FailureKind.INVALID, "the model called a tool, though it was given none")
     failed = choice.get("error")
-    said = f"; it says: {quote_text(_say(failed))}" if failed else ""
+    note = f"; it says: {quote_text(_read_message(failed))}" if failed else ""
     raise ReplyError(
-        FailureKind.EMPTY, f"the reply has no content (finish_reason {finish!r}){said}"
+        FailureKind.EMPTY, f"the reply has no content (finish_reason {finish!r}){note}"
     )
 
 
@@ -209,7 +209,7 @@ def _list_problems(error: ValidationError) -> str:
     return quote_text("; ".join(shown) + (f"; and {more} more" if more else ""))
 
 
-def _say(error: JsonValue) -> str:
+def _read_message(error: JsonValue) -> str:
     message = error.get("message") if isinstance(error, Mapping) else None
     return message if isinstance(message, str) else str(error)
 

@@ -1,12 +1,15 @@
 """What is asked of a language model, and what comes back."""
 
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Literal, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar, runtime_checkable
 
 from kpyramid.keys import JsonValue, hash_value
-from kpyramid.settings import LLMSettings
+
+if TYPE_CHECKING:
+    from kpyramid.settings import LLMSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,7 @@ def key_request(request: Request, model: Mapping[str, JsonValue]) -> str:
     )
 
 
-def describe_model(settings: LLMSettings) -> dict[str, JsonValue]:
+def describe_model(settings: "LLMSettings") -> dict[str, JsonValue]:
     """The model and its parameters; not where it is served, so that moving it costs nothing."""
     return {
         "name": settings.model,
@@ -79,6 +82,11 @@ class Usage:
     completion: int = 0
     reasoning: int = 0
     cached: int = 0
+
+    @property
+    def total(self) -> int:
+        """Prompt and completion together."""
+        return self.prompt + self.completion
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,11 +194,11 @@ class Asker(Protocol):
         ...
 
 
-class Taken(Protocol):
-    """Calls and tokens that were not stored before."""
+class ThreadCounts(threading.local):
+    """Requests of one thread that got a reply or were to get one, and the tokens of replies."""
 
-    calls: int
-    tokens: int
+    calls: int = 0
+    tokens: int = 0
 
 
 @runtime_checkable
@@ -198,8 +206,8 @@ class CountingAsker(Protocol):
     """An asker that reads whole replies and keeps count of what each thread took."""
 
     @property
-    def spent(self) -> Taken:
-        """What this thread took."""
+    def spent(self) -> ThreadCounts:
+        """What this thread took that was not stored before."""
         ...
 
     def ask_reply(self, request: Request, read: Read[T]) -> T | Failure:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 import pyoxigraph as ox
 
@@ -19,7 +20,7 @@ from kpyramid.ontology.axioms import write_axioms
 from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema, find_nearest_common
 from kpyramid.ontology.turtle import make_iri
 
-# WordNet's nouns, read from its own files: `index.noun` and `data.noun`, as Debian lays them.
+# WordNet read from its own files: `index.*` and `data.*`, as Debian lays them.
 
 DEFAULT_FOLDER = Path("/usr/share/wordnet")
 _NEAR_WORDS = 5
@@ -33,9 +34,22 @@ _ENDINGS = (
 )
 
 
+class Pointer(NamedTuple):
+    """A link to the synset `key` of a part of speech, from word `source` to word `target`.
+
+    Words count from 1; 0 stands for all of them.
+    """
+
+    symbol: str
+    key: str
+    part: str
+    source: int
+    target: int
+
+
 @dataclass(frozen=True, slots=True)
 class Synset:
-    """One meaning: its words, most usual first, its gloss, and pointers as (symbol, key).
+    """One meaning: its words, most usual first, its gloss and pointers.
 
     `field` is the number of its lexicographer file, such as 17 for natural objects.
     """
@@ -44,11 +58,41 @@ class Synset:
     field: int
     words: tuple[str, ...]
     gloss: str
-    pointers: tuple[tuple[str, str], ...]
+    pointers: tuple[Pointer, ...]
 
     def find(self, *symbols: str) -> list[str]:
-        """The keys that pointers of these kinds lead to, in their order."""
-        return [key for symbol, key in self.pointers if symbol in symbols]
+        """The keys of the nouns that pointers of these kinds lead to, in their order."""
+        return [p.key for p in self.pointers if p.symbol in symbols and p.part == "n"]
+
+
+def parse_synset(line: str) -> Synset:
+    """The synset of a line of `data.*`; IndexError or ValueError where it is broken."""
+    head, _, gloss = line.partition("|")
+    parts = head.split()
+    at = 4 + 2 * int(parts[3], 16)
+    pointers = []
+    for first in range(at + 1, at + 1 + 4 * int(parts[at]), 4):
+        symbol, key, part, ends = parts[first : first + 4]
+        pointers.append(Pointer(symbol, key, part, int(ends[:2], 16), int(ends[2:], 16)))
+    words = tuple(word.replace("_", " ") for word in parts[4:at:2])
+    return Synset(parts[0], int(parts[1]), words, gloss.strip(), tuple(pointers))
+
+
+def parse_senses(line: str) -> tuple[str, list[str]]:
+    """The lemma of a line of `index.*` and the keys of its meanings, the most frequent first.
+
+    IndexError or ValueError where the line is broken.
+    """
+    parts = line.split()
+    keys = parts[6 + int(parts[3]) :]
+    if len(keys) != int(parts[2]):
+        raise ValueError("the number of synsets")
+    return parts[0], keys
+
+
+def list_entries(lines: Iterable[str]) -> Iterator[str]:
+    """The lines of a file of WordNet's that are not of its licence."""
+    return (line for line in lines if not line.startswith("  "))
 
 
 class WordNet:
@@ -70,11 +114,11 @@ class WordNet:
 
     @cached_property
     def _lines(self) -> dict[str, str]:
-        return {line[:8]: line for line in _read_nouns(self._data) if not line.startswith("  ")}
+        return {line[:8]: line for line in list_entries(_read_nouns(self._data))}
 
     @cached_property
     def _senses(self) -> dict[str, str]:
-        lines = (line for line in _read_nouns(self._index) if not line.startswith("  "))
+        lines = list_entries(_read_nouns(self._index))
         return {line.partition(" ")[0]: line for line in lines}
 
     @cached_property
@@ -95,12 +139,8 @@ class WordNet:
         """
         for lemma in _list_lemmas(word):
             if line := self._senses.get(lemma):
-                parts = line.split()
                 try:
-                    count, pointers = int(parts[2]), int(parts[3])
-                    keys = parts[6 + pointers :]
-                    if len(keys) != count:
-                        raise ValueError("the number of synsets")
+                    keys = parse_senses(line)[1]
                 except (IndexError, ValueError) as e:
                     raise InputError(f"{self._index}: the line of {lemma!r} is broken: {e}") from e
                 return [self.read(key) for key in keys]
@@ -123,19 +163,8 @@ class WordNet:
         line = self._lines.get(key)
         if line is None:
             raise InputError(f"{self._data}: no synset {key}; the files do not belong together")
-        head, _, gloss = line.partition("|")
-        parts = head.split()
         try:
-            words = int(parts[3], 16)
-            at = 4 + 2 * words
-            count = int(parts[at])
-            pointers = [
-                (parts[at + 1 + 4 * i], parts[at + 2 + 4 * i])
-                for i in range(count)
-                if parts[at + 3 + 4 * i] == "n"
-            ]
-            names = tuple(parts[4 + 2 * i].replace("_", " ") for i in range(words))
-            return Synset(key, int(parts[1]), names, gloss.strip(), tuple(pointers))
+            return parse_synset(line)
         except (IndexError, ValueError) as e:
             raise InputError(f"{self._data}: the line of synset {key} is broken: {e}") from e
 

@@ -1,10 +1,11 @@
 """The ontology's instances with their provenance: written as N-Triples, queried with the schema."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from types import TracebackType
+from typing import Any
 from urllib.parse import quote
 
 import pyoxigraph as ox
@@ -24,7 +25,7 @@ def entity_iri(entity_id: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Quotation:
     """Characters `start` to `end` of a document's text, and what stands there.
 
     In RDF a node (RFC 5147, `#char=120,250`) that is quoted from the document; its `prov:value`
@@ -46,7 +47,7 @@ class Place:
         return f"{entity_iri(self.document_id)}#char={self.start},{self.end}"
 
 
-def describe_place(place: Place) -> Iterator[ox.Triple]:
+def describe_quotation(place: Quotation) -> Iterator[ox.Triple]:
     """Statements of a place: its text, its document, and that document's source."""
     node, document = make_iri(place.iri), make_iri(entity_iri(place.document_id))
     yield ox.Triple(node, make_iri(n.PROV_VALUE), ox.Literal(place.text))
@@ -66,7 +67,7 @@ def _name_source(source: str) -> ox.NamedNode | ox.Literal:
 
 
 def describe_statement(
-    statement_id: str, stated: ox.Triple, places: Iterable[Place]
+    statement_id: str, stated: ox.Triple, places: Iterable[Quotation]
 ) -> Iterator[ox.Triple]:
     """The statement as a node, an `rdf:Statement`, that is derived from its places.
 
@@ -106,9 +107,29 @@ class InstanceStatement:
     datatype: str | None
     subject_label: str
     object_label: str | None = None
-    places: tuple[Place, ...] = ()
+    places: tuple[Quotation, ...] = ()
     instance_id: str | None = None
     confidence: float = 1.0
+
+
+def state_row(
+    row: Mapping[str, Any], names: Mapping[str, str], places: Iterable[Quotation] = ()
+) -> InstanceStatement:
+    """The statement of a row of the table `instances`; `names` are those of entities, by id."""
+    value = row["object_id"]
+    return InstanceStatement(
+        subject_iri=entity_iri(row["subject_id"]),
+        property_iri=row["property_iri"],
+        class_iri=row["class_iri"],
+        object_iri=entity_iri(value) if value else None,
+        literal=row["literal"],
+        datatype=row["datatype"],
+        subject_label=names[row["subject_id"]],
+        object_label=names[value] if value else None,
+        places=tuple(places),
+        instance_id=row["instance_id"],
+        confidence=row["confidence"],
+    )
 
 
 def list_facts(row: InstanceStatement) -> Iterator[ox.Triple]:
@@ -147,7 +168,7 @@ def write_provenance(rows: Sequence[InstanceStatement]) -> str:
     said = {place for row in rows for place in row.places[:1]}
     more = {place for row in rows for place in row.places} - said
     statements = (triple for row in rows for triple in _list_sources(row))
-    return write_sorted(chain(statements, *map(describe_place, more)))
+    return write_sorted(chain(statements, *map(describe_quotation, more)))
 
 
 def _list_triples(row: InstanceStatement) -> Iterator[ox.Triple]:
@@ -160,7 +181,7 @@ def _list_triples(row: InstanceStatement) -> Iterator[ox.Triple]:
         for end in (row.subject_iri, row.object_iri):
             if end is not None:
                 yield ox.Triple(make_iri(end), make_iri(n.DERIVED_FROM), make_iri(place.iri))
-        yield from describe_place(place)
+        yield from describe_quotation(place)
 
 
 def _list_sources(row: InstanceStatement) -> Iterator[ox.Triple]:

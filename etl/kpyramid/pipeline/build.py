@@ -14,8 +14,9 @@ from kpyramid.pipeline.runner import Shard, run_stage
 from kpyramid.pipeline.stage import PIPELINE
 from kpyramid.pipeline.wiring import require_ontology
 from kpyramid.settings import Settings, load_settings
-from kpyramid.storage.layout import Warehouse, open_warehouse, write_durably
+from kpyramid.storage.layout import Warehouse, open_warehouse
 from kpyramid.storage.runs import Run, StageMark, open_run, start_run
+from kpyramid.storage.writing import write_durably
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,18 +48,15 @@ def build(
         GateError: a gate refused; the snapshot is kept and the ref stays.
         PyramidError: any other expected failure; run again to go on where it stopped.
     """
-    require_key(settings)
-    require_ontology(settings)
-    require_floor(settings)
+    _require_all(settings)
     run = start_run(warehouse, corpus, settings, ref=ref, order=order, allow_shrink=allow_shrink)
     _write_plan(run, workers)
     marks = tuple(
         run_stage(run, stage.name, workers=workers, progress=progress or Silence())
         for stage in PIPELINE
     )
-    outcome = BuildOutcome(run, marks)
     _finish(run, marks)
-    return outcome
+    return BuildOutcome(run, marks)
 
 
 def call_stage(
@@ -87,9 +85,7 @@ def call_stage(
         if corpus is None:
             raise InputError(f"stage {name} starts a run: give it --corpus FOLDER")
         settings = load_settings(Path(settings_file) if settings_file else None)
-        require_key(settings)
-        require_ontology(settings)
-        require_floor(settings)
+        _require_all(settings)
         current = start_run(
             place,
             Path(corpus),
@@ -109,6 +105,13 @@ def call_stage(
     if name == PIPELINE[-1].name:
         _finish(current, None)
     return mark
+
+
+def _require_all(settings: Settings) -> None:
+    """Passes when the settings name what a build can use: said before any work."""
+    require_key(settings)
+    require_ontology(settings)
+    require_floor(settings)
 
 
 def _write_plan(run: Run, workers: int) -> None:

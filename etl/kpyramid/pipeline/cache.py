@@ -13,9 +13,9 @@ from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
-from kpyramid.embeddings.opening import open_embedder, open_served
+from kpyramid.embeddings.opening import open_embedder
 from kpyramid.embeddings.port import Matrix
-from kpyramid.embeddings.served import Connect, cut_batches
+from kpyramid.embeddings.served import Connect, cut_batches, open_served
 from kpyramid.errors import IntegrityError
 from kpyramid.llm.caller import KeyLocks
 from kpyramid.pipeline.fingerprints import fingerprint_function, identify_resource, key_row
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class Progress(Protocol):
-    """What is told of long work."""
+    """What shows how far long work is."""
 
     def begin(self, stage: str) -> None: ...
 
@@ -116,10 +116,6 @@ class CachedFunction(Generic[T]):
         known = self._load(keys.values())
         return sorted(text for text, key in keys.items() if key not in known)
 
-    def count_missing(self, texts: Sequence[str]) -> int:
-        """How many distinct texts a call would compute."""
-        return len(self.list_missing(texts))
-
     def _load(self, keys: Collection[str]) -> dict[str, bytes]:
         """Results by key, as far as they are known."""
         held = self._held or {}
@@ -203,7 +199,8 @@ class CachedEmbedder:
                 f"vectors of {self.name!r} that were stored in {self.function.folder} are gone: "
                 "another program removes them. Run the same command again without it"
             )
-        model = open_embedder(self._settings.embed, self.name, self._files)
+        embed = self._settings.embed
+        model = open_embedder(self.name, self._files, embed.provider, embed.instruction)
         with ThreadPoolExecutor(self._workers) as pool:
             for start in range(0, len(texts), 64 * self._workers):
                 part = texts[start : start + 64 * self._workers]

@@ -14,11 +14,11 @@ from kpyramid.pipeline.stage import FUNCTIONS, Function, Stage
 from kpyramid.pipeline.tasks import list_tasks
 from kpyramid.settings import Settings
 from kpyramid.storage.contracts import hash_contract
+from kpyramid.storage.declarations import identify_ontology
 from kpyramid.storage.identity import (
     Identity,
     identify_embedding,
     identify_lexicon,
-    identify_ontology,
     identify_parser,
     library_version,
 )

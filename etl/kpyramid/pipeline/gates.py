@@ -44,7 +44,8 @@ from kpyramid.storage.declarations import OntologyFiles
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.results import TableFile, read_result
 from kpyramid.storage.runs import Run
-from kpyramid.storage.snapshots import check_tables, read_manifest
+from kpyramid.storage.snapshots import read_manifest
+from kpyramid.storage.verification import check_tables
 
 if TYPE_CHECKING:
     from kpyramid.evaluation.harness import Answers, Arm
@@ -95,7 +96,7 @@ def judge_kept(run: Run, tables: Mapping[str, TableFile]) -> str:
     from kpyramid.graph.synonyms.comparison import Comparer
     from kpyramid.pipeline.cache import CachedEmbedder, Silence
     from kpyramid.pipeline.models import Opener
-    from kpyramid.pipeline.stages.derivations import read_derivations, read_graph
+    from kpyramid.pipeline.stages.condense import read_derivations, read_graph
 
     names = ("entities", "relations", "triples", "condensed")
     entities, relations, triples, condensed = (
@@ -312,7 +313,9 @@ def _list_terms(schema: Schema) -> frozenset[str]:
     return frozenset({*schema.class_by_iri, *schema.property_by_iri, *terms, n.THING})
 
 
-def judge_texts(files: OntologyFiles, texts: Mapping[str, str], *, seconds: float) -> Judgement:
+def judge_texts(
+    files: OntologyFiles, texts: Mapping[str, str], *, seconds: float, strict: bool = False
+) -> Judgement:
     """What the ontology's gates say of the files of a snapshot's `ontology/` folder."""
     return judge_ontology(
         files,
@@ -320,6 +323,7 @@ def judge_texts(files: OntologyFiles, texts: Mapping[str, str], *, seconds: floa
         texts["ontology/instances.nt"],
         provenance_nt=texts["ontology/provenance.nt"],
         seconds=seconds,
+        strict=strict,
     )
 
 
@@ -341,7 +345,7 @@ def require_floor(settings: Settings) -> None:
     """
     if settings.evaluate.questions is None:
         return
-    questions, _ = _read(settings)
+    questions, _ = _read_floor(settings)
     metrics = _open_metrics()
     for name in settings.evaluate.floor:
         if name not in metrics:
@@ -390,24 +394,18 @@ def describe_floor(settings: Settings) -> list[JsonValue]:
     evaluate = settings.evaluate
     if evaluate.questions is None:
         return []
-    _, data = _read(settings)
+    _read_floor(settings)  # what is wrong with the file is an error of the settings
     floor: dict[str, JsonValue] = dict(sorted(evaluate.floor.items()))
-    return [[evaluate.strategy, floor, hash_bytes(data)]]
+    return [[evaluate.strategy, floor, hash_bytes(Path(evaluate.questions).read_bytes())]]
 
 
-def _read(settings: Settings) -> "tuple[list[EvalQuestion], bytes]":
+def _read_floor(settings: Settings) -> "tuple[list[EvalQuestion], Arm]":
+    """The questions of [evaluate], and the strategy that answers them."""
+    from kpyramid.evaluation.harness import parse_arm
     from kpyramid.evaluation.questions import read_questions
 
-    path = Path(str(settings.evaluate.questions))
-    _make_arm(settings)
-    questions = read_questions(path)
-    return questions, path.read_bytes()
-
-
-def _make_arm(settings: Settings) -> "Arm":
-    from kpyramid.evaluation.harness import parse_arm
-
-    return parse_arm(settings.evaluate.strategy)
+    arm = parse_arm(settings.evaluate.strategy)
+    return read_questions(Path(str(settings.evaluate.questions))), arm
 
 
 @cache
@@ -421,10 +419,10 @@ def _answer(settings: Settings, warehouse: Warehouse, snapshot: str) -> "Answers
     from kpyramid.evaluation.harness import answer_all
     from kpyramid.query import Snapshot
 
-    questions, _ = _read(settings)
+    questions, arm = _read_floor(settings)
     opened = Snapshot(warehouse.snapshots / snapshot, settings.embed)
     wanted = {name: _open_metrics()[name] for name in settings.evaluate.floor}
-    found = answer_all(questions, opened, [_make_arm(settings)], metrics=wanted)
+    found = answer_all(questions, opened, [arm], metrics=wanted)
     if found.stopped is not None:
         raise found.stopped
     return found

@@ -11,14 +11,12 @@ from typing import NoReturn
 from kpyramid.errors import ConflictError
 from kpyramid.extraction.cascade.recorded import open_recording
 from kpyramid.keys import JsonValue, hash_value
-from kpyramid.llm.cache import ReplyCache
+from kpyramid.llm.cache import BlobStore, ReplyCache, open_blobs
 from kpyramid.llm.caller import AfterBatches, Caller, Collector, KeyLocks, hold_file
-from kpyramid.llm.connection import read_key
 from kpyramid.llm.endpoint import Endpoint, Limiter
 from kpyramid.llm.ledger import LEDGER, Call, Ledger, Siblings
 from kpyramid.llm.replay import ReplayTransport, describe_source
-from kpyramid.llm.stores import BlobStore, open_blobs
-from kpyramid.llm.transport import Pay, keep_probe, load_probe, open_transport
+from kpyramid.llm.transport import Pay, keep_probe, load_probe, open_transport, read_key
 from kpyramid.llm.types import FailureKind, ReplyError, Request, Transport, describe_model
 from kpyramid.settings import Settings
 from kpyramid.storage.layout import Warehouse
@@ -236,10 +234,12 @@ def _prepare_transport(settings: Settings, run: Path) -> Callable[[Pay], Transpo
         answer = open_recording(Path(str(llm.recording)), describe_model(llm))
         return lambda pay: ReplayTransport(answer)
     record = run / PROBE
-    return lambda pay: open_transport(llm, partial(keep_probe, record), pay, load_probe(record))
+    return partial(
+        open_transport, llm, partial(keep_probe, record), known=partial(load_probe, record)
+    )
 
 
-# Where batches are prepared and booked: a run of their own, its replies and its ledger.
+# Where batches are prepared and booked: a run of their own.
 
 
 def open_batch_run(corpus: Path, warehouse: Warehouse, settings: Settings, ref: str) -> Run:
@@ -253,10 +253,3 @@ def open_batch_run(corpus: Path, warehouse: Warehouse, settings: Settings, ref: 
     parts: list[JsonValue] = [str(corpus.absolute()), shape, head.order if head else ""]
     name = f"batch-{ref[:60]}-{hash_value(parts)[:12]}"
     return start_run(warehouse, corpus, settings, ref=ref, name=name)
-
-
-def open_batch_books(run: Run) -> tuple[ReplyCache, BlobStore, Ledger]:
-    """Where replies are kept, where batches are noted, and the books of the run."""
-    blobs = open_replies(run.warehouse, run.settings)
-    ledger = open_ledger(run.warehouse, run.settings, run.folder, run.ref)
-    return ReplyCache(blobs), blobs, ledger

@@ -1,7 +1,7 @@
 """What a build would compute and pay, found without writing anything or asking anybody."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -133,14 +133,7 @@ class Forecast:
         model = open_collector(
             self._warehouse, self._settings, read_only=True, in_batches=open_keys
         )
-        look = {
-            "extract": self._extract,
-            "resolve": self._resolve,
-            "induce": self._induce,
-            "complete": self._complete,
-            "condense": self._condense,
-        }
-        estimate = look[stage](model)
+        estimate = FORECASTS[stage](self, model)
         counts = model.caller.counts
         pending = counts.failures["pending"]
         if stage == "extract" and counts.asked:
@@ -171,7 +164,7 @@ class Forecast:
             in_batches=False,
         )
 
-    def _extract(self, model: Model) -> Estimate:
+    def foresee_extract(self, model: Model) -> Estimate:
         """The first step exactly; a later one is shown what the steps before it make."""
         settings = self._settings
         cascade = self._open("extract", model).cascade
@@ -191,14 +184,14 @@ class Forecast:
             estimate += later.scale(_SKIPPED, 1.0, 1.0)
         return estimate
 
-    def _resolve(self, model: Model) -> Estimate:
+    def foresee_resolve(self, model: Model) -> Estimate:
         """All that is asked when the stored vectors suffice to find it; else by experience."""
         # Vectors of names are not made for a plan: they would take as long as the stage.
         complete = self._run("resolve", model, stored=True)
         found = self.estimator.estimate(model.pending.values())
         return found if complete else found.at_least(self._foresee_batches("resolve"))
 
-    def _complete(self, model: Model) -> Estimate:
+    def foresee_complete(self, model: Model) -> Estimate:
         """Where the graph is there the first round exactly, later ones by the rules' names."""
         rounds = self._settings.complete.rounds
         if self._run("complete", model):
@@ -206,7 +199,7 @@ class Forecast:
             return found.scale(1 / rounds, 1.0, _LATER_ROUNDS)
         return self._foresee_batches("complete", rounds * naming.MOST / naming.BATCH)
 
-    def _condense(self, model: Model) -> Estimate:
+    def foresee_condense(self, model: Model) -> Estimate:
         """All that is asked where the graph is there, with the names that rules give proposals."""
         if "proposals" not in self._known:
             self._run("complete", model)
@@ -238,7 +231,7 @@ class Forecast:
             return False
         return True
 
-    def _induce(self, model: Model) -> Estimate:
+    def foresee_induce(self, model: Model) -> Estimate:
         """Exact, as it follows from the chunks; all is routed where vectors have a price."""
         title = map_column(self.documents, "document_id", "title")
         passages = [
@@ -276,16 +269,12 @@ class Forecast:
         """What the rules find, stored or found anew where a prompt depends on it."""
         place = (self._warehouse, self._settings, self._workers, Silence())
         extractor = open_extractor(*place, read_only=not self._keep)
-        if self._depends_on_rules():
+        cascade = self._settings.cascade
+        if cascade.mode == "paper" and cascade.paraphrase == "rules":  # its first step reads them
             return extractor(texts)
         stored = sorted(set(texts) - set(extractor.list_missing(texts)))
         known = dict(zip(stored, extractor(stored), strict=True))
         return [known.get(text, Extraction()) for text in texts]
-
-    def _depends_on_rules(self) -> bool:
-        """Whether the rules make what the model's first step is shown."""
-        cascade = self._settings.cascade
-        return cascade.mode == "paper" and cascade.paraphrase == "rules"
 
     def _read(self, table: str) -> pa.Table:
         """A table as it is stored, or as it is foreseen."""
@@ -293,6 +282,16 @@ class Forecast:
             return self._foreseen[table]
         contract = load_contracts()[table]
         return contract.unite([read_result(file, contract) for file in self._files[table]])
+
+
+FORECASTS: Mapping[str, Callable[[Forecast, Model], Estimate]] = {
+    "extract": Forecast.foresee_extract,
+    "resolve": Forecast.foresee_resolve,
+    "induce": Forecast.foresee_induce,
+    "complete": Forecast.foresee_complete,
+    "condense": Forecast.foresee_condense,
+}
+"""What each stage that may ask a language model would ask of it."""
 
 
 class _StoredVectors:
@@ -349,7 +348,7 @@ def plan_build(
     listing = list_corpus(corpus, leave_out=warehouse.folders)
     made: dict[str, list[JsonValue]] = {}
     files: dict[str, list[TableFile]] = {}
-    rows: dict[str, int] = {}
+    rows: dict[str, tuple[int, int]] = {}
     plan: list[Row] = []
     known = True
     forecast = Forecast(warehouse, settings, listing, files, keep=keep, workers=workers)
@@ -368,7 +367,7 @@ def plan_build(
             continue
         if known:
             rows, known = _count_rows(forecast, warehouse, settings), False
-        total, cached = rows.get(stage.name), rows.get(f"{stage.name} cached")
+        total, cached = rows.get(stage.name, (None, None))
         row: Row = {"stage": stage.name, "rows": total, "cached": cached, **_FREE}
         outlooks = []
         # A recording costs nothing.
@@ -418,18 +417,17 @@ def _price(outlooks: Sequence[Outlook], settings: Settings, *, batch: bool) -> J
     return asdict(cost)
 
 
-def _count_rows(forecast: Forecast, warehouse: Warehouse, settings: Settings) -> dict[str, int]:
+def _count_rows(
+    forecast: Forecast, warehouse: Warehouse, settings: Settings
+) -> dict[str, tuple[int, int]]:
     """Rows of the stages whose input follows from the corpus alone, and how many are cached."""
     documents = forecast.documents
     texts = sorted(set(documents["text"].to_pylist()))
     passages = sorted({text[s.start : s.end] for text in texts for s in cut_passages(text)})
-    splitter = open_splitter(warehouse, settings, Silence())
-    extractor = open_extractor(warehouse, settings, 1, Silence())
+    new = open_splitter(warehouse, settings, Silence()).list_missing(texts)
+    unread = open_extractor(warehouse, settings, 1, Silence()).list_missing(passages)
     return {
-        "ingest": documents.num_rows,
-        "ingest cached": 0,
-        "chunk": len(texts),
-        "chunk cached": len(texts) - splitter.count_missing(texts),
-        "extract": len(passages),
-        "extract cached": len(passages) - extractor.count_missing(passages),
+        "ingest": (documents.num_rows, 0),
+        "chunk": (len(texts), len(texts) - len(new)),
+        "extract": (len(passages), len(passages) - len(unread)),
     }

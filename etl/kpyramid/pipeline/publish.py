@@ -33,13 +33,13 @@ from kpyramid.pipeline.stage import PIPELINE, find_stage
 from kpyramid.pipeline.stages import publish as stage
 from kpyramid.pipeline.wiring import load_schema, locate_files
 from kpyramid.snapshot.indexing import prepare_index
-from kpyramid.snapshot.mapped import FORMAT
+from kpyramid.snapshot.store import FORMAT
 from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.identity import library_version
-from kpyramid.storage.refs import commit, read_head
+from kpyramid.storage.publication import commit, write_snapshot
+from kpyramid.storage.refs import read_head
 from kpyramid.storage.results import TableFile, find_result, read_result, store_result
 from kpyramid.storage.runs import Run, StageMark, open_run, read_mark
-from kpyramid.storage.snapshots import write_snapshot
 
 _WITHDRAWING = 1
 """Raised when other statements are withdrawn from the same tables."""
@@ -67,32 +67,26 @@ def publish(run: Run, corpus: str, tables: Mapping[str, TableFile]) -> StageMark
     rows = {name: file.rows for name, file in sorted(tables.items())}
     head = read_head(run.warehouse, run.ref)
     snapshot = _write(run, corpus, tables, texts)
-    if head and head.snapshot == snapshot:
-        gates = {}
-        if not _was_judged(run, head.run, judges):
-            gates = {"kept": judge_kept(run, tables), **_judge_settled(run, settled, given)}
-            gates |= judge_floor(run.settings, run.warehouse, snapshot, snapshot)
-        details = {"snapshot": snapshot, "committed": "unchanged", "judges": judges}
-        return StageMark("publish", snapshot, rows, rejects, 0, 0.0, details, gates)
-    gates = {
-        "traceable": judge_traces(run.warehouse, snapshot),
-        "size": judge_size(run, rows, head.snapshot if head else None),
-    }
-    gates["kept"] = judge_kept(run, tables)
-    gates |= _judge_settled(run, settled, given)
-    gates |= judge_floor(run.settings, run.warehouse, snapshot, head.snapshot if head else None)
-    if run.settings.cascade.reads_chunks or run.settings.induce.mode != "rules":
+    is_new = head is None or head.snapshot != snapshot
+    gates: dict[str, str] = {}
+    if is_new:
+        gates["traceable"] = judge_traces(run.warehouse, snapshot)
+        gates["size"] = judge_size(run, rows, head.snapshot if head else None)
+    if is_new or not (head and _was_judged(run, head.run, judges)):
+        gates |= {"kept": judge_kept(run, tables), **_judge_settled(run, settled, given)}
+        gates |= judge_floor(run.settings, run.warehouse, snapshot, head.snapshot if head else None)
+    if is_new and (run.settings.cascade.reads_chunks or run.settings.induce.mode != "rules"):
         refused = read_result(tables["rejects"], load_contracts()["rejects"])
         gates["answered"] = judge_answers(run, refused, rows["chunks"])
-    committed = "no"
-    if not any(verdict.startswith("fail") for verdict in gates.values()):
+    committed = "no" if is_new else "unchanged"
+    if is_new and not any(verdict.startswith("fail") for verdict in gates.values()):
         at = datetime.now(UTC).isoformat(timespec="seconds")
         entry = commit(
             run.warehouse, run.ref, snapshot=snapshot, order=run.order, run=run.name, at=at
         )
         committed = "yes" if entry else "unchanged"
     details = {"snapshot": snapshot, "committed": committed, "judges": judges}
-    return StageMark("publish", snapshot, rows, rejects, 1, 0.0, details, gates)
+    return StageMark("publish", snapshot, rows, rejects, int(is_new), 0.0, details, gates)
 
 
 @dataclass(frozen=True, slots=True)

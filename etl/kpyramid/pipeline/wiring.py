@@ -140,8 +140,8 @@ class Ports:
         self.corpus = corpus
         self._warehouse = warehouse
         self._stage = stage
-        self._workers = workers
         self._progress = progress
+        self._place = (warehouse, settings, workers, progress)
         self._opener = opener
         self._read_only = read_only
         self._functions: list[CachedFunction[Any]] = []
@@ -169,21 +169,18 @@ class Ports:
     @cached_property
     def extractor(self) -> CachedFunction[Extraction]:
         """Finds the facts in texts by rules."""
-        place = (self._warehouse, self.settings, self._workers, self._progress)
-        return self._note(open_extractor(*place))
+        return self._note(open_extractor(*self._place))
 
     @cached_property
     def annotator(self) -> CachedFunction[str]:
         """Parses texts."""
-        place = (self._warehouse, self.settings, self._workers, self._progress)
-        return self._note(open_annotator(*place))
+        return self._note(open_annotator(*self._place))
 
     @cached_property
     def embedder(self) -> Embedder:
         """The embedding model."""
-        place = (self._warehouse, self.settings, self._workers, self._progress)
         embedder = CachedEmbedder(
-            *place, self._opener.connect, self._stage.name, read_only=self._read_only
+            *self._place, self._opener.connect, self._stage.name, read_only=self._read_only
         )
         self._note(embedder.function)
         return embedder
@@ -206,20 +203,19 @@ class Ports:
         """f_par, f_ent and f_rel by a language model, chunk by chunk."""
         if self.model is None:
             return None
-        llm = self.settings.llm
         return Cascade(
             self.model.caller,
             self.settings.cascade,
-            model=llm.model or llm.provider,
-            max_tokens=llm.max_tokens,
-            concurrency=llm.concurrency,
+            model=self.settings.llm.model or self.settings.llm.provider,
+            max_tokens=self.settings.llm.max_tokens,
+            concurrency=self.settings.llm.concurrency,
             progress=self._progress,
         )
 
     @cached_property
     def disambiguator(self) -> Disambiguator | None:
         """f_dis by a language model, batch by batch of near duplicates."""
-        return Disambiguator(self.model.caller, *self._told) if self.model else None
+        return Disambiguator(self.model.caller, *self._batching) if self.model else None
 
     @cached_property
     def inducer(self) -> Inducer | None:
@@ -247,7 +243,7 @@ class Ports:
     @cached_property
     def condenser(self) -> Condenser | None:
         """f_con by a language model, batch by batch of wordings that the rules left apart."""
-        return Condenser(self.model.caller, *self._told) if self.model else None
+        return Condenser(self.model.caller, *self._batching) if self.model else None
 
     def describe_model(self) -> dict[str, JsonValue]:
         """What a language model was asked, as a stage's mark says it; empty without one."""
@@ -262,7 +258,7 @@ class Ports:
         return sum(function.computed for function in self._functions)
 
     @property
-    def _told(self) -> tuple[str, str, int, int]:
+    def _batching(self) -> tuple[str, str, int, int]:
         """What batches are asked with."""
         llm, cascade = self.settings.llm, self.settings.cascade
         return cascade.domain, cascade.language, llm.max_tokens, llm.concurrency
@@ -273,6 +269,7 @@ class Ports:
 
 
 Tables = Mapping[str, pa.Table]
+"""What a stage reads, in the order that it declares."""
 
 # A stage is imported when it runs: a build that finds its results stored loads none of them.
 
@@ -286,55 +283,32 @@ def _ingest(_: Tables, ports: Ports) -> dict[str, pa.Table]:
 def _chunk(tables: Tables, ports: Ports) -> dict[str, pa.Table]:
     from kpyramid.pipeline.stages import chunk
 
-    return chunk.run(tables["documents"], splitter=ports.splitter)
+    return chunk.run(*tables.values(), splitter=ports.splitter)
 
 
 def _extract(tables: Tables, ports: Ports) -> dict[str, pa.Table]:
     from kpyramid.pipeline.stages import extract
 
-    return extract.run(
-        tables["documents"], tables["chunks"], extractor=ports.extractor, cascade=ports.cascade
-    )
+    return extract.run(*tables.values(), extractor=ports.extractor, cascade=ports.cascade)
 
 
 def _resolve(tables: Tables, ports: Ports) -> dict[str, pa.Table]:
     from kpyramid.pipeline.stages import resolve
 
-    return resolve.run(
-        tables["documents"],
-        tables["mentions"],
-        tables["raw_triples"],
-        tables["chunks"],
-        embedder=ports.embedder,
-        disambiguator=ports.disambiguator,
-    )
+    return resolve.run(*tables.values(), embedder=ports.embedder, disambiguator=ports.disambiguator)
 
 
 def _embed(tables: Tables, ports: Ports) -> dict[str, pa.Table]:
     from kpyramid.pipeline.stages import embed
 
-    return embed.run(
-        tables["documents"],
-        tables["chunks"],
-        tables["entities"],
-        tables["relations"],
-        tables["triples"],
-        embedder=ports.embedder,
-    )
+    return embed.run(*tables.values(), embedder=ports.embedder)
 
 
 def _induce(tables: Tables, ports: Ports) -> dict[str, pa.Table]:
     from kpyramid.pipeline.stages import induce
 
     return induce.run(
-        tables["documents"],
-        tables["chunks"],
-        tables["claims"],
-        tables["mentions"],
-        tables["raw_triples"],
-        tables["entities"],
-        tables["relations"],
-        tables["triples"],
+        *tables.values(),
         schema=ports.schema,
         shapes=ports.shapes,
         embedder=ports.embedder,
@@ -348,14 +322,7 @@ def _complete(tables: Tables, ports: Ports) -> dict[str, pa.Table]:
     from kpyramid.pipeline.stages import complete
 
     return complete.run(
-        tables["documents"],
-        tables["chunks"],
-        tables["claims"],
-        tables["raw_triples"],
-        tables["entities"],
-        tables["relations"],
-        tables["triples"],
-        tables["instances"],
+        *tables.values(),
         settings=ports.settings.complete,
         schema=ports.schema,
         shapes=ports.shapes,
@@ -369,10 +336,7 @@ def _condense(tables: Tables, ports: Ports) -> dict[str, pa.Table]:
     from kpyramid.pipeline.stages import condense
 
     return condense.run(
-        tables["entities"],
-        tables["relations"],
-        tables["triples"],
-        tables["proposals"],
+        *tables.values(),
         settings=ports.settings.condense,
         schema=ports.schema,
         embedder=ports.embedder,
@@ -418,7 +382,7 @@ def open_inducer(
 def require_ontology(settings: Settings) -> None:
     """Passes when the ontology, what lies beside it and the decisions file can be read.
 
-    All that is wrong with them is told before any work.
+    All that is wrong with them is reported before any work.
 
     Raises:
         SettingsError: there is none of that name.

@@ -13,14 +13,14 @@ from importlib import import_module
 
 from kpyramid.errors import InputError
 from kpyramid.query.analysis import analyse, cut_value
-from kpyramid.query.backends import choose_decisions
+from kpyramid.query.backends import Chosen
 from kpyramid.query.decisions import bound_confidence
 from kpyramid.query.retrieval import Connection, Retrieval, retrieve
 from kpyramid.query.types import RULES, Answer, Backends, Item
 from kpyramid.snapshot.evidence import Evidence
-from kpyramid.snapshot.nearest import one_thread
-from kpyramid.snapshot.scopes import EVERYTHING, PUBLIC, Scope
+from kpyramid.snapshot.search import one_thread
 from kpyramid.snapshot.snapshot import Snapshot, open_snapshot
+from kpyramid.snapshot.view import EVERYTHING, PUBLIC, Scope
 
 Strategy = Callable[..., Answer]
 
@@ -85,7 +85,7 @@ def answer(
         )
     check_options(strategy, options)
     started = time.monotonic()
-    decisions = choose_decisions(backends)
+    decisions = Chosen(backends)
     found = STRATEGIES[strategy](asked, decisions, **options)
     found = bound_confidence(asked, found, decisions)
     hidden = f"searched: {seen}" if (seen := snapshot.describe_scope()) else ""

@@ -7,11 +7,9 @@ it is computed when they first ask.
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
-from typing import Literal
+from functools import cached_property
 from weakref import WeakKeyDictionary
 
-from kpyramid.documents.values import Date
 from kpyramid.documents.words import (
     ARTICLES,
     AUXILIARIES,
@@ -27,15 +25,15 @@ from kpyramid.documents.words import (
     list_plain_words,
     match_plain_words,
     read_name,
-    read_names,
     share_stem,
     split_words,
 )
 from kpyramid.embeddings.port import Matrix
 from kpyramid.errors import InputError
 from kpyramid.query.types import Question
-from kpyramid.snapshot.snapshot import LITERAL, Snapshot
-from kpyramid.snapshot.words import WORD, join_words
+from kpyramid.snapshot.search import WORD, join_words
+from kpyramid.snapshot.snapshot import Snapshot
+from kpyramid.snapshot.view import LITERAL
 
 _LONGEST_NAME = 10
 """Words; names of entities are seldom longer, and a question of n words costs 10 n look-ups."""
@@ -86,15 +84,15 @@ def link_question(question: str, index: Mapping[str, tuple[str, ...]]) -> Linked
     )
 
 
-def find_names(text: str, *, first_counts: bool) -> frozenset[str]:
-    """The words of a text that are written as names, in small letters.
+def find_names(text: str) -> frozenset[str]:
+    """The words of a question that are written as names, in small letters.
 
-    A question's first word is written large whatever it is; a sentence's may be a name.
+    Its first word is written large whatever it is.
     """
     words = [match.group().strip(".") for match in WORD.finditer(text)]
     return frozenset(
         word.casefold()
-        for word in words[0 if first_counts else 1 :]
+        for word in words[1:]
         if word[:1].isupper() and word.casefold() not in _ASIDE
     )
 
@@ -109,21 +107,15 @@ def _looks_like_name(name: str, start: int) -> bool:
 def _find_kind(question: str) -> str:
     """`who`, `where`, `when`, `number` or `what`: what the question asks for."""
     text = question.casefold()
-    for kind, pattern in _kinds().items():
-        if pattern.search(text):
-            return kind
-    return "what"
+    return next((kind for kind, said in _KINDS_ASKED.items() if re.search(said, text)), "what")
 
 
-@cache
-def _kinds() -> Mapping[str, re.Pattern[str]]:
-    patterns = {
-        "number": r"\bhow (?:many|much|old|tall|long|high|far|large|big)\b",
-        "when": r"\bwhen\b|\b(?:what|which) (?:year|date|day|month|time|century)\b",
-        "where": r"\bwhere\b|\b(?:what|which) (?:city|country|state|place|county|town)\b",
-        "who": r"\bwho(?:m|se)?\b|\b(?:what|which) (?:person|actor|author|company|band)\b",
-    }
-    return {kind: re.compile(pattern) for kind, pattern in patterns.items()}
+_KINDS_ASKED: Mapping[str, str] = {
+    "number": r"\bhow (?:many|much|old|tall|long|high|far|large|big)\b",
+    "when": r"\bwhen\b|\b(?:what|which) (?:year|date|day|month|time|century)\b",
+    "where": r"\bwhere\b|\b(?:what|which) (?:city|country|state|place|county|town)\b",
+    "who": r"\bwho(?:m|se)?\b|\b(?:what|which) (?:person|actor|author|company|band)\b",
+}
 
 
 # The form of the answer: kind of value, number, other words.
@@ -190,19 +182,11 @@ LIGHT = frozenset(
 )
 """Lemmas that say nothing of what is asked, or what the form of the answer says."""
 _PRONOUN = re.compile(r"\b(?:he|she|it|they|him|her|them|his|its|their)\b", re.IGNORECASE)
-_AUXILIARY = re.compile(
-    r"(?P<one>is|was|has|does)|(?P<several>are|were|have|do)|did|can|could|will"
-)
-_ASKING = re.compile(r"\b(?:who|what|which|where|when|how)\b", re.IGNORECASE)
-_PLURALS = frozenset("people children men women media data".split())
-_SINGULAR = ("ss", "us", "is", "series", "species")
+ASKING = re.compile(r"\b(?:who|what|which|where|when|how)\b", re.IGNORECASE)
 _YES_NO = re.compile(
     r"^\W*(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should|may|might)\b",
     re.IGNORECASE,
 )
-
-
-Number = Literal["one", "several", "any"]
 
 
 def link_text(text: str, snapshot: Snapshot) -> LinkedQuestion:
@@ -288,18 +272,13 @@ class QuestionAnalysis:
         return _find_types(self.text, self.linked.asks_for)
 
     @cached_property
-    def number(self) -> Number:
-        """Whether its wording asks for one thing or several; `any` when it leaves that open."""
-        return read_number(self.text)
-
-    @cached_property
     def plain_words(self) -> frozenset[str]:
         """All its words in small letters."""
         return frozenset(list_plain_words(self.text))
 
     @cached_property
     def _written_names(self) -> frozenset[str]:
-        names = find_names(self.text, first_counts=False)
+        names = find_names(self.text)
         return frozenset(word for name in names for word in list_plain_words(name))
 
     @cached_property
@@ -453,77 +432,9 @@ def _find_types(text: str, asks_for: str) -> frozenset[str]:
                 return _NOUNS[form]
         if _AGENT.match(noun) and noun not in _NO_AGENT:
             return KIND_TYPES["who"]
-    first = _ASKING.search(text)  # "who led it when it was built" asks for a person
+    first = ASKING.search(text)  # "who led it when it was built" asks for a person
     kind = first.group().casefold() if first else ""
     return KIND_TYPES.get(kind if kind in KIND_TYPES else asks_for, frozenset())
-
-
-def read_number(text: str) -> Number:
-    """By the verb that agrees with what is asked for, else by the noun: "which books did"."""
-    asking = _ASKING.search(text)
-    if not asking:
-        return "any"
-    if asking.group().casefold() in {"when", "how"}:
-        return "one"
-    words = re.findall(r"[\w'’]+", text[asking.end() :].casefold())
-    if words[:1] == ["of"]:  # which of these has
-        words = words[2:]
-    verb = next((i for i, word in enumerate(words) if _AUXILIARY.fullmatch(word)), None)
-    agreeing = _AUXILIARY.fullmatch(words[verb]) if verb is not None else None
-    if verb == 0 and (words[0] not in {"is", "was", "are", "were"}):
-        asks_of_these = text[asking.end() :].lstrip().startswith("of ")
-        agreeing = agreeing if asks_of_these else None  # what does it make, whom has he met
-        return _read_verb(agreeing) or "any"
-    if asking.group().casefold() in {"who", "where"}:
-        return (_read_verb(agreeing) if verb == 0 else None) or "any"
-    number = _read_verb(agreeing)
-    if number == "several" or not words:
-        return number or "any"
-    # "Which people was it founded by": the verb may agree with something else.
-    noun = words[(verb or 1) - 1]
-    if noun in _PLURALS:
-        return "several"
-    return "several" if noun.endswith("s") and not noun.endswith(_SINGULAR) else "one"
-
-
-def _read_verb(verb: re.Match[str] | None) -> Number | None:
-    if verb is None:
-        return None
-    return "one" if verb["one"] else "several" if verb["several"] else None
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """An option: its name in all forms, the entities that it can be, and their type."""
-
-    name: Name
-    entities: frozenset[str]
-    kind: str
-
-
-def read_candidates(texts: Sequence[str], snapshot: Snapshot) -> list[Candidate]:
-    """Candidates with the names that the pyramid knows them by."""
-    entities = [_link_whole(text, snapshot) for text in texts]
-    forms = snapshot.surface_forms([e for ids in entities for e in ids])
-    aliases = [[form for entity in ids for form in forms.get(entity, ())] for ids in entities]
-    return [
-        Candidate(name, frozenset(ids), _find_option_kind(name, ids, snapshot))
-        for name, ids in zip(read_names(texts, aliases), entities, strict=True)
-    ]
-
-
-def _link_whole(text: str, snapshot: Snapshot) -> tuple[str, ...]:
-    """The entities that a text as a whole names."""
-    linked = link_text(text, snapshot)
-    whole = len(linked.names) == 1 and join_words(linked.names[0]) == join_words(text)
-    return linked.entities if whole else ()
-
-
-def _find_option_kind(name: Name, entities: Sequence[str], snapshot: Snapshot) -> str:
-    if name.value is not None:
-        return "DATE" if isinstance(name.value, Date) else "CARDINAL"
-    kinds = {snapshot.types[entity] for entity in entities}
-    return kinds.pop() if len(kinds) == 1 else ""
 
 
 MOST_WORDS, MOST_CHARACTERS, MOST_CANDIDATES = 500, 5_000, 100

@@ -1,10 +1,6 @@
-"""Who takes a question's decisions: rules, or the model of `Backends`; both are loaded when asked.
-
-`choose_decisions` is the one place where it is decided which.
-"""
+"""Who takes a question's decisions: rules, or a model; both are loaded when first asked."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 
@@ -18,32 +14,42 @@ from kpyramid.query.decisions import (
     Verification,
 )
 from kpyramid.query.facts import NearFact, rate_best
-from kpyramid.query.types import Backend, Backends, Item, Reading
+from kpyramid.query.types import Backends, Item, Reading
 from kpyramid.snapshot.evidence import Evidence
 
 
-@dataclass(frozen=True, slots=True)
-class ByModel:
-    """The decisions as a model takes them; its prompts are loaded when first asked."""
+class Chosen:
+    """Each decision by rules or by the model, as `backends` says: here the two are told apart."""
 
-    backends: Backends
+    def __init__(self, backends: Backends) -> None:
+        self._backends = backends
+
+    @cached_property
+    def _rules(self) -> Decisions:
+        # `kpyramid.answering` imports this module: by name, so that no import runs both ways.
+        rules: Decisions = import_module("kpyramid.answering.rules").Rules()
+        return rules
 
     def query_ontology(self, asked: QuestionAnalysis) -> Found:
         """See `Decisions`."""
+        if self._backends.sparql == "rules":
+            return self._rules.query_ontology(asked)
         from kpyramid.query.model.sparql import ask_by_model
 
-        return ask_by_model(asked.text, asked.snapshot, self.backends.open_asker())
+        return ask_by_model(asked.text, asked.snapshot, self._backends.open_asker())
 
     def judge_facts(
         self, asked: QuestionAnalysis, facts: Sequence[NearFact], sufficient: float = SUFFICIENT
     ) -> Judgement:
-        """The model's yes or no. It rates no single fact and gives no values: these are read."""
+        """See `Decisions`. The model says yes or no; it rates no fact and gives no values."""
+        if self._backends.sufficiency == "rules":
+            return self._rules.judge_facts(asked, facts, sufficient)
         from kpyramid.query.model.sufficiency import judge_by_model
 
         if not facts:
             return Judgement(False, 0.0, "there is no fact to judge", ())
         statements = [fact.statement for fact in facts]
-        verdict = judge_by_model(asked.question, statements, self.backends.open_asker())
+        verdict = judge_by_model(asked.question, statements, self._backends.open_asker())
         return Judgement(
             verdict.enough,
             rate_best(asked, facts),
@@ -57,20 +63,19 @@ class ByModel:
         self, asked: QuestionAnalysis, items: Sequence[Item], found: Reading | None = None
     ) -> Reading:
         """See `Decisions`."""
-        if not items:
-            return Reading("", (), 0.0, ())
-        return self._read(asked, items)
+        if self._backends.reader == "rules":
+            return self._rules.read(asked, items, found)
+        return self._read(asked, items) if items else Reading("", (), 0.0, ())
 
     def recall(self, asked: QuestionAnalysis) -> Reading:
-        """What the model has learnt."""
-        return self._read(asked, ())
+        """See `Decisions`."""
+        return self._rules.recall(asked) if self._backends.reader == "rules" else self._read(asked)
 
-    def _read(self, asked: QuestionAnalysis, items: Sequence[Item]) -> Reading:
+    def _read(self, asked: QuestionAnalysis, items: Sequence[Item] = ()) -> Reading:
         from kpyramid.query.model.reading import read_by_model
 
-        return read_by_model(
-            asked.question, items, self.backends.open_asker(), logprobs=self.backends.logprobs
-        )
+        asker = self._backends.open_asker()
+        return read_by_model(asked.question, items, asker, logprobs=self._backends.logprobs)
 
     def verify(
         self,
@@ -79,56 +84,7 @@ class ByModel:
         places: Sequence[Evidence],
         context: Sequence[Item],
     ) -> Verification:
-        """Nothing: the model's reader checks its answer against what it cites itself."""
+        """See `Decisions`; the model's reader checks its answer against its citations itself."""
+        if self._backends.reader == "rules":
+            return self._rules.verify(asked, values, places, context)
         return SUPPORTED
-
-
-class Chosen:
-    """Each decision by the backend that `backends` names for it; rules are loaded when needed."""
-
-    def __init__(self, backends: Backends) -> None:
-        self._backends = backends
-
-    @cached_property
-    def _rules(self) -> Decisions:
-        # `kpyramid.answering` imports this module: by name, so that no import runs both ways.
-        rules: Decisions = import_module("kpyramid.answering.rules").Rules()
-        return rules
-
-    def _take(self, backend: Backend) -> Decisions:
-        return self._rules if backend == "rules" else ByModel(self._backends)
-
-    def query_ontology(self, asked: QuestionAnalysis) -> Found:
-        """See `Decisions`."""
-        return self._take(self._backends.sparql).query_ontology(asked)
-
-    def judge_facts(
-        self, asked: QuestionAnalysis, facts: Sequence[NearFact], sufficient: float = SUFFICIENT
-    ) -> Judgement:
-        """See `Decisions`."""
-        return self._take(self._backends.sufficiency).judge_facts(asked, facts, sufficient)
-
-    def read(
-        self, asked: QuestionAnalysis, items: Sequence[Item], found: Reading | None = None
-    ) -> Reading:
-        """See `Decisions`."""
-        return self._take(self._backends.reader).read(asked, items, found)
-
-    def recall(self, asked: QuestionAnalysis) -> Reading:
-        """See `Decisions`."""
-        return self._take(self._backends.reader).recall(asked)
-
-    def verify(
-        self,
-        asked: QuestionAnalysis,
-        values: Sequence[str],
-        places: Sequence[Evidence],
-        context: Sequence[Item],
-    ) -> Verification:
-        """See `Decisions`."""
-        return self._take(self._backends.reader).verify(asked, values, places, context)
-
-
-def choose_decisions(backends: Backends) -> Decisions:
-    """Who takes each decision: the one place where rules and model are told apart."""
-    return Chosen(backends)

@@ -1,14 +1,13 @@
 """The port through which a question's decisions are taken: by rules or by a model.
 
-`Decisions` is what strategies call. `kpyramid.answering` implements it by rules,
-`kpyramid.query.backends` by a model, and chooses between them.
+`Decisions` is what strategies call. `kpyramid.answering` implements it by rules;
+`kpyramid.query.backends` takes each decision by them or by a model.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from kpyramid.ontology.names import ENTITY
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.facts import NearFact
 from kpyramid.query.types import Answer, Item, Outcome, Reading, Step
@@ -17,8 +16,6 @@ from kpyramid.snapshot.evidence import Evidence
 Fact = tuple[str, str, str]
 """Subject, property, object: IRIs, the object also a literal's text."""
 
-MOST_VALUES = 50
-"""Values of an answer; a list that nobody reads to its end answers nothing in particular."""
 SUFFICIENT = 0.65
 """Probability from which the graph answers: of what is answered from there on, about nine in ten
 are right on questions that the weights were not fitted on; between .5 and .6 fewer than half are
@@ -129,18 +126,3 @@ def bound_confidence(asked: QuestionAnalysis, answer: Answer, decisions: Decisio
         step = replace(step, outcome=Outcome.INSUFFICIENT)
         answer = replace(answer, text="", choices=())
     return replace(answer, confidence=verified.bound, trace=(*answer.trace[:-1], step))
-
-
-def judge_rows(rows: list[dict[str, str]], sparql: str, most: int) -> Found:
-    """Whether rows are an answer; a count of none and an untrue ASK only say that none is known."""
-    values = tuple(dict.fromkeys(value for row in rows for value in row.values()))
-    if not values or values in {("0",), ("false",)}:
-        return Found(Outcome.EMPTY, f"no value from {sparql}", sparql=sparql)
-    if len(rows) > most:
-        return Found(Outcome.TOO_BROAD, f"more than {most} values from {sparql}", sparql=sparql)
-    return Found(Outcome.ANSWERED, f"{len(values)} value(s) from {sparql}", values, sparql=sparql)
-
-
-def shorten(iri: str) -> str:
-    """An entity's id, or the value itself."""
-    return iri.removeprefix(ENTITY)

@@ -25,9 +25,10 @@ from kpyramid.documents.words import (
     normalise_relation,
     share_stem,
 )
-from kpyramid.query.analysis import LinkedQuestion, QuestionAnalysis, fits
+from kpyramid.query.analysis import NUMERIC, LinkedQuestion, QuestionAnalysis, fits
 from kpyramid.query.types import Item
-from kpyramid.snapshot.snapshot import LITERAL, Snapshot
+from kpyramid.snapshot.snapshot import Snapshot
+from kpyramid.snapshot.view import LITERAL
 
 NEAREST = 30
 """Facts taken by nearness alone: how far down a fact lies whose names are written otherwise."""
@@ -215,7 +216,6 @@ _OPEN = re.compile(
     re.IGNORECASE,
 )
 _NONE: frozenset[str] = frozenset()
-_NUMERIC = frozenset({"DATE", "TIME", "CARDINAL", "QUANTITY", "MONEY", "PERCENT"})
 
 
 RELEVANCE: Mapping[str, float] = {
@@ -400,7 +400,7 @@ def _measure_kind(kind: str | None, value: str, asked: QuestionAnalysis) -> dict
     types = asked.types
     if not types or kind is None:
         return {}
-    if types & _NUMERIC:
+    if types & NUMERIC:
         has_number = any(c.isdigit() for c in value)
         return {"fits" if has_number else "unfit": 1.0}
     fit = fits(kind, asked)

@@ -8,14 +8,17 @@ from typing import Any
 from kpyramid.documents.words import split_words
 from kpyramid.ontology import names as n
 from kpyramid.query.analysis import QuestionAnalysis
-from kpyramid.query.decisions import Decisions, Found, shorten
+from kpyramid.query.decisions import Decisions, Found
 from kpyramid.query.facts import list_lemmas, match_candidates, spell_out
+from kpyramid.query.options import read_number
 from kpyramid.query.types import Answer, Item, Outcome, Reading, Step
 from kpyramid.snapshot.snapshot import Snapshot
 
 RIGHT = 0.95
 """Share of the rules' queries with values that ask what was meant: .438 of (.438 + .021) on the
 questions of `benchmarks/sparql.py`, whose graph itself is right."""
+MOST_VALUES = 50
+"""Values of an answer; a list that nobody reads to its end answers nothing in particular."""
 MOST_ENTITIES, MOST_STATEMENTS, MOST_ROWS = 4, 3, 60
 """Entities whose statements are looked at when there is no answer, statements of them that go
 down as hints, and statements that are looked through for each."""
@@ -87,7 +90,7 @@ def _take_values(
             return _leave(finding, f"{found.reason}; none of them is a candidate")
         if unused := _find_unused(asked, found, items):
             return _leave(finding, f"{found.reason}; {', '.join(unused)} is not asked for in it")
-        if asked.number == "several":
+        if read_number(asked.text) == "several":
             partial = Reading("; ".join(choices), choices, chance, places)
             reason = f"{found.reason}; the question wants several of its options"
             return _leave(replace(finding, partial=partial), f"{reason}: more may be found below")
@@ -157,15 +160,18 @@ def _leave(finding: Finding, reason: str) -> Finding:
 def _list_hints(asked: QuestionAnalysis) -> tuple[Item, ...]:
     """Statements about what the question names whose property shares a word with it."""
     snapshot = asked.snapshot
-    labels = {p.iri: (p.label, *p.alt_labels) for p in snapshot.schema.properties}
+    shared = {
+        p.iri: len(asked.lemmas & frozenset().union(*map(list_lemmas, (p.label, *p.alt_labels))))
+        for p in snapshot.schema.properties
+    }
+    if not any(shared.values()):
+        return ()
     facts: list[tuple[int, tuple[str, str, str]]] = []
     for entity in asked.linked.entities[:MOST_ENTITIES]:
         query = f"SELECT ?p ?o WHERE {{ <{n.ENTITY}{entity}> ?p ?o }}"
-        rows = snapshot.ontology.select_trusted(query, limit=MOST_ROWS)
-        for row in rows:
-            lemmas = {word for label in labels.get(row["p"], ()) for word in list_lemmas(label)}
-            if shared := len(lemmas & asked.lemmas):
-                facts.append((-shared, (entity, row["p"], shorten(row["o"]))))
+        for row in snapshot.ontology.select_trusted(query, limit=MOST_ROWS):
+            if often := shared.get(row["p"], 0):
+                facts.append((-often, (entity, row["p"], shorten(row["o"]))))
     chosen = [fact for _, fact in sorted(facts)[:MOST_STATEMENTS]]
     return tuple(_state_instance(row, snapshot) for row in snapshot.find_instances(chosen))
 
@@ -190,3 +196,18 @@ def _show(value: str, snapshot: Snapshot) -> str:
         return "yes"
     named = snapshot.schema.class_by_iri.get(value) or snapshot.schema.property_by_iri.get(value)
     return named.label if named else snapshot.names.get(shorten(value), value)
+
+
+def judge_rows(rows: list[dict[str, str]], sparql: str, most: int) -> Found:
+    """Whether rows are an answer; a count of none and an untrue ASK only say that none is known."""
+    values = tuple(dict.fromkeys(value for row in rows for value in row.values()))
+    if not values or values in {("0",), ("false",)}:
+        return Found(Outcome.EMPTY, f"no value from {sparql}", sparql=sparql)
+    if len(rows) > most:
+        return Found(Outcome.TOO_BROAD, f"more than {most} values from {sparql}", sparql=sparql)
+    return Found(Outcome.ANSWERED, f"{len(values)} value(s) from {sparql}", values, sparql=sparql)
+
+
+def shorten(iri: str) -> str:
+    """An entity's id, or the value itself."""
+    return iri.removeprefix(n.ENTITY)

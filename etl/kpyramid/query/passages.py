@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, get_args
@@ -10,7 +10,6 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from kpyramid.documents.values import find_values
 from kpyramid.documents.words import (
     ARTICLES,
     AUXILIARIES,
@@ -19,18 +18,14 @@ from kpyramid.documents.words import (
     POINTING,
     PREPOSITIONS,
     WORD,
-    find_name,
-    split_words,
     stem_words,
 )
 from kpyramid.embeddings.port import Matrix
 from kpyramid.errors import InputError
 from kpyramid.query.analysis import (
-    Candidate,
     QuestionAnalysis,
     find_names,
     link_text,
-    read_candidates,
 )
 from kpyramid.query.types import Item
 from kpyramid.snapshot.snapshot import Snapshot
@@ -227,7 +222,7 @@ def find_anchors(question: str, snapshot: Snapshot) -> frozenset[str]:
 
     "UK" in a collection about British taxes names nothing to begin at.
     """
-    written = find_names(question, first_counts=False) - _ASIDE - _ASKING
+    written = find_names(question) - _ASIDE - _ASKING
     parts = sorted({part for word in written for part in WORD.findall(word)})[:ANCHORS]
     return frozenset(
         stem_word(part)
@@ -388,62 +383,3 @@ def find_connected(
         for place in snapshot.evidence(key)
     ]
     return items, {key: paths[key] for key, _ in best if key in paths}
-
-
-# Option-aware retrieval: passages that say an option together with what the question names.
-
-LOOKED = 10
-"""Passages looked at for an option."""
-SAID = 0.5
-"""How surely a passage must say an option, and how much of what the question names."""
-
-
-def find_for_options(
-    asked: QuestionAnalysis, k: int, *, without: Collection[str] = ()
-) -> list[Item]:
-    """At most k passages that say an option and what the question names, best first.
-
-    The best one of each option comes before the second of any. `without` are keys of passages
-    that are known already.
-    """
-    snapshot = asked.snapshot
-    named = " ".join(name.text for name in asked.names) or asked.rest
-    candidates = read_candidates(asked.candidates, snapshot)
-    ranked: list[tuple[int, float, str]] = []
-    for text, candidate in zip(asked.candidates, candidates, strict=True):
-        keys = [key for key, _ in snapshot.words(f"{named} {text}", LOOKED, "chunks")]
-        said = measure_said(asked, candidate, keys, snapshot)
-        if not said:
-            continue
-        cosines = snapshot.vectors_of(list(said), "chunks") @ asked.vector
-        scores = {key: said[key] + c for key, c in zip(said, cosines.tolist(), strict=True)}
-        order = sorted(scores, key=lambda key: (-scores[key], key))
-        ranked += [(place, -scores[key], key) for place, key in enumerate(order)]
-    known = set(without)
-    found: dict[str, float] = {}
-    for _, score, key in sorted(ranked):
-        if key not in known:
-            found.setdefault(key, -score)
-    return [
-        Item(key, place.text, "text", score, (place,))
-        for key, score in list(found.items())[:k]
-        for place in snapshot.evidence(key)
-    ]
-
-
-def measure_said(
-    asked: QuestionAnalysis, candidate: Candidate, keys: list[str], snapshot: Snapshot
-) -> dict[str, float]:
-    """How far each of those passages says both that say both, 0 to 1."""
-    wanted = asked.named or frozenset(word.stem for word in asked.content)
-    said = {}
-    for key, text in zip(keys, snapshot.texts_of(keys, "chunks"), strict=True):
-        words = split_words(text)
-        share = len(wanted & {word.stem for word in words}) / max(len(wanted), 1)
-        if share < SAID:
-            continue
-        values = find_values(text) if candidate.name.value is not None else []
-        places = find_name(candidate.name, words, values)
-        if places and places[0].strength >= SAID:
-            said[key] = share * places[0].strength
-    return said

@@ -7,9 +7,9 @@ from typing import Any
 from kpyramid.errors import InputError
 from kpyramid.query.analysis import QuestionAnalysis, analyse, cut_value
 from kpyramid.query.facts import rank_facts, state_item
-from kpyramid.query.passages import Path, find_connected, find_for_options
+from kpyramid.query.passages import Path, find_connected
 from kpyramid.query.types import Item
-from kpyramid.snapshot.nearest import one_thread
+from kpyramid.snapshot.search import one_thread
 from kpyramid.snapshot.snapshot import Snapshot
 
 CARRIED, LEAST = 5, 0.15
@@ -123,10 +123,12 @@ def retrieve_passages(
     `carried` are statements of the layers above, from which it goes on as well.
     """
     items, paths = find_connected(asked, k, facts=[item.text for item in carried])
-    found = tuple(items)
-    found += tuple(find_for_options(asked, k, without={item.key for item in found}))
+    if asked.candidates:
+        from kpyramid.query.options import find_for_options  # loaded for choice questions only
+
+        items += find_for_options(asked, k, without={item.key for item in items})
     keys = {item.text: item.key for item in reversed(carried)}
-    return found, tuple(_connect(key, path, keys) for key, path in paths.items())
+    return tuple(items), tuple(_connect(key, path, keys) for key, path in paths.items())
 
 
 def _connect(target: str, path: Path, facts: Mapping[str, str]) -> Connection:

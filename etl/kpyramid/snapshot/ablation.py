@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 
 from kpyramid.errors import InputError
 from kpyramid.keys import JsonValue, content_id
-from kpyramid.ontology.store import InstanceStatement, entity_iri, write_instances
+from kpyramid.ontology.store import state_row, write_instances
 from kpyramid.settings import IndexSettings
 from kpyramid.snapshot.indexing import add_index
 from kpyramid.snapshot.snapshot import Snapshot
@@ -93,19 +93,7 @@ def _remove_completion(store: Store, folder: Path) -> None:
     table = _filter_instances(store)
     _write_table(folder, "instances", table)
     names = map_column(store.table("entities"), "entity_id", "name")
-    statements = [
-        InstanceStatement(
-            subject_iri=entity_iri(row["subject_id"]),
-            property_iri=row["property_iri"],
-            class_iri=row["class_iri"],
-            object_iri=entity_iri(row["object_id"]) if row["object_id"] else None,
-            literal=row["literal"],
-            datatype=row["datatype"],
-            subject_label=names[row["subject_id"]],
-            object_label=names[row["object_id"]] if row["object_id"] else None,
-        )
-        for row in table.to_pylist()
-    ]
+    statements = [state_row(row, names) for row in table.to_pylist()]
     _replace(folder / "ontology" / "instances.nt", write_instances(statements).encode())
 
 

@@ -1,16 +1,19 @@
 """The embedding model of a snapshot, opened again for questions."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
-from pydantic import TypeAdapter
 
-from kpyramid.embeddings.opening import SingleCall, open_embedder, open_served
+from kpyramid.embeddings.opening import open_embedder
 from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.errors import InputError, SettingsError
 from kpyramid.keys import JsonValue
-from kpyramid.settings import MINILM, EmbedSettings, LLMSettings
-from kpyramid.storage.identity import identify_embedding
+from kpyramid.storage.identity import PACKAGED, identify_model
+
+if TYPE_CHECKING:
+    from kpyramid.settings import EmbedSettings
 
 _PATIENCE = 30.0
 """Seconds that a question waits for its vector."""
@@ -39,7 +42,7 @@ class KeptVectors:
 
 
 def open_recorded(
-    made: Mapping[str, JsonValue], given: str | EmbedSettings | None, snapshot: str
+    made: Mapping[str, JsonValue], given: "str | EmbedSettings | None", snapshot: str
 ) -> Embedder:
     """The model that a manifest records, with the instruction that its vectors were made with.
 
@@ -52,19 +55,14 @@ def open_recorded(
     """
     if made.get("provider") == "openai":
         return _open_served(made, given, snapshot)
-    return _open_local(made, given, snapshot)
-
-
-def _open_local(
-    made: Mapping[str, JsonValue], given: str | EmbedSettings | None, snapshot: str
-) -> Embedder:
     name, provider = str(made["name"]), str(made.get("provider", "onnx"))
-    model = (given if isinstance(given, str) else "") or name
-    if isinstance(given, EmbedSettings) and given.provider == provider and given.model != MINILM:
+    model, instruction = name, str(made.get("instruction", ""))
+    if isinstance(given, str):
+        model = given or name
+    elif given and given.provider == provider and given.model not in PACKAGED:
         model = given.model
     try:
-        settings = _restore(made, provider, model)
-        here = identify_embedding(settings)
+        here = identify_model(provider, model, instruction)
     except SettingsError as e:
         raise InputError(
             f"snapshot {snapshot} was embedded with {name!r}, which is not found here; name its "
@@ -76,43 +74,34 @@ def _open_local(
             f"{str(made['sha256'])[:12]}…, here it is {here.sha256[:12]}…; install that "
             "version, or build again"
         )
-    return open_embedder(settings, here.name, here.files)
+    return open_embedder(here.name, here.files, provider, instruction)
 
 
 def _open_served(
-    made: Mapping[str, JsonValue], given: str | EmbedSettings | None, snapshot: str
+    made: Mapping[str, JsonValue], given: "str | EmbedSettings | None", snapshot: str
 ) -> Embedder:
     # Never by default at OpenAI's: whoever built with a server of one's own would send questions
     # to another company.
-    if not isinstance(given, EmbedSettings) or given.provider != "openai":
+    if given is None or isinstance(given, str) or given.provider != "openai":
         raise InputError(
             f"snapshot {snapshot} was embedded by an endpoint with {made['name']!r}, and a "
             'question needs the same: give [embed] with provider = "openai", model, and base_url '
             "unless it is OpenAI's, with --settings, open_snapshot(model=load_settings(...).embed) "
             "or as variables KPYRAMID_EMBED__PROVIDER, __MODEL and __BASE_URL"
         )
-    settings = _restore(made, "openai", str(made["name"]), given.base_url, given.api_key_env)
+    # A snapshot whose model runs here is read without settings and what calls endpoints.
+    from kpyramid.embeddings.served import SingleCall, open_served
+    from kpyramid.settings import LLMSettings
+
+    size = made.get("dimensions")
+    settings = replace(
+        given,
+        model=str(made["name"]),
+        instruction=str(made.get("instruction", "")),
+        dimensions=size if isinstance(size, int) else None,
+    )
     return open_served(
         settings,
         LLMSettings(timeout=_PATIENCE),
         lambda open_transport, _: SingleCall(open_transport(lambda _, call: call())),
     )
-
-
-def _restore(
-    made: Mapping[str, JsonValue],
-    provider: str,
-    model: str,
-    base_url: str | None = None,
-    api_key_env: str = "OPENAI_API_KEY",
-) -> EmbedSettings:
-    """The settings that the manifest stands for, with the place of the model."""
-    values = {
-        "provider": provider,
-        "model": model,
-        "instruction": made.get("instruction", ""),
-        "dimensions": made.get("dimensions"),
-        "base_url": base_url,
-        "api_key_env": api_key_env,
-    }
-    return TypeAdapter(EmbedSettings).validate_python(values)

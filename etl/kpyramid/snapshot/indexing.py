@@ -20,14 +20,16 @@ from kpyramid.errors import IntegrityError, PyramidError
 from kpyramid.keys import JsonValue, canonical_json, hash_bytes, hash_file, hash_value
 from kpyramid.ontology import names as n
 from kpyramid.settings import IndexSettings
-from kpyramid.snapshot.mapped import FORMAT, META, STATEMENTS, write_rows
-from kpyramid.snapshot.nearest import write_clusters
-from kpyramid.snapshot.words import MOST_SHARED, hash_name, join_words, weigh_words
+from kpyramid.snapshot.clusters import write_clusters
+from kpyramid.snapshot.index_files import weigh_words, write_rows
+from kpyramid.snapshot.search import MOST_SHARED, hash_name, join_words
+from kpyramid.snapshot.store import FORMAT, META, STATEMENTS
 from kpyramid.storage.contracts import load_contracts, read_table
 from kpyramid.storage.identity import library_version
-from kpyramid.storage.layout import Warehouse, stage_folder
+from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.results import TableFile, read_result
 from kpyramid.storage.snapshots import MANIFEST, list_folders, read_manifest
+from kpyramid.storage.writing import stage_folder
 
 # Following references over whole columns: rows of one table to rows of another.
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from kpyramid.errors import InputError
 from kpyramid.ontology.names import ENTITY
+from kpyramid.snapshot.search import join_words
 from kpyramid.snapshot.snapshot import Snapshot
-from kpyramid.snapshot.words import join_words
 
 _NEAR = 5
 

@@ -1,44 +1,42 @@
 """A published snapshot, opened for reading: tables, ontology, neighbours, evidence."""
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from copy import copy
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.errors import InputError, IntegrityError
-from kpyramid.settings import EmbedSettings
 from kpyramid.snapshot.embedding import KeptVectors, open_recorded
 from kpyramid.snapshot.evidence import Evidence
-from kpyramid.snapshot.index import Rows
-from kpyramid.snapshot.names import EntitiesByName, EntityTexts
-from kpyramid.snapshot.scopes import PUBLIC, Scope
-from kpyramid.snapshot.store import Store
-from kpyramid.snapshot.view import LITERAL, Statement, View, Weight
+from kpyramid.snapshot.search import MOST_SHARED, hash_name
+from kpyramid.snapshot.store import Rows, Store
+from kpyramid.snapshot.view import LITERAL, PUBLIC, Scope, Statement, View
 from kpyramid.storage.layout import open_warehouse
 from kpyramid.storage.refs import resolve_ref
 
 if TYPE_CHECKING:
     from kpyramid.ontology.schema import Schema
     from kpyramid.ontology.store import OntologyStore
-
-__all__ = ["LITERAL", "Snapshot", "open_snapshot"]
+    from kpyramid.settings import EmbedSettings
 
 DEFAULT_WAREHOUSE = "warehouse/data"
-_SHARED = ("folder", "id", "manifest", "model", "embedder")
-"""What is the same whatever the scope."""
+_MENTION = ("text", "type", "start", "end")
+
+Weight = tuple[float, int, bool, bool]
+"""Confidence of the best triple, statements, whether one is negated, whether one is hedged."""
 
 
 def open_snapshot(
     ref: str | Path = "main",
     warehouse: str | Path | None = None,
     *,
-    model: str | EmbedSettings | None = None,
+    model: "str | EmbedSettings | None" = None,
     scope: Scope = PUBLIC,
 ) -> "Snapshot":
     """The snapshot of a ref, of an id, or in a folder that may lie anywhere, such as a copy.
@@ -60,23 +58,23 @@ def open_snapshot(
 
 
 class Snapshot:
-    """One snapshot as a scope lets it be seen; what is opened is kept.
+    """One snapshot as its scopes let it be seen; what is opened is kept.
 
-    Everything is read through one view of the scope, so that what is hidden is in nothing that
-    is read, and is answered for like what does not exist. `folder` and `manifest` say where the
-    snapshot lies and what it was built with, and nothing of its texts.
+    Everything is read through one view, so that what is hidden is in nothing that is read, and is
+    answered for like what does not exist. `folder` and `manifest` say where the snapshot lies and
+    what it was built with, and nothing of its texts.
     """
 
     def __init__(
-        self, folder: Path, model: str | EmbedSettings | None = None, scope: Scope = PUBLIC
+        self, folder: Path, model: "str | EmbedSettings | None" = None, scope: Scope = PUBLIC
     ) -> None:
-        store = Store(folder)
+        self._store = Store(folder)
         self.folder = folder
-        self.id = store.id
-        self.manifest = store.manifest
+        self.id = self._store.id
+        self.manifest = self._store.manifest
         self.model = model
+        self.scopes: tuple[Scope, ...] = (scope,)
         self._vectors = KeptVectors(lambda texts: self.embedder.embed(texts))
-        self._set_view(View(store, [scope]))
 
     def scoped(self, scope: Scope) -> "Snapshot":
         """What is left of this snapshot in another scope: it only narrows what is seen.
@@ -86,22 +84,27 @@ class Snapshot:
         Raises:
             InputError: when it is asked, if the scope names what is not there.
         """
-        other = object.__new__(Snapshot)
-        other.__dict__.update({n: self.__dict__[n] for n in _SHARED if n in self.__dict__})
+        other = copy(self)
+        for name in ("_view", "ontology", "_sources"):
+            other.__dict__.pop(name, None)
+        other.scopes = (*self.scopes, scope)
         other._vectors = KeptVectors(lambda texts: other.embedder.embed(texts))
-        other._set_view(self._view.narrow(scope))
         return other
 
-    def _set_view(self, view: View) -> None:
-        self._view = view
+    @cached_property
+    def _view(self) -> View:
+        """What is seen, found when it is first read."""
+        if not any(s.narrows for s in self.scopes):
+            labelled = self._store.rows("documents").column("access").flatten()
+            if not len(labelled) or all(s.access is None for s in self.scopes):
+                return View(self._store)
+        # Loaded where something may be hidden: it is longer than all that reads a whole snapshot.
+        from kpyramid.snapshot.scoped import open_view
+
+        return open_view(self._store, self.scopes)
 
     def __repr__(self) -> str:
         return f"Snapshot({self.id!r})"
-
-    @property
-    def scopes(self) -> tuple[Scope, ...]:
-        """The scopes that it was opened and narrowed with; what is seen is in all of them."""
-        return self._view.scopes
 
     def describe_scope(self) -> str:
         """How many documents are seen, of how many; empty when all are."""
@@ -175,33 +178,37 @@ class Snapshot:
     def neighbours(
         self, text: str, k: int, table: str = "condensed"
     ) -> list[tuple[str, str, float]]:
-        """The k rows of a table nearest to a text: key, embedded words, cosine; best first."""
-        width = self._view.width(table)
-        if width is None:
+        """The k facts or chunks nearest to a text: key, embedded words, cosine; best first."""
+        part = self._view.part(table)
+        if not len(part):
             return []
-        vector = self.embed(text)
+        vector, width = self.embed(text), part.matrix.shape[1]
         if len(vector) != width:
             raise InputError(
                 f"snapshot {self.id} has vectors of {width} numbers, and "
                 f"{self.embedder.name!r} at embed.base_url makes {len(vector)}: it is another "
                 "model; name the endpoint that the snapshot was built with"
             )
-        return self._view.neighbours(table, vector, k)
+        found = part.nearest(vector, k, self._view.mask(table))
+        return [(part.rows.keys[row], self._view.text_of(table, row), at) for row, at in found]
 
     def words(self, text: str, k: int, table: str = "chunks") -> list[tuple[str, float]]:
-        """The k rows of a table with the best BM25 score for a text: key, score; best first.
+        """The k facts or chunks with the best BM25 score for a text: key, score; best first.
 
         Rows without a word of the text are left out.
         """
-        return self._view.words(table, text, k)
+        part = self._view.part(table)
+        found = part.words(text, k, self._view.mask(table))
+        return [(part.rows.keys[row], at) for row, at in found]
 
     def vectors_of(self, keys: Sequence[str], table: str = "condensed") -> Matrix:
-        """The vectors of some rows of a table, in the order given.
+        """The vectors of some facts or chunks, in the order given.
 
         Raises:
             KeyError: a key is unknown.
         """
-        return self._view.vectors_of(table, keys)
+        part = self._view.part(table)
+        return np.asarray(part.matrix[[self._view.locate(table, key) for key in keys]])
 
     def place_vectors(self, chunk_ids: Sequence[str]) -> tuple[Matrix, Rows]:
         """The vectors of chunks in their places (`ReadingOrder`), and their documents' rows.
@@ -209,44 +216,45 @@ class Snapshot:
         Raises:
             KeyError: a key is unknown.
         """
-        return self._view.place_vectors(chunk_ids)
+        order = self._store.reading_order
+        rows = np.array([self._view.locate("chunks", key) for key in chunk_ids], np.int64)
+        return order.place_vectors(rows, self._view.mask("chunks")), order.documents[rows]
 
     def texts_of(self, keys: Sequence[str], table: str = "condensed") -> list[str]:
-        """The words that some rows of a table were embedded by, in the order given.
+        """The words that some facts or chunks were embedded by, in the order given.
 
         Raises:
             KeyError: a key is unknown.
         """
-        return self._view.texts_of(table, keys)
+        view = self._view
+        return [view.text_of(table, view.locate(table, key)) for key in keys]
 
-    def facts_about(
-        self, entity_ids: Collection[str], table: str = "condensed", most: int | None = None
-    ) -> list[str]:
+    def facts_about(self, entity_ids: Collection[str], most: int | None = None) -> list[str]:
         """The keys of the first `most` facts whose head or tail is one of some entities.
 
         In key order.
         """
-        if table == "condensed":
-            return self._view.list_facts(entity_ids, most)
-        facts = self.table(table)
-        known = pa.array(sorted(entity_ids), pa.string())
-        about = pc.or_kleene(pc.is_in(facts["head_id"], known), pc.is_in(facts["tail_id"], known))
-        return sorted(facts.filter(about)[facts.column_names[0]].to_pylist())[:most]
+        entities, facts = self._view.rows("entities"), self._view.rows("condensed")
+        rows = [at for key in entity_ids if (at := self._view.find("entities", key)) is not None]
+        if not rows:
+            return []
+        found = np.unique(np.concatenate([entities.list_of("facts", row) for row in rows]))
+        return [facts.keys[row] for row in self._view.select("condensed", found)[:most]]
 
-    def entities_by_name(self, prefix: str = "") -> EntitiesByName:
+    def entities_by_name(self, prefix: str = "") -> "EntitiesByName":
         """The ids of entities by their names in the form of `join_words`, a prefix before each."""
-        self._view.require_whole()
+        self._store.require_whole()
         return EntitiesByName(self._view, prefix)
 
     @property
     def names(self) -> Mapping[str, str]:
         """The name of every entity by its id."""
-        return EntityTexts(self._view)
+        return _EntityTexts(self._view, self._view.name_of)
 
     @property
     def types(self) -> Mapping[str, str]:
         """The type of every entity by its id."""
-        return EntityTexts(self._view, types=True)
+        return _EntityTexts(self._view, self._view.type_of)
 
     def surface_forms(self, entity_ids: Collection[str]) -> dict[str, tuple[str, ...]]:
         """All names of some entities as written; unknown ids are left out."""
@@ -255,11 +263,28 @@ class Snapshot:
 
     def titles(self, document_ids: Collection[str]) -> dict[str, str]:
         """The titles of those of some documents that have one."""
-        return self._view.titles(document_ids)
+        documents = self._view.rows("documents")
+        rows = {key: self._view.find("documents", key) for key in document_ids}
+        titles = {k: documents.value("title", at) for k, at in rows.items() if at is not None}
+        return {key: title for key, title in titles.items() if title}
 
     def mentions_in(self, chunk_ids: Sequence[str]) -> list[dict[str, Any]]:
         """The mentions in some chunks, in key order: chunk_id, text, type, start, end."""
-        return self._view.list_mentions(chunk_ids)
+        mentions = self._view.rows("mentions")
+        found: list[tuple[str, dict[str, Any]]] = []
+        for key in sorted(set(chunk_ids)):
+            row = self._view.find("chunks", key)
+            if row is None:
+                continue
+            first, last = map(int, np.searchsorted(mentions.numbers("chunk"), [row, row + 1]))
+            names, *columns = (
+                mentions.column(name)[first:last].to_pylist() for name in ("mention_id", *_MENTION)
+            )
+            found += [
+                (name, {"chunk_id": key, **dict(zip(_MENTION, values, strict=True))})
+                for name, *values in zip(names, *columns, strict=True)
+            ]
+        return [mention for _, mention in sorted(found, key=lambda pair: pair[0])]
 
     def state_condensed(self, condensed_id: str) -> Statement:
         """Id, name and type of the head, relation, and those of the tail.
@@ -269,22 +294,31 @@ class Snapshot:
         Raises:
             KeyError: the id is unknown.
         """
-        return self._view.state_condensed(condensed_id)
+        return self._view.state_fact(self._view.locate("condensed", condensed_id))
 
     def state_condensed_all(self, keys: Sequence[str]) -> list[Statement]:
         """What `state_condensed` gives for each of some facts."""
-        return [self._view.state_condensed(key) for key in keys]
+        return [self.state_condensed(key) for key in keys]
 
     def weigh_condensed(self, keys: Sequence[str]) -> list[Weight]:
         """For each of some facts how well it is supported.
 
-        Confidence of the best triple it stands for, number of statements that support it,
-        whether any is negated, whether any has a modality or an attribution.
+        Confidence of the best triple it stands for, number of statements that support it, no more
+        than are seen, whether any is negated, whether any has a modality or an attribution.
 
         Raises:
             KeyError: a key is unknown.
         """
-        return [self._view.weigh_condensed(key) for key in keys]
+        facts = self._view.rows("condensed")
+        return [
+            (
+                float(facts.numbers("confidence")[row]),
+                self._view.count_support(row),
+                bool(facts.value("negated", row)),
+                bool(facts.value("hedged", row)),
+            )
+            for row in (self._view.locate("condensed", key) for key in keys)
+        ]
 
     def state_instance(self, instance_id: str) -> Statement:
         """Id, name and type of an individual, label of its property, and those of its value.
@@ -294,36 +328,41 @@ class Snapshot:
         Raises:
             KeyError: the id is unknown.
         """
-        return self._view.state_instance(instance_id)
+        row = self._view.rows("instances").read(self._view.locate("instances", instance_id))
+        subject = self._state_entity(row["subject_id"])
+        if row["property_iri"] is None:
+            label = self.schema.class_by_iri[row["class_iri"]].label
+            return *subject, "is a", None, label, LITERAL
+        label = self.schema.property_by_iri[row["property_iri"]].label
+        if row["object_id"] is None:
+            return *subject, label, None, row["literal"], LITERAL
+        return *subject, label, *self._state_entity(row["object_id"])
+
+    def _state_entity(self, key: str) -> tuple[str, str, str]:
+        row = self._view.rows("entities").find(key)
+        if row is None:
+            raise KeyError(key)
+        return self._view.state_entity(row)
 
     def find_instances(self, facts: Collection[tuple[str, str, str]]) -> list[dict[str, Any]]:
-        """The instances that state some facts: subject, property, and object or literal.
+        """The rows of `instances` that state some facts: subject, property, object or literal.
 
-        Entities are given by their ids; a property's inverse states its facts as well.
+        In key order. Entities are given by their ids; a property's inverse states its facts too.
         """
         inverse = {p.iri: p.inverse_of for p in self.schema.properties if p.inverse_of}
         wanted = {*facts} | {(o, inverse[p], s) for s, p, o in facts if p in inverse}
+        listed = self._view.rows("entities").list_of
+        subjects = {self._view.find("entities", subject) for subject, _, _ in wanted}
+        about = sorted(
+            {int(at) for row in subjects if row is not None for at in listed("instances", row)}
+        )
+        rows = map(self._view.read_instance, self._view.select("instances", about))
         return [
             row
-            for row in self._view.list_instances({s for s, _, _ in wanted})
+            for row in rows
             if (row["subject_id"], row["property_iri"], row["object_id"] or row["literal"])
             in wanted
         ]
-
-    def list_derived(self, condensed_id: str) -> list[tuple[str, str]]:
-        """The triples that a condensed fact stands for, and why; empty for an unknown id."""
-        table = self.table("condensed")
-        rows = table.filter(pc.equal(table["condensed_id"], condensed_id)).to_pylist()
-        return [pair for row in rows for pair in zip(row["derived_from"], row["how"], strict=True)]
-
-    def find_condensed(self, triple_id: str) -> str | None:
-        """The condensed fact that stands for a triple; None for an unknown id."""
-        return self._condensed_by_triple.get(triple_id)
-
-    @cached_property
-    def _condensed_by_triple(self) -> dict[str, str]:
-        rows = self.table("condensed").select(["condensed_id", "derived_from"]).to_pylist()
-        return {key: row["condensed_id"] for row in rows for key in row["derived_from"]}
 
     def evidence(self, fact_id: str) -> list[Evidence]:
         """The places in the documents that support a fact; empty for an unknown id.
@@ -332,3 +371,85 @@ class Snapshot:
         claim, mention or chunk.
         """
         return self._view.evidence(fact_id)
+
+
+class EntitiesByName(Mapping[str, tuple[str, ...]]):
+    """The ids of the entities that have a name, in their order; `prefix` is put before each.
+
+    Names are in the form of `join_words`. A name that no text uses which is seen is none.
+    """
+
+    def __init__(self, view: View, prefix: str) -> None:
+        self._view = view
+        self._prefix = prefix
+
+    def __getitem__(self, name: str) -> tuple[str, ...]:
+        rows, hashes = self._view.rows("names"), self._view.rows("names").numbers("hash")
+        wanted = np.uint64(hash_name(name))
+        at = int(hashes.searchsorted(wanted))
+        while at < len(hashes) and hashes[at] == wanted:
+            if rows.value("name", at) == name and (found := self._list_called(name, at)):
+                return self._name_rows(found)
+            at += 1
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        rows = self._view.rows("names")
+        for at in range(len(rows)):
+            name = rows.value("name", at)
+            if self._list_called(name, at):
+                yield name
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def with_word(self, word: str) -> tuple[str, ...]:
+        """The entities with a word in one of their names; none for one that too many share."""
+        at = self._view.rows("name_words").find(word)
+        return () if at is None else self._name_rows(self._list_with_word(word, at))
+
+    def with_start(self, start: str) -> tuple[str, ...]:
+        """The entities with a word in one of their names that begins so; none for too many."""
+        keys = self._view.rows("name_words").keys
+        found: set[int] = set()
+        for at in keys.starting(start):
+            found.update(self._list_with_word(keys[at], at))
+            if len(found) > MOST_SHARED:
+                return ()
+        return self._name_rows(sorted(found))
+
+    def list_names(self, entity_id: str) -> tuple[str, ...]:
+        """The names of an entity; none for an unknown id."""
+        row = self._view.find("entities", entity_id.removeprefix(self._prefix))
+        return () if row is None else self._view.names_of(row)
+
+    def _list_called(self, name: str, at: int) -> list[int]:
+        rows = self._view.rows("names").list_of("entities", at).tolist()
+        return self._view.select_called(rows, lambda names: name in names)
+
+    def _list_with_word(self, word: str, at: int) -> list[int]:
+        rows = self._view.rows("name_words").list_of("entities", at).tolist()
+        return self._view.select_called(
+            rows, lambda names: any(word in name.split() for name in names)
+        )
+
+    def _name_rows(self, rows: list[int]) -> tuple[str, ...]:
+        keys = self._view.rows("entities").keys
+        return tuple(self._prefix + keys[row] for row in rows)
+
+
+class _EntityTexts(Mapping[str, str]):
+    """What `read` gives of every entity by its id; nothing is read before it is asked for."""
+
+    def __init__(self, view: View, read: Callable[[int], str]) -> None:
+        self._view = view
+        self._read = read
+
+    def __getitem__(self, key: str) -> str:
+        return self._read(self._view.locate("entities", key))
+
+    def __iter__(self) -> Iterator[str]:
+        return self._view.keys("entities")
+
+    def __len__(self) -> int:
+        return self._view.count("entities")

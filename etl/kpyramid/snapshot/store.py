@@ -1,33 +1,281 @@
-"""The files of one snapshot, whole: what only a view of it may read.
+"""The files of one snapshot, whole: manifest, tables, texts and index, mapped into memory.
 
 Nothing here knows of scopes. `View` is the one reader of a store; whoever reads a store besides
 it (the ablations, which make another snapshot of it) shows nothing of it to anybody.
 """
 
-from bisect import bisect_left
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kpyramid.embeddings.port import Matrix
 from kpyramid.errors import InputError, IntegrityError
-from kpyramid.keys import JsonValue
-from kpyramid.snapshot.index import Index, Part
-from kpyramid.snapshot.mapped import FORMAT, SEARCHED
-from kpyramid.snapshot.nearest import rank_exactly
-from kpyramid.snapshot.words import HeldPostings, Mask, rank_words
-from kpyramid.storage.contracts import load_contracts, read_table
+from kpyramid.keys import JsonValue, hash_bytes
+from kpyramid.numerics.neighbours import load_faiss
+from kpyramid.snapshot.search import Mask, rank_exactly, rank_words
 from kpyramid.storage.snapshots import identify_folder, read_manifest
+
+log = logging.getLogger(__name__)
 
 SCHEMA = "ontology/schema.ttl"
 INSTANCES = "ontology/instances.nt"
 SEED = "ontology/seed.ttl"
 """The schema that a snapshot's ontology grew from."""
+FORMAT = 2
+"""Version of a snapshot's layout; with 2 came the index."""
+META = "index/meta.json"
+STATEMENTS = "index/statements.nt"
+"""The ontology layer without its provenance."""
+SEARCHED = ("chunks", "condensed")
+"""Tables that are searched by vectors and by words."""
+ADVICE = (
+    "`kpyramid verify` says what else is; move the snapshot's folder away and build again, which "
+    "costs little: the caches are whole"
+)
+MOST_HASHED = 2**24
+"""Bytes up to which a file's sha256 is checked when it is opened: 20 ms. Of longer files the
+length and the form are; `kpyramid verify` hashes them all."""
+
+# Rows in a file that is mapped into memory, not read: opening costs the same at any size.
+
+
+class MappedRows:
+    """One Arrow file of one batch, sorted by its first column.
+
+    Columns are read in place; numbers come as numpy arrays that look into the file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Maps the file.
+
+        Raises:
+            IntegrityError: it is no such file; names it.
+        """
+        self.path = path
+        try:
+            file = pa.ipc.open_file(pa.memory_map(str(path)))
+            if file.num_record_batches != 1:
+                raise pa.ArrowInvalid(f"{file.num_record_batches} batches")
+            self._batch: pa.RecordBatch = file.get_batch(0)
+            self._batch.validate()
+        except (pa.ArrowException, OSError) as e:
+            raise IntegrityError(f"index file {path} is damaged: {e}. {ADVICE}") from e
+        self._stood = path.stat()
+        self._columns: dict[str, pa.Array] = {}
+        self._numbers: dict[str, npt.NDArray[Any]] = {}
+        self._lists: dict[str, tuple[npt.NDArray[Any], npt.NDArray[Any]]] = {}
+
+    def __len__(self) -> int:
+        return int(self._batch.num_rows)
+
+    def require_whole(self) -> None:
+        """Passes unless the mapped file was cut short where it stands.
+
+        Reading beyond its end would end the process. A file that was removed or replaced by a
+        rename is read on as it was.
+
+        Raises:
+            IntegrityError: it was.
+        """
+        try:
+            now = self.path.stat()
+        except OSError:
+            return
+        if now.st_ino == self._stood.st_ino and now.st_size < self._stood.st_size:
+            raise IntegrityError(
+                f"index file {self.path} was written over while it was open: a published snapshot "
+                f"is replaced by removal or rename only. {ADVICE}"
+            )
+
+    def column(self, name: str) -> pa.Array:
+        """One column.
+
+        Raises:
+            IntegrityError: there is none, or where its values begin and end is damaged.
+        """
+        if name not in self._columns:
+            try:
+                values = self._batch.column(name)
+            except KeyError as e:
+                raise IntegrityError(f"index file {self.path} has no column {name!r}") from e
+            self._check_offsets(values)
+            self._columns[name] = values
+        return self._columns[name]
+
+    def _check_offsets(self, values: pa.Array) -> None:
+        """A damaged offset would let Arrow read beyond the file, which ends the process."""
+        kind = values.type
+        wide = pa.types.is_large_string(kind) or pa.types.is_large_list(kind)
+        if not (wide or pa.types.is_string(kind) or pa.types.is_list(kind)):
+            return
+        raw = values.buffers()[1]
+        if raw is None or not len(values):
+            return
+        offsets = np.frombuffer(raw, np.int64 if wide else np.int32, len(values) + 1)
+        listed = pa.types.is_list(kind) or pa.types.is_large_list(kind)
+        data = None if listed else values.buffers()[2]
+        held = len(values.values) if listed else 0 if data is None else data.size
+        if offsets[0] < 0 or offsets[-1] > held or (np.diff(offsets) < 0).any():
+            raise IntegrityError(
+                f"index file {self.path} is damaged: its offsets run backwards. {ADVICE}"
+            )
+        if listed:
+            self._check_offsets(values.values)
+
+    @cached_property
+    def keys(self) -> "Keys":
+        """The first column, by which rows are found."""
+        return Keys(self.column(self._batch.schema.names[0]))
+
+    def find(self, key: str) -> int | None:
+        """The row of a key; None when there is none."""
+        return self.keys.find(key)
+
+    def value(self, name: str, row: int) -> Any:
+        """One value as a Python object."""
+        return self.column(name)[row].as_py()
+
+    def read(self, row: int) -> dict[str, Any]:
+        """All values of a row."""
+        return {name: self.value(name, row) for name in self._batch.schema.names}
+
+    def numbers(self, name: str) -> npt.NDArray[Any]:
+        """A column of numbers, or the numbers of a column of vectors as a matrix, in place."""
+        if name not in self._numbers:
+            values = self.column(name)
+            width = values.type.list_size if pa.types.is_fixed_size_list(values.type) else None
+            flat = (values.values if width else values).to_numpy()
+            self._numbers[name] = flat.reshape(-1, width) if width else flat
+        return self._numbers[name]
+
+    def lists(self, name: str) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """A column of lists of numbers: where each begins (one more than rows), and all values."""
+        if name not in self._lists:
+            values = self.column(name)
+            self._lists[name] = values.offsets.to_numpy(), values.values.to_numpy()
+        return self._lists[name]
+
+    def list_of(self, name: str, row: int) -> npt.NDArray[Any]:
+        """The numbers of one row's list, in place."""
+        starts, values = self.lists(name)
+        return np.asarray(values[int(starts[row]) : int(starts[row + 1])])
+
+
+_MOST_KEPT = 10_000
+
+
+class Keys(Sequence[str]):
+    """A sorted column of strings, found by halving over its bytes in place.
+
+    The last that were read are kept: a search gives keys, whose rows are then asked for.
+    """
+
+    def __init__(self, values: pa.Array) -> None:
+        self._values = values
+        wide = pa.types.is_large_string(values.type)
+        _, offsets, data = values.buffers()
+        self._offsets = memoryview(offsets or b"").cast("q" if wide else "i")
+        self._data = memoryview(data or b"")
+        self._places: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __getitem__(self, row: Any) -> Any:
+        key = self._values[row].as_py()
+        if len(self._places) >= _MOST_KEPT:
+            self._places.clear()
+        self._places[key] = row
+        return key
+
+    def find(self, key: str) -> int | None:
+        """The place of a key; None when there is none."""
+        if (known := self._places.get(key)) is not None:
+            return known
+        at = self._locate(key.encode("utf-8", "surrogatepass"))
+        return at if at < len(self) and self[at] == key else None
+
+    def starting(self, start: str) -> range:
+        """The places of all keys that begin so."""
+        first = start.encode("utf-8", "surrogatepass")
+        after = first[:-1] + bytes([first[-1] + 1]) if first else b"\xff"
+        return range(self._locate(first), self._locate(after))
+
+    def _locate(self, key: bytes) -> int:
+        """Where a key stands or would stand; keys are in the order of their bytes."""
+        offsets, data = self._offsets, self._data
+        low, high = 0, len(self._values)
+        while low < high:
+            middle = (low + high) // 2
+            if bytes(data[offsets[middle] : offsets[middle + 1]]) < key:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+
+# Chunks in the order in which they are read, so that one is seen with what stands around it.
+
+Rows = npt.NDArray[Any]
+
+REACH = 2
+"""Chunks on either side that count as a chunk's surroundings."""
+OWN, AROUND, FIRST = 0.4, 0.4, 0.2
+"""What a chunk, its surroundings, and the beginning of its document count for in its vector."""
+
+
+class ReadingOrder:
+    """The rows of the table of chunks by document and place."""
+
+    def __init__(self, chunks: MappedRows) -> None:
+        starts = chunks.numbers("start")
+        self._lengths = (chunks.numbers("end") - starts).astype(np.float32)
+        self.documents: Rows = chunks.numbers("document")
+        self._matrix: Matrix = chunks.numbers("vector")
+        self._rows = np.lexsort((starts, self.documents))
+        self._places = np.empty(len(self._rows), np.int64)
+        self._places[self._rows] = np.arange(len(self._rows))
+        self._sorted = self.documents[self._rows]
+
+    def place_vectors(self, rows: Rows, seen: Mask | None = None) -> Matrix:
+        """The vectors of some chunks in their places, shape (rows, d): not of unit length.
+
+        The sum of the chunk's own, of the mean over the chunks within `REACH`, and of that of its
+        document's first, each of unit length and with its share, so that the product with a
+        question is a mean of cosines. A chunk that is not `seen` has no part in the others'.
+        """
+        matrix = self._matrix
+        own = np.asarray(matrix[rows])
+        places = self._places[rows, None] + np.arange(-REACH, REACH + 1)
+        inside = (places >= 0) & (places < len(self._rows))
+        near = self._rows[np.where(inside, places, 0)]
+        inside &= self.documents[near] == self.documents[rows, None]
+        firsts = self._rows[np.searchsorted(self._sorted, self.documents[rows])]
+        if seen is not None:
+            inside &= seen[near]
+            firsts = np.where(seen[firsts], firsts, rows)
+        shares = np.where(inside, self._lengths[near], 0)
+        shares[:, REACH] = np.maximum(shares[:, REACH], 1)
+        around = (shares[:, None, :] @ matrix[near])[:, 0]
+        around /= np.linalg.norm(around, axis=1, keepdims=True)
+        placed = OWN * own + AROUND * around + FIRST * matrix[firsts]
+        return np.asarray(placed, dtype=np.float32)
+
+
+# The folder of a snapshot.
 
 
 class Store:
     """Manifest, tables, index and texts of one snapshot's folder; each is read when asked for.
+
+    Files of the index are mapped, not read.
 
     Raises:
         InputError: another version built the snapshot.
@@ -43,9 +291,11 @@ class Store:
                 f"{self.manifest.get('format')}, this version reads {FORMAT}); `kpyramid build "
                 "CORPUS` makes it anew: what is in the warehouse's caches costs nothing"
             )
-        self.index = Index(folder, self.manifest)
+        files: Any = self.manifest.get("files", {})
+        self._files: Mapping[str, Any] = files
         self._tables: dict[str, pa.Table] = {}
-        self._held: dict[str, HeldTable] = {}
+        self._rows: dict[str, MappedRows] = {}
+        self._parts: dict[str, Part] = {}
 
     def table(self, name: str) -> pa.Table:
         """One table, read whole.
@@ -54,6 +304,9 @@ class Store:
             InputError: there is no table of that name, or the snapshot is gone.
             IntegrityError: the file is damaged.
         """
+        # Loaded here: questions are answered from the index, and read no table whole.
+        from kpyramid.storage.contracts import load_contracts, read_table
+
         if name not in load_contracts():
             raise InputError(f"no table {name!r}; there are {', '.join(load_contracts())}")
         if name not in self._tables:
@@ -62,19 +315,9 @@ class Store:
             self._tables[name] = read_table(path, load_contracts()[name])
         return self._tables[name]
 
-    def part(self, table: str) -> "Part | HeldTable":
-        """What a table is searched by: its index, or for the ablations' tables their vectors."""
-        if table in SEARCHED:
-            self.index.require_whole()
-            return self.index.part(table)
-        if table not in self._held:
-            self._held[table] = HeldTable(self.table("vectors"), table)
-        return self._held[table]
-
     def holds(self, name: str) -> bool:
         """Whether the manifest lists a file."""
-        files = self.manifest.get("files")
-        return isinstance(files, dict) and name in files
+        return name in self._files
 
     def read_text(self, name: str) -> str:
         """A text file of the snapshot.
@@ -94,46 +337,165 @@ class Store:
             gone = f"snapshot {self.id} is no longer in {self.folder.parent}"
             raise InputError(f"{gone}; it was removed while it was open. Open the ref again")
 
+    def locate(self, name: str) -> Path:
+        """The path of a file of the index, when it is as the manifest says.
 
-class HeldTable:
-    """A table that has no index, for ablations: its vectors read whole and compared exactly.
+        Raises:
+            InputError: the snapshot was removed.
+            IntegrityError: the file is missing, has another length, or other bytes.
+        """
+        path, entry = self.folder / name, self._files.get(name)
+        try:
+            size = path.stat().st_size
+            data = path.read_bytes() if size <= MOST_HASHED else None
+        except OSError as e:
+            self._require_folder()
+            raise IntegrityError(f"index file {path} cannot be read: {e.strerror}. {ADVICE}") from e
+        if entry is None:
+            raise IntegrityError(f"index file {path} is not listed in its manifest")
+        if size != entry["bytes"]:
+            raise IntegrityError(
+                f"index file {path} is damaged: it has {size} bytes, its manifest says "
+                f"{entry['bytes']}. {ADVICE}"
+            )
+        if data is not None and hash_bytes(data) != entry["sha256"]:
+            raise IntegrityError(
+                f"index file {path} is damaged: its sha256 is not {entry['sha256']}. {ADVICE}"
+            )
+        return path
 
-    The rows of one owner table in `vectors`; searched as a `Part` of the index is.
-    """
+    @cached_property
+    def meta(self) -> Mapping[str, Any]:
+        """What the build says of the index: how each table is searched, with which recall.
 
-    def __init__(self, vectors: pa.Table, table: str) -> None:
-        part = vectors.filter(pc.equal(vectors["owner_table"], table)).combine_chunks()
-        column = part["vector"].combine_chunks()
-        flat = column.flatten().to_numpy(zero_copy_only=False)
-        self.keys: list[str] = part["owner_id"].to_pylist()
-        self.matrix: Matrix = flat.reshape(-1, column.type.list_size)
-        self._texts: list[str] = part["text"].to_pylist()
-        self._postings: HeldPostings | None = None
+        Raises:
+            IntegrityError: the file is damaged.
+        """
+        path = self.locate(META)
+        try:
+            found: dict[str, Any] = json.loads(path.read_bytes())
+        except (OSError, ValueError) as e:
+            raise IntegrityError(f"index file {path} is damaged: {e}. {ADVICE}") from e
+        return found
+
+    def rows(self, name: str) -> MappedRows:
+        """The rows of `index/<name>.arrow`.
+
+        Raises:
+            InputError: the snapshot was removed.
+            IntegrityError: the file is missing or damaged; names it.
+        """
+        if name not in self._rows:
+            self._rows[name] = MappedRows(self.locate(f"index/{name}.arrow"))
+        return self._rows[name]
+
+    def require_whole(self) -> None:
+        """Passes unless a file that is open was cut short; asked before each search, 30 us.
+
+        Raises:
+            IntegrityError: one was; names it.
+        """
+        for rows in list(self._rows.values()):
+            rows.require_whole()
+
+    def part(self, table: str) -> "Part":
+        """A table to search in: `chunks` or `condensed`.
+
+        Raises:
+            InputError: the table is not searched.
+            IntegrityError: a file is damaged.
+        """
+        if table not in SEARCHED:
+            raise InputError(f"table {table!r} has no index; there are {', '.join(SEARCHED)}")
+        self.require_whole()
+        if table not in self._parts:
+            self._parts[table] = Part(self, table)
+        return self._parts[table]
+
+    @cached_property
+    def reading_order(self) -> ReadingOrder:
+        """The chunks in the order in which they are read."""
+        return ReadingOrder(self.rows("chunks"))
+
+
+_MOST_STEMS = 1_000
+"""Stems whose place is kept: a question's walk asks a hundred times for a dozen."""
+
+
+class Part:
+    """One searched table. Rows have numbers, in the order of their keys."""
+
+    def __init__(self, store: Store, table: str) -> None:
+        self._store = store
+        self._table = table
+        self.rows = store.rows(table)
+        self._stems: dict[str, int | None] = {}
+        try:
+            self._plan: Mapping[str, Any] = store.meta["tables"][table]
+        except (KeyError, TypeError) as e:
+            raise IntegrityError(f"{META} says nothing of table {table!r}") from e
 
     def __len__(self) -> int:
-        return len(self.keys)
+        return len(self.rows)
 
     def text_of(self, row: int) -> str:
         """The words that a row was embedded by."""
-        return self._texts[row]
+        return str(self.rows.value("text", row))
 
-    def locate(self, key: str) -> int:
-        """The row of a key.
-
-        Raises:
-            KeyError: it is unknown.
-        """
-        at = bisect_left(self.keys, key)
-        if at == len(self.keys) or self.keys[at] != key:
-            raise KeyError(key)
-        return at
+    @property
+    def matrix(self) -> Matrix:
+        """All vectors, a row each, of unit length."""
+        return self.rows.numbers("vector")
 
     def nearest(self, vector: Matrix, k: int, mask: Mask | None = None) -> list[tuple[int, float]]:
-        """See `Part.nearest`; exact at any size."""
-        return rank_exactly(self.matrix, vector, k, mask) if k > 0 and len(self) else []
+        """The k rows with the largest cosine, of those in the mask: row, cosine; best first.
+
+        Exact up to the size that the settings of the build say, then nearly so: `Store.meta`
+        has the recall that was measured.
+        """
+        if k < 1 or not len(self):
+            return []
+        if self._plan["search"] == "exact" or self._faiss is None:
+            return rank_exactly(self.matrix, vector, k, mask)
+        from kpyramid.snapshot.clusters import rank_nearly  # only large tables have any
+
+        return rank_nearly(self._faiss, self._plan["probes"], self.matrix, vector, k, mask)
+
+    @cached_property
+    def _faiss(self) -> Any:
+        """The clusters of the vectors; None without faiss, which the base install lacks."""
+        try:
+            faiss = load_faiss()
+        except ModuleNotFoundError:
+            log.warning(
+                "all %d vectors of %s are compared at every question; to search their clusters: "
+                "pip install 'kpyramid[large]'",
+                len(self),
+                self._table,
+            )
+            return None
+        path = self._store.locate(f"index/{self._table}.faiss")
+        try:
+            found = faiss.read_index(str(path), faiss.IO_FLAG_MMAP | faiss.IO_FLAG_READ_ONLY)
+        except RuntimeError as e:
+            raise IntegrityError(f"index file {path} is damaged: {e}. {ADVICE}") from e
+        if found.ntotal != len(self) or found.d != self.matrix.shape[1]:
+            raise IntegrityError(f"index file {path} is not of the rows of {self._table}")
+        # At each search 32 threads would read the lists ahead, which are mapped: 6 ms of 16.
+        faiss.downcast_InvertedLists(found.invlists).prefetch_nthread = 0
+        return found
 
     def words(self, text: str, k: int, mask: Mask | None = None) -> list[tuple[int, float]]:
-        """See `Part.words`."""
-        if self._postings is None:
-            self._postings = HeldPostings(self._texts)
-        return rank_words(text, self._postings, len(self), k, mask)
+        """The k rows, of those in the mask, with the best BM25 score: row, score; best first."""
+        return rank_words(text, self, len(self), k, mask)
+
+    def find(self, stem: str) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]] | None:
+        """See `Postings.find`."""
+        words = self._store.rows(f"{self._table}.words")
+        at = self._stems.get(stem, -1)
+        if at == -1:
+            at = words.find(stem)
+            if len(self._stems) >= _MOST_STEMS:
+                self._stems.clear()
+            self._stems[stem] = at
+        return None if at is None else (words.list_of("rows", at), words.list_of("parts", at))

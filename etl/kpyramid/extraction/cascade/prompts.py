@@ -8,11 +8,11 @@ from jinja2 import Environment, StrictUndefined
 
 from kpyramid.extraction.cascade.chunks import Chunk
 from kpyramid.keys import JsonValue
-from kpyramid.llm.prompts import GUARD as GUARD
-from kpyramid.llm.prompts import Strict as Strict
-from kpyramid.llm.prompts import fence as fence
-from kpyramid.llm.prompts import strict_schema as strict_schema
+from kpyramid.llm.task import GUARD as GUARD
+from kpyramid.llm.task import Strict as Strict
 from kpyramid.llm.task import Task
+from kpyramid.llm.task import fence as fence
+from kpyramid.llm.task import strict_schema as strict_schema
 from kpyramid.llm.types import Request
 from kpyramid.settings import CascadeSettings, Example, Settings
 

@@ -286,9 +286,7 @@ def _find_bracket(candidate: Candidate, depths: list[int]) -> str | None:
     if candidate.clause is None:
         return None
     ends = (candidate.head, candidate.tail)
-    inside = any(
-        not end.resolved and depths[end.root] > depths[candidate.clause] for end in ends
-    )
+    inside = any(not end.resolved and depths[end.root] > depths[candidate.clause] for end in ends)
     return "in_brackets" if inside else None
 
 
@@ -395,4 +393,3 @@ def _list_qualifiers(frame: Frame, tail: Phrase) -> dict[str, str]:
             is_place = part.root.entity in PLACES and words in {"in", "at"}
             found.setdefault("place" if is_place else words, phrase.text)
     return dict(sorted(found.items()))
-

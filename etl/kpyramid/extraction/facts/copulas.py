@@ -229,9 +229,7 @@ def _list_group_preps(one: Node, findings: Findings) -> list[tuple[Phrase, str, 
 
 def _is_area(noun: Node) -> bool:
     """Whether what it is of also holds it: a district of Leeds, England, is in England."""
-    return noun.pos == "PROPN" or (
-        find_kind_label(noun.word) in PLACES and noun.word not in _SEATS
-    )
+    return noun.pos == "PROPN" or (find_kind_label(noun.word) in PLACES and noun.word not in _SEATS)
 
 
 def list_noun_preps(noun: Node, findings: Findings) -> list[tuple[Phrase, str, list[int]]]:

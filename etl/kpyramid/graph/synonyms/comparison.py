@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.graph.synonyms.lexicon import Sense, load_lexicon
-from kpyramid.graph.synonyms.meaning import Frame, find_said, keep_noun, read_frame
+from kpyramid.graph.synonyms.meaning import Frame, find_statement, keep_noun, read_frame
 from kpyramid.graph.synonyms.words import PLACED_DEEDS, PREPOSITIONS, WEAKENING, load_wordnet
 
 Likeness: TypeAlias = Literal["equivalent", "narrower", "broader", "contrary", "different"]
@@ -230,7 +230,7 @@ class Comparer:
         found = _compare_claims(claims, others, ends) or _compare_claims(claims, others, _OPEN)
         if found is not None:
             return found
-        found = self._compare_said(one, other, ends)
+        found = self._compare_statements(one, other, ends)
         if found is not None:
             return found
         plain = [[c for c in all_ if not c.sense.weak] for all_ in (claims, others)]
@@ -243,13 +243,13 @@ class Comparer:
             return _limit(found, first, second)
         return self._judge_words(one, other, first, second)
 
-    def _compare_said(self, one: str, other: str, ends: Ends) -> Verdict | None:
+    def _compare_statements(self, one: str, other: str, ends: Ends) -> Verdict | None:
         """Whether one says the other of a thing of a kind: `is a film made by`, `was made by`."""
-        said, other_said = find_said(one), find_said(other)
-        if bool(said) == bool(other_said):
+        statement, other_statement = find_statement(one), find_statement(other)
+        if bool(statement) == bool(other_statement):
             return None
-        found = self.compare(said or one, other_said or other, ends)
-        likeness: Likeness = "narrower" if said else "broader"
+        found = self.compare(statement or one, other_statement or other, ends)
+        likeness: Likeness = "narrower" if statement else "broader"
         if found.likeness not in {"equivalent", likeness}:
             return None
         return Verdict(likeness, found.turned, f"{found.reason}, one names the kind")
@@ -306,11 +306,11 @@ def _find_shared_start(one: Frame, other: Frame) -> str | None:
         starts = (" ".join(first[:-length]), " ".join(second[:-length]))
         if not _MARKS.isdisjoint(starts):
             continue
-        said = [
+        meanings = [
             {(s.meaning.name, s.turned) for s in senses.get(start, ()) if _is_plain(s)}
             for start in starts
         ]
-        both = {name for name, turned in said[0] & said[1] if not turned}
+        both = {name for name, turned in meanings[0] & meanings[1] if not turned}
         if both and starts[0] != starts[1]:
             return min(both)
     return None
@@ -334,8 +334,8 @@ def _compare_levels(one: _Claim, other: _Claim) -> Verdict | None:
         crossed = (above if second.name in above else beyond)[general.name]
         if one.negated:
             likeness = _OPPOSITE[likeness]
-        said = f"{special.name} is a case of {general.name}"
-        return Verdict(likeness, turned != crossed and not general.symmetric, said)
+        reason = f"{special.name} is a case of {general.name}"
+        return Verdict(likeness, turned != crossed and not general.symmetric, reason)
     names, others = {first.name, *above}, {second.name, *beyond}
     for name in sorted(names):
         against = lexicon.find_contraries(name) & others
@@ -354,9 +354,9 @@ def _limit(found: Verdict, one: _Claim | Frame, other: _Claim | Frame) -> Verdic
     if qualities == other_qualities:
         return found
     more, fewer = qualities - other_qualities, other_qualities - qualities
-    said = f"{found.reason}, one with: {', '.join(sorted(more | fewer))}"
+    reason = f"{found.reason}, one with: {', '.join(sorted(more | fewer))}"
     if more and fewer:
-        return Verdict("different", found.turned, said)
+        return Verdict("different", found.turned, reason)
     extra = more or fewer
     likeness: Likeness = "different"
     if extra in ({"possible"}, {"among"}):
@@ -365,7 +365,7 @@ def _limit(found: Verdict, one: _Claim | Frame, other: _Claim | Frame) -> Verdic
         likeness = "narrower" if more else "broader"
     if negated and likeness in _OPPOSITE:
         likeness = _OPPOSITE[likeness]
-    return Verdict(likeness, found.turned, said)
+    return Verdict(likeness, found.turned, reason)
 
 
 def _limits(quality: str) -> bool:

@@ -182,7 +182,7 @@ def read_frame(wording: str) -> Frame:
 
 
 @lru_cache(maxsize=100_000)
-def find_said(wording: str) -> str:
+def find_statement(wording: str) -> str:
     """What is said of the head apart from its kind, or ``: `is a film made by`, `was made by`."""
     draft = sift_tokens(split_wording(wording))
     passive, at = _follow_auxiliaries(draft)

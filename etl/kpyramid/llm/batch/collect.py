@@ -32,10 +32,9 @@ from kpyramid.llm.batch.jobs import (
     settle_books,
     sum_entries,
 )
-from kpyramid.llm.cache import ReplyCache
-from kpyramid.llm.connection import Place, raise_complaint, read_complaint
+from kpyramid.llm.cache import BlobStore, ReplyCache
 from kpyramid.llm.responses import has_usage, read_usage
-from kpyramid.llm.stores import BlobStore
+from kpyramid.llm.transport import Place, raise_complaint, read_complaint
 from kpyramid.llm.types import Failure, FailureKind, ReplyError, TransientError
 from kpyramid.settings import LLMSettings
 
@@ -146,7 +145,7 @@ def _wait(record: Record, found: _Found | None, late: bool, till: Till, done: Co
         return
     if found is not None:
         _cancel(record, till)
-    if _believe(replace(record, status=status), till):
+    if _is_long_missing(replace(record, status=status), till):
         late_why = f"is still {status} long after its window"
         _lose(record, till, done, late_why if found else "is unknown to the server")
 
@@ -170,7 +169,7 @@ def _fetch(record: Record, till: Till) -> _Found | None:
     return _Found(batch, read_file(batch.output_file_id), read_file(batch.error_file_id))
 
 
-def _believe(record: Record, till: Till) -> bool:
+def _is_long_missing(record: Record, till: Till) -> bool:
     """Whether what is missing has been missing for long enough; notes since when it is."""
     if record.doubt is None:
         record = jobs.save_record(till.blobs, replace(record, doubt=till.now()))
@@ -204,7 +203,7 @@ def _close(record: Record, found: _Found | None, till: Till, done: Collection) -
         return  # another process closed it meanwhile
     closed, results = _reconcile(record, found, asked)
     unseen = _count_unseen(closed, found)
-    if unseen and not _believe(record, till):
+    if unseen and not _is_long_missing(record, till):
         done.notes.append(
             f"batch {record.batch} says that {unseen} more requests are done than its files hold: "
             "it stays open for a while"
@@ -257,13 +256,13 @@ def _reconcile(
         return replace(record, state="gone", status=status, counts=counts, doubt=None), results
     batch = found.batch
     errors = (batch.errors.data if batch.errors else None) or []
-    said = tuple(f"{error.code}: {error.message}"[:300] for error in errors[:_SHOWN_ERRORS])
-    limited = status == "failed" and any(map(_is_token_limit, said))
+    messages = tuple(f"{error.code}: {error.message}"[:300] for error in errors[:_SHOWN_ERRORS])
+    limited = status == "failed" and any(map(_is_token_limit, messages))
     closed = replace(
         record,
         state="limited" if limited else "collected",
         status=status,
-        errors=said,
+        errors=messages,
         counts=counts,
         doubt=None,
     )

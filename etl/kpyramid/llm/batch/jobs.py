@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any, Final, Literal
 
@@ -14,10 +14,9 @@ import openai
 
 from kpyramid.errors import EndpointError, IntegrityError
 from kpyramid.keys import JsonValue, canonical_json, hash_bytes, hash_value
-from kpyramid.llm.cache import dump_json
+from kpyramid.llm.cache import BlobStore, dump_json
 from kpyramid.llm.ledger import Call, Ledger, batch_ticket, cost_of, describe_call
 from kpyramid.llm.responses import load_json, quote_text
-from kpyramid.llm.stores import BlobStore
 from kpyramid.llm.types import Message, Request, Usage
 from kpyramid.settings import LLMSettings, ModelPrice
 
@@ -242,22 +241,9 @@ def _name_damage(name: str, record: Record) -> IntegrityError:
 
 
 def _list_values(one: Asked) -> dict[str, JsonValue]:
-    request = one.request
-    return {
-        "key": one.key,
-        "attempts": one.attempts,
-        "request": {
-            "task": request.task,
-            "version": request.version,
-            "messages": [[message.role, message.content] for message in request.messages],
-            "schema": request.schema,
-            "max_tokens": request.max_tokens,
-            "stage": request.stage,
-            "document": request.document,
-            "subject": request.subject,
-        },
-        "body": one.body,
-    }
+    request = {field.name: getattr(one.request, field.name) for field in fields(Request)}
+    request["messages"] = [[message.role, message.content] for message in one.request.messages]
+    return {"key": one.key, "attempts": one.attempts, "request": request, "body": one.body}
 
 
 def _read_values(values: Mapping[str, Any]) -> Asked:
@@ -322,7 +308,7 @@ def settle_books(blobs: BlobStore, records: Iterable[Record], open_ledger: OpenL
 def sum_entries(entries: Iterable[Entry], price: ModelPrice | None) -> tuple[int, float | None]:
     """Tokens, and dollars where the price is known."""
     used = [entry.usage for entry in entries if entry.usage is not None]
-    tokens = sum(usage.prompt + usage.completion for usage in used)
+    tokens = sum(usage.total for usage in used)
     if price is None:
         return tokens, None
     return tokens, sum(cost_of(usage, price, batch=True) for usage in used)
@@ -386,28 +372,9 @@ _STRAYS = ("duplicate", "foreign", "malformed")
 
 def write_line(one: Asked) -> bytes:
     """A request's line in the input file; the same request gives the same bytes."""
-    line: dict[str, JsonValue] = {
-        "custom_id": one.key,
-        "method": "POST",
-        "url": ENDPOINT,
-        "body": one.body,
-    }
+    line: dict[str, JsonValue]
+    line = {"custom_id": one.key, "method": "POST", "url": ENDPOINT, "body": one.body}
     return dump_json(line) + b"\n"
-
-
-def split_asked(asked: Iterable[Asked], limits: Limits) -> Iterator[list[Asked]]:
-    """The requests in parts that are small enough for a batch each."""
-    part: list[Asked] = []
-    size = 0
-    for one in asked:
-        length = len(write_line(one))
-        if part and (len(part) >= limits.requests or size + length > limits.bytes):
-            yield part
-            part, size = [], 0
-        part.append(one)
-        size += length
-    if part:
-        yield part
 
 
 def halve_asked(asked: Sequence[Asked]) -> list[list[Asked]]:
@@ -456,14 +423,14 @@ def _read_row(row: Mapping[str, JsonValue]) -> Result:
         if not isinstance(status, int):
             return Result(Outcome.INVALID, 0, held, "the line has no status")
         if status != _TAKEN:
-            return Result(Outcome.ERROR, status, held, _say(held and held.get("error")))
+            return Result(Outcome.ERROR, status, held, _read_message(held and held.get("error")))
         if held is None or not isinstance(held.get("choices"), list):
             return Result(Outcome.INVALID, status, held, "the line's body is no completion")
         return Result(Outcome.SUCCESS, status, held)
     if isinstance(error, Mapping):
         code = error.get("code")
         outcome = {"batch_expired": Outcome.EXPIRED, "batch_cancelled": Outcome.CANCELLED}
-        return Result(outcome.get(str(code), Outcome.ERROR), 0, None, _say(error))
+        return Result(outcome.get(str(code), Outcome.ERROR), 0, None, _read_message(error))
     return Result(Outcome.INVALID, 0, None, "the line has neither response nor error")
 
 
@@ -477,9 +444,9 @@ def _name_absence(status: str) -> Result:
     return Result(outcome, detail=f"the batch is {status} and has no line for it")
 
 
-def _say(error: object) -> str:
-    said = error.get("message") if isinstance(error, Mapping) else error
-    return " ".join(str(said or "no reason given").split())[:_LONGEST_DETAIL]
+def _read_message(error: object) -> str:
+    message = error.get("message") if isinstance(error, Mapping) else error
+    return " ".join(str(message or "no reason given").split())[:_LONGEST_DETAIL]
 
 
 # Talking with the Batch API: what its faults mean, and finding a batch whose id nobody noted.

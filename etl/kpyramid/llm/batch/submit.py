@@ -24,17 +24,13 @@ from kpyramid.llm.batch.jobs import (
     halve_asked,
     keep_books,
     settle_books,
-    split_asked,
     write_line,
 )
-from kpyramid.llm.cache import ReplyCache
-from kpyramid.llm.caller import is_due
-from kpyramid.llm.connection import Raw
+from kpyramid.llm.cache import BlobStore, ReplyCache
+from kpyramid.llm.caller import is_due, split_by_size
 from kpyramid.llm.ledger import Ledger, bound_cost
-from kpyramid.llm.responses import read_usage
-from kpyramid.llm.stores import BlobStore
-from kpyramid.llm.transport import HttpTransport, keep_probe, load_probe, open_transport
-from kpyramid.llm.types import ReplyError, Request, TransientError
+from kpyramid.llm.transport import HttpTransport, Raw, keep_probe, load_probe, open_transport
+from kpyramid.llm.types import Request, TransientError
 from kpyramid.settings import LLMSettings
 
 # Submitting what is pending as batches, each once, whoever else submits and wherever one dies.
@@ -192,7 +188,14 @@ def _plan_parts(
             continue
         halves = halve_asked(again) or [[]]
         parts += [(None, half) for half in halves[:-1]] + [(record, halves[-1])]
-    return parts + [(None, part) for part in split_asked(rest.values(), desk.limits)]
+    limits = desk.limits
+    fitting = split_by_size(
+        rest.values(),
+        lambda one: len(write_line(one)),
+        count=limits.requests,
+        weight=limits.bytes,
+    )
+    return parts + [(None, part) for part in fitting]
 
 
 def _count_fitting(part: Sequence[Asked], desk: Desk) -> int:
@@ -202,9 +205,9 @@ def _count_fitting(part: Sequence[Asked], desk: Desk) -> int:
     for count, one in enumerate(part):
         call = describe_asked(one, desk.settings.model)
         if tokens is not None:
-            tokens -= call.prompt_bound + call.completion_bound
+            tokens -= call.most.total
         if dollars is not None and price is not None:
-            dollars -= bound_cost(call.prompt_bound, call.completion_bound, price, batch=True)
+            dollars -= bound_cost(call.most, price, batch=True)
         if (tokens is not None and tokens < 0) or (dollars is not None and dollars < 0):
             return count
     return len(part)
@@ -384,23 +387,15 @@ def prepare_shape(settings: LLMSettings, ledger: Ledger, path: Path) -> ShapeReq
     `path` is the run's record of the probe: what it says of this endpoint is not asked again.
     """
 
-    def pay(request: Request, call: Callable[[], Raw]) -> Raw:
-        ticket = ledger.reserve(request, request.task)
-        try:
-            raw = call()
-        except (ReplyError, EndpointError):
-            ledger.settle(ticket, None, "refused", billed=False)
-            raise
-        except TransientError as e:
-            ledger.settle(ticket, None, "transient", billed=e.sent)
-            raise
-        ledger.settle(ticket, read_usage(raw, request), "answered", billed=True)
-        return raw
+    def pay(probe: Request, call: Callable[[], Raw]) -> Raw:
+        return ledger.pay(ledger.describe(probe, probe.task), probe, call)
 
     @cache
     def open_once() -> HttpTransport:
         try:
-            return open_transport(settings, partial(keep_probe, path), pay, load_probe(path))
+            return open_transport(
+                settings, partial(keep_probe, path), pay, partial(load_probe, path)
+            )
         except TransientError as e:
             raise EndpointError(
                 f"{settings.base_url or 'the endpoint'} fails: {e}. Nothing was submitted: run "

@@ -415,8 +415,6 @@ def import_ontology(read: OutsideText, *, name: str, source: str) -> Imported:
     graph, changes = Graph(read.triples), Changes()
     for old, new in sorted(read.mended.items()):
         changes.add("IRI mended", f"<{new}>", f"it was <{old}>")
-    for iri, detail in read.merged:
-        changes.add("merged", f"<{iri}>", detail)
     if any(f"<{BASE_FILES}{quote(name, safe='')}" in str(t.subject) for t in read.triples):
         changes.add(
             "base assumed", f"<{BASE_FILES}{quote(name, safe='')}>", "the file has relative IRIs"

@@ -34,7 +34,7 @@ LITERALS = frozenset(("DATE", "YEAR", "NUMBER", "CODE"))
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class CandidateSpan:
     """Characters `start` to `end`, tokens `first` to `last` of a tree, headed by token `head`.
 
     `kind` is the recogniser's label, or one of DATE, YEAR, NUMBER, CODE, TITLE (in quotation
@@ -51,12 +51,12 @@ class Candidate:
     is_name: bool
 
 
-def find_candidates(tree: Tree, known: Container[str] = frozenset()) -> list[Candidate]:
+def find_candidates(tree: Tree, known: Container[str] = frozenset()) -> list[CandidateSpan]:
     """The candidates of a text in text order, each stretch once, under its most telling kind.
 
-    `known`: names in the form of `normalise_name`, which are candidates wherever they stand.
+    `known`: names in the form of `fold_name`, which are candidates wherever they stand.
     """
-    found: dict[tuple[int, int], Candidate] = {}
+    found: dict[tuple[int, int], CandidateSpan] = {}
 
     def keep(first: int, last: int, kind: str) -> None:
         first, last = _trim(tree, first, last)
@@ -95,7 +95,7 @@ def find_candidates(tree: Tree, known: Container[str] = frozenset()) -> list[Can
     return [found[key] for key in sorted(found)]
 
 
-def normalise_name(text: str) -> str:
+def fold_name(text: str) -> str:
     """A name without case, accents, blanks, underscores, marks and quotation marks."""
     plain = unicodedata.normalize("NFKD", text.replace("_", " ")).casefold()
     return "".join(c for c in plain if c.isalnum())
@@ -120,7 +120,7 @@ def _ends_name(node: Node) -> bool:
     return any(c.isalnum() for c in node.text) or node.text in {"!", "?", "+", "%"}
 
 
-def _make_candidate(tree: Tree, first: int, last: int, kind: str) -> Candidate:
+def _make_candidate(tree: Tree, first: int, last: int, kind: str) -> CandidateSpan:
     start, end = tree[first].idx, tree[last].end
     text = tree.text[start:end]
     head = _find_head(tree, first, last)
@@ -129,7 +129,7 @@ def _make_candidate(tree: Tree, first: int, last: int, kind: str) -> Candidate:
     if kind in {"NAME", "NOUN", "PART"} and _CODE.fullmatch(text) and first == last:
         kind = "CODE"
     names = sum(n.text[:1].isupper() for n in tree.nodes[first : last + 1])
-    return Candidate(start, end, first, last, head, kind, text, names > 0)
+    return CandidateSpan(start, end, first, last, head, kind, text, names > 0)
 
 
 def _find_head(tree: Tree, first: int, last: int) -> int:
@@ -226,7 +226,7 @@ def _find_openings(tree: Tree) -> Iterator[tuple[int, int]]:
 
 
 def _find_known(tree: Tree, known: Container[str]) -> Iterator[tuple[int, int]]:
-    words = [normalise_name(node.text) for node in tree.nodes]
+    words = [fold_name(node.text) for node in tree.nodes]
     for first in range(len(words)):
         name = ""
         for last in range(first, min(len(words), first + _MOST_WORDS) if words[first] else first):

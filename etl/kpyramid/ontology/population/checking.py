@@ -5,6 +5,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 from kpyramid.documents.sentences import Span, split_sentences
 from kpyramid.documents.words import POINTING, PRONOUNS, lemmatise, normalise_name
@@ -168,10 +169,7 @@ def combine_confidence(places: Iterable[Place]) -> float:
     for place in places:
         words = " ".join(place.text.split())
         best[words] = max(best.get(words, 0.0), place.confidence)
-    wrong = 1.0
-    for confidence in sorted(best.values()):
-        wrong *= 1.0 - confidence
-    return 1.0 - wrong
+    return 1.0 - prod(1.0 - confidence for confidence in sorted(best.values()))
 
 
 # Names, classes and literals that fit the schema.

@@ -1,7 +1,8 @@
 """Features of candidates as values and subjects, and measures of properties' wording."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,7 +12,7 @@ from kpyramid.documents.words import ARTICLES, JOINING, PREPOSITIONS
 from kpyramid.extraction.syntax.kinds import find_kind_label
 from kpyramid.extraction.syntax.tree import Node, Tree
 from kpyramid.ontology import names as n
-from kpyramid.ontology.population.candidates import LITERALS, Candidate
+from kpyramid.ontology.population.candidates import LITERALS, CandidateSpan, fold_name
 from kpyramid.ontology.schema import OntologyProperty, Schema
 
 # Features of a candidate as a value, and of another as that value's subject.
@@ -26,11 +27,11 @@ class TextFeatures:
     """A text's candidates with the features of each as a value."""
 
     tree: Tree
-    candidates: Sequence[Candidate]
+    candidates: Sequence[CandidateSpan]
     roles: Sequence[Sequence[str]]
     near: Sequence["Surroundings"]
-    nested: dict[tuple[int, int], list[str]]
-    mentions: dict[str, int] = field(default_factory=dict)
+    nested: Mapping[tuple[int, int], Sequence[str]]
+    mentions: Mapping[str, int]
     pairs: dict[tuple[int, int, int, int], tuple[list[str], list[str]]] = field(
         default_factory=dict
     )
@@ -50,32 +51,20 @@ class Surroundings:
     form: tuple[float, ...]
 
 
-def describe_text(tree: Tree, candidates: Sequence[Candidate]) -> TextFeatures:
+def describe_text(tree: Tree, candidates: Sequence[CandidateSpan]) -> TextFeatures:
     """The features of every candidate of a text."""
-    near = [_look_around(tree, c) for c in candidates]
-    nested = [[*_list_nesting(c, candidates)] for c in candidates]
-    roles = [
-        [*_list_role_features(tree, c), *inner] for c, inner in zip(candidates, nested, strict=True)
-    ]
-    mentions: dict[str, int] = {}
-    for c in candidates:
-        key = _fold(c.text)
-        mentions[key] = mentions.get(key, 0) + 1
+    nested = {(c.first, c.last): [*_list_nesting(c, candidates)] for c in candidates}
     return TextFeatures(
         tree,
         candidates,
-        roles,
-        near,
-        {(c.first, c.last): x for c, x in zip(candidates, nested, strict=True)},
-        mentions,
+        [[*_list_role_features(tree, c), *nested[c.first, c.last]] for c in candidates],
+        [_look_around(tree, c) for c in candidates],
+        nested,
+        Counter(fold_name(c.text) for c in candidates),
     )
 
 
-def _fold(text: str) -> str:
-    return "".join(c for c in text.casefold() if c.isalnum())
-
-
-def _list_nesting(c: Candidate, candidates: Sequence[Candidate]) -> Iterator[str]:
+def _list_nesting(c: CandidateSpan, candidates: Sequence[CandidateSpan]) -> Iterator[str]:
     """Features of overlap: others that a candidate lies in, holds or crosses."""
     inside = holds = 0
     for other in candidates:
@@ -112,7 +101,7 @@ def _lemma(node: Node) -> str:
     return "^" if node.pos == "PROPN" else node.lemma.lower()
 
 
-def _look_around(tree: Tree, c: Candidate) -> Surroundings:
+def _look_around(tree: Tree, c: CandidateSpan) -> Surroundings:
     path: set[str] = set()
     nodes = tree.nodes
     node = tree[c.head]
@@ -149,20 +138,20 @@ def _look_around(tree: Tree, c: Candidate) -> Surroundings:
     )
 
 
-def _is_cut_before(tree: Tree, c: Candidate, start: int) -> bool:
+def _is_cut_before(tree: Tree, c: CandidateSpan, start: int) -> bool:
     """Whether a modifier of its head stands right before a candidate; articles do not count."""
     before = tree[c.first - 1] if c.first > start else None
     return before is not None and before.head.i == c.head and before.pos != "DET"
 
 
-def _list_capitals(tree: Tree, c: Candidate, start: int, end: int) -> Iterator[str]:
+def _list_capitals(tree: Tree, c: CandidateSpan, start: int, end: int) -> Iterator[str]:
     if c.first > start and tree[c.first - 1].text[:1].isupper():
         yield "capital-before"
     if c.last + 1 < end and tree[c.last + 1].text[:1].isupper():
         yield "capital-after"
 
 
-def _list_role_features(tree: Tree, c: Candidate) -> Iterator[str]:
+def _list_role_features(tree: Tree, c: CandidateSpan) -> Iterator[str]:
     nodes = tree.nodes
     head = nodes[c.head]
     start, end = tree.sentences[head.sentence]
@@ -176,7 +165,7 @@ def _list_role_features(tree: Tree, c: Candidate) -> Iterator[str]:
             yield "inner=" + node.word  # "Ann Lee and Tom Askew" are two, "Rio de Janeiro" one
     yield "last=" + nodes[c.last].lemma.lower()
     if not c.is_name:
-        yield "t=" + _fold(c.text)
+        yield "t=" + fold_name(c.text)
         for node in nodes[c.first : c.last + 1]:
             yield "w=" + node.lemma.lower()
     before = [_word_at(tree, i, start, end) for i in range(c.first - 1, c.first - 5, -1)]
@@ -230,7 +219,7 @@ def _word_at(tree: Tree, i: int, start: int, end: int) -> str:
     return "#" if node.text[:1].isdigit() else node.lemma.lower()
 
 
-def _list_path_features(head: Node, c: Candidate) -> Iterator[str]:
+def _list_path_features(head: Node, c: CandidateSpan) -> Iterator[str]:
     way = ""
     lexical = ""
     steps = 0
@@ -277,7 +266,9 @@ def _shape(text: str) -> str:
     return shape[:12]
 
 
-def list_subject_features(reading: TextFeatures, s: Candidate, o: Candidate) -> Iterator[str]:
+def list_subject_features(
+    reading: TextFeatures, s: CandidateSpan, o: CandidateSpan
+) -> Iterator[str]:
     """Features of `s` as the subject of the value `o`; their order is part of the model."""
     tree = reading.tree
     nodes = tree.nodes
@@ -309,8 +300,7 @@ def list_subject_features(reading: TextFeatures, s: Candidate, o: Candidate) -> 
         yield "opens"
     if head.dep in _SUBJECTS and head.head.head is head.head:
         yield "main-subject"
-    count = reading.mentions.get(_fold(s.text), 1)
-    yield f"mentions={min(count, 3)}"
+    yield f"mentions={min(reading.mentions[fold_name(s.text)], 3)}"
     yield from _list_capitals(tree, s, start, end)
     if s.last + 1 < end and nodes[s.last + 1].tag == "POS":
         yield "owner"
@@ -331,14 +321,6 @@ def list_subject_features(reading: TextFeatures, s: Candidate, o: Candidate) -> 
             for node in between:
                 if node.pos in {"VERB", "ADP", "NOUN", "PUNCT", "PRON"}:
                     yield f"{order}:m=" + _lemma(node)
-    else:
-        leader = next(
-            (n for n in nodes[slice(*tree.sentences[other.sentence])] if n.dep in _SUBJECTS), None
-        )
-        if leader is not None:
-            word = leader.word if leader.pos == "PRON" else leader.pos
-            yield f"gap:subject={word}"
-            yield f"gap:subject={word}:{'opens' if s.first <= 1 else 'inside'}:{s.kind}"
 
 
 def _bin(distance: int) -> int:
@@ -418,11 +400,9 @@ class Wording:
     An empty set of kinds allows anything.
     """
 
-    iri: str
     phrasings: tuple[frozenset[str], ...]
     subject_kinds: frozenset[str]
     object_kinds: frozenset[str]
-    range_words: frozenset[str]
 
 
 def describe_properties(schema: Schema) -> list[Wording]:
@@ -435,20 +415,14 @@ def _describe(p: OntologyProperty, schema: Schema) -> Wording:
     for phrase in (p.label, *p.alt_labels):
         words = frozenset(split_words(phrase)) - _EMPTY
         phrasings.append(words or frozenset(split_words(phrase)))
-    local = p.range.rpartition("#")[2]
     if p.is_datatype:
-        objects = _BY_DATATYPE.get(local, frozenset())
-        range_words: frozenset[str] = frozenset()
+        objects = _BY_DATATYPE.get(p.range.rpartition("#")[2], frozenset())
     else:
-        objects = find_kinds(p.range, schema)
-        range_words = _list_class_words(p.range, schema)
-    if not objects and not p.is_datatype:
-        label = split_words(p.label)
-        kind = _find_kind(label[-1]) if label else None
-        if kind in {"DATE", "YEAR", "PERSON"}:  # "birth date", "composer"
-            objects = _widen(kind)
+        kind = _find_kind(p.label)
+        named = _widen(kind) if kind in {"DATE", "YEAR", "PERSON"} else None
+        objects = find_kinds(p.range, schema) or named or frozenset()  # "birth date", "composer"
     kinds = find_kinds(p.domain, schema)
-    return Wording(p.iri, tuple(dict.fromkeys(phrasings)), kinds, objects, range_words)
+    return Wording(tuple(dict.fromkeys(phrasings)), kinds, objects)
 
 
 def find_kinds(iri: str, schema: Schema) -> frozenset[str]:
@@ -458,21 +432,19 @@ def find_kinds(iri: str, schema: Schema) -> frozenset[str]:
         return frozenset()
     kinds: set[str] = set(found.entity_types)
     for label in (found.label, *found.alt_labels):
-        words = split_words(label)
-        kind = _find_kind(words[-1]) if words else None
-        if kind:
+        if kind := _find_kind(label):
             kinds |= _widen(kind)
     if not kinds:
         for parent in found.parents:
-            if parent != iri and parent in schema.class_by_iri:
-                kinds |= (
-                    find_kinds(parent, schema) if not schema.is_subclass(parent, iri) else set()
-                )
+            if not schema.is_subclass(parent, iri):
+                kinds |= find_kinds(parent, schema)
     return frozenset(kinds)
 
 
-def _find_kind(word: str) -> str | None:
-    return _KINDS.get(word) or find_kind_label(word)
+def _find_kind(label: str) -> str | None:
+    """The kind of names that the last word of a label tells."""
+    words = split_words(label)
+    return (_KINDS.get(words[-1]) or find_kind_label(words[-1])) if words else None
 
 
 def _widen(kind: str) -> frozenset[str]:
@@ -481,16 +453,6 @@ def _widen(kind: str) -> frozenset[str]:
     if kind in {"DATE", "YEAR"}:
         return frozenset(("DATE", "YEAR"))
     return frozenset((kind,))
-
-
-def _list_class_words(iri: str, schema: Schema) -> frozenset[str]:
-    found = schema.class_by_iri.get(iri)
-    if found is None:
-        return frozenset()
-    return (
-        frozenset(w for label in (found.label, *found.alt_labels) for w in split_words(label))
-        - _EMPTY
-    )
 
 
 def are_related(one: str, other: str) -> bool:

@@ -16,7 +16,6 @@ from kpyramid.documents.words import WORD, lemmatise
 from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.extraction.cascade.chunks import Chunk
 from kpyramid.extraction.cascade.evidence import (
-    Folded,
     fold,
     is_pronoun,
     list_words,
@@ -37,38 +36,23 @@ _REFERRING = frozenset({"the", "this", "these", "whose", "who", "which", "where"
 """Words besides pronouns by which a sentence speaks of what another one names."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Text:
-    text: str
-    folded: Folded
-    sentences: tuple[Span, ...]
-
-
-@dataclass(slots=True)
 class Grounding:
     """The values that one text supports, reply by reply; `model` is the name that they bear."""
 
-    text: str
-    model: str
-    values: dict[tuple[object, ...], Value]
-    dropped: list[Dropped]
-    _ready: _Text
-
     def __init__(self, text: str, model: str) -> None:
-        self.text = text
-        self.model = model
-        self.values = {}
-        self.dropped = []
-        self._ready = _Text(text, fold(text), tuple(split_sentences(text)))
+        self.values: dict[tuple[object, ...], Value] = {}
+        self.dropped: list[Dropped] = []
+        self._text, self._model = text, model
+        self._folded, self._sentences = fold(text), tuple(split_sentences(text))
 
     def add(self, rows: Iterable[Noted], properties: Mapping[str, OntologyProperty]) -> None:
         """Takes what a reply holds; `properties` are those that it was asked for, by name.
 
         The length of a text bounds what it, or who wrote it, can add.
         """
-        room = count_allowed(self.text)
+        room = count_allowed(self._text)
         for row in rows:
-            made: Value | str = _ground(row, properties, self._ready, self.model)
+            made = self._ground(row, properties)
             if isinstance(made, Value):
                 key = (made.property_iri, made.subject.text, made.object.text, made.evidence.start)
                 if key not in self.values and len(self.values) < room:
@@ -76,44 +60,42 @@ class Grounding:
                     continue
                 made = "repeated" if key in self.values else "too_many"
             shown = " | ".join(" ".join(w.split()) for w in (row.subject, row.property, row.value))
-            self.dropped.append(Dropped(made, shown, Span(0, len(self.text))))
+            self.dropped.append(Dropped(made, shown, Span(0, len(self._text))))
 
+    def _ground(self, row: Noted, properties: Mapping[str, OntologyProperty]) -> Value | str:
+        """The value, or the reason why the row is none, for counting.
 
-def _ground(
-    row: Noted, properties: Mapping[str, OntologyProperty], text: _Text, model: str
-) -> Value | str:
-    """The value, or the reason why the row is none, for counting.
-
-    `not_a_value` (a field is empty), `unknown_property` (none of those asked for), `no_evidence`
-    (the quotation does not occur, or says nothing), `pronoun`, `unsupported` (subject or value do
-    not stand there), `self_reference`.
-    """
-    if not (row.subject.strip() and row.property.strip() and row.value.strip()):
-        return "not_a_value"
-    prop = properties.get(row.property)
-    if prop is None:
-        return "unknown_property"
-    quoted = locate_quotation(text.text, text.folded, row.evidence)
-    if not says_something(" ".join(text.text[s.start : s.end] for s in quoted)):
-        return "no_evidence"
-    if is_pronoun(row.subject.strip()) or is_pronoun(row.value.strip()):
-        return "pronoun"
-    sentences = [s for s in text.sentences if _overlaps(s, quoted)]
-    value = _locate(text.text, row.value, sentences)
-    subject = _locate(text.text, row.subject, sentences)
-    confidence = CONFIDENCE
-    if subject is None and _refers(text.text, sentences):
-        before = [s for s in text.sentences if s.end <= sentences[0].start]
-        subject = _locate(text.text, row.subject, before[::-1])
-        confidence = RESOLVED_CONFIDENCE
-    if subject is None or value is None:
-        return "unsupported"
-    words, ends = _take(text.text, subject), _take(text.text, value)
-    if words.text.casefold() == ends.text.casefold():
-        return "self_reference"
-    cover = [s for s in text.sentences if _overlaps(s, [subject])] + sentences
-    evidence = _take(text.text, Span(min(s.start for s in cover), max(s.end for s in cover)))
-    return Value(prop.iri, words, ends, evidence, confidence, model)
+        `not_a_value` (a field is empty), `unknown_property` (none of those asked for),
+        `no_evidence` (the quotation does not occur, or says nothing), `pronoun`, `unsupported`
+        (subject or value are not in it), `self_reference`.
+        """
+        text = self._text
+        if not (row.subject.strip() and row.property.strip() and row.value.strip()):
+            return "not_a_value"
+        prop = properties.get(row.property)
+        if prop is None:
+            return "unknown_property"
+        quoted = locate_quotation(text, self._folded, row.evidence)
+        if not says_something(" ".join(text[s.start : s.end] for s in quoted)):
+            return "no_evidence"
+        if is_pronoun(row.subject.strip()) or is_pronoun(row.value.strip()):
+            return "pronoun"
+        sentences = [s for s in self._sentences if _overlaps(s, quoted)]
+        value = _locate(text, row.value, sentences)
+        subject = _locate(text, row.subject, sentences)
+        confidence = CONFIDENCE
+        if subject is None and _refers(text, sentences):
+            before = [s for s in self._sentences if s.end <= sentences[0].start]
+            subject = _locate(text, row.subject, before[::-1])
+            confidence = RESOLVED_CONFIDENCE
+        if subject is None or value is None:
+            return "unsupported"
+        words, ends = _take(text, subject), _take(text, value)
+        if words.text.casefold() == ends.text.casefold():
+            return "self_reference"
+        cover = [s for s in self._sentences if _overlaps(s, [subject])] + sentences
+        evidence = _take(text, Span(min(s.start for s in cover), max(s.end for s in cover)))
+        return Value(prop.iri, words, ends, evidence, confidence, self._model)
 
 
 def _locate(text: str, name: str, within: Sequence[Span]) -> Span | None:

@@ -18,9 +18,9 @@ from kpyramid.ontology.names import XSD
 from kpyramid.ontology.population.candidates import (
     DATES,
     LITERALS,
-    Candidate,
+    CandidateSpan,
     find_candidates,
-    normalise_name,
+    fold_name,
 )
 from kpyramid.ontology.population.examples import Example, Value, Words
 from kpyramid.ontology.population.features import (
@@ -135,7 +135,7 @@ class Matcher:
         """The place in the schema of the property that goes by this name."""
         return self._places.get(_fold(relation))
 
-    def align(self, example: Example, candidates: Sequence[Candidate]) -> list[Alignment]:
+    def align(self, example: Example, candidates: Sequence[CandidateSpan]) -> list[Alignment]:
         """The triples whose value is found."""
         known: dict[str, list[int]] = {}
         for at, c in enumerate(candidates):
@@ -165,16 +165,16 @@ class KnownValues:
 
     def add(self, place: int, subject: str, value: str) -> None:
         """Notes a value of a property."""
-        properties = self._subjects.setdefault(normalise_name(value), {})
-        properties.setdefault(place, set()).add(normalise_name(subject))
+        properties = self._subjects.setdefault(fold_name(value), {})
+        properties.setdefault(place, set()).add(fold_name(subject))
 
     def __contains__(self, name: object) -> bool:
         """Whether a normalised name is a value of some property."""
         return name in self._subjects
 
-    def list_features(self, c: Candidate, but_of: Set[str] = frozenset()) -> Iterator[str]:
+    def list_features(self, c: CandidateSpan, but_of: Set[str] = frozenset()) -> Iterator[str]:
         """Whose value a candidate is elsewhere; `but_of`: normalised subjects that do not count."""
-        for place, subjects in self._subjects.get(normalise_name(c.text), {}).items():
+        for place, subjects in self._subjects.get(fold_name(c.text), {}).items():
             if others := len(subjects - but_of):
                 yield f"listed={place}"
                 if others > 2:
@@ -189,9 +189,9 @@ def _fold(name: str) -> str:
     return " ".join(split_words(name)) or name
 
 
-def list_keys(c: Candidate) -> list[str]:
+def list_keys(c: CandidateSpan) -> list[str]:
     """The keys under which an example's value may name a candidate."""
-    keys = [normalise_name(c.text)]
+    keys = [fold_name(c.text)]
     if c.kind in DATES:
         if date := parse_literal(c.text, XSD + "date"):
             keys.append("date:" + date)
@@ -206,7 +206,7 @@ def list_forms(text: str) -> list[str]:
     """The keys under which a value is looked for in a text, the surest first."""
     plain = text.strip().strip('"').replace("_", " ")
     short = _BRACKET.sub("", plain)
-    forms = [normalise_name(plain), normalise_name(short)]
+    forms = [fold_name(plain), fold_name(short)]
     if date := parse_literal(plain, XSD + "date"):
         forms.append("date:" + date)
         if date.endswith("-01-01"):  # how many sources write a year
@@ -215,7 +215,7 @@ def list_forms(text: str) -> list[str]:
         forms.append("year:" + year)
     if number := read_number(short):
         forms.append("number:" + number)
-    forms.append(normalise_name(short.partition(",")[0]))  # "King of Prussia, Pennsylvania"
+    forms.append(fold_name(short.partition(",")[0]))  # "King of Prussia, Pennsylvania"
     return list(dict.fromkeys(form for form in forms if form))
 
 
@@ -302,7 +302,9 @@ class SubjectModel:
         self,
         wordings: Sequence[Wording],
         values: Iterable[
-            tuple[TextFeatures, int, Candidate, Sequence[Candidate], frozenset[Candidate]]
+            tuple[
+                TextFeatures, int, CandidateSpan, Sequence[CandidateSpan], frozenset[CandidateSpan]
+            ]
         ],
     ) -> None:
         self._wordings = wordings
@@ -322,7 +324,7 @@ class SubjectModel:
             self._weights = dict(zip(vocabulary.columns, map(float, weights), strict=True))
 
     def describe(
-        self, reading: TextFeatures, p: int, s: Candidate, value: Candidate
+        self, reading: TextFeatures, p: int, s: CandidateSpan, value: CandidateSpan
     ) -> tuple[list[str], list[str]]:
         """The features of a pair, and those of them that are crossed with the property."""
         key = (s.first, s.last, value.first, value.last)
@@ -335,11 +337,11 @@ class SubjectModel:
         return [*plain, fit], crossed
 
     def choose(
-        self, reading: TextFeatures, p: int, value: Candidate, subjects: Sequence[Candidate]
-    ) -> tuple[Candidate, float] | None:
+        self, reading: TextFeatures, p: int, value: CandidateSpan, subjects: Sequence[CandidateSpan]
+    ) -> tuple[CandidateSpan, float] | None:
         """The subject of a value, with its probability."""
         general = load_general()
-        best: tuple[Candidate, float] | None = None
+        best: tuple[CandidateSpan, float] | None = None
         for s in subjects:
             plain, crossed = self.describe(reading, p, s, value)
             score = general.subject_bias + sum(general.subject.get(name, 0.0) for name in plain)
@@ -371,8 +373,8 @@ class Statement:
     """A value with its subject, and how likely each is; `place`: of the property in the schema."""
 
     place: int
-    subject: Candidate
-    value: Candidate
+    subject: CandidateSpan
+    value: CandidateSpan
     value_chance: float
     subject_chance: float
 
@@ -409,7 +411,7 @@ class Reader:
                     self._known.add(place, subject, value)
         aligned = []
         for example, tree in zip(examples, trees, strict=True):
-            subjects = frozenset(normalise_name(subject) for subject, _, _ in example.triples)
+            subjects = frozenset(fold_name(subject) for subject, _, _ in example.triples)
             reading = self.describe(tree, subjects)
             triples = matcher.align(example, reading.candidates)
             aligned.append((reading, triples, example.is_complete))
@@ -457,7 +459,7 @@ class Reader:
         chances = self._roles.predict(reading)
         found = []
         for p in range(chances.shape[1]):
-            taken: list[Candidate] = []
+            taken: list[CandidateSpan] = []
             for o in np.argsort(-chances[:, p], kind="stable"):
                 if chances[o, p] < _FLOOR:
                     break
@@ -479,7 +481,7 @@ class Reader:
         ]
         return replace(reading, roles=roles)
 
-    def list_subjects(self, reading: TextFeatures, value: Candidate) -> list[Candidate]:
+    def list_subjects(self, reading: TextFeatures, value: CandidateSpan) -> list[CandidateSpan]:
         """The candidates near enough to be a value's subject; the text's first sentence is near."""
         tree = reading.tree
         at = tree[value.head].sentence
@@ -497,9 +499,9 @@ class Reader:
 
 def _group_subjects(
     triples: Sequence[tuple[int, Sequence[int], Sequence[int]]], reading: TextFeatures
-) -> dict[tuple[int, Candidate], set[Candidate]]:
+) -> dict[tuple[int, CandidateSpan], set[CandidateSpan]]:
     """The right subjects of each value that an example gives for a property."""
-    found: dict[tuple[int, Candidate], set[Candidate]] = {}
+    found: dict[tuple[int, CandidateSpan], set[CandidateSpan]] = {}
     for p, objects, subjects in triples:
         for o in objects:
             if subjects:
@@ -539,19 +541,19 @@ def _list_uses(statement: Statement) -> Iterator[object]:
         yield ends
 
 
-def _place(c: Candidate) -> tuple[int, int]:
+def _place(c: CandidateSpan) -> tuple[int, int]:
     return c.first, c.last
 
 
-def _can_be_subject(c: Candidate) -> bool:
+def _can_be_subject(c: CandidateSpan) -> bool:
     return c.kind not in {"DATE", "YEAR", "NUMBER"} and (c.is_name or c.kind in {"NOUN", "TITLE"})
 
 
-def _overlap(one: Candidate, other: Candidate) -> bool:
+def _overlap(one: CandidateSpan, other: CandidateSpan) -> bool:
     return one.first <= other.last and other.first <= one.last
 
 
-def _find_evidence(tree: Tree, s: Candidate, o: Candidate) -> tuple[int, int]:
+def _find_evidence(tree: Tree, s: CandidateSpan, o: CandidateSpan) -> tuple[int, int]:
     """Start and end of the sentences that hold both ends."""
     low, high = sorted((tree[s.head].sentence, tree[o.head].sentence))
     start = tree[tree.sentences[low][0]].idx

@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from kpyramid.extraction.cascade.chunks import Chunk
-from kpyramid.extraction.cascade.prompts import GUARD, Strict, show_chunk, write_json
+from kpyramid.extraction.cascade.prompts import GUARD, Strict, show_chunk, strict_schema, write_json
 from kpyramid.keys import JsonValue
 from kpyramid.llm.responses import parse_json
 from kpyramid.llm.task import Expected, Task
@@ -164,26 +165,11 @@ class Question:
 
     @cached_property
     def form(self) -> dict[str, JsonValue]:
-        """The strict schema of the reply."""
-        text: JsonValue = {"type": "string"}
-        fields: dict[str, JsonValue] = {
-            "evidence": text,
-            "subject": text,
-            "property": {"type": "string", "enum": list(self.properties)},
-            "value": text,
-        }
-        row: JsonValue = {
-            "type": "object",
-            "properties": fields,
-            "required": list(fields),
-            "additionalProperties": False,
-        }
-        return {
-            "type": "object",
-            "properties": {"values": {"type": "array", "items": row}},
-            "required": ["values"],
-            "additionalProperties": False,
-        }
+        """The strict schema of the reply, with the properties' names."""
+        form: dict[str, Any] = strict_schema(Answer)
+        noted = form["properties"]["values"]["items"]["properties"]
+        noted["property"]["enum"] = list(self.properties)
+        return form
 
     def render(self, chunk: Chunk, task: Task[..., object], max_tokens: int) -> Request:
         """The question about a text."""

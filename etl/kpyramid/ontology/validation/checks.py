@@ -180,10 +180,23 @@ class _Tracer:
 
     def _explain(self, query: str, named: set[str], solution: _Solution) -> list[str]:
         """A smallest set of facts that gives the solution, each as a line; empty without any."""
-        judge = _SolutionJudge(self._part, query, solution)
+
+        def gives(facts: Iterable[ox.Triple]) -> bool:
+            quads = [ox.Quad(t.subject, t.predicate, t.object) for t in facts]
+            quads = [quad for quad in quads if quad not in self._part]
+            self._part.extend(quads)
+            try:
+                return solution in _solve(self._part, query)
+            finally:
+                for quad in quads:
+                    self._part.remove(quad)
+
+        def find_first(parts: Iterable[Part]) -> int | None:
+            return next((i for i, (_, facts) in enumerate(parts) if gives(facts)), None)
+
         for near in self._list_candidates(named, solution):
-            if judge.finds(near):
-                return sorted(f"{item} .\n" for item in shrink(near, judge))
+            if gives(near):
+                return sorted(f"{item} .\n" for item in shrink(near, find_first))
         return []
 
     def _list_candidates(
@@ -212,29 +225,6 @@ class _Tracer:
         yield sorted({fact for facts in self._facts.values() for fact in facts}, key=str)
 
 
-@dataclass(frozen=True, slots=True)
-class _SolutionJudge:
-    """Says whether facts, together with the schema in `store`, give a query one solution."""
-
-    store: ox.Store
-    query: str
-    solution: _Solution
-
-    def finds(self, facts: Iterable[ox.Triple]) -> bool:
-        quads = [ox.Quad(t.subject, t.predicate, t.object) for t in facts]
-        quads = [quad for quad in quads if quad not in self.store]
-        self.store.extend(quads)
-        try:
-            return self.solution in _solve(self.store, self.query)
-        finally:
-            for quad in quads:
-                self.store.remove(quad)
-
-    def find_inconsistent(self, parts: Iterable[Part]) -> int | None:
-        """The first part that gives the solution, as `shrink` asks."""
-        return next((i for i, (_, facts) in enumerate(parts) if self.finds(facts)), None)
-
-
 def _solve(store: ox.Store, query: str) -> set[_Solution]:
     """Solutions as names with terms in N-Triples; ASK has an empty one if it is true."""
     try:
@@ -259,25 +249,18 @@ def run_questions(
     base: str,
 ) -> list[Answered]:
     """The rows of each competency question; one with a term of `base` not in `known` fails."""
-    return [_ask(question, store, prefixes, known, base) for question in questions]
-
-
-def _ask(
-    question: Question,
-    store: OntologyStore,
-    prefixes: Mapping[str, str],
-    known: frozenset[str],
-    base: str,
-) -> Answered:
-    limit = max(_MOST_COUNTED, question.least)
-    found = _run(question.text, question.sparql, store, prefixes, limit=limit)
-    if found.problem:
-        return found
-    used = list_iris(complete_query(question.sparql, prefixes))
-    strange = sorted(iri for iri in used if iri.startswith(base) and iri not in known)
-    if strange:
-        return Answered(question.text, (), 0, f"<{strange[0]}> is not in the ontology")
-    return found
+    answers = []
+    for question in questions:
+        limit = max(_MOST_COUNTED, question.least)
+        found = _run(question.text, question.sparql, store, prefixes, limit=limit)
+        if not found.problem:
+            used = list_iris(complete_query(question.sparql, prefixes))
+            strange = sorted(iri for iri in used if iri.startswith(base) and iri not in known)
+            if strange:
+                problem = f"<{strange[0]}> is not in the ontology"
+                found = Answered(question.text, (), 0, problem)
+        answers.append(found)
+    return answers
 
 
 def _run(
@@ -294,21 +277,18 @@ def _run(
 
 def label_rows(rows: Iterable[Mapping[str, str]], store: OntologyStore) -> list[dict[str, str]]:
     """The rows with labels for the IRIs that have one."""
-    return [_label(row, store) for row in rows]
 
+    def label(value: str) -> str:
+        if not value.startswith(("http://", "https://", "urn:")):
+            return value
+        try:
+            query = f"SELECT ?l {{ {ox.NamedNode(value)} <{n.LABEL}> ?l }}"
+        except ValueError:  # a literal that only begins like an IRI
+            return value
+        labels = store.select_trusted(query, limit=1)
+        return labels[0]["l"] if labels else value
 
-def _label(row: Mapping[str, str], store: OntologyStore) -> dict[str, str]:
-    named = {}
-    for name, value in row.items():
-        labels = []
-        if value.startswith(("http://", "https://", "urn:")):
-            try:
-                iri = ox.NamedNode(value)
-                labels = store.select_trusted(f"SELECT ?l {{ {iri} <{n.LABEL}> ?l }}", limit=1)
-            except ValueError:  # a literal that only begins like an IRI
-                labels = []
-        named[name] = labels[0]["l"] if labels else value
-    return named
+    return [{name: label(value) for name, value in row.items()} for row in rows]
 
 
 def check_queries(files: OntologyFiles) -> None:

@@ -27,10 +27,9 @@ def judge_consistency(
 ) -> str:
     """`pass`, `fail: why`, or `not run: why`, by HermiT in `seconds`.
 
-    It fails for a value that is none of its datatype, for a class or property that nothing
-    declares, for a class that can have no instance, and for a contradiction. The reason names a
-    smallest set of statements that contradict each other, in words, each fact with the place in
-    the text that states it.
+    It fails for a class or property that nothing declares, for a class that can have no instance,
+    and for a contradiction. The reason names a smallest set of statements that contradict each
+    other, in words, each fact with the place in the text that states it.
     """
     try:
         theory = read_theory(schema_turtle, instances_nt)
@@ -46,11 +45,6 @@ def judge_consistency(
     if theory.unknown:
         named = ", ".join(f"<{iri}>" for iri in sorted(theory.unknown)[:_MOST_NAMED])
         return f"fail: instances use what the schema does not declare: {named}"
-    if theory.malformed:
-        return (
-            f"fail: {len(theory.malformed)} values are none of their datatype: "
-            f"{_state_values(theory, find_place)}"
-        )
     try:
         with Reasoner(theory, seconds=seconds) as reasoner:
             return _ask(theory, reasoner, state)
@@ -85,12 +79,6 @@ def repair_contradictions(
     theory = read_theory(schema_turtle, instances_nt)
     if theory.unknown:
         return
-    if theory.malformed:
-        for fact in theory.malformed:
-            assert isinstance(fact.object, ox.Literal)
-            datatype = fact.object.datatype.value.rpartition("#")[2]
-            repair.take(Fault("malformed_value", f"the value is no {datatype}", (fact,), 0))
-        return
     before = dict(repair.withdrawn)
     try:
         with Reasoner(theory, seconds=seconds) as reasoner:
@@ -117,15 +105,6 @@ def _explain(find: Callable[[], list[Item]], state: Callable[[Sequence[Item]], s
         return state(find())
     except NotJudgedError as e:
         return f"which statements do so was not found: {e}"
-
-
-def _state_values(theory: Theory, find_place: Callable[[ox.Triple], str | None]) -> str:
-    said = []
-    for t in theory.malformed[:_MOST_NAMED]:
-        assert isinstance(t.object, ox.Literal)
-        datatype = t.object.datatype.value.rpartition("#")[2]
-        said.append(f"{state_item(t, theory.labels, find_place)} is no {datatype}")
-    return "; ".join(said)
 
 
 def _find_place(fact: ox.Triple, provenance_nt: str) -> str | None:

@@ -14,7 +14,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Protocol
 
 import pyoxigraph as ox
 
@@ -166,13 +165,6 @@ _MUTUAL = _EQUALS | {n.DISJOINT_WITH, n.OWL + "propertyDisjointWith", n.INVERSE_
 Item = Axiom | ox.Triple
 
 
-class Judge(Protocol):
-    """Judges parts for `shrink`, as `Reasoner` does."""
-
-    def find_inconsistent(self, parts: Iterable[Part]) -> int | None:
-        """The index of the first part that contradicts itself, or None."""
-
-
 def explain_contradiction(theory: Theory, reasoner: Reasoner) -> list[Item]:
     """A set of axioms and facts that contradict each other, none of which can be left out.
 
@@ -192,7 +184,7 @@ def explain_contradiction(theory: Theory, reasoner: Reasoner) -> list[Item]:
     parts += [(_select_axioms(theory, own), own) for own in about.values()]
     found = reasoner.find_inconsistent(parts)
     axioms, near = parts[found] if found is not None else (theory.axioms, theory.facts)
-    return shrink([*axioms, *near], reasoner)
+    return shrink([*axioms, *near], reasoner.find_inconsistent)
 
 
 def explain_class(theory: Theory, iri: str, reasoner: Reasoner) -> list[Item]:
@@ -205,15 +197,19 @@ def explain_class(theory: Theory, iri: str, reasoner: Reasoner) -> list[Item]:
     near = _select_axioms(theory, [instance])
     found = reasoner.find_inconsistent([(near, [instance])])
     axioms = near if found is not None else theory.axioms
-    return [item for item in shrink([*axioms, instance], reasoner) if item != instance]
+    shrunk = shrink([*axioms, instance], reasoner.find_inconsistent)
+    return [item for item in shrunk if item != instance]
 
 
 _TYPE = ox.NamedNode(n.RDF_TYPE)
 
 
-def shrink(items: Sequence[Item], reasoner: Judge) -> list[Item]:
+def shrink(
+    items: Sequence[Item], find_inconsistent: Callable[[Iterable[Part]], int | None]
+) -> list[Item]:
     """A smallest contradictory subset of contradictory items.
 
+    `find_inconsistent` gives the index of the first part that contradicts itself, or None.
     The last item of the shortest contradictory beginning is needed; with it put aside the same
     is asked of what stands before it, until what was put aside contradicts itself.
     """
@@ -224,7 +220,7 @@ def shrink(items: Sequence[Item], reasoner: Judge) -> list[Item]:
         while high - low > 1:
             most = max(2, min(_MOST_PARTS, _MOST_STATEMENTS // high))
             cuts = sorted({low + 1 + (high - low - 1) * i // most for i in range(most)})
-            found = reasoner.find_inconsistent(_split([*kept, *rest[:cut]]) for cut in cuts)
+            found = find_inconsistent(_split([*kept, *rest[:cut]]) for cut in cuts)
             if found is None:
                 low = cuts[-1]
             else:

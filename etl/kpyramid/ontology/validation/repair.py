@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import pyoxigraph as ox
 
@@ -91,9 +92,7 @@ class Repair:
 
     def _weigh(self, fact: ox.Triple) -> tuple[float, int, int]:
         standing = self._list_standing(fact)
-        wrong = 1.0
-        for confidence in sorted(statement.confidence for statement in standing):
-            wrong *= 1.0 - confidence
+        wrong = prod(1.0 - s for s in sorted(statement.confidence for statement in standing))
         documents = {place.document_id for statement in standing for place in statement.places}
         return round(1.0 - wrong, 2), len(documents), len(standing)
 

@@ -112,7 +112,9 @@ def _derive(name: str, p: OntologyProperty, schema: Schema) -> list[str]:
     elif p.range == n.RDFS + "Literal":
         add("PropertyShape", f"{path}sh:nodeKind sh:Literal", message)
     else:
-        add("PropertyShape", f"{path}sh:datatype <{p.range}>", message)
+        # Which text is a year pyshacl does not know; of other datatypes it does.
+        year = ' ; sh:pattern "^[0-9]{4}"' if p.range.startswith(n.XSD + "gYear") else ""
+        add("PropertyShape", f"{path}sh:datatype <{p.range}>{year}", message)
     if p.range in (n.XSD + "string", n.RDFS + "Literal") and p.is_datatype:
         message = f"a value of “{p.label}” is one or two characters and no code"
         add("PropertyShape", f'{path}sh:pattern "{_WORDS}" ; sh:flags "s"', message)

@@ -2,14 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from xml.sax.saxutils import escape
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kpyramid.pipeline.report.tables import Numbers, SnapshotTables, to_numpy
+from kpyramid.pipeline.report.tables import Numbers, SnapshotTables, load_template, to_numpy
 
 # Points of Figure 4 from a snapshot: both layers, the priority region, the condensed graph.
 
@@ -28,7 +27,6 @@ class Cloud:
     `total`: how many there are, drawn or not.
     """
 
-    name: str
     points: Points
     total: int
 
@@ -82,12 +80,12 @@ def read_figure(tables: SnapshotTables) -> Figure | None:
     linked, free = _count_condensed(tables, graph)
     quarters = _rank_phrases(tables, graph)
     return Figure(
-        graph=_sample("graph", graph, graph["facts"]),
-        ontology=_sample("ontology", other, other["facts"]),
-        highest=_sample("highest", graph, np.where(quarters == 1, graph["facts"], 0)),
-        high=_sample("high", graph, np.where(quarters == 2, graph["facts"], 0)),
-        linked=_sample("linked", graph, linked),
-        free=_sample("free", graph, free),
+        graph=_sample(graph, graph["facts"]),
+        ontology=_sample(other, other["facts"]),
+        highest=_sample(graph, np.where(quarters == 1, graph["facts"], 0)),
+        high=_sample(graph, np.where(quarters == 2, graph["facts"], 0)),
+        linked=_sample(graph, linked),
+        free=_sample(graph, free),
         ellipses=tuple(
             _fit(name, part)
             for name, part in (("graph", graph), ("ontology", other))
@@ -98,12 +96,12 @@ def read_figure(tables: SnapshotTables) -> Figure | None:
     )
 
 
-def _sample(name: str, phrases: pa.Table, facts: pa.ChunkedArray | Points) -> Cloud:
+def _sample(phrases: pa.Table, facts: pa.ChunkedArray | Points) -> Cloud:
     """The phrases that some facts say, the first by key of too many: keys are hashes."""
     counts = np.asarray(facts, dtype=np.float64)
     said = np.flatnonzero(counts > 0)
     points = np.stack([np.asarray(phrases["x"]), np.asarray(phrases["y"]), counts], axis=1)[said]
-    return Cloud(name, points[:MOST_POINTS], len(said))
+    return Cloud(points[:MOST_POINTS], len(said))
 
 
 def _rank_phrases(tables: SnapshotTables, graph: pa.Table) -> Numbers:
@@ -183,15 +181,12 @@ def _fit(name: str, phrases: pa.Table) -> Ellipse:
 # Colours of Paul Tol's bright scheme, which differ for every kind of colour vision.
 _BLUE, _PALE, _GREEN, _YELLOW = "#4477aa", "#bbccdd", "#228833", "#b08000"
 _RED, _ROSE = "#bb1133", "#ee8899"
-_PANEL, _MARGIN, _TOP, _FOOT = 300, 26, 28, 84
-_WIDTH = 3 * (_MARGIN + _PANEL) + 8
-_HEIGHT = _TOP + _PANEL + _FOOT
+_SIZE = 300
+"""Of a panel, in pixels."""
 _DIAMETERS = ((1, 3.0), (2, 4.4), (5, 6.2), (20, 8.6))
 """Facts from which on a point has a diameter, in pixels."""
 
 _MOST_LABELS = 8
-
-_TITLE = "Both layers in one space, before and after"
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,82 +200,95 @@ class _Scale:
     @classmethod
     def fit(cls, points: Points) -> "_Scale":
         low, high = points.min(axis=0), points.max(axis=0)
-        unit = (_PANEL - 16) / max(float((high - low).max()), 1e-9)
+        unit = (_SIZE - 16) / max(float((high - low).max()), 1e-9)
         middle = (low + high) / 2.0
-        return cls(float(middle[0]) - _PANEL / 2 / unit, float(middle[1]) + _PANEL / 2 / unit, unit)
+        return cls(float(middle[0]) - _SIZE / 2 / unit, float(middle[1]) + _SIZE / 2 / unit, unit)
 
     def place(self, points: Points) -> Points:
         """Pixels to a tenth, within the panel."""
         x = (points[:, 0] - self.left) * self.unit
         y = (self.top - points[:, 1]) * self.unit
-        placed: Points = np.clip(np.stack([x, y], axis=1), 0.0, _PANEL)
+        placed: Points = np.clip(np.stack([x, y], axis=1), 0.0, _SIZE)
         return placed.round(1)
+
+    def draw(
+        self, cloud: Cloud, colour: str, opacity: float, words: str = "", cap: str = "round"
+    ) -> dict[str, object]:
+        """A cloud in a panel: a path per diameter; the legend has those with `words`.
+
+        Each point is a stroke of no length with a round or square end.
+        """
+        places, facts = self.place(cloud.points[:, :2]), cloud.points[:, 2]
+        bounds = [least for least, _ in _DIAMETERS[1:]] + [np.inf]
+        dots = []
+        for (least, diameter), most in zip(_DIAMETERS, bounds, strict=True):
+            chosen = np.unique(places[(facts >= least) & (facts < most)], axis=0)
+            if len(chosen):
+                dots.append((diameter, "".join(f"M{x:g} {y:g}h0" for x, y in chosen.tolist())))
+        drawn = {"cloud": cloud, "dots": dots, "colour": colour, "opacity": opacity}
+        return {**drawn, "words": words, "cap": cap}
+
+    def turn(self, ellipse: Ellipse) -> dict[str, object]:
+        """An ellipse in a panel: half axes, middle, and by how many degrees it is turned."""
+        values, vectors = np.linalg.eigh(ellipse.covariance)
+        direction = vectors[:, 1] * (1.0 if vectors[0, 1] >= 0.0 else -1.0)
+        long, short = (2.0 * np.sqrt(np.maximum(values[::-1], 0.0)) * self.unit).tolist()
+        return {
+            "colour": _YELLOW if ellipse.name == "ontology" else _BLUE,
+            "long": long,
+            "short": short,
+            "x": (ellipse.mean[0] - self.left) * self.unit,
+            "y": (self.top - ellipse.mean[1]) * self.unit,
+            "angle": -np.degrees(np.arctan2(direction[1], direction[0])),
+        }
 
 
 def draw_figure(figure: Figure) -> str:
     """The figure as one `svg` element, the same bytes for the same figure."""
-    clouds = (figure.graph, figure.ontology)
-    scale = _Scale.fit(np.concatenate([cloud.points[:, :2] for cloud in clouds]))
-    ellipses = "".join(_draw_ellipse(e, scale) for e in figure.ellipses)
-    own = "".join(_draw_ellipse(e, scale) for e in figure.ellipses if e.name == "ontology")
-    panels = (
-        (
-            "Before: graph and ontology",
-            [
-                _draw_cloud(figure.graph, scale, _BLUE, 0.55),
-                _draw_cloud(figure.ontology, scale, _YELLOW, 0.9, square=True),
-                ellipses,
+    points = [cloud.points[:, :2] for cloud in (figure.graph, figure.ontology)]
+    scale = _Scale.fit(np.concatenate(points))
+    panels: tuple[dict[str, object], ...] = (
+        {
+            "title": "Before: graph and ontology",
+            "layers": [
+                scale.draw(figure.graph, _BLUE, 0.55, "phrases of the graph"),
+                scale.draw(figure.ontology, _YELLOW, 0.9, "phrases of the ontology", "square"),
             ],
-            [
-                _key(figure.graph, _BLUE, "phrases of the graph"),
-                _key(figure.ontology, _YELLOW, "phrases of the ontology", square=True),
+            "ellipses": [scale.turn(each) for each in figure.ellipses],
+        },
+        {
+            "title": "What the ontology lacks",
+            "layers": [
+                scale.draw(figure.graph, _PALE, 0.8),
+                scale.draw(figure.high, _ROSE, 0.8, "phrases of the next ¼"),
+                scale.draw(
+                    figure.highest, _RED, 0.8, "phrases of highest priority: ¼ of the facts"
+                ),
             ],
-        ),
-        (
-            "What the ontology lacks",
-            [
-                _draw_cloud(figure.graph, scale, _PALE, 0.8),
-                _draw_cloud(figure.high, scale, _ROSE, 0.8),
-                _draw_cloud(figure.highest, scale, _RED, 0.8),
-                own,
-                _draw_marks(figure.marks, scale),
+            "ellipses": [scale.turn(each) for each in figure.ellipses if each.name == "ontology"],
+            "labels": _place_labels(figure.marks, scale),
+        },
+        {
+            "title": "After condensation",
+            "layers": [
+                scale.draw(figure.free, _BLUE, 0.55, "with facts near no anchor"),
+                scale.draw(figure.linked, _GREEN, 0.8, "with facts linked to an anchor"),
             ],
-            [
-                _key(figure.highest, _RED, "phrases of highest priority: ¼ of the facts"),
-                _key(figure.high, _ROSE, "phrases of the next ¼"),
-            ],
-        ),
-        (
-            "After condensation",
-            [
-                _draw_cloud(figure.free, scale, _BLUE, 0.55),
-                _draw_cloud(figure.linked, scale, _GREEN, 0.8),
-            ],
-            [
-                _key(figure.linked, _GREEN, "with facts linked to an anchor"),
-                _key(figure.free, _BLUE, "with facts near no anchor"),
-            ],
-        ),
+        },
     )
-    drawn = "".join(
-        _draw_panel(number, title, parts, keys, figure.explained)
-        for number, (title, parts, keys) in enumerate(panels)
-    )
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" width="100%" '
-        f'role="img" aria-labelledby="space-title space-about" font-size="12" '
-        f'font-family="system-ui, sans-serif">'
-        f'<title id="space-title">{_TITLE}</title>'
-        f'<desc id="space-about">{escape(describe_figure(figure))}</desc>{drawn}</svg>'
+    return load_template("figure.svg.jinja").render(
+        panels=panels, size=_SIZE, explained=figure.explained, about=describe_figure(figure)
     )
 
 
 def describe_figure(figure: Figure) -> str:
     """The figure in a few sentences, for those who do not see it."""
+    shares = " and ".join(f"{share:.0%}" for share in figure.explained)
     return (
         f"Three panels show the same plane, the first two axes of the space that both layers share"
-        f"{_say_explained(figure.explained)}. Left: {figure.graph.total} phrases of the graph and "
-        f"{figure.ontology.total} of the ontology, each layer's Gaussian as an ellipse at two "
+        f"{f' ({shares} of the variance)' if shares else ''}. Left: {figure.graph.total} phrases "
+        f"of the graph and {figure.ontology.total} of the ontology, each layer's Gaussian as an "
+        "ellipse at two "
         f"standard deviations. Middle: {figure.highest.total} phrases of the highest priority, "
         f"which say a quarter of the facts, {figure.high.total} of the next quarter, and the "
         f"labels of proposals where their facts lie. Right: the phrases "
@@ -290,97 +298,15 @@ def describe_figure(figure: Figure) -> str:
     )
 
 
-def _say_explained(explained: Sequence[float]) -> str:
-    if not explained:
-        return ""
-    return f" ({' and '.join(f'{share:.0%}' for share in explained)} of the variance)"
-
-
-def _draw_panel(
-    number: int,
-    title: str,
-    parts: Sequence[str],
-    keys: Sequence[str],
-    explained: Sequence[float],
-) -> str:
-    left = _MARGIN + number * (_MARGIN + _PANEL)
-    axes = [f"axis {at + 1}: {share:.1%} of variance" for at, share in enumerate(explained)]
-    across = axes[0] if axes else "axis 1"
-    up = axes[1] if len(axes) > 1 else "axis 2"
-    legend = "".join(
-        f'<g transform="translate(4 {_PANEL + 36 + 18 * row})">{key}</g>'
-        for row, key in enumerate(keys)
-    )
-    return (
-        f'<g transform="translate({left} {_TOP})">'
-        f'<text y="-10" font-size="14" font-weight="600">{escape(title)}</text>'
-        f'<clipPath id="panel-{number}"><rect width="{_PANEL}" height="{_PANEL}"/></clipPath>'
-        f'<rect width="{_PANEL}" height="{_PANEL}" fill="#fcfcfc" stroke="#ccc"/>'
-        f'<g clip-path="url(#panel-{number})">{"".join(parts)}</g>'
-        f'<text x="{_PANEL / 2}" y="{_PANEL + 15}" text-anchor="middle" fill="#555" '
-        f'font-size="11">{across}</text>'
-        f'<text transform="translate(-8 {_PANEL / 2}) rotate(-90)" text-anchor="middle" '
-        f'fill="#555" font-size="11">{up}</text>{legend}</g>'
-    )
-
-
-def _draw_cloud(
-    cloud: Cloud, scale: _Scale, colour: str, opacity: float, *, square: bool = False
-) -> str:
-    """A path per size; each point is a stroke of no length with a round or square end."""
-    if not len(cloud.points):
-        return ""
-    places, facts = scale.place(cloud.points[:, :2]), cloud.points[:, 2]
-    bounds = [least for least, _ in _DIAMETERS[1:]] + [np.inf]
-    drawn = []
-    for (least, diameter), most in zip(_DIAMETERS, bounds, strict=True):
-        chosen = places[(facts >= least) & (facts < most)]
-        if len(chosen):
-            dots = "".join(f"M{x:g} {y:g}h0" for x, y in np.unique(chosen, axis=0).tolist())
-            drawn.append(
-                f'<path d="{dots}" stroke="{colour}" stroke-opacity="{opacity}" fill="none" '
-                f'stroke-width="{diameter}" stroke-linecap="{"square" if square else "round"}"/>'
-            )
-    return "".join(drawn)
-
-
-def _draw_ellipse(ellipse: Ellipse, scale: _Scale) -> str:
-    values, vectors = np.linalg.eigh(ellipse.covariance)
-    long, short = (2.0 * np.sqrt(np.maximum(values[::-1], 0.0)) * scale.unit).tolist()
-    direction = vectors[:, 1] * (1.0 if vectors[0, 1] >= 0.0 else -1.0)
-    angle = -np.degrees(np.arctan2(direction[1], direction[0]))
-    x = (ellipse.mean[0] - scale.left) * scale.unit
-    y = (scale.top - ellipse.mean[1]) * scale.unit
-    colour = _YELLOW if ellipse.name == "ontology" else _BLUE
-    return (
-        f'<ellipse rx="{long:.1f}" ry="{short:.1f}" fill="none" stroke="{colour}" '
-        f'stroke-width="1.6" transform="translate({x:.1f} {y:.1f}) rotate({angle:.1f})"/>'
-    )
-
-
-def _draw_marks(marks: Sequence[Mark], scale: _Scale) -> str:
-    """The labels that fit beside those before them, with a halo that keeps them readable."""
+def _place_labels(marks: Sequence[Mark], scale: _Scale) -> list[tuple[str, float, float]]:
+    """The labels that fit beside those before them."""
     taken: list[tuple[float, float, float]] = []
-    drawn = []
+    placed = []
     for mark in marks:
         ((x, y),) = scale.place(np.array([[mark.x, mark.y]])).tolist()
         half = 3.1 * len(mark.label)
-        x, y = min(max(x, half + 2), _PANEL - half - 2), min(max(y, 12.0), _PANEL - 6.0)
-        if any(abs(x - a) < half + b + 4 and abs(y - c) < 14 for a, b, c in taken):
-            continue
-        taken.append((x, half, y))
-        drawn.append(f'<text x="{x:.1f}" y="{y:.1f}">{escape(mark.label)}</text>')
-    return (
-        '<g font-size="11" font-weight="600" text-anchor="middle" fill="#222" stroke="#fff" '
-        f'stroke-width="3" paint-order="stroke">{"".join(drawn[:_MOST_LABELS])}</g>'
-    )
-
-
-def _key(cloud: Cloud, colour: str, words: str, *, square: bool = False) -> str:
-    shown = len(cloud.points)
-    some = f", {shown:,} drawn" if shown < cloud.total else ""
-    return (
-        f'<path d="M6 -4h0" stroke="{colour}" stroke-width="8" '
-        f'stroke-linecap="{"square" if square else "round"}"/>'
-        f'<text x="18">{cloud.total:,} {escape(words)}{some}</text>'
-    )
+        x, y = min(max(x, half + 2), _SIZE - half - 2), min(max(y, 12.0), _SIZE - 6.0)
+        if not any(abs(x - a) < half + b + 4 and abs(y - c) < 14 for a, b, c in taken):
+            taken.append((x, half, y))
+            placed.append((mark.label, x, y))
+    return placed[:_MOST_LABELS]

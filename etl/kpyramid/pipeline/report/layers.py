@@ -1,7 +1,7 @@
 """Completion and condensation in a report: what was lacking, proposed, merged."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,34 +27,11 @@ from kpyramid.pipeline.report.tables import (
 _MOST = 15
 
 
-@dataclass(frozen=True, slots=True)
-class Lacking:
-    """What things of one kind are said to do, and the ontology has no property for.
-
-    `nats`: mean of the logarithm of how much denser the graph is than the ontology at its phrases.
-    `example`: a triple. `proposal`: id, label and state of what was proposed for it, if anything.
-    """
-
-    kind: str
-    wording: str
-    facts: int
-    nats: float
-    example: str
-    proposal: tuple[str, str, str] | None
-
-    def describe(self) -> dict[str, JsonValue]:
-        return {
-            "kind": self.kind,
-            "wording": self.wording,
-            "facts": self.facts,
-            "nats": round(self.nats, 4),
-            "proposal": list(self.proposal) if self.proposal else None,
-        }
-
-
-def list_lacking(tables: SnapshotTables, words: Words, proposals: Iterable[Row]) -> list[Lacking]:
+def list_lacking(tables: SnapshotTables, words: Words, proposals: Sequence[Row]) -> list[Row]:
     """The wordings by type of head of the region's facts, where the graph is denser, by facts.
 
+    `nats`: mean of the logarithm of how much denser the graph is than the ontology at the phrases.
+    `example`: a triple. `proposal`: id, label and state of what was proposed for it, if anything.
     Left out are wordings without a meaning of their own, as `has`, and those of properties that
     the ontology had.
     """
@@ -66,29 +43,28 @@ def list_lacking(tables: SnapshotTables, words: Words, proposals: Iterable[Row])
         .sort_by([("count_all", "descending"), ("wording", "ascending"), ("type", "ascending")])
     )
     proposed = {
-        normalise_relation(phrase).key: (row["proposal_id"], row["label"], row["state"])
-        for row in reversed(list(proposals))
+        normalise_relation(phrase).key: [row["proposal_id"], row["label"], row["state"]]
+        for row in reversed(proposals)
         for phrase in row["phrases"]
     }
-    found: list[Lacking] = []
-    for batch in groups.to_batches(max_chunksize=1000):
-        for row in batch.to_pylist():
-            if len(found) == _MOST:
-                return found
-            form = normalise_relation(row["wording"])
-            known = form.key not in proposed and words.states_property(form.key)
-            if known or not says_something(form):
-                continue
+    rows = (row for batch in groups.to_batches(max_chunksize=1000) for row in batch.to_pylist())
+    found: list[Row] = []
+    for row in rows:
+        form = normalise_relation(row["wording"])
+        known = form.key not in proposed and words.states_property(form.key)
+        if not known and says_something(form):
             found.append(
-                Lacking(
-                    words.name_type(row["type"]),
-                    row["wording"],
-                    row["count_all"],
-                    row["nats_mean"],
-                    row["triple_id_min"],
-                    proposed.get(form.key),
-                )
+                {
+                    "kind": words.name_type(row["type"]),
+                    "wording": row["wording"],
+                    "facts": row["count_all"],
+                    "nats": round(row["nats_mean"], 4),
+                    "proposal": proposed.get(form.key),
+                    "example": row["triple_id_min"],
+                }
             )
+        if len(found) == _MOST:
+            break
     return found
 
 
@@ -143,13 +119,11 @@ def describe_completion(tables: SnapshotTables, words: Words) -> dict[str, JsonV
         for rows in shown.values()
         for row in rows
     }
-    wanted = {key for keys in picked.values() for key in keys} | {row.example for row in lacking}
+    wanted = {key for keys in picked.values() for key in keys} | {row["example"] for row in lacking}
     evidence = find_evidence(tables, wanted)
     return {
         **_describe_layers(tables),
-        "lacking": [
-            row.describe() | {"example": evidence[row.example].describe()} for row in lacking
-        ],
+        "lacking": [{**row, "example": evidence[row["example"]]} for row in lacking],
         "rounds": max((row["round"] for row in proposals), default=0),
         "counts": dict(Counter(row["state"] for row in proposals)),
         "proposals": {
@@ -169,12 +143,11 @@ def _describe_layers(tables: SnapshotTables) -> dict[str, JsonValue]:
         row["explained"] for row in tables.read("layers", ("layer", "explained")).to_pylist()
     ]
     shares = [round(share, 4) for share in explained[0]] if explained else []
-    layers: dict[str, JsonValue] = {}
-    for layer in ("graph", "ontology"):
-        rows = phrases.filter(pc.equal(phrases["layer"], layer))
-        layers[layer] = _count(rows)
     return {
-        "layers": layers,
+        "layers": {
+            layer: _count(phrases.filter(pc.equal(phrases["layer"], layer)))
+            for layer in ("graph", "ontology")
+        },
         "dimensions": len(shares),
         "axes": shares[:2],
         "explained": round(sum(shares), 4),
@@ -201,21 +174,18 @@ def _read_proposals(tables: SnapshotTables) -> list[Row]:
 def _describe_proposal(
     row: Row, examples: Collection[str], evidence: Mapping[str, Evidence], words: Words
 ) -> dict[str, JsonValue]:
-    plain = ("proposal_id", "round", "kind", "iri", "label", "definition", "support", "score")
-    phrases: Sequence[str] = row["phrases"]
+    plain = (
+        *("proposal_id", "round", "kind", "iri", "label", "definition", "phrases", "support"),
+        *("score", "agreement", "state", "decided_by", "note"),
+    )
     return {
         **{name: row[name] for name in plain},
-        "agreement": row["agreement"],
-        "state": row["state"],
-        "decided_by": row["decided_by"],
-        "note": row["note"],
         "domain": words.name(row["domain"]),
         "range": words.name(row["range"]) if row["range"] else None,
         "inverse_of": words.name(row["inverse_of"]) if row["inverse_of"] else None,
         "splits": words.name(row["splits"]) if row["splits"] else None,
         "existing": words.name(row["iri"]) if row["state"] == "alias" else None,
-        "phrases": list(phrases),
-        "examples": [found.describe() for found in _choose_examples(examples, evidence)],
+        "examples": [*_choose_examples(examples, evidence)],
     }
 
 
@@ -224,23 +194,18 @@ def _choose_examples(
 ) -> list[Evidence]:
     """Facts of different heads and wordings, the wording of most candidates first."""
     rest = [evidence[key] for key in candidates]
-    uses = Counter(found.relation for found in rest)
+    uses = Counter(each["fact"][1] for each in rest)
     chosen: list[Evidence] = []
+
+    def rank(each: Evidence) -> tuple[object, ...]:
+        head, relation, tail = each["fact"]
+        heads, relations = ({other["fact"][at] for other in chosen} for at in (0, 1))
+        length = len(each["sentence"])
+        used = -uses[relation]
+        return head in heads, relation in relations, used, -each["places"], length, head, tail
+
     while rest and len(chosen) < _EXAMPLES:
-        said = {found.relation for found in chosen}
-        heads = {found.head for found in chosen}
-        best = min(
-            rest,
-            key=lambda e: (
-                e.head in heads,
-                e.relation in said,
-                -uses[e.relation],
-                -e.places,
-                len(e.sentence),
-                e.head,
-                e.tail,
-            ),
-        )
+        best = min(rest, key=rank)
         chosen.append(best)
         rest.remove(best)
     return chosen
@@ -306,26 +271,24 @@ def _read_graph(tables: SnapshotTables) -> _Graph:
     )
 
 
-def _describe_merges(tables: SnapshotTables, graph: _Graph, words: Words) -> list[JsonValue]:
+def _describe_merges(tables: SnapshotTables, graph: _Graph, words: Words) -> list[Row]:
     """The merges of most different wordings; of merges of the same wordings one."""
     rows = graph.condensed.take(pa.array(_choose_merges(graph), pa.int64())).to_pylist()
     parts = {row["condensed_id"]: _choose_parts(row) for row in rows}
     evidence = find_evidence(tables, {key for pairs in parts.values() for key, _ in pairs})
-    described: list[JsonValue] = []
-    for row, said in zip(rows, state_rows(tables, rows), strict=True):
-        described.append(
-            {
-                "condensed_id": row["condensed_id"],
-                "fact": list(said),
-                "anchor": words.name(row["anchor"]) if row["anchor"] else None,
-                "facts": len(row["derived_from"]),
-                "from": [
-                    {"how": how, "triple_id": key, **evidence[key].describe()}
-                    for key, how in parts[row["condensed_id"]]
-                ],
-            }
-        )
-    return described
+    return [
+        {
+            "condensed_id": row["condensed_id"],
+            "fact": list(fact),
+            "anchor": words.name(row["anchor"]) if row["anchor"] else None,
+            "facts": len(row["derived_from"]),
+            "from": [
+                {"how": how, "triple_id": key, **evidence[key]}
+                for key, how in parts[row["condensed_id"]]
+            ],
+        }
+        for row, fact in zip(rows, state_rows(tables, rows), strict=True)
+    ]
 
 
 def _choose_merges(graph: _Graph) -> list[int]:
@@ -347,13 +310,13 @@ def _choose_parts(row: Row) -> list[tuple[str, str]]:
     return sorted(pairs, key=lambda pair: (pair[1] != "kept", pair[1], pair[0]))[:_MOST_PARTS]
 
 
-def _describe_anchors(graph: _Graph, words: Words) -> list[JsonValue]:
+def _describe_anchors(graph: _Graph, words: Words) -> list[Row]:
     """The properties with most facts, and the wordings of the triples linked to them."""
     anchors = graph.condensed["anchor"].combine_chunks().dictionary_encode()
     codes = to_numpy(pc.fill_null(anchors.indices, -1))
     facts = np.bincount(codes[codes >= 0], minlength=len(anchors.dictionary))
     iris = anchors.dictionary.to_pylist()
-    described: list[JsonValue] = []
+    described: list[Row] = []
     for code in sorted(range(len(iris)), key=lambda c: (-facts[c], iris[c]))[:_MOST_ANCHORS]:
         used = np.bincount(graph.relations[codes[graph.owners] == code])
         said = {graph.names[at].as_py(): int(used[at]) for at in np.flatnonzero(used)}
@@ -371,9 +334,7 @@ def _describe_anchors(graph: _Graph, words: Words) -> list[JsonValue]:
     return described
 
 
-def _describe_contradictions(
-    tables: SnapshotTables, condensed: pa.Table, words: Words
-) -> dict[str, JsonValue]:
+def _describe_contradictions(tables: SnapshotTables, condensed: pa.Table, words: Words) -> Row:
     """What cannot hold together, each side with its sentence."""
     columns = ("contradiction_id", "kind", "anchor", "condensed_ids", "detail")
     found = tables.read("contradictions", columns)
@@ -389,14 +350,10 @@ def _describe_contradictions(
                 "kind": row["kind"],
                 "anchor": words.name(row["anchor"]) if row["anchor"] else None,
                 "detail": row["detail"],
-                "sides": _describe_sides(row["condensed_ids"], kept, evidence),
+                "sides": [
+                    {"condensed_id": key, **evidence[kept[key]]} for key in row["condensed_ids"]
+                ],
             }
             for row in rows
         ],
     }
-
-
-def _describe_sides(
-    keys: Sequence[str], kept: Mapping[str, str], evidence: Mapping[str, Evidence]
-) -> list[JsonValue]:
-    return [{"condensed_id": key, **evidence[kept[key]].describe()} for key in keys]

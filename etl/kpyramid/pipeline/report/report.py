@@ -4,12 +4,11 @@ import json
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import cast
 
+import pyarrow as pa
 import pyarrow.compute as pc
-from jinja2 import Environment, PackageLoader, Template
 
 from kpyramid.completion.decisions import load_decisions
 from kpyramid.errors import InputError, IntegrityError
@@ -18,13 +17,13 @@ from kpyramid.llm.ledger import Sum, Totals, read_totals
 from kpyramid.ontology.schema import parse_schema
 from kpyramid.pipeline.report.figures import describe_figure, draw_figure, read_figure
 from kpyramid.pipeline.report.layers import describe_completion, describe_condensation
-from kpyramid.pipeline.report.tables import SnapshotTables, Words
+from kpyramid.pipeline.report.tables import SnapshotTables, Words, load_template
 from kpyramid.pipeline.stage import PIPELINE
 from kpyramid.storage.contracts import load_contracts, read_table
-from kpyramid.storage.layout import write_durably
 from kpyramid.storage.refs import read_head
 from kpyramid.storage.runs import Run, StageMark, read_mark
 from kpyramid.storage.snapshots import read_manifest
+from kpyramid.storage.writing import write_durably
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +53,7 @@ def write_report(run: Run, marks: tuple[StageMark, ...] | None = None) -> StageM
         "condensation": account.condensation,
     }
     write_durably(run.folder / "report.json", json.dumps(report, indent=1).encode())
-    text = _load_template().render(
+    text = load_template("report.html.jinja").render(
         report=report, figure=account.figure, figure_words=account.figure_words
     )
     write_durably(run.folder / "report.html", text.encode())
@@ -92,17 +91,11 @@ def describe_snapshot(folder: Path) -> Account:
     )
 
 
-@cache
-def _load_template() -> Template:
-    loader = PackageLoader("kpyramid.pipeline.report")
-    page = Environment(loader=loader, autoescape=True, trim_blocks=True)
-    return page.get_template("report.html.jinja")
-
-
 def describe_run(run: Run, marks: tuple[StageMark, ...]) -> dict[str, object]:
     """The report as plain values."""
     publish = marks[-1]
     snapshot = publish.details["snapshot"]
+    rejects = _read_rows(run, snapshot, "rejects")
     head = read_head(run.warehouse, run.ref)
     totals = read_totals(run.folder)
     return {
@@ -114,8 +107,8 @@ def describe_run(run: Run, marks: tuple[StageMark, ...]) -> dict[str, object]:
         "corpus": str(run.corpus),
         "rows": dict(publish.rows),
         "rejects": {mark.stage: dict(mark.rejects) for mark in marks if mark.rejects},
-        "examples": _pick_examples(run, snapshot),
-        "withdrawn": _list_withdrawn(run, snapshot),
+        "examples": _pick_examples(rejects),
+        "withdrawn": _list_withdrawn(rejects),
         "recomputed": {mark.stage: mark.recomputed for mark in marks},
         "seconds": {mark.stage: mark.seconds for mark in marks},
         "stages": [
@@ -155,13 +148,17 @@ def _describe_decisions(run: Run, snapshot: str) -> dict[str, JsonValue] | None:
 
 def _list_decided(run: Run, snapshot: str) -> list[str]:
     """The states that a decisions file gave to proposals of a snapshot."""
-    path = run.warehouse.snapshots / snapshot / "tables" / "proposals.parquet"
-    rows = read_table(path, load_contracts()["proposals"]).select(["state", "decided_by"])
+    rows = _read_rows(run, snapshot, "proposals").select(["state", "decided_by"])
     return [row["state"] for row in rows.to_pylist() if row["decided_by"] == "file"]
 
 
+def _read_rows(run: Run, snapshot: str, table: str) -> pa.Table:
+    path = run.warehouse.snapshots / snapshot / "tables" / f"{table}.parquet"
+    return read_table(path, load_contracts()[table])
+
+
 def _warn_of_lost_decisions(run: Run, committed: str) -> None:
-    """Tells where a person's decisions were in the ref's last snapshot and are in no file now."""
+    """Warns where a person's decisions were in the ref's last snapshot and are in no file now."""
     before = _find_before(run, committed)
     if run.settings.complete.decisions is not None or before is None:
         return
@@ -239,10 +236,8 @@ def _read_plan(run: Run) -> dict[str, JsonValue]:
         return {}
 
 
-def _pick_examples(run: Run, snapshot: str) -> dict[str, list[str]]:
+def _pick_examples(rejects: pa.Table) -> dict[str, list[str]]:
     """The first details of every reason, so that a number can be understood."""
-    path = run.warehouse.snapshots / snapshot / "tables" / "rejects.parquet"
-    rejects = read_table(path, load_contracts()["rejects"])
     examples: dict[str, list[str]] = {}
     for row in rejects.select(["stage", "reason", "detail"]).to_pylist():
         shown = examples.setdefault(f"{row['stage']}: {row['reason']}", [])
@@ -251,10 +246,8 @@ def _pick_examples(run: Run, snapshot: str) -> dict[str, list[str]]:
     return dict(sorted(examples.items()))
 
 
-def _list_withdrawn(run: Run, snapshot: str) -> list[dict[str, str]]:
+def _list_withdrawn(rejects: pa.Table) -> list[dict[str, str]]:
     """The statements that contradicted others and lost: reason, and what, why and where."""
-    path = run.warehouse.snapshots / snapshot / "tables" / "rejects.parquet"
-    rejects = read_table(path, load_contracts()["rejects"])
     rows = rejects.filter(pc.equal(rejects["stage"], "publish")).select(["reason", "detail"])
     return list(rows.sort_by("detail").slice(0, _MOST_WITHDRAWN).to_pylist())
 

@@ -2,21 +2,20 @@
 
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from jinja2 import Environment, PackageLoader, Template
 
 from kpyramid.documents.sentences import Span
 from kpyramid.documents.words import normalise_relation
 from kpyramid.errors import IntegrityError
-from kpyramid.keys import JsonValue
 from kpyramid.ontology.names import THING, XSD
 from kpyramid.ontology.population.checking import Sentences
 from kpyramid.ontology.schema import Schema
@@ -108,24 +107,13 @@ class SnapshotTables:
         return {row[key]: row["name"] for row in self.pick(name, key, wanted, ["name"])}
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """A fact in words and the sentence that states it best, with the document's source."""
+class Evidence(TypedDict):
+    """A fact in words, the sentence that states it best, its document's source, and how often."""
 
-    head: str
-    relation: str
-    tail: str
+    fact: list[str]
     sentence: str
     source: str
     places: int
-
-    def describe(self) -> dict[str, JsonValue]:
-        return {
-            "fact": [self.head, self.relation, self.tail],
-            "sentence": self.sentence,
-            "source": self.source,
-            "places": self.places,
-        }
 
 
 def state_rows(tables: SnapshotTables, rows: Collection[Row]) -> list[tuple[str, str, str]]:
@@ -147,7 +135,7 @@ def find_evidence(tables: SnapshotTables, triple_ids: Collection[str]) -> dict[s
     """Each of these triples in words with the sentence of its surest statement."""
     facts = ("head_id", "relation_id", "tail_id", "literal", "raw_triple_ids")
     triples = tables.pick("triples", "triple_id", triple_ids, facts)
-    said = state_rows(tables, triples)
+    stated = state_rows(tables, triples)
     wanted = {key for row in triples for key in row["raw_triple_ids"]}
     spans = [f"{part}_span" for part in ("head", "relation", "tail")]
     columns = ("claim_id", "chunk_id", "confidence", *spans)
@@ -164,8 +152,13 @@ def find_evidence(tables: SnapshotTables, triple_ids: Collection[str]) -> dict[s
     }
     quoted = _quote(tables, best)
     return {
-        row["triple_id"]: Evidence(*words, *quoted[row["triple_id"]], len(row["raw_triple_ids"]))
-        for row, words in zip(triples, said, strict=True)
+        row["triple_id"]: Evidence(
+            fact=list(words),
+            sentence=quoted[row["triple_id"]][0],
+            source=quoted[row["triple_id"]][1],
+            places=len(row["raw_triple_ids"]),
+        )
+        for row, words in zip(triples, stated, strict=True)
     }
 
 
@@ -209,3 +202,14 @@ def shorten(text: str) -> str:
 def to_numpy(values: pa.Array) -> Numbers:
     """Whole numbers without nulls."""
     return np.asarray(values.to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def load_template(name: str) -> Template:
+    """A page, or a part of one, of the report."""
+    return _open_templates().get_template(name)
+
+
+@cache
+def _open_templates() -> Environment:
+    loader = PackageLoader("kpyramid.pipeline.report")
+    return Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)

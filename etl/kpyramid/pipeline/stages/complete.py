@@ -52,7 +52,7 @@ def run(
 ) -> dict[str, pa.Table]:
     """`proposals` with the `instances` of the accepted ones, and what the first round measured.
 
-    `additions` tells these instances from those that were there.
+    `additions` lists these instances, as against those that were there.
 
     That is `phrases`, `priorities` of all triples and `layers`, with the ontology as the seed and
     the decisions file have it. Rounds end when one adds nothing, or after `settings.rounds`.

@@ -7,13 +7,15 @@ is reported, and stays.
 
 from collections.abc import Mapping, Set
 from functools import partial
+from itertools import compress
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kpyramid.condensation.condenser import Condenser, list_neighbourhoods, merge_agreed
 from kpyramid.condensation.contradictions import Contradiction, find_contradictions
-from kpyramid.condensation.graph import Graph, Statement
+from kpyramid.condensation.graph import Column, Graph, Statement
 from kpyramid.condensation.merging import (
     Condensation,
     Linked,
@@ -28,7 +30,7 @@ from kpyramid.graph.synonyms.comparison import Comparer
 from kpyramid.keys import content_id
 from kpyramid.ontology.proposals import adopt_proposals, name_by_wording
 from kpyramid.ontology.schema import Schema
-from kpyramid.pipeline.stages.derivations import read_graph
+from kpyramid.pipeline.stages.graph import find_rows
 from kpyramid.pipeline.stages.instances import index_phrases
 from kpyramid.pipeline.stages.tables import (
     Row,
@@ -152,3 +154,36 @@ def _build_contradictions(found: list[Contradiction], keys: Mapping[int, str]) -
             "detail": [one.detail for one in found],
         }
     )
+
+
+def read_graph(entities: pa.Table, relations: pa.Table, triples: pa.Table) -> Graph:
+    """The tables as columns."""
+    literals = triples["literal"].combine_chunks().dictionary_encode()
+    codes = literals.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    return Graph(
+        heads=find_rows(triples["head_id"], entities["entity_id"]),
+        relations=find_rows(triples["relation_id"], relations["relation_id"]),
+        tails=find_rows(triples["tail_id"], entities["entity_id"]),
+        literals=codes.astype(np.int64),
+        texts=literals.dictionary.to_pylist(),
+        names=entities["name"].to_pylist(),
+        types=entities["type"].to_pylist(),
+        wordings=relations["name"].to_pylist(),
+        support=relations["support"].to_pylist(),
+    )
+
+
+def read_derivations(triples: pa.Table, condensed: pa.Table) -> tuple[Column, list[str]]:
+    """For each triple the row of its condensed fact, -1 unless there is exactly one, and why."""
+    place = find_rows(pc.list_flatten(condensed["derived_from"]), triples["triple_id"])
+    rows = pc.list_parent_indices(condensed["derived_from"]).to_numpy()
+    reasons = pc.list_flatten(condensed["how"]).to_pylist()
+    known = place >= 0  # another gate reports triples that are nowhere
+    place, rows = place[known], rows[known]
+    stands = np.full(triples.num_rows, -1, dtype=np.int64)
+    stands[place] = rows
+    stands[np.bincount(place, minlength=triples.num_rows) != 1] = -1
+    how = ["none"] * triples.num_rows
+    for at, why in zip(place.tolist(), compress(reasons, known.tolist()), strict=True):
+        how[at] = why
+    return stands, how

@@ -43,6 +43,12 @@ class Fact:
     head: End
     tail: End
 
+    @property
+    def entities(self) -> tuple[tuple[str, End], ...]:
+        """The ends that are entities, each with its side."""
+        ends = (("head", self.head), ("tail", self.tail))
+        return ends[:1] if self.tail.is_literal else ends
+
 
 def read_facts(
     mentions: pa.Table, raw_triples: pa.Table, chunks: pa.Table
@@ -121,13 +127,8 @@ def find_cluster(cluster: Mapping[tuple[str, str], str], fact: Fact, side: str) 
     """The cluster of an entity, the text of a literal."""
     end = fact.head if side == "head" else fact.tail
     if side == "tail" and end.is_literal:
-        return _normalise_literal(end.name)
+        return " ".join(end.name.split())
     return cluster[end.name, fact.document]
-
-
-def _normalise_literal(text: str) -> str:
-    """A literal with single spaces and without white space around it."""
-    return " ".join(text.split())
 
 
 def pick_name(wordings: Counter[str]) -> str:
@@ -172,12 +173,11 @@ def list_entities(facts: Iterable[Fact], cluster: Mapping[tuple[str, str], str])
     types: dict[str, set[str]] = defaultdict(set)
     stated: dict[str, str] = {}
     for fact in facts:
-        for side, end in (("head", fact.head), ("tail", fact.tail)):
-            if side == "head" or not end.is_literal:
-                key = find_cluster(cluster, fact, side)
-                names[key][end.name] += 1
-                types[key] |= {end.type} - {UNKNOWN}
-                stated[key] = min(stated.get(key, _state(fact)), _state(fact))
+        for side, end in fact.entities:
+            key = find_cluster(cluster, fact, side)
+            names[key][end.name] += 1
+            types[key] |= {end.type} - {UNKNOWN}
+            stated[key] = min(stated.get(key, _state(fact)), _state(fact))
     return [
         Candidate(
             key,

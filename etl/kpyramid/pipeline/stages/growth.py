@@ -1,7 +1,7 @@
 """The ontology while completion lets it grow: proposals adopted, and what that brings."""
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
@@ -48,47 +48,6 @@ class Gain:
     fitting: Mapping[str, set[str]]
     clashing: Mapping[str, set[str]]
     reasons: Mapping[str, set[str]]
-
-
-def find_gain(
-    rows: Sequence[Row],
-    graph: Graph,
-    rules: Rules,
-    kinds: Kinds,
-    known: Mapping[str, set[str]],
-    read_settled: Callable[[Collection[str]], Sequence[Finding]],
-) -> Gain:
-    """The instances that adopted rows of `proposals` have in the graph.
-
-    `rules` are those of the ontology with the rows in it, `kinds` its classes by their wordings.
-    `known`: classes of individuals that stand already; `read_settled` gives the values that stand
-    of some of them.
-    """
-    grown = rules.schema
-    classes = {str(row["iri"]) for row in rows if row["kind"] == "class"}
-    index = index_rows([row for row in rows if row["kind"] == "property"], grown)
-    candidates: list[Candidate] = []
-    rejects: list[Row] = []
-    filed: dict[str, set[str]] = defaultdict(set)
-    for facts in graph.walk_facts(graph.find_filed(kinds, classes)):
-        for member in list_copulas(facts, _name_ends(facts, known, filed), kinds, grown):
-            if member.class_iri in classes:
-                candidates.append(member)
-                filed[member.subject_id].add(member.class_iri)
-    for facts in graph.walk_facts(graph.find_stated(index.keys())):
-        named = _name_ends(facts, known, filed)
-        values, refused = read_facts("complete", facts, named, index, grown, kinds)
-        candidates += values
-        rejects += refused
-    touched = {end for c in candidates for end in (c.subject_id, c.object_id) if end}
-    classed = {key: known[key] for key in touched if key in known}
-    made, losses = make_instances(candidates, rules, classed, read_settled(touched))
-    return Gain(
-        made,
-        [*rejects, *make_rejects("complete", losses, graph.names)],
-        _group_fitting(candidates),
-        *_group_clashing(losses),
-    )
 
 
 def _name_ends(
@@ -327,12 +286,8 @@ class Growth:
                 continue
             doubtful = True
             if row["state"] == "alias":
-                row["iri"] = coin_iri(
-                    str(row["kind"]),
-                    str(row["label"]),
-                    self.schema.base,
-                    [*taken, *self._list_iris()],
-                )
+                own = [*taken, *(str(old["iri"]) for old in self.rows)]
+                row["iri"] = coin_iri(str(row["kind"]), str(row["label"]), self.schema.base, own)
             if row["decided_by"] == "file":
                 row["decided_by"] = "rules"
             row["state"] = "open"
@@ -359,9 +314,6 @@ class Growth:
             why = f"{clashing:.0%} of the facts contradict the ontology: {reasons}"
         return why
 
-    def _list_iris(self) -> list[str]:
-        return [str(row["iri"]) for row in self.rows]
-
     def _read_kinds(self, rows: Iterable[Row]) -> Kinds:
         """The classes by their wordings, with those of these rows."""
         return Kinds(adopt_proposals(self._seed, map(name_by_wording, [*self.rows, *rows])))
@@ -376,15 +328,31 @@ class Growth:
         return sorted(self.graph.ids[place] for place in places.tolist())
 
     def _find_gain(self, rows: Iterable[Row], grown: Schema) -> Gain:
+        """The instances that adopted rows have in the graph; `grown` is the ontology with them."""
         adopted = [row for row in rows if row["state"] in _ADOPTED]
-        return find_gain(
-            adopted,
-            self.graph,
-            Rules(grown, tuple(self.shapes)),
-            self._read_kinds(adopted),
-            self._known,
-            lambda ends: self._read_settled(ends, grown),
-        )
+        graph, known, kinds = self.graph, self._known, self._read_kinds(adopted)
+        classes = {str(row["iri"]) for row in adopted if row["kind"] == "class"}
+        index = index_rows([row for row in adopted if row["kind"] == "property"], grown)
+        candidates: list[Candidate] = []
+        rejects: list[Row] = []
+        filed: dict[str, set[str]] = defaultdict(set)
+        for facts in graph.walk_facts(graph.find_filed(kinds, classes)):
+            for member in list_copulas(facts, _name_ends(facts, known, filed), kinds, grown):
+                if member.class_iri in classes:
+                    candidates.append(member)
+                    filed[member.subject_id].add(member.class_iri)
+        for facts in graph.walk_facts(graph.find_stated(index.keys())):
+            named = _name_ends(facts, known, filed)
+            values, refused = read_facts("complete", facts, named, index, grown, kinds)
+            candidates += values
+            rejects += refused
+        touched = {end for c in candidates for end in (c.subject_id, c.object_id) if end}
+        classed = {key: known[key] for key in touched if key in known}
+        settled = self._read_settled(touched, grown)
+        rules = Rules(grown, tuple(self.shapes))
+        made, losses = make_instances(candidates, rules, classed, settled)
+        rejects += make_rejects("complete", losses, graph.names)
+        return Gain(made, rejects, _group_fitting(candidates), *_group_clashing(losses))
 
     def _read_settled(self, touched: Collection[str], schema: Schema) -> list[Finding]:
         """The values that stand already of the individuals at the ends of candidates."""
@@ -403,11 +371,8 @@ class Growth:
         self.schema = grown
         self.rejects += found.rejects
         for row in rows:
-            row["proposal_id"] = content_id(
-                "proposal",
-                *_identify(row),
-                *(["alias"] if row["state"] == "alias" else []),
-            )
+            alias = ["alias"] if row["state"] == "alias" else []
+            row["proposal_id"] = content_id("proposal", *_identify(row), *alias)
             self.rows.append(row)
         for made in found.made:
             self._known[str(made["subject_id"])].add(str(made["class_iri"]))

@@ -79,16 +79,15 @@ def make_instances(
     for finding in stay:
         if finding.prop is None:
             stated[finding.subject_id].add(finding.class_iri)
-    entailed: list[Candidate] = []
-    for finding in stay:
-        for at_object, (individual, class_iri) in enumerate(finding.entailed):
-            if (
-                finding.prop is None
-                or class_iri == THING
-                or _is_said(class_iri, stated[individual], rules.schema)
-            ):
-                continue
-            entailed += _list_members(finding, individual, class_iri, at_object=bool(at_object))
+    entailed = [
+        member
+        for finding in stay
+        for at_object, (individual, class_iri) in enumerate(finding.entailed)
+        if finding.prop is not None
+        and class_iri != THING
+        and not _is_said(class_iri, stated[individual], rules.schema)
+        for member in _list_members(finding, individual, class_iri, at_object=bool(at_object))
+    ]
     members = _drop_wider(merge(entailed), rules.schema)
     return [_make_row(finding) for finding in [*stay, *members]], losses
 
@@ -111,45 +110,30 @@ def _drop_wider(members: Sequence[Finding], schema: Schema) -> list[Finding]:
     classes: dict[str, set[str]] = defaultdict(set)
     for member in members:
         classes[member.subject_id].add(member.class_iri)
-    return [
-        member
-        for member in members
-        if not _is_said(
-            member.class_iri,
-            (
-                iri
-                for iri in classes[member.subject_id]
-                if not schema.is_subclass(member.class_iri, iri)
-            ),
-            schema,
-        )
-    ]
+
+    def is_wider(member: Finding) -> bool:
+        own = classes[member.subject_id]
+        narrower = [iri for iri in own if not schema.is_subclass(member.class_iri, iri)]
+        return _is_said(member.class_iri, narrower, schema)
+
+    return [member for member in members if not is_wider(member)]
 
 
 def make_rejects(stage: str, losses: Iterable[Loss], names: Mapping[str, str]) -> list[Row]:
     """A reject for each finding that does not stay."""
-    return [_reject(stage, loss, names) for loss in losses]
+    rejects = []
+    for loss in losses:
+        finding = loss.finding
+        subject, verb = names[finding.subject_id], finding.prop.label if finding.prop else "is a"
+        value = names.get(finding.object_id or "", finding.literal or finding.class_iri)
+        detail = f"{subject} | {verb} | {value} | {loss.detail}"
+        rejects.append(_reject_at(finding.places[0], stage, loss.reason, finding.key, detail))
+    return rejects
 
 
-def _reject(stage: str, loss: Loss, names: Mapping[str, str]) -> Row:
-    finding = loss.finding
-    detail = " | ".join(
-        (
-            names[finding.subject_id],
-            finding.prop.label if finding.prop else "is a",
-            names.get(finding.object_id or "", finding.literal or finding.class_iri),
-            loss.detail,
-        )
-    )
-    place = finding.places[0]
-    return make_reject(
-        stage,
-        loss.reason,
-        finding.key,
-        detail,
-        document_id=place.document_id,
-        chunk_id=place.chunk_id,
-    )
+def _reject_at(place: Place, stage: str, reason: str, key: str, detail: str) -> Row:
+    own = {"document_id": place.document_id, "chunk_id": place.chunk_id}
+    return make_reject(stage, reason, key, detail, **own)
 
 
 def _make_row(finding: Finding) -> Row:
@@ -349,7 +333,7 @@ def read_facts(
     whose phrase names none is no reject: the graph is its place; nor is one that says a class:
     `kind_of` has these, by triple. With `find` the first noun of a tail may be a part of the
     phrase, as in `reported | revenue of 4 million`. That something is a thing does not say that it
-    is a person, though the property tells it of persons only: a copula suggests no class.
+    is a person, though the property is one of persons only: a copula suggests no class.
     """
     candidates: list[Candidate] = []
     rejects: list[Row] = []
@@ -415,15 +399,7 @@ def _reject_stated(
         f"the graph only: it fits none of: {names}: {why}"
     )
     reason = reasons[0] if len(reasons) == 1 else "domain_or_range"
-    place = fact.places[0]
-    return make_reject(
-        stage,
-        reason,
-        fact.triple_id,
-        detail,
-        document_id=place.document_id,
-        chunk_id=place.chunk_id,
-    )
+    return _reject_at(fact.places[0], stage, reason, fact.triple_id, detail)
 
 
 def list_copulas(

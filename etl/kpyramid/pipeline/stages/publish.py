@@ -1,6 +1,7 @@
 """Publish, its pure part: the ontology layer as Turtle and N-Triples, with its provenance."""
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -9,8 +10,8 @@ from kpyramid.ontology.proposals import adopt_proposals
 from kpyramid.ontology.schema import Schema, write_schema
 from kpyramid.ontology.store import (
     InstanceStatement,
-    Place,
-    entity_iri,
+    Quotation,
+    state_row,
     write_instances,
     write_provenance,
 )
@@ -51,29 +52,14 @@ def list_statements(
     document_of = map_column(chunks, "chunk_id", "document_id")
     document = {row["document_id"]: row for row in documents.to_pylist()}
 
-    def locate(place: Mapping[str, object]) -> Place:
-        start, end = int(str(place["start"])), int(str(place["end"]))
-        row = document[document_of[str(place["chunk_id"])]]
-        return Place(
+    def locate(place: Mapping[str, Any]) -> Quotation:
+        start, end = place["start"], place["end"]
+        row = document[document_of[place["chunk_id"]]]
+        return Quotation(
             row["document_id"], start, end, row["text"][start:end], row["source"], row["title"]
         )
 
-    return [
-        InstanceStatement(
-            subject_iri=entity_iri(row["subject_id"]),
-            property_iri=row["property_iri"],
-            class_iri=row["class_iri"],
-            object_iri=entity_iri(row["object_id"]) if row["object_id"] else None,
-            literal=row["literal"],
-            datatype=row["datatype"],
-            subject_label=names[row["subject_id"]],
-            object_label=names[row["object_id"]] if row["object_id"] else None,
-            places=tuple(locate(place) for place in row["places"]),
-            instance_id=row["instance_id"],
-            confidence=row["confidence"],
-        )
-        for row in instances.to_pylist()
-    ]
+    return [state_row(row, names, map(locate, row["places"])) for row in instances.to_pylist()]
 
 
 def reject_withdrawn(instances: pa.Table, withdrawn: Iterable[Withdrawal]) -> pa.Table:

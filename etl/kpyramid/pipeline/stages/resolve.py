@@ -30,8 +30,12 @@ IS_A = "be a"
 """The relation of a thing and its kind, as `normalise_relation` spells it."""
 _MAX_TITLE = 6
 """Words of a title that may be a name; a longer one is a sentence."""
-_DETERMINERS = ARTICLES | POINTING | frozenset(
-    "his her its their our my your each both all some many several other another such".split()
+_DETERMINERS = (
+    ARTICLES
+    | POINTING
+    | frozenset(
+        "his her its their our my your each both all some many several other another such".split()
+    )
 )
 """What stands before a noun that means something that the text has brought up."""
 
@@ -93,16 +97,13 @@ def _list_uses(facts: Iterable[Fact], local: Collection[tuple[str, str]]) -> Ite
     `local`: raw triple and side of the names that mean something of their document alone.
     """
     for fact in facts:
-        for side, end, other in (
-            ("head", fact.head, fact.tail),
-            ("tail", fact.tail, fact.head),
-        ):
-            if side == "head" or not end.is_literal:
-                key = fact.form.key
-                is_local = (str(fact.row["raw_triple_id"]), side) in local
-                yield Use(
-                    *(end.name, fact.document, end.type, side, key, other.name), is_local=is_local
-                )
+        for side, end in fact.entities:
+            other = fact.tail if side == "head" else fact.head
+            is_local = (str(fact.row["raw_triple_id"]), side) in local
+            yield Use(
+                *(end.name, fact.document, end.type, side, fact.form.key, other.name),
+                is_local=is_local,
+            )
 
 
 def _list_titles(documents: pa.Table, facts: Iterable[Fact]) -> Iterator[Use]:
@@ -115,7 +116,11 @@ def _list_titles(documents: pa.Table, facts: Iterable[Fact]) -> Iterator[Use]:
         if not name.proper or len(name.words) > _MAX_TITLE:
             continue
         lead = next(
-            (e for e in heads[row["document_id"]] if parse_name(e.name).bare[-1:] == name.bare[-1:]),
+            (
+                e
+                for e in heads[row["document_id"]]
+                if parse_name(e.name).bare[-1:] == name.bare[-1:]
+            ),
             None,
         )
         if lead is not None:
@@ -141,7 +146,7 @@ def _find_local(facts: Iterable[Fact], chunks: pa.Table) -> set[tuple[str, str]]
     found = set()
     for fact in facts:
         start, text = texts[fact.row["chunk_id"]]
-        for side, end in (("head", fact.head), ("tail", fact.tail)):
+        for side, end in fact.entities:
             if end.type != UNKNOWN or parse_name(end.name).proper:
                 continue
             if side == "tail" and fact.form.key == IS_A:
@@ -178,12 +183,11 @@ def _build_entities(
     types: dict[str, Counter[str]] = defaultdict(Counter)
     mentions: dict[str, set[str]] = defaultdict(set)
     for fact in facts:
-        for side, end in (("head", fact.head), ("tail", fact.tail)):
-            if side == "head" or not end.is_literal:
-                key = find_cluster(cluster, fact, side)
-                names[key][end.name] += 1
-                types[key].update(end.types)
-                mentions[key].update(end.mentions)
+        for side, end in fact.entities:
+            key = find_cluster(cluster, fact, side)
+            names[key][end.name] += 1
+            types[key].update(end.types)
+            mentions[key].update(end.mentions)
     for title in titles:
         key = cluster[title.name, title.document]
         if key in names:

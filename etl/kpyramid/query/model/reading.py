@@ -7,9 +7,8 @@ answer that rests on nothing is refused, one whose words are not there keeps lit
 from collections.abc import Sequence
 from dataclasses import replace
 
-from kpyramid.llm.prompts import GUARD, Strict
 from kpyramid.llm.responses import parse_json, quote_text
-from kpyramid.llm.task import Task
+from kpyramid.llm.task import GUARD, Strict, Task
 from kpyramid.llm.types import Asker, Failure, FailureKind, Reply, ReplyError, Request
 from kpyramid.query.model.prompting import (
     MAX_TOKENS,

@@ -11,16 +11,16 @@ from dataclasses import replace
 from jinja2 import Environment
 
 from kpyramid.errors import InputError
-from kpyramid.llm.prompts import GUARD, Strict
 from kpyramid.llm.responses import parse_json
-from kpyramid.llm.task import Task
+from kpyramid.llm.task import GUARD, Strict, Task
 from kpyramid.llm.types import Asker, Failure, FailureKind, ReplyError, Request
 from kpyramid.ontology import names as n
 from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema
 from kpyramid.ontology.sparql import LONGEST_QUERY, bind_patterns, list_patterns, select_all
 from kpyramid.query.analysis import link_text
-from kpyramid.query.decisions import MOST_VALUES, Fact, Found, judge_rows, shorten
+from kpyramid.query.decisions import Fact, Found
 from kpyramid.query.model.prompting import MAX_TOKENS, ask_model, flatten
+from kpyramid.query.ontology_layer import MOST_VALUES, judge_rows, shorten
 from kpyramid.query.types import Outcome
 from kpyramid.snapshot.snapshot import Snapshot
 

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from kpyramid.llm.prompts import GUARD, Strict
 from kpyramid.llm.responses import parse_json, quote_text
-from kpyramid.llm.task import Task
+from kpyramid.llm.task import GUARD, Strict, Task
 from kpyramid.llm.types import Asker, Failure, Reply, Request
 from kpyramid.query.model.prompting import (
     MAX_TOKENS,

@@ -1,13 +1,16 @@
-"""BM25 over rows of texts, and the form in which names are kept and asked for."""
+"""Searching rows: by the words of their texts (BM25), by their vectors, and names by their form."""
 
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from contextlib import ContextDecorator
+from functools import cached_property
+from threading import Lock
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from threadpoolctl import ThreadpoolController
 
 from kpyramid.documents.words import (
     ARTICLES,
@@ -17,8 +20,43 @@ from kpyramid.documents.words import (
     normalise_name,
     stem_words,
 )
+from kpyramid.embeddings.port import Matrix
+
+
+class OneThread(ContextDecorator):
+    """Keeps numerical libraries on one thread while a question is worked on.
+
+    A question's products are so small that further threads wait for each other longer than they
+    compute: on two busy cores a retrieval took three times as long. The limit holds in the whole
+    process; the last of several callers to leave takes it away.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._inside = 0
+
+    @cached_property
+    def _controller(self) -> Any:
+        return ThreadpoolController()  # looks through all loaded libraries: 5 ms
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._inside:
+                self._limits = self._controller.limit(limits=1)
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                self._limits.restore_original_limits()
+
+
+one_thread = OneThread()
+
 
 # The form in which names are kept and asked for.
+
 
 WORD = re.compile(r"\w+(?:['’.&-]\w+)*\.?")
 MOST_SHARED = 100
@@ -38,6 +76,7 @@ def hash_name(name: str) -> int:
 
 # BM25 over rows of texts: each word's rows with its part in their score, worked out before.
 
+
 Mask = npt.NDArray[np.bool_]
 """One truth value per row: whether a search may find it."""
 
@@ -46,7 +85,6 @@ _ASIDE = ((ARTICLES | JOINING | PREPOSITIONS | POINTING) - {"from", "those"}) | 
     "are be but if into is it no not such their then there they was will".split()
 )
 """Lucene's English stop words."""
-_K1, _B = 1.5, 0.75
 
 
 class Postings(Protocol):
@@ -94,48 +132,20 @@ def pick_best(
     return [(int(rows[at]), float(scores[at])) for at in order]
 
 
-def weigh_words(
-    texts: Iterable[str],
-) -> tuple[list[str], npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.float32]]:
-    """The postings of texts: stems in order, where each one's rows begin, rows, parts of scores.
-
-    BM25 as Lucene counts it (Kamphuis et al. 2020), k1 = 1.5, b = .75.
-    """
-    numbers: dict[str, int] = {}
-    stems: list[npt.NDArray[np.int64]] = []
-    lengths: list[int] = []
-    for text in texts:
-        found = list_stems(text)
-        lengths.append(len(found))
-        stems.append(
-            np.fromiter((numbers.setdefault(s, len(numbers)) for s in found), np.int64, len(found))
-        )
-    names = sorted(numbers, key=lambda stem: stem.encode("utf-8", "surrogatepass"))
-    rank = np.empty(len(names), np.int64)
-    rank[np.array([numbers[name] for name in names], np.int64)] = np.arange(len(names))
-    flat = rank[np.concatenate(stems)] if stems else np.zeros(0, np.int64)
-    sizes = np.array(lengths, np.int64)
-    codes = flat * max(len(lengths), 1) + np.repeat(np.arange(len(lengths)), sizes)
-    codes, counts = np.unique(codes, return_counts=True)
-    word, row = np.divmod(codes, max(len(lengths), 1))
-    spread = np.bincount(word, minlength=len(names))
-    rarity = np.log(1 + (len(lengths) - spread + 0.5) / (spread + 0.5))
-    mean = sizes.mean() if len(lengths) and sizes.any() else 1.0
-    often = counts / (counts + _K1 * (1 - _B + _B * sizes[row] / mean))
-    starts = np.concatenate([[0], np.cumsum(spread)]).astype(np.int64)
-    return names, starts, row.astype(np.int32), (rarity[word] * often).astype(np.float32)
+# Vectors, compared with all rows.
 
 
-class HeldPostings:
-    """Postings made now, of a table that the index leaves out."""
+def rank_exactly(
+    matrix: Matrix, vector: Matrix, k: int, mask: Mask | None = None
+) -> list[tuple[int, float]]:
+    """The k rows with the largest cosine: row, cosine; best first, equal ones by row."""
+    if mask is None:
+        return pick_best(matrix @ vector, np.arange(len(matrix)), k)
+    return compare_rows(matrix, vector, np.flatnonzero(mask), k)
 
-    def __init__(self, texts: Sequence[str]) -> None:
-        names, self._starts, self._rows, self._parts = weigh_words(texts)
-        self._places = {name: at for at, name in enumerate(names)}
 
-    def find(self, stem: str) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]] | None:
-        """See `Postings.find`."""
-        if (at := self._places.get(stem)) is None:
-            return None
-        part = slice(int(self._starts[at]), int(self._starts[at + 1]))
-        return self._rows[part], self._parts[part]
+def compare_rows(
+    matrix: Matrix, vector: Matrix, rows: npt.NDArray[np.intp], k: int
+) -> list[tuple[int, float]]:
+    """The k best of some rows, ascending, by their exact cosine."""
+    return pick_best(matrix[rows] @ vector, rows, k)

@@ -1,109 +1,28 @@
-"""The rows whose vectors are nearest: compared with all, or found in clusters (IVF)."""
+"""Clusters of vectors (IVF), which find nearly the nearest ones: written, and searched.
+
+Each vector is rounded to a byte per dimension, so that a million of 384 take 0.4 GB; the reader
+compares what is found by exact vectors. Centres are found here and not by faiss, whose own
+arithmetic is several times slower on one thread.
+"""
 
 import math
-from contextlib import ContextDecorator
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from threadpoolctl import ThreadpoolController, threadpool_limits
+from threadpoolctl import threadpool_limits
 
 from kpyramid.embeddings.port import Matrix
 from kpyramid.numerics.neighbours import load_faiss
-from kpyramid.snapshot.words import Mask, pick_best
-
-
-class OneThread(ContextDecorator):
-    """Keeps numerical libraries on one thread while a question is worked on.
-
-    A question's products are so small that further threads wait for each other longer than they
-    compute: on two busy cores a retrieval took three times as long. The limit holds in the whole
-    process; the last of several callers to leave takes it away.
-    """
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._inside = 0
-
-    @cached_property
-    def _controller(self) -> Any:
-        return ThreadpoolController()  # looks through all loaded libraries: 5 ms
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if not self._inside:
-                self._limits = self._controller.limit(limits=1)
-            self._inside += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._inside -= 1
-            if not self._inside:
-                self._limits.restore_original_limits()
-
-
-one_thread = OneThread()
-
-# Comparing with all rows, or with those that the index finds.
+from kpyramid.snapshot.search import Mask, compare_rows, rank_exactly
 
 _WIDER = 5
 """How many more rows than asked for the index gives; their exact cosines then decide."""
 _LEAST = 64
 _FEW = 20_000
 """Rows that a mask leaves up to which they are all compared: 30 MB of 384 dimensions, 10 ms."""
-
-
-def rank_exactly(
-    matrix: Matrix, vector: Matrix, k: int, mask: Mask | None = None
-) -> list[tuple[int, float]]:
-    """The k rows with the largest cosine: row, cosine; best first, equal ones by row."""
-    if mask is None:
-        return pick_best(matrix @ vector, np.arange(len(matrix)), k)
-    return compare_rows(matrix, vector, np.flatnonzero(mask), k)
-
-
-def compare_rows(
-    matrix: Matrix, vector: Matrix, rows: npt.NDArray[np.intp], k: int
-) -> list[tuple[int, float]]:
-    """The k best of some rows, ascending, by their exact cosine."""
-    return pick_best(matrix[rows] @ vector, rows, k)
-
-
-def rank_nearly(
-    index: Any, probes: int, matrix: Matrix, vector: Matrix, k: int, mask: Mask | None = None
-) -> list[tuple[int, float]]:
-    """What `rank_exactly` gives, nearly: `probes` lists of a faiss index are looked through.
-
-    The index ranks by rounded vectors; of those it finds the exact cosines decide. Where a mask
-    leaves few rows they are all compared; where it leaves a part, more lists are looked through.
-    """
-    faiss = load_faiss()
-    options: dict[str, Any] = {"nprobe": probes}
-    if mask is not None:
-        left = int(mask.sum())
-        if left <= max(_FEW, k):
-            return compare_rows(matrix, vector, np.flatnonzero(mask), k)
-        options["nprobe"] = min(index.nlist, -(-probes * len(mask) // left))
-        bits = np.packbits(mask, bitorder="little")
-        options["sel"] = faiss.IDSelectorBitmap(len(bits), faiss.swig_ptr(bits))
-    wanted = min(max(_LEAST, _WIDER * k), len(matrix))
-    parameters = faiss.SearchParametersIVF(**options)
-    _, found = index.search(vector[None, :], wanted, params=parameters)
-    rows = np.unique(found[0])
-    rows = rows[(rows >= 0) & (rows < len(matrix))]
-    return compare_rows(matrix, vector, rows, k)
-
-
-# An index that finds nearly the nearest vectors: lists of vectors around centres (IVF).
-#
-# Each vector is rounded to a byte per dimension, so that a million of 384 take 0.4 GB; the reader
-# compares what the index finds by exact vectors. Centres are found here and not by faiss, whose
-# own arithmetic is several times slower on one thread.
-
 _PER_LIST = 64
 """Vectors per list from which centres are learnt; faiss warns below 39."""
 _ROUNDS = 10
@@ -209,3 +128,28 @@ def _measure(index: Any, matrix: Matrix, least_recall: float, seed: int) -> Plan
         if recall >= least_recall or probes == index.nlist:
             return Plan(index.nlist, probes, round(recall, 4), len(questions))
         probes = min(probes + probes // 2, index.nlist)
+
+
+def rank_nearly(
+    index: Any, probes: int, matrix: Matrix, vector: Matrix, k: int, mask: Mask | None = None
+) -> list[tuple[int, float]]:
+    """What `rank_exactly` gives, nearly: `probes` lists of a faiss index are looked through.
+
+    The index ranks by rounded vectors; of those it finds the exact cosines decide. Where a mask
+    leaves few rows they are all compared; where it leaves a part, more lists are looked through.
+    """
+    faiss = load_faiss()
+    options: dict[str, Any] = {"nprobe": probes}
+    if mask is not None:
+        left = int(mask.sum())
+        if left <= max(_FEW, k):
+            return compare_rows(matrix, vector, np.flatnonzero(mask), k)
+        options["nprobe"] = min(index.nlist, -(-probes * len(mask) // left))
+        bits = np.packbits(mask, bitorder="little")
+        options["sel"] = faiss.IDSelectorBitmap(len(bits), faiss.swig_ptr(bits))
+    wanted = min(max(_LEAST, _WIDER * k), len(matrix))
+    parameters = faiss.SearchParametersIVF(**options)
+    _, found = index.search(vector[None, :], wanted, params=parameters)
+    rows = np.unique(found[0])
+    rows = rows[(rows >= 0) & (rows < len(matrix))]
+    return compare_rows(matrix, vector, rows, k)

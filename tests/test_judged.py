@@ -1,0 +1,97 @@
+"""Judged facts are found again in a build, word by word, and the unseen half stays unread."""
+
+import judged
+import pytest
+
+from tests.corpora import ROOT
+
+DATA = ROOT / "benchmarks" / "judged"
+TEXT = "Napoleon Berg was born in Oslo. He was killed by Hans Lund in Bergen."
+START = TEXT.index("He ")
+
+
+def make_build(*shapes: judged.Shape) -> judged.Build:
+    facts = [judged.Fact("t", "d1", START, len(TEXT), (shape,), 0.9) for shape in shapes]
+    return judged.Build({"d1": TEXT}, {"d1": ""}, {"triples": facts})
+
+
+def judge(verdict: str, right: str = "", half: str = "dev", sentence: str = "") -> judged.Row:
+    place = {"document": "d1", "start": str(START), "end": str(len(TEXT)), "half": half}
+    words = {"head": "Napoleon Berg", "relation": "was killed in", "tail": "Bergen"}
+    rest = {"row": "essays-t1", "fault": "", "right": right, "sentence": sentence}
+    return dict.fromkeys(judged.COLUMNS, "") | place | words | rest | {"verdict": verdict}
+
+
+def compare(row: judged.Row, *shapes: judged.Shape) -> judged.Row:
+    (found,) = judged.compare_rows([row], make_build(*shapes), "triples")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("shape", "state"),
+    [
+        (("Napoleon Berg", "was killed in", "the Bergen"), "same"),
+        (("Napoleon Berg", "was killed by Hans Lund in", "Bergen"), "fuller"),
+        (("Berg", "was killed in", "Bergen"), "gone"),
+        (("Napoleon Berg", "killed in", "Bergen"), "gone"),
+        (("Napoleon Berg", "was killed by", "Hans Lund"), "gone"),
+    ],
+)
+def test_a_fact_is_the_same_or_fuller_only_with_all_its_words_and_its_voice(
+    shape: judged.Shape, state: str
+) -> None:
+    assert compare(judge("right"), shape)["state"] == state
+
+
+def test_facts_of_another_sentence_are_not_compared() -> None:
+    build = make_build()
+    fact = judged.Fact("t", "d1", 0, START - 1, (("Napoleon Berg", "was killed in", "Bergen"),), 1)
+    other = judged.Build(build.texts, build.titles, {"triples": [fact]})
+    (found,) = judged.compare_rows([judge("right")], other, "triples")
+    assert found["state"] == "gone"
+
+
+def test_a_fault_is_mended_when_the_build_has_the_words_of_the_right_triple() -> None:
+    row = judge("vague", "Napoleon Berg | was killed in Bergen by | Hans Lund")
+    better = ("Napoleon Berg", "was killed by", "Hans Lund in Bergen")
+    assert compare(row, better)["mended"] == "yes"
+    assert compare(row, ("Napoleon Berg", "was killed by", "Hans Lund"))["mended"] == ""
+
+
+def test_counts_tell_lost_facts_from_faults_that_are_gone() -> None:
+    rows = [compare(judge("right")), compare(judge("wrong"))]
+    counts = judged.count_states(rows)
+    assert (counts["right_lost"], counts["wrong_gone"], counts["auc"]) == (1, 1, None)
+
+
+def test_a_row_of_another_text_is_unknown_instead_of_gone() -> None:
+    assert compare(judge("right", sentence="She was killed."))["state"] == "unknown"
+
+
+def test_rows_of_the_unseen_half_are_counted_and_never_listed() -> None:
+    row = compare(judge("right", half="unseen"))
+    assert judged.count_states([row])["right_lost"] == 1
+    assert not any(judged.list_rows([row]).values())
+
+
+def test_words_of_a_text_that_may_not_be_copied_are_written_as_places() -> None:
+    told = judged.encode("Berg was killed by a Hunter", TEXT, START, len(TEXT))
+    assert told == "@9:4 @35:3 @39:6 @46:2 a Hunter"
+    assert judged.decode(told, TEXT) == "Berg was killed by a Hunter"
+
+
+@pytest.mark.parametrize("kind", judged.KINDS)
+@pytest.mark.parametrize("sort", judged.SORTS)
+def test_every_judged_row_has_a_known_verdict_fault_and_half(kind: str, sort: str) -> None:
+    rows = judged.read_rows(DATA, kind, sort)
+    faults = {
+        line.split("`")[1]
+        for line in (DATA / "README.md").read_text("utf-8").splitlines()
+        if line.startswith("| `")
+    }
+    assert len(rows) == (100 if sort == "triples" else 40)
+    for row in rows:
+        assert row["verdict"] in judged.VERDICTS
+        assert row["fault"] in faults if row["verdict"] != "right" else not row["fault"]
+        assert row["half"] == judged.choose_half(kind, row["document"])
+        assert bool(row["sentence"]) == (kind not in judged.UNSHIPPED)
