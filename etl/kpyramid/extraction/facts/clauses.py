@@ -40,7 +40,8 @@ _SOLE = frozenset({"first", "last", "only"})
 _LOCATIVE = frozenset({"in", *_WITHIN})
 _WITHIN_CHAIN = frozenset({"in", *_WITHIN})
 _CHAINED = frozenset({"to", "from"})
-"""Prepositions whose object also lies in what contains it, if it is named last: "to Rome, Italy"."""
+"""Prepositions whose object also lies in what contains it, where it is named last: "to Rome,
+Italy"."""
 _MANY = {"is": "are", "was": "were"}
 _LIGHT = frozenset({"take", "make", "give", "pay"})
 _PREPOSITIONAL = frozenset({"preposition", "time"})
