@@ -19,7 +19,6 @@ from kpyramid.embeddings.opening import open_embedder
 from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.extraction.syntax.parser import Parser
 from kpyramid.extraction.syntax.tree import Tree
-from kpyramid.settings import EmbedSettings
 
 if TYPE_CHECKING:
     from kpyramid.query import Snapshot
@@ -61,15 +60,19 @@ class _Remembering:
         self._model = model
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        known: dict[str, Matrix] = vars(self._model)["known"]
+        known: dict[tuple[str, str], Matrix] = vars(self._model)["known"]
+        prefix = self._model._prefix
         for text in texts:
-            if text not in known:
-                known[text] = self._model.embed([text])[0]
-        return np.stack([known[text] for text in texts]) if texts else self._model.embed(texts)
+            if (prefix, text) not in known:
+                known[prefix, text] = self._model.embed([text])[0]
+        found = [known[prefix, text] for text in texts]
+        return np.stack(found) if texts else self._model.embed(texts)
 
 
-def _open_remembering(settings: EmbedSettings, name: str, files: Mapping[str, Path]) -> Embedder:
-    model = open_embedder(settings, name, files)
+def _open_remembering(
+    name: str, files: Mapping[str, Path], provider: str = "onnx", instruction: str = ""
+) -> Embedder:
+    model = open_embedder(name, files, provider, instruction)
     return _Remembering(model) if isinstance(model, OnnxEmbedder) else model
 
 

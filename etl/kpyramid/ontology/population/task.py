@@ -1,6 +1,7 @@
 """f_ins: which values of some classes' properties a text states; groups, prompt, reply, parser."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -166,7 +167,7 @@ class Question:
     @cached_property
     def form(self) -> dict[str, JsonValue]:
         """The strict schema of the reply, with the properties' names."""
-        form: dict[str, Any] = strict_schema(Answer)
+        form: dict[str, Any] = deepcopy(strict_schema(Answer))  # that one is shared
         noted = form["properties"]["values"]["items"]["properties"]
         noted["property"]["enum"] = list(self.properties)
         return form
