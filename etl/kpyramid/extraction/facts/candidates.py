@@ -225,6 +225,14 @@ _EMPTY_NOUNS = frozenset(
     ).split()
 )
 """Nouns and pronouns that say nothing without what completes them."""
+_SELECTION = re.compile(r"(one of|the latter|latter|former) ", re.IGNORECASE)
+"""How a subject begins that picks one of several and does not name it."""
+_ABOUT_THE_TEXT = re.compile(
+    r"(this |present |current )?(essay|paper|article|chapter|section|review|study|survey)"
+    r"|(main |primary |overall )?(aim|aims|purpose|goal|objective|objectives|hypothesis)( of .*)?",
+    re.IGNORECASE,
+)
+"""Subjects by which a text speaks of itself and of what it sets out to do."""
 DIRECTIONS = frozenset(
     "north south east west northeast northwest southeast southwest left right".split()
 )
@@ -269,6 +277,10 @@ def find_fault(candidate: Candidate) -> str | None:
             return "no_words"
         if phrase.label == "NOUN" and phrase.text.lower() in _EMPTY_NOUNS:
             return "empty_argument"
+    if not head.resolved and _SELECTION.match(head.text):
+        return "empty_argument"
+    if _ABOUT_THE_TEXT.fullmatch(head.text):
+        return "about_the_text"
     # "40 percent of the workers" are workers; a number alone is nothing to state facts about.
     if head.label in LITERALS and head.label != "ORDINAL" and " of " not in head.text:
         return "head_is_literal"

@@ -52,6 +52,7 @@ _UNDERGONE = frozenset("in on at to into onto from for as near".split())
 _NAMING = frozenset("name call know title entitle nickname dub".split())
 _CONDITIONS = frozenset({"if", "unless", "provided", "providing"})
 _CONDITION_TIMES = frozenset({"when", "whenever", "once"})
+_CAUSING = frozenset("make cause force lead help let have get compel drive".split())
 _PRESENT = frozenset({"VBZ", "VBP", "MD"})
 
 
@@ -93,7 +94,7 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
         many = _word_group(frame, findings.frames, plural=True)
     stance = findings.stances[verb.i] = read_stance(frame, findings.frames)
     denied = group.negated or stance.negated or any(is_denied(node) for node in frame.subjects)
-    mood = stance.mood or find_condition(frame) or group.modality
+    mood = stance.mood or find_condition(frame) or _find_wish(frame) or group.modality
     group = replace(group, negated=denied, modality=mood)
     if is_copula(verb) and frame.way != "existential":
         for group_of, are in ((group, False), (replace(group, text=many.text), True)):
@@ -140,6 +141,10 @@ def find_condition(frame: Frame) -> str | None:
     Of coordinated clauses a condition in front holds for all.
     """
     at = frame.top
+    if at.dep == "advcl" and _is_general(at):  # the condition itself
+        for mark in at.children:
+            if mark.word in _CONDITION_TIMES:
+                return mark.word
     while True:
         for clause in at.children:
             if clause.dep != "advcl" or (at is not frame.top and clause.i > at.i):
@@ -152,6 +157,21 @@ def find_condition(frame: Frame) -> str | None:
         if at.dep != "conj" or at.head.pos not in {"VERB", "AUX"}:
             return None
         at = at.head
+
+
+def _find_wish(frame: Frame) -> str | None:
+    """ "to" for an infinitive that need not come about: "encourages people to take part".
+
+    What somebody is made, led or helped to do comes about; so does what one is hired to do.
+    """
+    verb = frame.verb
+    if verb.tag != "VB" or find_infinitive_mark(verb) is None or frame.chain:
+        return None
+    if frame.way == "object_control":
+        lemma = verb.head.lemma.lower()
+        told = verb.head.tag == "VBN" or verb.head.word.endswith("ed")
+        return None if lemma in _CAUSING or (told and lemma in AFFECTING) else "to"
+    return "to" if verb.dep in {"acl", "conj"} and frame.way != "own" else None
 
 
 def _is_general(verb: Node) -> bool:

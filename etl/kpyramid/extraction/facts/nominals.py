@@ -9,7 +9,7 @@ from itertools import combinations
 
 from kpyramid.documents.sentences import Span
 from kpyramid.documents.values import DAY, MONTH
-from kpyramid.documents.words import WORD
+from kpyramid.documents.words import WORD, lemmatise
 from kpyramid.extraction.facts.candidates import DIRECTIONS, Candidate, Findings, word_noun
 from kpyramid.extraction.facts.copulas import list_noun_preps
 from kpyramid.extraction.syntax.kinds import LABEL_BY_NOUN, find_kind_label
@@ -154,6 +154,7 @@ def _cut(tree: Tree, opening: int, start: int, end: int, label: str) -> Phrase:
 
 # Appositions, titles, possessives and places.
 
+_ERA = re.compile(r"(BCE?|CE|AD)\.?")
 _QUANTITIES = frozenset(
     "several many some other various new numerous certain different few most all two three".split()
 )
@@ -196,6 +197,8 @@ def find_nominal_facts(findings: Findings) -> None:
 
 def _add(findings: Findings, head: Phrase | None, relation: str, tail: Phrase | None) -> None:
     if head is None or tail is None or head.text == tail.text:
+        return
+    if _ERA.fullmatch(head.text) or _ERA.fullmatch(tail.text):
         return
     if min(len(head.text), len(tail.text)) < 2:
         return  # a letter of a transcription, the "s" of "award(s)"
@@ -407,7 +410,7 @@ def _add_examples(kind: Node, findings: Findings) -> None:
         words = [w for w in phrase.text.split()[:-1] if w.lower() not in _QUANTITIES]
         plural = " ".join([*words, kind.text])
         many = replace(phrase, text=plural, literal=plural == phrase.text)
-        one = replace(phrase, text=" ".join([*words, kind.lemma.lower()]), literal=False)
+        one = replace(phrase, text=" ".join([*words, lemmatise(kind.word)]), literal=False)
         for root in (c for c in prep.children if c.dep == "pobj"):
             if not such and root.pos != "PROPN":
                 continue  # "including" may go on to a part: "films including two sequels"

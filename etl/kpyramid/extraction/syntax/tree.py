@@ -95,6 +95,13 @@ _CIRCUMSTANCES = frozenset(
         "except besides"
     ).split()
 )
+_RELATIONAL = frozenset(
+    (
+        "figure force source means way factor site home component element subject target victim "
+        "pioneer role place example tool cause treatment marker predictor candidate opponent"
+    ).split()
+)
+"""Nouns that tell little of a thing without what they relate it to."""
 _DANGLING = frozenset({"IN", "CC", "TO", "DT"})
 _PARTING = frozenset({",", "(", "--", "-", "\u2013", "\u2014", ":", ";"})
 _KEPT_PUNCT = QUOTATION | frozenset("-\u2013\u2014/&.!?:°#+@")
@@ -229,7 +236,7 @@ def find_phrase(root: Node, full: bool = False) -> Phrase | None:
 
     A name keeps its of-phrase. A common noun keeps what completes it ("belief in ghosts"), but no
     time; `full` keeps every preposition and what restricts the noun ("patients who received it").
-    Both hold while the phrase stays within `FULL_WORDS`, with a clause within `MAX_WORDS`.
+    Both hold while the phrase stays within `FULL_WORDS`, for a common noun in `full` `MAX_WORDS`.
     """
     known = root.tree.phrases
     key = 3 * root.i + full
@@ -247,7 +254,8 @@ def find_kind(noun: Node) -> Phrase | None:
     known = noun.tree.phrases
     key = 3 * noun.i + 2
     if key not in known:
-        known[key] = _cut_phrase(noun, _keep_all if _is_singled_out(noun) else _keep_of)
+        whole = _is_singled_out(noun) or noun.word in _RELATIONAL
+        known[key] = _cut_phrase(noun, _keep_all if whole else _keep_of)
     return known[key]
 
 
@@ -287,7 +295,8 @@ def _cut_phrase(root: Node, keep: Callable[[Node], bool]) -> Phrase | None:
             if phrase is not None and phrase.words <= MAX_WORDS:
                 return phrase
         phrase = _cut_run(root, keep)
-        if phrase is not None and phrase.words <= FULL_WORDS:
+        most = MAX_WORDS if keep is _keep_all and root.pos == "NOUN" else FULL_WORDS
+        if phrase is not None and phrase.words <= most:
             return phrase
     phrase = _cut_run(root, _keep_of)
     limit = FULL_WORDS if root.pos == "PROPN" else MAX_WORDS
