@@ -100,8 +100,6 @@ def describe_model_part(stage: str, settings: Settings) -> dict[str, JsonValue] 
         if settings.cascade.mode == "merged":
             del cascade["disambiguation"]  # it is asked for in stage resolve
         part["cascade"] = cascade
-    elif stage == "resolve":
-        part["tasks"] = {name: tasks[0][name] for name in ("version", "prompt")}
     if stage in _TOLD:
         part["cascade"] = {name: cascade[name] for name in ("domain", "language")}
     return part

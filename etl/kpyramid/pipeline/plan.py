@@ -19,6 +19,7 @@ from kpyramid.extraction.types import Extraction
 from kpyramid.keys import JsonValue
 from kpyramid.llm.batch.jobs import list_open_keys
 from kpyramid.llm.estimates import Estimate, Estimator, Range, calibrate
+from kpyramid.llm.task import Task
 from kpyramid.pipeline.cache import CachedEmbedder, Silence
 from kpyramid.pipeline.fingerprints import describe_model_part, fingerprint_stage, key_result
 from kpyramid.pipeline.models import Looker, Model, UnknownError, open_collector, open_replies
@@ -250,7 +251,12 @@ class Forecast:
 
     def _foresee_batches(self, stage: str, most: float = math.inf) -> Estimate:
         """What a stage's requests of many small questions will take: by experience, or default."""
-        (task,) = list_tasks(stage, self._settings)
+        estimate = Estimate()
+        for task in list_tasks(stage, self._settings):
+            estimate += self._foresee_task(task, most)
+        return estimate
+
+    def _foresee_task(self, task: Task[..., object], most: float) -> Estimate:
         base = [each.name for each in list_tasks("extract", self._settings)[:1]]
         learned = self.estimator.compare_tasks(task.name, base)
         share, seen = learned or (task.expected.per_chunk, 0)

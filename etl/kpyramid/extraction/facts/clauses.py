@@ -160,17 +160,18 @@ def find_condition(frame: Frame) -> str | None:
 
 
 def _find_wish(frame: Frame) -> str | None:
-    """ "to" for an infinitive that need not come about: "encourages people to take part".
+    """The "to" of an infinitive that need not come about: "encourages people to take part".
 
-    What somebody is made, led or helped to do comes about; so does what one is hired to do.
+    What somebody is made, led or helped to do comes about; "was hired to coach" says itself
+    how it is meant.
     """
     verb = frame.verb
     if verb.tag != "VB" or find_infinitive_mark(verb) is None or frame.chain:
         return None
     if frame.way == "object_control":
-        lemma = verb.head.lemma.lower()
-        told = verb.head.tag == "VBN" or verb.head.word.endswith("ed")
-        return None if lemma in _CAUSING or (told and lemma in AFFECTING) else "to"
+        above = verb.head
+        worded = above.tag in {"VBD", "VBN"} and above.word.endswith("ed")  # "was hired to coach"
+        return None if worded or above.lemma.lower() in _CAUSING else "to"
     return "to" if verb.dep in {"acl", "conj"} and frame.way != "own" else None
 
 
