@@ -26,7 +26,6 @@ from kpyramid.errors import GateError
 from kpyramid.ontology import names as n
 from kpyramid.ontology.literals import parse_literal
 from kpyramid.ontology.store import OntologyStore, entity_iri
-from kpyramid.ontology.validation.theory import is_well_formed
 from kpyramid.pipeline.build import build
 from kpyramid.settings import Settings
 from kpyramid.snapshot.snapshot import Snapshot, open_snapshot
@@ -137,7 +136,10 @@ def count_bad_values(snapshot: Snapshot) -> dict[str, Any]:
         prop = schema.property_by_iri[row["property_iri"]]
         if row["object_id"] is None:
             words = row["literal"]
-            fits = row["datatype"] == prop.range and is_well_formed(words, row["datatype"])
+            fits = (
+                row["datatype"] == prop.range
+                and not rdflib.Literal(words, datatype=rdflib.URIRef(row["datatype"])).ill_typed
+            )
             in_words = row["datatype"] in (n.XSD + "string", n.RDFS + "Literal")
         else:
             words, in_words = names[row["object_id"]], True

@@ -74,8 +74,6 @@ _FINAL_POSSESSIVE = re.compile(r"['’]s?$")
 
 _FILLERS = frozenset("also then now later still currently the".split())
 _AUXILIARIES = frozenset({"be", "have"})
-_KINDS = (["are"], ["were"])
-"""What a plural noun that says a kind stands behind: `whales | are | mammals`."""
 _OVERRIDES = {"born": "bear"}
 """Participles that the dictionary takes for adjectives."""
 
@@ -139,8 +137,8 @@ def normalise_relation(phrase: str) -> RelationForm:
     it carries the meaning (`is capital of`, `has elevation`).
     """
     words = _SPACE.split(unicodedata.normalize("NFKC", phrase).casefold().strip())
-    if words in _KINDS or (len(words) == 2 and words[1] in ARTICLES and _is_be(words[0])):
-        return RelationForm(("be", "a"), passive_by=False)
+    if words in (["are"], ["were"]) or (words[0] in BE and words[1:] in (["a"], ["an"], ["the"])):
+        return RelationForm(("be", "a"), passive_by=False)  # "whales | are | mammals"
     words = [word for word in words if word not in _FILLERS] or words
     first = 0
     while first + 1 < len(words) and lemmatise(words[first]) in _AUXILIARIES:
@@ -148,25 +146,17 @@ def normalise_relation(phrase: str) -> RelationForm:
     if first and not _is_participle(words[first]):
         first -= 1
     lemmas = tuple(lemmatise(word) for word in words[first:])
-    if _is_participle(words[first]) and len(lemmas) == 2 and lemmas[-1] == "by":
+    participle = _is_participle(words[first]) and not words[first].endswith("ing")
+    if participle and len(lemmas) == 2 and lemmas[-1] == "by":
         return RelationForm(lemmas[:-1], passive_by=True)
-    is_passive = (
-        first > 0
-        and lemmatise(words[first - 1]) == "be"
-        and _is_participle(words[first])
-        and not words[first].endswith("ing")
-    )
-    return RelationForm(lemmas, passive_by=False, passive=is_passive)
+    passive = participle and words[max(first - 1, 0)] in BE
+    return RelationForm(lemmas, passive_by=False, passive=passive)
 
 
 @lru_cache(maxsize=100_000)
 def lemmatise(word: str) -> str:
     """The dictionary form of one English word in small letters."""
     return _OVERRIDES.get(word) or lemmatize(word, lang="en")
-
-
-def _is_be(word: str) -> bool:
-    return lemmatise(word) == "be"
 
 
 def _is_participle(word: str) -> bool:

@@ -172,10 +172,7 @@ _MOST_KEPT = 10_000
 
 
 class Keys(Sequence[str]):
-    """A sorted column of strings, found by halving over its bytes in place.
-
-    The last that were read are kept: a search gives keys, whose rows are then asked for.
-    """
+    """A sorted column of strings, found by halving in place; the last that were read are kept."""
 
     def __init__(self, values: pa.Array) -> None:
         self._values = values

@@ -196,7 +196,7 @@ _SURE_PERSON = 40.0
 _OWN_SUBJECT = 50.0
 """For "its" and the subject of its clause: "Monet sold his paintings"."""
 _MARGIN = 15.0
-"""By which an owner must outweigh the next one."""
+"""By which an owner, or what "it" and "they" stand for, must outweigh the next one."""
 _WINDOW = 4
 """Sentences that a pronoun looks back; the topic stays in mind for longer."""
 _TOPIC_WINDOW = 12
@@ -255,8 +255,9 @@ class Antecedents:
             return
         weighed = sorted(((self._weigh(a, token), a.phrase.first, a) for a in fitting), key=rank)
         best = weighed[-1][2]
-        if token.tag == "PRP$" and len(weighed) > 1 and weighed[-1][0] - weighed[-2][0] < _MARGIN:
-            return  # a wrong owner is worse than none
+        unsure = token.tag == "PRP$" or token.word not in PERSON
+        if unsure and len(weighed) > 1 and weighed[-1][0] - weighed[-2][0] < _MARGIN:
+            return  # a wrong antecedent is worse than none
         best.gender = best.gender or GENDER.get(token.word)
         if token.word in PERSON:
             best.person = True
