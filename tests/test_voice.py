@@ -8,7 +8,9 @@ import pytest
 from kpyramid import answer, open_snapshot
 from kpyramid.documents.words import normalise_relation
 from kpyramid.extraction.openie import DependencyExtractor
+from kpyramid.ontology.schema import OntologyProperty
 from kpyramid.pipeline.build import build
+from kpyramid.pipeline.stages.instances import index_phrases
 from kpyramid.settings import ExtractSettings, Settings
 from kpyramid.storage.layout import open_warehouse
 
@@ -83,6 +85,14 @@ def test_who_does_it_and_to_whom_it_is_done_are_told_apart_for_sixty_verbs(
 )
 def test_a_passive_is_another_relation_than_its_active(active: str, passive: str) -> None:
     assert normalise_relation(active).key != normalise_relation(passive).key
+
+
+def test_a_label_without_its_verb_is_stated_by_the_passive() -> None:
+    thing = "https://example.org/Thing"
+    prop = OntologyProperty("https://example.org/in", "located in", (), "", thing, thing)
+    index = index_phrases([prop])
+    assert index[normalise_relation("is located in").key] == [prop]
+    assert normalise_relation("was killed in").key not in index
 
 
 @pytest.mark.parametrize(

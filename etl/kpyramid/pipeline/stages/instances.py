@@ -304,10 +304,14 @@ def _read_span(span: object) -> Span | None:
 
 
 def index_phrases(properties: Iterable[OntologyProperty]) -> dict[str, list[OntologyProperty]]:
-    """The properties that a relation's normal form may state; its articles may be left out."""
+    """The properties that a relation's normal form may state; its articles may be left out.
+
+    A label such as "located in" is often a bare participle, so "is located in" states it too.
+    """
     index: dict[str, dict[str, OntologyProperty]] = defaultdict(dict)
     for prop in properties:
-        for phrase in (prop.label, *prop.alt_labels):
+        passive = (f"is {prop.label}",) if " " in prop.label else ()
+        for phrase in (prop.label, *passive, *prop.alt_labels):
             for wording in {phrase, _drop_articles(phrase)}:
                 index[normalise_relation(wording).key][prop.iri] = prop
     return {key: [found[iri] for iri in sorted(found)] for key, found in index.items()}
