@@ -149,7 +149,7 @@ def normalise_relation(phrase: str) -> RelationForm:
     participle = _is_participle(words[first]) and not words[first].endswith("ing")
     if participle and len(lemmas) == 2 and lemmas[-1] == "by":
         return RelationForm(lemmas[:-1], passive_by=True)
-    passive = participle and words[max(first - 1, 0)] in BE
+    passive = participle and first > 0 and words[first - 1] in BE
     return RelationForm(lemmas, passive_by=False, passive=passive)
 
 

@@ -293,6 +293,8 @@ def _find_bracket(candidate: Candidate, depths: list[int]) -> str | None:
 def _drop_own_name(candidate: Candidate) -> Candidate:
     """The candidate with "degree" as its tail where that is the head's own: "her degree"."""
     head, tail = candidate.head.text, candidate.tail.text
+    if candidate.tail.is_named and candidate.tail.literal:
+        return candidate  # "Macy founded Macy's Department Store"
     for mark in ("'s ", "' "):
         if tail.startswith(head + mark):
             text = tail.removeprefix(head + mark).removeprefix("own ")
@@ -375,9 +377,9 @@ def _find_relation_span(candidate: Candidate, tree: Tree) -> Span | None:
 
 
 def _list_qualifiers(frame: Frame, tail: Phrase) -> dict[str, str]:
-    """What else the clause says: time, place, and objects of prepositions by these; but the tail.
+    """The other parts of the clause but the tail, by role: time, place or their preposition.
 
-    Of each the first.
+    Of several in one role the first.
     """
     found: dict[str, str] = {}
     for part in frame.parts:

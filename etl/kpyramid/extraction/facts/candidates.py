@@ -225,11 +225,11 @@ _EMPTY_NOUNS = frozenset(
     ).split()
 )
 """Nouns and pronouns that say nothing without what completes them."""
-_SELECTION = re.compile(r"(one of|the latter|latter|former) ", re.IGNORECASE)
-"""How a subject begins that picks one of several and does not name it."""
+_SELECTION = re.compile(r"one of .*|(the )?(latter|former)( of .*)?", re.IGNORECASE)
+"""A subject that picks one of several and does not name it."""
 _ABOUT_THE_TEXT = re.compile(
-    r"(this |present |current )?(essay|paper|article|chapter|section|review|study|survey)"
-    r"|(main |primary |overall )?(aim|aims|purpose|goal|objective|objectives|hypothesis)( of .*)?",
+    r"(present |current )?(essay|paper|study)"
+    r"|(main |primary |overall )?(aims?|purpose|goal|objectives?|hypothesis) of .*",
     re.IGNORECASE,
 )
 """Subjects by which a text speaks of itself and of what it sets out to do."""
@@ -253,7 +253,9 @@ _PHRASAL = frozenset(
 )
 """Nouns that are half of a preposition when they stand bare: "in recognition of"."""
 _KIND_RELATIONS = frozenset(
-    {*("is a", "was a", "is the", "was the", "are", "were"), "is one of", "was one of"}
+    "is a,was a,are a,were a,is the,was the,are the,were the,are,were,is one of,was one of".split(
+        ","
+    )
 )
 
 
@@ -277,7 +279,7 @@ def find_fault(candidate: Candidate) -> str | None:
             return "no_words"
         if phrase.label == "NOUN" and phrase.text.lower() in _EMPTY_NOUNS:
             return "empty_argument"
-    if not head.resolved and _SELECTION.match(head.text):
+    if not head.resolved and _SELECTION.fullmatch(head.text):
         return "empty_argument"
     if _ABOUT_THE_TEXT.fullmatch(head.text):
         return "about_the_text"
@@ -293,7 +295,8 @@ def find_fault(candidate: Candidate) -> str | None:
         return "bare_circumstance"
     if "et al" in head.text or "et al" in tail.text:
         return "citation"
-    if told in DIRECTIONS or (words[-1] == "to" and told.split()[0] in DIRECTIONS):
+    towards = words[-1] == "to" and told.split()[0] in DIRECTIONS and not tail.is_named
+    if told in DIRECTIONS or towards:
         return "bare_direction"
     if head.text.lower() == told:
         return "self_reference"

@@ -11,6 +11,7 @@ from kpyramid.extraction.syntax.clauses import list_prepositional
 from kpyramid.extraction.syntax.kinds import is_person_noun
 from kpyramid.extraction.syntax.predicates import (
     AFFECTING,
+    MAX_HOPS,
     Frame,
     Part,
     VerbGroup,
@@ -26,6 +27,7 @@ from kpyramid.extraction.syntax.tree import (
     Node,
     Phrase,
     build_phrase,
+    find_phrase,
     is_nominal,
     is_restrictive,
     list_conjuncts,
@@ -47,7 +49,7 @@ _LIGHT = frozenset({"take", "make", "give", "pay"})
 _PREPOSITIONAL = frozenset({"preposition", "time"})
 _MAX_FOLDED = 5
 """Words of an object that a relation can hold: "sold Beta Holdings to"."""
-_UNDERGONE = frozenset("in on at to into onto from for as near".split())
+_UNDERGONE = frozenset("in on at to into onto from for near".split())
 """Prepositions behind a verb whose objects can be said of what the verb is done to."""
 _NAMING = frozenset("name call know title entitle nickname dub".split())
 _CONDITIONS = frozenset({"if", "unless", "provided", "providing"})
@@ -120,8 +122,8 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
 def _tells_which(frame: Frame, heads: list[Phrase]) -> bool:
     """Whether the clause only tells which things are meant: "patients who received it".
 
-    It is a part of the argument then, and no fact about patients. Of what the noun phrase names
-    without it, it is a fact.
+    It is then a part of the argument and no fact about all patients. A noun with words of its own
+    ("solar panels that ...") keeps the fact; so does one whose phrase is too long for the clause.
     """
     clause = frame.clause
     if frame.way != "antecedent" or clause is None or not is_restrictive(clause):
@@ -130,8 +132,17 @@ def _tells_which(frame: Frame, heads: list[Phrase]) -> bool:
         return False
     noun = clause.head
     bare = not any(c.dep in {"amod", "compound", "nummod", "poss"} for c in noun.children)
-    return bare and all(
-        not head.resolved and head.root == noun.i and head.label == "NOUN" for head in heads
+    phrase = find_phrase(noun, full=True)
+    held = phrase is not None and phrase.last >= clause.i
+    above = noun.head
+    introduced = above.lemma == "have" or any(c.dep == "expl" for c in above.children)
+    return (
+        bare
+        and held
+        and not introduced
+        and all(
+            not head.resolved and head.root == noun.i and head.label == "NOUN" for head in heads
+        )
     )
 
 
@@ -145,18 +156,22 @@ def find_condition(frame: Frame) -> str | None:
         for mark in at.children:
             if mark.word in _CONDITION_TIMES:
                 return mark.word
-    while True:
+    for _ in range(MAX_HOPS):
         for clause in at.children:
             if clause.dep != "advcl" or (at is not frame.top and clause.i > at.i):
                 continue
+            if any(c.word == "even" for c in clause.children):
+                continue  # it holds all the same
             for mark in clause.children:
                 if mark.dep == "mark" and mark.word in _CONDITIONS:
                     return mark.word
-                if mark.word in _CONDITION_TIMES and _is_general(frame.top):
+                general = _is_general(frame.top) and _is_general(clause)
+                if mark.word in _CONDITION_TIMES and general:
                     return mark.word
         if at.dep != "conj" or at.head.pos not in {"VERB", "AUX"}:
-            return None
+            break
         at = at.head
+    return None
 
 
 def _find_wish(frame: Frame) -> str | None:
@@ -168,11 +183,15 @@ def _find_wish(frame: Frame) -> str | None:
     verb = frame.verb
     if verb.tag != "VB" or find_infinitive_mark(verb) is None or frame.chain:
         return None
+    above = verb.head
+    while above.dep == "conj" and above.tag == "VB" and above.head is not above:
+        above = above.head
     if frame.way == "object_control":
-        above = verb.head
-        worded = above.tag in {"VBD", "VBN"} and above.word.endswith("ed")  # "was hired to coach"
+        above = above.head if above.dep == "xcomp" and above.tag == "VB" else above
+        # "was hired to coach", "was chosen to lead"
+        worded = above.tag == "VBN" or (above.tag == "VBD" and above.word.endswith("ed"))
         return None if worded or above.lemma.lower() in _CAUSING else "to"
-    return "to" if verb.dep in {"acl", "conj"} and frame.way != "own" else None
+    return "to" if verb.dep == "conj" and above.dep != "relcl" and frame.way != "own" else None
 
 
 def _is_general(verb: Node) -> bool:
@@ -379,13 +398,15 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
     if folded[0]:
         base, base_tokens = [folded[0]], folded[1]
     for part in later:
+        if part.root.i in base_tokens:
+            continue  # the object holds it already
         for phrase, prep, tokens, negated in _read_circumstance(part, findings):
             found.append((phrase, " ".join([*base, prep]), [*base_tokens, *tokens], negated))
     return found
 
 
 def _belongs_above(part: Part, frame: Frame) -> bool:
-    """Whether the verb above says it already: on what one relies, not to fight infections on."""
+    """Whether the part hangs on a verb above that states it: of "relies on X to live", "on X"."""
     apart = frame.noun is not None or frame.verb.dep not in {"xcomp", "conj"}
     lead = part.link[0] if part.link else part.root
     return apart and lead.head in frame.chain
@@ -417,7 +438,7 @@ def _fold_object(frame: Frame, findings: Findings) -> tuple[str, list[int]] | No
     """
     objects = _list_objects(frame)
     if not objects:
-        return None if any(part.role == "clause" for part in frame.parts) else ("", [])
+        return "", []
     root = objects[0].root
     if len(objects) > 1 or objects[0].gap is not None or len(list(list_conjuncts(root))) > 1:
         return None
@@ -428,9 +449,7 @@ def _fold_object(frame: Frame, findings: Findings) -> tuple[str, list[int]] | No
         return None
     (phrase,) = phrases
     tokens = [] if phrase.resolved else list(range(phrase.first, phrase.last + 1))
-    first = findings.tree[phrase.first]
-    common = not (phrase.resolved or first.entity or first.pos == "PROPN")
-    return (phrase.text[:1].lower() + phrase.text[1:] if common else phrase.text), tokens
+    return phrase.text, tokens
 
 
 def _add_undergone(frame: Frame, group: VerbGroup, findings: Findings) -> None:
@@ -444,7 +463,8 @@ def _add_undergone(frame: Frame, group: VerbGroup, findings: Findings) -> None:
     objects = _list_objects(frame)
     if verb.lemma.lower() not in AFFECTING or len(objects) != 1:
         return
-    noun, participle = _lift_kind(objects[0].root, findings.frames), find_participle(verb)
+    noun = _lift_kind(objects[0].root, findings.frames)
+    participle = _add_particles(find_participle(verb), verb)
     past = verb.tag in {"VBD", "VBN"} or group.text.startswith("did ")
     heads = [p for p in findings.read_arguments(noun) if p.is_named]
     for part in frame.parts:
@@ -467,6 +487,7 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
     if part.gap is not None:
         named = any(subject.pos in {"PROPN", "PRON"} for subject in frame.subjects)
         if noun is part.root and not named and _follows_closely(frame):
+            findings.drop("restrictive_clause", frame.verb.i, frame.verb.i)
             return []  # "the nectar that bees collect" is no fact about bees and nectar
         return [(p, "", [], False) for p in findings.read_arguments(noun)]
     negated = is_denied(noun)

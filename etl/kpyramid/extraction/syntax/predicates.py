@@ -61,7 +61,7 @@ _SHORT = re.compile(r"[^aeiou]*[aeiou][^aeiouwxy]")
 
 def find_participle(verb: Node) -> str:
     """The past participle of a verb in a clause."""
-    if verb.tag == "VBN" or verb.word.endswith("ed"):
+    if verb.tag == "VBN" or (verb.tag == "VBD" and verb.word.endswith("ed")):
         return verb.word
     lemma = verb.lemma.lower()
     if lemma in _PARTICIPLES:

@@ -251,6 +251,11 @@ _VERBAL = frozenset("to from against over into as".split())
 _GIVING = frozenset(
     "sell give send lend lease transfer hand grant award donate deliver return sign teach".split()
 )
+_MOVING = frozenset(
+    "move transport ship export introduce trade take bring lead drive relocate deport exile banish "
+    "invite appoint elect promote compare prefer add annex rename change convert buy purchase "
+    "defeat beat represent".split()
+)
 _MEDIA = frozenset("radio television tv cable fm am news".split())
 _GROUPS = frozenset("one part member type kind form example name group set series pair".split())
 
@@ -356,8 +361,11 @@ def _lift_preposition(prep: Node) -> None:
     verb = noun.head
     if prep.i < noun.i or prep.iob == "I" or verb.pos != "VERB" or noun.head.head is noun:
         return
+    lemma = verb.lemma.lower()
+    between_names = any(c.pos == "PROPN" for c in prep.children)  # "wrote Journey to Italy"
     named = noun.pos == "PROPN" and prep.word in _VERBAL
-    given = prep.word == "to" and verb.lemma.lower() in _GIVING
+    named = named and (not between_names or lemma in _GIVING | _MOVING)
+    given = prep.word == "to" and lemma in _GIVING
     if not named and not given:
         return
     move(prep, verb)

@@ -274,7 +274,7 @@ def _keep_of(prep: Node) -> bool:
 def is_restrictive(clause: Node) -> bool:
     """Whether a clause tells which of the noun's things are meant: no comma or dash parts it."""
     noun = clause.head
-    if clause.dep not in {"relcl", "acl"} or clause.i < noun.i or noun.pos != "NOUN":
+    if clause.dep not in {"relcl", "acl"} or noun.pos != "NOUN" or clause.left_edge.i <= noun.i:
         return False
     before = clause.tree.nodes[clause.left_edge.i - 1]
     return before.i >= noun.i and before.text not in _PARTING

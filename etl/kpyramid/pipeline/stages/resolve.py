@@ -107,10 +107,15 @@ def _list_uses(facts: Iterable[Fact], local: Collection[tuple[str, str]]) -> Ite
 
 
 def _list_titles(documents: pa.Table, facts: Iterable[Fact]) -> Iterator[Use]:
-    """The titles that are names, each with the type of the first name that ends as it does."""
+    """The titles that are names, each with the type of the first name that ends as it does.
+
+    The title of a person may say more than the text does; any other has to be a name in it.
+    """
     heads: dict[str, list[End]] = defaultdict(list)
+    keys: dict[str, set[str]] = defaultdict(set)
     for fact in sorted(facts, key=lambda fact: _find_start(fact.row)):
         heads[fact.document].append(fact.head)
+        keys[fact.document] |= {parse_name(end.name).key for end in (fact.head, fact.tail)}
     for row in documents.select(["document_id", "title"]).to_pylist():
         name = parse_name(row["title"] or "")
         if not name.proper or len(name.words) > _MAX_TITLE:
@@ -123,7 +128,9 @@ def _list_titles(documents: pa.Table, facts: Iterable[Fact]) -> Iterator[Use]:
             ),
             None,
         )
-        if lead is not None:
+        if lead is None or name.words[0].endswith("ing"):
+            continue
+        if lead.type == "PERSON" or name.key in keys[row["document_id"]]:
             yield Use(row["title"], row["document_id"], lead.type, "head", "", "", is_title=True)
 
 
@@ -147,13 +154,18 @@ def _find_local(facts: Iterable[Fact], chunks: pa.Table) -> set[tuple[str, str]]
     for fact in facts:
         start, text = texts[fact.row["chunk_id"]]
         for side, end in fact.entities:
-            if end.type != UNKNOWN or parse_name(end.name).proper:
+            if end.type != UNKNOWN:
                 continue
             if side == "tail" and fact.form.key == IS_A:
                 continue
             span = fact.row[f"{side}_span"]
-            before = text[: span["start"] - start] if isinstance(span, dict) else ""
-            word = before.split()[-1].casefold() if before.split() else ""
+            before = ""
+            if isinstance(span, dict) and span["start"] >= start:
+                before = text[: span["start"] - start]
+            word = before.split()[-1].casefold().strip("\"'(") if before.split() else ""
+            opens = not word or word.endswith((".", ":", "?", "!"))  # "Patients recovered."
+            if parse_name(end.name).proper and not (opens and _is_plural(end.name)):
+                continue
             if word in _DETERMINERS or _is_plural(end.name) or end.name[:1].isdigit():
                 found.add((str(fact.row["raw_triple_id"]), side))
     return found
