@@ -79,12 +79,13 @@ def score_hop_facts(
 def is_empty_relation(relation: str, tail: str, is_kind: Callable[[str], bool]) -> bool:
     """Whether a relation says nothing about how its arguments are joined.
 
-    It does when it is made of auxiliaries, prepositions and articles alone. "is a" and "was a"
-    stand only before a kind: `is_kind` tells whether a text is headed by a common noun, not by a
-    name, a number, a date or an adjective.
+    It does when it is made of auxiliaries, prepositions and articles alone. "is a", "is the" and,
+    before a plural, "are" stand only before a kind: `is_kind` tells whether a text is headed by a
+    common noun, not by a name, a number, a date or an adjective.
     """
     words = re.findall(r"[\w']+", relation.lower())
-    if len(words) == 2 and words[0] in _BE and words[1] in {"a", "an"}:
+    singular = len(words) == 2 and words[0] in _BE and words[1] in {"a", "an", "the"}
+    if singular or words in (["are"], ["were"]):
         return not is_kind(tail)
     return all(word in _FUNCTION_WORDS for word in words)
 
