@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kpyramid.extraction.facts.candidates import Findings, word_noun
-from kpyramid.extraction.facts.copulas import list_copula_facts
+from kpyramid.extraction.facts.copulas import LOCATIVE, list_copula_facts
 from kpyramid.extraction.propositions import PLURAL, is_denied
 from kpyramid.extraction.syntax.clauses import list_prepositional
 from kpyramid.extraction.syntax.kinds import is_person_noun
@@ -37,10 +37,8 @@ from kpyramid.extraction.syntax.tree import (
 Tail = tuple[Phrase, str, list[int], bool]
 """Phrase, words after the verb, their tokens, negated."""
 
-_WITHIN = frozenset({"at", "near", "on"})
+_WITHIN = LOCATIVE - {"in"}
 _SOLE = frozenset({"first", "last", "only"})
-_LOCATIVE = frozenset({"in", *_WITHIN})
-_WITHIN_CHAIN = frozenset({"in", *_WITHIN})
 _CHAINED = frozenset({"to", "from"})
 """Prepositions whose object also lies in what contains it, where it is named last: "to Rome,
 Italy"."""
@@ -106,7 +104,7 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
     for phrase, suffix, tokens, negated in _list_tails(frame, findings):
         for head, plural in zip(heads, plurals, strict=True):
             words = many.text if plural else group.text
-            if frame.way == "existential" and suffix in _LOCATIVE:
+            if frame.way == "existential" and suffix in LOCATIVE:
                 words = f"{_MANY.get(words, words) if plural else words} located"
             relation = f"{words} {suffix}".strip()
             at = sorted((*group.tokens, *tokens))
@@ -541,7 +539,7 @@ def _read_prepositional(part: Part, findings: Findings) -> list[Tail]:
     for argument in findings.read_arguments(root, full=part.gap is None):
         phrase = _cut_lead(argument, part, findings)
         found.append((phrase, words, tokens, negated))
-        if words in _WITHIN_CHAIN or (words in _CHAINED and phrase.last == phrase.root):
+        if words in LOCATIVE or (words in _CHAINED and phrase.last == phrase.root):
             within = "in" if words in _WITHIN else words
             at = [] if within != words else tokens
             found += [

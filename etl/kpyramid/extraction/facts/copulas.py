@@ -32,7 +32,7 @@ _ATTRIBUTES = frozenset(
 _MEASURE = re.compile(r"[\d.,]+ ?[^\W\d]{0,3}\W{0,2}[CF]?")
 _PLURAL_BE = {"is": "are", "was": "were"}
 _MEMBER_PREPS = frozenset({"in", "at", "on", "of", "by"})
-_WITHIN = frozenset({"in", "at", "near", "on"})
+LOCATIVE = frozenset({"in", "at", "near", "on"})
 _SEATS = frozenset("seat capital center centre suburb".split())
 _SHARES = frozenset("part member piece portion half majority rest".split())
 """Nouns that say nothing without what they are of."""
@@ -245,7 +245,7 @@ def list_noun_preps(noun: Node, findings: Findings) -> list[tuple[Phrase, str, l
                 continue
             for phrase in findings.read_arguments(child, full=True):
                 found.append((phrase, prep.word, [prep.i]))
-                if prep.word in _WITHIN or (prep.word == "of" and _is_area(noun)):
+                if prep.word in LOCATIVE or (prep.word == "of" and _is_area(noun)):
                     found += [(p, "in", []) for p in list_containers(phrase, findings.tree)]
                 if prep.word in {"in", "of"}:
                     inner = [c for c in child.children if c.dep == "prep" and c.word != "of"]

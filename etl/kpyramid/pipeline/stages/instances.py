@@ -27,6 +27,7 @@ from kpyramid.ontology.population.checking import (
 )
 from kpyramid.ontology.population.conflicts import Finding, Loss, merge, settle
 from kpyramid.ontology.schema import OntologyProperty, Schema
+from kpyramid.pipeline.stages.facts import IS_A
 from kpyramid.pipeline.stages.tables import Row, make_reject
 from kpyramid.storage.contracts import map_column
 
@@ -214,8 +215,6 @@ _ARTICLES = re.compile(r"\b(?:a|an)\s+")
 _FIRST_OF = re.compile(r"^(?P<noun>[^,(]{2,60}?\s(?:of|in|on|at))\s+(?P<rest>\S.*)$", re.DOTALL)
 """`revenue of 4.2 billion euros`: what a light verb such as `reported` leaves to its object."""
 
-IS_A = "be a"
-"""The normal form of what files a thing under a kind."""
 _COPULAS = frozenset({IS_A, "become", "be", "remain"})
 
 Find = Callable[[str, str, Span | None], Named | str]

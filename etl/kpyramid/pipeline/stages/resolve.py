@@ -13,6 +13,7 @@ from kpyramid.graph.names import parse_name
 from kpyramid.graph.relations import Statement, cluster_relations
 from kpyramid.keys import content_id
 from kpyramid.pipeline.stages.facts import (
+    IS_A,
     End,
     Fact,
     confirm_same,
@@ -26,8 +27,6 @@ from kpyramid.pipeline.stages.facts import (
 )
 from kpyramid.pipeline.stages.tables import Row, build_rejects, build_table
 
-IS_A = "be a"
-"""The relation of a thing and its kind, as `normalise_relation` spells it."""
 _MAX_TITLE = 6
 """Words of a title that may be a name; a longer one is a sentence."""
 _DETERMINERS = (
@@ -120,14 +119,8 @@ def _list_titles(documents: pa.Table, facts: Iterable[Fact]) -> Iterator[Use]:
         name = parse_name(row["title"] or "")
         if not name.proper or len(name.words) > _MAX_TITLE:
             continue
-        lead = next(
-            (
-                e
-                for e in heads[row["document_id"]]
-                if parse_name(e.name).bare[-1:] == name.bare[-1:]
-            ),
-            None,
-        )
+        named, last = heads[row["document_id"]], name.bare[-1:]
+        lead = next((end for end in named if parse_name(end.name).bare[-1:] == last), None)
         if lead is None or name.words[0].endswith("ing"):
             continue
         if lead.type == "PERSON" or name.key in keys[row["document_id"]]:
@@ -142,9 +135,9 @@ def _find_start(row: Row) -> tuple[int, str]:
 def _find_local(facts: Iterable[Fact], chunks: pa.Table) -> set[tuple[str, str]]:
     """Raw triple and side of the common nouns that mean something of their document alone.
 
-    These are the definite and the counted ones ("the study", "two trials"), those of a document
-    that it owns ("its members"), and single plurals ("patients"): what is true of them there is
-    no news of those elsewhere. What a name is said to be, "a film", is a kind and not local.
+    These are the definite ones ("the study"), those counted in digits ("12 trials") or owned
+    ("its members"), and single plurals ("patients"): what is true of them there is no news of
+    those elsewhere. What a name is said to be, "a film", is a kind and not local.
     """
     texts = {
         row["chunk_id"]: (row["start"], row["text"])
