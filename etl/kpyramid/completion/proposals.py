@@ -26,7 +26,7 @@ from kpyramid.completion.types import (
     encode,
     may_share,
 )
-from kpyramid.documents.words import lemmatise, normalise_relation
+from kpyramid.documents.words import IS_A, lemmatise, normalise_relation
 from kpyramid.embeddings.port import Embedder, Matrix, embed_finite
 from kpyramid.graph.synonyms.comparison import Comparer, Reading
 from kpyramid.graph.synonyms.lexicon import load_lexicon
@@ -135,7 +135,6 @@ def _fits(end: End, wanted: str, schema: Schema, guess: bool) -> bool:
 
 # Classes: nouns that many things are said to be, and that no class names.
 
-_IS_A = "be a"
 _COMPLEMENT = re.compile(r"\s(?:of|in|for|from|at|on|by|with|to|who|which|that|and|or)\s|[,(]")
 
 
@@ -148,7 +147,7 @@ def propose_classes(
     """
     schema = ontology.schema
     wordings, tails = encode(graph.wordings), encode(graph.tails)
-    is_a = np.array([normalise_relation(w).key == _IS_A for w in wordings.words], dtype=bool)
+    is_a = np.array([normalise_relation(w).key == IS_A for w in wordings.words], dtype=bool)
     places = np.flatnonzero(is_a[wordings.codes] & ~find_stated(graph, ontology))
     kinds = Kinds(schema)
     nouns = {

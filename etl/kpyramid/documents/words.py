@@ -16,8 +16,7 @@ from simplemma import lemmatize
 
 from kpyramid.documents.values import Date, Value, agree, read_value
 
-# The closed classes of English words: the one list of function words. Lists of other rooms are
-# made of these classes; what they add or leave out stands where they are made.
+# The closed classes of English words, of which the word lists of other rooms are made.
 ARTICLES = frozenset("a an the".split())
 BE = frozenset("is are was were be been being".split())
 HAVE = frozenset("have has had having".split())
@@ -28,6 +27,7 @@ JOINING = frozenset("and or".split())
 PREPOSITIONS = frozenset("of in on at to from by with for as".split())
 """The ten commonest, which say little by themselves."""
 POINTING = frozenset("this that these those".split())
+IS_A = "be a"  # The key of the relation that files a thing under a kind.
 PRONOUNS = frozenset(
     "i me my mine we us our ours you your yours he him his himself she her hers herself "
     "it its itself they them their theirs themselves".split()

@@ -16,8 +16,6 @@ from kpyramid.storage.contracts import map_column
 
 # Raw triples as facts: the asserted ones, with the mentions at their ends looked up.
 
-IS_A = "be a"
-"""The normal form of what files a thing under a kind."""
 _LITERAL_TYPES = frozenset("DATE TIME CARDINAL ORDINAL QUANTITY MONEY PERCENT".split())
 
 

@@ -9,9 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kpyramid.completion.types import GraphLayer, Pair
-from kpyramid.documents.words import normalise_relation
+from kpyramid.documents.words import IS_A, normalise_relation
 from kpyramid.ontology.population.checking import Kinds
-from kpyramid.pipeline.stages.facts import IS_A
 from kpyramid.pipeline.stages.instances import NamedTriple, Places, list_facts
 from kpyramid.storage.contracts import map_column
 

@@ -9,7 +9,7 @@ from types import MappingProxyType
 import pyarrow as pa
 
 from kpyramid.documents.sentences import Span
-from kpyramid.documents.words import normalise_relation
+from kpyramid.documents.words import IS_A, normalise_relation
 from kpyramid.ontology.constraints import Rules
 from kpyramid.ontology.names import THING
 from kpyramid.ontology.population.checking import (
@@ -27,7 +27,6 @@ from kpyramid.ontology.population.checking import (
 )
 from kpyramid.ontology.population.conflicts import Finding, Loss, merge, settle
 from kpyramid.ontology.schema import OntologyProperty, Schema
-from kpyramid.pipeline.stages.facts import IS_A
 from kpyramid.pipeline.stages.tables import Row, make_reject
 from kpyramid.storage.contracts import map_column
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import pyarrow as pa
 
-from kpyramid.documents.words import ARTICLES, POINTING, lemmatise
+from kpyramid.documents.words import ARTICLES, IS_A, POINTING, lemmatise
 from kpyramid.embeddings.port import Embedder
 from kpyramid.graph.duplicates import Disambiguator
 from kpyramid.graph.entities import UNKNOWN, Use, resolve_names, vote_type
@@ -13,7 +13,6 @@ from kpyramid.graph.names import parse_name
 from kpyramid.graph.relations import Statement, cluster_relations
 from kpyramid.keys import content_id
 from kpyramid.pipeline.stages.facts import (
-    IS_A,
     End,
     Fact,
     confirm_same,
