@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from kpyramid.documents.sentences import Span
@@ -40,6 +42,7 @@ _NOT_PERSON = frozenset(
 _GROUP_NOUNS = LABEL_NOUNS["ORG"] | frozenset(
     "family couple crew staff cast police public majority army population people".split()
 )
+_COUNTING = frozenset("lot number majority variety couple series range handful plenty".split())
 _NAMING = frozenset({"attr", "appos", "oprd", "conj", "ROOT"})
 _NARROWING = frozenset({"prep", "relcl", "acl", "appos", "conj", "cc", "npadvmod"})
 
@@ -60,6 +63,8 @@ class Antecedent:
     sentence: int
     role: str
     clause: int
+    last: int = -1
+    """The token that named it last."""
 
 
 def describe(token: Node, phrase: Phrase) -> Antecedent:
@@ -69,7 +74,7 @@ def describe(token: Node, phrase: Phrase) -> Antecedent:
     genders = {g for w in sorted(kinds | words) if (g := find_gender(w)) is not None}
     own = token.word
     person: bool | None
-    if any(is_person_noun(k) for k in kinds) or (token.pos == "NOUN" and is_person_noun(own)):
+    if any(is_person_noun(k) for k in kinds) or (token.pos == "NOUN" and is_person_noun(token.lemma)):
         person = True
     elif token.pos == "NOUN" or phrase.label in _NOT_PERSON or kinds:
         person = False
@@ -82,10 +87,18 @@ def describe(token: Node, phrase: Phrase) -> Antecedent:
             kinds.add(word)
     if not phrase.is_named:
         kinds.add(own)
-    group = phrase.label in {"ORG", "NORP"} or not kinds.isdisjoint(_GROUP_NOUNS)
-    plural = True if token.tag in {"NNS", "NNPS"} else None if group else False
+    group = phrase.is_named and phrase.label == "ORG" or not kinds.isdisjoint(_GROUP_NOUNS)
+    plural = True if is_many(token) else None if group else False
     gender = genders.pop() if len(genders) == 1 and person is not False else None
     return Antecedent(phrase, person, gender, plural, kinds, 0.0, token.sentence, token.dep, -1)
+
+
+def is_many(noun: Node) -> bool:
+    """Return whether the noun is plural, by its form or by what it counts: "a lot of stores"."""
+    if noun.tag in {"NNS", "NNPS"}:
+        return True
+    counted = (g for c in noun.children if c.word == "of" for g in c.children)
+    return noun.word in _COUNTING and any(g.tag in {"NNS", "NNPS"} for g in counted)
 
 
 def list_kinds(token: Node) -> set[str]:
@@ -130,13 +143,7 @@ def ends_name(number: Node) -> bool:
 
 def is_bare_definite(token: Node) -> bool:
     """Return whether the noun stands with "the" or "this" and nothing that narrows it down."""
-    if token.tag not in {"NN", "NNP", "NNS"} or token.dep in {
-        "attr",
-        "appos",
-        "oprd",
-        "conj",
-        "ROOT",
-    }:
+    if token.tag not in {"NN", "NNP", "NNS"} or token.dep in _NAMING:
         return False
     generic = token.word in GENERIC_NOUNS
     determined = False
@@ -160,14 +167,33 @@ def find_clause(token: Node) -> int:
     return at.i
 
 
+def list_governors(token: Node) -> set[int]:
+    """Return the verbs whose subject does what the token suffers: "X wants to set it"."""
+    at, verbs = token.head, set[int]()
+    for _ in range(12):
+        verbs.add(at.i)
+        own = any(c.dep in SUBJECTS for c in at.children)
+        if own or at.head is at or at.dep not in _CONTROLLED:
+            break
+        at = at.head
+    return verbs
+
+
 def is_expletive(token: Node) -> bool:
     """Return whether "it" stands for a clause: "it is said that", "it is easy to"."""
     if token.word != "it" or token.dep not in SUBJECTS:
         return False
     deps = {c.dep for c in token.head.children}
+    if token.head.lemma in _WEATHER or (token.head.lemma == "take" and deps & {"xcomp", "advcl"}):
+        return True
     if "ccomp" in deps and (token.dep == "nsubjpass" or token.head.lemma in {"seem", "appear"}):
         return True
     return token.head.lemma == "be" and "acomp" in deps and bool(deps & {"ccomp", "xcomp"})
+
+
+_CONTROLLED = frozenset("xcomp advcl conj acl pcomp prep dobj pobj agent".split())
+"""Relations through which the subject of the verb above is understood."""
+_WEATHER = frozenset("rain snow".split())
 
 
 def agrees(one: Antecedent, word: str) -> bool:
@@ -193,17 +219,27 @@ _SAME_SENTENCE = 30.0
 _SAME_ROLE = 20.0
 _NAMED = 20.0
 _SURE_PERSON = 40.0
+_CONTINUED = 10.0
+"""For "it" that opens a sentence, and the subject of one before."""
+_AGENT = 20.0
+"""For "they" that do something, and people."""
 _OWN_SUBJECT = 50.0
 """For "its" and the subject of its clause: "Monet sold his paintings"."""
 _MARGIN = 15.0
 """By which an owner, or what "it" and "they" stand for, must outweigh the next one."""
+_FLOOR = 65.0
+"""What an antecedent must weigh; the common noun that was subject one sentence before has 60."""
 _WINDOW = 4
 """Sentences that a pronoun looks back; the topic stays in mind for longer."""
+_NEAR = 2
+"""The same for "it" and "they"."""
 _TOPIC_WINDOW = 12
 _MAX_ACTIVE = 24
 """Entities kept in mind, so that a long text costs no more per word than a short one."""
 _POINTING = frozenset({"the", "this", "these", "that", "those"})
 _INDEFINITE = frozenset({"a", "an", "", "some", "several", "many", "two", "three"})
+_TRACKED = frozenset({"nsubj", "nsubjpass", "dobj", "pobj"})
+"""Roles in which a common noun is kept in mind."""
 _PHRASE_ROLES = frozenset("nsubj nsubjpass dobj pobj poss dative attr conj appos oprd ROOT".split())
 
 
@@ -224,14 +260,18 @@ class Antecedents:
         self._names: dict[str, Antecedent] = {}
         self._parts: dict[str, Antecedent | None] = {}
         self._local: Antecedent | None = None
-        self._paragraph = -1
+        self._opening = self._opened = -1
+        """The sentence that opens the paragraph; the last one that named a topic."""
         self._specific: dict[str, tuple[Phrase, int, bool]] = {}
         """By noun: the last phrase that said more than it, its sentence, whether it was new."""
         self.members: dict[Span, list[Phrase]] = {}
         """Of what "they" may stand for together, the phrase of each."""
         self._depth = 0
         """Brackets open: what stands in them is said in passing."""
+        starts = {first for first, _ in tree.sentences}
         for node in tree.nodes:
+            if node.i in starts and (node.i == 0 or "\n\n" in tree.text[tree[node.i - 1].end : node.idx]):
+                self._opening = node.sentence
             if node.text in {"(", ")"}:
                 self._depth = max(0, self._depth + (1 if node.text == "(" else -1))
             elif node.word in PRONOUNS and node.tag in {"PRP", "PRP$"}:
@@ -255,9 +295,11 @@ class Antecedents:
             return
         weighed = sorted(((self._weigh(a, token), a.phrase.first, a) for a in fitting), key=rank)
         best = weighed[-1][2]
-        unsure = token.tag == "PRP$" or token.word not in PERSON
-        if unsure and len(weighed) > 1 and weighed[-1][0] - weighed[-2][0] < _MARGIN:
+        second = weighed[-2][0] if len(weighed) > 1 else 0.0
+        if weighed[-1][0] < _FLOOR or weighed[-1][0] - second < _MARGIN:
             return  # a wrong antecedent is worse than none
+        if token.word in THING and best.sentence == token.sentence and self._is_one_of_many(best):
+            return
         best.gender = best.gender or GENDER.get(token.word)
         if token.word in PERSON:
             best.person = True
@@ -265,21 +307,30 @@ class Antecedents:
         self._touch(best, token)
 
     def _can_mean(self, token: Node, one: Antecedent) -> bool:
-        reach = _TOPIC_WINDOW if one is self._local or one is self.topic else _WINDOW
+        reach = _WINDOW if token.word in PERSON else _NEAR
+        topic = one is self._local or one is self.topic
+        if token.word in PLURAL and one.plural is None and not topic:
+            return False  # "they" for one company is rare
+        reach = _TOPIC_WINDOW if topic and one.plural is not None else reach
         if token.sentence - one.sentence > reach:
             return False
         if not agrees(one, token.word):
             return False
-        if token.word in PERSON and one.person is None and one.phrase.label == "ORG":
-            # The recogniser may have mistaken the person the text is about, hardly another.
+        if token.word in PERSON and one.person is None:
+            # The recogniser may have missed the person the text is about, hardly another.
             return one is self._local or one is self.topic
         if one.sentence != token.sentence or token.word.endswith(("self", "selves")):
             return True
         # "X saw him": the object is somebody else; "its mouth" in X's own phrase is not X's.
-        if token.tag == "PRP" and one.clause == token.head.i and token.dep not in SUBJECTS:
+        if token.tag == "PRP" and token.dep not in SUBJECTS and one.clause in list_governors(token):
             return False
         root = self.tree[one.phrase.root]
         return not (token.tag == "PRP$" and token.head is root)
+
+    def _is_one_of_many(self, one: Antecedent) -> bool:
+        """Return whether it was named last in a list: "a town or city would set its own time"."""
+        node = self.tree[one.last]
+        return node.dep == "conj" or any(c.dep == "conj" for c in node.children)
 
     def _weigh(self, one: Antecedent, token: Node) -> float:
         weight = one.salience * 0.5 ** (token.sentence - one.sentence)
@@ -293,6 +344,11 @@ class Antecedents:
             weight += _SAME_ROLE
         if one.phrase.is_named:
             weight += _NAMED
+        opens = token.i == self.tree.sentences[token.sentence][0]
+        if token.word == "it" and opens and one.role in SUBJECTS:
+            weight += _CONTINUED
+        if token.word in PLURAL and one.person and token.dep == "nsubj":
+            weight += _AGENT
         if token.tag == "PRP$" and one.role in SUBJECTS and one.clause == find_clause(token):
             weight += _OWN_SUBJECT
         return weight
@@ -304,12 +360,13 @@ class Antecedents:
             return
         if not named and self._read_repeated(token):
             return
-        if not named and token.dep not in {"nsubj", "nsubjpass", "dobj"}:
+        introduced = token.dep == "attr" and any(c.dep == "expl" for c in token.head.children)
+        if not named and not introduced and token.dep not in _TRACKED:
             return
         phrase = find_phrase(token)
         if phrase is None or phrase.label in LITERALS:
             return
-        known = self._find_known(token, phrase) if named else None
+        known = self._find_known(token, phrase) if named else self._find_same(phrase)
         if known is None:
             known = describe(token, phrase)
             self._active.append(known)
@@ -366,9 +423,8 @@ class Antecedents:
     def _set_topic(self, one: Antecedent, token: Node) -> None:
         if self.topic is None:
             self.topic = one
-        paragraph = self.tree.text.rfind("\n\n", 0, token.idx)
-        if self._local is None or paragraph > self._paragraph:
-            self._local, self._paragraph = one, paragraph
+        if token.sentence == self._opening and self._opened != self._opening:
+            self._local, self._opened = one, self._opening
 
     def _touch(self, one: Antecedent, token: Node) -> None:
         faded = one.salience * 0.5 ** (token.sentence - one.sentence)
@@ -376,7 +432,7 @@ class Antecedents:
         scene = scene or self._depth > 0
         weight = _SETTING_WEIGHT if scene else _WEIGHTS.get(token.dep, _OTHER_WEIGHT)
         one.salience = faded / 2 + weight
-        one.sentence, one.role = token.sentence, token.dep
+        one.sentence, one.role, one.last = token.sentence, token.dep, token.i
         one.clause = token.head.i
 
     def _forget(self, sentence: int) -> None:
@@ -400,6 +456,14 @@ class Antecedents:
         if known is not None and known not in self._active:
             self._active.append(known)
         return known
+
+    def _find_same(self, phrase: Phrase) -> Antecedent | None:
+        """Return the thing in mind that was called by the same words."""
+        same = phrase.text.lower()
+        for one in reversed(self._active):
+            if not one.phrase.is_named and one.phrase.text.lower() == same:
+                return one
+        return None
 
     def _learn_name(self, one: Antecedent) -> None:
         self._names.setdefault(one.phrase.text, one)
