@@ -60,8 +60,8 @@ class DependencyExtractor:
         return map(list_propositions, self._parser.parse_parts(lines))
 
 
-def _extract_tree(tree: Tree, left_out: Sequence[Dropped] = ()) -> Extraction:
-    findings = Findings(tree, Antecedents(tree))
+def _extract_tree(tree: Tree, left_out: Sequence[Dropped] = (), title: str = "") -> Extraction:
+    findings = Findings(tree, Antecedents(tree, title))
     findings.dropped.extend(left_out)
     find_clause_facts(findings)
     find_nominal_facts(findings)

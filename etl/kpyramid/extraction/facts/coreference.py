@@ -67,6 +67,47 @@ class Antecedent:
     """The token that named it last."""
 
 
+_TITLE_BRACKET = re.compile(r"\s*\(([^()]*)\)")
+_NO_NAME = re.compile(
+    r"(lists?|outline|index|timeline|comparison|table) of |(how|what|why|when|where|who|which) ",
+    re.IGNORECASE,
+)
+"""Titles that tell what a text does, and name nothing."""
+_LINKING = frozenset("of in at for on from by to and with".split())
+
+
+def read_title(title: str) -> Antecedent | None:
+    """Return what a document's title names, "Jaws" of "Jaws (1975 film)"; None when it is no name.
+
+    What is in brackets and the name's head word tell its kinds.
+    """
+    name = _TITLE_BRACKET.sub("", title).strip()
+    words = name.split()
+    if not 0 < len(words) <= FULL_WORDS or _NO_NAME.match(name) or name[-1] in ".?!:;":
+        return None
+    if not any(word[0].isupper() or word[0].isdigit() for word in words):
+        return None
+    said = _TITLE_BRACKET.search(title)
+    kinds = {said.group(1).split()[-1].lower()} if said and said.group(1).strip() else set[str]()
+    kinds &= LABEL_BY_NOUN.keys()
+    if "," not in name:  # "Fall River, Massachusetts" is no river
+        kinds |= {find_head_word(words)} if len(words) > 1 else set[str]()
+    phrase = Phrase(name, Span(0, 0), 0, 0, 0, "MISC", literal=False)
+    return Antecedent(phrase, None, None, None, kinds, 0.0, -_TOPIC_WINDOW, "", -1)
+
+
+def find_head_word(words: list[str]) -> str:
+    """Return the head of a name in small letters: "battle" of "Battle of Hastings"."""
+    end = next((i for i, word in enumerate(words) if i and word in _LINKING), len(words))
+    return words[end - 1].lower()
+
+
+def list_name_words(text: str) -> list[str]:
+    """Return the words of a name by which two of them are compared."""
+    words = (word.strip(".,'\"\u2019`").lower() for word in text.split())
+    return [word for word in words if word and word != "the"]
+
+
 def describe(token: Node, phrase: Phrase) -> Antecedent:
     """Return the entity that a first mention introduces."""
     kinds = list_kinds(token)
@@ -234,12 +275,15 @@ _WINDOW = 4
 _NEAR = 2
 """The same for "it" and "they"."""
 _TOPIC_WINDOW = 12
+_MAX_ALIKE = 6
+"""Things of one kind kept in mind."""
 _MAX_ACTIVE = 24
 """Entities kept in mind, so that a long text costs no more per word than a short one."""
 _POINTING = frozenset({"the", "this", "these", "that", "those"})
 _INDEFINITE = frozenset({"a", "an", "", "some", "several", "many", "two", "three"})
 _TRACKED = frozenset({"nsubj", "nsubjpass", "dobj", "pobj"})
 """Roles in which a common noun is kept in mind."""
+_MAIN_ROLES = SUBJECTS | {"dobj", "attr"}
 _PHRASE_ROLES = frozenset("nsubj nsubjpass dobj pobj poss dative attr conj appos oprd ROOT".split())
 
 
@@ -252,9 +296,17 @@ class Antecedents:
     kind an entity was said to be decide which of them can be meant at all.
     """
 
-    def __init__(self, tree: Tree) -> None:
+    def __init__(self, tree: Tree, title: str = "") -> None:
         self.tree = tree
         self.topic: Antecedent | None = None
+        self._title = read_title(title)
+        self._title_words = list_name_words(self._title.phrase.text) if self._title else []
+        self._met = False
+        """Whether the text opens with what its title names."""
+        self._of_kind: dict[str, list[Antecedent]] = {}
+        """What was called by a noun, in the order of the text, none twice."""
+        self._shortened: dict[str, Antecedent | None] = {}
+        """By what remains of a name of several words: "National Park"; None where two end so."""
         self._resolved: dict[int, Phrase] = {}
         self._active: list[Antecedent] = []
         self._names: dict[str, Antecedent] = {}
@@ -262,12 +314,15 @@ class Antecedents:
         self._local: Antecedent | None = None
         self._opening = self._opened = -1
         """The sentence that opens the paragraph; the last one that named a topic."""
-        self._specific: dict[str, tuple[Phrase, int, bool]] = {}
-        """By noun: the last phrase that said more than it, its sentence, whether it was new."""
+        self._specific: dict[str, list[tuple[Antecedent, bool]]] = {}
+        """By noun: the phrases that said more than it, and whether each was new."""
         self.members: dict[Span, list[Phrase]] = {}
         """Of what "they" may stand for together, the phrase of each."""
         self._depth = 0
         """Brackets open: what stands in them is said in passing."""
+        if self._title is not None:
+            self._learn_kinds(self._title)
+            self._learn_name(self._title)
         starts = {first for first, _ in tree.sentences}
         for node in tree.nodes:
             if node.i in starts and (node.i == 0 or "\n\n" in tree.text[tree[node.i - 1].end : node.idx]):
@@ -303,8 +358,16 @@ class Antecedents:
         best.gender = best.gender or GENDER.get(token.word)
         if token.word in PERSON:
             best.person = True
-        self._resolved[token.i] = replace(best.phrase, resolved=True)
-        self._touch(best, token)
+        self._refer(token, best)
+
+    def _refer(self, token: Node, one: Antecedent) -> None:
+        """Let the token stand for the entity; a name that only the title has gets its place."""
+        phrase = replace(one.phrase, resolved=True)
+        if not phrase.literal:
+            place = Span(token.idx, token.end)
+            phrase = replace(phrase, span=place, root=token.i, first=token.i, last=token.i)
+        self._resolved[token.i] = phrase
+        self._touch(one, token)
 
     def _can_mean(self, token: Node, one: Antecedent) -> bool:
         reach = _WINDOW if token.word in PERSON else _NEAR
@@ -334,7 +397,7 @@ class Antecedents:
 
     def _weigh(self, one: Antecedent, token: Node) -> float:
         weight = one.salience * 0.5 ** (token.sentence - one.sentence)
-        if one is self._local:
+        if one is self._local or (one is self._title and self._met):
             weight += _TOPIC
         if one.sentence == token.sentence and one.role in SUBJECTS:
             weight += _SAME_SENTENCE
@@ -361,27 +424,96 @@ class Antecedents:
         if not named and self._read_repeated(token):
             return
         introduced = token.dep == "attr" and any(c.dep == "expl" for c in token.head.children)
-        if not named and not introduced and token.dep not in _TRACKED:
+        opening = token.dep in SUBJECTS and token.sentence == 0 and self._title is not None
+        if not (named or introduced or opening or token.dep in _TRACKED):
             return
         phrase = find_phrase(token)
         if phrase is None or phrase.label in LITERALS:
             return
-        known = self._find_known(token, phrase) if named else self._find_same(phrase)
+        known = self._find_title(token, phrase, named)
+        if known is None:
+            known = self._find_known(token, phrase) if named else self._find_same(phrase)
         if known is None:
             known = describe(token, phrase)
-            self._active.append(known)
-            if len(self._active) > _MAX_ACTIVE:
-                self._forget(token.sentence)
+            self._keep(known, token.sentence)
             if named:
                 self._learn_name(known)
             self._add_pair(token)
         else:
             known.kinds |= list_kinds(token)
             if known.phrase.text != phrase.text and len(phrase.text) < len(known.phrase.text):
-                self._resolved[token.i] = replace(known.phrase, resolved=True)
+                self._refer(token, known)
+        if known.phrase.is_named:
+            self._learn_kinds(known)
         self._touch(known, token)
-        if phrase.is_named and token.dep in SUBJECTS and not self._depth:
+        if known.phrase.is_named and token.dep in SUBJECTS and not self._depth:
             self._set_topic(known, token)
+
+    def _keep(self, one: Antecedent, sentence: int) -> None:
+        self._active.append(one)
+        if len(self._active) > _MAX_ACTIVE:
+            self._forget(sentence)
+
+    def _find_title(self, token: Node, phrase: Phrase, named: bool) -> Antecedent | None:
+        """Return what the title names when the words are its name, or open the text with a part.
+
+        The words of the text count when they say more: "Christopher Edward Nolan".
+        """
+        one = self._title
+        if one is None:
+            return None
+        said, title = list_name_words(phrase.text), self._title_words
+        opening = token.dep in SUBJECTS and token.sentence == 0 and not self._depth
+        capital = phrase.text[0].isupper() or not phrase.text[0].isalpha()
+        if not said or (said != title and not opening):
+            return None
+        if said == title and not (capital and (named or opening)):
+            return None
+        if said != title:
+            if self._met:
+                return None
+            head = find_head_word(one.phrase.text.partition(",")[0].split())
+            shorter = set(said) < set(title) and head in said
+            longer = set(title) < set(said) and capital and named
+            alike = named and not one.kinds.isdisjoint(list_kinds(token))
+            alike = alike and not set(said).isdisjoint(set(title) - one.kinds)
+            if not (longer or shorter or alike):
+                return None
+        if opening and not self._met:
+            self._meet(one, token, phrase)
+        elif not opening and one not in self._active:
+            self._keep(one, token.sentence)
+        return one
+
+    def _meet(self, one: Antecedent, token: Node, phrase: Phrase) -> None:
+        """Join what the title names with its first mention in the text."""
+        self._met = True
+        new = describe(token, phrase)
+        said = list_kinds(token)
+        if said:  # what it is said to be counts, not what its name ends in
+            labels = {LABEL_BY_NOUN.get(kind) for kind in said}
+            one.kinds = {kind for kind in one.kinds if LABEL_BY_NOUN.get(kind) in labels} | said
+        one.kinds |= new.kinds if phrase.is_named else said
+        one.person, one.gender = new.person, new.gender
+        if not phrase.is_named and not said & one.kinds:
+            one.person = None
+        one.plural = None if new.plural else new.plural
+        label = phrase.label if phrase.is_named else "MISC"
+        if set(self._title_words) - one.kinds <= set(list_name_words(phrase.text)):
+            one.phrase = replace(phrase, label=label)
+        else:
+            one.phrase = replace(one.phrase, label=label)
+        self._names.setdefault(phrase.text, one)
+        self._active.append(one)
+        self._learn_name(one)
+        self.topic = one
+
+    def _learn_kinds(self, one: Antecedent) -> None:
+        for kind in one.kinds:
+            among = self._of_kind.setdefault(kind, [])
+            if one not in among:
+                among.append(one)
+                del among[:-_MAX_ALIKE]
 
     def _read_repeated(self, token: Node) -> bool:
         """Resolve "these stories" to the "ghost stories" that were spoken of before.
@@ -390,18 +522,26 @@ class Antecedents:
         """
         determiner = next((c.word for c in token.children if c.dep == "det"), "")
         said = [c for c in token.children if c.dep not in {"det", "case", "punct", "relcl"}]
+        among = self._specific.setdefault(token.word, [])
         if not said and determiner in _POINTING:
-            known = self._specific.get(token.word)
-            if known is None or token.sentence - known[1] > _WINDOW:
+            near = [known for known in among if token.sentence - known[0].sentence <= _WINDOW]
+            near = near if len(near) < 2 else [
+                known for known in near if token.sentence - known[0].sentence <= 1
+            ]
+            if len(near) != 1 or (determiner == "the" and not near[0][1]):
                 return False
-            if determiner != "the" or known[2]:
-                self._resolved[token.i] = replace(known[0], resolved=True)
-                return True
-            return False
+            self._refer(token, near[0][0])
+            return True
         if said and determiner not in _POINTING:
             phrase = find_phrase(token)
             if phrase is not None and phrase.words > 1:
-                self._specific[token.word] = (phrase, token.sentence, determiner in _INDEFINITE)
+                same = phrase.text.lower()
+                known = [one for one, _ in among if one.phrase.text.lower() == same]
+                one = known[0] if known else describe(token, phrase)
+                one.sentence = token.sentence
+                if not known:
+                    among.append((one, determiner in _INDEFINITE))
+                    del among[:-_MAX_ALIKE]
         return False
 
     def _add_pair(self, token: Node) -> None:
@@ -481,12 +621,15 @@ class Antecedents:
         """Resolve "the town" to the one that was called a town; return whether it was."""
         plural = token.tag == "NNS"
         # "the falls" are a waterfall; "the bridges" are no bridge
-        alike = list_alike(token.word) if not plural or token.word in LABEL_BY_NOUN else frozenset()
-        fitting = [
-            a
-            for a in self._active
-            if a.phrase.is_named and a.kinds & alike and (not a.plural or plural)
-        ]
+        alike = list_alike(token.word) if not plural or token.word in LABEL_BY_NOUN else {token.word}
+        fitting = list(
+            {
+                id(a): a
+                for word in sorted(alike)
+                for a in self._of_kind.get(word, ())
+                if word in a.kinds and (not a.plural or plural)
+            }.values()
+        )
         if not fitting and token.word in GENERIC_NOUNS and self._local is not None:
             # "This area", "this geographical feature": what the text is about.
             meant = self._local.phrase.label in GENERIC_NOUNS[token.word]
@@ -501,10 +644,33 @@ class Antecedents:
             fitting = fitting if len(fitting) == 1 or self._local not in fitting else [self._local]
             if len(fitting) != 1:
                 return False
-        if not fitting:
+        best = self._choose(fitting, token)
+        if best is None:
             return False
-        # The one named last; what the text is about only where two are equally near.
-        best = max(fitting, key=lambda a: (a.sentence, self._weigh(a, token), a.phrase.first))
-        self._resolved[token.i] = replace(best.phrase, resolved=True)
-        self._touch(best, token)
+        self._refer(token, best)
         return True
+
+    def _choose(self, fitting: list[Antecedent], token: Node) -> Antecedent | None:
+        """Return the one that a definite noun means, None when two may be meant.
+
+        It is what the text is about, unless another was spoken of just before; or the subject of
+        the sentence before.
+        """
+        if len(fitting) < 2:
+            return fitting[0] if fitting else None
+        topic = next((a for a in fitting if a is self.topic or a is self._title), None)
+        near = [
+            a
+            for a in fitting
+            if a is not topic
+            and token.sentence - a.sentence <= _NEAR
+            and (topic is None or a.role in _MAIN_ROLES)
+        ]
+        if not near:
+            return topic
+        if len(near) == 1 and topic is None:
+            return near[0]
+        last = max(a.sentence for a in (*near, *([topic] if topic is not None else [])))
+        latest = [a for a in fitting if a.sentence == last]
+        subjects = [a for a in latest if a.role in SUBJECTS]
+        return subjects[0] if len(latest) == len(subjects) == 1 else None
