@@ -73,6 +73,9 @@ _NO_NAME = re.compile(
     re.IGNORECASE,
 )
 """Titles that tell what a text does, and name nothing."""
+_ARTICLES = frozenset({"The", "A", "An"})
+_TELLING = frozenset("north south east west upper lower new old little great".split())
+"""What tells two places of one name apart: "South Newbury" is not Newbury."""
 _LINKING = frozenset("of in at for on from by to and with".split())
 
 
@@ -102,6 +105,52 @@ def find_head_word(words: list[str]) -> str:
     return words[end - 1].lower()
 
 
+def find_long_form(nodes: list[Node], end: int, short: str) -> int | None:
+    """Return the first token before `end` of what an acronym's letters stand for, else None.
+
+    They are the first letters of its words, but for a word left out, or else letters in their
+    order, the first at the start of a word (Schwartz and Hearst, "A simple algorithm for
+    identifying abbreviation definitions", PSB 2003).
+    """
+    letters = [c.lower() for c in short if c.isalnum()]
+    if not 2 <= len(letters) <= 8 or sum(c.isupper() for c in short) < 2:
+        return None
+    if short[-1] == "s":
+        letters.pop()  # the plural: "RCTs"
+    first = max(end - 3 * len(letters), next(n.i for n in nodes[end::-1] if _opens(n)))
+    words = [n for n in nodes[first:end] if n.word[0].isalnum()]
+    return _match_initials(words, letters) or _match_letters(words, letters)
+
+
+def _opens(node: Node) -> bool:
+    return node.i == 0 or node.tree[node.i - 1].sentence != node.sentence
+
+
+def _match_initials(words: list[Node], letters: list[str]) -> int | None:
+    at, left_out = len(letters) - 1, 0
+    for node in reversed(words):
+        if node.word[0] == letters[at]:
+            at -= 1
+            if at < 0:
+                return node.i
+        elif node.word not in _LINKING:
+            left_out += 1
+            if left_out > 1:
+                break
+    return None
+
+
+def _match_letters(words: list[Node], letters: list[str]) -> int | None:
+    at = len(letters) - 1
+    for node in reversed(words):
+        where = len(node.word)
+        while at > 0 and (where := node.word.rfind(letters[at], 0, where)) >= 0:
+            at -= 1
+        if at == 0 and where != 0 and node.word[0] == letters[0]:
+            return node.i if node is not words[-1] else None
+    return None
+
+
 def list_name_words(text: str) -> list[str]:
     """Return the words of a name by which two of them are compared."""
     words = (word.strip(".,'\"\u2019`").lower() for word in text.split())
@@ -123,8 +172,11 @@ def describe(token: Node, phrase: Phrase) -> Antecedent:
         person = True if phrase.label == "PERSON" else None
     # "Harlow Bridge" is a bridge; "Aster Pictures", a company, is no picture.
     for word in (own, phrase.text.split()[0].lower()) if phrase.is_named else ():
-        label = LABEL_BY_NOUN.get(word, "WORK_OF_ART")
-        if label != "WORK_OF_ART" or (word == own and phrase.label in {"WORK_OF_ART", "MISC"}):
+        label = LABEL_BY_NOUN.get(word)
+        work = phrase.label in {"WORK_OF_ART", "MISC"}
+        open_kind = label is None and person is not True and phrase.words > 1
+        open_kind = open_kind and phrase.label not in {"GPE", "NORP"} and word.isalpha()
+        if (word == own and (work or open_kind)) or label not in {None, "WORK_OF_ART"}:
             kinds.add(word)
     if not phrase.is_named:
         kinds.add(own)
@@ -314,6 +366,8 @@ class Antecedents:
         self._local: Antecedent | None = None
         self._opening = self._opened = -1
         """The sentence that opens the paragraph; the last one that named a topic."""
+        self._acronyms: dict[str, Phrase] = {}
+        """The long forms of "Drop Zone (DZ)" by their acronyms."""
         self._specific: dict[str, list[tuple[Antecedent, bool]]] = {}
         """By noun: the phrases that said more than it, and whether each was new."""
         self.members: dict[Span, list[Phrase]] = {}
@@ -325,10 +379,14 @@ class Antecedents:
             self._learn_name(self._title)
         starts = {first for first, _ in tree.sentences}
         for node in tree.nodes:
-            if node.i in starts and (node.i == 0 or "\n\n" in tree.text[tree[node.i - 1].end : node.idx]):
-                self._opening = node.sentence
+            if node.i in starts:
+                before = tree[node.i - 1].end if node.i else 0
+                if node.i == 0 or "\n\n" in tree.text[before : node.idx]:
+                    self._opening = node.sentence
             if node.text in {"(", ")"}:
                 self._depth = max(0, self._depth + (1 if node.text == "(" else -1))
+                if node.text == "(":
+                    self._learn_acronym(node)
             elif node.word in PRONOUNS and node.tag in {"PRP", "PRP$"}:
                 self._read_pronoun(node)
             elif node.dep in _PHRASE_ROLES and (
@@ -346,7 +404,12 @@ class Antecedents:
 
     def _read_pronoun(self, token: Node) -> None:
         fitting = [a for a in self._active if self._can_mean(token, a)]
-        if not fitting or is_expletive(token):
+        if is_expletive(token):
+            return
+        if not fitting and self._title is not None and self._opens_text(token, self._title):
+            self._meet_unnamed(token, self._title)
+            return
+        if not fitting:
             return
         weighed = sorted(((self._weigh(a, token), a.phrase.first, a) for a in fitting), key=rank)
         best = weighed[-1][2]
@@ -359,6 +422,25 @@ class Antecedents:
         if token.word in PERSON:
             best.person = True
         self._refer(token, best)
+
+    def _opens_text(self, token: Node, title: Antecedent) -> bool:
+        """Return whether a pronoun is the first to speak of what the title names."""
+        if token.sentence > 0 or token.dep not in SUBJECTS or self._met or token.word in PLURAL:
+            return False
+        if token.word in THING:
+            return not title.kinds.isdisjoint(LABEL_BY_NOUN)
+        words = title.phrase.text.split()
+        return 1 < len(words) < 5 and all(w[0].isupper() for w in words) and not (
+            title.kinds & LABEL_BY_NOUN.keys()
+        )
+
+    def _meet_unnamed(self, token: Node, title: Antecedent) -> None:
+        self._met = True
+        self.topic = title
+        self._keep(title, token.sentence)
+        title.person, title.gender = token.word in PERSON, GENDER.get(token.word)
+        self._learn_name(title)
+        self._refer(token, title)
 
     def _refer(self, token: Node, one: Antecedent) -> None:
         """Let the token stand for the entity; a name that only the title has gets its place."""
@@ -430,6 +512,11 @@ class Antecedents:
         phrase = find_phrase(token)
         if phrase is None or phrase.label in LITERALS:
             return
+        if phrase.text in self._acronyms and phrase.first == phrase.last:
+            self._resolved[token.i] = replace(self._acronyms[phrase.text], resolved=True)
+            return
+        if named and self._read_short(token, phrase):
+            return
         known = self._find_title(token, phrase, named)
         if known is None:
             known = self._find_known(token, phrase) if named else self._find_same(phrase)
@@ -441,7 +528,8 @@ class Antecedents:
             self._add_pair(token)
         else:
             known.kinds |= list_kinds(token)
-            if known.phrase.text != phrase.text and len(phrase.text) < len(known.phrase.text):
+            full = list_name_words(phrase.text) == self._title_words
+            if not full and phrase.text != known.phrase.text and phrase.words < known.phrase.words:
                 self._refer(token, known)
         if known.phrase.is_named:
             self._learn_kinds(known)
@@ -477,7 +565,8 @@ class Antecedents:
             longer = set(title) < set(said) and capital and named
             alike = named and not one.kinds.isdisjoint(list_kinds(token))
             alike = alike and not set(said).isdisjoint(set(title) - one.kinds)
-            if not (longer or shorter or alike):
+            namesake = phrase.label == "PERSON" and said[-1] == title[-1] == head
+            if not (longer or shorter or alike or namesake):
                 return None
         if opening and not self._met:
             self._meet(one, token, phrase)
@@ -591,7 +680,8 @@ class Antecedents:
         known = self._names.get(phrase.text)
         if known is None and " " not in phrase.text:
             known = self._parts.get(phrase.text)
-            if known is not None and token.entity not in {"PERSON", "", "ORG"}:
+            labels = {"PERSON", "", "ORG"} if known is not None and known.person else {"PERSON"}
+            if known is not None and token.entity not in labels:
                 return None
         if known is not None and known not in self._active:
             self._active.append(known)
@@ -605,10 +695,53 @@ class Antecedents:
                 return one
         return None
 
+    def _learn_acronym(self, bracket: Node) -> None:
+        """Keep the long form before "(DZ)"."""
+        nodes = self.tree.nodes
+        if bracket.i + 2 >= len(nodes) or nodes[bracket.i + 2].text != ")":
+            return
+        short = nodes[bracket.i + 1].text
+        first = find_long_form(nodes, bracket.i, short)
+        if first is None:
+            return
+        last = bracket.i - 1
+        roots = [n for n in nodes[first : bracket.i] if not first <= n.head.i <= last]
+        phrase = build_phrase(self.tree, first, last, (roots or nodes[last : last + 1])[0].i)
+        if phrase is not None and phrase.words <= FULL_WORDS:
+            self._acronyms.setdefault(short, phrase)
+
+    def _read_short(self, token: Node, phrase: Phrase) -> bool:
+        """Resolve "the National Park" to the one name that ends so; return whether it was done."""
+        one = self._shortened.get(phrase.text)
+        if one is None or phrase.text in self._names or phrase.label in {"PERSON", "WORK_OF_ART"}:
+            return False
+        if list_name_words(one.phrase.text) == list_name_words(phrase.text):
+            return False
+        if not any(c.word == "the" for c in token.children if c.dep == "det"):
+            return False
+        self._refer(token, one)
+        return True
+
+    def _learn_short(self, one: Antecedent, words: list[str]) -> None:
+        """Keep what may be left of a name when it is named again."""
+        words = words[1:] if words[0] in _ARTICLES else words
+        if "and" in words or any(word[0].isdigit() for word in words):
+            return
+        head = next((i for i, word in enumerate(words) if i and word in _LINKING), len(words))
+        shorts = [words[i:head] for i in range(1, head) if words[i - 1].lower() not in _TELLING]
+        for short in [*shorts, words[:head]]:
+            text = " ".join(short)
+            other = self._shortened.get(text, one)
+            self._shortened[text] = one if other is one else None
+
     def _learn_name(self, one: Antecedent) -> None:
         self._names.setdefault(one.phrase.text, one)
         words = one.phrase.text.split()
-        if one.person is not True or not 2 <= len(words) <= 5:
+        if one.person is not True and 2 <= len(words) <= FULL_WORDS and "," not in one.phrase.text:
+            self._learn_short(one, words)
+        maybe = one is self._title and one.person is None and one.kinds.isdisjoint(LABEL_BY_NOUN)
+        maybe = maybe and all(word[0].isupper() for word in words)
+        if not (one.person or maybe) or not 2 <= len(words) <= 5:
             return
         for part in {words[0], words[-1]}:
             if len(part) < 3 or not part[0].isupper():
@@ -639,7 +772,8 @@ class Antecedents:
             fitting = [
                 a
                 for a in self._active
-                if not a.kinds and token.word in LABEL_NOUNS.get(a.phrase.label, ())
+                if a.kinds.isdisjoint(LABEL_BY_NOUN)
+                and token.word in LABEL_NOUNS.get(a.phrase.label, ())
             ]
             fitting = fitting if len(fitting) == 1 or self._local not in fitting else [self._local]
             if len(fitting) != 1:
