@@ -77,7 +77,7 @@ def extract_tables(
     return extract.run(
         tables["documents"],
         tables["chunks"],
-        extractor=lambda texts: [found.get(text, Extraction()) for text in texts],
+        extractor=lambda texts: [found.get(each.text, Extraction()) for each in texts],
         cascade=cascade,
     )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from kpyramid.documents.sentences import Span
@@ -76,6 +75,7 @@ _NO_NAME = re.compile(
 _ARTICLES = frozenset({"The", "A", "An"})
 _TELLING = frozenset("north south east west upper lower new old little great".split())
 """What tells two places of one name apart: "South Newbury" is not Newbury."""
+_WITHIN = frozenset("in at on for".split())
 _LINKING = frozenset("of in at for on from by to and with".split())
 
 
@@ -164,7 +164,9 @@ def describe(token: Node, phrase: Phrase) -> Antecedent:
     genders = {g for w in sorted(kinds | words) if (g := find_gender(w)) is not None}
     own = token.word
     person: bool | None
-    if any(is_person_noun(k) for k in kinds) or (token.pos == "NOUN" and is_person_noun(token.lemma)):
+    if any(is_person_noun(k) for k in kinds) or (
+        token.pos == "NOUN" and is_person_noun(token.lemma)
+    ):
         person = True
     elif token.pos == "NOUN" or phrase.label in _NOT_PERSON or kinds:
         person = False
@@ -180,7 +182,7 @@ def describe(token: Node, phrase: Phrase) -> Antecedent:
             kinds.add(word)
     if not phrase.is_named:
         kinds.add(own)
-    group = phrase.is_named and phrase.label == "ORG" or not kinds.isdisjoint(_GROUP_NOUNS)
+    group = (phrase.is_named and phrase.label == "ORG") or not kinds.isdisjoint(_GROUP_NOUNS)
     plural = True if is_many(token) else None if group else False
     gender = genders.pop() if len(genders) == 1 and person is not False else None
     return Antecedent(phrase, person, gender, plural, kinds, 0.0, token.sentence, token.dep, -1)
@@ -430,8 +432,10 @@ class Antecedents:
         if token.word in THING:
             return not title.kinds.isdisjoint(LABEL_BY_NOUN)
         words = title.phrase.text.split()
-        return 1 < len(words) < 5 and all(w[0].isupper() for w in words) and not (
-            title.kinds & LABEL_BY_NOUN.keys()
+        return (
+            1 < len(words) < 5
+            and all(w[0].isupper() for w in words)
+            and not (title.kinds & LABEL_BY_NOUN.keys())
         )
 
     def _meet_unnamed(self, token: Node, title: Antecedent) -> None:
@@ -562,6 +566,8 @@ class Antecedents:
                 return None
             head = find_head_word(one.phrase.text.partition(",")[0].split())
             shorter = set(said) < set(title) and head in said
+            if phrase.label in {"GPE", "PERSON"} and not _WITHIN.isdisjoint(title):
+                shorter = False  # "Spain in the Song Contest" is not Spain
             longer = set(title) < set(said) and capital and named
             alike = named and not one.kinds.isdisjoint(list_kinds(token))
             alike = alike and not set(said).isdisjoint(set(title) - one.kinds)
@@ -614,9 +620,11 @@ class Antecedents:
         among = self._specific.setdefault(token.word, [])
         if not said and determiner in _POINTING:
             near = [known for known in among if token.sentence - known[0].sentence <= _WINDOW]
-            near = near if len(near) < 2 else [
-                known for known in near if token.sentence - known[0].sentence <= 1
-            ]
+            near = (
+                near
+                if len(near) < 2
+                else [known for known in near if token.sentence - known[0].sentence <= 1]
+            )
             if len(near) != 1 or (determiner == "the" and not near[0][1]):
                 return False
             self._refer(token, near[0][0])
@@ -754,7 +762,9 @@ class Antecedents:
         """Resolve "the town" to the one that was called a town; return whether it was."""
         plural = token.tag == "NNS"
         # "the falls" are a waterfall; "the bridges" are no bridge
-        alike = list_alike(token.word) if not plural or token.word in LABEL_BY_NOUN else {token.word}
+        alike = (
+            list_alike(token.word) if not plural or token.word in LABEL_BY_NOUN else {token.word}
+        )
         fitting = list(
             {
                 id(a): a
