@@ -252,6 +252,16 @@ def is_bare_definite(token: Node) -> bool:
     return determined
 
 
+def is_episodic(token: Node) -> bool:
+    """Return whether a bare plural is the subject of what happened: "patients underwent it"."""
+    if token.tag != "NNS" or token.dep not in SUBJECTS or token.head.pos != "VERB":
+        return False
+    if any(c.dep in _NARROWING for c in token.children):
+        return False
+    auxiliaries = {c.word for c in token.head.children if c.dep in {"aux", "auxpass"}}
+    return auxiliaries <= {"were"} and (token.head.tag == "VBD" or "were" in auxiliaries)
+
+
 def find_clause(token: Node) -> int:
     """Return the verb of the token's clause, the first one where several are coordinated."""
     at = token
@@ -310,6 +320,8 @@ _SETTING_WEIGHT = 5.0
 """Of a place or group behind a preposition: "in Leeds, England" only sets the scene."""
 _TOPIC = 45.0
 """Added for the paragraph's first named subject: it outweighs a subject of the sentence before."""
+_FADING = 0.85
+"""What is left of that after a sentence in which it was not spoken of."""
 _SAME_SENTENCE = 30.0
 _SAME_ROLE = 20.0
 _NAMED = 20.0
@@ -324,6 +336,8 @@ _MARGIN = 15.0
 """By which an owner, or what "it" and "they" stand for, must outweigh the next one."""
 _FLOOR = 65.0
 """What an antecedent must weigh; the common noun that was subject one sentence before has 60."""
+_ALONE = 40.0
+"""The same of a name that has no rival."""
 _WINDOW = 4
 """Sentences that a pronoun looks back; the topic stays in mind for longer."""
 _NEAR = 2
@@ -416,7 +430,8 @@ class Antecedents:
         weighed = sorted(((self._weigh(a, token), a.phrase.first, a) for a in fitting), key=rank)
         best = weighed[-1][2]
         second = weighed[-2][0] if len(weighed) > 1 else 0.0
-        if weighed[-1][0] < _FLOOR or weighed[-1][0] - second < _MARGIN:
+        floor = _ALONE if best.phrase.is_named and len(weighed) == 1 else _FLOOR
+        if weighed[-1][0] < floor or weighed[-1][0] - second < _MARGIN:
             return  # a wrong antecedent is worse than none
         if token.word in THING and best.sentence == token.sentence and self._is_one_of_many(best):
             return
@@ -483,8 +498,10 @@ class Antecedents:
 
     def _weigh(self, one: Antecedent, token: Node) -> float:
         weight = one.salience * 0.5 ** (token.sentence - one.sentence)
-        if one is self._local or (one is self._title and self._met):
+        if one is self._title and self._met:
             weight += _TOPIC
+        elif one is self._local:
+            weight += _TOPIC * _FADING ** (token.sentence - one.sentence)
         if one.sentence == token.sentence and one.role in SUBJECTS:
             weight += _SAME_SENTENCE
         if token.word in PERSON and one.person:
@@ -618,6 +635,12 @@ class Antecedents:
         determiner = next((c.word for c in token.children if c.dep == "det"), "")
         said = [c for c in token.children if c.dep not in {"det", "case", "punct", "relcl"}]
         among = self._specific.setdefault(token.word, [])
+        if not said and not determiner and is_episodic(token):
+            # "Patients underwent surgery": the only ones counted, "30 patients with a fracture"
+            if len(among) != 1 or self.tree[among[0][0].phrase.first].pos != "NUM":
+                return False
+            self._refer(token, among[0][0])
+            return True
         if not said and determiner in _POINTING:
             near = [known for known in among if token.sentence - known[0].sentence <= _WINDOW]
             near = (
@@ -630,7 +653,7 @@ class Antecedents:
             self._refer(token, near[0][0])
             return True
         if said and determiner not in _POINTING:
-            phrase = find_phrase(token)
+            phrase = find_phrase(token, full=True)
             if phrase is not None and phrase.words > 1:
                 same = phrase.text.lower()
                 known = [one for one, _ in among if one.phrase.text.lower() == same]
