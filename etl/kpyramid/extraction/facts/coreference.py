@@ -23,6 +23,7 @@ from kpyramid.extraction.syntax.tree import (
     Tree,
     build_phrase,
     find_phrase,
+    is_restrictive,
     list_conjuncts,
 )
 
@@ -66,7 +67,8 @@ class Antecedent:
     """The token that named it last."""
 
 
-_TITLE_BRACKET = re.compile(r"\s*\(([^()]*)\)")
+_TITLE_BRACKET = re.compile(r"\s*\(((?:[^\s()]+\s+)?[^\s()]+|[^()]*\b[a-z]+|[a-z][^()]*)\)")
+"""What tells titles apart, "(1975 film)"; "(If You Think It's Over)" is a part of the name."""
 _NO_NAME = re.compile(
     r"(lists?|outline|index|timeline|comparison|table) of |(how|what|why|when|where|who|which) ",
     re.IGNORECASE,
@@ -91,7 +93,7 @@ def read_title(title: str) -> Antecedent | None:
     if not any(word[0].isupper() or word[0].isdigit() for word in words):
         return None
     said = _TITLE_BRACKET.search(title)
-    kinds = {said.group(1).split()[-1].lower()} if said and said.group(1).strip() else set[str]()
+    kinds = {said.group(1).split()[-1].lower()} if said else set[str]()
     kinds &= LABEL_BY_NOUN.keys()
     if "," not in name:  # "Fall River, Massachusetts" is no river
         kinds |= {find_head_word(words)} if len(words) > 1 else set[str]()
@@ -117,13 +119,10 @@ def find_long_form(nodes: list[Node], end: int, short: str) -> int | None:
         return None
     if short[-1] == "s":
         letters.pop()  # the plural: "RCTs"
-    first = max(end - 3 * len(letters), next(n.i for n in nodes[end::-1] if _opens(n)))
+    opening = nodes[end].tree.sentences[nodes[end].sentence][0]
+    first = max(end - 3 * len(letters), opening)
     words = [n for n in nodes[first:end] if n.word[0].isalnum()]
     return _match_initials(words, letters) or _match_letters(words, letters)
-
-
-def _opens(node: Node) -> bool:
-    return node.i == 0 or node.tree[node.i - 1].sentence != node.sentence
 
 
 def _match_initials(words: list[Node], letters: list[str]) -> int | None:
@@ -180,6 +179,8 @@ def describe(token: Node, phrase: Phrase) -> Antecedent:
         open_kind = open_kind and phrase.label not in {"GPE", "NORP"} and word.isalpha()
         if (word == own and (work or open_kind)) or label not in {None, "WORK_OF_ART"}:
             kinds.add(word)
+    if person is None and not kinds.isdisjoint(LABEL_BY_NOUN):
+        person = False
     if not phrase.is_named:
         kinds.add(own)
     group = (phrase.is_named and phrase.label == "ORG") or not kinds.isdisjoint(_GROUP_NOUNS)
@@ -214,6 +215,19 @@ def list_kinds(token: Node) -> set[str]:
     return kinds - {"one", "part"}
 
 
+def is_predicate_noun(token: Node) -> bool:
+    """Return whether the noun only says what the subject is: "Aster is a company"."""
+    return token.dep == "attr" and any(c.dep in SUBJECTS for c in token.head.children)
+
+
+def list_said_kinds(token: Node) -> set[str]:
+    """Return the nouns that the clause says the subject to be one of: "a metal" of "gold"."""
+    if token.dep != "nsubj" or token.head.lemma != "be":
+        return set()
+    nouns = (c for c in token.head.children if c.dep == "attr" and c.tag == "NN")
+    return {n.word for n in nouns if any(c.word in {"a", "an"} for c in n.children)}
+
+
 def find_title_noun(name: Node) -> Node | None:
     """Return the common noun right before a name's words: "river" in "the river Tor"."""
     start = name
@@ -244,10 +258,12 @@ def is_bare_definite(token: Node) -> bool:
     determined = False
     for child in token.children:
         if child.dep == "det":
-            determined = child.word in {"the", "this"} and (child.word == "this" or not generic)
-        elif (
+            determined = child.word in {"the", "this"}
+        elif child.dep in {"relcl", "acl"} and not is_restrictive(child):
+            continue  # "This song, which became a hit"
+        elif child.dep in _NARROWING or (
             child.i < token.i and not (generic and child.dep == "amod")
-        ) or child.dep in _NARROWING:
+        ):
             return False
     return determined
 
@@ -296,7 +312,7 @@ def is_expletive(token: Node) -> bool:
     return token.head.lemma == "be" and "acomp" in deps and bool(deps & {"ccomp", "xcomp"})
 
 
-_CONTROLLED = frozenset("xcomp advcl conj acl pcomp prep dobj pobj agent".split())
+_CONTROLLED = frozenset("xcomp advcl relcl conj acl pcomp prep dobj pobj agent".split())
 """Relations through which the subject of the verb above is understood."""
 _WEATHER = frozenset("rain snow".split())
 
@@ -391,7 +407,7 @@ class Antecedents:
         self._depth = 0
         """Brackets open: what stands in them is said in passing."""
         if self._title is not None:
-            self._learn_kinds(self._title)
+            self._learn_kinds(self._title, self._title.kinds)
             self._learn_name(self._title)
         starts = {first for first, _ in tree.sentences}
         for node in tree.nodes:
@@ -435,6 +451,10 @@ class Antecedents:
             return  # a wrong antecedent is worse than none
         if token.word in THING and best.sentence == token.sentence and self._is_one_of_many(best):
             return
+        listed = (self.tree[a.last] for a in fitting if a.last >= 0)
+        single = token.word in GENDER and token.tag == "PRP"
+        if single and any(n.dep == "conj" and n.head.i == best.last for n in listed):
+            return  # "Paul and Hans met. He ..."
         best.gender = best.gender or GENDER.get(token.word)
         if token.word in PERSON:
             best.person = True
@@ -552,8 +572,7 @@ class Antecedents:
             full = list_name_words(phrase.text) == self._title_words
             if not full and phrase.text != known.phrase.text and phrase.words < known.phrase.words:
                 self._refer(token, known)
-        if known.phrase.is_named:
-            self._learn_kinds(known)
+        self._learn_kinds(known, known.kinds if known.phrase.is_named else list_said_kinds(token))
         self._touch(known, token)
         if known.phrase.is_named and token.dep in SUBJECTS and not self._depth:
             self._set_topic(known, token)
@@ -576,7 +595,7 @@ class Antecedents:
         capital = phrase.text[0].isupper() or not phrase.text[0].isalpha()
         if not said or (said != title and not opening):
             return None
-        if said == title and not (capital and (named or opening)):
+        if said == title and not (opening or (capital and named)):
             return None
         if said != title:
             if self._met:
@@ -620,8 +639,8 @@ class Antecedents:
         self._learn_name(one)
         self.topic = one
 
-    def _learn_kinds(self, one: Antecedent) -> None:
-        for kind in one.kinds:
+    def _learn_kinds(self, one: Antecedent, kinds: set[str]) -> None:
+        for kind in kinds:
             among = self._of_kind.setdefault(kind, [])
             if one not in among:
                 among.append(one)
@@ -652,7 +671,7 @@ class Antecedents:
                 return False
             self._refer(token, near[0][0])
             return True
-        if said and determiner not in _POINTING:
+        if said and determiner not in _POINTING and not is_predicate_noun(token):
             phrase = find_phrase(token, full=True)
             if phrase is not None and phrase.words > 1:
                 same = phrase.text.lower()
@@ -796,9 +815,11 @@ class Antecedents:
                 if word in a.kinds and (not a.plural or plural)
             }.values()
         )
+        fitting = [a for a in fitting if a.phrase.is_named] or fitting
         if not fitting and token.word in GENERIC_NOUNS and self._local is not None:
             # "This area", "this geographical feature": what the text is about.
             meant = self._local.phrase.label in GENERIC_NOUNS[token.word]
+            meant = meant and any(c.word == "this" for c in token.children)
             fitting = [self._local] if meant and token.dep in SUBJECTS else []
         elif not fitting and not plural:
             # Nothing says what it is, but its type may: "Greece joined ... the country".
