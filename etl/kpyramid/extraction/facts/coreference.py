@@ -289,7 +289,7 @@ def find_clause(token: Node) -> int:
 
 
 def list_governors(token: Node) -> set[int]:
-    """Return the verbs whose subject does what the token suffers: "X wants to set it"."""
+    """Return what an object depends on, up to the verb whose subject acts: "X wants to set it"."""
     at, verbs = token.head, set[int]()
     for _ in range(12):
         verbs.add(at.i)
@@ -353,7 +353,7 @@ _MARGIN = 15.0
 _FLOOR = 65.0
 """What an antecedent must weigh; the common noun that was subject one sentence before has 60."""
 _ALONE = 40.0
-"""The same of a name that has no rival."""
+"""The same of a name, and of what "it" stands for, where nothing else agrees."""
 _WINDOW = 4
 """Sentences that a pronoun looks back; the topic stays in mind for longer."""
 _NEAR = 2
@@ -446,7 +446,8 @@ class Antecedents:
         weighed = sorted(((self._weigh(a, token), a.phrase.first, a) for a in fitting), key=rank)
         best = weighed[-1][2]
         second = weighed[-2][0] if len(weighed) > 1 else 0.0
-        floor = _ALONE if best.phrase.is_named and len(weighed) == 1 else _FLOOR
+        sure = best.phrase.is_named or token.word in THING
+        floor = _ALONE if sure and len(weighed) == 1 else _FLOOR
         if weighed[-1][0] < floor or weighed[-1][0] - second < _MARGIN:
             return  # a wrong antecedent is worse than none
         if token.word in THING and best.sentence == token.sentence and self._is_one_of_many(best):
@@ -506,8 +507,12 @@ class Antecedents:
         if one.sentence != token.sentence or token.word.endswith(("self", "selves")):
             return True
         # "X saw him": the object is somebody else; "its mouth" in X's own phrase is not X's.
-        if token.tag == "PRP" and token.dep not in SUBJECTS and one.clause in list_governors(token):
-            return False
+        if token.tag == "PRP" and token.dep not in SUBJECTS:
+            above = list_governors(token)
+            if one.last in above or one.clause == token.head.i:
+                return False
+            if one.role in SUBJECTS and one.clause in above:
+                return False
         root = self.tree[one.phrase.root]
         return not (token.tag == "PRP$" and token.head is root)
 
