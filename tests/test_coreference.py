@@ -77,6 +77,8 @@ def test_pronoun_stands_for(parser: Parser, text: str, word: str, expected: str)
         # the subject does not do it to itself
         ("The bank has a reason to sell it.", "it"),
         ("Each town or city set its own time.", "its"),
+        # nor is it a part of itself
+        ("The bulk of its debts rose.", "its"),
         # what came about, and no thing
         ("The mill stands in Kent. It takes years to restore a roof.", "It"),
     ],

@@ -288,6 +288,16 @@ def find_clause(token: Node) -> int:
     return at.i
 
 
+def is_inside(pronoun: Node, noun: int) -> bool:
+    """Return whether it stands in the noun's own phrase: "its" in "the bulk of its debts"."""
+    at = pronoun.head
+    while at.dep in {"pobj", "prep"} and at.head is not at:
+        at = at.head
+        if at.i == noun:
+            return True
+    return False
+
+
 def list_governors(token: Node) -> set[int]:
     """Return what an object depends on, up to the verb whose subject acts: "X wants to set it"."""
     at, verbs = token.head, set[int]()
@@ -368,16 +378,21 @@ _INDEFINITE = frozenset({"a", "an", "", "some", "several", "many", "two", "three
 _TRACKED = frozenset({"nsubj", "nsubjpass", "dobj", "pobj"})
 """Roles in which a common noun is kept in mind."""
 _MAIN_ROLES = SUBJECTS | {"dobj", "attr"}
+_VAGUE = frozenset(
+    "much many more most less few little other same own such certain different any new good".split()
+)
+"""Words beside a noun that do not tell which of its things is meant."""
 _PHRASE_ROLES = frozenset("nsubj nsubjpass dobj pobj poss dative attr conj appos oprd ROOT".split())
 
 
 class Antecedents:
-    """The antecedents of one text; `topic` is its first named subject.
+    """The antecedents of one text; `topic` is its first named subject, or what the title names.
 
     One pass in text order keeps the entities spoken of, each with a salience: what was named last,
     as a subject, and first in its paragraph comes to mind first (Lappin and Leass, "An algorithm
     for pronominal anaphora resolution", Computational Linguistics 1994). Number, gender and the
-    kind an entity was said to be decide which of them can be meant at all.
+    kind an entity was said to be decide which of them can be meant at all. Where two are about as
+    likely none is taken.
     """
 
     def __init__(self, tree: Tree, title: str = "") -> None:
@@ -506,6 +521,8 @@ class Antecedents:
             return one is self._local or one is self.topic
         if one.sentence != token.sentence or token.word.endswith(("self", "selves")):
             return True
+        if is_inside(token, one.last):
+            return False
         # "X saw him": the object is somebody else; "its mouth" in X's own phrase is not X's.
         if token.tag == "PRP" and token.dep not in SUBJECTS:
             above = list_governors(token)
@@ -658,6 +675,7 @@ class Antecedents:
         """
         determiner = next((c.word for c in token.children if c.dep == "det"), "")
         said = [c for c in token.children if c.dep not in {"det", "case", "punct", "relcl"}]
+        telling = any(c.word not in _VAGUE and (c.tag != "CD" or is_many(token)) for c in said)
         among = self._specific.setdefault(token.word, [])
         if not said and not determiner and is_episodic(token):
             # "Patients underwent surgery": the only ones counted, "30 patients with a fracture"
@@ -676,9 +694,9 @@ class Antecedents:
                 return False
             self._refer(token, near[0][0])
             return True
-        if said and determiner not in _POINTING and not is_predicate_noun(token):
+        if telling and determiner not in _POINTING and not is_predicate_noun(token):
             phrase = find_phrase(token, full=True)
-            if phrase is not None and phrase.words > 1:
+            if phrase is not None and phrase.words > 1 and phrase.root == token.i:
                 same = phrase.text.lower()
                 known = [one for one, _ in among if one.phrase.text.lower() == same]
                 one = known[0] if known else describe(token, phrase)
