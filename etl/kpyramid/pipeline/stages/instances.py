@@ -65,14 +65,20 @@ def make_instances(
     rules: Rules,
     known: Mapping[str, set[str]] = MappingProxyType({}),
     settled: Iterable[Finding] = (),
+    *,
+    min_confidence: float = 0.0,
 ) -> tuple[list[Row], list[Loss]]:
     """Rows of `instances` of the candidates that may stand together, and the others' losses.
 
     Both ends of every value are members of the classes that the property gives them: where no
     other row says so, one is made with the value's evidence. `known`: classes of individuals, and
-    `settled`: values, that stand already.
+    `settled`: values, that stand already. What is less sure than `min_confidence` is a loss.
     """
-    stay, losses = settle(merge(candidates), rules, known, settled)
+    found = merge(candidates)
+    sure = [finding for finding in found if finding.confidence >= min_confidence]
+    stay, losses = settle(sure, rules, known, settled)
+    unsure = (finding for finding in found if finding.confidence < min_confidence)
+    losses += [Loss(one, "low_confidence", one.places[0].text) for one in unsure]
     stated: dict[str, set[str]] = defaultdict(set)
     for individual, classes in known.items():
         stated[individual] |= classes
