@@ -279,7 +279,7 @@ def rate_facts(asked: QuestionAnalysis, facts: Sequence[NearFact]) -> list[Rated
         measures["unfounded"] = float(not founded)
         chance = find_chance(measures, RELEVANCE)
         weighed.append(RatedFact(fact, value, kind, anchor, measures, chance, choices))
-    return _sort(weighed)
+    return sorted(weighed, key=_rank)
 
 
 def find_chance(measures: Mapping[str, float], weights: Mapping[str, float]) -> float:

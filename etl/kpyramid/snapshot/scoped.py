@@ -35,8 +35,7 @@ def open_view(store: Store, scopes: Sequence[Scope]) -> View:
     """What all of some scopes let be seen of a store.
 
     Raises:
-        InputError: a scope names what is not there, or what others hide; or the snapshot is of an
-            earlier version and can be read as a whole only.
+        InputError: a scope names what is not there, or what others hide.
     """
     documents = find_documents(store, scopes)
     if documents.all() and not any(scope.classes for scope in scopes):
@@ -173,12 +172,6 @@ class ScopedView(View):
         self._divides = not documents.all()
         """Whether documents are hidden, and not only facts of other classes."""
         self._tables: dict[str, pa.Table] = {}
-        if self._divides and not store.holds("index/entity_forms.arrow"):
-            raise InputError(
-                f"snapshot {store.id} was built by an earlier version, which did not keep "
-                "which document uses which name; so it is read as a whole only. `kpyramid build "
-                "CORPUS` makes it anew: what is in the warehouse's caches costs nothing"
-            )
 
     # -- which rows are seen ------------------------------------------------------------------
 

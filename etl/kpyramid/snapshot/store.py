@@ -312,10 +312,6 @@ class Store:
             self._tables[name] = read_table(path, load_contracts()[name])
         return self._tables[name]
 
-    def holds(self, name: str) -> bool:
-        """Whether the manifest lists a file."""
-        return name in self._files
-
     def read_text(self, name: str) -> str:
         """A text file of the snapshot.
 
