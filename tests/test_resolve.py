@@ -109,11 +109,13 @@ def test_a_fact_that_is_not_sure_enough_is_a_reject_with_its_entities() -> None:
         make_raw("Holm", "met", "Batt", confidence=0.4),
         make_raw("Holm", "met", "Batt", "chunk-2", confidence=0.4),
         make_raw("Holm", "founded", "Aster", confidence=0.5),
+        make_raw("Vell", "was founded by", "Lund", confidence=0.9),
     ]
     made = run(raws, min_confidence=0.6)
-    assert list_facts(made) == {("Holm", "met", "Batt")}
-    assert set(made["entities"]["name"].to_pylist()) == {"Holm", "Batt"}
-    assert made["relations"]["name"].to_pylist() == ["met"]
+    assert list_facts(made) == {("Holm", "met", "Batt"), ("Vell", "was founded by", "Lund")}
+    assert set(made["entities"]["name"].to_pylist()) == {"Holm", "Batt", "Vell", "Lund"}
+    inverse = {row["name"]: row["inverse_of"] for row in made["relations"].to_pylist()}
+    assert inverse == {"met": None, "was founded by": None}
     (reject,) = made["rejects"].to_pylist()
     assert (reject["reason"], reject["row_key"]) == ("low_confidence", raws[2]["raw_triple_id"])
 

@@ -228,10 +228,11 @@ def _build_relations(facts: Iterable[Fact], relation: Mapping[str, str]) -> Iter
         if inverse is not None and inverse in relation:
             active[key].add(relation[inverse])
     for key, counts in wordings.items():
+        told = active[key] & wordings.keys()
         yield {
             "relation_id": content_id("relation", key),
             "name": pick_most_common(counts),
-            "inverse_of": content_id("relation", min(active[key])) if active[key] else None,
+            "inverse_of": content_id("relation", min(told)) if told else None,
             "surface_forms": sorted(counts),
             "support": counts.total(),
         }
