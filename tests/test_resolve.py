@@ -71,6 +71,7 @@ def run(
     raws: list[Row],
     mentions: list[Row] | None = None,
     titles: Mapping[str, str] | None = None,
+    min_confidence: float = 0.0,
 ) -> dict[str, pa.Table]:
     return resolve.run(
         build_documents(build_chunks(raws), titles),
@@ -79,6 +80,7 @@ def run(
         build_chunks(raws),
         embedder=WordEmbedder(),
         disambiguator=None,
+        min_confidence=min_confidence,
     )
 
 
@@ -100,6 +102,22 @@ def test_one_fact_seen_through_overlapping_chunks_is_one_triple_with_all_its_pla
     assert len(triple["raw_triple_ids"]) == 3
     assert {raw["raw_triple_id"] for raw in raws} < set(triple["raw_triple_ids"])
     assert made["rejects"].num_rows == 0
+
+
+def test_a_fact_that_is_not_sure_enough_is_a_reject_with_its_entities() -> None:
+    raws = [
+        make_raw("Holm", "met", "Batt", confidence=0.4),
+        make_raw("Holm", "met", "Batt", "chunk-2", confidence=0.4),
+        make_raw("Holm", "founded", "Aster", confidence=0.5),
+        make_raw("Vell", "was founded by", "Lund", confidence=0.9),
+    ]
+    made = run(raws, min_confidence=0.6)
+    assert list_facts(made) == {("Holm", "met", "Batt"), ("Vell", "was founded by", "Lund")}
+    assert set(made["entities"]["name"].to_pylist()) == {"Holm", "Batt", "Vell", "Lund"}
+    inverse = {row["name"]: row["inverse_of"] for row in made["relations"].to_pylist()}
+    assert inverse == {"met": None, "was founded by": None}
+    (reject,) = made["rejects"].to_pylist()
+    assert (reject["reason"], reject["row_key"]) == ("low_confidence", raws[2]["raw_triple_id"])
 
 
 def test_confidence_grows_with_chunks_and_not_with_repetition_in_one() -> None:
@@ -215,6 +233,7 @@ def test_the_order_of_the_rows_changes_nothing() -> None:
                 dice.choice(names),
                 f"chunk-{dice.randrange(4)}",
                 negated=dice.random() < 0.1,
+                qualifiers=[("time", str(dice.randrange(1900, 2000)))],
                 confidence=dice.random(),
             )
             for _ in range(150)
@@ -236,7 +255,7 @@ def test_the_order_of_the_rows_changes_nothing() -> None:
     mention_table = build_table("mentions", mentions.values())
     chunks, embedder = build_chunks(list(raws.values())), WordEmbedder()
     documents = build_documents(chunks)
-    ports: dict[str, Any] = {"embedder": embedder, "disambiguator": None}
+    ports: dict[str, Any] = {"embedder": embedder, "disambiguator": None, "min_confidence": 0.0}
     expected = resolve.run(documents, mention_table, raw_table, chunks, **ports)
     assert len(list_facts(expected)) > 20
 

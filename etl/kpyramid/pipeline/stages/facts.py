@@ -77,8 +77,9 @@ def read_facts(
     return facts, rejects
 
 
-def reject_raw(raw: Row, reason: str) -> Row:
-    detail = f"{raw['head']} | {raw['relation']} | {raw['tail']}"
+def reject_raw(raw: Row, reason: str, sentence: str = "") -> Row:
+    parts = [str(raw[part]) for part in ("head", "relation", "tail")]
+    detail = " | ".join([*parts, sentence] if sentence else parts)
     key = str(raw["raw_triple_id"])
     return make_reject("resolve", reason, key, detail, chunk_id=str(raw["chunk_id"]))
 

@@ -1,10 +1,12 @@
 """Resolve: raw triples become facts between entities, each fact once (`f_dis`)."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
+from kpyramid.documents.qualifiers import unite_qualifiers
+from kpyramid.documents.sentences import split_sentences
 from kpyramid.documents.words import ARTICLES, IS_A, POINTING, lemmatise
 from kpyramid.embeddings.port import Embedder
 from kpyramid.graph.duplicates import Disambiguator
@@ -36,6 +38,8 @@ _DETERMINERS = (
     )
 )
 """What stands before a noun that means something that the text has brought up."""
+_Said = tuple[str, str, str, bool]
+"""What makes a fact: keys of head, relation and tail, and whether the tail is a literal."""
 
 
 def run(
@@ -46,11 +50,12 @@ def run(
     *,
     embedder: Embedder,
     disambiguator: Disambiguator | None,
+    min_confidence: float,
 ) -> dict[str, pa.Table]:
     """`entities`, `relations`, `triples`, and `rejects`.
 
     A raw triple is a reject when it is denied, a condition, somebody's words, or says a
-    thing of itself.
+    thing of itself, and when the fact that it states is not as sure as `min_confidence`.
 
     `kpyramid.graph` says which names are one entity and which phrases one relation; a
     disambiguator is asked about those that are nearly so. A tail that is a date, a number or a
@@ -81,10 +86,17 @@ def run(
         )
         relation = {form: same.get(key, key) for form, key in relation.items()}
         rejects += unanswered
+    facts = kept
+    groups: dict[_Said, list[Fact]] = defaultdict(list)
+    for fact in facts:
+        groups[_identify(fact, cluster, relation)].append(fact)
+    unsure = {said for said, stated in groups.items() if _weigh(stated) < min_confidence}
+    rejects += _reject_unsure([f for said in unsure for f in groups.pop(said)], chunks)
+    kept = [fact for fact in facts if _identify(fact, cluster, relation) in groups]
     return {
         "entities": build_table("entities", _build_entities(kept, cluster, titles)),
         "relations": build_table("relations", _build_relations(kept, relation)),
-        "triples": build_table("triples", _build_triples(kept, cluster, relation)),
+        "triples": build_table("triples", _build_triples(groups)),
         "rejects": build_rejects(rejects),
     }
 
@@ -216,28 +228,50 @@ def _build_relations(facts: Iterable[Fact], relation: Mapping[str, str]) -> Iter
         if inverse is not None and inverse in relation:
             active[key].add(relation[inverse])
     for key, counts in wordings.items():
+        told = active[key] & wordings.keys()
         yield {
             "relation_id": content_id("relation", key),
             "name": pick_most_common(counts),
-            "inverse_of": content_id("relation", min(active[key])) if active[key] else None,
+            "inverse_of": content_id("relation", min(told)) if told else None,
             "surface_forms": sorted(counts),
             "support": counts.total(),
         }
 
 
-def _build_triples(
-    facts: Iterable[Fact],
-    cluster: Mapping[tuple[str, str], str],
-    relation: Mapping[str, str],
-) -> Iterable[Row]:
-    groups: dict[tuple[str, str, str, bool], list[Row]] = defaultdict(list)
+def _identify(
+    fact: Fact, cluster: Mapping[tuple[str, str], str], relation: Mapping[str, str]
+) -> _Said:
+    head, tail = find_cluster(cluster, fact, "head"), find_cluster(cluster, fact, "tail")
+    return head, relation[fact.form.key], tail, fact.tail.is_literal
+
+
+def _weigh(statements: Iterable[Fact]) -> float:
+    """The chance that at least one statement is right: what one chunk says twice is said once."""
+    best: dict[object, float] = {}
+    for fact in statements:
+        chunk, confidence = fact.row["chunk_id"], float(str(fact.row["confidence"]))
+        best[chunk] = max(best.get(chunk, 0.0), confidence)
+    doubt = 1.0
+    for confidence in sorted(best.values()):
+        doubt *= 1.0 - confidence
+    return 1.0 - doubt
+
+
+def _reject_unsure(facts: Iterable[Fact], chunks: pa.Table) -> Iterator[Row]:
+    """A reject for each statement of facts that are not sure enough, with its sentence."""
+    texts = {row["chunk_id"]: row for row in chunks.to_pylist()} if facts else {}
     for fact in facts:
-        head, tail = find_cluster(cluster, fact, "head"), find_cluster(cluster, fact, "tail")
-        groups[head, relation[fact.form.key], tail, fact.tail.is_literal].append(fact.row)
-    for (head, key, tail, is_literal), raws in groups.items():
-        doubt = 1.0
-        for confidence in sorted(_strongest_per_chunk(raws)):
-            doubt *= 1.0 - confidence
+        chunk = texts[fact.row["chunk_id"]]
+        spans = (fact.row[f"{part}_span"] for part in ("head", "relation", "tail"))
+        ends = [span["end"] - chunk["start"] for span in spans if isinstance(span, dict)]
+        found = split_sentences(chunk["text"]) if ends else ()
+        own = next((span for span in found if span.end >= max(ends)), None)
+        words = chunk["text"][own.start : own.end].split() if own else []
+        yield reject_raw(fact.row, "low_confidence", " ".join(words))
+
+
+def _build_triples(groups: Mapping[_Said, Sequence[Fact]]) -> Iterable[Row]:
+    for (head, key, tail, is_literal), facts in groups.items():
         head_id = content_id("entity", head)
         tail_id = None if is_literal else content_id("entity", tail)
         yield {
@@ -246,15 +280,11 @@ def _build_triples(
             "relation_id": content_id("relation", key),
             "tail_id": tail_id,
             "literal": tail if is_literal else None,
-            "confidence": 1.0 - doubt,
-            "raw_triple_ids": sorted(str(raw["raw_triple_id"]) for raw in raws),
+            "qualifiers": unite_qualifiers(
+                pair
+                for fact in facts
+                for pair in fact.row["qualifiers"]  # type: ignore[attr-defined]
+            ),
+            "confidence": _weigh(facts),
+            "raw_triple_ids": sorted(str(fact.row["raw_triple_id"]) for fact in facts),
         }
-
-
-def _strongest_per_chunk(raws: Iterable[Row]) -> Iterable[float]:
-    """One confidence per chunk: what one chunk says twice is not two witnesses."""
-    best: dict[object, float] = {}
-    for raw in raws:
-        confidence = float(str(raw["confidence"]))
-        best[raw["chunk_id"]] = max(best.get(raw["chunk_id"], 0.0), confidence)
-    return best.values()
