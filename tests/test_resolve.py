@@ -332,3 +332,99 @@ def test_a_fact_between_two_wordings_of_one_entity_is_a_reject() -> None:
 
     assert made["rejects"]["reason"].to_pylist() == ["same_head_and_tail"]
     assert made["triples"].num_rows == 1
+
+
+def resolve_text(
+    sentences: Mapping[str, str],
+    raws: list[tuple[str, str, str, str]],
+    titles: Mapping[str, str] | None = None,
+    kinds: Mapping[str, str] | None = None,
+) -> set[tuple[str, str, str, str]]:
+    """Head's cluster and its name, relation, tail of facts (document, head, relation, tail)."""
+    rows, mentions = [], []
+    for place, head, relation, tail in raws:
+        text = sentences[place]
+        span = {"start": text.index(head), "end": text.index(head) + len(head)}
+        rows.append(make_raw(head, relation, tail, place, head_span=span))
+        for name in (head, tail):
+            if name in (kinds or {}):
+                at = span["start"] if name == head else 0
+                mentions.append(make_mention(name, (kinds or {})[name], place, at))
+    chunks = build_table(
+        "chunks",
+        [
+            {"chunk_id": place, "document_id": place, "start": 0, "end": len(text), "text": text}
+            | {"tokens": 1}
+            for place, text in sentences.items()
+        ],
+    )
+    made = resolve.run(
+        build_documents(chunks, titles),
+        build_table("mentions", mentions),
+        build_table("raw_triples", rows),
+        chunks,
+        embedder=WordEmbedder(),
+        disambiguator=None,
+        min_confidence=0.0,
+    )
+    names = {r["entity_id"]: r["name"] for r in made["entities"].to_pylist()}
+    verbs = {r["relation_id"]: r["name"] for r in made["relations"].to_pylist()}
+    return {
+        (r["head_id"], names[r["head_id"]], verbs[r["relation_id"]], names[r["tail_id"]])
+        for r in made["triples"].to_pylist()
+    }
+
+
+def test_the_film_of_each_document_is_another_thing_than_the_kind() -> None:
+    texts = {"a": "Vertigo is a film. The film won Oscars.", "b": "The film lost Oscars."}
+
+    facts = resolve_text(
+        texts,
+        [
+            ("a", "Vertigo", "is a", "film"),
+            ("a", "film", "won", "Oscars"),
+            ("b", "film", "lost", "Oscars"),
+        ],
+    )
+
+    assert len({head for head, name, *_ in facts if name == "film"}) == 2
+
+
+@pytest.mark.parametrize(
+    ("title", "kind", "head", "name"),
+    [
+        ("Arnold Holm", "ORG", "Holm", "Arnold Holm"),
+        ("Chicago Cubs", "ORG", "Cubs", "Chicago Cubs"),
+        ("Robert Holm (actor)", "PERSON", "Robert Eric Holm", "Robert Eric Holm"),
+        ("South Holm", "ORG", "Holm", "Holm"),
+        ("Battle of Holm", "ORG", "Holm", "Holm"),
+        ("Climate of Holm", "GPE", "Holm", "Holm"),
+    ],
+)
+def test_a_title_is_a_name_of_the_lead_subject(title: str, kind: str, head: str, name: str) -> None:
+    facts = resolve_text(
+        {"a": f"Yes, {head} won Oscars."},
+        [("a", head, "won", "Oscars")],
+        {"a": title},
+        {head: kind},
+    )
+
+    assert {fact[1] for fact in facts} == {name}
+
+
+@pytest.mark.parametrize(
+    ("head", "tail", "kinds", "kept"),
+    [
+        ("Anna Holm", "Anna Batt", {"Anna Holm": "PERSON", "Anna Batt": "PERSON"}, True),
+        ("First Church", "First Church of Holm", {}, True),
+        ("Kraus House", "Missouri", {"Kraus House": "FAC", "Missouri": "GPE"}, False),
+        ("Anna Holm", "head of state", {"Anna Holm": "PERSON"}, False),
+    ],
+)
+def test_one_thing_has_two_names_of_one_kind(
+    head: str, tail: str, kinds: dict[str, str], kept: bool
+) -> None:
+    made = run([make_raw(head, "is the same as", tail)], [make_mention(*p) for p in kinds.items()])
+
+    assert (made["triples"].num_rows == 1) == kept
+    assert made["rejects"]["reason"].to_pylist() == ([] if kept else ["kinds_differ"])

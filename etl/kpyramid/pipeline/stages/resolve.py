@@ -1,17 +1,19 @@
 """Resolve: raw triples become facts between entities, each fact once (`f_dis`)."""
 
+import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
 from kpyramid.documents.qualifiers import unite_qualifiers
 from kpyramid.documents.sentences import split_sentences
-from kpyramid.documents.words import ARTICLES, IS_A, POINTING, lemmatise
 from kpyramid.embeddings.port import Embedder
 from kpyramid.graph.duplicates import Disambiguator
 from kpyramid.graph.entities import UNKNOWN, Use, resolve_names, vote_type
-from kpyramid.graph.names import parse_name
+from kpyramid.graph.names import Name, may_stand_alone, parse_name
+from kpyramid.graph.nouns import Phrase, is_present, names_kind, resolve_nouns, states_rule
 from kpyramid.graph.relations import Statement, cluster_relations
 from kpyramid.keys import content_id
 from kpyramid.pipeline.stages.facts import (
@@ -30,16 +32,11 @@ from kpyramid.pipeline.stages.tables import Row, build_rejects, build_table
 
 _MAX_TITLE = 6
 """Words of a title that may be a name; a longer one is a sentence."""
-_DETERMINERS = (
-    ARTICLES
-    | POINTING
-    | frozenset(
-        "his her its their our my your each both all some many several other another such".split()
-    )
-)
-"""What stands before a noun that means something that the text has brought up."""
 _Said = tuple[str, str, str, bool]
 """What makes a fact: keys of head, relation and tail, and whether the tail is a literal."""
+_IN_BRACKETS = re.compile(r"\s*\([^()]*\)$")
+_BEFORE = 40
+"""Characters that hold the word before a noun."""
 
 
 def run(
@@ -62,9 +59,9 @@ def run(
     quantity is a literal.
     """
     facts, rejects = read_facts(mentions, raw_triples, chunks)
+    facts = _find_nouns(facts, chunks, documents)
     titles = list(_list_titles(documents, facts))
-    uses = [*_list_uses(facts, _find_local(facts, chunks)), *titles]
-    cluster = resolve_names(uses, embedder)
+    cluster = resolve_names([*_list_uses(facts), *titles], embedder)
     if disambiguator is not None:
         same, unanswered = confirm_same(
             "entities", list_entities(facts, cluster), embedder, disambiguator
@@ -101,41 +98,54 @@ def run(
     }
 
 
-def _list_uses(facts: Iterable[Fact], local: Collection[tuple[str, str]]) -> Iterable[Use]:
-    """Each name as each fact uses it; literals are neighbours only.
-
-    `local`: raw triple and side of the names that mean something of their document alone.
-    """
+def _list_uses(facts: Iterable[Fact]) -> Iterable[Use]:
+    """Each name as each fact uses it; literals and common nouns are neighbours only."""
     for fact in facts:
         for side, end in fact.entities:
             other = fact.tail if side == "head" else fact.head
-            is_local = (str(fact.row["raw_triple_id"]), side) in local
-            yield Use(
-                *(end.name, fact.document, end.type, side, fact.form.key, other.name),
-                is_local=is_local,
-            )
+            if end.noun is None:
+                yield Use(end.name, fact.document, end.type, side, fact.form.key, other.name)
 
 
 def _list_titles(documents: pa.Table, facts: Iterable[Fact]) -> Iterator[Use]:
     """The titles that are names, each with the type of the first name that ends as it does.
 
-    The title of a person may say more than the text does; any other has to be a name in it.
+    The title of a person may say more than the text does, as may one that ends with the lone
+    name of its lead subject; any other has to be a name in it. What stands in brackets or after
+    a comma tells it from its namesakes.
     """
     heads: dict[str, list[End]] = defaultdict(list)
-    keys: dict[str, set[str]] = defaultdict(set)
+    ends: dict[str, dict[str, End]] = defaultdict(dict)
     for fact in sorted(facts, key=lambda fact: _find_start(fact.row)):
         heads[fact.document].append(fact.head)
-        keys[fact.document] |= {parse_name(end.name).key for end in (fact.head, fact.tail)}
+        for _, end in fact.entities:
+            ends[fact.document].setdefault(parse_name(end.name).key, end)
+    for document, title, whole in _read_titles(documents):
+        name, named = parse_name(title), ends[document]
+        short = title.split(",")[0]
+        if name.key not in named and parse_name(short).key in named:
+            title, name = short, parse_name(short)
+        lead = named.get(name.key) or _find_lead(name, heads[document])
+        if lead is not None and lead.noun is None and not name.words[0].endswith("ing"):
+            yield Use(title, document, lead.type, "head", "", whole, is_title=True)
+
+
+def _read_titles(documents: pa.Table) -> Iterator[tuple[str, str, str]]:
+    """Document, title without what tells it from namesakes, and whole title, of names."""
     for row in documents.select(["document_id", "title"]).to_pylist():
-        name = parse_name(row["title"] or "")
-        if not name.proper or len(name.words) > _MAX_TITLE:
-            continue
-        named, last = heads[row["document_id"]], name.bare[-1:]
-        lead = next((end for end in named if parse_name(end.name).bare[-1:] == last), None)
-        if lead is None or name.words[0].endswith("ing"):
-            continue
-        if lead.type == "PERSON" or name.key in keys[row["document_id"]]:
-            yield Use(row["title"], row["document_id"], lead.type, "head", "", "", is_title=True)
+        title = _IN_BRACKETS.sub("", row["title"] or "")
+        name = parse_name(title)
+        if name.proper and len(name.words) <= _MAX_TITLE:
+            yield row["document_id"], title, row["title"]
+
+
+def _find_lead(title: Name, heads: Iterable[End]) -> End | None:
+    """The first subject that the title names in full, if it is a person or a lone name."""
+    for end in heads:
+        name = parse_name(end.name)
+        if name.bare[-1:] == title.bare[-1:]:
+            return end if end.type == "PERSON" or may_stand_alone(name, end.type, title) else None
+    return None
 
 
 def _find_start(row: Row) -> tuple[int, str]:
@@ -143,40 +153,48 @@ def _find_start(row: Row) -> tuple[int, str]:
     return (span["start"] if isinstance(span, dict) else 1 << 60), str(row["raw_triple_id"])
 
 
-def _find_local(facts: Iterable[Fact], chunks: pa.Table) -> set[tuple[str, str]]:
-    """Raw triple and side of the common nouns that mean something of their document alone.
-
-    These are the definite ones ("the study"), those counted in digits ("12 trials") or owned
-    ("its members"), and single plurals ("patients"): what is true of them there is no news of
-    those elsewhere. What a name is said to be, "a film", is a kind and not local.
-    """
+def _find_nouns(facts: list[Fact], chunks: pa.Table, documents: pa.Table) -> list[Fact]:
+    """The facts with the clusters of the common nouns at their ends."""
     texts = {
         row["chunk_id"]: (row["start"], row["text"])
         for row in chunks.select(["chunk_id", "start", "text"]).to_pylist()
     }
-    found = set()
+    phrases = [
+        Phrase(
+            *(end.name, fact.document, _read_before(fact.row, side, *texts[fact.row["chunk_id"]])),
+            is_typed=end.type != UNKNOWN,
+            is_head=side == "head",
+            is_kind=side == "tail" and names_kind(fact.form),
+            is_general=is_present(fact.form, str(fact.row["relation"]))
+            and not fact.tail.is_literal,
+            is_rule=side == "head" and states_rule(fact.form),
+        )
+        for fact in facts
+        for side, end in fact.entities
+    ]
+    titles = {
+        (word, document)
+        for document, title, _ in _read_titles(documents)
+        for word in {parse_name(title).key, *parse_name(title).words}
+    }
+    nouns = iter(resolve_nouns(phrases, titles))
+    named = []
     for fact in facts:
-        start, text = texts[fact.row["chunk_id"]]
-        for side, end in fact.entities:
-            if end.type != UNKNOWN:
-                continue
-            if side == "tail" and fact.form.key == IS_A:
-                continue
-            span = fact.row[f"{side}_span"]
-            before = ""
-            if isinstance(span, dict) and span["start"] >= start:
-                before = text[: span["start"] - start]
-            word = before.split()[-1].casefold().strip("\"'(") if before.split() else ""
-            opens = not word or word.endswith((".", ":", "?", "!"))  # "Patients recovered."
-            if parse_name(end.name).proper and not (opens and _is_plural(end.name)):
-                continue
-            if word in _DETERMINERS or _is_plural(end.name) or end.name[:1].isdigit():
-                found.add((str(fact.row["raw_triple_id"]), side))
-    return found
+        head = replace(fact.head, noun=next(nouns))
+        tail = fact.tail if fact.tail.is_literal else replace(fact.tail, noun=next(nouns))
+        named.append(replace(fact, head=head, tail=tail))
+    return named
 
 
-def _is_plural(name: str) -> bool:
-    return " " not in name and lemmatise(name.casefold()) != name.casefold()
+def _read_before(row: Row, side: str, start: int, text: str) -> str | None:
+    """The last words before an end; none when its place is not known."""
+    span, after = row[f"{side}_span"], row["relation_span"]
+    if isinstance(span, dict):
+        at = span["start"] - start
+    else:
+        from_ = after["end"] - start if side == "tail" and isinstance(after, dict) else 0
+        at = text.find(str(row[side]), max(0, from_))
+    return text[max(0, at - _BEFORE) : at] if at >= 0 else None
 
 
 def _list_statements(
