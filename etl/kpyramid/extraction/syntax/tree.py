@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kpyramid.documents.sentences import Span
 from kpyramid.extraction.syntax.kinds import LABEL_BY_NOUN, find_kind_label
@@ -76,6 +77,11 @@ MAX_WORDS = 12
 # A phrase with all its prepositional attachments is kept up to this length; beyond it the
 # attachments stand in facts of their own, and a shorter argument joins more easily.
 FULL_WORDS = 8
+_WHOLE_WORDS = 20
+"""Words of a common noun with all that restricts it: it joins little, and cut it says too much."""
+_MAX_BRACKET = 12
+"""Tokens of a bracket inside a phrase."""
+_BRACKET = re.compile(r"\s*\([^()]*\)(?=\s|[,;]|$)")
 
 PLACES = frozenset({"GPE", "LOC", "FAC"})
 LITERALS = frozenset({"DATE", "TIME", "CARDINAL", "QUANTITY", "MONEY", "PERCENT", "ORDINAL"})
@@ -102,8 +108,12 @@ _RELATIONAL = frozenset(
     ).split()
 )
 """Nouns that tell little of a thing without what they relate it to."""
+_COMMON = frozenset({"NN", "NNS"})
+_MAX_CHILDREN = 12
 _DANGLING = frozenset({"IN", "CC", "TO", "DT"})
 _PARTING = frozenset({",", "(", "--", "-", "\u2013", "\u2014", ":", ";"})
+_HYPHENS = frozenset("-\u2010\u2011\u2013")
+_RANGES = frozenset({"--", "\u2013", "-", "+/-", "\u00b1"})
 _KEPT_PUNCT = QUOTATION | frozenset("-\u2013\u2014/&.!?:°#+@")
 
 
@@ -149,6 +159,7 @@ def find_label(tree: Tree, root: int) -> str:
 def build_phrase(tree: Tree, first: int, last: int, root: int) -> Phrase | None:
     """Return tokens `first`..`last` (inclusive) without determiners and edge punctuation."""
     nodes = tree.nodes
+    first, last = _complete_words(nodes, first, last)
     while first <= last and _is_stripped_start(nodes[first], first == last):
         first += 1
     while last >= first and _is_stripped_end(nodes, first, last):
@@ -166,6 +177,31 @@ def build_phrase(tree: Tree, first: int, last: int, root: int) -> Phrase | None:
     if label in _NUMBERS and nodes[first].pos == "PROPN" and nodes[first].entity not in LITERALS:
         label = "MISC"  # "Shanghai 13" is a name
     return Phrase(text, Span(start, end), root, first, last, label)
+
+
+def _complete_words(nodes: list[Node], first: int, last: int) -> tuple[int, int]:
+    """The stretch with the other parts of hyphenated words and of ranges of numbers at its edges."""
+    while first > 1 and (_is_inside_word(nodes, first - 1) or _is_inside_range(nodes, first - 1)):
+        first -= 2
+    while _is_inside_word(nodes, last + 1) or _is_inside_range(nodes, last + 1):
+        last += 2
+    return first, last
+
+
+def _is_inside_word(nodes: list[Node], i: int) -> bool:
+    """Whether the token is a hyphen between two parts of a word: "well-being"."""
+    if not 0 < i < len(nodes) - 1 or nodes[i].text not in _HYPHENS:
+        return False
+    before, after = nodes[i - 1], nodes[i + 1]
+    glued = not before.space and not nodes[i].space and before.end == nodes[i].idx
+    return glued and before.text[-1:].isalnum() and after.text[:1].isalnum()
+
+
+def _is_inside_range(nodes: list[Node], i: int) -> bool:
+    """Whether the token joins two numbers: "1,500 -- 2,000", "240 +/- 50"."""
+    if not 0 < i < len(nodes) - 1 or nodes[i].text not in _RANGES:
+        return False
+    return nodes[i - 1].text[-1:].isdigit() and nodes[i + 1].text[:1].isdigit()
 
 
 def _balance_quotes(nodes: list[Node], first: int, last: int, root: int) -> tuple[int, int]:
@@ -206,6 +242,8 @@ def _is_stripped_end(nodes: list[Node], first: int, last: int) -> bool:
 
 
 def _is_stripped_start(token: Node, only: bool) -> bool:
+    if _is_inside_word(token.tree.nodes, token.i + 1):
+        return False
     if not _has_letter(token.text):
         return token.text not in {"$", "£", "€", "¥", "#"}
     if token.entity in MEASURES and token.word not in {"the", "a", "an"}:
@@ -236,7 +274,8 @@ def find_phrase(root: Node, full: bool = False) -> Phrase | None:
 
     A name keeps its of-phrase. A common noun keeps what completes it ("belief in ghosts"), but no
     time; `full` keeps every preposition and what restricts the noun ("patients who received it").
-    Both hold while the phrase stays within `FULL_WORDS`, for a common noun in `full` `MAX_WORDS`.
+    Both hold while the phrase stays within `FULL_WORDS`, for a common noun in `full`
+    `_WHOLE_WORDS`.
     """
     known = root.tree.phrases
     key = 3 * root.i + full
@@ -276,6 +315,8 @@ def is_restrictive(clause: Node) -> bool:
     noun = clause.head
     if clause.dep not in {"relcl", "acl"} or noun.pos != "NOUN" or clause.left_edge.i <= noun.i:
         return False
+    if noun.dep == "ROOT" and clause.dep == "acl" and clause.tag in {"VBN", "VBD"}:
+        return False  # it is the clause's verb: "The invention of steel allowed for higher houses"
     before = clause.tree.nodes[clause.left_edge.i - 1]
     return before.i >= noun.i and before.text not in _PARTING
 
@@ -290,12 +331,12 @@ def _keep_complement(prep: Node) -> bool:
 def _cut_phrase(root: Node, keep: Callable[[Node], bool]) -> Phrase | None:
     """Return the longest cut that fits: with what `keep` lets stand, with "of" alone, without."""
     if keep is not _keep_of:
-        if keep is _keep_all and any(is_restrictive(c) for c in root.children):
+        if keep is _keep_all and root.pos == "NOUN":
             phrase = _cut_run(root, keep, clauses=True)
-            if phrase is not None and phrase.words <= MAX_WORDS:
+            if phrase is not None and phrase.words <= _WHOLE_WORDS:
                 return phrase
         phrase = _cut_run(root, keep)
-        most = MAX_WORDS if keep is _keep_all and root.pos == "NOUN" else FULL_WORDS
+        most = _WHOLE_WORDS if keep is _keep_all and root.pos == "NOUN" else FULL_WORDS
         if phrase is not None and phrase.words <= most:
             return phrase
     phrase = _cut_run(root, _keep_of)
@@ -320,7 +361,7 @@ def _cut_run(
         node = stack.pop()
         inner = inner_lists and node is not root and _heads_list(node)
         for child in node.children:
-            if clauses and node is root and is_restrictive(child):
+            if clauses and is_restrictive(child):
                 kept.update(range(child.left_edge.i, child.right_edge.i + 1))
                 continue
             if child.dep in _CUT:
@@ -328,22 +369,36 @@ def _cut_run(
                 if not listed and not _shares_entity(child, root) and not _is_pair(child):
                     continue
             elif child.dep == "punct":
-                comma = inner and child.text == ","
+                comma = child.text == "," and (inner or child.entity == "DATE")
                 if child.text not in _KEPT_PUNCT and not comma:
                     continue
-            elif child.dep == "prep" and not keep(child):
-                continue
+            elif child.dep == "prep" and not keep(child) and node.pos != "ADJ":
+                continue  # "lizards native to Sonora"
             kept.add(child.i)
             stack.append(child)
     first = last = root.i
     while first - 1 in kept:
         first -= 1
-    while last + 1 in kept:
-        last += 1
+    while (after := _find_next(root, last)) in kept:
+        last = after
     bounds = find_entity(tree, root.i)
     if bounds is not None and _is_one_name(tree, *bounds):
         first, last = min(first, bounds[0]), max(last, bounds[1])
-    return build_phrase(tree, _find_name_start(tree, first, last, root), last, root.i)
+    phrase = build_phrase(tree, _find_name_start(tree, first, last, root), last, root.i)
+    if phrase is None or root.pos != "NOUN" or "(" not in phrase.text[1:]:
+        return phrase
+    text = _BRACKET.sub("", phrase.text)
+    return replace(phrase, text=text, literal=text == phrase.text)
+
+
+def _find_next(root: Node, last: int) -> int:
+    """The token that follows, for a common noun behind a short bracket: "rates (CR) of cases"."""
+    nodes = root.tree.nodes
+    if root.pos != "NOUN" or last + 1 >= len(nodes) or nodes[last + 1].text != "(":
+        return last + 1
+    limit = min(last + 2 + _MAX_BRACKET, len(nodes))
+    closing = next((i for i in range(last + 2, limit) if nodes[i].text == ")"), last)
+    return closing + 1
 
 
 def _heads_list(node: Node) -> bool:
@@ -353,7 +408,39 @@ def _heads_list(node: Node) -> bool:
 
 def _is_pair(token: Node) -> bool:
     """Return whether the coordination is one argument, as in "between Asia and Europe"."""
-    return token.dep in {"cc", "conj"} and token.head.head.word == "between"
+    if token.dep not in {"cc", "conj"}:
+        return False
+    return token.head.head.word == "between" or _shares_modifiers(token.head)
+
+
+def _shares_modifiers(noun: Node) -> bool:
+    """Whether of two common nouns one lacks what stands with the other: "speed and direction of it".
+
+    Apart, "speed" would lose what it is of, and "levels" of "different sites and levels" which.
+    """
+    pairs = [c for c in noun.children[:_MAX_CHILDREN] if c.dep in {"conj", "cc"}]
+    if noun.tag not in _COMMON or [c.dep for c in pairs] != ["cc", "conj"]:
+        return False
+    other = pairs[1]
+    if other.tag not in _COMMON or (noun.entity or other.entity):
+        return False
+    if len(other.children) > _MAX_CHILDREN or any(c.dep == "conj" for c in other.children):
+        return False
+    kinds = noun.dep in {"attr", "appos"}  # "is founder and president of it" says two things
+    if kinds and any(find_kind_label(n.lemma) is not None for n in (noun, other)):
+        return False
+    left = [c for c in noun.children if c.i < noun.i]
+    own = [c for c in other.children if c.i < other.i]
+    after = [c for c in noun.children if c.i > noun.i and c not in pairs]
+    if any(c.i < other.i for c in after):
+        return False
+    if any(c.dep == "det" for c in own) and not any(c.dep == "det" for c in left):
+        return False
+    both = all(any(c.dep != "det" for c in side) for side in (left, own))
+    completed = [c for c in (*after, *(() if both else other.children)) if c.left_edge.i > other.i]
+    if any(c.dep == "prep" and c.word not in _CIRCUMSTANCES for c in completed):
+        return True
+    return not own and any(c.dep in {"amod", "poss"} for c in left)
 
 
 def _shares_entity(one: Node, other: Node) -> bool:
