@@ -101,19 +101,15 @@ _CIRCUMSTANCES = frozenset(
         "except besides"
     ).split()
 )
-_RELATIONAL = frozenset(
-    (
-        "figure force source means way factor site home component element subject target victim "
-        "pioneer role place example tool cause treatment marker predictor candidate opponent"
-    ).split()
-)
-"""Nouns that tell little of a thing without what they relate it to."""
+_LISTING = frozenset({"including"})
 _COMMON = frozenset({"NN", "NNS"})
 _MAX_CHILDREN = 12
 _DANGLING = frozenset({"IN", "CC", "TO", "DT"})
 _PARTING = frozenset({",", "(", "--", "-", "\u2013", "\u2014", ":", ";"})
 _HYPHENS = frozenset("-\u2010\u2011\u2013")
-_RANGES = frozenset({"--", "\u2013", "-", "+/-", "\u00b1"})
+_RANGES = frozenset({"--", "\u2013", "-", "+", "/-", "+/-", "\u00b1"})
+_SUFFIXES = frozenset("Jr. Jr Sr. Sr Inc. Inc Ltd. Ltd LLC Co. D.C. PhD M.D. Esq.".split())
+"""What belongs to a name behind a comma."""
 _KEPT_PUNCT = QUOTATION | frozenset("-\u2013\u2014/&.!?:°#+@")
 
 
@@ -167,6 +163,7 @@ def build_phrase(tree: Tree, first: int, last: int, root: int) -> Phrase | None:
     if first > last:
         return None
     first, last = _balance_quotes(nodes, first, last, root)
+    last = _close_quotation(nodes, first, last)
     last = _close_bracket(nodes, first, last, root)
     start, end = nodes[first].idx, nodes[last].end
     text = " ".join(tree.text[start:end].split())
@@ -180,11 +177,21 @@ def build_phrase(tree: Tree, first: int, last: int, root: int) -> Phrase | None:
 
 
 def _complete_words(nodes: list[Node], first: int, last: int) -> tuple[int, int]:
-    """The stretch with the other parts of hyphenated words and of ranges of numbers at its edges."""
-    while first > 1 and (_is_inside_word(nodes, first - 1) or _is_inside_range(nodes, first - 1)):
+    """The stretch with the rest of a word, a range or a name that its edges would cut.
+
+    "well-being", "240 +/- 50", "Lund, Jr.".
+    """
+    while first > 1 and _is_inside_word(nodes, first - 1):
         first -= 2
-    while _is_inside_word(nodes, last + 1) or _is_inside_range(nodes, last + 1):
+    while _is_inside_word(nodes, last + 1):
         last += 2
+    if nodes[first].text[:1].isdigit():
+        first = _skip_range(nodes, first, -1)
+    if nodes[last].text[-1:].isdigit():
+        last = _skip_range(nodes, last, 1)
+    suffix = nodes[last + 1 : last + 3]
+    if len(suffix) == 2 and suffix[0].text == "," and nodes[last].pos == "PROPN":
+        last += 2 if suffix[1].text in _SUFFIXES else 0
     return first, last
 
 
@@ -197,11 +204,12 @@ def _is_inside_word(nodes: list[Node], i: int) -> bool:
     return glued and before.text[-1:].isalnum() and after.text[:1].isalnum()
 
 
-def _is_inside_range(nodes: list[Node], i: int) -> bool:
-    """Whether the token joins two numbers: "1,500 -- 2,000", "240 +/- 50"."""
-    if not 0 < i < len(nodes) - 1 or nodes[i].text not in _RANGES:
-        return False
-    return nodes[i - 1].text[-1:].isdigit() and nodes[i + 1].text[:1].isdigit()
+def _skip_range(nodes: list[Node], i: int, step: int) -> int:
+    """The other number of "1,500 -- 2,000", seen from one of them; `i` without one."""
+    at = i + step
+    while 0 < at < len(nodes) - 1 and abs(at - i) < 3 and nodes[at].text in _RANGES:
+        at += step
+    return at if at != i + step and nodes[at].text[:1].isdigit() else i
 
 
 def _balance_quotes(nodes: list[Node], first: int, last: int, root: int) -> tuple[int, int]:
@@ -212,6 +220,17 @@ def _balance_quotes(nodes: list[Node], first: int, last: int, root: int) -> tupl
     if len(marks) == 1 and first <= root < marks[0]:
         return first, marks[0] - 1
     return first, last
+
+
+def _close_quotation(nodes: list[Node], first: int, last: int) -> int:
+    """The last token, or the mark right behind it that closes a quotation of the stretch."""
+    marks = sum(nodes[i].text in _MARKS for i in range(first, last + 1))
+    if marks % 2 == 0:
+        return last
+    ahead = range(last + 1, min(last + 3, len(nodes)))
+    close = next((i for i in ahead if nodes[i].text in _MARKS), last)
+    between = nodes[last + 1 : close]
+    return close if all(n.text in {"!", "?", "."} for n in between) else last
 
 
 def _close_bracket(nodes: list[Node], first: int, last: int, root: int) -> int:
@@ -238,7 +257,9 @@ def _is_stripped_end(nodes: list[Node], first: int, last: int) -> bool:
         return token.entity != "WORK_OF_ART"  # it leads to what the cut has left out
     if token.text in {"%", "\u2030", "\u00b0"}:
         return False
-    return token.tag == "POS" or not _has_letter(token.text)
+    if token.tag == "POS":
+        return token.head.dep == "poss" or first == last  # but "Moody's rated it"
+    return not _has_letter(token.text)
 
 
 def _is_stripped_start(token: Node, only: bool) -> bool:
@@ -288,22 +309,23 @@ def find_phrase(root: Node, full: bool = False) -> Phrase | None:
 def find_kind(noun: Node) -> Phrase | None:
     """Return the kind that a noun names: with its of-phrase, without place and circumstance.
 
-    Of what is singled out, "the largest church in the town", the whole phrase says which it is.
+    Of what is singled out, "the largest church in the town", the whole phrase says which it is;
+    so it is with nouns that name no kind of thing: "a force that opposes motion".
     """
     known = noun.tree.phrases
     key = 3 * noun.i + 2
     if key not in known:
-        whole = _is_singled_out(noun) or noun.word in _RELATIONAL
+        whole = is_singled_out(noun) or find_kind_label(noun.lemma.lower()) is None
         known[key] = _cut_phrase(noun, _keep_all if whole else _keep_of)
     return known[key]
 
 
-def _is_singled_out(noun: Node) -> bool:
+def is_singled_out(noun: Node) -> bool:
     return any(c.tag in {"JJS", "RBS"} or c.entity == "ORDINAL" for c in noun.children)
 
 
 def _keep_all(prep: Node) -> bool:
-    return True
+    return prep.word not in _LISTING
 
 
 def _keep_of(prep: Node) -> bool:
@@ -364,7 +386,9 @@ def _cut_run(
             if clauses and is_restrictive(child):
                 kept.update(range(child.left_edge.i, child.right_edge.i + 1))
                 continue
-            if child.dep in _CUT:
+            if child.dep == "appos" and node is not root and _is_close(child):
+                pass  # "an issue of the newspaper Le Monde"
+            elif child.dep in _CUT:
                 listed = inner and child.dep in {"conj", "cc"}
                 if not listed and not _shares_entity(child, root) and not _is_pair(child):
                     continue
@@ -391,6 +415,13 @@ def _cut_run(
     return replace(phrase, text=text, literal=text == phrase.text)
 
 
+def _is_close(name: Node) -> bool:
+    """Whether at most quotation marks stand between an apposition and its common noun."""
+    noun, first = name.head, name.left_edge.i
+    between = noun.tree.nodes[noun.i + 1 : first] if first - noun.i < 3 else None
+    return noun.i < first and between is not None and all(n.text in QUOTATION for n in between)
+
+
 def _find_next(root: Node, last: int) -> int:
     """The token that follows, for a common noun behind a short bracket: "rates (CR) of cases"."""
     nodes = root.tree.nodes
@@ -410,13 +441,27 @@ def _is_pair(token: Node) -> bool:
     """Return whether the coordination is one argument, as in "between Asia and Europe"."""
     if token.dep not in {"cc", "conj"}:
         return False
-    return token.head.head.word == "between" or _shares_modifiers(token.head)
+    noun = token.head
+    return noun.head.word == "between" or _shares_modifiers(noun) or _is_double_name(noun)
+
+
+def _is_double_name(name: Node) -> bool:
+    """Whether the name goes on behind "and": "Hotels and Resorts", "Particles and Fields"."""
+    after = name.tree.nodes[name.i + 1 : name.i + 3]
+    return (
+        name.tag == "NNPS"
+        and len(after) == 2
+        and after[0].text in {"and", "&"}
+        and after[1].tag == "NNPS"
+        and after[1].head is name
+        and not {name.entity, after[1].entity} & {"NORP", "GPE"}
+    )
 
 
 def _shares_modifiers(noun: Node) -> bool:
-    """Whether of two common nouns one lacks what stands with the other: "speed and direction of it".
+    """Whether of two common nouns one lacks what stands with the other: "size and shape of it".
 
-    Apart, "speed" would lose what it is of, and "levels" of "different sites and levels" which.
+    Apart, "size" would lose what it is of, and "levels" of "different sites and levels" which.
     """
     pairs = [c for c in noun.children[:_MAX_CHILDREN] if c.dep in {"conj", "cc"}]
     if noun.tag not in _COMMON or [c.dep for c in pairs] != ["cc", "conj"]:
