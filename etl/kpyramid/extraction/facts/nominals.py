@@ -9,7 +9,7 @@ from itertools import combinations
 
 from kpyramid.documents.sentences import Span
 from kpyramid.documents.values import DAY, MONTH
-from kpyramid.documents.words import WORD, lemmatise
+from kpyramid.documents.words import lemmatise
 from kpyramid.extraction.facts.candidates import DIRECTIONS, Candidate, Findings, word_noun
 from kpyramid.extraction.facts.copulas import list_kind_relations, list_noun_preps
 from kpyramid.extraction.syntax.kinds import LABEL_BY_NOUN, find_kind_label
@@ -264,7 +264,9 @@ def _add_kind(name: Node, kind: Node, first: Node, findings: Findings) -> None:
             _add(findings, head, f"is {rest}", phrase)
             related = related or rest.endswith(" of")
     # "his wife, Ann Lee" makes her a wife of somebody, which is said already.
-    if kind.pos == "NOUN" and kind.word not in DIRECTIONS and not (related and kind.word in _RELATIVES):
+    if kind.pos != "NOUN" or kind.word in DIRECTIONS:
+        return
+    if not (related and kind.word in _RELATIVES):
         _add(findings, head, "is a", find_kind(kind))
 
 
@@ -311,7 +313,7 @@ def _add_abbreviation(noun: Node, short: Node, findings: Findings) -> bool:
         return False
     closed = at + 1 < len(tree) and tree[at + 1].text in {")", ";", ",", *QUOTATION}
     last = around[0] - 1
-    if not closed or (noun.pos == "PROPN" and not tree[at + 1].text == ")"):
+    if not closed or (noun.pos == "PROPN" and tree[at + 1].text != ")"):
         return False
     first = _find_long_form(tree, last, short.text)
     if first is None:

@@ -102,6 +102,7 @@ _CIRCUMSTANCES = frozenset(
     ).split()
 )
 _LISTING = frozenset({"including"})
+_FINITE = frozenset({"VBZ", "VBD", "VBP", "MD"})
 _COMMON = frozenset({"NN", "NNS"})
 _MAX_CHILDREN = 12
 _DANGLING = frozenset({"IN", "CC", "TO", "DT"})
@@ -205,11 +206,14 @@ def _is_inside_word(nodes: list[Node], i: int) -> bool:
 
 
 def _skip_range(nodes: list[Node], i: int, step: int) -> int:
-    """The other number of "1,500 -- 2,000", seen from one of them; `i` without one."""
-    at = i + step
-    while 0 < at < len(nodes) - 1 and abs(at - i) < 3 and nodes[at].text in _RANGES:
-        at += step
-    return at if at != i + step and nodes[at].text[:1].isdigit() else i
+    """The other end of "1,500 -- 2,000" or "23 -- 54 -- 7", seen from one of them, else `i`."""
+    while True:
+        at = i + step
+        while 0 < at < len(nodes) - 1 and abs(at - i) < 3 and nodes[at].text in _RANGES:
+            at += step
+        if at == i + step or not nodes[at].text[:1].isdigit():
+            return i
+        i = at
 
 
 def _balance_quotes(nodes: list[Node], first: int, last: int, root: int) -> tuple[int, int]:
@@ -258,7 +262,9 @@ def _is_stripped_end(nodes: list[Node], first: int, last: int) -> bool:
     if token.text in {"%", "\u2030", "\u00b0"}:
         return False
     if token.tag == "POS":
-        return token.head.dep == "poss" or first == last  # but "Moody's rated it"
+        after = nodes[last + 1] if last + 1 < len(nodes) else token
+        kept = after.tag in _FINITE or nodes[last - 1].pos == "NUM"  # "Moody's rated", "the 80's"
+        return first == last or not kept
     return not _has_letter(token.text)
 
 
@@ -301,7 +307,7 @@ def find_phrase(root: Node, full: bool = False) -> Phrase | None:
     known = root.tree.phrases
     key = 3 * root.i + full
     if key not in known:
-        keep = _keep_all if full else _keep_of if root.pos == "PROPN" else _keep_complement
+        keep = _keep_all if full else _keep_name if root.pos == "PROPN" else _keep_complement
         known[key] = _cut_phrase(root, keep)
     return known[key]
 
@@ -330,6 +336,15 @@ def _keep_all(prep: Node) -> bool:
 
 def _keep_of(prep: Node) -> bool:
     return prep.word == "of"
+
+
+def _keep_name(prep: Node) -> bool:
+    """Whether a preposition stands inside a name: "Institute for Peace", "Council on Justice"."""
+    if prep.word == "of":
+        return True
+    objects = [c for c in prep.children if c.dep == "pobj"]
+    capital = bool(objects) and objects[0].pos == "PROPN" and prep.head.i == prep.i - 1
+    return prep.word in {"for", "on"} and capital and prep.head.entity in {"ORG", "LAW"}
 
 
 def is_restrictive(clause: Node) -> bool:
