@@ -230,7 +230,8 @@ def word_kind(noun: Node) -> tuple[str, list[int]]:
     """
     special = is_singled_out(noun) or any(c.word in TAKING_BACK for c in noun.children)
     if noun.pos == "NOUN" and (special or find_kind_label(noun.lemma.lower()) is None):
-        phrase = build_phrase(noun.tree, noun.left_edge.i, noun.i, noun.i)
+        owned = [c.right_edge.i + 1 for c in noun.children if c.dep == "poss"]
+        phrase = build_phrase(noun.tree, max([noun.left_edge.i, *owned]), noun.i, noun.i)
         if phrase is not None and phrase.words <= _MAX_KIND and noun.word not in DIRECTIONS:
             return phrase.text, list(range(phrase.first, phrase.last + 1))
     words, tokens = word_noun(noun)

@@ -321,6 +321,8 @@ def _add_abbreviation(noun: Node, short: Node, findings: Findings) -> bool:
             return False
         findings.drop("bracket_without_name", noun.i, at)
         return True
+    if tree[last].pos not in {"NOUN", "PROPN"}:
+        return True  # "33 nonatopic (NA) subjects"
     head, tail = build_phrase(tree, first, last, last), build_phrase(tree, at, at, at)
     _add(findings, head, "is abbreviated as", tail)
     return True

@@ -101,6 +101,7 @@ _CIRCUMSTANCES = frozenset(
         "except besides"
     ).split()
 )
+_ADDING = frozenset("although though because since while whereas".split())
 _LISTING = frozenset({"including"})
 _FINITE = frozenset({"VBZ", "VBD", "VBP", "MD"})
 _COMMON = frozenset({"NN", "NNS"})
@@ -168,7 +169,7 @@ def build_phrase(tree: Tree, first: int, last: int, root: int) -> Phrase | None:
     last = _close_bracket(nodes, first, last, root)
     start, end = nodes[first].idx, nodes[last].end
     text = " ".join(tree.text[start:end].split())
-    if not _has_letter(text):
+    if not _has_letter(text) or _is_fragment(nodes, first, last):
         return None
     root = root if first <= root <= last else last
     label = find_label(tree, root)
@@ -224,6 +225,14 @@ def _balance_quotes(nodes: list[Node], first: int, last: int, root: int) -> tupl
     if len(marks) == 1 and first <= root < marks[0]:
         return first, marks[0] - 1
     return first, last
+
+
+def _is_fragment(nodes: list[Node], first: int, last: int) -> bool:
+    """Whether the stretch names nothing by itself: "that", "most of which", "than 23 hours"."""
+    if nodes[first].word == "than":
+        return True
+    asked = nodes[last].tag in {"WDT", "WP"} and nodes[last].text.islower()
+    return asked or (first == last and nodes[first].word == "that")
 
 
 def _close_quotation(nodes: list[Node], first: int, last: int) -> int:
@@ -315,14 +324,18 @@ def find_phrase(root: Node, full: bool = False) -> Phrase | None:
 def find_kind(noun: Node) -> Phrase | None:
     """Return the kind that a noun names: with its of-phrase, without place and circumstance.
 
-    Of what is singled out, "the largest church in the town", the whole phrase says which it is;
-    so it is with nouns that name no kind of thing: "a force that opposes motion".
+    Of what is singled out, "the largest church in the town", the whole phrase says which it is.
+    A noun of no known kind of thing keeps what completes it, "a catalyst for change"; what a
+    relative clause says of it is a fact of its own.
     """
     known = noun.tree.phrases
     key = 3 * noun.i + 2
     if key not in known:
-        whole = is_singled_out(noun) or find_kind_label(noun.lemma.lower()) is None
-        known[key] = _cut_phrase(noun, _keep_all if whole else _keep_of)
+        whole = is_singled_out(noun) or any(c.word == "the" for c in noun.children)
+        completed = find_kind_label(noun.lemma.lower()) is None
+        known[key] = _cut_phrase(
+            noun, _keep_all if whole else _keep_kind if completed else _keep_of
+        )
     return known[key]
 
 
@@ -331,6 +344,10 @@ def is_singled_out(noun: Node) -> bool:
 
 
 def _keep_all(prep: Node) -> bool:
+    return prep.word not in _LISTING
+
+
+def _keep_kind(prep: Node) -> bool:
     return prep.word not in _LISTING
 
 
@@ -358,6 +375,11 @@ def is_restrictive(clause: Node) -> bool:
     return before.i >= noun.i and before.text not in _PARTING
 
 
+def _is_purpose(clause: Node) -> bool:
+    """Whether an infinitive completes the noun: "a way to reduce costs"."""
+    return is_restrictive(clause) and any(c.tag == "TO" for c in clause.children)
+
+
 def _keep_complement(prep: Node) -> bool:
     return prep.word == "of" or (
         prep.word not in _CIRCUMSTANCES
@@ -368,12 +390,14 @@ def _keep_complement(prep: Node) -> bool:
 def _cut_phrase(root: Node, keep: Callable[[Node], bool]) -> Phrase | None:
     """Return the longest cut that fits: with what `keep` lets stand, with "of" alone, without."""
     if keep is not _keep_of:
-        if keep is _keep_all and root.pos == "NOUN":
-            phrase = _cut_run(root, keep, clauses=True)
+        whole = root.pos == "NOUN" and keep in (_keep_all, _keep_kind)
+        if whole:
+            tells = is_restrictive if keep is _keep_all else _is_purpose
+            phrase = _cut_run(root, keep, tells=tells)
             if phrase is not None and phrase.words <= _WHOLE_WORDS:
                 return phrase
         phrase = _cut_run(root, keep)
-        most = _WHOLE_WORDS if keep is _keep_all and root.pos == "NOUN" else FULL_WORDS
+        most = _WHOLE_WORDS if whole else FULL_WORDS
         if phrase is not None and phrase.words <= most:
             return phrase
     phrase = _cut_run(root, _keep_of)
@@ -386,11 +410,14 @@ def _cut_phrase(root: Node, keep: Callable[[Node], bool]) -> Phrase | None:
 
 
 def _cut_run(
-    root: Node, keep: Callable[[Node], bool], inner_lists: bool = True, clauses: bool = False
+    root: Node,
+    keep: Callable[[Node], bool],
+    inner_lists: bool = True,
+    tells: Callable[[Node], bool] | None = None,
 ) -> Phrase | None:
     """Return the unbroken words around `root`.
 
-    A list below it stays whole with `inner_lists`, a restrictive clause stays with `clauses`.
+    A list below it stays whole with `inner_lists`, a clause stays when it `tells` which it is.
     """
     tree = root.tree
     kept, stack = {root.i}, [root]
@@ -398,8 +425,8 @@ def _cut_run(
         node = stack.pop()
         inner = inner_lists and node is not root and _heads_list(node)
         for child in node.children:
-            if clauses and is_restrictive(child):
-                kept.update(range(child.left_edge.i, child.right_edge.i + 1))
+            if tells is not None and tells(child):
+                kept.update(range(child.left_edge.i, _find_clause_end(child) + 1))
                 continue
             if child.dep == "appos" and node is not root and _is_close(child):
                 pass  # "an issue of the newspaper Le Monde"
@@ -435,6 +462,16 @@ def _is_close(name: Node) -> bool:
     noun, first = name.head, name.left_edge.i
     between = noun.tree.nodes[noun.i + 1 : first] if first - noun.i < 3 else None
     return noun.i < first and between is not None and all(n.text in QUOTATION for n in between)
+
+
+def _find_clause_end(clause: Node) -> int:
+    """The last token of a restrictive clause, before what a comma or a conjunction adds to it."""
+    nodes, last = clause.tree.nodes, clause.right_edge.i
+    for i in range(clause.i + 1, last):
+        added = nodes[i].text == "," and nodes[i + 1].tag in {"WDT", "WP", "WP$", "WRB"}
+        if added or (nodes[i].dep == "mark" and nodes[i].word in _ADDING):
+            return i - 1
+    return last
 
 
 def _find_next(root: Node, last: int) -> int:
