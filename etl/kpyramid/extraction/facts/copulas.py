@@ -225,11 +225,10 @@ def _keep_group(value: Phrase, verb: Node) -> Phrase:
 def word_kind(noun: Node) -> tuple[str, list[int]]:
     """The noun as it stands in "is a noun of": with what singles it out or takes it back.
 
-    A former district is none, and no factor is like another; a district is one without its
-    adjectives.
+    A former district is none, and the second largest is not the largest; an old district is one.
     """
     special = is_singled_out(noun) or any(c.word in TAKING_BACK for c in noun.children)
-    if noun.pos == "NOUN" and (special or find_kind_label(noun.lemma.lower()) is None):
+    if noun.pos == "NOUN" and special:
         owned = [c.right_edge.i + 1 for c in noun.children if c.dep == "poss"]
         phrase = build_phrase(noun.tree, max([noun.left_edge.i, *owned]), noun.i, noun.i)
         if phrase is not None and phrase.words <= _MAX_KIND and noun.word not in DIRECTIONS:

@@ -336,6 +336,9 @@ def _find_long_form(tree: Tree, last: int, short: str) -> int | None:
     letters = [c for c in short.removesuffix("s").lower() if c.isalnum()]
     start = tree.sentences[tree[last].sentence][0]
     first = max(start, last + 1 - 2 * min(len(letters) + 5, 2 * len(letters)))
+    initials = [n for n in tree.nodes[first : last + 1] if _LONG_FORM.match(n.word)]
+    if [n.word[0] for n in initials[-len(letters) :]] == letters:
+        return initials[-len(letters)].i
     offset = tree[first].idx
     text = tree.text[offset : tree[last].end].lower()
     at = len(text)
