@@ -315,7 +315,9 @@ def _is_area(noun: Node) -> bool:
 def list_noun_preps(noun: Node, findings: Findings) -> list[tuple[Phrase, str, list[int]]]:
     """Return (object, preposition, its token) under a noun, chains of places unrolled."""
     found: list[tuple[Phrase, str, list[int]]] = []
-    for prep in noun.children:
+    above = noun.head.children if noun.dep == "conj" else ()
+    shared = [c for c in above if c.dep == "prep" and c.i > noun.right_edge.i]
+    for prep in [*noun.children, *shared]:  # "founder and president of Acme"
         if prep.dep not in {"prep", "agent"} or prep.pos not in {"ADP", "SCONJ"}:
             continue
         if prep.word in {"according", "with", "as", "like", "than"}:

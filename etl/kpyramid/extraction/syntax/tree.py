@@ -103,7 +103,6 @@ _CIRCUMSTANCES = frozenset(
 )
 _ADDING = frozenset("although though because since while whereas".split())
 _LISTING = frozenset({"including"})
-_FINITE = frozenset({"VBZ", "VBD", "VBP", "MD"})
 _COMMON = frozenset({"NN", "NNS"})
 _MAX_CHILDREN = 12
 _DANGLING = frozenset({"IN", "CC", "TO", "DT"})
@@ -187,8 +186,11 @@ def _complete_words(nodes: list[Node], first: int, last: int) -> tuple[int, int]
         first -= 2
     while _is_inside_word(nodes, last + 1):
         last += 2
-    if nodes[first].text[:1].isdigit():
-        first = _skip_range(nodes, first, -1)
+    number = first
+    while number < last and nodes[number].text in _RANGES:
+        number += 1
+    if nodes[number].text[:1].isdigit():
+        first = min(first, _skip_range(nodes, number, -1))
     if nodes[last].text[-1:].isdigit():
         last = _skip_range(nodes, last, 1)
     suffix = nodes[last + 1 : last + 3]
@@ -272,7 +274,8 @@ def _is_stripped_end(nodes: list[Node], first: int, last: int) -> bool:
         return False
     if token.tag == "POS":
         after = nodes[last + 1] if last + 1 < len(nodes) else token
-        kept = after.tag in _FINITE or nodes[last - 1].pos == "NUM"  # "Moody's rated", "the 80's"
+        acts = after.pos in {"VERB", "AUX"} and after.tag != "VBG"
+        kept = acts or nodes[last - 1].pos == "NUM"  # "Moody's rated", "the 80's"
         return first == last or not kept
     return not _has_letter(token.text)
 
@@ -286,11 +289,19 @@ def _is_stripped_start(token: Node, only: bool) -> bool:
         return False
     if token.tag in _STRIP_TAGS and token.entity in {"WORK_OF_ART", "DATE"}:
         return token.tag == "IN"
-    if _limits_number(token):
+    if _limits_number(token) or _grades(token):
         return False
     if token.text == "The" and not only:
         return True  # often tagged as part of a name
     return token.tag in _STRIP_TAGS and not only
+
+
+def _grades(token: Node) -> bool:
+    """Whether an adverb changes what the adjective says: "second largest", "hardly significant"."""
+    if token.tag != "RB" or token.dep != "advmod" or token.i > token.head.i:
+        return False
+    described = token.head.pos == "ADJ" and token.head.dep == "amod"
+    return described and (token.entity == "ORDINAL" or token.word.endswith("ly"))
 
 
 def _limits_number(token: Node) -> bool:
@@ -428,7 +439,7 @@ def _cut_run(
             if tells is not None and tells(child):
                 kept.update(range(child.left_edge.i, _find_clause_end(child) + 1))
                 continue
-            if child.dep == "appos" and node is not root and _is_close(child):
+            if child.dep == "appos" and _is_close(child, node is root):
                 pass  # "an issue of the newspaper Le Monde"
             elif child.dep in _CUT:
                 listed = inner and child.dep in {"conj", "cc"}
@@ -438,8 +449,8 @@ def _cut_run(
                 comma = child.text == "," and (inner or child.entity == "DATE")
                 if child.text not in _KEPT_PUNCT and not comma:
                     continue
-            elif child.dep == "prep" and not keep(child) and node.pos != "ADJ":
-                continue  # "lizards native to Sonora"
+            elif child.dep == "prep" and not (keep(child) or _completes_quality(node, root)):
+                continue
             kept.add(child.i)
             stack.append(child)
     first = last = root.i
@@ -457,11 +468,20 @@ def _cut_run(
     return replace(phrase, text=text, literal=text == phrase.text)
 
 
-def _is_close(name: Node) -> bool:
-    """Whether at most quotation marks stand between an apposition and its common noun."""
+def _completes_quality(word: Node, root: Node) -> bool:
+    """Whether a preposition under the word belongs to an adjective: "lizards native to Sonora"."""
+    return word.pos == "ADJ" and root.pos == "NOUN"
+
+
+def _is_close(name: Node, own: bool) -> bool:
+    """Whether at most quotation marks stand between an apposition and its common noun.
+
+    A proper noun beside the `own` noun of the argument stands for it (`find_close_name`).
+    """
     noun, first = name.head, name.left_edge.i
-    between = noun.tree.nodes[noun.i + 1 : first] if first - noun.i < 3 else None
-    return noun.i < first and between is not None and all(n.text in QUOTATION for n in between)
+    if noun.i >= first or first - noun.i > 2 or (own and name.pos == "PROPN"):
+        return False
+    return all(n.text in QUOTATION for n in noun.tree.nodes[noun.i + 1 : first])
 
 
 def _find_clause_end(clause: Node) -> int:
