@@ -651,11 +651,9 @@ class Antecedents:
         if not phrase.is_named and not said & one.kinds:
             one.person = None
         one.plural = None if new.plural else new.plural
-        label = phrase.label if phrase.is_named else "MISC"
-        if set(self._title_words) - one.kinds <= set(list_name_words(phrase.text)):
-            one.phrase = replace(phrase, label=label)
-        else:
-            one.phrase = replace(one.phrase, label=label)
+        full = set(self._title_words) - one.kinds <= set(list_name_words(phrase.text))
+        if full or "," in one.phrase.text:  # "Elk Horn" of "Elk Horn, Iowa" has a type of its own
+            one.phrase = replace(phrase, label=phrase.label if phrase.is_named else "MISC")
         self._names.setdefault(phrase.text, one)
         self._active.append(one)
         self._learn_name(one)
