@@ -60,9 +60,15 @@ class DependencyExtractor:
         return map(list_propositions, self._parser.parse_parts(lines))
 
 
-def _extract_tree(tree: Tree, left_out: Sequence[Dropped] = ()) -> Extraction:
+def read_findings(tree: Tree) -> Findings:
+    """What the rules propose for one text."""
     findings = Findings(tree, Antecedents(tree))
-    findings.dropped.extend(left_out)
     find_clause_facts(findings)
     find_nominal_facts(findings)
+    return findings
+
+
+def _extract_tree(tree: Tree, left_out: Sequence[Dropped] = ()) -> Extraction:
+    findings = read_findings(tree)
+    findings.dropped.extend(left_out)
     return assemble_extraction(findings)
