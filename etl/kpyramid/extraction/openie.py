@@ -64,9 +64,15 @@ class DependencyExtractor:
         return map(list_propositions, self._parser.parse_parts(lines))
 
 
-def _extract_tree(tree: Tree, left_out: Sequence[Dropped] = (), title: str = "") -> Extraction:
+def read_findings(tree: Tree, title: str = "") -> Findings:
+    """What the rules propose for one text of a document."""
     findings = Findings(tree, Antecedents(tree, title))
-    findings.dropped.extend(left_out)
     find_clause_facts(findings)
     find_nominal_facts(findings)
+    return findings
+
+
+def _extract_tree(tree: Tree, left_out: Sequence[Dropped] = (), title: str = "") -> Extraction:
+    findings = read_findings(tree, title)
+    findings.dropped.extend(left_out)
     return assemble_extraction(findings)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from kpyramid.documents.sentences import Span
@@ -12,8 +13,8 @@ from kpyramid.extraction.facts.candidates import (
     Findings,
     find_fault,
     is_location,
-    score_candidate,
 )
+from kpyramid.extraction.facts.scoring import list_traits, score_candidate
 from kpyramid.extraction.propositions import ENCLOSING, state_clause
 from kpyramid.extraction.syntax.predicates import (
     RELATIVES,
@@ -242,14 +243,7 @@ class _Judged:
 def assemble_extraction(findings: Findings) -> Extraction:
     """The facts that stand, in the order of the text, with their claims and mentions."""
     kept: dict[tuple[object, ...], _Judged] = {}
-    depths = _count_brackets(findings.tree)
-    for found in findings.candidates:
-        candidate = _drop_own_name(found)
-        reason = find_fault(candidate) or _find_bracket(candidate, depths)
-        if reason is not None:
-            first = min(candidate.tail.first, *candidate.tokens, candidate.tail.last)
-            findings.drop(reason, first, candidate.tail.last)
-            continue
+    for candidate in _list_standing(findings):
         source = _name_source(candidate, findings)
         words = (candidate.head.text, candidate.relation, candidate.tail.text)
         key = (*words, candidate.negated, candidate.modality, source)
@@ -267,6 +261,27 @@ def assemble_extraction(findings: Findings) -> Extraction:
     mentions = assign_mentions(list_phrases(findings.tree), claims, arguments)
     dropped = sorted(set(findings.dropped), key=lambda d: (d.span.start, d.span.end, d.reason))
     return Extraction(claims, mentions, facts, tuple(dropped))
+
+
+def draft_facts(findings: Findings) -> Iterator[tuple[tuple[str, str, str], dict[str, float]]]:
+    """Head, relation and tail of each candidate that stands, with its traits."""
+    for candidate in _list_standing(findings):
+        attributed = _name_source(candidate, findings) is not None
+        words = (candidate.head.text, _fit_relation(candidate), candidate.tail.text)
+        yield words, list_traits(candidate, findings, attributed)
+
+
+def _list_standing(findings: Findings) -> Iterator[Candidate]:
+    """The candidates without a fault; what has one is dropped with its reason."""
+    depths = _count_brackets(findings.tree)
+    for found in findings.candidates:
+        candidate = _drop_own_name(found)
+        reason = find_fault(candidate) or _find_bracket(candidate, depths)
+        if reason is None:
+            yield candidate
+            continue
+        first = min(candidate.tail.first, *candidate.tokens, candidate.tail.last)
+        findings.drop(reason, first, candidate.tail.last)
 
 
 def _count_brackets(tree: Tree) -> list[int]:

@@ -1,4 +1,4 @@
-"""Candidate facts: what the grammar rules propose, their confidence, reasons to reject them."""
+"""Candidate facts: what the grammar rules propose, and reasons to reject them."""
 
 from __future__ import annotations
 
@@ -8,16 +8,13 @@ from dataclasses import dataclass, field, replace
 
 from kpyramid.documents.sentences import Dropped, Span
 from kpyramid.documents.words import ARTICLES, AUXILIARIES, PREPOSITIONS
-from kpyramid.extraction.confidence import Features, estimate_confidence
 from kpyramid.extraction.facts.coreference import Antecedents
 from kpyramid.extraction.syntax.clauses import read_frames
 from kpyramid.extraction.syntax.predicates import (
     Frame,
     Stance,
     VerbGroup,
-    count_clauses_above,
     find_noun_clause,
-    is_copula,
 )
 from kpyramid.extraction.syntax.tree import (
     FULL_WORDS,
@@ -171,39 +168,6 @@ def word_noun(noun: Node, ordinals: bool = True) -> tuple[str, list[int]]:
     tokens = sorted(set(tokens), key=lambda t: t.i)
     words = (t.text if noun.pos == "PROPN" or not t.text.islower() else t.word for t in tokens)
     return " ".join(words), [t.i for t in tokens]
-
-
-# Confidence of a candidate.
-
-
-def score_candidate(candidate: Candidate, findings: Findings, attributed: bool = False) -> float:
-    """How sure the fact is, by `estimate_confidence`."""
-    tree, head, tail = findings.tree, candidate.head, candidate.tail
-    frame = findings.frames.get(candidate.clause) if candidate.clause is not None else None
-    first, end = tree.sentences[tree[tail.root].sentence]
-    last = tree[max(candidate.tokens)] if candidate.tokens else None
-    return estimate_confidence(
-        Features(
-            frame.construction if frame is not None else "noun",
-            count_clauses_above(frame.verb, findings.frames) if frame is not None else 0,
-            end - first,
-            candidate.relation.count(" ") + 1,
-            head.words,
-            tail.words,
-            subject_named=head.is_named,
-            object_named=tail.is_named,
-            indirect_subject=candidate.indirect,
-            inferred_predicate=frame is None,
-            resolved=head.resolved or tail.resolved,
-            split=tree[tail.root].dep == "conj" or tree[head.root].dep == "conj",
-            passive=frame is not None and "auxpass" in frame.kids,
-            copula=frame is not None and is_copula(frame.verb),
-            negated=candidate.negated,
-            modal=candidate.modality is not None,
-            attributed=attributed,
-            preposition=last is not None and last.pos == "ADP",
-        )
-    )
 
 
 # Reasons to reject a candidate.
