@@ -18,7 +18,10 @@ from kpyramid.extraction.syntax.predicates import (
     find_infinitive_mark,
     find_participle,
     is_copula,
+    is_negated,
+    is_stative,
     list_merged,
+    read_modal,
     read_stance,
     word_group,
 )
@@ -54,6 +57,10 @@ _CONDITIONS = frozenset({"if", "unless", "provided", "providing"})
 _CONDITION_TIMES = frozenset({"when", "whenever", "once"})
 _CAUSING = frozenset("make cause force lead help let have get compel drive".split())
 _PRESENT = frozenset({"VBZ", "VBP", "MD"})
+_COLLECTIVE = frozenset("number majority rest half team staff family police crew".split())
+"""Singular nouns that take either number of a verb."""
+_RESULTING = frozenset("result lead cause allow make enable force mean ensure prompt let".split())
+"""Participles whose subject is what the clause before them tells."""
 
 
 def find_clause_facts(findings: Findings) -> None:
@@ -82,8 +89,9 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
     heads = list_heads(frame, findings)
     if not heads:
         return
-    if _tells_which(frame, heads):
-        findings.drop("restrictive_clause", verb.i, verb.i)
+    doubt = _find_doubt(frame, heads)
+    if doubt is not None:
+        findings.drop(doubt, verb.i, verb.i)
         return
     group = _word_group(frame, findings.frames, plural=False)
     findings.claim_heads[verb.i] = heads[0]
@@ -94,7 +102,9 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
         many = _word_group(frame, findings.frames, plural=True)
     stance = findings.stances[verb.i] = read_stance(frame, findings.frames)
     denied = group.negated or stance.negated or any(is_denied(node) for node in frame.subjects)
+    denied = denied or is_denied(frame.noun)
     mood = stance.mood or find_condition(frame) or _find_wish(frame) or group.modality
+    mood = mood or _find_modal_above(frame, findings.frames)
     group = replace(group, negated=denied, modality=mood)
     if is_copula(verb) and frame.way != "existential":
         for group_of, are in ((group, False), (replace(group, text=many.text), True)):
@@ -117,31 +127,124 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
         findings.drop("no_object", verb.i, verb.i)
 
 
+def _find_doubt(frame: Frame, heads: list[Phrase]) -> str | None:
+    """Why what the clause says of its subject cannot be told from the parse, None if it can."""
+    if _tells_which(frame, heads):
+        return "restrictive_clause"
+    if not _agrees(frame) or _skips_subject(frame):
+        return "doubtful_verb"
+    if _is_doubtful_participle(frame, heads):
+        return "doubtful_subject"
+    top = frame.top
+    if frame.chain and is_copula(top) and not any(c.dep == "acomp" for c in top.children):
+        return "intended"  # "the aim is to find", "the last day to claim"
+    return None
+
+
 def _tells_which(frame: Frame, heads: list[Phrase]) -> bool:
     """Whether the clause only tells which things are meant: "patients who received it".
 
-    It is then a part of the argument and no fact about all patients. A noun with words of its own
-    ("solar panels that ...") keeps the fact; so does one whose phrase is too long for the clause.
+    It is then a part of the argument and no fact about all patients. What it says of a name, or
+    behind "X is a town that", holds of the name.
     """
     clause = frame.clause
     if frame.way != "antecedent" or clause is None or not is_restrictive(clause):
         return False
-    if frame.verb.lemma.lower() in _NAMING:
+    return all(h.root == clause.head.i and not (h.resolved or h.is_named) for h in heads)
+
+
+def _agrees(frame: Frame) -> bool:
+    """Whether a present verb agrees with a subject of its own, else another word is the verb.
+
+    Names ("Arts is"), amounts, and what is coordinated go with both numbers.
+    """
+    top = frame.top
+    helpers = [*frame.kids.get("aux", ()), *frame.kids.get("auxpass", ())]
+    if frame.lender is not None or helpers or frame.chain or top.tag not in {"VBZ", "VBP", "VB"}:
+        return True
+    if top.dep == "conj" and top.tag == "VB" and find_infinitive_mark(top) is None:
+        return top.head.tag in {"VB", "VBP", "MD"} and frame.way != "own"
+    if frame.way not in {"own", "antecedent"} or is_copula(top):
+        return True
+    noun = frame.subjects[0]
+    if noun.pos != "NOUN" or any(c.dep in {"conj", "nummod"} for c in noun.children):
+        return True
+    if top.tag == "VBZ":
+        return noun.tag != "NNS" or frame.way == "antecedent"
+    caused = top.dep in {"ccomp", "xcomp"} and top.tag == "VB"
+    shared = any(c.word == "of" for c in noun.children) or noun.lemma.lower() in _COLLECTIVE
+    return noun.tag != "NN" or caused or shared
+
+
+def _skips_subject(frame: Frame) -> bool:
+    """Whether a noun that is no part of a coordinated clause stands where its subject would.
+
+    In "the scope was passed and puncture was done" the parser joins "puncture" to what precedes.
+    """
+    verb = frame.verb
+    if verb.dep != "conj" or frame.way == "own" or verb.head.i > verb.i:
         return False
-    noun = clause.head
-    bare = not any(c.dep in {"amod", "compound", "nummod", "poss"} for c in noun.children)
-    phrase = find_phrase(noun, full=True)
-    held = phrase is not None and phrase.last >= clause.i
-    above = noun.head
-    introduced = above.lemma == "have" or any(c.dep == "expl" for c in above.children)
-    return (
-        bare
-        and held
-        and not introduced
-        and all(
-            not head.resolved and head.root == noun.i and head.label == "NOUN" for head in heads
-        )
-    )
+    first = min([verb.i, *(c.i for c in verb.children if c.dep in {"aux", "auxpass", "neg"})])
+    before = verb.tree.nodes[first - 1]
+    while before.pos == "ADV" and before.i > verb.head.i:
+        before = before.tree.nodes[before.i - 1]
+    if before.pos not in {"NOUN", "PROPN", "PRON", "NUM", "ADJ"} or before.i <= verb.head.i:
+        return False
+    at = before
+    for _ in range(MAX_HOPS):
+        if at is verb:
+            return False
+        at = at.head
+    return True
+
+
+def _is_doubtful_participle(frame: Frame, heads: list[Phrase]) -> bool:
+    """Whether the subject of a participle is a guess.
+
+    What a passive clause is done by is not its subject ("was measured using X"), what leads to
+    something is the whole clause ("..., leading to panic"), and in front of the subject a
+    participle says under which conditions the rest holds, but for a name's own past.
+    """
+    verb = frame.verb
+    at = verb
+    while at.dep == "conj" and at.tag == verb.tag and at.head is not at:
+        at = at.head
+    if frame.way == "antecedent" and verb.tag in {"VBN", "VBG"} and at.dep == "acl":
+        fragment = at.head.dep in {"ROOT", "ccomp", "advcl", "parataxis"}
+        return fragment or (verb.tag == "VBG" and verb.lemma.lower() in _RESULTING)
+    if frame.way != "shared" or at.dep not in {"advcl", "pcomp"} or verb.tag not in {"VBN", "VBG"}:
+        return False
+    named = all(head.is_named for head in heads) or at.head.word == "by"
+    if frame.subjects and frame.subjects[0].i > verb.i and not named:
+        return True
+    if verb.tag == "VBN":
+        return False
+    main = _find_verb_above(at)
+    passive = not is_stative(main) and any(c.dep == "auxpass" for c in main.children)
+    return passive or is_negated(main) or (at.dep == "advcl" and verb.lemma.lower() in _RESULTING)
+
+
+def _find_verb_above(clause: Node) -> Node:
+    """The verb that a participle or the object of a preposition depends on."""
+    at = clause.head
+    for _ in range(MAX_HOPS):
+        if at.pos in {"VERB", "AUX"} or at.head is at:
+            break
+        at = at.head
+    return at
+
+
+def _find_modal_above(frame: Frame, frames: dict[int, Frame]) -> str | None:
+    """The modal of the clause that a participle serves: "by choosing X, firms can save"."""
+    at = frame.verb
+    while at.dep == "conj" and at.tag == "VBG" and at.head is not at:
+        at = at.head
+    if frame.way != "shared" or at.tag != "VBG" or at.dep not in {"advcl", "pcomp"}:
+        return None
+    above = frames.get(_find_verb_above(at).i)
+    if above is None:
+        return None
+    return "to" if find_infinitive_mark(above.verb) is not None else read_modal(above.kids)
 
 
 def find_condition(frame: Frame) -> str | None:
