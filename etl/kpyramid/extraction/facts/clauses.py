@@ -17,6 +17,7 @@ from kpyramid.extraction.syntax.predicates import (
     VerbGroup,
     find_infinitive_mark,
     find_participle,
+    group_kids,
     is_copula,
     is_negated,
     is_stative,
@@ -27,6 +28,7 @@ from kpyramid.extraction.syntax.predicates import (
 )
 from kpyramid.extraction.syntax.tree import (
     FULL_WORDS,
+    PLACES,
     Node,
     Phrase,
     build_phrase,
@@ -55,6 +57,8 @@ _UNDERGONE = frozenset("in on at to into onto from for near".split())
 _NAMING = frozenset("name call know title entitle nickname dub".split())
 _CONDITIONS = frozenset({"if", "unless", "provided", "providing"})
 _CONDITION_TIMES = frozenset({"when", "whenever", "once"})
+_SUPPOSING = frozenset("assuming supposing provided providing".split())
+_NEEDING = frozenset("must should need have would".split())
 _CAUSING = frozenset("make cause force lead help let have get compel drive".split())
 _PRESENT = frozenset({"VBZ", "VBP", "MD"})
 _COLLECTIVE = frozenset("number majority rest half team staff family police crew".split())
@@ -112,6 +116,9 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
             if alike:
                 list_copula_facts(verb, group_of, alike, findings)
     for phrase, suffix, tokens, negated in _list_tails(frame, findings):
+        if _is_aside(phrase, suffix, frame):
+            findings.drop("restrictive_clause" if frame.clause else "no_place", verb.i, verb.i)
+            continue
         for head, plural in zip(heads, plurals, strict=True):
             words = many.text if plural else group.text
             if frame.way == "existential" and suffix in LOCATIVE:
@@ -135,9 +142,9 @@ def _find_doubt(frame: Frame, heads: list[Phrase]) -> str | None:
         return "doubtful_verb"
     if _is_doubtful_participle(frame, heads):
         return "doubtful_subject"
-    top = frame.top
-    if frame.chain and is_copula(top) and not any(c.dep == "acomp" for c in top.children):
-        return "intended"  # "the aim is to find", "the last day to claim"
+    apart = frame.noun is None or frame.verb.dep == "advcl"
+    if frame.chain and apart and is_copula(frame.top) and "acomp" not in group_kids(frame.top):
+        return "intended"  # "the aim is to find", "it is the last day to claim"
     return None
 
 
@@ -253,26 +260,48 @@ def find_condition(frame: Frame) -> str | None:
     Of coordinated clauses a condition in front holds for all.
     """
     at = frame.top
-    if at.dep == "advcl" and _is_general(at):  # the condition itself
-        for mark in at.children:
-            if mark.word in _CONDITION_TIMES:
-                return mark.word
+    own = _read_condition(at, _is_general(at)) if at.dep == "advcl" else None
+    if own is not None:  # the condition itself
+        return own
     for _ in range(MAX_HOPS):
         for clause in at.children:
-            if clause.dep != "advcl" or (at is not frame.top and clause.i > at.i):
+            if at is not frame.top and clause.i > at.i:
                 continue
-            if any(c.word == "even" for c in clause.children):
-                continue  # it holds all the same
-            for mark in clause.children:
-                if mark.dep == "mark" and mark.word in _CONDITIONS:
-                    return mark.word
-                general = _is_general(frame.top) and _is_general(clause)
-                if mark.word in _CONDITION_TIMES and general:
-                    return mark.word
+            if clause.dep == "prep" and clause.word == "under" and _names_condition(clause):
+                return clause.word
+            if clause.dep != "advcl" or any(c.word == "even" for c in clause.children):
+                continue  # "even if": it holds all the same
+            word = _read_condition(clause, _is_general(frame.top) and _is_general(clause))
+            if word is not None:
+                return word
+            if clause.i < at.i and _is_needed(frame.top) and find_infinitive_mark(clause):
+                return "to"  # "to stay on the track, the force must be equal to the weight"
         if at.dep != "conj" or at.head.pos not in {"VERB", "AUX"}:
             break
         at = at.head
     return None
+
+
+def _read_condition(clause: Node, is_general: bool) -> str | None:
+    """The word that makes an adverbial clause a condition of what it stands with."""
+    for mark in clause.children:
+        if mark.dep == "mark" and mark.word in _CONDITIONS:
+            return mark.word
+        if mark.word in _CONDITION_TIMES and (is_general or clause.tag in {"VBN", "VBG"}):
+            return mark.word
+        if mark.dep in {"mark", "advmod"} and mark.i > 1 and mark.word == "as":
+            words = [node.word for node in clause.tree.nodes[mark.i - 2 : mark.i]]
+            if words[1] == "long":
+                return "as"
+    return clause.word if clause.word in _SUPPOSING else None
+
+
+def _names_condition(prep: Node) -> bool:
+    return any(c.lemma.lower() in {"condition", "circumstance"} for c in prep.children)
+
+
+def _is_needed(verb: Node) -> bool:
+    return any(c.word in _NEEDING for c in verb.children if c.dep == "aux") or verb.lemma in _NEEDING
 
 
 def _find_wish(frame: Frame) -> str | None:
@@ -494,7 +523,7 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
     if copula and any(part.role == "attribute" for part in frame.parts):
         return found
     folded = _fold_object(frame, findings)
-    if folded is None:
+    if folded is None or any(part.role == "clause" for part in frame.parts):
         return found
     if folded[0]:
         base, base_tokens = [folded[0]], folded[1]
@@ -504,6 +533,20 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
         for phrase, prep, tokens, negated in _read_circumstance(part, findings):
             found.append((phrase, " ".join([*base, prep]), [*base_tokens, *tokens], negated))
     return found
+
+
+def _is_aside(tail: Phrase, words: str, frame: Frame) -> bool:
+    """Whether the tail is no fact of the subject: "the nectar that bees collect in spring".
+
+    A relative clause with a subject of its own says something of a name before it, "for whom a
+    ship was named"; what "there is" has a place where that has a name.
+    """
+    if frame.way == "existential":
+        return words not in LOCATIVE or not (tail.is_named or tail.label in PLACES)
+    if frame.top.dep != "relcl" or frame.way != "own":
+        return False
+    gaps = [part.root for part in frame.parts if part.gap is not None]
+    return not (gaps and tail.is_named and all(tail.root != p.root.i for p in frame.parts if p.gap is None))
 
 
 def _belongs_above(part: Part, frame: Frame) -> bool:
@@ -586,10 +629,6 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
     """Return the direct object; "has" takes the object's noun into the relation."""
     noun = part.root if part.gap is None else _lift_kind(part.root, findings.frames)
     if part.gap is not None:
-        named = any(subject.pos in {"PROPN", "PRON"} for subject in frame.subjects)
-        if noun is part.root and not named and _follows_closely(frame):
-            findings.drop("restrictive_clause", frame.verb.i, frame.verb.i)
-            return []  # "the nectar that bees collect" is no fact about bees and nectar
         return [(p, "", [], False) for p in findings.read_arguments(noun)]
     negated = is_denied(noun)
     having = frame.verb.lemma.lower() == "have"
@@ -616,10 +655,6 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
             found.append((phrase, "", [], negated))
         found += preps
     return found
-
-
-def _follows_closely(frame: Frame) -> bool:
-    return frame.clause is not None and is_restrictive(frame.clause)
 
 
 def _is_light(noun: Node, frame: Frame) -> bool:

@@ -225,6 +225,7 @@ _HEDGES = frozenset(
     ).split()
 )
 _CONDITIONS = frozenset("if unless whether lest".split())
+_ASKING = frozenset("how why which what".split())
 _INVERTED = frozenset("had were should".split())
 # Verbs whose that-clause holds when they do; what is said, thought, wished or denied may not.
 _FACTIVE = frozenset(
@@ -247,7 +248,7 @@ _UNSURE = frozenset(
 # What follows other prepositions need not have happened: "accused of", "banned from".
 _ASSERTING = frozenset(
     (
-        "by after before since while when in on upon through despite besides with via at until "
+        "by after before since while when in upon through despite besides with via at until "
         "although though like including as"
     ).split()
 )
@@ -289,6 +290,8 @@ def read_stance(frame: Frame, frames: Mapping[int, Frame]) -> Stance:
                 source = _find_believer(at.head, frames)
             if at.dep == "ccomp" and at.head is not at and source is None:
                 at = at.head
+                aimed = at.dep in {"acl", "advcl"} and find_infinitive_mark(at) is not None
+                mood = mood or ("to" if aimed else None)  # "rules to ensure that it is paid"
                 continue
         break
     return Stance(negated, mood, source)
@@ -310,8 +313,10 @@ def _read_mood(verb: Node, is_own: bool) -> str | None:
             return child.word
         if is_own and child.dep == "advmod" and child.word in _HEDGES:
             return child.word
+        if is_own and verb.dep in {"ccomp", "pcomp"} and child.word in _ASKING:
+            return child.word
     first, end = verb.tree.sentences[verb.sentence]
-    if verb.head is verb and verb.tree[end - 1].text == "?":
+    if is_own and any(node.text == "?" for node in verb.tree.nodes[max(first, end - 3) : end]):
         return "?"
     return "if" if _is_inverted(verb, first) else None
 
