@@ -18,6 +18,7 @@ from kpyramid.extraction.propositions import ENCLOSING, state_clause
 from kpyramid.extraction.syntax.predicates import (
     RELATIVES,
     SUBJECTS,
+    TIMES,
     Frame,
     find_infinitive_mark,
     is_predicate,
@@ -246,6 +247,7 @@ def assemble_extraction(findings: Findings) -> Extraction:
     for found in findings.candidates:
         candidate = _drop_own_name(found)
         reason = find_fault(candidate) or _find_bracket(candidate, depths)
+        reason = reason or _find_opening(candidate, findings)
         if reason is not None:
             first = min(candidate.tail.first, *candidate.tokens, candidate.tail.last)
             findings.drop(reason, first, candidate.tail.last)
@@ -288,6 +290,20 @@ def _find_bracket(candidate: Candidate, depths: list[int]) -> str | None:
     ends = (candidate.head, candidate.tail)
     inside = any(not end.resolved and depths[end.root] > depths[candidate.clause] for end in ends)
     return "in_brackets" if inside else None
+
+
+def _find_opening(candidate: Candidate, findings: Findings) -> str | None:
+    """The fault of a tail that stands before the subject: "in conclusion", "from my view".
+
+    It says when, where or of whom the whole clause holds; dates and names of places tell more.
+    """
+    frame = findings.frames.get(-1 if candidate.clause is None else candidate.clause)
+    tail = candidate.tail
+    if frame is None or frame.top.dep == "relcl" or tail.resolved or not frame.subjects:
+        return None
+    first = frame.subjects[0].left_edge.i
+    opens = tail.root < first < frame.verb.i and tail.label not in {*PLACES, *TIMES}
+    return "opening" if opens and tail.root != candidate.head.root else None
 
 
 def _drop_own_name(candidate: Candidate) -> Candidate:

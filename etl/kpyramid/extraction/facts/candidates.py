@@ -104,6 +104,9 @@ class Findings:
         else:
             tokens = list(list_conjuncts(root))
         for token in tokens:
+            before = self.tree[max(token.left_edge.i - 1, 0)]
+            if token is not root and before.word == "not":
+                continue  # "because of dissection, and not disease"
             phrase = self._read_argument(token, full)
             if phrase is not None:
                 together = self.antecedents.members.get(phrase.span, []) if phrase.resolved else []

@@ -7,7 +7,7 @@ from dataclasses import replace
 from kpyramid.extraction.facts.candidates import Findings, word_noun
 from kpyramid.extraction.facts.copulas import LOCATIVE, list_copula_facts
 from kpyramid.extraction.propositions import PLURAL, is_denied
-from kpyramid.extraction.syntax.clauses import list_prepositional
+from kpyramid.extraction.syntax.clauses import MEANS, list_prepositional
 from kpyramid.extraction.syntax.kinds import is_person_noun
 from kpyramid.extraction.syntax.predicates import (
     AFFECTING,
@@ -52,6 +52,23 @@ _LIGHT = frozenset({"take", "make", "give", "pay"})
 _PREPOSITIONAL = frozenset({"preposition", "time"})
 _MAX_FOLDED = 5
 """Words of an object that a relation can hold: "sold Beta Holdings to"."""
+_MAX_BETWEEN = 4
+"""Words of the object before an infinitive: "enables people in need to find"."""
+_COMPLEMENTS = frozenset("to as into onto upon".split())
+"""Prepositions whose object a verb cannot do without: "turned to", "served as"."""
+_DIRECTIONS = frozenset("together apart away aside back forward".split())
+_DITRANSITIVE = frozenset(
+    "give award offer grant teach pay send show tell deny name owe ask assign charge allow "
+    "refuse hand promise guarantee lend bring deal allot accord afford cost win".split()
+)
+"""Verbs whose passive keeps an object: "was awarded a prize"."""
+_ASIDES = frozenset(
+    (
+        "including,excluding,besides,because,regardless of,depending on,compared with,compared to,"
+        "such as"
+    ).split(",")
+)
+"""What these lead to is no part of what the verb says."""
 _UNDERGONE = frozenset("in on at to into onto from for near".split())
 """Prepositions behind a verb whose objects can be said of what the verb is done to."""
 _NAMING = frozenset("name call know title entitle nickname dub".split())
@@ -59,7 +76,6 @@ _CONDITIONS = frozenset({"if", "unless", "provided", "providing"})
 _CONDITION_TIMES = frozenset({"when", "whenever", "once"})
 _SUPPOSING = frozenset("assuming supposing provided providing".split())
 _NEEDING = frozenset("must should need have would".split())
-_CAUSING = frozenset("make cause force lead help let have get compel drive".split())
 _PRESENT = frozenset({"VBZ", "VBP", "MD"})
 _COLLECTIVE = frozenset("number majority rest half team staff family police crew".split())
 """Singular nouns that take either number of a verb."""
@@ -72,7 +88,27 @@ def find_clause_facts(findings: Findings) -> None:
     merged = list_merged(findings.frames)
     for frame in findings.frames.values():
         if frame.verb.i not in merged and not _is_purpose(frame):
-            _project_frame(frame, findings)
+            _project_frame(_govern(frame, findings), findings)
+
+
+def _govern(frame: Frame, findings: Findings) -> Frame:
+    """The frame of "helps farmers to plan" for that of "to plan", whose subject is an object.
+
+    Who is hired to coach is told as that, of a name.
+    """
+    verb = frame.verb
+    while verb.dep == "conj" and verb.tag == "VB" and verb.head is not verb:
+        verb = verb.head
+    above = findings.frames.get(verb.head.i)
+    if frame.way != "object_control" or frame.chain or verb.dep != "xcomp" or above is None:
+        return frame
+    named = any(noun.pos == "PROPN" for noun in frame.subjects)
+    if named and _word_control(frame) is not None:
+        return frame
+    chain = [*above.chain, above.verb]
+    way = "shared" if above.way == "own" else above.way
+    noun = frame.subjects[0]
+    return replace(frame, chain=chain, noun=noun, subjects=above.subjects, way=way)
 
 
 def _is_purpose(frame: Frame) -> bool:
@@ -307,8 +343,7 @@ def _is_needed(verb: Node) -> bool:
 def _find_wish(frame: Frame) -> str | None:
     """The "to" of an infinitive that need not come about: "encourages people to take part".
 
-    What somebody is made, led or helped to do comes about; "was hired to coach" says itself
-    how it is meant.
+    "was hired to coach" says itself how it is meant.
     """
     verb = frame.verb
     if verb.tag != "VB" or find_infinitive_mark(verb) is None or frame.chain:
@@ -317,10 +352,7 @@ def _find_wish(frame: Frame) -> str | None:
     while above.dep == "conj" and above.tag == "VB" and above.head is not above:
         above = above.head
     if frame.way == "object_control":
-        above = above.head if above.dep == "xcomp" and above.tag == "VB" else above
-        # "was hired to coach", "was chosen to lead"
-        worded = above.tag == "VBN" or (above.tag == "VBD" and above.word.endswith("ed"))
-        return None if worded or above.lemma.lower() in _CAUSING else "to"
+        return None if _word_control(frame) is not None else "to"
     return "to" if verb.dep == "conj" and above.dep != "relcl" and frame.way != "own" else None
 
 
@@ -445,8 +477,8 @@ def _word_group(frame: Frame, frames: dict[int, Frame], plural: bool) -> VerbGro
         able = [c for c in governor.children if c.dep == "acomp"]
         between = [c.word for c in able]
         tokens += [*outer.tokens, *(c.i for c in able)]
-        if frame.noun is not None:
-            noun, at_noun = word_noun(frame.noun)
+        if frame.noun is not None and at == 1:
+            noun, at_noun = _word_between(frame.noun, frame.verb)
             between.append(noun)
             tokens += at_noun
         outermost = at == len(frame.chain)
@@ -460,6 +492,14 @@ def _word_group(frame: Frame, frames: dict[int, Frame], plural: bool) -> VerbGro
             group.passive,
         )
     return group
+
+
+def _word_between(noun: Node, verb: Node) -> tuple[str, list[int]]:
+    """The object in front of an infinitive, whole while it is short."""
+    phrase = find_phrase(noun)
+    if noun.head is verb or phrase is None or phrase.words > _MAX_BETWEEN or phrase.last > verb.i:
+        return word_noun(noun)
+    return phrase.text, list(range(phrase.first, phrase.last + 1))
 
 
 def _word_governed(verb: Node, group: VerbGroup) -> str:
@@ -476,17 +516,21 @@ def _add_particles(form: str, verb: Node) -> str:
     return " ".join([form, *(c.word for c in verb.children if c.dep == "prt")])
 
 
+def _word_control(frame: Frame) -> str | None:
+    """Return "hired" for the infinitive of "they hired X to coach Y": X was hired to coach."""
+    head = frame.verb.head
+    # Only regular participles can be read off the past tense.
+    regular = head.tag == "VBN" or (head.tag == "VBD" and head.word.endswith("ed"))
+    return head.word if regular and find_infinitive_mark(frame.verb) is not None else None
+
+
 def _word_controlled(frame: Frame, group: VerbGroup, plural: bool) -> VerbGroup:
     """Return "was hired to coach" for the infinitive of "they hired X to coach Y"."""
-    verb, head = frame.verb, frame.verb.head
-    if head.tag not in {"VBD", "VBN"} or not any(c.tag == "TO" for c in verb.children):
-        return group
-    # Only regular participles can be read off the past tense.
-    form = head.word if head.tag == "VBN" or head.word.endswith("ed") else ""
-    if not form:
+    form = _word_control(frame)
+    if form is None:
         return group
     be = "were" if plural else "was"
-    return replace(group, text=f"{be} {form} to {verb.lemma.lower()}")
+    return replace(group, text=f"{be} {form} to {frame.verb.lemma.lower()}")
 
 
 def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
@@ -525,14 +569,39 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
     folded = _fold_object(frame, findings)
     if folded is None or any(part.role == "clause" for part in frame.parts):
         return found
+    denied = any(is_denied(part.root) for part in _list_objects(frame))
     if folded[0]:
         base, base_tokens = [folded[0]], folded[1]
+    later = [part for part in later if part.root.i not in base_tokens]  # the object holds others
+    needed = None if folded[0] or base else _find_complement(later, frame)
     for part in later:
-        if part.root.i in base_tokens:
-            continue  # the object holds it already
+        before, at = base, base_tokens
+        if needed is not None and part is not needed:
+            words = _fold_complement(needed, findings)
+            if words is None:
+                continue
+            before, at = [words], [i for i in range(needed.place, needed.root.right_edge.i + 1)]
         for phrase, prep, tokens, negated in _read_circumstance(part, findings):
-            found.append((phrase, " ".join([*base, prep]), [*base_tokens, *tokens], negated))
+            relation = " ".join([*before, prep])
+            found.append((phrase, relation, [*at, *tokens], negated or denied))
     return found
+
+
+def _find_complement(parts: list[Part], frame: Frame) -> Part | None:
+    """The part right behind the verb that it cannot do without: "turned to Rome in 1990"."""
+    edge = max([frame.verb.i, *(c.i for c in frame.kids.get("prt", ()))])
+    for part in parts:
+        if part.link and part.place == edge + 1 and part.link[0].word in _COMPLEMENTS:
+            return part
+    return None
+
+
+def _fold_complement(part: Part, findings: Findings) -> str | None:
+    """The words of a complement, None where they are too many for a relation."""
+    tails = _read_prepositional(part, findings)
+    if len(tails) != 1 or tails[0][0].words > _MAX_FOLDED:
+        return None
+    return f"{tails[0][1]} {tails[0][0].text}"
 
 
 def _is_aside(tail: Phrase, words: str, frame: Frame) -> bool:
@@ -593,7 +662,13 @@ def _fold_object(frame: Frame, findings: Findings) -> tuple[str, list[int]] | No
         return None
     (phrase,) = phrases
     tokens = [] if phrase.resolved else list(range(phrase.first, phrase.last + 1))
-    return phrase.text, tokens
+    ways = _list_directions(frame)
+    return " ".join([phrase.text, *(c.word for c in ways)]), [*tokens, *(c.i for c in ways)]
+
+
+def _list_directions(frame: Frame) -> list[Node]:
+    """The adverbs that belong to the verb: "together" in "bring people together"."""
+    return [c for c in frame.kids.get("advmod", ()) if c.word in _DIRECTIONS and c.i > frame.verb.i]
 
 
 def _add_undergone(frame: Frame, group: VerbGroup, findings: Findings) -> None:
@@ -631,6 +706,17 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
     if part.gap is not None:
         return [(p, "", [], False) for p in findings.read_arguments(noun)]
     negated = is_denied(noun)
+    verb = frame.verb
+    passive = "auxpass" in frame.kids and noun.dep == "dobj"
+    if passive and verb.lemma.lower() not in _DITRANSITIVE:
+        findings.drop("doubtful_object", noun.i, noun.i)
+        return []
+    controlled = any(c.dep == "xcomp" and c.tag == "VB" and c.i > noun.i for c in verb.children)
+    if controlled and noun.pos == "NOUN" and verb.lemma.lower() not in MEANS:
+        findings.drop("incomplete_object", noun.i, noun.i)
+        return []  # "forces species to migrate" forces them to something
+    ways = _list_directions(frame)
+    direction, at_way = " ".join(c.word for c in ways), [c.i for c in ways]
     having = frame.verb.lemma.lower() == "have"
     found: list[Tail] = []
     for phrase in findings.read_arguments(noun, full=not having):
@@ -652,7 +738,7 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
             if (said not in {words, root.word} and not repeated) or negated:
                 found.append((phrase, words, tokens, negated))
         elif not _is_light(root, frame):
-            found.append((phrase, "", [], negated))
+            found.append((phrase, direction, at_way, negated))
         found += preps
     return found
 
@@ -670,7 +756,11 @@ def _read_prepositional(part: Part, findings: Findings) -> list[Tail]:
     negated = len(link) < len(part.link)
     words = " ".join(node.word for node in link)
     root = part.root if part.gap is None else _lift_kind(part.root, findings.frames)
+    if words == "as" and part.place and findings.tree[part.place - 1].word == "such":
+        words = "such as"
     if words.startswith("according") or not is_nominal(root) or _is_instead(part):
+        return []
+    if words in _ASIDES:
         return []
     found: list[Tail] = []
     tokens = [node.i for node in link]
@@ -687,7 +777,10 @@ def _read_prepositional(part: Part, findings: Findings) -> list[Tail]:
 
 
 def _is_instead(part: Part) -> bool:
-    return any("instead" in {node.word, node.head.word} for node in part.link)
+    """Whether the part tells what does not hold: "instead of", "rather than"."""
+    around = {word for node in part.link for word in (node.word, node.head.word)}
+    compared = any(node.head.tag in {"JJR", "RBR"} for node in part.link)
+    return "instead" in around or (part.link[0].word == "than" and not compared)
 
 
 def _cut_lead(phrase: Phrase, part: Part, findings: Findings) -> Phrase:

@@ -313,7 +313,8 @@ def _read_mood(verb: Node, is_own: bool) -> str | None:
             return child.word
         if is_own and child.dep == "advmod" and child.word in _HEDGES:
             return child.word
-        if is_own and verb.dep in {"ccomp", "pcomp"} and child.word in _ASKING:
+        embedded = verb.dep == "pcomp" or (verb.dep == "ccomp" and not is_copula(verb.head))
+        if is_own and embedded and child.word in _ASKING:
             return child.word
     first, end = verb.tree.sentences[verb.sentence]
     if is_own and any(node.text == "?" for node in verb.tree.nodes[max(first, end - 3) : end]):
