@@ -75,6 +75,8 @@ _NAMING = frozenset("name call know title entitle nickname dub".split())
 _CONDITIONS = frozenset({"if", "unless", "provided", "providing"})
 _CONDITION_TIMES = frozenset({"when", "whenever", "once"})
 _SUPPOSING = frozenset("assuming supposing provided providing".split())
+_CONDITION_NOUNS = frozenset({"condition", "circumstance"})
+_ENABLING = frozenset({"can", "could", "may", "might"})
 _NEEDING = frozenset("must should need have would".split())
 _PRESENT = frozenset({"VBZ", "VBP", "MD"})
 _COLLECTIVE = frozenset("number majority rest half team staff family police crew".split())
@@ -188,12 +190,15 @@ def _tells_which(frame: Frame, heads: list[Phrase]) -> bool:
     """Whether the clause only tells which things are meant: "patients who received it".
 
     It is then a part of the argument and no fact about all patients. What it says of a name, or
-    behind "X is a town that", holds of the name.
+    behind "X is a town that", holds of the name. A participle behind a comma seldom belongs to the
+    noun before it.
     """
     clause = frame.clause
-    if frame.way != "antecedent" or clause is None or not is_restrictive(clause):
+    if frame.way != "antecedent" or clause is None:
         return False
-    return all(h.root == clause.head.i and not (h.resolved or h.is_named) for h in heads)
+    if clause.dep != "acl" and not is_restrictive(clause):
+        return False
+    return any(h.root == clause.head.i and not (h.resolved or h.is_named) for h in heads)
 
 
 def _agrees(frame: Frame) -> bool:
@@ -203,6 +208,10 @@ def _agrees(frame: Frame) -> bool:
     """
     top = frame.top
     helpers = [*frame.kids.get("aux", ()), *frame.kids.get("auxpass", ())]
+    if any(node.pos == "NOUN" for node in helpers):
+        return False  # "would not risk holding": the verb is "risk"
+    if top.tag == "VBG" and top.dep == "ccomp" and not helpers and frame.way == "own":
+        return False  # "people get their start investing"
     if frame.lender is not None or helpers or frame.chain or top.tag not in {"VBZ", "VBP", "VB"}:
         return True
     if top.dep == "conj" and top.tag == "VB" and find_infinitive_mark(top) is None:
@@ -296,26 +305,45 @@ def find_condition(frame: Frame) -> str | None:
     Of coordinated clauses a condition in front holds for all.
     """
     at = frame.top
-    own = _read_condition(at, _is_general(at)) if at.dep == "advcl" else None
-    if own is not None:  # the condition itself
-        return own
+    while at.dep == "conj" and at.head.dep in {"advcl", "conj"} and at.head.pos in {"VERB", "AUX"}:
+        at = at.head
+    if at.dep == "advcl":  # the condition itself
+        words = [c.word for c in at.children if c.dep == "mark"]
+        own = "so" if words == ["so", "that"] else _read_condition(at, _is_general(at))
+        if own is not None:
+            return own
+    at = frame.top
     for _ in range(MAX_HOPS):
         for clause in at.children:
             if at is not frame.top and clause.i > at.i:
                 continue
-            if clause.dep == "prep" and clause.word == "under" and _names_condition(clause):
-                return clause.word
-            if clause.dep != "advcl" or any(c.word == "even" for c in clause.children):
-                continue  # "even if": it holds all the same
-            word = _read_condition(clause, _is_general(frame.top) and _is_general(clause))
+            word = _read_preposed(clause, frame.top) if clause.i < at.i else None
+            if clause.dep == "advcl" and not any(c.word == "even" for c in clause.children):
+                # "even if": it holds all the same
+                general = _is_general(frame.top) and _is_general(clause)
+                word = word or _read_condition(clause, general)
             if word is not None:
                 return word
-            if clause.i < at.i and _is_needed(frame.top) and find_infinitive_mark(clause):
-                return "to"  # "to stay on the track, the force must be equal to the weight"
         if at.dep != "conj" or at.head.pos not in {"VERB", "AUX"}:
             break
         at = at.head
     return None
+
+
+def _read_preposed(part: Node, verb: Node) -> str | None:
+    """The word that makes what stands before a clause its condition.
+
+    "Under certain conditions"; "to stay on the track" and "by volunteering" before a modal.
+    """
+    inner = [c for c in part.children if c.dep in {"pobj", "pcomp"}]
+    if part.word == "under" and any(c.lemma in _CONDITION_NOUNS for c in inner):
+        return "under"
+    helpers = {c.word for c in verb.children if c.dep == "aux"}
+    if part.word == "by" and any(c.tag == "VBG" for c in inner):
+        return "by" if helpers & _ENABLING else None
+    ordered = part.word == "in" and any(c.word == "order" for c in inner)
+    aim = ordered or (part.dep == "advcl" and find_infinitive_mark(part) is not None)
+    return "to" if aim and (helpers & _NEEDING or verb.lemma in _NEEDING) else None
 
 
 def _read_condition(clause: Node, is_general: bool) -> str | None:
@@ -330,14 +358,6 @@ def _read_condition(clause: Node, is_general: bool) -> str | None:
             if words[1] == "long":
                 return "as"
     return clause.word if clause.word in _SUPPOSING else None
-
-
-def _names_condition(prep: Node) -> bool:
-    return any(c.lemma.lower() in {"condition", "circumstance"} for c in prep.children)
-
-
-def _is_needed(verb: Node) -> bool:
-    return any(c.word in _NEEDING for c in verb.children if c.dep == "aux") or verb.lemma in _NEEDING
 
 
 def _find_wish(frame: Frame) -> str | None:

@@ -226,6 +226,8 @@ _HEDGES = frozenset(
 )
 _CONDITIONS = frozenset("if unless whether lest".split())
 _ASKING = frozenset("how why which what".split())
+_REPUTED = frozenset("purport rumor rumour repute allege suppose believe say claim".split())
+_VERIFYING = frozenset("ensure verify check determine see assess".split())
 _INVERTED = frozenset("had were should".split())
 # Verbs whose that-clause holds when they do; what is said, thought, wished or denied may not.
 _FACTIVE = frozenset(
@@ -276,8 +278,16 @@ def read_stance(frame: Frame, frames: Mapping[int, Frame]) -> Stance:
         negated = negated or (at.i in own and is_negated(at))
         mood = mood or _read_mood(at, at.i in own)
         source = source or _find_named_source(at, frames)
+        if at.i not in own and at.lemma.lower() in _REPUTED:
+            source = source or at  # "was purported to be a skull that changed everything"
+        if at is frame.verb and frame.chain and at.dep in {"acl", "advcl"}:
+            at = frame.chain[-1]
+            continue
         if at.dep in {"conj", "xcomp"} and at.head.pos in {"VERB", "AUX"}:
             at = at.head
+            continue
+        if at.dep in {"acl", "relcl"} and at.head.dep == "attr" and at.head.head.lemma == "be":
+            at = at.head.head  # "they say that it is a place that existed"
             continue
         if at.dep == "pcomp":
             word = at.head.word
@@ -290,11 +300,19 @@ def read_stance(frame: Frame, frames: Mapping[int, Frame]) -> Stance:
                 source = _find_believer(at.head, frames)
             if at.dep == "ccomp" and at.head is not at and source is None:
                 at = at.head
-                aimed = at.dep in {"acl", "advcl"} and find_infinitive_mark(at) is not None
-                mood = mood or ("to" if aimed else None)  # "rules to ensure that it is paid"
+                mood = mood or ("to" if _is_aimed(at) else None)
                 continue
         break
     return Stance(negated, mood, source)
+
+
+def _is_aimed(verb: Node) -> bool:
+    """Whether an infinitive sets out to find or to bring about what it governs.
+
+    So do "rules to show that" and "it takes effort to verify that"; "was able to show that" found.
+    """
+    aims = verb.dep in {"acl", "advcl"} or verb.lemma.lower() in _VERIFYING
+    return aims and find_infinitive_mark(verb) is not None
 
 
 def is_negated(verb: Node) -> bool:

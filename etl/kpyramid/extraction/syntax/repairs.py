@@ -24,6 +24,7 @@ QUOTES = {
 _MAX_TITLE = 10
 _SUBJECTS = frozenset({"nsubj", "nsubjpass", "csubj", "csubjpass"})
 _NO_ARGUMENTS = frozenset("relcl advcl conj parataxis compound amod nmod det".split())
+_NOMINAL = frozenset({"NOUN", "PROPN", "PRON", "NUM"})
 _SMALL = frozenset({"ADP", "DET", "CCONJ", "PART", "SCONJ"})
 
 
@@ -291,8 +292,11 @@ def repair_tree(tree: Tree) -> None:
             _lift_modifier(node)
         elif node.dep == "conj" and node.head.pos in {"VERB", "AUX"}:
             _seat_conjunct(node)
+            _seat_infinitive(node)
         elif node.dep == "ccomp" and node.head.lemma == "be":
             _seat_relative(node)
+        elif node.dep in _SUBJECTS:
+            _seat_subject(node)
     _retype_names(tree)
 
 
@@ -347,7 +351,7 @@ def _lift_modifier(verb: Node) -> None:
     while at.dep in {"appos", "compound", "nmod", "flat"} and at.head is not at:
         at = at.head
     for _ in range(6):
-        if at.head is at or at.dep not in {"pobj", "prep", "conj"}:
+        if at.head is at or at.dep not in {"pobj", "prep", "conj", "agent", "acl"}:
             return
         at = at.head
         if at.pos == "NOUN" and at.dep != "compound":
@@ -388,6 +392,58 @@ def _seat_conjunct(noun: Node) -> None:
         return
     move(noun, first)
     first.right_edge = max(first.right_edge, noun.right_edge, key=lambda n: n.i)
+
+
+def _seat_infinitive(verb: Node) -> None:
+    """Join "raise" to "spark" in "has the potential to spark debate, raise awareness".
+
+    A base form is coordinated with an infinitive, never with a participle or with "has".
+    """
+    first = verb.head
+    if verb.tag not in {"VB", "VBP"} or first.tag not in {"VBZ", "VBD", "VBN", "VBP"}:
+        return
+    if verb.tag == first.tag or any(c.dep in {*_SUBJECTS, "aux", "expl"} for c in verb.children):
+        return
+    infinitives = [
+        node
+        for node in verb.tree.nodes[first.i + 1 : verb.left_edge.i]
+        if node.tag == "VB" and any(c.tag == "TO" for c in node.children) and is_above(first, node)
+    ]
+    if not infinitives:
+        return
+    verb.tag = "VB"
+    move(verb, infinitives[-1])
+    _widen(infinitives[-1], verb)
+
+
+def _seat_subject(noun: Node) -> None:
+    """Leave a verb one subject of two: "friction between the car and the track helps".
+
+    Behind a conjunction the second is joined to the first where only both together fit a plural
+    verb, else to the noun before the conjunction.
+    """
+    verb, nodes = noun.head, noun.tree.nodes
+    first = next((c for c in verb.children if c.dep in _SUBJECTS), noun)
+    at = noun.left_edge.i - 1
+    if first is noun or at <= first.i or nodes[at].dep != "cc" or noun.pos not in _NOMINAL:
+        return
+    before = nodes[at - 2] if nodes[at - 1].text == "," else nodes[at - 1]
+    finite = next((c for c in verb.children if c.dep in {"aux", "auxpass"}), verb)
+    both = first.tag in {"NN", "NNP"} and (finite.tag == "VBP" or finite.word == "were")
+    target = first if both or before.pos not in _NOMINAL else before
+    noun.dep = "conj"
+    move(nodes[at], target)
+    move(noun, target)
+    _widen(target, noun)
+
+
+def _widen(node: Node, last: Node) -> None:
+    """Let a node and those above it reach to the right edge of what now hangs on it."""
+    for _ in range(_MAX_BRACKET):
+        node.right_edge = max(node.right_edge, last.right_edge, key=lambda n: n.i)
+        if node.head is node:
+            break
+        node = node.head
 
 
 def _seat_relative(verb: Node) -> None:
@@ -524,12 +580,7 @@ def _seat_whose(noun: Node) -> None:
     move(noun, verb)
     noun.dep = "nsubjpass" if any(c.dep == "auxpass" for c in verb.children) else "nsubj"
     verb.left_edge = min(verb.left_edge, noun.left_edge, key=lambda n: n.i)
-    at = name
-    for _ in range(_MAX_BRACKET):
-        at.right_edge = max(at.right_edge, verb.right_edge, key=lambda n: n.i)
-        if at.head is at:
-            break
-        at = at.head
+    _widen(name, verb)
 
 
 def _retype_names(tree: Tree) -> None:
