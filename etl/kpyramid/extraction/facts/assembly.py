@@ -228,6 +228,29 @@ def _cover(tree: Tree, tokens: list[int]) -> Span:
     return Span(tree[tokens[0]].idx, last.idx + len(last.text))
 
 
+def _list_advice(findings: Findings) -> list[Node]:
+    """The clauses addressed to the reader that are no part of another."""
+    verbs = {verb.i for verb in findings.advice}
+    found = []
+    for verb in findings.advice:
+        at = verb.head
+        while at.i not in verbs and at.head is not at:
+            at = at.head
+        if verb.head is verb or at.i not in verbs:
+            found.append(verb)
+    return found
+
+
+def _write_advice(verb: Node, findings: Findings) -> Claim:
+    """A clause addressed to the reader with its conditions, as it stands."""
+    span = Span(verb.left_edge.idx, verb.right_edge.end)
+    frame = findings.frames[verb.i]
+    subject = None if frame.subjects else Argument("subject", "you", None)
+    predicate, arguments = state_clause(frame, findings.frames, subject, None)
+    words = findings.tree.text[span.start : span.end].split()
+    return Claim(_tidy_statement(words), (span,), predicate, arguments)
+
+
 # The extraction: candidates filtered and scored, each fact once, with its claim.
 
 
@@ -260,6 +283,7 @@ def assemble_extraction(findings: Findings) -> Extraction:
             kept[key] = _Judged(candidate, source, score)
     ordered = sorted(kept.values(), key=lambda fact: _place(fact.candidate))
     claims, numbers = _number_claims([fact.candidate for fact in ordered], findings)
+    claims += tuple(_write_advice(verb, findings) for verb in _list_advice(findings))
     facts = tuple(
         _write_fact(fact, claim, findings) for fact, claim in zip(ordered, numbers, strict=True)
     )
@@ -312,8 +336,9 @@ def _drop_own_name(candidate: Candidate) -> Candidate:
     if candidate.tail.is_named and candidate.tail.literal:
         return candidate  # "Macy founded Macy's Department Store"
     for mark in ("'s ", "' "):
-        if tail.startswith(head + mark):
-            text = tail.removeprefix(head + mark).removeprefix("own ")
+        owner, found, owned = tail.partition(mark)
+        if found and (head == owner or head in owner.split(" and ")):
+            text = owned.removeprefix("own ")
             return replace(candidate, tail=replace(candidate.tail, text=text, literal=False))
     return candidate
 

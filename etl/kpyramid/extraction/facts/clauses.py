@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kpyramid.extraction.facts.candidates import Findings, word_noun
+from kpyramid.extraction.facts.candidates import ADDRESSED, Findings, word_noun
 from kpyramid.extraction.facts.copulas import LOCATIVE, list_copula_facts
 from kpyramid.extraction.propositions import PLURAL, is_denied
 from kpyramid.extraction.syntax.clauses import MEANS, list_prepositional
@@ -128,7 +128,17 @@ def _is_purpose(frame: Frame) -> bool:
 
 def _project_frame(frame: Frame, findings: Findings) -> None:
     verb = frame.verb
-    heads = list_heads(frame, findings)
+    addressed = _is_advice(frame)
+    position, named_in = _find_position(frame) if addressed else (None, None)
+    if position is not None:
+        heads = [replace(p, resolved=True) for p in findings.read_arguments(position, full=True)]
+    elif addressed:
+        if _has_complement(frame) or _list_objects(frame):
+            findings.advice.append(verb)
+        findings.drop("advice", verb.i, verb.i)
+        return
+    else:
+        heads = list_heads(frame, findings)
     if not heads:
         return
     doubt = _find_doubt(frame, heads)
@@ -145,7 +155,7 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
     stance = findings.stances[verb.i] = read_stance(frame, findings.frames)
     denied = group.negated or stance.negated or any(is_denied(node) for node in frame.subjects)
     denied = denied or is_denied(frame.noun)
-    mood = stance.mood or find_condition(frame) or _find_wish(frame) or group.modality
+    mood = stance.mood or find_condition(frame, named_in) or _find_wish(frame) or group.modality
     mood = mood or _find_modal_above(frame, findings.frames)
     group = replace(group, negated=denied, modality=mood)
     if is_copula(verb) and frame.way != "existential":
@@ -170,6 +180,35 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
     _add_undergone(frame, group, findings)
     if len(findings.candidates) == before and not _has_complement(frame):
         findings.drop("no_object", verb.i, verb.i)
+
+
+def _is_advice(frame: Frame) -> bool:
+    """Whether the clause tells the reader what to do: "you can deduct", "keep your receipts"."""
+    if frame.subjects:
+        return frame.subjects[0].word in ADDRESSED and frame.subjects[0].pos == "PRON"
+    verb = frame.verb
+    while verb.dep == "conj" and verb.tag == verb.head.tag:
+        verb = verb.head
+    return verb.tag == "VB" and verb.dep == "ROOT" and find_infinitive_mark(verb) is None
+
+
+def _find_position(frame: Frame) -> tuple[Node | None, Node | None]:
+    """Who "you" are in "if you are a sole trader" and "as a landlord", and the part saying so."""
+    at = frame.top
+    for _ in range(MAX_HOPS):
+        for part in at.children:
+            if part.i > at.i:
+                break
+            nouns = [c for c in part.children if c.dep in {"attr", "pobj"} and c.pos == "NOUN"]
+            you = any(c.word in ADDRESSED and c.dep == "nsubj" for c in part.children)
+            named = part.dep == "advcl" and you and is_copula(part) and not is_negated(part)
+            indefinite = nouns and any(c.word in {"a", "an"} for c in nouns[0].children)
+            if indefinite and (named or (part.dep == "prep" and part.word == "as")):
+                return nouns[0], part
+        if at.dep != "conj" or at.head.pos not in {"VERB", "AUX"}:
+            break
+        at = at.head
+    return None, None
 
 
 def _find_doubt(frame: Frame, heads: list[Phrase]) -> str | None:
@@ -299,10 +338,11 @@ def _find_modal_above(frame: Frame, frames: dict[int, Frame]) -> str | None:
     return "to" if find_infinitive_mark(above.verb) is not None else read_modal(above.kids)
 
 
-def find_condition(frame: Frame) -> str | None:
+def find_condition(frame: Frame, besides: Node | None = None) -> str | None:
     """The word that makes the clause hold under a condition only: "if", "unless", a general "when".
 
-    Of coordinated clauses a condition in front holds for all.
+    Of coordinated clauses a condition in front holds for all. `besides` is one that is in the
+    subject already.
     """
     at = frame.top
     while at.dep == "conj" and at.head.dep in {"advcl", "conj"} and at.head.pos in {"VERB", "AUX"}:
@@ -315,7 +355,7 @@ def find_condition(frame: Frame) -> str | None:
     at = frame.top
     for _ in range(MAX_HOPS):
         for clause in at.children:
-            if at is not frame.top and clause.i > at.i:
+            if clause is besides or (at is not frame.top and clause.i > at.i):
                 continue
             word = _read_preposed(clause, frame.top) if clause.i < at.i else None
             if clause.dep == "advcl" and not any(c.word == "even" for c in clause.children):
@@ -688,7 +728,9 @@ def _fold_object(frame: Frame, findings: Findings) -> tuple[str, list[int]] | No
 
 def _list_directions(frame: Frame) -> list[Node]:
     """The adverbs that belong to the verb: "together" in "bring people together"."""
-    return [c for c in frame.kids.get("advmod", ()) if c.word in _DIRECTIONS and c.i > frame.verb.i]
+    after = [c for c in frame.verb.children if c.i > frame.verb.i]
+    adverbs = [*after, *(c for prep in after if prep.dep == "prep" for c in prep.children)]
+    return [c for c in adverbs if c.word in _DIRECTIONS and c.dep == "advmod"]
 
 
 def _add_undergone(frame: Frame, group: VerbGroup, findings: Findings) -> None:

@@ -257,6 +257,7 @@ _MOVING = frozenset(
     "invite appoint elect promote compare prefer add annex rename change convert buy purchase "
     "defeat beat represent".split()
 )
+_LEAVING = frozenset("leave exchange swap trade abandon quit substitute mistake".split())
 _MEDIA = frozenset("radio television tv cable fm am news".split())
 _GROUPS = frozenset("one part member type kind form example name group set series pair".split())
 
@@ -369,8 +370,9 @@ def _lift_preposition(prep: Node) -> None:
     between_names = any(c.pos == "PROPN" for c in prep.children)  # "wrote Journey to Italy"
     named = noun.pos == "PROPN" and prep.word in _VERBAL
     named = named and (not between_names or lemma in _GIVING | _MOVING)
+    swapped = noun.pos == "PROPN" and prep.word == "for" and lemma in _LEAVING
     given = prep.word == "to" and lemma in _GIVING
-    if not named and not given:
+    if not named and not given and not swapped:
         return
     move(prep, verb)
     noun.right_edge = max([noun, *(c.right_edge for c in noun.children)], key=lambda n: n.i)
