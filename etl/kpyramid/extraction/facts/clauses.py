@@ -56,6 +56,8 @@ _MAX_BETWEEN = 4
 """Words of the object before an infinitive: "enables people in need to find"."""
 _COMPLEMENTS = frozenset("to as into onto upon".split())
 """Prepositions whose object a verb cannot do without: "turned to", "served as"."""
+_IMPERSONAL = frozenset({"take", "make", "cost"})
+"""Verbs of "it takes a day to", "it makes sense to"."""
 _DIRECTIONS = frozenset("together apart away aside back forward".split())
 _DITRANSITIVE = frozenset(
     "give award offer grant teach pay send show tell deny name owe ask assign charge allow "
@@ -495,6 +497,8 @@ def _find_who(frame: Frame, noun: Node) -> Node:
 def _is_expletive(subject: Node, frames: dict[int, Frame]) -> bool:
     if subject.word != "it" or (own := frames.get(subject.head.i)) is None:
         return False
+    if own.verb.lemma.lower() in _IMPERSONAL and "dobj" in own.kids:
+        return any(find_infinitive_mark(c) is not None for c in own.verb.children)
     if "acomp" in own.kids:
         at = own.kids["acomp"][0].children
         return any(c.dep in {"xcomp", "ccomp", "advcl"} for c in (*own.verb.children, *at))
@@ -637,6 +641,8 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
     for part in later:
         before, at = base, base_tokens
         if needed is not None and part is not needed:
+            if part.link and part.link[0].word == needed.link[0].word:
+                continue  # "ten were classified as A, five as B"
             words = _fold_complement(needed, findings)
             if words is None:
                 continue
@@ -675,7 +681,9 @@ def _is_aside(tail: Phrase, words: str, frame: Frame) -> bool:
     if frame.top.dep != "relcl" or frame.way != "own":
         return False
     gaps = [part.root for part in frame.parts if part.gap is not None]
-    return not (gaps and tail.is_named and all(tail.root != p.root.i for p in frame.parts if p.gap is None))
+    return not (
+        gaps and tail.is_named and all(tail.root != p.root.i for p in frame.parts if p.gap is None)
+    )
 
 
 def _belongs_above(part: Part, frame: Frame) -> bool:
@@ -722,15 +730,15 @@ def _fold_object(frame: Frame, findings: Findings) -> tuple[str, list[int]] | No
         return None
     (phrase,) = phrases
     tokens = [] if phrase.resolved else list(range(phrase.first, phrase.last + 1))
-    ways = _list_directions(frame)
+    ways = _list_directions(root, frame.verb)
     return " ".join([phrase.text, *(c.word for c in ways)]), [*tokens, *(c.i for c in ways)]
 
 
-def _list_directions(frame: Frame) -> list[Node]:
-    """The adverbs that belong to the verb: "together" in "bring people together"."""
-    after = [c for c in frame.verb.children if c.i > frame.verb.i]
+def _list_directions(noun: Node, verb: Node) -> list[Node]:
+    """The adverb behind an object that belongs to its verb: "bring people together"."""
+    after = [c for c in verb.children if c.i > noun.right_edge.i]
     adverbs = [*after, *(c for prep in after if prep.dep == "prep" for c in prep.children)]
-    return [c for c in adverbs if c.word in _DIRECTIONS and c.dep == "advmod"]
+    return [c for c in adverbs if c.word in _DIRECTIONS and c.i == noun.right_edge.i + 1]
 
 
 def _add_undergone(frame: Frame, group: VerbGroup, findings: Findings) -> None:
@@ -777,7 +785,7 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
     if controlled and noun.pos == "NOUN" and verb.lemma.lower() not in MEANS:
         findings.drop("incomplete_object", noun.i, noun.i)
         return []  # "forces species to migrate" forces them to something
-    ways = _list_directions(frame)
+    ways = _list_directions(noun, verb)
     direction, at_way = " ".join(c.word for c in ways), [c.i for c in ways]
     having = frame.verb.lemma.lower() == "have"
     found: list[Tail] = []

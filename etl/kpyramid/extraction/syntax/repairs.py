@@ -422,7 +422,7 @@ def _seat_subject(noun: Node) -> None:
     """Leave a verb one subject of two: "friction between the car and the track helps".
 
     Behind a conjunction the second is joined to the first where only both together fit a plural
-    verb, else to the noun before the conjunction.
+    verb, to the noun before the conjunction where the verb is singular or both are built alike.
     """
     verb, nodes = noun.head, noun.tree.nodes
     first = next((c for c in verb.children if c.dep in _SUBJECTS), noun)
@@ -432,6 +432,9 @@ def _seat_subject(noun: Node) -> None:
     before = nodes[at - 2] if nodes[at - 1].text == "," else nodes[at - 1]
     finite = next((c for c in verb.children if c.dep in {"aux", "auxpass"}), verb)
     both = first.tag in {"NN", "NNP"} and (finite.tag == "VBP" or finite.word == "were")
+    alike = any(c.dep == "det" for c in before.children) == (noun.left_edge.pos == "DET")
+    if not both and finite.tag != "VBZ" and finite.word != "was" and not alike:
+        return
     target = first if both or before.pos not in _NOMINAL else before
     noun.dep = "conj"
     move(nodes[at], target)
