@@ -12,6 +12,7 @@ from kpyramid.extraction.syntax.kinds import is_person_noun
 from kpyramid.extraction.syntax.predicates import (
     AFFECTING,
     MAX_HOPS,
+    SUBJECTS,
     Frame,
     Part,
     VerbGroup,
@@ -187,7 +188,8 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
 def _is_advice(frame: Frame) -> bool:
     """Whether the clause tells the reader what to do: "you can deduct", "keep your receipts"."""
     if frame.subjects:
-        return frame.subjects[0].word in ADDRESSED and frame.subjects[0].pos == "PRON"
+        you = frame.subjects[0]
+        return you.word in ADDRESSED and you.pos == "PRON" and _is_general(frame.top)
     verb = frame.verb
     while verb.dep == "conj" and verb.tag == verb.head.tag:
         verb = verb.head
@@ -237,7 +239,8 @@ def _tells_which(frame: Frame, heads: list[Phrase]) -> bool:
     clause = frame.clause
     if frame.way != "antecedent" or clause is None:
         return False
-    if clause.dep != "acl" and not is_restrictive(clause):
+    parted = not is_restrictive(clause)
+    if parted and (clause.dep != "acl" or clause.head.dep in SUBJECTS):
         return False
     return any(h.root == clause.head.i and not (h.resolved or h.is_named) for h in heads)
 
@@ -313,6 +316,8 @@ def _is_doubtful_participle(frame: Frame, heads: list[Phrase]) -> bool:
     if verb.tag == "VBN":
         return False
     main = _find_verb_above(at)
+    if at.dep == "pcomp" and at.head.word in {"of", "for", "from", "about", "against"}:
+        return False  # "accused of": it need not have happened
     passive = not is_stative(main) and any(c.dep == "auxpass" for c in main.children)
     return passive or is_negated(main) or (at.dep == "advcl" and verb.lemma.lower() in _RESULTING)
 
