@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from kpyramid.extraction.facts.candidates import ADDRESSED, Findings, word_noun
 from kpyramid.extraction.facts.copulas import LOCATIVE, list_copula_facts
-from kpyramid.extraction.propositions import PLURAL, is_denied
+from kpyramid.extraction.propositions import PLURAL, is_denied, write_words
 from kpyramid.extraction.syntax.clauses import MEANS, list_prepositional
 from kpyramid.extraction.syntax.kinds import is_person_noun
 from kpyramid.extraction.syntax.predicates import (
@@ -24,6 +24,7 @@ from kpyramid.extraction.syntax.predicates import (
     is_stative,
     list_merged,
     read_modal,
+    read_predicate,
     read_stance,
     word_group,
 )
@@ -53,8 +54,6 @@ _LIGHT = frozenset({"take", "make", "give", "pay"})
 _PREPOSITIONAL = frozenset({"preposition", "time"})
 _MAX_FOLDED = 5
 """Words of an object that a relation can hold: "sold Beta Holdings to"."""
-_MAX_BETWEEN = 4
-"""Words of the object before an infinitive: "enables people in need to find"."""
 _COMPLEMENTS = frozenset("to as into onto upon".split())
 """Prepositions whose object a verb cannot do without: "turned to", "served as"."""
 _IMPERSONAL = frozenset({"take", "make", "cost"})
@@ -533,56 +532,31 @@ def _lift_kind(noun: Node, frames: dict[int, Frame]) -> Node:
 
 
 def _word_group(frame: Frame, frames: dict[int, Frame], plural: bool) -> VerbGroup:
-    """The verb group, with what governs it: "began to play", "was hired to coach"."""
-    if frame.way == "object_control" and not frame.chain:
-        return _word_controlled(frame, word_group(frame, frames, plural), plural)
+    """The verb group, with what governs it: "began to play", "was hired to coach".
+
+    What a finite verb governs is worded as in the proposition, without adverbs and articles.
+    """
+    group = word_group(frame, frames, plural)
     if not frame.chain:
-        return word_group(frame, frames, plural)
-    group = word_group(frame, frames)
-    words = [_word_governed(frame.verb, group)]
-    tokens = list(group.tokens)
-    for at, governor in enumerate(reversed(frame.chain), start=1):
-        outer = word_group(frames[governor.i], frames, plural)
-        able = [c for c in governor.children if c.dep == "acomp"]
-        between = [c.word for c in able]
-        tokens += [*outer.tokens, *(c.i for c in able)]
-        if frame.noun is not None and at == 1:
-            noun, at_noun = _word_between(frame.noun, frame.verb)
-            between.append(noun)
-            tokens += at_noun
-        outermost = at == len(frame.chain)
-        first = outer.text if outermost else _word_governed(governor, outer)
-        words = [first, *between, *words]
-        group = VerbGroup(
-            " ".join(words),
-            tuple(sorted(tokens)),
-            outer.negated or group.negated,
-            outer.modality or group.modality,
-            group.passive,
-        )
-    return group
-
-
-def _word_between(noun: Node, verb: Node) -> tuple[str, list[int]]:
-    """The object in front of an infinitive, whole while it is short."""
-    phrase = find_phrase(noun)
-    if noun.head is verb or phrase is None or phrase.words > _MAX_BETWEEN or phrase.last > verb.i:
-        return word_noun(noun)
-    return phrase.text, list(range(phrase.first, phrase.last + 1))
-
-
-def _word_governed(verb: Node, group: VerbGroup) -> str:
-    """Return "to be sold off" for a verb that another governs."""
-    if find_infinitive_mark(verb) is None:
-        return (
-            group.text if verb.tag == "VBN" and group.passive else _add_particles(verb.word, verb)
-        )
-    form = f"be {verb.word}" if group.passive else verb.lemma.lower()
-    return f"to {_add_particles(form, verb)}"
-
-
-def _add_particles(form: str, verb: Node) -> str:
-    return " ".join([form, *(c.word for c in verb.children if c.dep == "prt")])
+        form = _word_control(frame) if frame.way == "object_control" else None
+        if form is None:
+            return group
+        be = "were" if plural else "was"
+        return replace(group, text=f"{be} {form} to {frame.verb.lemma.lower()}")
+    top = frames[frame.top.i]
+    outer = word_group(top, frames, plural)
+    own = {node.i for dep in ("aux", "auxpass", "prt") for node in top.kids.get(dep, ())}
+    nodes = [frame.verb.tree[i] for i in read_predicate(frame, frames).tokens]
+    inner = [n for n in nodes if n.dep != "neg" and n.pos not in {"ADV", "DET"} and n.tag != "PRP$"]
+    inner = [n for n in inner if n is not frame.top and n.i not in own]
+    words = write_words(frame.verb.tree, [n.i for n in inner])[0]
+    return VerbGroup(
+        f"{outer.text} {words}",
+        tuple(sorted({*outer.tokens, *(n.i for n in inner)})),
+        outer.negated or group.negated,
+        outer.modality or group.modality,
+        group.passive,
+    )
 
 
 def _word_control(frame: Frame) -> str | None:
@@ -758,7 +732,8 @@ def _add_undergone(frame: Frame, group: VerbGroup, findings: Findings) -> None:
     if verb.lemma.lower() not in AFFECTING or len(objects) != 1:
         return
     noun = _lift_kind(objects[0].root, findings.frames)
-    participle = _add_particles(find_participle(verb), verb)
+    particles = [c.word for c in verb.children if c.dep == "prt"]
+    participle = " ".join([find_participle(verb), *particles])
     past = verb.tag in {"VBD", "VBN"} or group.text.startswith("did ")
     heads = [p for p in findings.read_arguments(noun) if p.is_named]
     for part in frame.parts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from kpyramid.documents.words import read_words
@@ -401,6 +401,8 @@ _PARTICIPIAL = frozenset({"acl", "advcl", "relcl", "pcomp"})
 _LOCATING = frozenset("locate situate base headquarter".split())
 _FULL = {"'s": "is", "'re": "are", "'ve": "have", "'m": "am", "'d": "had"}
 _HAVE = frozenset({"have", "has", "having"})
+_MAX_BETWEEN = 4
+"""Tokens of a phrase between a noun and its infinitive: "the power of mass media to change"."""
 _SINGULAR = {"are": "is", "were": "was"}
 
 
@@ -426,7 +428,7 @@ def read_predicate(frame: Frame, frames: dict[int, Frame]) -> Predicate:
         negated = negated or is_negated(verb)
     tokens += _list_words(frame.verb, frame)
     if frame.noun is not None:
-        tokens += range(frame.noun.left_edge.i, frame.noun.i + 1)
+        tokens += _list_between(frame.noun, frame.verb)
     if frame.chain and frame.verb.dep == "conj":
         mark = find_infinitive_mark(frame.verb)
         tokens += [mark.i] if mark is not None and mark.i not in tokens else []
@@ -448,6 +450,15 @@ def read_predicate(frame: Frame, frames: dict[int, Frame]) -> Predicate:
         past = _is_past(verb, frames) if verb.tag == "VBG" else not is_stative(verb)
         be = _inflect_be(frame.subjects[0], past)
     return Predicate(tokens, lent, be, negated, modality)
+
+
+def _list_between(noun: Node, verb: Node) -> Iterator[int]:
+    """The noun before an infinitive, with a short phrase between both."""
+    yield from range(noun.left_edge.i, noun.i + 1)
+    for prep in noun.children:
+        short = prep.right_edge.i - prep.i < _MAX_BETWEEN
+        if prep.dep == "prep" and prep.right_edge.i < verb.i and short:
+            yield from range(prep.i, prep.right_edge.i + 1)
 
 
 def _list_words(verb: Node, frame: Frame) -> list[int]:
