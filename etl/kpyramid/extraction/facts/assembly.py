@@ -7,6 +7,7 @@ from bisect import bisect_left
 from dataclasses import dataclass, replace
 
 from kpyramid.documents.sentences import Span
+from kpyramid.documents.words import STOP
 from kpyramid.extraction.facts.candidates import (
     Candidate,
     Findings,
@@ -14,15 +15,12 @@ from kpyramid.extraction.facts.candidates import (
     is_location,
     score_candidate,
 )
-from kpyramid.extraction.propositions import ENCLOSING, state_clause
+from kpyramid.extraction.propositions import state_clause
 from kpyramid.extraction.syntax.predicates import (
     RELATIVES,
     SUBJECTS,
     TIMES,
     Frame,
-    find_infinitive_mark,
-    is_predicate,
-    word_group,
 )
 from kpyramid.extraction.syntax.tree import (
     PLACES,
@@ -99,24 +97,17 @@ def _write_mention(claim: int, phrase: Phrase) -> Mention:
 
 # Claims: short statements without pronouns, one per clause that yields a fact (`f_par`).
 
-_OTHER_CLAUSES = frozenset({"relcl", "advcl", "ccomp", "parataxis", "acl", "csubj"})
-_WITHOUT_AUXILIARY = frozenset({"acl", "advcl", "conj", "pcomp", "relcl", "ROOT"})
-_LINKS = frozenset({"cc", "mark", "punct"})
-_JOINING = frozenset({"and", "but", "or", "nor", "yet", "so"})
-_PRONOUNS = frozenset({"PRON", "DET"})
 _MAX_WORDS = 60
 _EMPTY_BRACKETS = re.compile(r"\s*\([\s,;:]*\)|(?<=,)\s*,")
 _TRAILING = re.compile(r"[\s,;]+(and|or|but)$")
 
 
 def write_clause_claim(verb: Node, head: Phrase, findings: Findings) -> Claim:
-    """Return the clause of `verb` with its subject and its pronouns spelled out."""
-    tree, frame = findings.tree, findings.frames[verb.i]
-    top = frame.top
-    kept = _collect_clause(frame)
+    """The proposition of a clause in plain order, its subject and its pronouns spelled out."""
+    frame = findings.frames[verb.i]
     clause = (*frame.chain, verb)
     subject = next((c for at in clause for c in at.children if c.dep in SUBJECTS | {"expl"}), None)
-    spans = {_cover(tree, kept)}
+    spans = {_cover(frame, subject)}
 
     def rename(token: Node) -> str | None:
         if token.tag == "WP$" and frame.clause is not None:
@@ -130,52 +121,23 @@ def write_clause_claim(verb: Node, head: Phrase, findings: Findings) -> Claim:
         spans.add(antecedent.span)
         return antecedent.text + ("'s" if token.tag == "PRP$" else "")
 
-    words: list[str] = []
-    previous = None
-    among, replaced = set(kept), set[int]()
     named = None
     alone = subject is not None and not any(c.dep == "conj" for c in subject.children)
     if subject is None or subject.tag in RELATIVES or (head.resolved and alone):
-        words.append(head.text)
         spans.add(head.span)
         named = Argument("subject", head.text, head.span if head.literal else None)
-        if subject is not None:
-            replaced = {i for i in kept if subject.left_edge.i <= i <= subject.right_edge.i}
-    bare = not any(c.dep in {"aux", "auxpass"} for c in top.children)
-    nodes = tree.nodes
-    for i in kept:
-        token = nodes[i]
-        if i in replaced or (not words and token.word in _JOINING):
-            continue
-        text = token.text
-        if text in ENCLOSING and (i - 1 not in among or i + 1 not in among):
-            continue  # what it enclosed is left out
-        if token.pos in _PRONOUNS:
-            text = rename(token) or text
-        if bare and i == top.i and token.tag in {"VBN", "VBG"}:
-            plural = tree[head.root].tag in {"NNS", "NNPS"}
-            text = (
-                word_group(findings.frames[i], findings.frames, plural).text
-                if token.dep in _WITHOUT_AUXILIARY
-                else text
-            )
-        glued = previous == i - 1 and i > 0 and not nodes[i - 1].space
-        if glued and words:
-            words[-1] += text
-        else:
-            words.append(text)
-        previous = i
     predicate, arguments = state_clause(frame, findings.frames, named, rename)
-    if arguments and any(part.gap is not None for part in frame.parts):
-        # What a relative word stands for is elsewhere: the words go in plain order.
-        words = [arguments[0].text, predicate, *(_lower_article(a.text) for a in arguments[1:])]
+    words = [arguments[0].text, predicate, *(_lower_lead(a.text) for a in arguments[1:])]
+    if frame.way == "existential":
+        words = ["There", predicate, _lower_lead(arguments[0].text), *words[2:]]
     ordered = tuple(sorted(spans, key=lambda s: (s.start, s.end)))
     return Claim(_tidy_statement(words), ordered, predicate, arguments)
 
 
-def _lower_article(text: str) -> str:
-    first = text.partition(" ")[0]
-    return text[0].lower() + text[1:] if first in {"The", "A", "An"} else text
+def _lower_lead(text: str) -> str:
+    """The text of an argument that opened its sentence, as it stands inside one."""
+    first = text.partition(" ")[0].lower()
+    return text[0].lower() + text[1:] if first in STOP or first.endswith("ly") else text
 
 
 def _tidy_statement(words: list[str]) -> str:
@@ -201,31 +163,15 @@ def write_phrase_claim(candidate: Candidate) -> Claim:
     return Claim(text, ordered, candidate.relation, arguments)
 
 
-def _collect_clause(frame: Frame) -> list[int]:
-    """Return the tokens of a clause and of what governs it, without other clauses."""
-    clause = [*frame.chain, frame.verb]
-    kept, stack = {at.i for at in clause}, list(clause)
-    if frame.chain and (mark := find_infinitive_mark(frame.verb)) is not None:
-        kept.add(mark.i)
-    while stack:
-        at = stack.pop()
-        for child in at.children:
-            if child.i in kept or child.dep in _OTHER_CLAUSES:
-                continue
-            if child.dep == "conj" and is_predicate(child):
-                continue
-            if (child.dep == "xcomp" and at in frame.chain) or (
-                at in clause and child.dep in _LINKS
-            ):
-                continue
-            kept.add(child.i)
-            stack.append(child)
-    return sorted(kept)
-
-
-def _cover(tree: Tree, tokens: list[int]) -> Span:
-    last = tree[tokens[-1]]
-    return Span(tree[tokens[0]].idx, last.idx + len(last.text))
+def _cover(frame: Frame, subject: Node | None) -> Span:
+    """The stretch of text from the first to the last word of a clause and its arguments."""
+    verbs = [*frame.chain, frame.verb]
+    phrases = [part.root for part in frame.parts if part.gap is None]
+    phrases += [subject] if subject is not None else []
+    links = [node for part in frame.parts if part.gap is None for node in part.link]
+    nodes = [*verbs, *links, *(n for at in phrases for n in (at.left_edge, at.right_edge))]
+    last = max(nodes, key=lambda node: node.i)
+    return Span(min(node.idx for node in nodes), last.end)
 
 
 def _list_advice(findings: Findings) -> list[Node]:

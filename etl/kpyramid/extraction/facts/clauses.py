@@ -6,9 +6,8 @@ from dataclasses import replace
 
 from kpyramid.extraction.facts.candidates import ADDRESSED, Findings, word_noun
 from kpyramid.extraction.facts.copulas import LOCATIVE, list_copula_facts
-from kpyramid.extraction.propositions import PLURAL, is_denied, write_words
+from kpyramid.extraction.propositions import PLURAL, is_denied, lift_kind, write_words
 from kpyramid.extraction.syntax.clauses import MEANS, list_prepositional
-from kpyramid.extraction.syntax.kinds import is_person_noun
 from kpyramid.extraction.syntax.predicates import (
     AFFECTING,
     MAX_HOPS,
@@ -34,7 +33,6 @@ from kpyramid.extraction.syntax.tree import (
     Node,
     Phrase,
     build_phrase,
-    find_phrase,
     is_nominal,
     is_restrictive,
     list_conjuncts,
@@ -456,7 +454,7 @@ def list_heads(frame: Frame, findings: Findings) -> list[Phrase]:
             owner = next((c for c in subject.children if c.tag == "PRP$"), None)
             subject = owner if owner is not None else subject
         if frame.way == "antecedent":
-            subject = _lift_kind(_find_who(frame, subject), findings.frames)
+            subject = lift_kind(subject, findings.frames)
         if frame.way == "existential":
             heads += _read_existent(subject, findings)
             continue
@@ -483,21 +481,6 @@ def _read_gerund(verb: Node, findings: Findings) -> list[Phrase]:
     return [phrase] if phrase is not None else []
 
 
-def _find_who(frame: Frame, noun: Node) -> Node:
-    """Return the person noun that "who" means when the parser attached the clause too low."""
-    who = any(c.word == "who" for c in frame.kids.get("nsubj", ()))
-    if not who or noun.entity in {"PERSON", ""}:
-        return noun
-    at = noun
-    for _ in range(3):
-        if at.dep not in {"pobj", "conj", "prep"}:
-            break
-        at = at.head
-        if at.pos == "NOUN" and is_person_noun(at.word):
-            return at
-    return noun
-
-
 def _is_expletive(subject: Node, frames: dict[int, Frame]) -> bool:
     if subject.word != "it" or (own := frames.get(subject.head.i)) is None:
         return False
@@ -507,28 +490,6 @@ def _is_expletive(subject: Node, frames: dict[int, Frame]) -> bool:
         at = own.kids["acomp"][0].children
         return any(c.dep in {"xcomp", "ccomp", "advcl"} for c in (*own.verb.children, *at))
     return "ccomp" in own.kids
-
-
-def _lift_kind(noun: Node, frames: dict[int, Frame]) -> Node:
-    """Return the subject of "S is a <noun>" or the name before ", a <noun>", else the noun."""
-    at = noun
-    kind = noun.pos == "NOUN" or any(c.word in {"a", "an"} for c in noun.children)
-    for _ in range(4):
-        if at.pos == "PROPN" and at is not noun:
-            return at
-        if at.dep == "conj" and at.pos == "NOUN":
-            at = at.head
-        elif at.dep == "attr" and at.head.lemma == "be" and kind:
-            above = frames.get(at.head.i)
-            subjects = above.subjects if above is not None else []
-            if not subjects or subjects[0] is at or subjects[0].word in {"this", "that"}:
-                return noun
-            return subjects[0]
-        elif at.dep == "appos" and kind:
-            at = at.head
-        else:
-            break
-    return at if at.pos == "PROPN" else noun
 
 
 def _word_group(frame: Frame, frames: dict[int, Frame], plural: bool) -> VerbGroup:
@@ -731,7 +692,7 @@ def _add_undergone(frame: Frame, group: VerbGroup, findings: Findings) -> None:
     objects = _list_objects(frame)
     if verb.lemma.lower() not in AFFECTING or len(objects) != 1:
         return
-    noun = _lift_kind(objects[0].root, findings.frames)
+    noun = lift_kind(objects[0].root, findings.frames)
     particles = [c.word for c in verb.children if c.dep == "prt"]
     participle = " ".join([find_participle(verb), *particles])
     past = verb.tag in {"VBD", "VBN"} or group.text.startswith("did ")
@@ -752,7 +713,7 @@ def _add_undergone(frame: Frame, group: VerbGroup, findings: Findings) -> None:
 
 def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
     """Return the direct object; "has" takes the object's noun into the relation."""
-    noun = part.root if part.gap is None else _lift_kind(part.root, findings.frames)
+    noun = part.root if part.gap is None else lift_kind(part.root, findings.frames)
     if part.gap is not None:
         return [(p, "", [], False) for p in findings.read_arguments(noun)]
     negated = is_denied(noun)
@@ -805,7 +766,7 @@ def _read_prepositional(part: Part, findings: Findings) -> list[Tail]:
     link = [node for node in part.link if node.dep != "neg"]
     negated = len(link) < len(part.link)
     words = " ".join(node.word for node in link)
-    root = part.root if part.gap is None else _lift_kind(part.root, findings.frames)
+    root = part.root if part.gap is None else lift_kind(part.root, findings.frames)
     if words == "as" and part.place and findings.tree[part.place - 1].word == "such":
         words = "such as"
     if words.startswith("according") or not is_nominal(root) or _is_instead(part):

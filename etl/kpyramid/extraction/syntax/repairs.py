@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from kpyramid.documents.values import MONTH
-from kpyramid.extraction.syntax.kinds import LABEL_BY_NOUN, find_kind_label
+from kpyramid.extraction.syntax.kinds import LABEL_BY_NOUN, find_kind_label, is_person_noun
 from kpyramid.extraction.syntax.tree import PLACES, Node, Tree, is_named_place
 
 # Names that the parser took apart: titles, hyphens and bynames.
@@ -338,13 +338,14 @@ def _is_year(node: Node) -> bool:
 def _lift_modifier(verb: Node) -> None:
     """Hang what narrows a noun down on a noun: "a hotel in Salem, Ohio that was built in 1901".
 
-    A name takes neither a clause with "that" nor a participle without a comma.
+    A name takes neither a clause with "that" nor a participle without a comma; "who" is a person.
     """
     name = verb.head
     if name.pos != "PROPN" or name.i > verb.i:
         return
+    who = name.entity not in {"PERSON", ""} and any(c.word == "who" for c in verb.children)
     if verb.dep == "relcl":
-        if not any(c.word == "that" and c.dep in _SUBJECTS for c in verb.children):
+        if not who and not any(c.word == "that" and c.dep in _SUBJECTS for c in verb.children):
             return
     elif verb.tag != "VBN" or verb.left_edge.i == 0 or not _follows(verb, name):
         return
@@ -355,7 +356,7 @@ def _lift_modifier(verb: Node) -> None:
         if at.head is at or at.dep not in {"pobj", "prep", "conj", "agent", "acl"}:
             return
         at = at.head
-        if at.pos == "NOUN" and at.dep != "compound":
+        if at.pos == "NOUN" and at.dep != "compound" and (not who or is_person_noun(at.word)):
             move(verb, at)
             return
 
