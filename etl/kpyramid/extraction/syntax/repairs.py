@@ -46,9 +46,10 @@ def join_title(quote: Node) -> None:
     if not inner[0].text[:1].isupper() or 2 * capitals < words or inner[-1].text in {",", ";"}:
         return
     root = _find_root(inner)
-    if root is None or root.dep in {"ccomp", "ROOT", "advcl"}:
+    if root is None or root.dep in {"ccomp", "ROOT", "advcl", "prep", "dep"}:
         _seat_title(inner, end + 1)
-        return
+        if root is None or root.dep != "prep":
+            return
     if root.dep in _NO_ARGUMENTS:
         return
     _join_name(inner, root)
