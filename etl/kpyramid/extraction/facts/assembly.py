@@ -7,12 +7,13 @@ from bisect import bisect_left
 from dataclasses import dataclass, replace
 
 from kpyramid.documents.sentences import Span
-from kpyramid.documents.words import STOP
+from kpyramid.documents.words import MODALS, STOP
 from kpyramid.extraction.facts.candidates import (
     Candidate,
     Findings,
     find_fault,
     is_location,
+    name_owner,
     score_candidate,
 )
 from kpyramid.extraction.propositions import state_clause
@@ -112,14 +113,14 @@ def write_clause_claim(verb: Node, head: Phrase, findings: Findings) -> Claim:
     def rename(token: Node) -> str | None:
         if token.tag == "WP$" and frame.clause is not None:
             named = find_phrase(frame.clause.head)
-            return f"{named.text}'s" if named is not None else None
+            return name_owner(named.text) if named is not None else None
         if token.tag not in {"PRP", "PRP$"}:
             return None
         antecedent = findings.antecedents.resolve_pronoun(token)
         if antecedent is None:
             return None
         spans.add(antecedent.span)
-        return antecedent.text + ("'s" if token.tag == "PRP$" else "")
+        return name_owner(antecedent.text) if token.tag == "PRP$" else antecedent.text
 
     named = None
     alone = subject is not None and not any(c.dep == "conj" for c in subject.children)
@@ -127,17 +128,23 @@ def write_clause_claim(verb: Node, head: Phrase, findings: Findings) -> Claim:
         spans.add(head.span)
         named = Argument("subject", head.text, head.span if head.literal else None)
     predicate, arguments = state_clause(frame, findings.frames, named, rename)
-    words = [arguments[0].text, predicate, *(_lower_lead(a.text) for a in arguments[1:])]
+    rest = sorted(arguments[1:], key=lambda argument: argument.role != "receiver")
+    words = [arguments[0].text, predicate, *map(_lower_lead, rest)]
+    if subject is not None and any(c.word == "neither" for c in subject.children):
+        words[0] = f"Neither {words[0]}"
     if frame.way == "existential":
-        words = ["There", predicate, _lower_lead(arguments[0].text), *words[2:]]
+        words = ["There", predicate, _lower_lead(arguments[0]), *words[2:]]
     ordered = tuple(sorted(spans, key=lambda s: (s.start, s.end)))
     return Claim(_tidy_statement(words), ordered, predicate, arguments)
 
 
-def _lower_lead(text: str) -> str:
-    """The text of an argument that opened its sentence, as it stands inside one."""
+def _lower_lead(argument: Argument) -> str:
+    """The text of an argument that may have opened its sentence, as it stands inside one."""
+    text = argument.text
     first = text.partition(" ")[0].lower()
-    return text[0].lower() + text[1:] if first in STOP or first.endswith("ly") else text
+    led = argument.role == "circumstance" or text.lower().startswith(f"{argument.role} ")
+    small = led or first in STOP - MODALS or first.endswith("ly")
+    return text[0].lower() + text[1:] if small else text
 
 
 def _tidy_statement(words: list[str]) -> str:

@@ -158,8 +158,7 @@ class Findings:
             owner = self.antecedents.resolve_pronoun(pronoun)
         if owner is None or owner.words + phrase.words > FULL_WORDS:
             return phrase
-        mark = "'" if owner.text.endswith("s") else "'s"
-        text = f"{owner.text}{mark} {phrase.text}"
+        text = f"{name_owner(owner.text)} {phrase.text}"
         return replace(phrase, text=text, resolved=True, literal=False)
 
     def find_owner(self, noun: Node) -> Phrase | None:
@@ -171,6 +170,11 @@ class Findings:
                 owners = self.read_arguments(child)
                 return owners[0] if owners else None
         return None
+
+
+def name_owner(text: str) -> str:
+    """Return "Anna's", "the Alps'"."""
+    return f"{text}'" if text.endswith("s") else f"{text}'s"
 
 
 def word_noun(noun: Node, ordinals: bool = True) -> tuple[str, list[int]]:

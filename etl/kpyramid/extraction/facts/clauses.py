@@ -88,9 +88,10 @@ _RESULTING = frozenset("result lead cause allow make enable force mean ensure pr
 def find_clause_facts(findings: Findings) -> None:
     """Add the candidates of every clause of the document, in text order."""
     merged = list_merged(findings.frames)
-    for frame in findings.frames.values():
+    for frame in list(findings.frames.values()):
         if frame.verb.i not in merged and not _is_purpose(frame):
-            _project_frame(_govern(frame, findings), findings)
+            findings.frames[frame.verb.i] = _govern(frame, findings)
+            _project_frame(findings.frames[frame.verb.i], findings)
 
 
 def _govern(frame: Frame, findings: Findings) -> Frame:
@@ -102,9 +103,11 @@ def _govern(frame: Frame, findings: Findings) -> Frame:
     while verb.dep == "conj" and verb.tag == "VB" and verb.head is not verb:
         verb = verb.head
     above = findings.frames.get(verb.head.i)
-    if frame.way != "object_control" or frame.chain or verb.dep != "xcomp" or above is None:
+    bare = verb.dep == "ccomp" and verb.tag == "VB" and "aux" not in frame.kids
+    held = bare if frame.way == "own" else frame.way == "object_control" and verb.dep == "xcomp"
+    if not held or frame.chain or above is None or not frame.subjects:
         return frame
-    named = any(noun.pos == "PROPN" for noun in frame.subjects)
+    named = not bare and any(noun.pos == "PROPN" for noun in frame.subjects)
     if named and _word_control(frame) is not None:
         return frame
     chain = [*above.chain, above.verb]
@@ -163,8 +166,10 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
             alike = [h for h, plural in zip(heads, plurals, strict=True) if plural is are]
             if alike:
                 list_copula_facts(verb, group_of, alike, findings)
+    aside = False
     for phrase, suffix, tokens, negated in _list_tails(frame, findings):
-        if _is_aside(phrase, suffix, frame):
+        if stance.source is None and _is_aside(phrase, suffix, frame):
+            aside = True
             findings.drop("restrictive_clause" if frame.clause else "no_place", verb.i, verb.i)
             continue
         for head, plural in zip(heads, plurals, strict=True):
@@ -178,7 +183,7 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
                 verb, group, head, relation, phrase, at, negated=negated, indirect=indirect
             )
     _add_undergone(frame, group, findings)
-    if len(findings.candidates) == before and not _has_complement(frame):
+    if len(findings.candidates) == before and not aside and not _has_complement(frame):
         findings.drop("no_object", verb.i, verb.i)
 
 
