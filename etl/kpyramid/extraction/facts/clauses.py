@@ -12,6 +12,7 @@ from kpyramid.extraction.syntax.predicates import (
     AFFECTING,
     MAX_HOPS,
     SUBJECTS,
+    VERBS,
     Frame,
     Part,
     VerbGroup,
@@ -57,11 +58,7 @@ _COMPLEMENTS = frozenset("to as into onto upon".split())
 _IMPERSONAL = frozenset({"take", "make", "cost"})
 """Verbs of "it takes a day to", "it makes sense to"."""
 _DIRECTIONS = frozenset("together apart away aside back forward".split())
-_DITRANSITIVE = frozenset(
-    "give award offer grant teach pay send show tell deny name owe ask assign charge allow "
-    "refuse hand promise guarantee lend bring deal allot accord afford cost win".split()
-)
-"""Verbs whose passive keeps an object: "was awarded a prize"."""
+_DITRANSITIVE = VERBS["ditransitive"]
 _ASIDES = frozenset(
     (
         "including,excluding,besides,because,regardless of,depending on,compared with,compared to,"
@@ -81,8 +78,7 @@ _NEEDING = frozenset("must should need have would".split())
 _PRESENT = frozenset({"VBZ", "VBP", "MD"})
 _COLLECTIVE = frozenset("number majority rest half team staff family police crew".split())
 """Singular nouns that take either number of a verb."""
-_RESULTING = frozenset("result lead cause allow make enable force mean ensure prompt let".split())
-"""Participles whose subject is what the clause before them tells."""
+_RESULTING = VERBS["resulting"]
 
 
 def find_clause_facts(findings: Findings) -> None:

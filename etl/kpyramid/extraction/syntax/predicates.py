@@ -11,28 +11,17 @@ from kpyramid.extraction.syntax.tree import Node
 
 # Verbs: which head a clause, which report, and how a group of them is worded.
 
+VERBS = read_words(__file__, "verbs.toml")
+"""Verbs by what they say of their arguments, in their base form."""
 SUBJECTS = frozenset({"nsubj", "nsubjpass"})
-# Participles that describe a lasting state: "a town located in X" holds now, "a book written
-# by X" happened once.
-_STATIVE = frozenset(
-    (
-        "locate base situate know call name bound border own operate surround affiliate entitle "
-        "title devote compose spell headquarter associate dedicate consider populate inhabit"
-    ).split()
-)
+_STATIVE = VERBS["stative"]
 _FULL_MODALS = {"'ll": "will", "wo": "will", "ca": "can", "'d": "would", "sha": "shall"}
 _IRREGULAR_THIRD = {"have": "has", "be": "is", "do": "does", "go": "goes"}
-REPORTING = frozenset(
-    (
-        "say state claim report argue believe suggest note announce think write estimate allege "
-        "explain assert maintain declare add insist"
-    ).split()
-)
+REPORTING = VERBS["reporting"]
 
-_WORDS = read_words(__file__, "verbs.toml")
-AFFECTING = _WORDS["affecting"]
+AFFECTING = VERBS["affecting"]
 """Verbs whose object is made, changed, moved or handed over."""
-_PARTICIPLES = dict(pair.split(":") for pair in sorted(_WORDS["participles"]))
+_PARTICIPLES = dict(pair.split(":") for pair in sorted(VERBS["participles"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,18 +215,10 @@ _HEDGES = frozenset(
 )
 _CONDITIONS = frozenset("if unless whether lest".split())
 _ASKING = frozenset("how why which what".split())
-_REPUTED = frozenset("purport rumor rumour repute allege suppose believe say claim".split())
-_VERIFYING = frozenset("ensure verify check determine see assess".split())
+_REPUTED = VERBS["reputed"]
+_VERIFYING = VERBS["verifying"]
 _INVERTED = frozenset("had were should".split())
-# Verbs whose that-clause holds when they do; what is said, thought, wished or denied may not.
-_FACTIVE = frozenset(
-    (
-        "know find show discover realize realise prove demonstrate reveal notice observe learn "
-        "remember forget recognize recognise establish confirm explain mean ensure see hear feel "
-        "watch make let help have cause get force lead result regret admit acknowledge determine "
-        "detect verify indicate illustrate understand"
-    ).split()
-)
+_FACTIVE = VERBS["factive"]
 _FACTIVE_NOUNS = frozenset(
     "fact discovery realization realisation evidence knowledge proof result truth way".split()
 )

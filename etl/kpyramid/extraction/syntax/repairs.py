@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from kpyramid.documents.values import MONTH
 from kpyramid.extraction.syntax.kinds import LABEL_BY_NOUN, find_kind_label, is_person_noun
+from kpyramid.extraction.syntax.predicates import VERBS
 from kpyramid.extraction.syntax.tree import PLACES, Node, Tree, is_named_place
 
 # Names that the parser took apart: titles, hyphens and bynames.
@@ -250,15 +251,9 @@ _SINCE = frozenset("since in by until till before after from during".split())
 _MAX_BRACKET = 60
 """Tokens between a bracket and its partner; a longer stretch is no aside."""
 _VERBAL = frozenset("to from against over into as".split())
-_GIVING = frozenset(
-    "sell give send lend lease transfer hand grant award donate deliver return sign teach".split()
-)
-_MOVING = frozenset(
-    "move transport ship export introduce trade take bring lead drive relocate deport exile banish "
-    "invite appoint elect promote compare prefer add annex rename change convert buy purchase "
-    "defeat beat represent".split()
-)
-_LEAVING = frozenset("leave exchange swap trade abandon quit substitute mistake".split())
+_GIVING = VERBS["giving"]
+_MOVING = VERBS["moving"]
+_LEAVING = VERBS["leaving"]
 _MEDIA = frozenset("radio television tv cable fm am news".split())
 _GROUPS = frozenset("one part member type kind form example name group set series pair".split())
 
