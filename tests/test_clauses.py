@@ -85,7 +85,7 @@ def test_triple_keeps_what_its_verb_needs(
         ("Many listeners believed the play, leading to panic.", "doubtful_subject"),
         ("The film was passed uncut, signifying a relaxation of the rules.", "doubtful_subject"),
         ("The aim of the plan is to protect birds.", "intended"),
-        ("In conclusion, the legend of Atlantis is a captivating tale.", "opening"),
+        ("During the infusion, the mean pressure increased by ten points.", "opening"),
         ("Rising seas are forcing many species to leave the coast.", "incomplete_object"),
         ("There was an improvement in weight.", "no_place"),
         ("You should keep your receipts for six years.", "advice"),
