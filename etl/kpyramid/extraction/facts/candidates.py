@@ -45,6 +45,10 @@ class Candidate:
     indirect: bool = False
 
 
+ADDRESSED = frozenset({"you", "one", "your", "yours", "yourself"})
+"""Pronouns of a reader who may be anybody."""
+
+
 @dataclass(slots=True)
 class Findings:
     """What the rules share while they read one document."""
@@ -54,6 +58,8 @@ class Findings:
     candidates: list[Candidate] = field(default_factory=list)
     dropped: list[Dropped] = field(default_factory=list)
     claim_heads: dict[int, Phrase] = field(default_factory=dict)
+    advice: list[Node] = field(default_factory=list)
+    """Verbs of clauses addressed to the reader, which are claims and no facts."""
     stances: dict[int, Stance] = field(default_factory=dict)
     """How the clauses that yield candidates are meant, by their verb's token."""
     frames: dict[int, Frame] = field(init=False)
@@ -82,15 +88,24 @@ class Findings:
         negated: bool = False,
         indirect: bool = False,
     ) -> None:
-        """Add a candidate of the verb's clause, denied and modal as its verb group is."""
-        self.candidates.append(
-            Candidate(
-                *(verb.i, head, relation, tail, tuple(tokens)),
-                negated or group.negated,
-                group.modality,
-                indirect,
+        """Add a candidate of the verb's clause, denied and modal as its verb group is.
+
+        What "they" do together each of them does.
+        """
+        for one in self._part_resolved(head):
+            self.candidates.append(
+                Candidate(
+                    *(verb.i, one, relation, tail, tuple(tokens)),
+                    negated or group.negated,
+                    group.modality,
+                    indirect,
+                )
             )
-        )
+
+    def _part_resolved(self, phrase: Phrase) -> list[Phrase]:
+        """The members of what a pronoun stands for, each as resolved as it."""
+        together = self.antecedents.members.get(phrase.span, []) if phrase.resolved else []
+        return [replace(each, resolved=True) for each in together] or [phrase]
 
     def read_arguments(self, root: Node, full: bool = False) -> list[Phrase]:
         """Return the phrases coordinated under `root`, pronouns and "the town" resolved."""
@@ -101,17 +116,20 @@ class Findings:
         else:
             tokens = list(list_conjuncts(root))
         for token in tokens:
+            before = self.tree[max(token.left_edge.i - 1, 0)]
+            if token is not root and before.word == "not":
+                continue  # "because of dissection, and not disease"
             phrase = self._read_argument(token, full)
             if phrase is not None:
-                together = self.antecedents.members.get(phrase.span, []) if phrase.resolved else []
-                found += [replace(each, resolved=True) for each in together] or [phrase]
+                found += self._part_resolved(phrase)
         return found
 
     def _read_argument(self, token: Node, full: bool) -> Phrase | None:
         if token.tag in {"PRP", "PRP$", "DT", "WDT", "WP", "EX"} or token.pos == "PRON":
             phrase = self.antecedents.resolve_pronoun(token)
             if phrase is None:
-                self.drop("unresolved_pronoun", token.i, token.i)
+                reason = "advice" if token.word in ADDRESSED else "unresolved_pronoun"
+                self.drop(reason, token.i, token.i)
             return phrase
         phrase = self.antecedents.resolve_definite(token) or find_phrase(token, full)
         if phrase is not None and not phrase.resolved:
@@ -137,17 +155,23 @@ class Findings:
             owner = self.antecedents.resolve_pronoun(pronoun)
         if owner is None or owner.words + phrase.words > FULL_WORDS:
             return phrase
-        mark = "'" if owner.text.endswith("s") else "'s"
-        text = f"{owner.text}{mark} {phrase.text}"
+        text = f"{name_owner(owner.text)} {phrase.text}"
         return replace(phrase, text=text, resolved=True, literal=False)
 
     def find_owner(self, noun: Node) -> Phrase | None:
         """Return who "X's noun" or "its noun" belongs to."""
         for child in noun.children:
             if child.dep == "poss":
+                if child.tag == "PRP$":
+                    return self._read_argument(child, full=False)
                 owners = self.read_arguments(child)
                 return owners[0] if owners else None
         return None
+
+
+def name_owner(text: str) -> str:
+    """Return "Anna's", "the Alps'"."""
+    return f"{text}'" if text.endswith("s") else f"{text}'s"
 
 
 def word_noun(noun: Node, ordinals: bool = True) -> tuple[str, list[int]]:
@@ -217,9 +241,10 @@ _PHRASAL = frozenset(
 )
 """Nouns that are half of a preposition when they stand bare: "in recognition of"."""
 _KIND_RELATIONS = frozenset(
-    "is a,was a,are a,were a,is the,was the,are the,were the,are,were,is one of,was one of".split(
-        ","
-    )
+    (
+        "is a,was a,are a,were a,is the,was the,are the,were the,are,were,is one of,was one of,"
+        "has been a,has been the,have been,had been a,had been the,had been"
+    ).split(",")
 )
 
 
