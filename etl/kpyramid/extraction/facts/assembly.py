@@ -225,7 +225,8 @@ def assemble_extraction(findings: Findings) -> Extraction:
         words = (candidate.head.text, candidate.relation, candidate.tail.text)
         key = (*words, candidate.negated, candidate.modality, source)
         score = score_candidate(candidate, findings, attributed=source is not None)
-        if key not in kept or kept[key].confidence < score:
+        known = kept.get(key)
+        if known is None or _rank(candidate, score) > _rank(known.candidate, known.confidence):
             kept[key] = _Judged(candidate, source, score)
     ordered = sorted(kept.values(), key=lambda fact: _place(fact.candidate))
     claims, numbers = _number_claims([fact.candidate for fact in ordered], findings)
@@ -239,6 +240,11 @@ def assemble_extraction(findings: Findings) -> Extraction:
     mentions = assign_mentions(list_phrases(findings.tree), claims, arguments)
     dropped = sorted(set(findings.dropped), key=lambda d: (d.span.start, d.span.end, d.reason))
     return Extraction(claims, mentions, facts, tuple(dropped))
+
+
+def _rank(candidate: Candidate, score: float) -> tuple[bool, float]:
+    """A clause comes first, since it has qualifiers, then what is surer."""
+    return candidate.clause is not None, score
 
 
 def draft_facts(findings: Findings) -> Iterator[tuple[tuple[str, str, str], dict[str, float]]]:
