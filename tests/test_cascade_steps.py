@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from kpyramid.documents.sentences import Dropped, Span
-from kpyramid.extraction.types import Claim, Extraction, Fact, Mention
+from kpyramid.extraction.types import Claim, Extraction, Fact, Mention, Titled
 from kpyramid.llm.types import Request
 from kpyramid.settings import CascadeSettings
 from tests.cascade_script import (
@@ -91,10 +91,10 @@ def test_without_a_claim_that_the_text_supports_no_further_step_is_asked() -> No
 # Steps of the rules between those of the model.
 
 
-def read_by_rules(texts: Sequence[str]) -> list[Extraction]:
+def read_by_rules(texts: Sequence[Titled]) -> list[Extraction]:
     """Rules that relate the first word to the last."""
     found = []
-    for text in texts:
+    for text, _ in texts:
         tail = text.rstrip(".").rpartition(" ")[2]
         at = text.index(tail)
         found.append(

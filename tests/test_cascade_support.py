@@ -8,7 +8,7 @@ import pytest
 from kpyramid.documents.sentences import Dropped, Span
 from kpyramid.extraction.cascade.chunks import Chunk, cut_extraction
 from kpyramid.extraction.cascade.grounding import RESOLVED_CONFIDENCE
-from kpyramid.extraction.types import Claim, Extraction, Fact, Mention
+from kpyramid.extraction.types import Claim, Extraction, Fact, Mention, Titled
 from kpyramid.llm.types import Request
 from kpyramid.settings import CascadeSettings
 from tests.cascade_script import (
@@ -96,11 +96,13 @@ def test_what_the_rules_read_in_a_claim_needs_evidence_too() -> None:
         {"evidence": "He visited London", "claim": "Ole Krag visited London."},
     ]
 
-    def read_by_rules(texts: list[str]) -> list[Extraction]:
-        facts = [Fact(0, "Ole Krag", text.split()[2], "London", None, None, None) for text in texts]
+    def read_by_rules(texts: list[Titled]) -> list[Extraction]:
+        facts = [
+            Fact(0, "Ole Krag", text.split()[2], "London", None, None, None) for text, _ in texts
+        ]
         return [
             Extraction((Claim(text, (Span(0, len(text)),)),), facts=(fact,))
-            for text, fact in zip(texts, facts, strict=True)
+            for (text, _), fact in zip(texts, facts, strict=True)
         ]
 
     choice = CascadeSettings(mode="paper", paraphrase="llm")
