@@ -13,6 +13,8 @@ from kpyramid.documents.words import IS_A, normalise_relation
 from kpyramid.ontology.constraints import Rules
 from kpyramid.ontology.names import THING
 from kpyramid.ontology.population.checking import (
+    COPULAS,
+    UNTYPED,
     Candidate,
     Kinds,
     Misfit,
@@ -21,7 +23,9 @@ from kpyramid.ontology.population.checking import (
     Sentences,
     check_name,
     check_value,
-    is_written_as_name,
+    confirm,
+    is_hedged,
+    is_proper,
     order_places,
     takes_nouns,
 )
@@ -210,11 +214,10 @@ def state_values(
 
 # Facts of the graph as candidates for the ontology: which property a phrase states, of whom.
 
+_HEDGED = Misfit("hedged", "the sentence asks, or says what is to be found out")
 _ARTICLES = re.compile(r"\b(?:a|an)\s+")
 _FIRST_OF = re.compile(r"^(?P<noun>[^,(]{2,60}?\s(?:of|in|on|at))\s+(?P<rest>\S.*)$", re.DOTALL)
 """`revenue of 4.2 billion euros`: what a light verb such as `reported` leaves to its object."""
-
-_COPULAS = frozenset({IS_A, "become", "be", "remain"})
 
 Find = Callable[[str, str, Span | None], Named | str]
 """The individual that words of a document name, at a place if it is known, or why there is none."""
@@ -347,10 +350,13 @@ def read_facts(
         if not wanted:
             continue
         subject = named[fact.head_id]
+        guess = fact.relation not in COPULAS
+        if not _is_clear(wanted, schema):
+            subject, guess = replace(subject, type=UNTYPED), False
         checked = [
-            check_value(
-                prop, subject, value, place, schema, kinds, guess=fact.relation not in _COPULAS
-            )
+            _HEDGED
+            if is_hedged(place)
+            else check_value(prop, subject, value, place, schema, kinds, guess=guess)
             for prop in wanted
             for place in places
         ]
@@ -360,6 +366,15 @@ def read_facts(
             misfits = [c for c in checked if isinstance(c, Misfit)]
             rejects.append(_reject_stated(stage, fact, wanted, misfits))
     return candidates, rejects
+
+
+def _is_clear(wanted: Sequence[OntologyProperty], schema: Schema) -> bool:
+    """Whether all properties that a phrase may state are about things of one class.
+
+    `is located in` is said of a place and of a firm: it is no witness of either.
+    """
+    domains = {prop.domain for prop in wanted}
+    return any(all(schema.is_subclass(d, wider) for d in domains) for wider in domains)
 
 
 def _read_phrase(
@@ -412,6 +427,10 @@ def list_copulas(
         class_iri = kinds.find(fact.tail) if fact.relation == IS_A else None
         if class_iri is None or check_name(named[fact.head_id], kinds) is not None:
             continue
-        if is_written_as_name(fact.head) or takes_nouns(class_iri, schema):
+        if is_proper(named[fact.head_id]) or takes_nouns(class_iri, schema):
+            own = named[fact.head_id].kinds
+            is_known = any(schema.is_subclass(class_iri, kind) for kind in own)
             for place in fact.places:
-                yield Candidate(None, class_iri, fact.head_id, None, None, None, place)
+                sure = confirm(place.confidence) if is_known else place.confidence
+                shown = replace(place, confidence=sure)
+                yield Candidate(None, class_iri, fact.head_id, None, None, None, shown)
