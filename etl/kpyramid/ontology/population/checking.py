@@ -9,6 +9,7 @@ from functools import lru_cache
 from math import prod
 
 from kpyramid.documents.sentences import Span, split_sentences
+from kpyramid.documents.values import MONTH
 from kpyramid.documents.words import (
     IS_A,
     POINTING,
@@ -330,7 +331,13 @@ def is_hedged(place: Place) -> bool:
     return place.text.rstrip("\"”' ").endswith("?") or _HEDGE.search(before) is not None
 
 
+_YEARS = frozenset({XSD + "gYear", XSD + "gYearMonth", XSD + "date"})
+_LAST_YEAR = 2100
+_NUMBERED = re.compile(r"(?<=[^.!?\s]\s)[A-Z]\w+\.?\s$|[#$€£]$")
+"""What makes a number of the one that follows: `Form` of `Form 1040`."""
+_SEASON = rf"{MONTH}\.?|spring|summer|autumn|fall|winter|year|ad|ce|early|mid|late|circa"
 _PERCENT = re.compile(r"\s?(?:%|per ?cent\b|percentage points?\b)")
+_SUPERLATIVE = re.compile(r"\b(?:old|young|larg|great|high|tall|long|rich|strong|fast|earli)est\b")
 _UNIQUE = frozenset("first second third last only next previous same most least".split())
 
 
@@ -346,7 +353,8 @@ def says_kind(value: str, of: OntologyClass | None) -> bool:
     if not core or core[-1] in RELATIVES or find_label(core[-1]) not in {None, *of.entity_types}:
         return False
     is_listed = find_label(core[-1]) in of.entity_types or core[-1] in ROLES
-    return is_listed and not _UNIQUE & set(core) and not any(c.isdigit() for c in value)
+    is_unique = _UNIQUE & set(core) or _SUPERLATIVE.search(value)
+    return is_listed and not is_unique and not any(c.isdigit() for c in value)
 
 
 COPULAS = frozenset({IS_A, "become", "be", "remain"})
@@ -362,6 +370,15 @@ def states_kinds(prop: OntologyProperty) -> bool:
     return prop.range == XSD + "string" and any(
         normalise_relation(phrase).key in COPULAS for phrase in phrases
     )
+
+
+def _is_number_of(text: str, place: Place) -> bool:
+    """Whether digits are no year: `Form 1040`, `$1815`, or one that is far off."""
+    if any(int(digits) > _LAST_YEAR for digits in re.findall(r"\d{4}", text)):
+        return True
+    before = place.text[: place.object.start - place.start] if place.object else ""
+    noun = _NUMBERED.search(before)
+    return noun is not None and not re.fullmatch(_SEASON, noun[0].strip(), re.IGNORECASE)
 
 
 def _is_share(text: str, place: Place) -> bool:
@@ -399,7 +416,10 @@ def fit_class(
     are common nouns. A reader (`read`) that learned this very property from examples is surer.
     Without `guess` only witnesses and type count.
     """
-    if wanted == THING or any(schema.is_subclass(kind, wanted) for kind in individual.kinds):
+    if wanted == THING:
+        is_measure = not is_typed(individual) and find_head(individual.name) in MEASURES
+        return None if is_measure else 1.0
+    if any(schema.is_subclass(kind, wanted) for kind in individual.kinds):
         return 1.0
     if not _may_become(individual.kinds, wanted, schema):
         return None
@@ -466,7 +486,11 @@ def check_value(
         text = value if isinstance(value, str) else value.name
         if _is_share(text, place) and not _SHARES.search(f"{prop.label} {prop.comment}"):
             return Misfit("range", f"{text!r} is a share, no {prop.label}")
-        if states_kinds(prop) and not says_kind(text, schema.class_by_iri.get(prop.domain)):
+        if prop.range in _YEARS and _is_number_of(text, place):
+            return Misfit("range", f"{text!r} numbers something else, it is no {prop.label}")
+        is_role = sure < 1.0 and find_head(text) in ROLES
+        of = schema.class_by_iri.get(prop.domain)
+        if states_kinds(prop) and (is_role or not says_kind(text, of)):
             return Misfit("range", f"{text!r} says no kind that {prop.label} is about")
         literal = parse_literal(text, prop.range)
         if literal is None:

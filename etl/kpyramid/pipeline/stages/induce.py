@@ -16,6 +16,7 @@ from kpyramid.embeddings.port import Embedder
 from kpyramid.ontology.constraints import Constraint, Rules
 from kpyramid.ontology.population.checking import (
     COPULAS,
+    UNTYPED,
     Candidate,
     Kinds,
     Linker,
@@ -93,8 +94,12 @@ def run(
     witnesses = Witnesses(schema, WordForms(places.sentences.texts.values()))
     counts = {key: witnesses.count(found) for key, found in evidence.items()}
     for key, named in linker.named.items():
-        own, is_common = named.kinds | counts[key].keys(), witnesses.is_common(named.name)
-        linker.named[key] = replace(named, kinds=frozenset(own), is_common=is_common)
+        linker.named[key] = replace(
+            named,
+            type=UNTYPED if witnesses.refutes_tag(evidence[key]) else named.type,
+            kinds=named.kinds | counts[key].keys(),
+            is_common=witnesses.is_common(named.name),
+        )
     copulas = list(list_copulas(facts, linker.named, kinds, schema))
     for candidate in copulas:
         named = linker.named[candidate.subject_id]
