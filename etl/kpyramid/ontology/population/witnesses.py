@@ -245,7 +245,12 @@ class Witnesses:
             return -1 if _CAPITALS.fullmatch(words[0]) else 0
         if own is not None:
             return 0 if own in _PLACES and len(words) == 2 else -1
-        is_odd = " of " in name or self._is_common(words[-1]) or self._is_common(words[0])
+        is_odd = (
+            " of " in name
+            or len(words[-1]) == 1
+            or self._is_common(words[-1])
+            or self._is_common(words[0])
+        )
         return 0 if is_odd else 1
 
     def _judge_place(self, name: str, words: Sequence[str], own: str | None) -> int:

@@ -24,12 +24,14 @@ from kpyramid.ontology.population.checking import (
     check_name,
     check_value,
     confirm,
+    find_head,
     is_hedged,
     is_proper,
     order_places,
     takes_nouns,
 )
 from kpyramid.ontology.population.conflicts import Finding, Loss, merge, settle
+from kpyramid.ontology.population.witnesses import MEASURES
 from kpyramid.ontology.schema import OntologyProperty, Schema
 from kpyramid.pipeline.stages.tables import Row, make_reject
 from kpyramid.storage.contracts import map_column
@@ -427,7 +429,8 @@ def list_copulas(
         class_iri = kinds.find(fact.tail) if fact.relation == IS_A else None
         if class_iri is None or check_name(named[fact.head_id], kinds) is not None:
             continue
-        if is_proper(named[fact.head_id]) or takes_nouns(class_iri, schema):
+        is_noun = takes_nouns(class_iri, schema) and find_head(fact.head) not in MEASURES
+        if is_proper(named[fact.head_id]) or is_noun:
             own = named[fact.head_id].kinds
             is_known = any(schema.is_subclass(class_iri, kind) for kind in own)
             for place in fact.places:
