@@ -208,6 +208,8 @@ def test_questions_and_aims_state_nothing(text: str, hedged: bool) -> None:
         "Most patients",
         "patients in the study",
         "severe condition",
+        "group of patients",
+        "eight of the patients",
     ],
 )
 def test_what_only_its_text_can_place_is_no_individual(name: str) -> None:
@@ -216,7 +218,20 @@ def test_what_only_its_text_can_place_is_no_individual(name: str) -> None:
     schema = parse_schema(files.turtle.read_text("utf-8"), source="medical.ttl")
     found = check_name(Named("e", name, "NOUN", is_common=True), Kinds(schema))
     assert isinstance(found, Misfit)
-    assert check_name(Named("e", "patients with asthma", "NOUN"), Kinds(schema)) is None
+    for whole in ("patients with asthma", "eight of 160 patients with asthma"):
+        kinds = Kinds(schema)
+        assert check_name(Named("e", whole, "NOUN"), kinds) is None
+        (found_class,) = kinds.find_by_name(whole, "NOUN")
+        assert found_class.endswith("#Population")
+
+
+def test_a_noun_that_says_what_the_subject_is_needs_no_other_witness() -> None:
+    prop = GENERAL.property_by_iri[f"{GENERAL.base}capitalOf"]
+    place = state("Ombra is the capital of Titania.", "Ombra", "Titania")
+    ends = Named("a", "Ombra", "NOUN"), Named("b", "Titania", "NOUN")
+    for outright in (False, True):
+        found = check_value(prop, *ends, place, GENERAL, Kinds(GENERAL), outright=outright)
+        assert isinstance(found, Candidate) is outright
 
 
 def test_two_guesses_make_no_fact() -> None:

@@ -34,10 +34,10 @@ from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema
 
 _COMPLEMENT = re.compile(
     r"\s(?:of|in|for|from|at|on|by|with|to|who|which|that|and|or|near|than|versus)\s|[(:;/]|,(?!\d)"
-    r"|(?<=[^s]s)\s\w+ing\s",
+    r"|(?<=[^s]s)\s\w+(?:ing|ed)\s",
     re.IGNORECASE,
 )
-"""What follows the head of a noun phrase, as `requiring a second operation` does a plural."""
+"""What follows the head of a noun phrase, as `treated with propranolol` does a plural."""
 _JOINED = re.compile(
     r"(?:(?!\s(?:of|in|for|from|at|on|by|with|to)\s).)*?\s(?:and|or)\s", re.IGNORECASE
 )
@@ -49,20 +49,24 @@ _COUNT = re.compile(
     re.IGNORECASE,
 )
 _TITLES = frozenset({"WORK_OF_ART", "LAW"})
-_UNPLACED = re.compile(
-    r"(?:(?:the\s+)?(?:\d+(?:st|nd|rd|th)|first|second|third|fourth|fifth|last|next|previous|other|same"
-    r"|another|each|every|either|both|all|one|1|single|present|current|selected|remaining|following"
-    r"|above|various|different|certain|most|half|several|some|no|any|our|their|his|her|its|this|that|these|those)"
-    r"|(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)(?:-\w+)?|eleven|twelve|\w+teen"
-    r"|(?:one|two|three|a)[ -]hundred)\s+\S.*",
-    re.IGNORECASE | re.DOTALL,
+_COUNTED = re.compile(
+    r"(?:\d+(?:st|nd|rd|th)?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen"
+    r"|(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred)(?:-\w+)?"
+    r"|(?:one|two|three|a)-hundred|half|the|a|an|our|their|his|her|its|this|that|these|those)",
+    re.IGNORECASE,
 )
+_PARTITIVE = re.compile(
+    r"^(?:(?:a|the)\s+)?(?:number|group|majority|minority|half|most|many|some|all|several|few|each"
+    rf"|{_COUNTED.pattern})\s+of\s+(?:the\s+|these\s+|those\s+|our\s+)?(?=\w)",
+    re.IGNORECASE,
+)
+"""What counts out some of a whole, whose kind it keeps: `eight of 160 patients`."""
 _WITHIN = re.compile(
-    r"\bin (?:(?:each|both|either|the|this|our|that) (?:\w+ )?"
+    r"\s+in (?:(?:each|both|either|the|this|our|that) (?:\w+ )?"
     r"(?:group|study|trial|series|cohort|sample)s?|groups? \w+)\b",
     re.IGNORECASE,
 )
-"""What only its text can place: `one patient`, `the first cohort`, `selected population`."""
+"""What only its text can place, as `in the study`."""
 
 
 class Kinds:
@@ -80,7 +84,7 @@ class Kinds:
 
     def find(self, words: str) -> str | None:
         """The class that the head of a noun phrase names, by the longest label that ends it."""
-        core = _reduce(_COMPLEMENT.split(words, maxsplit=1)[0])
+        core = _reduce(_COMPLEMENT.split(_PARTITIVE.sub("", words), maxsplit=1)[0])
         for size in range(min(self._longest, len(core)), 0, -1):
             found = self._by_label.get(core[-size:])
             if found is not None:
@@ -305,11 +309,6 @@ def check_name(individual: Named, kinds: Kinds) -> Misfit | None:
         return Misfit("bad_name", f"{name!r} is no name of an individual")
     if is_count(name):
         return Misfit("bad_name", f"{name!r} says how many, it is no individual")
-    if not is_written_as_name(name) or not is_typed(individual):
-        core = _COMPLEMENT.split(name, maxsplit=1)[0].split()
-        is_unplaced = _UNPLACED.match(name) or _WITHIN.search(name)
-        if is_unplaced and (core[-1][0].islower() or not is_typed(individual)):
-            return Misfit("bad_name", f"{name!r} means something only within its text")
     if not is_typed(individual) and _MEASURE.match(name):
         return Misfit("bad_name", f"{name!r} is a measure, no individual")
     if not is_typed(individual) and kinds.is_kind(_drop_vague(name)):
@@ -390,9 +389,9 @@ def _is_share(text: str, place: Place) -> bool:
 
 
 def _drop_vague(name: str) -> str:
-    """A noun phrase without words in front that tell its noun from no other."""
-    words = name.split()
-    while len(words) > 1 and words[0].casefold() in VAGUE:
+    """A noun phrase without words that tell its noun from no other outside their text."""
+    words = _PARTITIVE.sub("", _WITHIN.sub("", name)).split() or [name]
+    while len(words) > 1 and (words[0].casefold() in VAGUE or _COUNTED.fullmatch(words[0])):
         words = words[1:]
     return " ".join(words)
 
@@ -457,11 +456,13 @@ def check_value(
     *,
     read: bool = False,
     guess: bool = True,
+    outright: bool = False,
 ) -> Candidate | Misfit:
     """A statement as a value of a property, in the direction in which it is kept, or why not.
 
-    `value` is text where no entity stands. Without `guess` the subject's class is known. Of
-    two inverse properties the one with the smaller IRI is kept, so that a fact is one instance
+    `value` is text where no entity stands. Without `guess` the subject's class is known. What
+    only the property says of both ends is not enough, unless it is said `outright`. Of two
+    inverse properties the one with the smaller IRI is kept, so that a fact is one instance
     whichever of them words it; its ends fit both, as each of the two entails the other.
     """
     fault = check_name(subject, kinds)
@@ -509,7 +510,7 @@ def check_value(
     if value.entity_id == subject.entity_id:
         return Misfit("same_subject_and_object", f"{subject.name} would be its own {prop.label}")
     object_class, other_sure = end
-    if max(sure, other_sure) <= GUESSED:
+    if max(sure, other_sure) <= GUESSED and not outright:
         return Misfit("domain", f"only the property says what {subject.name} and {value.name} are")
     both = place.confidence * other_sure
     place = replace(place, confidence=confirm(both) if sure == other_sure == 1.0 else both)

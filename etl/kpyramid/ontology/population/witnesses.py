@@ -167,7 +167,7 @@ class Witnesses:
         return tag is not None and self._judge_form(evidence.name, tag) < 0
 
     def _list_labels(self, evidence: Evidence) -> list[str]:
-        found = {vote_tag(evidence.uses), *map(find_label, evidence.stated)}
+        found = {*(use.type for use in evidence.uses), *map(find_label, evidence.stated)}
         found.add(find_own_label(evidence.name))
         for use in evidence.uses:
             before = _BESIDE.search(use.before)

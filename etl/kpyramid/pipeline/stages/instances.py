@@ -216,6 +216,8 @@ def state_values(
 
 # Facts of the graph as candidates for the ontology: which property a phrase states, of whom.
 
+_SAID_OUTRIGHT = re.compile(r"be (?:\S+ )+of")
+"""`is a metabolite of`: the noun says what the subject is."""
 _HEDGED = Misfit("hedged", "the sentence asks, or says what is to be found out")
 _ARTICLES = re.compile(r"\b(?:a|an)\s+")
 _FIRST_OF = re.compile(r"^(?P<noun>[^,(]{2,60}?\s(?:of|in|on|at))\s+(?P<rest>\S.*)$", re.DOTALL)
@@ -358,7 +360,11 @@ def read_facts(
         checked = [
             _HEDGED
             if is_hedged(place)
-            else check_value(prop, subject, value, place, schema, kinds, guess=guess)
+            else check_value(
+                *(prop, subject, value, place, schema, kinds),
+                guess=guess,
+                outright=_SAID_OUTRIGHT.fullmatch(fact.relation) is not None,
+            )
             for prop in wanted
             for place in places
         ]
