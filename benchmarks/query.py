@@ -130,7 +130,7 @@ def _add_tables(folder: Path) -> None:
     numbers = [f"condensed-{number:010}" for number in range(count)]
     columns = {
         "condensed_id": pa.array(numbers, pa.string()),
-        **{n: triples[n] for n in ("head_id", "relation_id", "tail_id", "literal")},
+        **{n: triples[n] for n in ("head_id", "relation_id", "tail_id", "literal", "qualifiers")},
         "anchor": pa.nulls(count, pa.string()),
         "anchor_class": pa.nulls(count, pa.string()),
         "derived_from": each,

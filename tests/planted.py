@@ -1,9 +1,10 @@
 """Graphs with a planted truth, and the stages complete and condense run on them."""
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -168,6 +169,7 @@ def plant(statements: Iterable[Statement]) -> dict[str, pa.Table]:
         tables["chunks"],
         embedder=MemoEmbedder(),
         disambiguator=None,
+        min_confidence=0.0,
     )
     return tables | {name: table for name, table in made.items() if name != "rejects"}
 
@@ -251,6 +253,7 @@ def run_induce(tables: dict[str, pa.Table], schema: Schema | None = None) -> dic
         annotator=lambda texts: ["" for _ in texts],
         reader=None,
         inducer=None,
+        min_confidence=0.0,
     )
 
 
@@ -274,6 +277,7 @@ def run_complete(
         decisions=parse_decisions(decisions, "proposals.toml") if decisions else NONE,
         embedder=embedder or MemoEmbedder(),
         namer=None,
+        min_confidence=0.0,
     )
     return Completed(tables, made, schema)
 
@@ -419,8 +423,13 @@ class YesSayer:
         return Condensed(tuple(merged), ())
 
 
-def state(statements: Iterable[Statement]) -> dict[str, pa.Table]:
-    """The tables of a graph that states exactly this; `resolve` would unite some of it."""
+def state(
+    statements: Iterable[Statement], times: Mapping[Words, str] = MappingProxyType({})
+) -> dict[str, pa.Table]:
+    """The tables of a graph that states exactly this; `resolve` would unite some of it.
+
+    `times`: those that qualify facts.
+    """
     entities, relations, triples = {}, {}, {}
     for head, head_type, wording, tail, tail_type in statements:
         ends = {head: head_type} | ({tail: tail_type} if tail_type != "LITERAL" else {})
@@ -446,6 +455,7 @@ def state(statements: Iterable[Statement]) -> dict[str, pa.Table]:
             "relation_id": content_id("relation", wording),
             "tail_id": None if tail_type == "LITERAL" else content_id("entity", tail),
             "literal": tail if tail_type == "LITERAL" else None,
+            "qualifiers": [("time", at)] if (at := times.get((head, wording, tail))) else [],
             "confidence": 0.9,
             "raw_triple_ids": [],
         }
@@ -459,10 +469,11 @@ def condense_statements(
     schema: Schema | None = None,
     embedder: Embedder | None = None,
     condenser: YesSayer | None = None,
+    times: Mapping[Words, str] = MappingProxyType({}),
     **options: float,
 ) -> Condensation:
     """The condensed graph of some statements, with the general ontology and the real model."""
-    tables = state(statements)
+    tables = state(statements, times)
     made = condense.run(
         *(tables[name] for name in READS),
         settings=CondenseSettings(**options),  # type: ignore[arg-type]

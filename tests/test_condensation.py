@@ -90,6 +90,19 @@ def test_a_fact_that_says_more_absorbs_the_broader_around_an_anchor() -> None:
     }
 
 
+def test_a_fact_absorbs_no_broader_one_of_another_time_and_takes_no_qualifier_of_any() -> None:
+    wordings = "is located in", "is city in"
+    told = [say(GHENT, wording, BELGIUM) for wording in wordings]
+
+    def condense(*years: str) -> list[list[tuple[str, str]]]:
+        times = {(GHENT[0], w, BELGIUM[0]): y for w, y in zip(wordings, years, strict=True)}
+        return [row["qualifiers"] for row in condense_statements(told, times=times).rows]
+
+    assert sorted(condense("1831", "1950")) == [[("time", "1831")], [("time", "1950")]]
+    assert condense("May 1831", "1831") == [[("time", "1831")]]
+    assert condense("1831", "") == [[]]
+
+
 def test_a_broader_fact_far_from_every_anchor_stays() -> None:
     made = condense_statements(
         [say(GHENT, "is located in", BELGIUM), say(GHENT, "is city in", BELGIUM)],
@@ -196,6 +209,37 @@ def test_a_year_and_its_day_do_not_contradict() -> None:
     assert [kind for kind, _ in condense_statements(dates).contradictions] == ["functional"]
     years = [say(ADA, "was born in", (text, "LITERAL")) for text in ("1950", "May 1950")]
     assert condense_statements(years).contradictions == []
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [("1990", "1995", []), ("May 1990", "1990", ["functional"]), ("1990", "", ["functional"])],
+)
+def test_values_of_different_times_do_not_contradict(
+    first: str, second: str, expected: list[str]
+) -> None:
+    told = [say(ADA, "was born in", GHENT), say(ADA, "was born in", ("Durham", "GPE"))]
+    times = {
+        (told[0][0], told[0][2], told[0][3]): first,
+        (told[1][0], told[1][2], told[1][3]): second,
+    }
+    made = condense_statements(told, times=times)
+    assert [kind for kind, _ in made.contradictions] == expected
+
+
+def test_contrary_relations_of_different_times_do_not_contradict() -> None:
+    told = [say(ADA, "supports", LIND), say(ADA, "opposes", LIND)]
+    ends = ADA[0], LIND[0]
+    times = {(ends[0], "supports", ends[1]): "1990", (ends[0], "opposes", ends[1]): "1995"}
+    assert condense_statements(told, times=times).contradictions == []
+    assert condense_statements(told, times=dict.fromkeys(times, "1990")).contradictions
+
+
+def test_what_qualifies_merged_facts_is_united() -> None:
+    told = [say(ADA, "works for", LIND), say(ADA, "is employed by", LIND)]
+    times = {(ADA[0], told[0][2], LIND[0]): "1990", (ADA[0], told[1][2], LIND[0]): "1995"}
+    (row,) = condense_statements(told, times=times).rows
+    assert row["qualifiers"] == [("time", "1990 / 1995")]
 
 
 def test_contrary_relations_of_the_same_ends_are_reported_and_stay() -> None:

@@ -63,6 +63,7 @@ def make_triple(number: int, **changes: object) -> dict[str, object]:
         "relation_id": "relation-1",
         "tail_id": "entity-1",
         "literal": None,
+        "qualifiers": [("time", "2019")],
         "confidence": 0.5,
         "raw_triple_ids": ["raw-1"],
     }

@@ -66,6 +66,9 @@ def type_all(kind: str, *names: str) -> dict[str, str]:
         ("FAC", ("Elm Bridge in Upper Holm", "Elm Bridge")),
         ("ORG", ("Holm Airport in Ghent", "Holm Airport")),
         ("EVENT", ("World War II", "World War Two", "World War 2", "WWII", "WW2")),
+        ("FAC", ("Elm National Stadium", "National Stadium")),
+        ("PERSON", ("Itachi Uchiha", "Uchiha Itachi", "Itachi")),
+        ("NOUN", ("Tanks", "the Tank", "tank")),
         ("NOUN", ("a large dam", "large dams", "Large Dam")),
     ],
 )
@@ -191,6 +194,65 @@ def test_namesakes_in_documents_without_common_ground_are_two() -> None:
 
     assert apart == {frozenset({"a: John Smith"}), frozenset({"b: John Smith"})}
     assert joined == {frozenset({"a: John Smith", "b: John Smith"})}
+
+
+def test_a_first_name_is_its_document_s_until_something_there_says_whose() -> None:
+    kinds = type_all("PERSON", "Anna", "Anna Holm")
+
+    clusters = list_clusters("a: Anna Holm", "a: Anna", "b: Anna", "c: Anna", kinds=kinds)
+
+    assert clusters == {
+        frozenset({"a: Anna Holm", "a: Anna"}),
+        frozenset({"b: Anna"}),
+        frozenset({"c: Anna"}),
+    }
+
+
+def test_a_body_without_its_country_is_one_per_document() -> None:
+    kinds = type_all("ORG", "Congress")
+
+    assert len(list_clusters("a: Congress", "b: Congress", kinds=kinds)) == 2
+
+
+def test_different_titles_tell_namesakes_apart() -> None:
+    titles = {"a": "Midway, Iowa", "b": "Midway, Ohio", "c": "Midway, Ohio"}
+    uses = [Use("Midway", place, "GPE", "head", "has", "School") for place in "abcd"]
+    uses += [
+        Use("Midway", place, "GPE", "head", "", title, is_title=True)
+        for place, title in titles.items()
+    ]
+
+    clusters = resolve_names(uses, WordEmbedder())
+
+    assert clusters["Midway", "b"] == clusters["Midway", "c"] != clusters["Midway", "a"]
+    assert clusters["Midway", "d"] not in {clusters["Midway", place] for place in "a"}
+
+
+def test_places_in_different_states_are_two() -> None:
+    said = [
+        (place, "Clark County", "locate in", state)
+        for place, state in {"a": "Kansas", "b": "Nevada", "c": "Nevada"}.items()
+    ]
+    said.append(("d", "Clark County", "locate in", "United States"))
+    kinds = type_all("GPE", "Clark County", "Kansas", "Nevada", "United States")
+
+    clusters = list_clusters(
+        *(f"{place}: Clark County" for place in "abcd"), kinds=kinds, said=said
+    )
+
+    assert clusters == {
+        frozenset({"a: Clark County"}),
+        frozenset({f"{place}: Clark County" for place in "bcd"}),
+    }
+
+
+def test_a_fact_that_gives_another_name_joins_the_names() -> None:
+    kinds = type_all("FAC", "Elm National Stadium", "National Stadium")
+    said = [("one", "Elm National Stadium", "know as", "National Stadium")]
+
+    clusters = list_clusters("Elm National Stadium", "National Stadium", kinds=kinds, said=said)
+
+    assert len(clusters) == 1
 
 
 def test_a_lone_surname_is_no_firm_and_waits_for_its_document() -> None:

@@ -155,6 +155,11 @@ def change_setting(section: str, name: str) -> Callable[[Bench], dict[str, str]]
     return flip
 
 
+def demand_confidence(bench: Bench) -> dict[str, str]:
+    publish = replace(bench.settings.publish, min_confidence=0.5)
+    return compute_keys(replace(bench.settings, publish=publish))
+
+
 def users_of_library(name: str) -> set[str]:
     functions = {f.name for f in FUNCTIONS if name in f.libraries}
     stages = {s.name for s in PIPELINE if name in s.libraries or functions & {*s.ports}}
@@ -200,6 +205,7 @@ def list_flips() -> Iterator[tuple[str, Callable[[Bench], dict[str, str]], set[s
             lambda bench, name=name: compute_keys(bench.settings, changed=name),
             users,
         )
+    yield "setting publish.min_confidence", demand_confidence, {"resolve", "induce", "complete"}
     for section in fields(Settings):
         made = {f.name for f in FUNCTIONS if f.section == section.name}
         owners = {section.name} | made | {s.name for s in PIPELINE if made & {*s.ports}}
@@ -209,7 +215,8 @@ def list_flips() -> Iterator[tuple[str, Callable[[Bench], dict[str, str]], set[s
                 # see below.
                 continue
             if section.name in {"index", "query", "publish", "evaluate"}:
-                # No stage's result depends on how it is indexed, asked or judged.
+                # No stage's result depends on how it is indexed, asked or judged, see below for
+                # what is published.
                 continue
             if (section.name, part.name) in NOT_FLIPPED:
                 continue

@@ -266,6 +266,7 @@ def test_every_port_is_known() -> None:
         "condenser",
         "reader",
         "shapes",
+        "min_confidence",
         *(function.name for function in FUNCTIONS),
     }
     assert {port for stage in PIPELINE for port in stage.ports} <= known

@@ -1,5 +1,7 @@
 """The rule-based extractor: one sentence per construction, and what holds for every text."""
 
+import time
+
 import pytest
 import spacy
 
@@ -205,6 +207,173 @@ def test_a_bracket_after_a_name_that_hangs_on_its_words_ends(
     )
     tails = {tail for _, _, tail in triples(extractor.extract(text))}
     assert {"Madrid", "Sintra", "Paris", "Toledo"} <= tails
+
+
+@pytest.mark.parametrize(
+    ("text", "fact"),
+    [
+        (
+            "Levittown set the standard for mass-produced housing.",
+            ("Levittown", "set standard for", "mass-produced housing"),
+        ),
+        (
+            "The mayor improved the well-being of the villagers.",
+            ("mayor", "improved", "well-being of the villagers"),
+        ),
+        (
+            "The bombings killed 39,000 -- 80,000 people.",
+            ("bombings", "killed", "39,000 -- 80,000 people"),
+        ),
+        (
+            "Symmetry refers to the balance and harmony of shapes in a design.",
+            ("Symmetry", "refers to", "balance and harmony of shapes"),
+        ),
+        (
+            "The samples were taken from different sites and levels.",
+            ("samples", "were taken from", "different sites and levels"),
+        ),
+        (
+            "The Gila monster is a species of venomous lizard native to Mexico.",
+            ("Gila monster", "is species of", "venomous lizard native to Mexico"),
+        ),
+        (
+            "The flood destroyed houses of families who had settled near the river.",
+            ("flood", "destroyed", "houses of families who had settled near the river"),
+        ),
+        (
+            "The band played in a hall built by Ann Lee, who died in 1950.",
+            ("band", "played in", "hall built by Ann Lee"),
+        ),
+        (
+            "The building hosts the Division of Particles and Fields.",
+            ("building", "hosts", "Division of Particles and Fields"),
+        ),
+        (
+            "The hotel is managed by Vell Hotels and Resorts.",
+            ("hotel", "is managed by", "Vell Hotels and Resorts"),
+        ),
+        ("Moody's rated the bond in 2003.", ("Moody's", "rated", "bond")),
+        ('The critics praised the song "Yeah!".', ("critics", "praised", 'song "Yeah!"')),
+        (
+            "The survival rate was 63% in the second group.",
+            ("survival rate", "amounted to", "63% in the second group"),
+        ),
+        (
+            "Education can be a catalyst for cultural change.",
+            ("Education", "can be a", "catalyst for cultural change"),
+        ),
+        ("Whales are mammals that feed their young with milk.", ("Whales", "are", "mammals")),
+    ],
+)
+def test_an_argument_is_whole(
+    extractor: DependencyExtractor, text: str, fact: tuple[str, str, str]
+) -> None:
+    assert fact in triples(extractor.extract(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "facts", "others"),
+    [
+        (
+            "Holm Island is the second largest island in Lake Vell.",
+            [("Holm Island", "is second largest island in", "Lake Vell")],
+            ["is largest island in"],
+        ),
+        (
+            "Marbury was a former district of Vell.",
+            [("Marbury", "was former district of", "Vell")],
+            ["was district of"],
+        ),
+        (
+            "Per Lund was general director of Acme Holdings from 1976 to 2010.",
+            [
+                ("Per Lund", "was director of", "Acme Holdings"),
+                ("Per Lund", "was director of Acme Holdings from", "1976 to 2010"),
+            ],
+            ["was director from"],
+        ),
+        (
+            "Anna Holm is the founder and president of Acme Holdings.",
+            [
+                ("Anna Holm", "is founder of", "Acme Holdings"),
+                ("Anna Holm", "is president of", "Acme Holdings"),
+            ],
+            [],
+        ),
+        (
+            "Belgium was the first country to undergo the reform in 1850.",
+            [("Belgium", "was the", "first country to undergo the reform in 1850")],
+            ["was first country in"],
+        ),
+        (
+            "In conclusion, the legend is a tale of two cities.",
+            [("legend", "is tale of", "two cities")],
+            ["is tale in"],
+        ),
+    ],
+)
+def test_a_relation_holds_what_its_noun_is_not_true_without(
+    extractor: DependencyExtractor,
+    text: str,
+    facts: list[tuple[str, str, str]],
+    others: list[str],
+) -> None:
+    found = triples(extractor.extract(text))
+    assert set(facts) <= set(found)
+    assert not {relation for _, relation, _ in found} & set(others)
+
+
+@pytest.mark.parametrize(
+    ("text", "long", "short"),
+    [
+        (
+            "The drug prevents retinopathy of prematurity (ROP).",
+            "retinopathy of prematurity",
+            "ROP",
+        ),
+        ("They gave proton pump inhibitors (PPIs) to patients.", "proton pump inhibitors", "PPIs"),
+        ("The World Trade Union (WTU) met in Oslo.", "World Trade Union", "WTU"),
+    ],
+)
+def test_a_bracket_of_capitals_abbreviates_what_has_its_letters(
+    extractor: DependencyExtractor, text: str, long: str, short: str
+) -> None:
+    found = triples(extractor.extract(text))
+    assert (long, "is abbreviated as", short) in found
+    assert short not in {head for head, _, _ in found}
+
+
+def test_a_bracket_of_other_capitals_names_no_kind(extractor: DependencyExtractor) -> None:
+    extraction = extractor.extract("They measured blood pressure taken by the nurse (XBQ).")
+    assert "XBQ" not in {fact.head for fact in extraction.facts}
+    assert "bracket_without_name" in {each.reason for each in extraction.dropped}
+
+
+def test_values_that_belong_to_several_in_turn_are_rejected(extractor: DependencyExtractor) -> None:
+    text = "The survival rate was 39% and 36% in groups A and B, respectively."
+    extraction = extractor.extract(text)
+    assert "36%" not in {fact.tail for fact in extraction.facts}
+    assert "respective_values" in {each.reason for each in extraction.dropped}
+
+
+def test_examples_of_one_of_two_nouns_are_of_neither(extractor: DependencyExtractor) -> None:
+    text = "New tissues and structures, such as wings and antennae, grow fast."
+    assert not [f for f in extractor.extract(text).facts if f.relation in {"is a", "are"}]
+
+
+def test_a_list_of_examples_ends_after_and(extractor: DependencyExtractor) -> None:
+    text = "By applying principles such as symmetry and ratio, artists create designs."
+    kinds = {fact.head for fact in extractor.extract(text).facts if fact.relation == "is a"}
+    assert "artists" not in kinds
+
+
+def test_a_long_list_of_numbers_and_hyphens_is_read_in_linear_time(
+    extractor: DependencyExtractor,
+) -> None:
+    text = "The codes were " + " -- ".join(str(n) for n in range(1000, 1400)) + " in all."
+    start = time.perf_counter()
+    extractor.extract(text)
+    assert time.perf_counter() - start < 10
 
 
 def test_a_list_after_a_dash_is_no_apposition_of_a_named_place(

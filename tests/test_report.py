@@ -189,6 +189,7 @@ def test_page_says_what_the_values_say(account: Account) -> None:
         "A person lost to <another> person.",
         "kpyramid proposals accept proposal-1",
         "7 triples became 6 facts, 14.3 % fewer",
+        "Lind Institute (time: 1950)",
         "“Ada Byron is employed by Lind Institute”",
         "1 contradiction: reported",
         "a person has one birth place",

@@ -71,6 +71,7 @@ def run(
     raws: list[Row],
     mentions: list[Row] | None = None,
     titles: Mapping[str, str] | None = None,
+    min_confidence: float = 0.0,
 ) -> dict[str, pa.Table]:
     return resolve.run(
         build_documents(build_chunks(raws), titles),
@@ -79,6 +80,7 @@ def run(
         build_chunks(raws),
         embedder=WordEmbedder(),
         disambiguator=None,
+        min_confidence=min_confidence,
     )
 
 
@@ -100,6 +102,22 @@ def test_one_fact_seen_through_overlapping_chunks_is_one_triple_with_all_its_pla
     assert len(triple["raw_triple_ids"]) == 3
     assert {raw["raw_triple_id"] for raw in raws} < set(triple["raw_triple_ids"])
     assert made["rejects"].num_rows == 0
+
+
+def test_a_fact_that_is_not_sure_enough_is_a_reject_with_its_entities() -> None:
+    raws = [
+        make_raw("Holm", "met", "Batt", confidence=0.4),
+        make_raw("Holm", "met", "Batt", "chunk-2", confidence=0.4),
+        make_raw("Holm", "founded", "Aster", confidence=0.5),
+        make_raw("Vell", "was founded by", "Lund", confidence=0.9),
+    ]
+    made = run(raws, min_confidence=0.6)
+    assert list_facts(made) == {("Holm", "met", "Batt"), ("Vell", "was founded by", "Lund")}
+    assert set(made["entities"]["name"].to_pylist()) == {"Holm", "Batt", "Vell", "Lund"}
+    inverse = {row["name"]: row["inverse_of"] for row in made["relations"].to_pylist()}
+    assert inverse == {"met": None, "was founded by": None}
+    (reject,) = made["rejects"].to_pylist()
+    assert (reject["reason"], reject["row_key"]) == ("low_confidence", raws[2]["raw_triple_id"])
 
 
 def test_confidence_grows_with_chunks_and_not_with_repetition_in_one() -> None:
@@ -215,6 +233,7 @@ def test_the_order_of_the_rows_changes_nothing() -> None:
                 dice.choice(names),
                 f"chunk-{dice.randrange(4)}",
                 negated=dice.random() < 0.1,
+                qualifiers=[("time", str(dice.randrange(1900, 2000)))],
                 confidence=dice.random(),
             )
             for _ in range(150)
@@ -236,7 +255,7 @@ def test_the_order_of_the_rows_changes_nothing() -> None:
     mention_table = build_table("mentions", mentions.values())
     chunks, embedder = build_chunks(list(raws.values())), WordEmbedder()
     documents = build_documents(chunks)
-    ports: dict[str, Any] = {"embedder": embedder, "disambiguator": None}
+    ports: dict[str, Any] = {"embedder": embedder, "disambiguator": None, "min_confidence": 0.0}
     expected = resolve.run(documents, mention_table, raw_table, chunks, **ports)
     assert len(list_facts(expected)) > 20
 
@@ -313,3 +332,99 @@ def test_a_fact_between_two_wordings_of_one_entity_is_a_reject() -> None:
 
     assert made["rejects"]["reason"].to_pylist() == ["same_head_and_tail"]
     assert made["triples"].num_rows == 1
+
+
+def resolve_text(
+    sentences: Mapping[str, str],
+    raws: list[tuple[str, str, str, str]],
+    titles: Mapping[str, str] | None = None,
+    kinds: Mapping[str, str] | None = None,
+) -> set[tuple[str, str, str, str]]:
+    """Head's cluster and its name, relation, tail of facts (document, head, relation, tail)."""
+    rows, mentions = [], []
+    for place, head, relation, tail in raws:
+        text = sentences[place]
+        span = {"start": text.index(head), "end": text.index(head) + len(head)}
+        rows.append(make_raw(head, relation, tail, place, head_span=span))
+        for name in (head, tail):
+            if name in (kinds or {}):
+                at = span["start"] if name == head else 0
+                mentions.append(make_mention(name, (kinds or {})[name], place, at))
+    chunks = build_table(
+        "chunks",
+        [
+            {"chunk_id": place, "document_id": place, "start": 0, "end": len(text), "text": text}
+            | {"tokens": 1}
+            for place, text in sentences.items()
+        ],
+    )
+    made = resolve.run(
+        build_documents(chunks, titles),
+        build_table("mentions", mentions),
+        build_table("raw_triples", rows),
+        chunks,
+        embedder=WordEmbedder(),
+        disambiguator=None,
+        min_confidence=0.0,
+    )
+    names = {r["entity_id"]: r["name"] for r in made["entities"].to_pylist()}
+    verbs = {r["relation_id"]: r["name"] for r in made["relations"].to_pylist()}
+    return {
+        (r["head_id"], names[r["head_id"]], verbs[r["relation_id"]], names[r["tail_id"]])
+        for r in made["triples"].to_pylist()
+    }
+
+
+def test_the_film_of_each_document_is_another_thing_than_the_kind() -> None:
+    texts = {"a": "Vertigo is a film. The film won Oscars.", "b": "The film lost Oscars."}
+
+    facts = resolve_text(
+        texts,
+        [
+            ("a", "Vertigo", "is a", "film"),
+            ("a", "film", "won", "Oscars"),
+            ("b", "film", "lost", "Oscars"),
+        ],
+    )
+
+    assert len({head for head, name, *_ in facts if name == "film"}) == 2
+
+
+@pytest.mark.parametrize(
+    ("title", "kind", "head", "name"),
+    [
+        ("Arnold Holm", "ORG", "Holm", "Arnold Holm"),
+        ("Chicago Cubs", "ORG", "Cubs", "Chicago Cubs"),
+        ("Robert Holm (actor)", "PERSON", "Robert Eric Holm", "Robert Eric Holm"),
+        ("South Holm", "ORG", "Holm", "Holm"),
+        ("Battle of Holm", "ORG", "Holm", "Holm"),
+        ("Climate of Holm", "GPE", "Holm", "Holm"),
+    ],
+)
+def test_a_title_is_a_name_of_the_lead_subject(title: str, kind: str, head: str, name: str) -> None:
+    facts = resolve_text(
+        {"a": f"Yes, {head} won Oscars."},
+        [("a", head, "won", "Oscars")],
+        {"a": title},
+        {head: kind},
+    )
+
+    assert {fact[1] for fact in facts} == {name}
+
+
+@pytest.mark.parametrize(
+    ("head", "tail", "kinds", "kept"),
+    [
+        ("Anna Holm", "Anna Batt", {"Anna Holm": "PERSON", "Anna Batt": "PERSON"}, True),
+        ("First Church", "First Church of Holm", {}, True),
+        ("Kraus House", "Missouri", {"Kraus House": "FAC", "Missouri": "GPE"}, False),
+        ("Anna Holm", "head of state", {"Anna Holm": "PERSON"}, False),
+    ],
+)
+def test_one_thing_has_two_names_of_one_kind(
+    head: str, tail: str, kinds: dict[str, str], kept: bool
+) -> None:
+    made = run([make_raw(head, "is the same as", tail)], [make_mention(*p) for p in kinds.items()])
+
+    assert (made["triples"].num_rows == 1) == kept
+    assert made["rejects"]["reason"].to_pylist() == ([] if kept else ["kinds_differ"])

@@ -21,7 +21,6 @@ from kpyramid.query import STRATEGIES, Answer, Snapshot, answer, open_snapshot, 
 from kpyramid.query.analysis import link_text
 from kpyramid.settings import Settings
 from kpyramid.snapshot.snapshot import EntitiesByName
-from kpyramid.snapshot.store import Store
 from kpyramid.snapshot.view import EVERYTHING, Scope
 from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.declarations import locate_declarations
@@ -288,7 +287,9 @@ SURFACE: dict[str, Read] = {
     "evidence": lambda s, w: [
         try_keys(s.evidence, keys_of(w, t)) for t in FILTERED if t != "additions"
     ],
-    "facts_about": lambda s, w: s.state_condensed_all(s.facts_about(keys_of(w, "entities"))),
+    "facts_about": lambda s, w: [
+        s.state_condensed(key) for key in s.facts_about(keys_of(w, "entities"))
+    ],
     "find_instances": lambda s, w: s.find_instances(
         {
             (r["subject_id"], r["property_iri"], r["object_id"] or r["literal"])
@@ -322,12 +323,10 @@ SURFACE: dict[str, Read] = {
         for other in (EVERYTHING, has("board"))
         for name in FILTERED
     ],
+    "qualify_condensed": lambda s, w: try_keys(s.qualify_condensed, keys_of(w, "condensed")),
     "scopes": lambda s, w: s.scopes,
     "sparql": lambda s, w: s.sparql(EVERY_TRIPLE, limit=100_000),
     "state_condensed": lambda s, w: try_keys(s.state_condensed, keys_of(w, "condensed")),
-    "state_condensed_all": lambda s, w: try_keys(
-        lambda k: s.state_condensed_all([k]), keys_of(w, "condensed")
-    ),
     "state_instance": lambda s, w: try_keys(s.state_instance, keys_of(w, "instances")),
     "surface_forms": lambda s, w: s.surface_forms(keys_of(w, "entities")),
     "table": lambda s, w: [spell(s.table(name)) for name in FILTERED],
@@ -435,15 +434,6 @@ def test_a_scope_only_narrows(whole: Snapshot, public: Snapshot) -> None:
     assert only.count("documents") == 2
     with pytest.raises(InputError, match="no document"):
         public.scoped(Scope(None, documents=frozenset({"closed.jsonl"}))).count("documents")
-
-
-def test_a_snapshot_without_names_by_document_is_read_as_a_whole_only(
-    whole: Snapshot, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Store, "holds", lambda self, name: False)
-    assert whole.scoped(EVERYTHING).table("entities").num_rows
-    with pytest.raises(InputError, match=r"earlier version.*`kpyramid build CORPUS`"):
-        whole.scoped(has("staff")).table("entities")
 
 
 def ask(whole: Snapshot, *options: str) -> Result:

@@ -113,6 +113,7 @@ ROWS: Mapping[str, list[dict[str, object]]] = {
             "relation_id": "relation-near",
             "tail_id": "entity-stockholm",
             "literal": None,
+            "qualifiers": [("time", "1628")],
             "anchor": f"{NAMESPACE}place",
             "anchor_class": None,
             "derived_from": ["triple-1", "triple-2"],
@@ -147,6 +148,7 @@ for _relation in ROWS["relations"]:
     _relation |= {"inverse_of": None, "surface_forms": [_relation["name"]]}
 for _triple, _raw in zip(ROWS["triples"], ("raw-1", "raw-2"), strict=True):
     _triple |= {"head_id": "entity-vasa", "confidence": 0.75, "raw_triple_ids": [_raw]}
+    _triple["qualifiers"] = [("time", "1628")]
 
 
 @pytest.fixture
@@ -168,7 +170,8 @@ def fetch(database: "DuckDBPyConnection", query: str) -> list[tuple[object, ...]
 
 def test_facts_have_names_and_count_their_triples(database: "DuckDBPyConnection") -> None:
     rows = fetch(database, "SELECT * EXCLUDE condensed_id FROM facts")
-    assert rows == [("Vasa", "sank near", "Stockholm", f"{NAMESPACE}place", 2)]
+    said = "Vasa", "sank near", "Stockholm", {"time": "1628"}
+    assert rows == [(*said, 0.75, f"{NAMESPACE}place", 2)]
 
 
 def test_derivations_lead_from_each_triple_to_its_condensed_fact(

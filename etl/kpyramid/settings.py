@@ -390,8 +390,10 @@ class IndexSettings:
 
 @dataclass(frozen=True, config=STRICT)
 class PublishSettings:
-    """What keeps a snapshot from becoming HEAD.
+    """What is published, and what keeps a snapshot from becoming HEAD.
 
+    `min_confidence`: facts and statements of the ontology that are less sure are rejects
+    (`low_confidence`), and nothing is built on them.
     `min_document_share`, `min_triple_share`: it has fewer of the last one's documents or triples.
     `min_kept_share`: less of its triples are said by the condensed fact they stand in.
     `max_unanswered_share`: more of its chunks lack the language model's answer.
@@ -403,6 +405,7 @@ class PublishSettings:
     says "not run".
     """
 
+    min_confidence: Share = 0.0
     min_document_share: Share = 0.5
     min_triple_share: Share = 0.5
     min_kept_share: Share = 1.0

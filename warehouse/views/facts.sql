@@ -1,13 +1,22 @@
--- The condensed graph with names in place of ids, and how many triples each fact stands for.
+-- The condensed graph with names in place of ids, what qualifies each fact, the confidence of its surest triple, and how many triples it stands for.
 CREATE OR REPLACE VIEW facts AS
+WITH weights AS (
+    SELECT condensed_id, max(triples.confidence) AS confidence
+    FROM (SELECT condensed_id, unnest(derived_from) AS triple_id FROM condensed)
+    JOIN triples USING (triple_id)
+    GROUP BY condensed_id
+)
 SELECT
     condensed.condensed_id,
     heads.name AS head,
     relations.name AS relation,
     coalesce(tails.name, condensed.literal) AS tail,
+    condensed.qualifiers,
+    weights.confidence,
     condensed.anchor,
     len(condensed.derived_from) AS source_triples
 FROM condensed
+JOIN weights USING (condensed_id)
 JOIN entities AS heads ON heads.entity_id = condensed.head_id
 JOIN relations USING (relation_id)
 LEFT JOIN entities AS tails ON tails.entity_id = condensed.tail_id

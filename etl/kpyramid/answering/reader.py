@@ -14,6 +14,7 @@ import numpy as np
 from kpyramid.answering.verification import (
     add_fact,
     find_unsupported,
+    is_about_nothing,
     is_undone,
     list_citations,
     verify_places,
@@ -26,7 +27,9 @@ from kpyramid.documents.words import (
     Word,
     find_name,
     is_akin,
+    list_plain_words,
     normalise_name,
+    share_stem,
     split_words,
 )
 from kpyramid.query.analysis import QuestionAnalysis, fits
@@ -263,7 +266,7 @@ def _count_fact(asked: QuestionAnalysis, piece: Piece, side: int) -> dict[str, f
 
 def name_side(asked: QuestionAnalysis, side: Side) -> float:
     """How far the question names a side of a fact, 0 to 1; an unnamed one is what a query asked."""
-    if not side.name or side.entity in asked.entities:
+    if not side.name or side.entity in asked.linked.entities:
         return 1.0
     stems = {word.stem for word in split_words(side.name)}
     shared = len(asked.named & stems)
@@ -651,7 +654,7 @@ def confirm(asked: QuestionAnalysis, pieces: Sequence[Piece], snapshot: Snapshot
 
     Nothing is said for sure by a sentence that says less, and nothing where two disagree.
     """
-    if asked.is_about_nothing:
+    if is_about_nothing(asked):
         return Reading("", (), 0.0, (), reason="the question names nothing that it asks about")
     context = [piece.text for piece in pieces]
     said: dict[str, Piece] = {}
@@ -718,7 +721,10 @@ def _find_strange(asked: QuestionAnalysis, items: Sequence[Item]) -> frozenset[s
         return frozenset()
     documents = {place.document_id for item in items for place in item.evidence}
     titles = asked.snapshot.titles(documents).values()
-    return asked.find_strange([*(item.text for item in items), *titles])
+    texts = [*(item.text for item in items), *titles]
+    known = frozenset(word for text in texts for word in list_plain_words(text))
+    left = asked.name_words - known
+    return frozenset(w for w in left if not any(share_stem(w, other) for other in known))
 
 
 def _verify_options(asked: QuestionAnalysis, chosen: Reading, items: Sequence[Item]) -> Reading:

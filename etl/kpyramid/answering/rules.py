@@ -99,7 +99,9 @@ def judge_facts(
         return Judgement(False, 0.0, "there is no fact to judge", ())
     weighed = rate_singles(asked, [f for f in facts if not f.through])
     chains = rate_chains(asked, [f for f in facts if f.through])
-    weighed = sorted([*weighed, *chains], key=lambda b: (-b.chance, b.fact.condensed_id))
+    weighed = sorted(
+        [*weighed, *chains], key=lambda b: (-b.chance, -b.fact.confidence, b.fact.condensed_id)
+    )
     best = weigh_best(asked, weighed)
     if best is None:
         return Judgement(False, 0.0, _explain_none(asked, weighed), ())

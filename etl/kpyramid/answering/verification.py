@@ -30,6 +30,7 @@ from kpyramid.snapshot.snapshot import Snapshot
 _DETERMINERS = ARTICLES | frozenset("its his her their".split())
 _NOUN_FOLLOWS = frozenset("has have had of as by".split())
 _WHO = frozenset("who what which".split())
+_PRONOUN = re.compile(r"\b(?:he|she|it|they|him|her|them|his|its|their)\b", re.IGNORECASE)
 _REACH = 4
 """Words between a verb and its auxiliary, or between "of" and the end of the name after it."""
 
@@ -271,8 +272,13 @@ def find_unsupported(
     return SUPPORTED
 
 
+def is_about_nothing(asked: QuestionAnalysis) -> bool:
+    """Whether a question names nothing and says only "she" or "it", or nothing at all."""
+    return not asked.names and (not asked.wanted or bool(_PRONOUN.search(asked.text)))
+
+
 def _verify_form(asked: QuestionAnalysis, value: str, candidates: Collection[str]) -> Verification:
-    if asked.is_about_nothing:
+    if is_about_nothing(asked):
         return Verification(UNSAID, "the question names nothing that it asks about")
     if not candidates:
         if asked.is_yes_no and value.casefold() not in _YES_NO_SAID:

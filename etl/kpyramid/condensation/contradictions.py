@@ -1,19 +1,20 @@
 """Facts that cannot hold together: they are reported, none is removed."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Literal, TypeAlias
 
 import numpy as np
 
-from kpyramid.condensation.graph import Column, Graph
+from kpyramid.condensation.graph import Column, Graph, Value, differ_in_time
 from kpyramid.condensation.merging import Condensation, Stated
 from kpyramid.ontology.literals import parse_literal
 from kpyramid.ontology.schema import OntologyProperty, Schema
 
 Kind: TypeAlias = Literal["functional", "contrary"]
+Times: TypeAlias = Mapping[int, tuple[Value, ...]]
 _MOST = 16
 """Values of one subject that are compared with each other."""
 
@@ -42,19 +43,31 @@ class Contradiction:
 def find_contradictions(
     graph: Graph, made: Condensation, stated: Stated, schema: Schema
 ) -> list[Contradiction]:
-    """The contradictions among the condensed facts."""
+    """The contradictions among the condensed facts; what holds at different times is none."""
+    times = _unite_times(graph, made)
     contrary = []
     for found in made.contraries:
         if made.stands[found.one.place] == found.one.place and (
             made.stands[found.other.place] == found.other.place
         ):
             rows = tuple(sorted((found.one.place, found.other.place)))
+            if differ_in_time(*(times.get(row, ()) for row in rows)):
+                continue
             contrary.append(Contradiction("contrary", None, rows, found.reason))
-    return [*contrary, *_find_second_values(graph, made, stated, schema)]
+    return [*contrary, *_find_second_values(graph, made, stated, schema, times)]
+
+
+def _unite_times(graph: Graph, made: Condensation) -> Times:
+    """The times of the condensed facts, by row."""
+    found: dict[int, tuple[Value, ...]] = defaultdict(tuple)
+    for row, own in graph.times.items():
+        if made.how[row] != "broader":
+            found[int(made.stands[row])] += own
+    return found
 
 
 def _find_second_values(
-    graph: Graph, made: Condensation, stated: Stated, schema: Schema
+    graph: Graph, made: Condensation, stated: Stated, schema: Schema, times: Times
 ) -> Iterator[Contradiction]:
     """Subjects to which facts give several values of a property that has one.
 
@@ -80,6 +93,7 @@ def _find_second_values(
             value
             for one, other in combinations(told[:_MOST], 2)
             if not _agree(one, other, graph, joined)
+            and not differ_in_time(times.get(one.row, ()), times.get(other.row, ()))
             for value in (one, other)
         }
         if against:

@@ -1,7 +1,7 @@
 """What condensation reads: facts as columns, in words, and the values of literals."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -82,6 +82,11 @@ def read_value(literal: str) -> Value:
     return Value(f"text {text.casefold()}")
 
 
+def differ_in_time(one: Sequence[Value], other: Sequence[Value]) -> bool:
+    """Whether both facts are stated of times, and of none that is the other's or lies in it."""
+    return bool(one and other) and not any(a.says(b) or b.says(a) for a in one for b in other)
+
+
 # Facts as columns.
 
 Column = npt.NDArray[np.int64]
@@ -92,7 +97,8 @@ class Graph:
     """Facts as columns of equal length n: places of heads, relations and tails in their tables.
 
     `tails`: -1 where the tail is a literal; `literals`: the place of its text in `texts`, else -1.
-    `names`, `types`: of the entities. `wordings`, `support`: of the relations.
+    `names`, `types`: of the entities. `wordings`, `support`: of the relations. `times`: those that
+    qualify facts, by row.
     """
 
     heads: Column
@@ -104,6 +110,7 @@ class Graph:
     types: Sequence[str]
     wordings: Sequence[str]
     support: Sequence[int]
+    times: Mapping[int, tuple[Value, ...]]
 
     def __len__(self) -> int:
         return len(self.heads)

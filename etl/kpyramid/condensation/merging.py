@@ -9,7 +9,14 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from kpyramid.condensation.graph import Column, Graph, Value, find_shared_ends, read_values
+from kpyramid.condensation.graph import (
+    Column,
+    Graph,
+    Value,
+    differ_in_time,
+    find_shared_ends,
+    read_values,
+)
 from kpyramid.embeddings.port import Embedder, Matrix, embed_finite
 from kpyramid.graph.synonyms.comparison import Comparer, Verdict
 from kpyramid.ontology.literals import parse_literal
@@ -36,7 +43,8 @@ class Fact:
 
     `place`: its row in the table. `flipped`: it reads from the pair's second end to its first.
     `value`: of a literal tail. `anchors`: the anchors it is near to, each as a property and
-    whether it reads the other way round, written alike for a property and its inverse.
+    whether it reads the other way round, written alike for a property and its inverse. `times`:
+    those that qualify it.
     """
 
     place: int
@@ -45,6 +53,7 @@ class Fact:
     ends: Ends
     value: Value | None
     anchors: frozenset[tuple[str, bool]]
+    times: tuple[Value, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +91,8 @@ def merge_facts(facts: Sequence[Fact], compare: Compare) -> list[Merger]:
     """The facts of one pair of ends, merged; `facts` in order of preference, the best first.
 
     A fact joins the first that says the same, near an anchor or not. A broader fact is absorbed
-    only near an anchor, by one that says all that it and its equals say. Each is compared with the
-    fact that will stand for it, never along a chain.
+    only near an anchor, by one that says all that it and its equals say, and not of another time.
+    Each is compared with the fact that will stand for it, never along a chain.
     """
     mergers: list[Merger] = []
     for fact in facts:
@@ -124,6 +133,7 @@ def _absorb(mergers: Sequence[Merger], compare: Compare) -> list[Merger]:
             for other, by in enumerate(few)
             if other != at
             and by.fact.anchors & merger.fact.anchors
+            and not differ_in_time(by.fact.times, merger.fact.times)
             and all(_says(by.fact, member, compare) for member, _ in merger.merged)
             and not _says(merger.fact, by.fact, compare)
         ]
@@ -394,6 +404,7 @@ def _list_facts(
             (graph.types[head], graph.types[tail] if tail >= 0 else LITERAL),
             value,
             frozenset(_turn(forms[iri], flipped) for iri in anchors),
+            graph.times.get(row, ()),
         )
         states = bool(stated.get(wording, frozenset()) & set(anchors))
         precision = len(value.rest) if value else 0

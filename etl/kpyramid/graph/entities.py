@@ -6,17 +6,19 @@ both share, the use of the corpus elsewhere, alike contexts. In doubt two names 
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.graph.names import (
+    STATES,
     Name,
     Shortening,
     is_contained,
     is_local,
+    is_lone,
     is_possible,
     is_safe,
     list_short_forms,
@@ -35,6 +37,9 @@ UNKNOWN = "NOUN"
 _SHARE = 0.2
 """Share of a name's typed mentions from which a type is one of its types."""
 
+_NAMING = frozenset("call dub know name nickname".split())
+"""Verbs that give a thing another name, which is no neighbour."""
+
 Feature = tuple[str, str]
 """A neighbour's key, or a side and the relation there."""
 
@@ -50,19 +55,22 @@ class Use:
     relation: str
     other: str
     is_title: bool = False
-    """Whether it is the title of the document, which names what that is about; no fact's name."""
-    is_local: bool = False
-    """Whether it means something of its document alone: "the study", "patients"."""
+    """Whether it is the title of the document, which names what that is about; no fact's name.
+
+    `other` is then the whole title, which may tell the name from its namesakes.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
     """All that is known of the wordings with one key, by document and in all documents.
 
+    `common`: most mentions have no type.
     `rank`: fuller names come first; a short form belongs to a name of smaller rank only.
     """
 
     name: Name
+    common: bool
     types: frozenset[str]
     types_in: Mapping[str, frozenset[str]]
     features: frozenset[Feature]
@@ -80,7 +88,7 @@ def gather_entries(uses: Iterable[Use]) -> dict[str, Entry]:
         names[key][use.name] += 1
         types[key][use.document][use.type] += 1
         found = features[key][use.document]
-        if not use.is_title:
+        if not use.is_title and _NAMING.isdisjoint(use.relation.split()):
             found |= {("neighbour", parse_name(use.other).key), (use.side, use.relation)}
     entries = []
     for key in names:
@@ -91,6 +99,7 @@ def gather_entries(uses: Iterable[Use]) -> dict[str, Entry]:
         name = _judge_name(key, names[key])
         entry = Entry(
             name=name,
+            common=2 * votes[UNKNOWN] > votes.total(),
             types=everywhere,
             types_in={d: _list_types(counts) or everywhere for d, counts in types[key].items()},
             features=frozenset().union(*features[key].values()),
@@ -196,9 +205,15 @@ def find_candidates(
     return [
         found
         for found, full in _list_fuller(entry, list_sought_forms(entry.name), index, corpus)
-        if is_possible(entry.name, types, full.name, full.types, found.by)
+        if _agree(entry, types, full, found.by)
         and (full.types & types or _depends(entry, full, found.by))
     ]
+
+
+def _agree(entry: Entry, types: frozenset[str], full: Entry, by: Shortening) -> bool:
+    if by.how == "number":
+        return entry.common and full.common
+    return is_possible(entry.name, types, full.name, full.types, by)
 
 
 def list_containing(entry: Entry, corpus: Corpus) -> list[Candidate]:
@@ -314,13 +329,14 @@ def _scale(vector: Matrix) -> Matrix:
     return vector / length if length else vector
 
 
-# Homonyms: persons of one name in unrelated documents.
+# Homonyms: things of one name in unrelated documents.
 
 _STRANGE = 0.15
 """Cosine of contexts below which two documents may speak of two persons: the median of contexts
 drawn at random; of one person's contexts it is less in about one of thirty."""
 _RARE = 2
 """Names that may have a feature for it to join documents."""
+_LOCATED = "locate in"
 _DOCUMENTS = 64
 """A name in more documents than this is somebody whom all know."""
 
@@ -328,60 +344,98 @@ _DOCUMENTS = 64
 def split_homonyms(
     corpus: Corpus,
     places: Mapping[str, Sequence[str]],
-    shared_surnames: Iterable[str],
+    titles: Mapping[Place, str],
     uses: Iterable[Use],
     embedder: Embedder,
 ) -> dict[Place, str]:
-    """A label for each place whose person is not the one that the name alone denotes.
+    """A label for each place whose thing is not the one that the name alone denotes.
 
-    `places`: for each key, the documents where it stands for itself. A lone surname that several
-    persons bear is one person per document, unless documents share a rare feature. A full name
-    is one person unless contexts differ as much as those of any two names.
+    `places`: for each key, the documents where it stands for itself. `titles`: the whole titles of
+    the documents that one names. A lone name is one thing per document, unless documents share a
+    rare feature. A person's full name is one person unless contexts differ as much as those of
+    any two names. Where titles or states tell things of one name apart, documents without either
+    mean the one thing that is by far the most frequent, or none of them.
     """
-    persons = {
+    entries = corpus.entries
+    shared = {
         key: sorted(documents)
         for key, documents in places.items()
-        if 1 < len(documents) <= _DOCUMENTS and "PERSON" in corpus.entries[key].types
+        if 1 < len(documents) <= _DOCUMENTS
     }
-    surnames = {key for key in shared_surnames if key in persons}
-    full = {
-        key for key in persons if key not in surnames and len(corpus.entries[key].name.bare) > 1
-    }
-    statements = gather_contexts(uses, {(key, d) for key in full for d in persons[key]})
+    uses = list(uses)
+    told, marks = _list_told(shared, titles, uses)
+    lone = {key for key in shared if is_lone(entries[key].name, entries[key].types)}
+    lone -= told | {key for key, _ in titles}
+    persons = {key for key in shared if "PERSON" in entries[key].types} - lone - told
+    full = {key for key in persons if len(entries[key].name.bare) > 1}
+    statements = gather_contexts(uses, {(key, d) for key in full for d in shared[key]})
     vectors = embed_contexts(statements, embedder)
 
     labels: dict[Place, str] = {}
-    for key in sorted(surnames | full):
-        known = [d for d in persons[key] if key in surnames or (key, d) in vectors]
+    for key in sorted(lone | full | told):
+        marked = marks if key in told else vectors
+        known = [d for d in shared[key] if key in lone or (key, d) in marked]
 
         def is_near(one: str, other: str, key: str = key) -> bool:
-            if key in surnames:
-                return False
-            return float(vectors[key, one] @ vectors[key, other]) >= _STRANGE
+            if key in told:
+                (title, state), (another, abroad) = marks[key, one], marks[key, other]
+                return title == another if title and another else state == abroad != ""
+            if _share_rare(entries[key], one, other, corpus.bearers):
+                return True
+            return key in full and float(vectors[key, one] @ vectors[key, other]) >= _STRANGE
 
-        groups = _group_documents(known, corpus.entries[key], corpus.bearers, is_near)
-        for group in groups[1:]:
+        groups = _group_documents(known, is_near)
+        sizes = [len(group) for group in groups]
+        plain = len(known) == len(shared[key]) or key in full or sizes[0] >= _USUAL * sizes[1]
+        for group in groups[plain:]:
             labels.update({(key, d): f"{key} in {group[0]}" for d in group})
     return labels
 
 
+def _list_told(
+    shared: Mapping[str, Sequence[str]], titles: Mapping[Place, str], uses: Iterable[Use]
+) -> tuple[set[str], dict[Place, tuple[str, str]]]:
+    """Names that different titles or states tell apart; title and state, or "", by place."""
+    states: dict[Place, set[str]] = defaultdict(set)
+    for use in uses:
+        if use.side == "head" and use.relation.startswith(_LOCATED):
+            state = parse_name(use.other)
+            if state.words in STATES:
+                states[parse_name(use.name).key, use.document].add(state.key)
+    told = set()
+    marks = {}
+    for key, documents in shared.items():
+        found = {}
+        for document in documents:
+            title = titles.get((key, document), "")
+            state = parse_name(title.rpartition(",")[2])
+            in_ = {state.key} if state.words in STATES else states.get((key, document), set())
+            if title or len(in_) == 1:
+                found[key, document] = (title, min(in_) if len(in_) == 1 else "")
+        if any(len({mark[at] for mark in found.values()} - {""}) > 1 for at in (0, 1)):
+            told.add(key)
+            marks.update(found)
+    return told, marks
+
+
 def _group_documents(
-    documents: Sequence[str],
-    entry: Entry,
-    bearers: Mapping[Feature, int],
-    is_near: Callable[[str, str], bool],
+    documents: Sequence[str], is_near: Callable[[str, str], bool]
 ) -> list[list[str]]:
-    """Documents that speak of one person, the largest group first."""
+    """Documents that speak of one thing, the largest group first."""
     joined = Union(documents, lambda document: document)
     for place, one in enumerate(documents):
         for other in documents[:place]:
-            shared = entry.features_in[one] & entry.features_in[other]
-            if any(bearers[f] <= _RARE for f in shared) or is_near(one, other):
+            if is_near(one, other):
                 joined.join(one, other)
     groups: dict[str, list[str]] = defaultdict(list)
     for document in documents:
         groups[joined.find(document)].append(document)
     return sorted(groups.values(), key=lambda group: (-len(group), group[0]))
+
+
+def _share_rare(entry: Entry, one: str, other: str, bearers: Mapping[Feature, int]) -> bool:
+    shared = entry.features_in[one] & entry.features_in[other]
+    return any(bearers[feature] <= _RARE for feature in shared)
 
 
 # Entity clusters.
@@ -410,7 +464,7 @@ def resolve_names(uses: Iterable[Use], embedder: Embedder) -> dict[tuple[str, st
     uses = list(uses)
     corpus = read_corpus(uses)
     links: Links = {}
-    titles = {(parse_name(use.name).key, use.document) for use in uses if use.is_title}
+    titles = {(parse_name(use.name).key, use.document): use.other for use in uses if use.is_title}
     _link_within_documents(corpus, links)
     _link_across_documents(corpus, links, titles)
     _link_companions(corpus, uses, embedder, links)
@@ -418,29 +472,13 @@ def resolve_names(uses: Iterable[Use], embedder: Embedder) -> dict[tuple[str, st
         key: [document for document in entry.features_in if (key, document) not in links]
         for key, entry in corpus.entries.items()
     }
-    surnames = _list_shared_surnames(corpus, links)
     stated = [use for use in uses if not use.is_title]
-    apart = split_homonyms(corpus, alone, surnames, stated, embedder)
-    apart |= _separate_local(uses, links)
+    apart = split_homonyms(corpus, alone, titles, stated, embedder)
     clusters = {}
     for use in uses:
         full = _follow(links, parse_name(use.name).key, use.document)
         clusters[use.name, use.document] = apart.get((full, use.document), full)
     return clusters
-
-
-def _separate_local(uses: Iterable[Use], links: Links) -> dict[Place, str]:
-    """A label for each place whose name means something of its document alone.
-
-    A common noun that a text uses both ways, as "malaria" and "the malaria", is what every text
-    means by it.
-    """
-    local: dict[Place, bool] = {}
-    for use in uses:
-        place = (parse_name(use.name).key, use.document)
-        if place not in links:
-            local[place] = use.is_local and local.get(place, True)
-    return {place: f"{place[0]} in {place[1]}" for place, is_local in local.items() if is_local}
 
 
 def _link_within_documents(corpus: Corpus, links: Links) -> None:
@@ -593,18 +631,3 @@ def _follow(links: Links, key: str, document: str) -> str:
     while (key, document) in links:
         key = links[key, document]
     return key
-
-
-def _list_shared_surnames(corpus: Corpus, links: Links) -> Iterator[str]:
-    """Single names that are the last word of several persons' names."""
-    for key, entry in corpus.entries.items():
-        if len(entry.name.bare) != 1:
-            continue
-        bearing = [
-            found.key
-            for found in corpus.index.get(entry.name.bare[0], ())[:BUCKET]
-            if found.by.how == "front" and "PERSON" in corpus.entries[found.key].types
-        ]
-        persons = {_follow(links, full, min(corpus.entries[full].features_in)) for full in bearing}
-        if len(persons) > 1:
-            yield key

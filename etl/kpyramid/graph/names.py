@@ -120,6 +120,8 @@ def parse_name(surface: str) -> Name:
     if raw and raw[-1].islower() and raw[-1] not in PLURALS and not foreign:
         raw[-1] = lemmatise(raw[-1])
     words = tuple(word for word in map(fold_word, raw) if word)
+    if len(raw) == 1 and raw[0].islower():  # "co" of "co-founder" is no company
+        words = (raw[0],) if raw[0] in ABBREVIATIONS else words
     native = together.casefold() if foreign else _join_words(words)
     return Name(
         key=native or " ".join(text.casefold().split()) or surface,
@@ -242,31 +244,36 @@ def _is_capital(word: str) -> bool:
 
 # How a name may be shortened, and which shortenings the language licenses.
 
-REGIONS = frozenset(
-    tuple(name.split("_"))
-    for words in read_words(__file__, "regions.toml").values()
-    for name in words
-)
+_REGIONS = read_words(__file__, "regions.toml")
+STATES = frozenset(tuple(name.split("_")) for name in _REGIONS["states"])
+"""States and provinces: a place lies in one of them only."""
+REGIONS = STATES | {tuple(name.split("_")) for name in _REGIONS["countries"]}
 """States, provinces and countries that tell a place apart (`Portland, Maine`), as words."""
 
 PLACES = frozenset({"GPE", "LOC", "FAC"})
 TITLED = frozenset({"WORK_OF_ART", "EVENT", "LAW"})
 """Types of things whose names are often made of names."""
 
+_OF_A_PERSON = 2
+"""Words of a name that may stand the other way round."""
 _MAX_WORDS = 8
 """Longer phrases are no names that anyone shortens."""
 
 _NEAR = frozenset({"in", "near"})
+_INSTITUTIONS = KIND_NOUNS | OTHER_KINDS | TITLES
 _GENERAL = KIND_NOUNS | OTHER_KINDS | PLACE_MODIFIERS | TITLES
 """Words of which alone no name is made."""
 
 _ACRONYM = "@"
 _ORDER = "~"
 
-How = Literal["frame", "front", "back", "middle", "initials", "acronym", "script", "order"]
+How = Literal[
+    "frame", "front", "back", "middle", "initials", "acronym", "script", "order", "number"
+]
 """What the short form leaves out: titles and endings, the first or last words, the words in the
 middle, all but the first letters; `script`: it is the same name in
-another script; `order`: its words are joined another way (`Bank of X`, `X Bank`)."""
+another script; `order`: its words are joined another way (`Bank of X`, `X Bank`); `number`: it is
+a common noun's singular."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,6 +291,8 @@ def list_short_forms(name: Name) -> Iterator[tuple[str, How, tuple[str, ...]]]:
         return
     yield _spell_key(name), "script", ()
     yield " ".join(words), "frame", ()
+    if (single := lemmatise(words[-1])) != words[-1] and words[-1] not in PLURALS:
+        yield " ".join((*words[:-1], single)), "number", ()
     if count > 1:
         yield _spell_sorted(words), "order", ()
     for cut in range(1, count):
@@ -323,6 +332,8 @@ def is_possible(
     agree = not short_types or not full_types or bool(short_types & full_types)
     if by.how == "script":
         return True
+    if by.how == "number":
+        return not short_types and not full_types
     if by.how == "acronym":
         return full.proper and "PERSON" not in full_types
     if not (short.proper and full.proper):
@@ -331,10 +342,12 @@ def is_possible(
         return True
     if not agree:
         return False
+    if by.how == "order" and "PERSON" in full_types:  # a family's name may come first
+        return short.bare == full.bare[::-1] and len(short.bare) == _OF_A_PERSON
     if by.how == "order":
         if _drop_links(short.bare) == _drop_links(full.bare):
             return agree and len(_drop_links(full.bare)) > 1
-        return "PERSON" not in full_types and ("of" in short.bare) != ("of" in full.bare)
+        return ("of" in short.bare) != ("of" in full.bare)
     if by.how == "frame":
         return short.words == short.bare or full.words == full.bare or len(short.bare) > 1
     if _is_barred(short.bare, by.dropped) or short.words[-1] in ENDINGS:
@@ -346,8 +359,10 @@ def is_possible(
         return (short_types | full_types) <= {"PERSON"}
     if by.how == "back":
         return _may_drop_the_end(short, short_types, full, full_types, by.dropped)
-    if full.after_comma or by.dropped[0] in PLACE_MODIFIERS or full_types & PLACES:
+    if full.after_comma or by.dropped[0] in PLACE_MODIFIERS:
         return False
+    if full_types & PLACES:  # "the National Stadium" of Beijing
+        return full_types & PLACES == {"FAC"} and len(short.bare) > 1 and short.bare[-1] in SITES
     return short.words[0] not in WIVES or full.words[0] in WIVES
 
 
@@ -369,7 +384,7 @@ def may_differ_in_type(short_types: Set[str], full_types: Set[str], by: Shorteni
     """
     if full_types & TITLED or (by.how == "front" and full_types & PLACES):
         return False
-    if by.how == "front" and "PERSON" in full_types:
+    if "PERSON" in full_types and (by.how == "front" or not short_types & PLACES):
         return True
     return not short_types or not full_types or bool(short_types & full_types)
 
@@ -385,8 +400,24 @@ def is_safe(short: Name, full: Name, by: Shortening) -> bool:
 
 
 def is_local(by: Shortening, full_types: Set[str]) -> bool:
-    """The short form is one for the space of a document only: a first name."""
-    return by.how == "back" and "PERSON" in full_types
+    """The short form is one for the space of a document only: a first name, a site's kind."""
+    if by.how in {"back", "order"}:
+        return "PERSON" in full_types
+    return by.how == "front" and "FAC" in full_types
+
+
+def is_lone(name: Name, types: Set[str]) -> bool:
+    """The name says by itself not whose it is: "Miller", "Anna", "the President"."""
+    person = "PERSON" in types and not types & PLACES
+    return len(name.bare) == 1 and (person or name.bare[0] in _INSTITUTIONS)
+
+
+def may_stand_alone(short: Name, kind: str, title: Name) -> bool:
+    """The last word of a title, by itself, names what the title does: "Cubs", "Schwarzenegger"."""
+    if not short.proper or kind in PLACES or LINKS.intersection(title.words):
+        return False
+    modified = title.words[0] in PLACE_MODIFIERS or short.bare[-1] in _GENERAL
+    return short.bare == title.bare[-len(short.bare) :] and not modified
 
 
 def _is_barred(kept: tuple[str, ...], dropped: tuple[str, ...]) -> bool:

@@ -53,8 +53,9 @@ def identify_resource(resource: str, settings: Settings) -> Identity:
 def describe_settings(section: str, settings: Settings) -> dict[str, JsonValue]:
     """A section's settings without paths of this machine.
 
-    None for publish: its gates judge a snapshot and do not shape it. None for embed: the model's
-    identity has all that shapes vectors, and leaves out where a model is served.
+    None for publish: its gates judge a snapshot and do not shape it, and its `min_confidence` is
+    in the keys of the stages that are given it. None for embed: the model's identity has all that
+    shapes vectors, and leaves out where a model is served.
     """
     if section in ("publish", "embed"):
         return {}
@@ -126,6 +127,11 @@ def fingerprint_stage(stage: Stage, settings: Settings) -> str:
             "contracts": {name: hash_contract(name) for name in {*stage.reads, *stage.writes}},
             "libraries": _list_versions(("pyarrow", *stage.libraries)),
             **_describe_decisions(stage, settings),
+            **(
+                {"min_confidence": settings.publish.min_confidence}
+                if "min_confidence" in stage.ports
+                else {}
+            ),
             **({"lexicon": identify_lexicon().describe()} if stage.name in _COMPARING else {}),
         }
     )

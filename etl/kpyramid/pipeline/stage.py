@@ -26,9 +26,9 @@ class Function:
 FUNCTIONS: tuple[Function, ...] = (
     Function("splitter", 1, section="chunk"),
     Function(
-        "extractor", 5, section="extract", resource="parser", libraries=("py3langid", "spacy")
+        "extractor", 6, section="extract", resource="parser", libraries=("py3langid", "spacy")
     ),
-    Function("annotator", 2, section="extract", resource="parser", libraries=("spacy",)),
+    Function("annotator", 3, section="extract", resource="parser", libraries=("spacy",)),
     Function(
         "embedder",
         1,
@@ -47,7 +47,8 @@ class Stage:
     `reads`, `writes`: tables. Several stages may write one table: its rows are their union.
     `ports`: what else `run` is given: `corpus`, `settings` (the stage's section), `schema` (the
         seed ontology), `shapes` (what its shapes demand of single values), `reader` (of what its
-        examples taught, None without any), `decisions` (of a person on proposals), one of
+        examples taught, None without any), `decisions` (of a person on proposals),
+        `min_confidence` (that of section publish, below which nothing is published), one of
         `FUNCTIONS`, or a language model's part, None where rules do it: `cascade` (f_par, f_ent,
         f_rel), `disambiguator` (f_dis), `inducer` (f_ins), `namer`, `condenser` (f_con).
     `libraries`: distributions that shape the output, besides those of its functions.
@@ -95,10 +96,10 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "resolve",
-        version=4,
+        version=5,
         reads=("documents", "mentions", "raw_triples", "chunks"),
         writes=("entities", "relations", "triples", "rejects"),
-        ports=("embedder", "disambiguator"),
+        ports=("embedder", "disambiguator", "min_confidence"),
         libraries=("anyascii", "numpy", "simplemma"),
         accounts=("raw_triples.raw_triple_id", "triples.raw_triple_ids"),
     ),
@@ -120,7 +121,10 @@ PIPELINE: tuple[Stage, ...] = (
             *("entities", "relations", "triples"),
         ),
         writes=("entities", "instances", "vectors", "rejects"),
-        ports=("schema", "shapes", "embedder", "annotator", "reader", "inducer"),
+        ports=(
+            *("schema", "shapes", "embedder", "annotator", "reader", "inducer"),
+            "min_confidence",
+        ),
         libraries=("numpy", "pyoxigraph", "scikit-learn", "scipy", "simplemma"),
     ),
     Stage(
@@ -134,13 +138,16 @@ PIPELINE: tuple[Stage, ...] = (
             *("phrases", "priorities", "layers", "proposals"),
             *("instances", "additions", "vectors", "rejects"),
         ),
-        ports=("settings", "schema", "shapes", "decisions", "embedder", "namer"),
+        ports=(
+            *("settings", "schema", "shapes", "decisions", "embedder", "namer"),
+            "min_confidence",
+        ),
         libraries=("numpy", "scipy", "kmedoids", "pyoxigraph", "simplemma"),
         accounts=("triples.triple_id", "priorities.triple_id"),
     ),
     Stage(
         "condense",
-        version=3,
+        version=4,
         reads=("entities", "relations", "triples", "proposals"),
         writes=("condensed", "contradictions", "vectors", "rejects"),
         ports=("settings", "schema", "embedder", "condenser"),

@@ -161,6 +161,11 @@ class Ports:
         """What a person decided about proposals."""
         return load_decisions(self.settings.complete)
 
+    @property
+    def min_confidence(self) -> float:
+        """Confidence below which facts and statements of the ontology are rejects."""
+        return self.settings.publish.min_confidence
+
     @cached_property
     def splitter(self) -> CachedFunction[tuple[Piece, ...]]:
         """Cuts texts into chunks."""
@@ -295,7 +300,12 @@ def _extract(tables: Tables, ports: Ports) -> dict[str, pa.Table]:
 def _resolve(tables: Tables, ports: Ports) -> dict[str, pa.Table]:
     from kpyramid.pipeline.stages import resolve
 
-    return resolve.run(*tables.values(), embedder=ports.embedder, disambiguator=ports.disambiguator)
+    return resolve.run(
+        *tables.values(),
+        embedder=ports.embedder,
+        disambiguator=ports.disambiguator,
+        min_confidence=ports.min_confidence,
+    )
 
 
 def _embed(tables: Tables, ports: Ports) -> dict[str, pa.Table]:
@@ -315,6 +325,7 @@ def _induce(tables: Tables, ports: Ports) -> dict[str, pa.Table]:
         annotator=ports.annotator,
         reader=ports.reader,
         inducer=ports.inducer,
+        min_confidence=ports.min_confidence,
     )
 
 
@@ -329,6 +340,7 @@ def _complete(tables: Tables, ports: Ports) -> dict[str, pa.Table]:
         decisions=ports.decisions,
         embedder=ports.embedder,
         namer=ports.namer,
+        min_confidence=ports.min_confidence,
     )
 
 

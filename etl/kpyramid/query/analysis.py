@@ -25,7 +25,6 @@ from kpyramid.documents.words import (
     list_plain_words,
     match_plain_words,
     read_name,
-    share_stem,
     split_words,
 )
 from kpyramid.embeddings.port import Matrix
@@ -50,11 +49,6 @@ class LinkedQuestion:
     names: tuple[str, ...]
     lemmas: tuple[str, ...]
     asks_for: str
-
-    @property
-    def rest(self) -> str:
-        """The question without its names."""
-        return " ".join(self.lemmas)
 
 
 def link_question(question: str, index: Mapping[str, tuple[str, ...]]) -> LinkedQuestion:
@@ -181,7 +175,6 @@ LIGHT = frozenset(
     "film movie song album".split()
 )
 """Lemmas that say nothing of what is asked, or what the form of the answer says."""
-_PRONOUN = re.compile(r"\b(?:he|she|it|they|him|her|them|his|its|their)\b", re.IGNORECASE)
 ASKING = re.compile(r"\b(?:who|what|which|where|when|how)\b", re.IGNORECASE)
 _YES_NO = re.compile(
     r"^\W*(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should|may|might)\b",
@@ -243,11 +236,6 @@ class QuestionAnalysis:
         return split_words(self.text)
 
     @cached_property
-    def entities(self) -> frozenset[str]:
-        """Ids of the entities that it names."""
-        return frozenset(self.linked.entities)
-
-    @cached_property
     def _name_runs(self) -> list[tuple[int, int]]:
         return _cover_names(self.text, self.words, self.linked)
 
@@ -307,12 +295,6 @@ class QuestionAnalysis:
             for entity in link_text(name, self.snapshot).entities
         }
 
-    def find_strange(self, texts: Sequence[str]) -> frozenset[str]:
-        """The words of its names and numbers that some texts have in no form."""
-        known = frozenset(word for text in texts for word in list_plain_words(text))
-        left = self.name_words - known
-        return frozenset(w for w in left if not any(share_stem(w, other) for other in known))
-
     @cached_property
     def wanted(self) -> tuple[Word, ...]:
         """The content words that say what is asked of its names: its relation.
@@ -342,11 +324,6 @@ class QuestionAnalysis:
     def rest(self) -> str:
         """What it says without its names."""
         return " ".join(word.plain for word in self.content)
-
-    @property
-    def is_about_nothing(self) -> bool:
-        """Whether it names nothing and says only "she" or "it", or nothing at all."""
-        return not self.names and (not self.wanted or bool(_PRONOUN.search(self.text)))
 
     @property
     def is_yes_no(self) -> bool:

@@ -45,8 +45,8 @@ is a country or a field; of those the first by key are looked at, and the neares
 class NearFact:
     """A condensed triple in words, its sides' ids and types, its cosine with the question.
 
-    `through` is the fact that leads to it: the answer to "the X of the Y of Z" lies one fact
-    beyond what is known about Z.
+    `confidence` says how surely it was read, `qualifiers` when, where and how it holds. `through`
+    is the fact that leads to it: the answer to "the X of the Y of Z" lies beyond one about Z.
     """
 
     condensed_id: str
@@ -58,12 +58,15 @@ class NearFact:
     tail: str
     tail_type: str
     cosine: float
+    confidence: float = 1.0
+    qualifiers: tuple[str, ...] = ()
     through: "NearFact | None" = None
 
     @property
     def statement(self) -> str:
-        """The fact in words, after the one that leads to it."""
-        own = f"{self.head} {self.relation} {self.tail}"
+        """The fact in words with what qualifies it, after the one that leads to it."""
+        held = f" ({'; '.join(self.qualifiers)})" if self.qualifiers else ""
+        own = f"{self.head} {self.relation} {self.tail}{held}"
         return f"{self.through.statement}; {own}" if self.through else own
 
 
@@ -77,9 +80,7 @@ def find_facts(asked: QuestionAnalysis, k: int, *, anchored: bool = True) -> lis
     """
     if not anchored:
         return find_nearest(asked, k)
-
-    weighed = rank_facts(asked)
-    return [rated.fact for rated in weighed[:k]]
+    return [rated.fact for rated in rank_facts(asked)[:k]]
 
 
 def rank_facts(asked: QuestionAnalysis) -> "list[RatedFact]":
@@ -126,8 +127,9 @@ def find_about(
 
 def state_facts(cosines: dict[str, float], snapshot: Snapshot) -> list[NearFact]:
     """Facts in words, in the order given."""
-    stated = zip(cosines.items(), snapshot.state_condensed_all(list(cosines)), strict=True)
-    return [NearFact(key, *words, cosine=cosine) for (key, cosine), words in stated]
+    state, qualify = snapshot.state_condensed, snapshot.qualify_condensed
+    known = zip(cosines.items(), snapshot.weigh_condensed(list(cosines)), strict=True)
+    return [NearFact(key, *state(key), near, at[0], qualify(key)) for (key, near), at in known]
 
 
 def state_item(fact: NearFact, snapshot: Snapshot, score: float) -> Item:
@@ -135,7 +137,9 @@ def state_item(fact: NearFact, snapshot: Snapshot, score: float) -> Item:
     places = tuple(snapshot.evidence(fact.condensed_id))
     if fact.through:
         places = (*snapshot.evidence(fact.through.condensed_id), *places)
-    return Item(fact.condensed_id, fact.statement, "graph", score, tuple(dict.fromkeys(places)))
+    sure = min(fact.confidence, fact.through.confidence if fact.through else 1.0)
+    own = fact.condensed_id, fact.statement, "graph", score, tuple(dict.fromkeys(places))
+    return Item(*own, sure, fact.qualifiers)
 
 
 # Which end of a relation a question asks for, where its grammar says so.
@@ -275,7 +279,7 @@ def rate_facts(asked: QuestionAnalysis, facts: Sequence[NearFact]) -> list[Rated
         measures["unfounded"] = float(not founded)
         chance = find_chance(measures, RELEVANCE)
         weighed.append(RatedFact(fact, value, kind, anchor, measures, chance, choices))
-    return sorted(weighed, key=lambda b: (-b.chance, -b.fact.cosine, b.fact.condensed_id))
+    return sorted(weighed, key=_rank)
 
 
 def find_chance(measures: Mapping[str, float], weights: Mapping[str, float]) -> float:
@@ -556,10 +560,16 @@ def _name_end(rated: RatedFact) -> str:
     return fact.head_id if rated.value == fact.head else fact.tail_id or ""
 
 
+def _rank(rated: RatedFact) -> tuple[float | str, ...]:
+    """Smaller is better: of facts that are about as relevant as each other the surer one."""
+    fact, chance = rated.fact, rated.chance
+    near = -round(chance, 2), -round(fact.cosine, 1)
+    return *near, -fact.confidence, -chance, -fact.cosine, fact.condensed_id
+
+
 def _sort(found: Sequence[RatedFact]) -> list[RatedFact]:
     """Best first, each fact once."""
-    ranked = sorted(found, key=lambda b: (-b.chance, -b.fact.cosine, b.fact.condensed_id))
     best: dict[str, RatedFact] = {}
-    for rated in ranked:
+    for rated in sorted(found, key=_rank):
         best.setdefault(rated.fact.condensed_id, rated)
     return list(best.values())

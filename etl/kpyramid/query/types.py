@@ -60,7 +60,9 @@ RULES = Backends()
 class Item:
     """One piece of context: a value of the ontology, a fact in words, or a passage.
 
-    `key` is the id of its row; `score` orders items of one layer, higher is better.
+    `key` is the id of its row; `score` orders items of one layer, higher is better. A fact's
+    `confidence` says how surely it was read, its `qualifiers`, which its words end with, when,
+    where and how it holds, as `time: 2019`.
     """
 
     key: str
@@ -68,6 +70,8 @@ class Item:
     layer: str
     score: float
     evidence: tuple[Evidence, ...]
+    confidence: float | None = None
+    qualifiers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,7 +106,7 @@ def _filter_instances(store: Store) -> pa.Table:
 def _remove_condensation(store: Store, folder: Path) -> None:
     """Every triple as a condensed fact that stands for itself alone."""
     triples = store.table("triples")
-    said = ("head_id", "relation_id", "tail_id", "literal")
+    said = ("head_id", "relation_id", "tail_id", "literal", "qualifiers")
     columns = {name: triples[name].combine_chunks() for name in said}
     nothing = pa.nulls(triples.num_rows, pa.string())
     table = load_contracts()["condensed"].fill(

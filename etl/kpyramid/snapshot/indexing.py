@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from kpyramid.documents.qualifiers import write_qualifiers
 from kpyramid.errors import IntegrityError, PyramidError
 from kpyramid.keys import JsonValue, canonical_json, hash_bytes, hash_file, hash_value
 from kpyramid.ontology import names as n
@@ -181,16 +182,12 @@ def list_facts(tables: Tables) -> dict[str, Any]:
     read of a document decides what may be read of the fact: not those of triples that it absorbed
     because it says more.
     """
-    facts, raw = tables["condensed"], tables["raw_triples"]
+    facts, raw, triples = tables["condensed"], tables["raw_triples"], tables["triples"]
     entities, relations = tables["entities"]["entity_id"], tables["relations"]["relation_id"]
     count = facts.num_rows
-    triples = tables["triples"]
     to_triples = Links.from_column(facts["derived_from"], triples["triple_id"])
     of_triples = Links.from_column(triples["raw_triple_ids"], raw["raw_triple_id"])
     to_raw = to_triples.follow(of_triples, triples.num_rows)
-    how = pc.list_flatten(combine(facts["how"]))
-    as_much = pc.not_equal(how, "broader").to_numpy(zero_copy_only=False)
-    same = Links(to_triples.owners[as_much], to_triples.targets[as_much])
     claims = tables["claims"]
     to_claims = to_raw.take(find_places(raw["claim_id"], claims["claim_id"])).distinct()
     chunk_of_claim = find_places(claims["chunk_id"], tables["chunks"]["chunk_id"])
@@ -205,6 +202,9 @@ def list_facts(tables: Tables) -> dict[str, Any]:
         "relation": find_places(facts["relation_id"], relations).astype(np.int32),
         "tail": find_places(facts["tail_id"], entities).astype(np.int32),
         "literal": combine(facts["literal"]),
+        "qualifiers": pa.array(
+            map(write_qualifiers, facts["qualifiers"].to_pylist()), pa.list_(pa.string())
+        ),
         "confidence": confidence,
         "support": to_claims.count(count).astype(np.int32),
         "negated": _mark(count, to_raw, combine(raw["negated"])),
@@ -213,13 +213,24 @@ def list_facts(tables: Tables) -> dict[str, Any]:
             to_raw,
             pc.or_(pc.is_valid(combine(raw["modality"])), pc.is_valid(combine(raw["attribution"]))),
         ),
-        "documents": same.follow(of_triples, triples.num_rows)
+        "documents": _link_statements(tables)
         .take(chunk_of_raw)
         .take(document_of)
         .distinct()
         .to_lists(count),
         **_list_places(count, to_claims, claims, chunk_of_claim),
     }
+
+
+def _link_statements(tables: Tables) -> Links:
+    """From the condensed facts to the raw triples that say as much."""
+    facts, triples, raw = (tables[name] for name in ("condensed", "triples", "raw_triples"))
+    links = Links.from_column(facts["derived_from"], triples["triple_id"])
+    how = pc.list_flatten(combine(facts["how"]))
+    as_much = pc.not_equal(how, "broader").to_numpy(zero_copy_only=False)
+    stated = Links.from_column(triples["raw_triple_ids"], raw["raw_triple_id"])
+    same = Links(links.owners[as_much], links.targets[as_much])
+    return same.follow(stated, triples.num_rows)
 
 
 def list_instances(tables: Tables) -> dict[str, Any]:
@@ -310,6 +321,20 @@ def list_forms(tables: Tables) -> dict[str, dict[str, Any]]:
         "entity_forms": _list_forms(np.concatenate([head, tail]), ends, np.tile(place, 2)),
         "relation_forms": _list_forms(relation[stated.owners], said["relation"], place),
     }
+
+
+def list_qualifiers(tables: Tables) -> dict[str, Any]:
+    """Columns of what qualifies the condensed facts, as `list_forms` has names, in words."""
+    raw, chunks = tables["raw_triples"], tables["chunks"]
+    said = [write_qualifiers(pairs) for pairs in raw["qualifiers"].to_pylist()]
+    sizes = np.array([len(forms) for forms in said], np.int64)
+    own = Links(np.repeat(np.arange(len(said)), sizes), np.arange(sizes.sum()))
+    chunk = find_places(raw["chunk_id"], chunks["chunk_id"])
+    document = find_places(chunks["document_id"], tables["documents"]["document_id"])
+    place = document[chunk[own.owners]]
+    links = _link_statements(tables).follow(own, len(said))
+    forms = pa.array([form for forms in said for form in forms], pa.string())
+    return _list_forms(links.owners, forms.take(pa.array(links.targets)), place[links.targets])
 
 
 def _list_forms(owners: Numbers, forms: pa.Array, documents: Numbers) -> dict[str, Any]:
@@ -420,7 +445,7 @@ def _combine(values: pa.ChunkedArray) -> pa.Array:
 
 log = logging.getLogger(__name__)
 
-VERSION = 4
+VERSION = 5
 """Raised when the same tables give other files."""
 READS = (
     *("documents", "chunks", "claims", "mentions", "raw_triples"),
@@ -466,6 +491,7 @@ def build_index(
         "name_words": list_name_words(names),
         "relations": {n: combine(relations[n]) for n in ("relation_id", "name")},
         "instances": list_instances(tables),
+        "qualifiers": list_qualifiers(tables),
         **list_forms(tables),
     }
     for name, columns in files.items():

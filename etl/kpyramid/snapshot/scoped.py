@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kpyramid.documents.qualifiers import read_qualifiers, unite_qualifiers, write_qualifiers
 from kpyramid.errors import InputError
 from kpyramid.ontology.schema import (
     OntologyClass,
@@ -25,7 +26,7 @@ from kpyramid.snapshot.indexing import Links
 from kpyramid.snapshot.search import Mask, join_words
 from kpyramid.snapshot.store import SEED, MappedRows, Store
 from kpyramid.snapshot.view import Scope, View
-from kpyramid.storage.contracts import load_contracts
+from kpyramid.storage.contracts import load_contracts, map_column
 
 _TermT = TypeVar("_TermT", OntologyClass, OntologyProperty)
 
@@ -34,8 +35,7 @@ def open_view(store: Store, scopes: Sequence[Scope]) -> View:
     """What all of some scopes let be seen of a store.
 
     Raises:
-        InputError: a scope names what is not there, or what others hide; or the snapshot is of an
-            earlier version and can be read as a whole only.
+        InputError: a scope names what is not there, or what others hide.
     """
     documents = find_documents(store, scopes)
     if documents.all() and not any(scope.classes for scope in scopes):
@@ -148,15 +148,11 @@ class _Forms:
 
 @dataclass(frozen=True, slots=True)
 class _Triples:
-    """Rows of the triples that are seen; keys of those, and of those all of whose statements are.
-
-    `raw`: keys of the statements that are seen.
-    """
+    """Rows of the triples that are seen; keys of those, and of those that are seen whole."""
 
     mask: Mask
     seen: frozenset[str]
     whole: frozenset[str]
-    raw: pa.Array
 
 
 class ScopedView(View):
@@ -176,12 +172,6 @@ class ScopedView(View):
         self._divides = not documents.all()
         """Whether documents are hidden, and not only facts of other classes."""
         self._tables: dict[str, pa.Table] = {}
-        if self._divides and not store.holds("index/entity_forms.arrow"):
-            raise InputError(
-                f"snapshot {store.id} was built by an earlier version, which did not keep "
-                "which document uses which name; so it is read as a whole only. `kpyramid build "
-                "CORPUS` makes it anew: what is in the warehouse's caches costs nothing"
-            )
 
     # -- which rows are seen ------------------------------------------------------------------
 
@@ -351,6 +341,19 @@ class ScopedView(View):
         """See `View`."""
         return [row for row in self.select("entities", rows) if has(self.names_of(row))]
 
+    @cached_property
+    def _qualifiers(self) -> _Forms:
+        return _Forms(
+            self.rows("qualifiers"), self._rows_of("qualifiers"), len(self.rows("condensed"))
+        )
+
+    def qualify_fact(self, row: int) -> tuple[str, ...]:
+        """See `View`; of the documents that are seen."""
+        if not self._divides:
+            return super().qualify_fact(row)
+        united = unite_qualifiers(read_qualifiers(self._qualifiers.list_of(row)))
+        return tuple(write_qualifiers(united))
+
     def count_support(self, row: int) -> int:
         """See `View`; no more than there are places that are seen."""
         support = super().count_support(row)
@@ -446,14 +449,16 @@ class ScopedView(View):
             np.asarray(count > 0),
             frozenset(keys.filter(pa.array(count > 0)).to_pylist()),
             frozenset(keys.filter(pa.array(whole)).to_pylist()),
-            raw["raw_triple_id"].combine_chunks().filter(pa.array(read)),
         )
 
     def _filter_triples(self, whole: pa.Table) -> pa.Table:
         rows = whole.filter(pa.array(self._triples.mask)).to_pylist()
-        read = frozenset(self._triples.raw.to_pylist())
+        raw = self.table("raw_triples")
+        said = map_column(raw, "raw_triple_id", "qualifiers")
         for row in rows:
-            row["raw_triple_ids"] = _keep(row["raw_triple_ids"], read)
+            row["raw_triple_ids"] = _keep(row["raw_triple_ids"], said)
+            pairs = (pair for key in row["raw_triple_ids"] for pair in said[key])
+            row["qualifiers"] = unite_qualifiers(pairs)
         return _build("triples", rows)
 
     def _filter_entities(self, whole: pa.Table) -> pa.Table:
@@ -464,6 +469,11 @@ class ScopedView(View):
             row["name"], row["surface_forms"] = self.name_of(at), list(self.forms_of(at))
             row["mentions"] = _keep(row["mentions"], mentions)
         return _build("entities", rows)
+
+    @cached_property
+    def _said(self) -> Mapping[str, list[tuple[str, str]]]:
+        """What qualifies the triples that are seen."""
+        return map_column(self.table("triples"), "triple_id", "qualifiers")
 
     def _filter_relations(self, whole: pa.Table) -> pa.Table:
         forms = self._relation_forms
@@ -482,7 +492,9 @@ class ScopedView(View):
         pairs = zip(row["derived_from"], row["how"], strict=True)
         kept = [pair for pair in pairs if pair[0] in self._triples.seen]
         hidden = {row["anchor"], row["anchor_class"]} & self._hidden_terms
+        same = (key for key, how in kept if how != "broader")
         return row | {
+            "qualifiers": unite_qualifiers(pair for key in same for pair in self._said[key]),
             "derived_from": [key for key, _ in kept],
             "how": [how for _, how in kept],
             "anchor": None if hidden else row["anchor"],

@@ -296,9 +296,13 @@ class Snapshot:
         """
         return self._view.state_fact(self._view.locate("condensed", condensed_id))
 
-    def state_condensed_all(self, keys: Sequence[str]) -> list[Statement]:
-        """What `state_condensed` gives for each of some facts."""
-        return [self.state_condensed(key) for key in keys]
+    def qualify_condensed(self, condensed_id: str) -> tuple[str, ...]:
+        """Time, place and other circumstances of a fact, each in words as `time: 2019`.
+
+        Raises:
+            KeyError: the id is unknown.
+        """
+        return self._view.qualify_fact(self._view.locate("condensed", condensed_id))
 
     def weigh_condensed(self, keys: Sequence[str]) -> list[Weight]:
         """For each of some facts how well it is supported.

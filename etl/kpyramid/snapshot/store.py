@@ -28,8 +28,8 @@ SCHEMA = "ontology/schema.ttl"
 INSTANCES = "ontology/instances.nt"
 SEED = "ontology/seed.ttl"
 """The schema that a snapshot's ontology grew from."""
-FORMAT = 2
-"""Version of a snapshot's layout; with 2 came the index."""
+FORMAT = 3
+"""Version of a snapshot's layout; with 2 came the index, with 3 what qualifies facts."""
 META = "index/meta.json"
 STATEMENTS = "index/statements.nt"
 """The ontology layer without its provenance."""
@@ -311,10 +311,6 @@ class Store:
             path = self.folder / "tables" / f"{name}.parquet"
             self._tables[name] = read_table(path, load_contracts()[name])
         return self._tables[name]
-
-    def holds(self, name: str) -> bool:
-        """Whether the manifest lists a file."""
-        return name in self._files
 
     def read_text(self, name: str) -> str:
         """A text file of the snapshot.

@@ -143,6 +143,10 @@ class View:
             value = self.state_entity(tail)
         return *self.state_entity(int(facts.numbers("head")[row])), relation, *value
 
+    def qualify_fact(self, row: int) -> tuple[str, ...]:
+        """What qualifies a condensed fact, as `time: 2019`."""
+        return tuple(self.rows("condensed").value("qualifiers", row))
+
     def count_support(self, row: int) -> int:
         """How many statements that are seen support a condensed fact."""
         return int(self.rows("condensed").numbers("support")[row])

@@ -56,7 +56,7 @@ def list_phrases(tree: Tree) -> list[Phrase]:
         if node.pos not in {"NOUN", "PROPN"} or node.i in covered or not _heads_chunk(node):
             continue
         phrase = find_phrase(node)
-        if phrase is not None and "," not in phrase.text:
+        if phrase is not None and phrase.literal and "," not in phrase.text:
             found.setdefault(phrase.span, phrase)
     return sorted(found.values(), key=lambda p: (p.span.start, p.span.end))
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 from kpyramid.extraction.facts.candidates import DIRECTIONS, Findings, word_noun
-from kpyramid.extraction.syntax.kinds import find_kind_label
+from kpyramid.extraction.syntax.kinds import TAKING_BACK, find_kind_label
 from kpyramid.extraction.syntax.predicates import VerbGroup
 from kpyramid.extraction.syntax.tree import (
     FULL_WORDS,
@@ -14,8 +14,11 @@ from kpyramid.extraction.syntax.tree import (
     PLACES,
     Node,
     Phrase,
+    build_phrase,
     find_kind,
     is_named_place,
+    is_restrictive,
+    is_singled_out,
     list_conjuncts,
     list_containers,
 )
@@ -34,6 +37,11 @@ _PLURAL_BE = {"is": "are", "was": "were"}
 _MEMBER_PREPS = frozenset({"in", "at", "on", "of", "by"})
 LOCATIVE = frozenset({"in", "at", "near", "on"})
 _SEATS = frozenset("seat capital center centre suburb".split())
+_GROUPING = frozenset("in for among after with at per without on".split())
+_MAX_KIND = 6
+"""Words of a noun with its adjectives that a relation can hold."""
+_MAX_HELD = 4
+"""Words of what a noun is of that a relation can hold: "is director of Holm Holding from"."""
 _SHARES = frozenset("part member piece portion half majority rest".split())
 """Nouns that say nothing without what they are of."""
 
@@ -84,6 +92,7 @@ def _add_attribute_value(
     """Add "owner has noun value" for "X's elevation is 3189 feet"; return whether it applied."""
     if subject.tag == "NNS" and _add_holders(subject, value, verb, group, findings):
         return True
+    measured = value.entity in MEASURES or value.pos == "NUM"
     office = subject.pos == "PROPN" and find_kind_label(subject.word) == "PERSON"
     if not office and (subject.pos != "NOUN" or not subject.text.islower()):
         return False
@@ -108,6 +117,8 @@ def _add_attribute_value(
     words, tokens = word_noun(subject)
     if owner is None or owner.last >= value.i:
         return False
+    if measured and owner.label == "NOUN" and not owner.resolved:
+        return False  # "the rate of cases was 5%" is about the rate
     relation = f"{'had' if past and value.entity not in MEASURES else 'has'} {words}"
     for phrase in findings.read_arguments(value, full=False):
         findings.add(verb, group, owner, relation, phrase, tokens, indirect=indirect)
@@ -164,7 +175,12 @@ def _add_kind(
     one_of = noun.word == "one"
     if (tail.label in MEASURES or _MEASURE.fullmatch(tail.text)) and not one_of:
         if head.label == "NOUN" and findings.tree[head.root].text.islower():
-            verb_words = "amounted to" if past else "amounts to"
+            if "respectively" in (c.word for c in (*verb.children, *noun.children)):
+                findings.drop("respective_values", verb.i, noun.i)
+                return
+            dated = tail.label in {"DATE", "TIME"}
+            verb_words = group.text if dated else "amounted to" if past else "amounts to"
+            tail = tail if dated else _keep_group(tail, verb)
             findings.add(verb, group, head, verb_words, tail, group.tokens, negated=negated)
         else:
             findings.drop("measure_without_attribute", verb.i, noun.i)
@@ -172,8 +188,8 @@ def _add_kind(
     be = group.text
     relation: str | None = _word_kind(noun, be)
     common = {"negated": negated, "indirect": way != "own"}
-    preps = [*list_noun_preps(noun, findings), *list_noun_preps(verb, findings)]
-    shared = noun.word in _SHARES and any(prep == "of" for _, prep, _ in preps)
+    found = [*list_kind_relations(noun, findings)]
+    shared = noun.word in _SHARES and any(c.word == "of" for c in noun.children)
     if noun.pos == "PROPN" and noun.text[:1].isupper():
         relation = _word_identity(head, noun, be) if tail.words <= FULL_WORDS else None
     elif one_of or shared or noun.word in DIRECTIONS:
@@ -181,17 +197,81 @@ def _add_kind(
     if relation is not None and head.root != tail.root:
         findings.add(verb, group, head, relation, tail, group.tokens, **common)
     owner = findings.find_owner(noun)
-    words, tokens = word_noun(noun)
+    words, _ = word_kind(noun)
     if owner is not None and owner.root != head.root and noun.pos == "NOUN":
         findings.add(verb, group, head, f"{be} {words} of", owner, (), **common)
-    words = f"located {words}" if noun.word in DIRECTIONS else words
-    found = [(p, f"{words} {prep}", (*tokens, *at)) for p, prep, at in preps]
+    found += list_kind_relations(noun, findings, verb)
     if one_of:
         found = [(p, w, t) for p, w, t in found if w == "one of"]
         found += _list_group_preps(noun, findings)
     for phrase, rest, at_all in found:
         tokens_at = (*group.tokens, *at_all)
         findings.add(verb, group, head, f"{be} {rest}", phrase, tokens_at, **common)
+
+
+def _keep_group(value: Phrase, verb: Node) -> Phrase:
+    """The value with what it holds for: "63% in the second group"."""
+    end = value.last
+    for prep in verb.children:
+        if prep.dep == "prep" and prep.left_edge.i == end + 1 and prep.word in _GROUPING:
+            end = prep.right_edge.i
+    tree = verb.tree
+    phrase = build_phrase(tree, value.first, end, value.root) if end > value.last else None
+    if phrase is None or phrase.words > FULL_WORDS + value.words:
+        return value
+    return replace(phrase, label=value.label)
+
+
+def word_kind(noun: Node) -> tuple[str, list[int]]:
+    """The noun as it stands in "is a noun of": with what singles it out or takes it back.
+
+    A former district is none, and the second largest is not the largest; an old district is one.
+    """
+    special = is_singled_out(noun) or any(c.word in TAKING_BACK for c in noun.children)
+    if noun.pos == "NOUN" and special:
+        owned = [c.right_edge.i + 1 for c in noun.children if c.dep == "poss"]
+        phrase = build_phrase(noun.tree, max([noun.left_edge.i, *owned]), noun.i, noun.i)
+        if phrase is not None and phrase.words <= _MAX_KIND and noun.word not in DIRECTIONS:
+            return phrase.text, list(range(phrase.first, phrase.last + 1))
+    words, tokens = word_noun(noun)
+    return (f"located {words}" if noun.word in DIRECTIONS else words), tokens
+
+
+def list_kind_relations(
+    noun: Node, findings: Findings, verb: Node | None = None
+) -> list[tuple[Phrase, str, tuple[int, ...]]]:
+    """Return what "is a noun of X in Y" relates its subject to, each with the words and tokens.
+
+    A director of X is not a director: what stands beside "of X" is joined by words that hold it.
+    With `verb`, what hangs on the verb.
+    """
+    words, tokens = word_kind(noun)
+    whole = next((c for c in noun.children if c.word == "of" and c.dep == "prep"), None)
+    narrowed = is_singled_out(noun) and any(is_restrictive(c) for c in noun.children)
+    placed = find_kind_label(noun.lemma.lower()) in PLACES
+    found: list[tuple[Phrase, str, tuple[int, ...]]] = []
+    held: list[tuple[Phrase, list[int]]] = []
+    for phrase, prep, at in list_noun_preps(verb or noun, findings):
+        if narrowed and prep != "of":
+            continue  # "the first country to join in 1990"
+        if verb is not None and at and at[0] < verb.i and _is_bare(findings.tree[phrase.root]):
+            continue  # "In conclusion, ..."
+        there = prep in LOCATIVE and (placed or phrase.label in PLACES)
+        if whole is None or prep == "of" or not at or there:
+            if prep == "of" and at:
+                held.append((phrase, at))
+            found.append((phrase, f"{words} {prep}", (*tokens, *at)))
+            continue
+        if verb is not None:
+            held = [(p, a) for p, w, a in list_noun_preps(noun, findings) if w == "of" and a]
+        if len(held) == 1 and held[0][0].words <= _MAX_HELD:
+            (of, of_at) = held[0]
+            found.append((phrase, f"{words} of {of.text} {prep}", (*tokens, *of_at, *at)))
+    return found
+
+
+def _is_bare(noun: Node) -> bool:
+    return noun.tag == "NN" and not noun.children and not noun.entity
 
 
 def _word_kind(noun: Node, be: str) -> str:
@@ -235,7 +315,9 @@ def _is_area(noun: Node) -> bool:
 def list_noun_preps(noun: Node, findings: Findings) -> list[tuple[Phrase, str, list[int]]]:
     """Return (object, preposition, its token) under a noun, chains of places unrolled."""
     found: list[tuple[Phrase, str, list[int]]] = []
-    for prep in noun.children:
+    above = noun.head.children if noun.dep == "conj" else ()
+    shared = [c for c in above if c.dep == "prep" and c.i > noun.right_edge.i]
+    for prep in [*noun.children, *shared]:  # "founder and president of Acme"
         if prep.dep not in {"prep", "agent"} or prep.pos not in {"ADP", "SCONJ"}:
             continue
         if prep.word in {"according", "with", "as", "like", "than"}:

@@ -9,9 +9,9 @@ from itertools import combinations
 
 from kpyramid.documents.sentences import Span
 from kpyramid.documents.values import DAY, MONTH
-from kpyramid.documents.words import WORD, lemmatise
+from kpyramid.documents.words import lemmatise
 from kpyramid.extraction.facts.candidates import DIRECTIONS, Candidate, Findings, word_noun
-from kpyramid.extraction.facts.copulas import list_noun_preps
+from kpyramid.extraction.facts.copulas import list_kind_relations, list_noun_preps
 from kpyramid.extraction.syntax.kinds import LABEL_BY_NOUN, find_kind_label
 from kpyramid.extraction.syntax.tree import (
     LITERALS,
@@ -154,6 +154,9 @@ def _cut(tree: Tree, opening: int, start: int, end: int, label: str) -> Phrase:
 
 # Appositions, titles, possessives and places.
 
+_SHORT_FORM = re.compile(r"[A-Z][A-Za-z0-9/&.-]*[A-Z0-9]s?|[A-Z]{2,}")
+_LONG_FORM = re.compile(r"(?<!\w)(?!(?:of|the|and|in|for|on|or|a|an|to|with)\b)\w")
+"""Where a long form can start."""
 _ERA = re.compile(r"(BCE?|CE|AD)\.?")
 _QUANTITIES = frozenset(
     "several many some other various new numerous certain different few most all two three".split()
@@ -161,7 +164,8 @@ _QUANTITIES = frozenset(
 _EMPTY_KINDS = frozenset(
     (
         "factors issues things aspects areas ways reasons examples cases benefits challenges "
-        "concerns topics questions effects causes terms details features elements points parts"
+        "concerns topics questions effects causes terms details features elements points parts "
+        "concepts subjects fields sources"
     ).split()
 )
 """Nouns that say how things matter to something, not what they are."""
@@ -207,10 +211,12 @@ def _add(findings: Findings, head: Phrase | None, relation: str, tail: Phrase | 
 
 def _add_apposition(noun: Node, appositive: Node, findings: Findings) -> None:
     """Add "X is a Y" for "X, a Y" and "Y X", and the relation a noun like "author of" carries."""
+    if _add_abbreviation(noun, appositive, findings):
+        return
     if noun.pos == "PROPN" and appositive.pos == "PROPN":
         if _is_title(appositive) and noun.entity not in PLACES:
             _add_kind(noun, appositive, noun, findings)
-        elif not _add_alias(noun, appositive, findings):
+        else:
             _add_container(noun, appositive, findings)
         return
     name, kind = (noun, appositive) if noun.pos == "PROPN" else (appositive, noun)
@@ -220,8 +226,6 @@ def _add_apposition(noun: Node, appositive: Node, findings: Findings) -> None:
         return
     if findings.tree[appositive.left_edge.i - 1].text == ";":
         return  # another item of the sentence
-    if kind is noun and _is_acronym(name, kind):
-        return
     if kind is noun and is_named_place(kind):
         # "Kent county, Ohio": no kind, since it has a name of its own, but a part.
         if name.entity in PLACES and findings.tree[name.left_edge.i - 1].text == ",":
@@ -255,14 +259,14 @@ def _add_kind(name: Node, kind: Node, first: Node, findings: Findings) -> None:
     words, _tokens = word_noun(kind)
     _add(findings, owner, f"has {words}", head)
     related = owner is not None
-    direction = kind.word in DIRECTIONS
-    words = f"located {words}" if direction else words
-    for phrase, prep, _at in list_noun_preps(kind, findings):
+    for phrase, rest, _at in list_kind_relations(kind, findings):
         if head is not None and phrase.root != head.root:
-            _add(findings, head, f"is {words} {prep}", phrase)
-            related = related or prep == "of"
+            _add(findings, head, f"is {rest}", phrase)
+            related = related or rest.endswith(" of")
     # "his wife, Ann Lee" makes her a wife of somebody, which is said already.
-    if kind.pos == "NOUN" and not direction and not (related and kind.word in _RELATIVES):
+    if kind.pos != "NOUN" or kind.word in DIRECTIONS:
+        return
+    if not (related and kind.word in _RELATIVES):
         _add(findings, head, "is a", find_kind(kind))
 
 
@@ -298,34 +302,53 @@ def _ends_bracket(node: Node, after: int) -> bool:
     return opening == after + 1
 
 
-def _add_alias(name: Node, other: Node, findings: Findings) -> bool:
-    """Add the acronym of "World Trade Union (WTU)"; return whether it was one."""
-    tree = findings.tree
-    if tree[other.i - 1].text != "(" or other.i + 1 >= len(tree):
+def _add_abbreviation(noun: Node, short: Node, findings: Findings) -> bool:
+    """Add what "World Trade Union (WTU)" abbreviates; return whether a bracket holds capitals only.
+
+    Such a bracket names no further thing, even where the long form is not found.
+    """
+    tree, at = findings.tree, short.i
+    around = [i for i in (at - 1, at - 2) if i > noun.i and tree[i].text not in QUOTATION]
+    if not around or tree[around[0]].text != "(" or not _SHORT_FORM.fullmatch(short.text):
         return False
-    if tree[other.i + 1].text != ")" or not other.text.isupper():
+    closed = at + 1 < len(tree) and tree[at + 1].text in {")", ";", ",", *QUOTATION}
+    last = around[0] - 1
+    if not closed or (noun.pos == "PROPN" and tree[at + 1].text != ")"):
         return False
-    head, tail = find_phrase(name), build_phrase(tree, other.i, other.i, other.i)
-    if head is None or not _abbreviates(other.text, head.text):
-        return False
+    first = _find_long_form(tree, last, short.text)
+    if first is None:
+        if noun.pos == "PROPN":
+            return False
+        findings.drop("bracket_without_name", noun.i, at)
+        return True
+    if tree[last].pos not in {"NOUN", "PROPN"}:
+        return True  # "33 nonatopic (NA) subjects"
+    head, tail = build_phrase(tree, first, last, last), build_phrase(tree, at, at, at)
     _add(findings, head, "is abbreviated as", tail)
     return True
 
 
-def _is_acronym(name: Node, kind: Node) -> bool:
-    """Whether a bracket only shortens the noun before it: "a census-designated place (CDP)"."""
-    phrase = find_phrase(kind)
-    if phrase is None or not name.text.isupper() or name.tree[name.i - 1].text != "(":
-        return False
-    initials = "".join(word[0] for word in WORD.findall(phrase.text))
-    return name.text == initials.upper()
+def _find_long_form(tree: Tree, last: int, short: str) -> int | None:
+    """The first token of what ends at `last` and has the letters of `short` in their order.
 
-
-def _abbreviates(short: str, name: str) -> bool:
-    """Return whether the letters of `short` stand in the order of the name's words."""
-    initials = "".join(w[0] for w in WORD.findall(name) if w[0].isupper())
-    letters = iter(name.upper())
-    return short[:1] == initials[:1] and len(short) > 1 and all(c in letters for c in short)
+    As by Schwartz and Hearst (PSB 2003): from behind, the first letter at the start of a word.
+    """
+    letters = [c for c in short.removesuffix("s").lower() if c.isalnum()]
+    start = tree.sentences[tree[last].sentence][0]
+    first = max(start, last + 1 - 2 * min(len(letters) + 5, 2 * len(letters)))
+    initials = [n for n in tree.nodes[first : last + 1] if _LONG_FORM.match(n.word)]
+    if [n.word[0] for n in initials[-len(letters) :]] == letters:
+        return initials[-len(letters)].i
+    offset = tree[first].idx
+    text = tree.text[offset : tree[last].end].lower()
+    at = len(text)
+    for place, letter in reversed(list(enumerate(letters))):
+        at = text.rfind(letter, 0, at)
+        while place == 0 and at >= 0 and not _LONG_FORM.match(text, at):
+            at = text.rfind(letter, 0, at)
+        if at < 0:
+            return None
+    return next((n.i for n in tree.nodes[first : last + 1] if n.end > offset + at), None)
 
 
 def _add_container(place: Node, outer: Node, findings: Findings) -> None:
@@ -403,9 +426,12 @@ def _add_examples(kind: Node, findings: Findings) -> None:
         such = prep.word == "as" and any(c.word == "such" for c in prep.children)
         if not (such or (prep.word == "including" and prep.dep == "prep")):
             continue
-        phrase = find_kind(kind)
+        phrase = build_phrase(findings.tree, kind.left_edge.i, kind.i, kind.i)
         counted = any(c.dep == "nummod" for c in kind.children)
-        if phrase is None or kind.i != phrase.last or counted or kind.word in _EMPTY_KINDS:
+        # Of "forms of energy and matter such as light" the examples may be of either.
+        between = (c for c in kind.children if kind.i < c.i < prep.left_edge.i)
+        unclear = kind.dep == "conj" or any(c.dep != "punct" for c in between)
+        if phrase is None or unclear or counted or kind.word in _EMPTY_KINDS:
             continue
         words = [w for w in phrase.text.split()[:-1] if w.lower() not in _QUANTITIES]
         plural = " ".join([*words, kind.text])
@@ -414,11 +440,21 @@ def _add_examples(kind: Node, findings: Findings) -> None:
         for root in (c for c in prep.children if c.dep == "pobj"):
             if not such and root.pos != "PROPN":
                 continue  # "including" may go on to a part: "films including two sequels"
-            for example in findings.read_arguments(root):
+            for example in _list_examples(root, findings):
                 if findings.tree[example.root].tag == "NNS" or kind.word == "species":
                     _add(findings, example, "are", many)
                 else:
                     _add(findings, example, "is a", one)
+
+
+def _list_examples(root: Node, findings: Findings) -> list[Phrase]:
+    """The members of a list, which ends with the one after "and" or "or"."""
+    found = findings.read_arguments(root)
+    for at, example in enumerate(found):
+        ends = example.first > root.i and findings.tree[example.first - 1].word in {"and", "or"}
+        if ends:
+            return found[: at + 1]
+    return found
 
 
 def _add_named_kind(name: Node, findings: Findings) -> None:

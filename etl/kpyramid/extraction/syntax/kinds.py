@@ -10,6 +10,9 @@ PERSON_NOUNS = _WORDS["person"]
 _PERSON_ENDINGS = ("er", "or", "ist", "ian", "man", "woman", "eer")
 _NOT_PERSON_NOUNS = _WORDS["not_person"]
 
+TAKING_BACK = _WORDS["taking_back"]
+"""Adjectives that say a thing is not, not yet, not surely or not fully of the kind."""
+
 LABEL_NOUNS: dict[str, frozenset[str]] = {
     name.removeprefix("label."): nouns
     for name, nouns in _WORDS.items()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kpyramid.documents.sentences import Span
 from kpyramid.extraction.syntax.kinds import LABEL_BY_NOUN, find_kind_label
@@ -76,6 +77,11 @@ MAX_WORDS = 12
 # A phrase with all its prepositional attachments is kept up to this length; beyond it the
 # attachments stand in facts of their own, and a shorter argument joins more easily.
 FULL_WORDS = 8
+_WHOLE_WORDS = 20
+"""Words of a common noun with all that restricts it: it joins little, and cut it says too much."""
+_MAX_BRACKET = 12
+"""Tokens of a bracket inside a phrase."""
+_BRACKET = re.compile(r"\s*\([^()]*\)(?=\s|[,;]|$)")
 
 PLACES = frozenset({"GPE", "LOC", "FAC"})
 LITERALS = frozenset({"DATE", "TIME", "CARDINAL", "QUANTITY", "MONEY", "PERCENT", "ORDINAL"})
@@ -95,15 +101,16 @@ _CIRCUMSTANCES = frozenset(
         "except besides"
     ).split()
 )
-_RELATIONAL = frozenset(
-    (
-        "figure force source means way factor site home component element subject target victim "
-        "pioneer role place example tool cause treatment marker predictor candidate opponent"
-    ).split()
-)
-"""Nouns that tell little of a thing without what they relate it to."""
+_ADDING = frozenset("although though because since while whereas".split())
+_LISTING = frozenset({"including"})
+_COMMON = frozenset({"NN", "NNS"})
+_MAX_CHILDREN = 12
 _DANGLING = frozenset({"IN", "CC", "TO", "DT"})
 _PARTING = frozenset({",", "(", "--", "-", "\u2013", "\u2014", ":", ";"})
+_HYPHENS = frozenset("-\u2010\u2011\u2013")
+_RANGES = frozenset({"--", "\u2013", "-", "+", "/-", "+/-", "\u00b1"})
+_SUFFIXES = frozenset("Jr. Jr Sr. Sr Inc. Inc Ltd. Ltd LLC Co. D.C. PhD M.D. Esq.".split())
+"""What belongs to a name behind a comma."""
 _KEPT_PUNCT = QUOTATION | frozenset("-\u2013\u2014/&.!?:°#+@")
 
 
@@ -149,6 +156,7 @@ def find_label(tree: Tree, root: int) -> str:
 def build_phrase(tree: Tree, first: int, last: int, root: int) -> Phrase | None:
     """Return tokens `first`..`last` (inclusive) without determiners and edge punctuation."""
     nodes = tree.nodes
+    first, last = _complete_words(nodes, first, last)
     while first <= last and _is_stripped_start(nodes[first], first == last):
         first += 1
     while last >= first and _is_stripped_end(nodes, first, last):
@@ -156,16 +164,59 @@ def build_phrase(tree: Tree, first: int, last: int, root: int) -> Phrase | None:
     if first > last:
         return None
     first, last = _balance_quotes(nodes, first, last, root)
+    last = _close_quotation(nodes, first, last)
     last = _close_bracket(nodes, first, last, root)
     start, end = nodes[first].idx, nodes[last].end
     text = " ".join(tree.text[start:end].split())
-    if not _has_letter(text):
+    if not _has_letter(text) or _is_fragment(nodes, first, last):
         return None
     root = root if first <= root <= last else last
     label = find_label(tree, root)
     if label in _NUMBERS and nodes[first].pos == "PROPN" and nodes[first].entity not in LITERALS:
         label = "MISC"  # "Shanghai 13" is a name
     return Phrase(text, Span(start, end), root, first, last, label)
+
+
+def _complete_words(nodes: list[Node], first: int, last: int) -> tuple[int, int]:
+    """The stretch with the rest of a word, a range or a name that its edges would cut.
+
+    "well-being", "240 +/- 50", "Lund, Jr.".
+    """
+    while first > 1 and _is_inside_word(nodes, first - 1):
+        first -= 2
+    while _is_inside_word(nodes, last + 1):
+        last += 2
+    number = first
+    while number < last and nodes[number].text in _RANGES:
+        number += 1
+    if nodes[number].text[:1].isdigit():
+        first = min(first, _skip_range(nodes, number, -1))
+    if nodes[last].text[-1:].isdigit():
+        last = _skip_range(nodes, last, 1)
+    suffix = nodes[last + 1 : last + 3]
+    if len(suffix) == 2 and suffix[0].text == "," and nodes[last].pos == "PROPN":
+        last += 2 if suffix[1].text in _SUFFIXES else 0
+    return first, last
+
+
+def _is_inside_word(nodes: list[Node], i: int) -> bool:
+    """Whether the token is a hyphen between two parts of a word: "well-being"."""
+    if not 0 < i < len(nodes) - 1 or nodes[i].text not in _HYPHENS:
+        return False
+    before, after = nodes[i - 1], nodes[i + 1]
+    glued = not before.space and not nodes[i].space and before.end == nodes[i].idx
+    return glued and before.text[-1:].isalnum() and after.text[:1].isalnum()
+
+
+def _skip_range(nodes: list[Node], i: int, step: int) -> int:
+    """The other end of "1,500 -- 2,000" or "23 -- 54 -- 7", seen from one of them, else `i`."""
+    while True:
+        at = i + step
+        while 0 < at < len(nodes) - 1 and abs(at - i) < 3 and nodes[at].text in _RANGES:
+            at += step
+        if at == i + step or not nodes[at].text[:1].isdigit():
+            return i
+        i = at
 
 
 def _balance_quotes(nodes: list[Node], first: int, last: int, root: int) -> tuple[int, int]:
@@ -176,6 +227,25 @@ def _balance_quotes(nodes: list[Node], first: int, last: int, root: int) -> tupl
     if len(marks) == 1 and first <= root < marks[0]:
         return first, marks[0] - 1
     return first, last
+
+
+def _is_fragment(nodes: list[Node], first: int, last: int) -> bool:
+    """Whether the stretch names nothing by itself: "that", "most of which", "than 23 hours"."""
+    if nodes[first].word == "than":
+        return True
+    asked = nodes[last].tag in {"WDT", "WP"} and nodes[last].text.islower()
+    return asked or (first == last and nodes[first].word == "that")
+
+
+def _close_quotation(nodes: list[Node], first: int, last: int) -> int:
+    """The last token, or the mark right behind it that closes a quotation of the stretch."""
+    marks = sum(nodes[i].text in _MARKS for i in range(first, last + 1))
+    if marks % 2 == 0:
+        return last
+    ahead = range(last + 1, min(last + 3, len(nodes)))
+    close = next((i for i in ahead if nodes[i].text in _MARKS), last)
+    between = nodes[last + 1 : close]
+    return close if all(n.text in {"!", "?", "."} for n in between) else last
 
 
 def _close_bracket(nodes: list[Node], first: int, last: int, root: int) -> int:
@@ -202,21 +272,36 @@ def _is_stripped_end(nodes: list[Node], first: int, last: int) -> bool:
         return token.entity != "WORK_OF_ART"  # it leads to what the cut has left out
     if token.text in {"%", "\u2030", "\u00b0"}:
         return False
-    return token.tag == "POS" or not _has_letter(token.text)
+    if token.tag == "POS":
+        after = nodes[last + 1] if last + 1 < len(nodes) else token
+        acts = after.pos in {"VERB", "AUX"} and after.tag != "VBG"
+        kept = acts or nodes[last - 1].pos == "NUM"  # "Moody's rated", "the 80's"
+        return first == last or not kept
+    return not _has_letter(token.text)
 
 
 def _is_stripped_start(token: Node, only: bool) -> bool:
+    if _is_inside_word(token.tree.nodes, token.i + 1):
+        return False
     if not _has_letter(token.text):
         return token.text not in {"$", "£", "€", "¥", "#"}
     if token.entity in MEASURES and token.word not in {"the", "a", "an"}:
         return False
     if token.tag in _STRIP_TAGS and token.entity in {"WORK_OF_ART", "DATE"}:
         return token.tag == "IN"
-    if _limits_number(token):
+    if _limits_number(token) or _grades(token):
         return False
     if token.text == "The" and not only:
         return True  # often tagged as part of a name
     return token.tag in _STRIP_TAGS and not only
+
+
+def _grades(token: Node) -> bool:
+    """Whether an adverb changes what the adjective says: "second largest", "hardly significant"."""
+    if token.tag != "RB" or token.dep != "advmod" or token.i > token.head.i:
+        return False
+    described = token.head.pos == "ADJ" and token.head.dep == "amod"
+    return described and (token.entity == "ORDINAL" or token.word.endswith("ly"))
 
 
 def _limits_number(token: Node) -> bool:
@@ -236,12 +321,13 @@ def find_phrase(root: Node, full: bool = False) -> Phrase | None:
 
     A name keeps its of-phrase. A common noun keeps what completes it ("belief in ghosts"), but no
     time; `full` keeps every preposition and what restricts the noun ("patients who received it").
-    Both hold while the phrase stays within `FULL_WORDS`, for a common noun in `full` `MAX_WORDS`.
+    Both hold while the phrase stays within `FULL_WORDS`, for a common noun in `full`
+    `_WHOLE_WORDS`.
     """
     known = root.tree.phrases
     key = 3 * root.i + full
     if key not in known:
-        keep = _keep_all if full else _keep_of if root.pos == "PROPN" else _keep_complement
+        keep = _keep_all if full else _keep_name if root.pos == "PROPN" else _keep_complement
         known[key] = _cut_phrase(root, keep)
     return known[key]
 
@@ -250,25 +336,43 @@ def find_kind(noun: Node) -> Phrase | None:
     """Return the kind that a noun names: with its of-phrase, without place and circumstance.
 
     Of what is singled out, "the largest church in the town", the whole phrase says which it is.
+    A noun of no known kind of thing keeps what completes it, "a catalyst for change"; what a
+    relative clause says of it is a fact of its own.
     """
     known = noun.tree.phrases
     key = 3 * noun.i + 2
     if key not in known:
-        whole = _is_singled_out(noun) or noun.word in _RELATIONAL
-        known[key] = _cut_phrase(noun, _keep_all if whole else _keep_of)
+        whole = is_singled_out(noun) or any(c.word == "the" for c in noun.children)
+        completed = find_kind_label(noun.lemma.lower()) is None
+        known[key] = _cut_phrase(
+            noun, _keep_all if whole else _keep_kind if completed else _keep_of
+        )
     return known[key]
 
 
-def _is_singled_out(noun: Node) -> bool:
+def is_singled_out(noun: Node) -> bool:
     return any(c.tag in {"JJS", "RBS"} or c.entity == "ORDINAL" for c in noun.children)
 
 
 def _keep_all(prep: Node) -> bool:
-    return True
+    return prep.word not in _LISTING
+
+
+def _keep_kind(prep: Node) -> bool:
+    return prep.word not in _LISTING
 
 
 def _keep_of(prep: Node) -> bool:
     return prep.word == "of"
+
+
+def _keep_name(prep: Node) -> bool:
+    """Whether a preposition stands inside a name: "Institute for Peace", "Council on Justice"."""
+    if prep.word == "of":
+        return True
+    objects = [c for c in prep.children if c.dep == "pobj"]
+    capital = bool(objects) and objects[0].pos == "PROPN" and prep.head.i == prep.i - 1
+    return prep.word in {"for", "on"} and capital and prep.head.entity in {"ORG", "LAW"}
 
 
 def is_restrictive(clause: Node) -> bool:
@@ -276,8 +380,15 @@ def is_restrictive(clause: Node) -> bool:
     noun = clause.head
     if clause.dep not in {"relcl", "acl"} or noun.pos != "NOUN" or clause.left_edge.i <= noun.i:
         return False
+    if noun.dep == "ROOT" and clause.dep == "acl" and clause.tag in {"VBN", "VBD"}:
+        return False  # it is the clause's verb: "The invention of steel allowed for higher houses"
     before = clause.tree.nodes[clause.left_edge.i - 1]
     return before.i >= noun.i and before.text not in _PARTING
+
+
+def _is_purpose(clause: Node) -> bool:
+    """Whether an infinitive completes the noun: "a way to reduce costs"."""
+    return is_restrictive(clause) and any(c.tag == "TO" for c in clause.children)
 
 
 def _keep_complement(prep: Node) -> bool:
@@ -290,12 +401,14 @@ def _keep_complement(prep: Node) -> bool:
 def _cut_phrase(root: Node, keep: Callable[[Node], bool]) -> Phrase | None:
     """Return the longest cut that fits: with what `keep` lets stand, with "of" alone, without."""
     if keep is not _keep_of:
-        if keep is _keep_all and any(is_restrictive(c) for c in root.children):
-            phrase = _cut_run(root, keep, clauses=True)
-            if phrase is not None and phrase.words <= MAX_WORDS:
+        whole = root.pos == "NOUN" and keep in (_keep_all, _keep_kind)
+        if whole:
+            tells = is_restrictive if keep is _keep_all else _is_purpose
+            phrase = _cut_run(root, keep, tells=tells)
+            if phrase is not None and phrase.words <= _WHOLE_WORDS:
                 return phrase
         phrase = _cut_run(root, keep)
-        most = MAX_WORDS if keep is _keep_all and root.pos == "NOUN" else FULL_WORDS
+        most = _WHOLE_WORDS if whole else FULL_WORDS
         if phrase is not None and phrase.words <= most:
             return phrase
     phrase = _cut_run(root, _keep_of)
@@ -308,11 +421,14 @@ def _cut_phrase(root: Node, keep: Callable[[Node], bool]) -> Phrase | None:
 
 
 def _cut_run(
-    root: Node, keep: Callable[[Node], bool], inner_lists: bool = True, clauses: bool = False
+    root: Node,
+    keep: Callable[[Node], bool],
+    inner_lists: bool = True,
+    tells: Callable[[Node], bool] | None = None,
 ) -> Phrase | None:
     """Return the unbroken words around `root`.
 
-    A list below it stays whole with `inner_lists`, a restrictive clause stays with `clauses`.
+    A list below it stays whole with `inner_lists`, a clause stays when it `tells` which it is.
     """
     tree = root.tree
     kept, stack = {root.i}, [root]
@@ -320,30 +436,72 @@ def _cut_run(
         node = stack.pop()
         inner = inner_lists and node is not root and _heads_list(node)
         for child in node.children:
-            if clauses and node is root and is_restrictive(child):
-                kept.update(range(child.left_edge.i, child.right_edge.i + 1))
+            if tells is not None and tells(child):
+                kept.update(range(child.left_edge.i, _find_clause_end(child) + 1))
                 continue
-            if child.dep in _CUT:
+            if child.dep == "appos" and _is_close(child, node is root):
+                pass  # "an issue of the newspaper Le Monde"
+            elif child.dep in _CUT:
                 listed = inner and child.dep in {"conj", "cc"}
                 if not listed and not _shares_entity(child, root) and not _is_pair(child):
                     continue
             elif child.dep == "punct":
-                comma = inner and child.text == ","
+                comma = child.text == "," and (inner or child.entity == "DATE")
                 if child.text not in _KEPT_PUNCT and not comma:
                     continue
-            elif child.dep == "prep" and not keep(child):
+            elif child.dep == "prep" and not (keep(child) or _completes_quality(node, root)):
                 continue
             kept.add(child.i)
             stack.append(child)
     first = last = root.i
     while first - 1 in kept:
         first -= 1
-    while last + 1 in kept:
-        last += 1
+    while (after := _find_next(root, last)) in kept:
+        last = after
     bounds = find_entity(tree, root.i)
     if bounds is not None and _is_one_name(tree, *bounds):
         first, last = min(first, bounds[0]), max(last, bounds[1])
-    return build_phrase(tree, _find_name_start(tree, first, last, root), last, root.i)
+    phrase = build_phrase(tree, _find_name_start(tree, first, last, root), last, root.i)
+    if phrase is None or root.pos != "NOUN" or "(" not in phrase.text[1:]:
+        return phrase
+    text = _BRACKET.sub("", phrase.text)
+    return replace(phrase, text=text, literal=text == phrase.text)
+
+
+def _completes_quality(word: Node, root: Node) -> bool:
+    """Whether a preposition under the word belongs to an adjective: "lizards native to Sonora"."""
+    return word.pos == "ADJ" and root.pos == "NOUN"
+
+
+def _is_close(name: Node, own: bool) -> bool:
+    """Whether at most quotation marks stand between an apposition and its common noun.
+
+    A proper noun beside the `own` noun of the argument stands for it (`find_close_name`).
+    """
+    noun, first = name.head, name.left_edge.i
+    if noun.i >= first or first - noun.i > 2 or (own and name.pos == "PROPN"):
+        return False
+    return all(n.text in QUOTATION for n in noun.tree.nodes[noun.i + 1 : first])
+
+
+def _find_clause_end(clause: Node) -> int:
+    """The last token of a restrictive clause, before what a comma or a conjunction adds to it."""
+    nodes, last = clause.tree.nodes, clause.right_edge.i
+    for i in range(clause.i + 1, last):
+        added = nodes[i].text == "," and nodes[i + 1].tag in {"WDT", "WP", "WP$", "WRB"}
+        if added or (nodes[i].dep == "mark" and nodes[i].word in _ADDING):
+            return i - 1
+    return last
+
+
+def _find_next(root: Node, last: int) -> int:
+    """The token that follows, for a common noun behind a short bracket: "rates (CR) of cases"."""
+    nodes = root.tree.nodes
+    if root.pos != "NOUN" or last + 1 >= len(nodes) or nodes[last + 1].text != "(":
+        return last + 1
+    limit = min(last + 2 + _MAX_BRACKET, len(nodes))
+    closing = next((i for i in range(last + 2, limit) if nodes[i].text == ")"), last)
+    return closing + 1
 
 
 def _heads_list(node: Node) -> bool:
@@ -353,7 +511,53 @@ def _heads_list(node: Node) -> bool:
 
 def _is_pair(token: Node) -> bool:
     """Return whether the coordination is one argument, as in "between Asia and Europe"."""
-    return token.dep in {"cc", "conj"} and token.head.head.word == "between"
+    if token.dep not in {"cc", "conj"}:
+        return False
+    noun = token.head
+    return noun.head.word == "between" or _shares_modifiers(noun) or _is_double_name(noun)
+
+
+def _is_double_name(name: Node) -> bool:
+    """Whether the name goes on behind "and": "Hotels and Resorts", "Particles and Fields"."""
+    after = name.tree.nodes[name.i + 1 : name.i + 3]
+    return (
+        name.tag == "NNPS"
+        and len(after) == 2
+        and after[0].text in {"and", "&"}
+        and after[1].tag == "NNPS"
+        and after[1].head is name
+        and not {name.entity, after[1].entity} & {"NORP", "GPE"}
+    )
+
+
+def _shares_modifiers(noun: Node) -> bool:
+    """Whether of two common nouns one lacks what stands with the other: "size and shape of it".
+
+    Apart, "size" would lose what it is of, and "levels" of "different sites and levels" which.
+    """
+    pairs = [c for c in noun.children[:_MAX_CHILDREN] if c.dep in {"conj", "cc"}]
+    if noun.tag not in _COMMON or [c.dep for c in pairs] != ["cc", "conj"]:
+        return False
+    other = pairs[1]
+    if other.tag not in _COMMON or (noun.entity or other.entity):
+        return False
+    if len(other.children) > _MAX_CHILDREN or any(c.dep == "conj" for c in other.children):
+        return False
+    kinds = noun.dep in {"attr", "appos"}  # "is founder and president of it" says two things
+    if kinds and any(find_kind_label(n.lemma) is not None for n in (noun, other)):
+        return False
+    left = [c for c in noun.children if c.i < noun.i]
+    own = [c for c in other.children if c.i < other.i]
+    after = [c for c in noun.children if c.i > noun.i and c not in pairs]
+    if any(c.i < other.i for c in after):
+        return False
+    if any(c.dep == "det" for c in own) and not any(c.dep == "det" for c in left):
+        return False
+    both = all(any(c.dep != "det" for c in side) for side in (left, own))
+    completed = [c for c in (*after, *(() if both else other.children)) if c.left_edge.i > other.i]
+    if any(c.dep == "prep" and c.word not in _CIRCUMSTANCES for c in completed):
+        return True
+    return not own and any(c.dep in {"amod", "poss"} for c in left)
 
 
 def _shares_entity(one: Node, other: Node) -> bool:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kpyramid.completion.clusters import says_something
+from kpyramid.documents.qualifiers import write_qualifiers
 from kpyramid.documents.words import normalise_relation
 from kpyramid.keys import JsonValue
 from kpyramid.pipeline.report.tables import (
@@ -253,7 +254,7 @@ def describe_condensation(tables: SnapshotTables, words: Words) -> dict[str, Jso
 
 
 def _read_graph(tables: SnapshotTables) -> _Graph:
-    columns = ("condensed_id", *_FACT, "anchor", "derived_from", "how")
+    columns = ("condensed_id", *_FACT, "qualifiers", "anchor", "derived_from", "how")
     condensed = tables.read("condensed", columns).combine_chunks()
     derived = condensed["derived_from"].combine_chunks()
     triples = tables.read("triples", ("triple_id", "relation_id"))
@@ -280,6 +281,7 @@ def _describe_merges(tables: SnapshotTables, graph: _Graph, words: Words) -> lis
         {
             "condensed_id": row["condensed_id"],
             "fact": list(fact),
+            "qualifiers": write_qualifiers(row["qualifiers"]),
             "anchor": words.name(row["anchor"]) if row["anchor"] else None,
             "facts": len(row["derived_from"]),
             "from": [

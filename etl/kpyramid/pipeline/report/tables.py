@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from jinja2 import Environment, PackageLoader, Template
 
+from kpyramid.documents.qualifiers import write_qualifiers
 from kpyramid.documents.sentences import Span
 from kpyramid.documents.words import normalise_relation
 from kpyramid.errors import IntegrityError
@@ -108,9 +109,14 @@ class SnapshotTables:
 
 
 class Evidence(TypedDict):
-    """A fact in words, the sentence that states it best, its document's source, and how often."""
+    """A fact in words, the sentence that states it best, its document's source, and how often.
+
+    `qualifiers` say when, where and how it holds; `confidence`, how surely it was read.
+    """
 
     fact: list[str]
+    qualifiers: list[str]
+    confidence: float
     sentence: str
     source: str
     places: int
@@ -133,7 +139,10 @@ def state_rows(tables: SnapshotTables, rows: Collection[Row]) -> list[tuple[str,
 
 def find_evidence(tables: SnapshotTables, triple_ids: Collection[str]) -> dict[str, Evidence]:
     """Each of these triples in words with the sentence of its surest statement."""
-    facts = ("head_id", "relation_id", "tail_id", "literal", "raw_triple_ids")
+    facts = (
+        *("head_id", "relation_id", "tail_id", "literal"),
+        *("qualifiers", "confidence", "raw_triple_ids"),
+    )
     triples = tables.pick("triples", "triple_id", triple_ids, facts)
     stated = state_rows(tables, triples)
     wanted = {key for row in triples for key in row["raw_triple_ids"]}
@@ -154,6 +163,8 @@ def find_evidence(tables: SnapshotTables, triple_ids: Collection[str]) -> dict[s
     return {
         row["triple_id"]: Evidence(
             fact=list(words),
+            qualifiers=write_qualifiers(row["qualifiers"]),
+            confidence=row["confidence"],
             sentence=quoted[row["triple_id"]][0],
             source=quoted[row["triple_id"]][1],
             places=len(row["raw_triple_ids"]),

@@ -5,6 +5,7 @@ dropped: every triple stands in the `derived_from` of exactly one condensed fact
 is reported, and stays.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Set
 from functools import partial
 from itertools import compress
@@ -15,7 +16,7 @@ import pyarrow.compute as pc
 
 from kpyramid.condensation.condenser import Condenser, list_neighbourhoods, merge_agreed
 from kpyramid.condensation.contradictions import Contradiction, find_contradictions
-from kpyramid.condensation.graph import Column, Graph, Statement
+from kpyramid.condensation.graph import Column, Graph, Statement, read_value
 from kpyramid.condensation.merging import (
     Condensation,
     Linked,
@@ -24,6 +25,7 @@ from kpyramid.condensation.merging import (
     link_facts,
     list_compared,
 )
+from kpyramid.documents.qualifiers import list_values, unite_qualifiers
 from kpyramid.documents.words import normalise_relation
 from kpyramid.embeddings.port import Embedder
 from kpyramid.graph.synonyms.comparison import Comparer
@@ -131,6 +133,7 @@ def _build_condensed(
     ids = triples["triple_id"].combine_chunks().take(pa.array(order))
     columns |= {
         "condensed_id": pa.array(keys, pa.string()),
+        "qualifiers": _unite_qualifiers(triples, made, rows),
         "anchor": pa.array([a and a.property_iri for a in nearest], pa.string()),
         "anchor_class": pa.array([a and a.class_iri for a in nearest], pa.string()),
         "derived_from": pa.ListArray.from_arrays(offsets, ids),
@@ -138,6 +141,17 @@ def _build_condensed(
     }
     table = load_contracts()["condensed"].fill(columns)
     return dict(zip(rows.tolist(), keys, strict=True)), table
+
+
+def _unite_qualifiers(
+    triples: pa.Table, made: Condensation, rows: Column
+) -> list[list[tuple[str, str]]]:
+    """What qualifies each condensed fact, by the triples that say as much as it says."""
+    found: dict[int, list[tuple[str, str]]] = defaultdict(list)
+    for row, pairs in enumerate(triples["qualifiers"].to_pylist()):
+        if made.how[row] != "broader":
+            found[int(made.stands[row])] += pairs
+    return [unite_qualifiers(found[row]) for row in rows.tolist()]
 
 
 def _build_contradictions(found: list[Contradiction], keys: Mapping[int, str]) -> pa.Table:
@@ -170,6 +184,11 @@ def read_graph(entities: pa.Table, relations: pa.Table, triples: pa.Table) -> Gr
         types=entities["type"].to_pylist(),
         wordings=relations["name"].to_pylist(),
         support=relations["support"].to_pylist(),
+        times={
+            row: times
+            for row, pairs in enumerate(triples["qualifiers"].to_pylist())
+            if (times := tuple(map(read_value, list_values(pairs, "time"))))
+        },
     )
 
 

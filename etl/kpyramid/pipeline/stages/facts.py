@@ -11,22 +11,29 @@ from kpyramid.embeddings.port import Embedder
 from kpyramid.graph.duplicates import Candidate, Disambiguator, find_groups, unite_pairs
 from kpyramid.graph.entities import UNKNOWN, vote_type
 from kpyramid.graph.names import parse_name
+from kpyramid.graph.nouns import is_of_document
 from kpyramid.pipeline.stages.tables import Row, make_reject
 from kpyramid.storage.contracts import map_column
 
 # Raw triples as facts: the asserted ones, with the mentions at their ends looked up.
 
 _LITERAL_TYPES = frozenset("DATE TIME CARDINAL ORDINAL QUANTITY MONEY PERCENT".split())
+_SAME = ("be", "same", "as")
+"""Lemmas of the relation of two names of one thing."""
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """A head or tail as one raw triple names it; `mentions` are those that stand there."""
+    """A head or tail as one raw triple names it; `mentions` are those that stand there.
+
+    `noun`: the cluster of a common noun, which is none of the names.
+    """
 
     name: str
     type: str
     mentions: tuple[str, ...]
     types: tuple[str, ...]
+    noun: str | None = None
 
     @property
     def is_literal(self) -> bool:
@@ -73,12 +80,17 @@ def read_facts(
             ids = tuple(str(row["mention_id"]) for row in found)
             ends.append(End(str(raw[side]), vote_type(Counter(types)), ids, types))
         place = document[raw["chunk_id"]]
-        facts.append(Fact(raw, place, forms[raw["relation"]], *ends))
+        fact = Fact(raw, place, forms[raw["relation"]], *ends)
+        if fact.form.lemmas == _SAME and not _is_one_kind(fact):
+            rejects.append(reject_raw(raw, "kinds_differ"))
+        else:
+            facts.append(fact)
     return facts, rejects
 
 
-def reject_raw(raw: Row, reason: str) -> Row:
-    detail = f"{raw['head']} | {raw['relation']} | {raw['tail']}"
+def reject_raw(raw: Row, reason: str, sentence: str = "") -> Row:
+    parts = [str(raw[part]) for part in ("head", "relation", "tail")]
+    detail = " | ".join([*parts, sentence] if sentence else parts)
     key = str(raw["raw_triple_id"])
     return make_reject("resolve", reason, key, detail, chunk_id=str(raw["chunk_id"]))
 
@@ -93,6 +105,14 @@ def _find_fault(raw: Row) -> str | None:
     if normalise_name(str(raw["head"])) == normalise_name(str(raw["tail"])):
         return "same_head_and_tail"
     return None
+
+
+def _is_one_kind(fact: Fact) -> bool:
+    """Both ends are names, of one type or with a word in common."""
+    head, tail = parse_name(fact.head.name), parse_name(fact.tail.name)
+    types = {fact.head.type, fact.tail.type}
+    alike = len(types) == 1 and UNKNOWN not in types
+    return head.proper and tail.proper and (alike or bool({*head.words} & {*tail.words}))
 
 
 def _index_mentions(
@@ -128,7 +148,7 @@ def find_cluster(cluster: Mapping[tuple[str, str], str], fact: Fact, side: str) 
     end = fact.head if side == "head" else fact.tail
     if side == "tail" and end.is_literal:
         return " ".join(end.name.split())
-    return cluster[end.name, fact.document]
+    return end.noun or cluster[end.name, fact.document]
 
 
 def pick_name(wordings: Counter[str]) -> str:
@@ -169,12 +189,15 @@ def confirm_same(
 
 
 def list_entities(facts: Iterable[Fact], cluster: Mapping[tuple[str, str], str]) -> list[Candidate]:
+    """The clusters that may have a duplicate: names, and nouns that mean a kind."""
     names: dict[str, Counter[str]] = defaultdict(Counter)
     types: dict[str, set[str]] = defaultdict(set)
     stated: dict[str, str] = {}
     for fact in facts:
         for side, end in fact.entities:
             key = find_cluster(cluster, fact, side)
+            if is_of_document(key):
+                continue
             names[key][end.name] += 1
             types[key] |= {end.type} - {UNKNOWN}
             stated[key] = min(stated.get(key, _state(fact)), _state(fact))

@@ -91,6 +91,8 @@ def _group_clashing(
     clashing: dict[str, set[str]] = defaultdict(set)
     reasons: dict[str, set[str]] = defaultdict(set)
     for loss in losses:
+        if loss.reason == "low_confidence":  # it speaks against nothing else
+            continue
         iri = loss.finding.prop.iri if loss.finding.prop else loss.finding.class_iri
         clashing[iri] |= {place.source for place in loss.finding.places}
         reasons[iri].add(loss.reason.replace("_", " "))
@@ -117,6 +119,7 @@ class Growth:
     shapes: Sequence[Constraint]
     decisions: Decisions
     settings: CompleteSettings
+    min_confidence: float = 0.0
     rows: list[dict[str, object]] = field(default_factory=list)
     made: list[Row] = field(default_factory=list)
     additions: list[Row] = field(default_factory=list)
@@ -350,7 +353,9 @@ class Growth:
         classed = {key: known[key] for key in touched if key in known}
         settled = self._read_settled(touched, grown)
         rules = Rules(grown, tuple(self.shapes))
-        made, losses = make_instances(candidates, rules, classed, settled)
+        made, losses = make_instances(
+            candidates, rules, classed, settled, min_confidence=self.min_confidence
+        )
         rejects += make_rejects("complete", losses, graph.names)
         return Gain(made, rejects, _group_fitting(candidates), *_group_clashing(losses))
 

@@ -1,15 +1,19 @@
 """Resolve: raw triples become facts between entities, each fact once (`f_dis`)."""
 
+import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
-from kpyramid.documents.words import ARTICLES, IS_A, POINTING, lemmatise
+from kpyramid.documents.qualifiers import unite_qualifiers
+from kpyramid.documents.sentences import split_sentences
 from kpyramid.embeddings.port import Embedder
 from kpyramid.graph.duplicates import Disambiguator
 from kpyramid.graph.entities import UNKNOWN, Use, resolve_names, vote_type
-from kpyramid.graph.names import parse_name
+from kpyramid.graph.names import Name, may_stand_alone, parse_name
+from kpyramid.graph.nouns import Phrase, is_present, names_kind, resolve_nouns, states_rule
 from kpyramid.graph.relations import Statement, cluster_relations
 from kpyramid.keys import content_id
 from kpyramid.pipeline.stages.facts import (
@@ -28,14 +32,11 @@ from kpyramid.pipeline.stages.tables import Row, build_rejects, build_table
 
 _MAX_TITLE = 6
 """Words of a title that may be a name; a longer one is a sentence."""
-_DETERMINERS = (
-    ARTICLES
-    | POINTING
-    | frozenset(
-        "his her its their our my your each both all some many several other another such".split()
-    )
-)
-"""What stands before a noun that means something that the text has brought up."""
+_Said = tuple[str, str, str, bool]
+"""What makes a fact: keys of head, relation and tail, and whether the tail is a literal."""
+_IN_BRACKETS = re.compile(r"\s*\([^()]*\)$")
+_BEFORE = 40
+"""Characters that hold the word before a noun."""
 
 
 def run(
@@ -46,20 +47,21 @@ def run(
     *,
     embedder: Embedder,
     disambiguator: Disambiguator | None,
+    min_confidence: float,
 ) -> dict[str, pa.Table]:
     """`entities`, `relations`, `triples`, and `rejects`.
 
     A raw triple is a reject when it is denied, a condition, somebody's words, or says a
-    thing of itself.
+    thing of itself, and when the fact that it states is not as sure as `min_confidence`.
 
     `kpyramid.graph` says which names are one entity and which phrases one relation; a
     disambiguator is asked about those that are nearly so. A tail that is a date, a number or a
     quantity is a literal.
     """
     facts, rejects = read_facts(mentions, raw_triples, chunks)
+    facts = _find_nouns(facts, chunks, documents)
     titles = list(_list_titles(documents, facts))
-    uses = [*_list_uses(facts, _find_local(facts, chunks)), *titles]
-    cluster = resolve_names(uses, embedder)
+    cluster = resolve_names([*_list_uses(facts), *titles], embedder)
     if disambiguator is not None:
         same, unanswered = confirm_same(
             "entities", list_entities(facts, cluster), embedder, disambiguator
@@ -81,49 +83,69 @@ def run(
         )
         relation = {form: same.get(key, key) for form, key in relation.items()}
         rejects += unanswered
+    facts = kept
+    groups: dict[_Said, list[Fact]] = defaultdict(list)
+    for fact in facts:
+        groups[_identify(fact, cluster, relation)].append(fact)
+    unsure = {said for said, stated in groups.items() if _weigh(stated) < min_confidence}
+    rejects += _reject_unsure([f for said in unsure for f in groups.pop(said)], chunks)
+    kept = [fact for fact in facts if _identify(fact, cluster, relation) in groups]
     return {
         "entities": build_table("entities", _build_entities(kept, cluster, titles)),
         "relations": build_table("relations", _build_relations(kept, relation)),
-        "triples": build_table("triples", _build_triples(kept, cluster, relation)),
+        "triples": build_table("triples", _build_triples(groups)),
         "rejects": build_rejects(rejects),
     }
 
 
-def _list_uses(facts: Iterable[Fact], local: Collection[tuple[str, str]]) -> Iterable[Use]:
-    """Each name as each fact uses it; literals are neighbours only.
-
-    `local`: raw triple and side of the names that mean something of their document alone.
-    """
+def _list_uses(facts: Iterable[Fact]) -> Iterable[Use]:
+    """Each name as each fact uses it; literals and common nouns are neighbours only."""
     for fact in facts:
         for side, end in fact.entities:
             other = fact.tail if side == "head" else fact.head
-            is_local = (str(fact.row["raw_triple_id"]), side) in local
-            yield Use(
-                *(end.name, fact.document, end.type, side, fact.form.key, other.name),
-                is_local=is_local,
-            )
+            if end.noun is None:
+                yield Use(end.name, fact.document, end.type, side, fact.form.key, other.name)
 
 
 def _list_titles(documents: pa.Table, facts: Iterable[Fact]) -> Iterator[Use]:
     """The titles that are names, each with the type of the first name that ends as it does.
 
-    The title of a person may say more than the text does; any other has to be a name in it.
+    The title of a person may say more than the text does, as may one that ends with the lone
+    name of its lead subject; any other has to be a name in it. What stands in brackets or after
+    a comma tells it from its namesakes.
     """
     heads: dict[str, list[End]] = defaultdict(list)
-    keys: dict[str, set[str]] = defaultdict(set)
+    ends: dict[str, dict[str, End]] = defaultdict(dict)
     for fact in sorted(facts, key=lambda fact: _find_start(fact.row)):
         heads[fact.document].append(fact.head)
-        keys[fact.document] |= {parse_name(end.name).key for end in (fact.head, fact.tail)}
+        for _, end in fact.entities:
+            ends[fact.document].setdefault(parse_name(end.name).key, end)
+    for document, title, whole in _read_titles(documents):
+        name, named = parse_name(title), ends[document]
+        short = title.split(",")[0]
+        if name.key not in named and parse_name(short).key in named:
+            title, name = short, parse_name(short)
+        lead = named.get(name.key) or _find_lead(name, heads[document])
+        if lead is not None and lead.noun is None and not name.words[0].endswith("ing"):
+            yield Use(title, document, lead.type, "head", "", whole, is_title=True)
+
+
+def _read_titles(documents: pa.Table) -> Iterator[tuple[str, str, str]]:
+    """Document, title without what tells it from namesakes, and whole title, of names."""
     for row in documents.select(["document_id", "title"]).to_pylist():
-        name = parse_name(row["title"] or "")
-        if not name.proper or len(name.words) > _MAX_TITLE:
-            continue
-        named, last = heads[row["document_id"]], name.bare[-1:]
-        lead = next((end for end in named if parse_name(end.name).bare[-1:] == last), None)
-        if lead is None or name.words[0].endswith("ing"):
-            continue
-        if lead.type == "PERSON" or name.key in keys[row["document_id"]]:
-            yield Use(row["title"], row["document_id"], lead.type, "head", "", "", is_title=True)
+        title = _IN_BRACKETS.sub("", row["title"] or "")
+        name = parse_name(title)
+        if name.proper and len(name.words) <= _MAX_TITLE:
+            yield row["document_id"], title, row["title"]
+
+
+def _find_lead(title: Name, heads: Iterable[End]) -> End | None:
+    """The first subject that the title names in full, if it is a person or a lone name."""
+    for end in heads:
+        name = parse_name(end.name)
+        if name.bare[-1:] == title.bare[-1:]:
+            return end if end.type == "PERSON" or may_stand_alone(name, end.type, title) else None
+    return None
 
 
 def _find_start(row: Row) -> tuple[int, str]:
@@ -131,40 +153,48 @@ def _find_start(row: Row) -> tuple[int, str]:
     return (span["start"] if isinstance(span, dict) else 1 << 60), str(row["raw_triple_id"])
 
 
-def _find_local(facts: Iterable[Fact], chunks: pa.Table) -> set[tuple[str, str]]:
-    """Raw triple and side of the common nouns that mean something of their document alone.
-
-    These are the definite ones ("the study"), those counted in digits ("12 trials") or owned
-    ("its members"), and single plurals ("patients"): what is true of them there is no news of
-    those elsewhere. What a name is said to be, "a film", is a kind and not local.
-    """
+def _find_nouns(facts: list[Fact], chunks: pa.Table, documents: pa.Table) -> list[Fact]:
+    """The facts with the clusters of the common nouns at their ends."""
     texts = {
         row["chunk_id"]: (row["start"], row["text"])
         for row in chunks.select(["chunk_id", "start", "text"]).to_pylist()
     }
-    found = set()
+    phrases = [
+        Phrase(
+            *(end.name, fact.document, _read_before(fact.row, side, *texts[fact.row["chunk_id"]])),
+            is_typed=end.type != UNKNOWN,
+            is_head=side == "head",
+            is_kind=side == "tail" and names_kind(fact.form),
+            is_general=is_present(fact.form, str(fact.row["relation"]))
+            and not fact.tail.is_literal,
+            is_rule=side == "head" and states_rule(fact.form),
+        )
+        for fact in facts
+        for side, end in fact.entities
+    ]
+    titles = {
+        (word, document)
+        for document, title, _ in _read_titles(documents)
+        for word in {parse_name(title).key, *parse_name(title).words}
+    }
+    nouns = iter(resolve_nouns(phrases, titles))
+    named = []
     for fact in facts:
-        start, text = texts[fact.row["chunk_id"]]
-        for side, end in fact.entities:
-            if end.type != UNKNOWN:
-                continue
-            if side == "tail" and fact.form.key == IS_A:
-                continue
-            span = fact.row[f"{side}_span"]
-            before = ""
-            if isinstance(span, dict) and span["start"] >= start:
-                before = text[: span["start"] - start]
-            word = before.split()[-1].casefold().strip("\"'(") if before.split() else ""
-            opens = not word or word.endswith((".", ":", "?", "!"))  # "Patients recovered."
-            if parse_name(end.name).proper and not (opens and _is_plural(end.name)):
-                continue
-            if word in _DETERMINERS or _is_plural(end.name) or end.name[:1].isdigit():
-                found.add((str(fact.row["raw_triple_id"]), side))
-    return found
+        head = replace(fact.head, noun=next(nouns))
+        tail = fact.tail if fact.tail.is_literal else replace(fact.tail, noun=next(nouns))
+        named.append(replace(fact, head=head, tail=tail))
+    return named
 
 
-def _is_plural(name: str) -> bool:
-    return " " not in name and lemmatise(name.casefold()) != name.casefold()
+def _read_before(row: Row, side: str, start: int, text: str) -> str | None:
+    """The last words before an end; none when its place is not known."""
+    span, after = row[f"{side}_span"], row["relation_span"]
+    if isinstance(span, dict):
+        at = span["start"] - start
+    else:
+        from_ = after["end"] - start if side == "tail" and isinstance(after, dict) else 0
+        at = text.find(str(row[side]), max(0, from_))
+    return text[max(0, at - _BEFORE) : at] if at >= 0 else None
 
 
 def _list_statements(
@@ -216,28 +246,50 @@ def _build_relations(facts: Iterable[Fact], relation: Mapping[str, str]) -> Iter
         if inverse is not None and inverse in relation:
             active[key].add(relation[inverse])
     for key, counts in wordings.items():
+        told = active[key] & wordings.keys()
         yield {
             "relation_id": content_id("relation", key),
             "name": pick_most_common(counts),
-            "inverse_of": content_id("relation", min(active[key])) if active[key] else None,
+            "inverse_of": content_id("relation", min(told)) if told else None,
             "surface_forms": sorted(counts),
             "support": counts.total(),
         }
 
 
-def _build_triples(
-    facts: Iterable[Fact],
-    cluster: Mapping[tuple[str, str], str],
-    relation: Mapping[str, str],
-) -> Iterable[Row]:
-    groups: dict[tuple[str, str, str, bool], list[Row]] = defaultdict(list)
+def _identify(
+    fact: Fact, cluster: Mapping[tuple[str, str], str], relation: Mapping[str, str]
+) -> _Said:
+    head, tail = find_cluster(cluster, fact, "head"), find_cluster(cluster, fact, "tail")
+    return head, relation[fact.form.key], tail, fact.tail.is_literal
+
+
+def _weigh(statements: Iterable[Fact]) -> float:
+    """The chance that at least one statement is right: what one chunk says twice is said once."""
+    best: dict[object, float] = {}
+    for fact in statements:
+        chunk, confidence = fact.row["chunk_id"], float(str(fact.row["confidence"]))
+        best[chunk] = max(best.get(chunk, 0.0), confidence)
+    doubt = 1.0
+    for confidence in sorted(best.values()):
+        doubt *= 1.0 - confidence
+    return 1.0 - doubt
+
+
+def _reject_unsure(facts: Iterable[Fact], chunks: pa.Table) -> Iterator[Row]:
+    """A reject for each statement of facts that are not sure enough, with its sentence."""
+    texts = {row["chunk_id"]: row for row in chunks.to_pylist()} if facts else {}
     for fact in facts:
-        head, tail = find_cluster(cluster, fact, "head"), find_cluster(cluster, fact, "tail")
-        groups[head, relation[fact.form.key], tail, fact.tail.is_literal].append(fact.row)
-    for (head, key, tail, is_literal), raws in groups.items():
-        doubt = 1.0
-        for confidence in sorted(_strongest_per_chunk(raws)):
-            doubt *= 1.0 - confidence
+        chunk = texts[fact.row["chunk_id"]]
+        spans = (fact.row[f"{part}_span"] for part in ("head", "relation", "tail"))
+        ends = [span["end"] - chunk["start"] for span in spans if isinstance(span, dict)]
+        found = split_sentences(chunk["text"]) if ends else ()
+        own = next((span for span in found if span.end >= max(ends)), None)
+        words = chunk["text"][own.start : own.end].split() if own else []
+        yield reject_raw(fact.row, "low_confidence", " ".join(words))
+
+
+def _build_triples(groups: Mapping[_Said, Sequence[Fact]]) -> Iterable[Row]:
+    for (head, key, tail, is_literal), facts in groups.items():
         head_id = content_id("entity", head)
         tail_id = None if is_literal else content_id("entity", tail)
         yield {
@@ -246,15 +298,11 @@ def _build_triples(
             "relation_id": content_id("relation", key),
             "tail_id": tail_id,
             "literal": tail if is_literal else None,
-            "confidence": 1.0 - doubt,
-            "raw_triple_ids": sorted(str(raw["raw_triple_id"]) for raw in raws),
+            "qualifiers": unite_qualifiers(
+                pair
+                for fact in facts
+                for pair in fact.row["qualifiers"]  # type: ignore[attr-defined]
+            ),
+            "confidence": _weigh(facts),
+            "raw_triple_ids": sorted(str(fact.row["raw_triple_id"]) for fact in facts),
         }
-
-
-def _strongest_per_chunk(raws: Iterable[Row]) -> Iterable[float]:
-    """One confidence per chunk: what one chunk says twice is not two witnesses."""
-    best: dict[object, float] = {}
-    for raw in raws:
-        confidence = float(str(raw["confidence"]))
-        best[raw["chunk_id"]] = max(best.get(raw["chunk_id"], 0.0), confidence)
-    return best.values()

@@ -1,0 +1,208 @@
+"""Common nouns: what one means in its document alone, and what it means in every text.
+
+"The film", "two trials", "its members" and "Patients recovered" mean something that one text
+speaks of. "Malaria" and "Butterflies are insects" mean a kind, which is one thing everywhere.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from kpyramid.documents.values import NUMBER_WORDS
+from kpyramid.documents.words import (
+    ARTICLES,
+    BE,
+    HAVE,
+    IS_A,
+    POINTING,
+    RelationForm,
+    lemmatise,
+)
+from kpyramid.graph.names import LINKS, TITLES, parse_name
+
+_INDEFINITE = frozenset({"a", "an"})
+_POINTING = POINTING | frozenset("his her its their our my your whose such same".split())
+_COUNTING = frozenset(NUMBER_WORDS) | frozenset(
+    "each every both either neither all any no some most much many little few several enough more "
+    "fewer less other another half".split()
+)
+"""Closed classes of words before a noun: it is known or somebody's, or so many of it are meant."""
+_DETERMINERS = ARTICLES | _POINTING | _COUNTING
+_OWNING = ("'s", "’s", "s'", "s’")
+_ONLY_PLURAL = frozenset({"people", "police"})
+"""Plurals that the dictionary has for words of their own."""
+_SIGNS = 2
+"""Of a noun that only opens sentences: elsewhere it is small, it is plural, it has no type."""
+_LOCAL = "the "
+"""Begins the cluster of a noun that is its document's; no key holds a space."""
+_CLAUSES = LINKS | frozenset({"who", "that", "which", "whose", "where", "when"})
+"""Words that end the noun itself: what follows says which."""
+_PRESENT = frozenset({"is", "are", "be", "has", "have"})
+_AS_KIND = frozenset({"a", "as", "title"})
+"""Last words of relations to a kind or an office: "is a", "works as", "has title"."""
+
+Shape = Literal["definite", "many", "indefinite", "plural", "bare"]
+"""How a noun is determined: by "the", by another word or a number, by "a", not at all."""
+Place = tuple[str, str]
+"""A key and a document."""
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """One end of a fact as its text has it.
+
+    `before`: the text before it, none when its place is not known. `is_typed`: the recogniser
+    takes it for a name. `is_kind`: it is what the other end is said to be.
+    `is_general`: the fact states what may hold in general, in the present tense.
+    `is_rule`: the fact states what its kind is or can do.
+    """
+
+    name: str
+    document: str
+    before: str | None
+    is_typed: bool
+    is_head: bool
+    is_kind: bool
+    is_general: bool
+    is_rule: bool
+
+
+class _Read(NamedTuple):
+    """A phrase's key, how many are meant, its shape, and whether it is written large.
+
+    `large`: none where any word would be, as where a sentence opens.
+    """
+
+    key: str
+    many: str
+    shape: Shape
+    large: bool | None
+
+
+def names_kind(form: RelationForm) -> bool:
+    """The tail is the kind or the office of the head, and not a thing of its own."""
+    return form.key == IS_A or form.lemmas[-1] in _AS_KIND or form.lemmas == ("become",)
+
+
+def is_present(form: RelationForm, relation: str) -> bool:
+    """The relation is in the present tense or a possibility: it may hold of a kind."""
+    first = relation.casefold().split()[0]
+    if first in BE | HAVE:
+        return first in _PRESENT and not (first in HAVE and form.lemmas[0] != "have")
+    return lemmatise(first) == first or first.endswith("s")
+
+
+def states_rule(form: RelationForm) -> bool:
+    """The relation says what the kind of its head is, can or must do."""
+    return form.key == IS_A or form.modal is not None
+
+
+def resolve_nouns(phrases: Sequence[Phrase], titles: Collection[Place]) -> list[str | None]:
+    """The cluster of each phrase that is a common noun; none for each name.
+
+    A noun is known by its small letters, in its document or, where it only opens sentences, in
+    another one. `titles`: words of titles with their documents, which are parts of names.
+    """
+    read = [_read_phrase(phrase) for phrase in phrases]
+    common = _find_common(phrases, read, titles)
+    seen = {
+        (key, phrase.document, shape)
+        for phrase, (key, _, shape, _) in zip(phrases, read, strict=True)
+        if (key, phrase.document) in common and phrase.before is not None
+    }
+    shapes: dict[str, Counter[Shape]] = defaultdict(Counter)
+    for key, _, shape in seen:
+        shapes[key][shape] += 1
+    mass = {key for key, counts in shapes.items() if 2 * counts["bare"] > counts.total()}
+    found: list[str | None] = []
+    for phrase, (key, count, shape, _) in zip(phrases, read, strict=True):
+        place = (key, phrase.document)
+        office = phrase.is_kind and TITLES.issuperset(parse_name(phrase.name).words)
+        if place not in common and not office:
+            found.append(None)
+        elif phrase.is_kind or _is_kind(phrase, shape, key in mass, (*place, "bare") in seen):
+            found.append(f"a {key}")
+        else:
+            found.append(f"{_LOCAL}{count} {key} in {phrase.document}")
+    return found
+
+
+def is_of_document(cluster: str) -> bool:
+    """The cluster is a noun that means something of its document alone."""
+    return cluster.startswith(_LOCAL)
+
+
+def _is_kind(phrase: Phrase, shape: Shape, is_mass: bool, is_bare: bool) -> bool:
+    """It means the same in every text: "malaria", "whales" in what holds in general.
+
+    A mass noun that a text uses both ways, as "malaria" and "the malaria", is one thing there.
+    What something happened to is the text's own: "mortality" of "mortality was 6 %".
+    """
+    if shape in {"bare", "definite"}:
+        stated = phrase.is_general or not phrase.is_head
+        return is_mass and stated and (shape == "bare" or is_bare)
+    return phrase.is_general if shape == "plural" else phrase.is_rule and shape == "indefinite"
+
+
+def _read_phrase(phrase: Phrase) -> _Read:
+    words = phrase.name.split()
+    before = (phrase.before or "").split()[-1:]
+    opens = phrase.before is not None and (not before or before[0][-1] in ".:;?!")
+    while len(words) > 1 and words[0].casefold() in _DETERMINERS:
+        before, words = words[:1], words[1:]
+        opens = opens and before[0][0].isupper()
+    last = before[0].casefold().strip("\"'“‘([") if before else ""
+    opens = opens or (last in _DETERMINERS and before[0][0].isupper())
+    text = " ".join(words)
+    shape: Shape = "plural" if _is_plural(words) else "bare"
+    if last in {"a", "an"}:
+        shape = "indefinite"
+    elif last == "the":
+        shape = "definite"
+    elif last.endswith(_OWNING) or not _DETERMINERS.isdisjoint((last, text.casefold())):
+        shape = shape if shape == "plural" and last == "that" else "many"  # "know that whales eat"
+    elif last.isdecimal() or text[:1].isdigit():
+        shape = "many"
+    large: bool | None = any(map(str.isupper, text)) or not any(map(str.islower, text))
+    if opens and large and not any(map(str.isupper, text[1:])):
+        large = None
+    count = last if last in _COUNTING or last.isdecimal() else ""
+    return _Read(parse_name(text.lower()).key, count, shape, large)
+
+
+def _find_common(
+    phrases: Sequence[Phrase],
+    read: Sequence[_Read],
+    titles: Collection[Place],
+) -> set[Place]:
+    """Keys and documents where a phrase is a common noun."""
+    cases: dict[Place, Counter[bool | None]] = defaultdict(Counter)
+    typed = set()
+    plural = set()
+    for phrase, (key, _, shape, large) in zip(phrases, read, strict=True):
+        place = (key, phrase.document)
+        cases[place][large] += 1
+        if phrase.is_typed:
+            typed.add(place)
+        if shape == "plural":
+            plural.add(place)
+    small = {key for (key, _), counts in cases.items() if counts[False] > counts[True]}
+    common = set()
+    for place, counts in cases.items():
+        signs = (place[0] in small) + (place in plural) + (place not in typed)
+        opening = counts.keys() == {None} and place not in titles
+        if signs >= _SIGNS if opening else counts[False] >= max(1, counts[True]):
+            common.add(place)
+    return common
+
+
+def _is_plural(words: Sequence[str]) -> bool:
+    noun = ""
+    for word in words:
+        if word.casefold() in _CLAUSES:
+            break
+        noun = word.casefold()
+    if not noun or noun in _ONLY_PLURAL:
+        return bool(noun)
+    return lemmatise(noun).casefold() != noun and not noun.endswith(("ed", "ing"))
