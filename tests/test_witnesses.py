@@ -18,7 +18,8 @@ from kpyramid.ontology.population.checking import (
 from kpyramid.ontology.population.witnesses import Evidence, Use, Witnesses, WordForms
 from kpyramid.ontology.schema import parse_schema
 from kpyramid.storage.declarations import locate_ontology
-from tests.planted import general_schema
+from tests.planted import Statement, general_schema
+from tests.test_induce import list_members, run_induce
 
 GENERAL = general_schema()
 TEXT = """
@@ -243,3 +244,10 @@ def test_two_guesses_make_no_fact() -> None:
     assert isinstance(check_value(prop, *ends, place, GENERAL, kinds), Misfit)
     typed = Named("a", "Oberon", "PERSON"), Named("b", "Titania", "NOUN")
     assert isinstance(check_value(prop, *typed, place, GENERAL, kinds), Candidate)
+
+
+def test_a_firm_called_a_group_is_no_people() -> None:
+    told: list[Statement] = [("Pattison Group", "ORG", "acquired", "Bergen Ltd", "ORG")]
+    members = list_members(run_induce(told, GENERAL, ""))
+    assert ("Pattison Group", "Organisation") in members
+    assert ("Pattison Group", "Group") not in members

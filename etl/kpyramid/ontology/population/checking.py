@@ -22,6 +22,7 @@ from kpyramid.keys import content_id
 from kpyramid.ontology.literals import parse_literal
 from kpyramid.ontology.names import SYMMETRIC_PROPERTY, THING, XSD
 from kpyramid.ontology.population.witnesses import (
+    FIRMS,
     MEASURES,
     RELATIVES,
     ROLES,
@@ -99,6 +100,8 @@ class Kinds:
         """
         found = self.find(name)
         if found is None or self.is_kind(name) or _JOINED.match(name):
+            return frozenset()
+        if entity_type == "ORG" and name.split()[-1].casefold() in FIRMS:
             return frozenset()
         if not is_written_as_name(name) and not takes_nouns(found, self._schema):
             return frozenset()
@@ -482,7 +485,7 @@ def check_value(
     class_iri, sure = end
     place = replace(place, confidence=place.confidence * sure)
     if prop.is_datatype:
-        if sure <= GUESSED:
+        if sure <= GUESSED and not takes_nouns(prop.domain, schema):
             return Misfit("domain", f"only the property says what {subject.name} is")
         text = value if isinstance(value, str) else value.name
         if _is_share(text, place) and not _SHARES.search(f"{prop.label} {prop.comment}"):

@@ -20,7 +20,7 @@ _WORDS = read_words(__file__, "witnesses.toml")
 """Lists of words; `witnesses.toml` says what each is for."""
 
 RELATIVES, ROLES, MEASURES = _WORDS["relatives"], _WORDS["roles"], _WORDS["measures"]
-VAGUE = _WORDS["vague"]
+VAGUE, FIRMS = _WORDS["vague"], _WORDS["firms"]
 LEAST = 2
 """Witnesses that a class needs."""
 _STRONG = 2
@@ -105,7 +105,7 @@ class Evidence:
 
     `stated`: nouns that it is said to be. `is_kind`: it is only said of others, and names none.
     `deeds`: lemmas of the verbs that it is the subject of. `ends`: the classes that the properties
-    of its facts give it, one set for each phrase.
+    of its facts give it, one set for each fact.
     """
 
     name: str
@@ -113,7 +113,7 @@ class Evidence:
     stated: set[str] = field(default_factory=set)
     is_kind: bool = False
     deeds: set[str] = field(default_factory=set)
-    ends: set[frozenset[str]] = field(default_factory=set)
+    ends: list[frozenset[str]] = field(default_factory=list)
 
 
 def find_confidence(witnesses: int) -> float:
@@ -164,7 +164,8 @@ class Witnesses:
     def refutes_tag(self, evidence: Evidence) -> bool:
         """Whether the name has not the form of what the recogniser took it for."""
         tag = vote_tag(evidence.uses)
-        return tag is not None and self._judge_form(evidence.name, tag) < 0
+        is_small = evidence.name[:1].islower()  # "paper Knots in Water" holds a name
+        return tag is not None and not is_small and self._judge_form(evidence.name, tag) < 0
 
     def _list_labels(self, evidence: Evidence) -> list[str]:
         found = {*(use.type for use in evidence.uses), *map(find_label, evidence.stated)}

@@ -175,10 +175,10 @@ def _gather_evidence(
         elif fact.relation.endswith("<by>") and fact.tail_id is not None:
             found[fact.tail_id].deeds.add(find_deed(fact.relation))
         if wanted and fact.relation not in COPULAS:
-            own.ends.add(frozenset(prop.domain for prop in wanted))
+            own.ends.append(frozenset(prop.domain for prop in wanted))
             if fact.tail_id is not None:
                 own = found[fact.tail_id]
-                own.ends.add(frozenset(p.range for p in wanted if not p.is_datatype))
+                own.ends.append(frozenset(p.range for p in wanted if not p.is_datatype))
     for key in said - active:
         found[key].is_kind = True
     return found
