@@ -134,10 +134,8 @@ class Witnesses:
         self._forms = forms
 
     def is_common(self, name: str) -> bool:
-        """Whether a name is none: its words are common ones, or its first is written small."""
+        """Whether a name is none: those of its words that are written large are common ones."""
         words = _TOKEN.findall(name)
-        if not words or not words[0][0].isupper():
-            return True
         return not any(word[:1].isupper() and not self._is_common(word) for word in words)
 
     def count(self, evidence: Evidence) -> dict[str, int]:

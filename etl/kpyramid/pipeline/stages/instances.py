@@ -364,7 +364,8 @@ def read_facts(
         subject = named[fact.head_id]
         guess = fact.relation not in COPULAS
         if not _is_clear(wanted, schema):
-            subject, guess = replace(subject, type=UNTYPED), False
+            guess = guess and subject.type == UNTYPED
+            subject = replace(subject, type=UNTYPED)
         checked = [
             _HEDGED
             if is_hedged(place)
