@@ -31,6 +31,7 @@ from sets.musique import (
 
 from kpyramid.extraction.openie import DependencyExtractor
 from kpyramid.extraction.syntax.parser import Parser
+from kpyramid.extraction.types import Titled
 from kpyramid.settings import Settings
 
 FOLDER = "musique100"
@@ -80,12 +81,12 @@ def read_recorded(documents: Sequence[Mapping[str, Any]]) -> tuple[dict[str, lis
     return triples, broken
 
 
-def extract_triples(texts: Sequence[str]) -> dict[str, list[Triple]]:
-    """Our own triples by passage."""
+def extract_triples(passages: Sequence[Titled]) -> dict[str, list[Triple]]:
+    """Our own triples by the text of their passage."""
     extractor = DependencyExtractor(Settings().extract.parser)
     return {
-        text: [(f.head, f.relation, f.tail) for f in extraction.facts]
-        for text, extraction in zip(texts, extractor.extract_all(texts), strict=True)
+        passage.text: [(f.head, f.relation, f.tail) for f in extraction.facts]
+        for passage, extraction in zip(passages, extractor.extract_all(passages), strict=True)
     }
 
 
@@ -165,9 +166,11 @@ def measure(folder: Path, limit: int | None, reproduce: bool) -> dict[str, Any]:
     if reproduce:
         report(f"Scoring the recorded triples of {len(recorded)} passages")
         return {**measure_triples(hops, recorded), "rows_not_triples": broken}
-    texts = sorted({p["text"] for p in corpus})
+    titles = {p["text"]: p.get("title") or "" for p in corpus}
+    texts = sorted(titles)
     report(f"Extracting facts from {len(texts)} passages")
-    figures = measure_triples(hops, extract_triples(texts))
+    passages = [Titled(text, titles[text]) for text in texts]
+    figures = measure_triples(hops, extract_triples(passages))
     report(f"Building a pyramid of {len(corpus)} passages")
     figures |= measure_passages(folder, limit, frozenset(texts))
     report(f"Embedding {len(corpus)} passages and {len(questions)} questions")

@@ -16,10 +16,10 @@ def parse(parser: Parser, text: str) -> Tree:
     return next(parser.parse_all((text,)))
 
 
-def resolve(parser: Parser, text: str, word: str, nth: int = 0) -> str | None:
-    """What the `nth` occurrence of `word` stands for."""
+def resolve(parser: Parser, text: str, word: str, nth: int = 0, *, title: str = "") -> str | None:
+    """What the `nth` occurrence of `word` stands for; below zero from the last."""
     tree = parse(parser, text)
-    antecedents = Antecedents(tree)
+    antecedents = Antecedents(tree, title)
     token = [node for node in tree.nodes if node.text == word][nth]
     phrase = antecedents.resolve_pronoun(token) or antecedents.resolve_definite(token)
     return phrase.text if phrase is not None else None
@@ -69,6 +69,18 @@ def test_pronoun_stands_for(parser: Parser, text: str, word: str, expected: str)
         ("It is said that Marie Lund lived in Bergen.", "It"),
         ("They crossed the river.", "They"),
         ("Kent is a county. He left the county in 1901.", "He"),
+        # two that agree weigh about the same
+        ("Paul Reyes and Hans Lund met in Oslo. He painted ships.", "He"),
+        # one company is not "they", nor a firm "he"
+        ("Stores take cards. The bank charged a fee. They", "They"),
+        ("The Aster Company was sold in 1921. He founded a firm.", "He"),
+        # the subject does not do it to itself
+        ("The bank has a reason to sell it.", "it"),
+        ("Each town or city set its own time.", "its"),
+        # nor is it a part of itself
+        ("The bulk of its debts rose.", "its"),
+        # what came about, and no thing
+        ("The mill stands in Kent. It takes years to restore a roof.", "It"),
     ],
 )
 def test_pronoun_without_a_clear_antecedent_stands_for_nothing(
@@ -117,6 +129,96 @@ def test_phrase_that_names_another_thing_is_left_alone(parser: Parser, text: str
     antecedents = Antecedents(tree)
     nouns = [node for node in tree.nodes if node.text in {"town", "bridge"}]
     assert [antecedents.resolve_definite(noun) for noun in nouns] == [None]
+
+
+@pytest.mark.parametrize(
+    ("title", "text", "word", "expected"),
+    [
+        # what the title tells of the kind, in brackets or by its head
+        ("Jaws (1975 film)", "In 1976 the film was shown in Oslo.", "film", "Jaws"),
+        ("Harlow Bridge", "In 1976 the bridge was closed.", "bridge", "Harlow Bridge"),
+        # the text names it by a part: a place as it stands, a person in full
+        ("Elk Horn, Iowa", "Elk Horn is a village. It has a mill.", "It", "Elk Horn"),
+        ("Marie Lund", "Lund was a chemist. She studied in Bergen.", "She", "Marie Lund"),
+        # across paragraphs, though others are named
+        (
+            "Silver Dawn",
+            "Silver Dawn is a drama by Anna Holm.\n\nPaul Reyes wrote the score. The film won.",
+            "film",
+            "Silver Dawn",
+        ),
+        # an opening pronoun
+        ("Paul Reyes", "Between 1952 and 1957 he worked in Oslo.", "he", "Paul Reyes"),
+        # the name in the text is fuller
+        ("Marie Lund", "Marie Anna Lund was a chemist. She won.", "She", "Marie Anna Lund"),
+        # a country in a contest is not the contest
+        ("Spain at the 1920 Games", "Spain won in Oslo. The games ended.", "Spain", None),
+        # a list, a question and a sentence name nothing
+        ("List of rivers of Kent", "In 1976 the list was long.", "list", None),
+        ("How to buy a house", "In 1976 the house was sold.", "house", None),
+        ("The film was sold.", "In 1976 the film was sold.", "film", None),
+    ],
+)
+def test_title_is_an_antecedent(
+    parser: Parser, title: str, text: str, word: str, expected: str | None
+) -> None:
+    assert resolve(parser, text, word, -1, title=title) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "word", "expected"),
+    [
+        # the kind that was said of a common noun
+        ("Swan song is a phrase. The phrase is old.", "phrase", "Swan song"),
+        # the end of one name, or its front
+        (
+            "The Florida Medicaid Demonstration began in 2006. Costs fell under the Demonstration.",
+            "Demonstration",
+            "Florida Medicaid Demonstration",
+        ),
+        # two that fit
+        (
+            "The Orwell River meets the Deben River in Kent. The river floods in spring.",
+            "river",
+            None,
+        ),
+        # the only ones that were counted, in what happened
+        (
+            "36 patients with a fracture were studied. Patients underwent surgery.",
+            "Patients",
+            "36 patients with a fracture",
+        ),
+        ("We studied 36 patients. Patients need rest.", "Patients", None),
+    ],
+)
+def test_noun_is_placed_where_one_thing_is_meant(
+    parser: Parser, text: str, word: str, expected: str | None
+) -> None:
+    assert resolve(parser, text, word, -1) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "short", "expected"),
+    [
+        (
+            "They met at the drop zone (DZ) in Kent. The DZ was closed.",
+            "DZ",
+            "drop zone",
+        ),
+        (
+            "They compared living-related liver transplantation (LRT) with care. LRT was safe.",
+            "LRT",
+            "living-related liver transplantation",
+        ),
+        ("We measured bone mineral density (BMD). BMD fell.", "BMD", "bone mineral density"),
+        # a remark, and letters that stand for other words
+        ("They met at the drop zone (USA) in Kent. The USA won.", "USA", None),
+    ],
+)
+def test_acronym_stands_for_its_long_form(
+    parser: Parser, text: str, short: str, expected: str | None
+) -> None:
+    assert resolve(parser, text, short, -1) == expected
 
 
 def test_short_name_becomes_the_full_name_of_its_only_bearer(parser: Parser) -> None:

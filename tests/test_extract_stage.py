@@ -11,7 +11,7 @@ import pytest
 from kpyramid.documents.sentences import MAX_CHARACTERS, Dropped, Span, cut_passages
 from kpyramid.extraction.cascade.chunks import Chunk
 from kpyramid.extraction.cascade.reading import Cascade
-from kpyramid.extraction.types import Claim, Extraction, Fact, Mention
+from kpyramid.extraction.types import Claim, Extraction, Fact, Mention, Titled
 from kpyramid.keys import hash_bytes
 from kpyramid.llm.types import Failure, FailureKind
 from kpyramid.pipeline.stages import extract
@@ -77,7 +77,7 @@ def extract_tables(
     return extract.run(
         tables["documents"],
         tables["chunks"],
-        extractor=lambda texts: [found.get(text, Extraction()) for text in texts],
+        extractor=lambda texts: [found.get(each.text, Extraction()) for each in texts],
         cascade=cascade,
     )
 
@@ -92,6 +92,28 @@ def test_equal_texts_are_asked_for_once_and_have_their_own_ids() -> None:
 
     assert [made[name].num_rows for name in ("claims", "mentions", "raw_triples")] == [2, 4, 2]
     assert {row["chunk_id"] for row in made["claims"].to_pylist()} == {"chunk-1", "chunk-2"}
+
+
+def test_every_passage_is_read_with_the_title_of_its_document() -> None:
+    opening = "One word more. " * (MAX_CHARACTERS // 15)
+    texts = {"doc-1": f"{opening}\n\n{TEXT}", "doc-2": TEXT}
+    tables = make_tables(texts, {"doc-1": {"chunk-1": (0, 9)}, "doc-2": {"chunk-2": (0, 33)}})
+    titles = pa.array(["Aster Pictures", None], tables["documents"].schema.field("title").type)
+    at = tables["documents"].schema.get_field_index("title")
+    documents = tables["documents"].set_column(at, "title", titles)
+    asked: list[Titled] = []
+
+    def read(passages: Sequence[Titled]) -> list[Extraction]:
+        asked.extend(passages)
+        return [Extraction() for _ in passages]
+
+    extract.run(documents, tables["chunks"], extractor=read, cascade=None)
+
+    assert [(p.text.rstrip()[-5:], p.title) for p in asked] == [
+        ("more.", "Aster Pictures"),
+        ("ures.", "Aster Pictures"),
+        ("ures.", ""),
+    ]
 
 
 def test_ids_depend_on_the_document_alone() -> None:

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kpyramid.extraction.types import Titled
 from kpyramid.keys import canonical_json, content_id, hash_value
 from kpyramid.pipeline import fingerprints
 from kpyramid.pipeline.stage import FUNCTIONS, PIPELINE, Stage
@@ -43,6 +44,11 @@ def compute_keys(settings: Settings, text: str = "a text", changed: str = "") ->
         for s in PIPELINE
     }
     return functions | stages
+
+
+def test_title_is_part_of_the_key_of_a_titled_text() -> None:
+    titled = [Titled("a text", title) for title in ("", "A title", "B title")]
+    assert len({fingerprints.key_row("f", row) for row in (*titled, "a text")}) == 4
 
 
 @dataclass

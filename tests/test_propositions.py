@@ -295,7 +295,13 @@ def test_fact_is_worded_as_its_clause(
 @pytest.mark.parametrize(
     ("text", "claim"),
     [
-        ("The ship that Marie Lund designed sank in 1911.", "Marie Lund designed the ship."),
+        (
+            "The ship that Marie Lund designed sank in 1911.",
+            "The ship that Marie Lund designed sank in 1911.",
+        ),
+        ("The university gave Lund a laboratory.", "The university gave Lund a laboratory."),
+        ("Neither Holm nor Reyes signed the letter.", "Neither Holm nor Reyes signed the letter."),
+        ("When the war ended, Batt left Leeds.", "Batt left Leeds when the war ended."),
         ("Anna Holm wanted to buy a farm and sell a mill.", "Anna Holm wanted to sell a mill."),
         ("Paul Reyes, who wrote novels, left Lima (Peru).", "Paul Reyes wrote novels."),
     ],

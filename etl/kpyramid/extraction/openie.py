@@ -15,7 +15,7 @@ from kpyramid.extraction.facts.nominals import find_nominal_facts
 from kpyramid.extraction.propositions import list_propositions
 from kpyramid.extraction.syntax.parser import Parser
 from kpyramid.extraction.syntax.tree import Tree
-from kpyramid.extraction.types import Extraction, Proposition
+from kpyramid.extraction.types import Extraction, Proposition, Titled
 
 
 class DependencyExtractor:
@@ -29,22 +29,26 @@ class DependencyExtractor:
         self._parser = Parser(parser)
         self._language = language
 
-    def extract(self, text: str) -> Extraction:
+    def extract(self, text: str, title: str = "") -> Extraction:
         """What one text states; see `extract_all`, which is faster for many."""
-        return next(self.extract_all((text,)))
+        return next(self.extract_all((Titled(text, title),)))
 
-    def extract_all(self, texts: Iterable[str]) -> Iterator[Extraction]:
-        """What each text states, sorted by place; what is no prose in the language is dropped."""
-        left_out: deque[list[Dropped]] = deque()
+    def extract_all(self, texts: Iterable[str | Titled]) -> Iterator[Extraction]:
+        """What each text states, sorted by place; what is no prose in the language is dropped.
+
+        The title of a text's document can be meant by its words: "the film".
+        """
+        waiting: deque[tuple[list[Dropped], str]] = deque()
 
         def screen() -> Iterator[tuple[str, Sequence[Span]]]:
-            for text in texts:
+            for given in texts:
+                text, title = (given, "") if isinstance(given, str) else given
                 kept, dropped = screen_text(text, self._language)
-                left_out.append(dropped)
+                waiting.append((dropped, title))
                 yield text, kept
 
         for tree in self._parser.parse_parts(screen()):
-            yield _extract_tree(tree, left_out.popleft())
+            yield _extract_tree(tree, *waiting.popleft())
 
     def read_sentences(self, sentences: Iterable[str]) -> Iterator[tuple[Proposition, ...]]:
         """The n-ary facts of each sentence as it words them, pronouns unresolved.
@@ -60,9 +64,15 @@ class DependencyExtractor:
         return map(list_propositions, self._parser.parse_parts(lines))
 
 
-def _extract_tree(tree: Tree, left_out: Sequence[Dropped] = ()) -> Extraction:
-    findings = Findings(tree, Antecedents(tree))
-    findings.dropped.extend(left_out)
+def read_findings(tree: Tree, title: str = "") -> Findings:
+    """What the rules propose for one text of a document."""
+    findings = Findings(tree, Antecedents(tree, title))
     find_clause_facts(findings)
     find_nominal_facts(findings)
+    return findings
+
+
+def _extract_tree(tree: Tree, left_out: Sequence[Dropped] = (), title: str = "") -> Extraction:
+    findings = read_findings(tree, title)
+    findings.dropped.extend(left_out)
     return assemble_extraction(findings)

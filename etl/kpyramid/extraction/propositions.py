@@ -19,6 +19,7 @@ from kpyramid.extraction.syntax.predicates import (
     list_merged,
     read_predicate,
     read_stance,
+    word_group,
 )
 from kpyramid.extraction.syntax.tree import PLACES, Node, Tree, is_named_place
 from kpyramid.extraction.types import Argument, Proposition
@@ -72,7 +73,8 @@ def collect_phrase(root: Node, split: bool = False, bare: Node | None = None) ->
             if child is bare:
                 cut = True
                 continue
-            if dep in _ADDITIONS and child.i > at.i and _is_parted(child):
+            within = at.entity in PLACES and child.entity in PLACES  # "Rome, Italy"
+            if dep in _ADDITIONS and not within and child.i > at.i and _is_parted(child):
                 cut = True
                 continue
             kept.append(child.i)
@@ -286,7 +288,6 @@ def _write(
 
 CLAUSES = frozenset({"clause", "purpose", "circumstance"})
 _LOCATIVE = frozenset("in at on near within inside outside".split())
-_VAGUE = frozenset({"it", "this", "that", "these", "those"})
 _MAX_CIRCUMSTANCE = 10
 """Tokens of an adverbial clause kept as an argument; a longer one is a fact of its own."""
 
@@ -341,12 +342,25 @@ def list_subjects(frame: Frame, frames: dict[int, Frame]) -> list[Node]:
 
 
 def lift_kind(noun: Node, frames: dict[int, Frame]) -> Node:
-    """X in "X is a town that ..." and "X, a town that ..."; else the noun itself."""
-    if noun.dep == "attr" and (frame := frames.get(noun.head.i)) is not None:
-        subject = next(iter(frame.kids.get("nsubj", ())), None)
-        if subject is not None and is_copula(frame.verb) and subject.word not in _VAGUE:
-            return subject
-    return noun.head if noun.dep == "appos" else noun
+    """Return the subject of "S is a <noun>" or the name before ", a <noun>", else the noun."""
+    at = noun
+    kind = noun.pos == "NOUN" or any(c.word in {"a", "an"} for c in noun.children)
+    for _ in range(4):
+        if at.pos == "PROPN" and at is not noun:
+            return at
+        if at.dep == "conj" and at.pos == "NOUN":
+            at = at.head
+        elif at.dep == "attr" and at.head.lemma == "be" and kind:
+            above = frames.get(at.head.i)
+            subjects = above.subjects if above is not None else []
+            if not subjects or subjects[0] is at or subjects[0].word in {"this", "that"}:
+                return noun
+            return subjects[0]
+        elif at.dep == "appos" and kind:
+            at = at.head
+        else:
+            break
+    return at if at.pos == "PROPN" else noun
 
 
 def write_subject(root: Node, apart: bool, frame: Frame, rename: Rename) -> Argument | None:
@@ -512,12 +526,16 @@ def state_clause(
 ) -> tuple[str, tuple[Argument, ...]]:
     """Predicate and arguments of a clause as one fact, what is coordinated kept together."""
     wording = word_clause(frame, frames, rename)
-    part = wording.side.part
+    part, text, verb = wording.side.part, wording.text, frame.verb
+    be = wording.predicate.be
+    if be is not None and verb.tag == "VBG":  # "..., printing money": prints
+        finite = word_group(frame, frames, be in {"are", "were"}).text
+        text = text.replace(f"{be} {verb.text}", finite, 1)
     if subject is None:
         subject = write_subject(list_subjects(frame, frames)[0], False, frame, rename)
     first = write_object(part.root, False, part, frame, rename) if part is not None else None
     stated = tuple(each for each in (subject, first) if each is not None)
-    return wording.text, (*stated, *wording.others)
+    return text, (*stated, *wording.others)
 
 
 def _write_frame(frame: Frame, frames: dict[int, Frame]) -> Iterator[tuple[Proposition, Features]]:

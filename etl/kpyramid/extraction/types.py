@@ -1,8 +1,8 @@
 """Extractions: claims, mentions, facts and rejects of one text, with character offsets into it."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from kpyramid.documents.sentences import Dropped, Span
 
@@ -91,7 +91,17 @@ class Extraction:
     dropped: tuple[Dropped, ...] = ()
 
 
-class Extractor(Protocol):
-    """A pure function from text to facts, for many texts at a time."""
+class Titled(NamedTuple):
+    """A text and the title of its document, "" without one."""
 
-    def extract_all(self, texts: Iterable[str]) -> Iterator[Extraction]: ...
+    text: str
+    title: str = ""
+
+
+ExtractFunction = Callable[[Sequence[Titled]], Sequence[Extraction]]
+
+
+class Extractor(Protocol):
+    """A pure function from texts with their titles to facts, for many texts at a time."""
+
+    def extract_all(self, texts: Iterable[Titled]) -> Iterator[Extraction]: ...

@@ -17,6 +17,7 @@ from kpyramid.embeddings.opening import open_embedder
 from kpyramid.embeddings.port import Matrix
 from kpyramid.embeddings.served import Connect, cut_batches, open_served
 from kpyramid.errors import IntegrityError
+from kpyramid.extraction.types import Titled
 from kpyramid.llm.caller import KeyLocks
 from kpyramid.pipeline.fingerprints import fingerprint_function, identify_resource, key_row
 from kpyramid.pipeline.stage import FUNCTIONS
@@ -27,6 +28,7 @@ from kpyramid.storage.results import RowCache
 _FLUSH_SECONDS = 2.0
 """At most this much work is lost in a crash; more often would make many small segments."""
 
+R = TypeVar("R", str, Titled)
 T = TypeVar("T")
 
 
@@ -54,10 +56,10 @@ class Silence:
     def end(self, stage: str) -> None: ...
 
 
-class CachedFunction(Generic[T]):
-    """A function on texts whose results are stored one by one; `computed` counts the misses.
+class CachedFunction(Generic[R, T]):
+    """A function on texts, or on texts with titles, whose results are stored one by one.
 
-    `read_only`: what is computed is held, not stored, for plans.
+    `computed` counts the misses. `read_only`: what is computed is held, not stored, for plans.
     """
 
     def __init__(
@@ -65,7 +67,7 @@ class CachedFunction(Generic[T]):
         name: str,
         warehouse: Warehouse,
         settings: Settings,
-        compute: Callable[[Sequence[str]], Iterator[bytes]],
+        compute: Callable[[Sequence[R]], Iterator[bytes]],
         decode: Callable[[bytes], T],
         progress: Progress,
         *,
@@ -74,14 +76,14 @@ class CachedFunction(Generic[T]):
         (function,) = (f for f in FUNCTIONS if f.name == name)
         self.fingerprint = fingerprint_function(function, settings)
         self._cache = RowCache(warehouse, name, self.fingerprint)
-        self._compute = compute
+        self._compute: Callable[[Sequence[R]], Iterator[bytes]] = compute
         self._decode = decode
         self._progress = progress
         self._guard = threading.Lock()
         self._held: dict[str, bytes] | None = {} if read_only else None
         self.computed = 0
 
-    def __call__(self, texts: Sequence[str]) -> list[T]:
+    def __call__(self, texts: Sequence[R]) -> list[T]:
         """The results, in the order of the texts; each distinct text is computed once at most."""
         keys = {text: key_row(self.fingerprint, text) for text in texts}
         payloads = self._load(keys.values())
@@ -110,7 +112,7 @@ class CachedFunction(Generic[T]):
         payloads.update(fresh)
         return [self._decode(payloads[keys[text]]) for text in texts]
 
-    def list_missing(self, texts: Sequence[str]) -> list[str]:
+    def list_missing(self, texts: Sequence[R]) -> list[R]:
         """The distinct texts that a call would compute."""
         keys = {text: key_row(self.fingerprint, text) for text in texts}
         known = self._load(keys.values())
@@ -121,7 +123,7 @@ class CachedFunction(Generic[T]):
         held = self._held or {}
         return self._cache.load(keys) | {key: held[key] for key in keys if key in held}
 
-    def store(self, results: Mapping[str, bytes]) -> None:
+    def store(self, results: Mapping[R, bytes]) -> None:
         """Keeps results by text that were made elsewhere; several threads may."""
         self._cache.store({key_row(self.fingerprint, text): r for text, r in results.items()})
         with self._guard:

@@ -149,9 +149,9 @@ def _list_versions(libraries: Sequence[str]) -> dict[str, JsonValue]:
     return {"python": platform.python_version(), **{n: library_version(n) for n in libraries}}
 
 
-def key_row(fingerprint: str, text: str) -> str:
-    """The key of a function's result for one text."""
-    return hash_value([fingerprint, text])
+def key_row(fingerprint: str, row: JsonValue) -> str:
+    """The key of a function's result for one text, with its title where the title counts."""
+    return hash_value([fingerprint, row])
 
 
 def key_result(fingerprint: str, inputs: Mapping[str, JsonValue]) -> str:

@@ -11,11 +11,10 @@ from threadpoolctl import threadpool_limits
 
 from kpyramid.completion import naming
 from kpyramid.documents.corpus import Corpus, list_corpus
-from kpyramid.documents.sentences import cut_passages
 from kpyramid.embeddings.port import Matrix
 from kpyramid.embeddings.served import MOST_TEXTS
 from kpyramid.extraction.cascade.chunks import Chunk
-from kpyramid.extraction.types import Extraction
+from kpyramid.extraction.types import Extraction, Titled
 from kpyramid.keys import JsonValue
 from kpyramid.llm.batch.jobs import list_open_keys
 from kpyramid.llm.estimates import Estimate, Estimator, Range, calibrate
@@ -271,7 +270,7 @@ class Forecast:
             high = min(high, 1.5 + 2 / math.sqrt(seen))
         return estimate.scale(low, 1.0, high)
 
-    def _read_rules(self, texts: Sequence[str]) -> list[Extraction]:
+    def _read_rules(self, texts: Sequence[Titled]) -> list[Extraction]:
         """What the rules find, stored or found anew where a prompt depends on it."""
         place = (self._warehouse, self._settings, self._workers, Silence())
         extractor = open_extractor(*place, read_only=not self._keep)
@@ -429,7 +428,8 @@ def _count_rows(
     """Rows of the stages whose input follows from the corpus alone, and how many are cached."""
     documents = forecast.documents
     texts = sorted(set(documents["text"].to_pylist()))
-    passages = sorted({text[s.start : s.end] for text in texts for s in cut_passages(text)})
+    titled = zip(documents["text"].to_pylist(), documents["title"].to_pylist(), strict=True)
+    passages = sorted({part for given in titled for _, part in extract.list_passages(*given)})
     new = open_splitter(warehouse, settings, Silence()).list_missing(texts)
     unread = open_extractor(warehouse, settings, 1, Silence()).list_missing(passages)
     return {

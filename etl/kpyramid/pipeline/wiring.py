@@ -17,7 +17,7 @@ from kpyramid.embeddings.port import Embedder
 from kpyramid.errors import InputError
 from kpyramid.extraction.cascade.reading import Cascade
 from kpyramid.extraction.syntax.tree import Tree, unpack_tree
-from kpyramid.extraction.types import Extraction
+from kpyramid.extraction.types import Extraction, Titled
 from kpyramid.graph.duplicates import Disambiguator
 from kpyramid.keys import JsonValue
 from kpyramid.llm.caller import Asker
@@ -42,12 +42,13 @@ from kpyramid.storage.layout import Warehouse
 _EXTRACTION = TypeAdapter(Extraction)
 _PIECES = TypeAdapter(tuple[Piece, ...])
 
+R = TypeVar("R", str, Titled)
 T = TypeVar("T")
 
 
 def open_splitter(
     warehouse: Warehouse, settings: Settings, progress: Progress, *, read_only: bool = False
-) -> CachedFunction[tuple[Piece, ...]]:
+) -> CachedFunction[str, tuple[Piece, ...]]:
     """Cuts texts into chunks."""
 
     def compute(texts: Sequence[str]) -> Iterator[bytes]:
@@ -65,11 +66,11 @@ def open_extractor(
     progress: Progress,
     *,
     read_only: bool = False,
-) -> CachedFunction[Extraction]:
+) -> CachedFunction[Titled, Extraction]:
     """Finds the facts in texts, on several processes when there is enough to do."""
     chosen = (settings.extract.parser, settings.extract.language)
 
-    def compute(texts: Sequence[str]) -> Iterator[bytes]:
+    def compute(texts: Sequence[Titled]) -> Iterator[bytes]:
         return share_out(texts, workers, load_extractor, chosen, extract_all)
 
     place = (warehouse, settings, compute, _EXTRACTION.validate_json, progress)
@@ -78,7 +79,7 @@ def open_extractor(
 
 def open_annotator(
     warehouse: Warehouse, settings: Settings, workers: int, progress: Progress
-) -> CachedFunction[str]:
+) -> CachedFunction[str, str]:
     """Parses texts; a parse is packed, and read with its text by `unpack_tree`."""
     chosen = (settings.extract.parser,)
 
@@ -144,7 +145,7 @@ class Ports:
         self._place = (warehouse, settings, workers, progress)
         self._opener = opener
         self._read_only = read_only
-        self._functions: list[CachedFunction[Any]] = []
+        self._functions: list[CachedFunction[Any, Any]] = []
 
     @cached_property
     def schema(self) -> Schema:
@@ -167,17 +168,17 @@ class Ports:
         return self.settings.publish.min_confidence
 
     @cached_property
-    def splitter(self) -> CachedFunction[tuple[Piece, ...]]:
+    def splitter(self) -> CachedFunction[str, tuple[Piece, ...]]:
         """Cuts texts into chunks."""
         return self._note(open_splitter(self._warehouse, self.settings, self._progress))
 
     @cached_property
-    def extractor(self) -> CachedFunction[Extraction]:
+    def extractor(self) -> CachedFunction[Titled, Extraction]:
         """Finds the facts in texts by rules."""
         return self._note(open_extractor(*self._place))
 
     @cached_property
-    def annotator(self) -> CachedFunction[str]:
+    def annotator(self) -> CachedFunction[str, str]:
         """Parses texts."""
         return self._note(open_annotator(*self._place))
 
@@ -268,7 +269,7 @@ class Ports:
         llm, cascade = self.settings.llm, self.settings.cascade
         return cascade.domain, cascade.language, llm.max_tokens, llm.concurrency
 
-    def _note(self, function: CachedFunction[T]) -> CachedFunction[T]:
+    def _note(self, function: CachedFunction[R, T]) -> CachedFunction[R, T]:
         self._functions.append(function)
         return function
 

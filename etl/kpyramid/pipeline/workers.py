@@ -8,13 +8,16 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from typing import TypeVar
 
 from pydantic import TypeAdapter
 
 from kpyramid.errors import PyramidError
 from kpyramid.extraction.syntax.parser import Parser
 from kpyramid.extraction.syntax.tree import pack_tree
-from kpyramid.extraction.types import Extraction, Extractor
+from kpyramid.extraction.types import Extraction, Extractor, Titled
+
+R = TypeVar("R", str, Titled)
 
 _FEW = 24
 """Texts below which starting worker processes costs more than it saves."""
@@ -26,11 +29,11 @@ _EXTRACTION = TypeAdapter(Extraction)
 
 
 def share_out(
-    texts: Sequence[str],
+    texts: Sequence[R],
     workers: int,
     load: Callable[..., None],
     chosen: tuple[str, ...],
-    work: Callable[[Sequence[str]], Iterator[bytes]],
+    work: Callable[[Sequence[R]], Iterator[bytes]],
 ) -> Iterator[bytes]:
     """The results in order, of this process or of several, each of which loads its model once.
 
@@ -96,11 +99,11 @@ def load_extractor(parser: str, language: str) -> None:
     _extractors[:] = [DependencyExtractor(parser, language)]
 
 
-def _collect(work: Callable[[Sequence[str]], Iterator[bytes]], texts: Sequence[str]) -> list[bytes]:
+def _collect(work: Callable[[Sequence[R]], Iterator[bytes]], texts: Sequence[R]) -> list[bytes]:
     return list(work(texts))
 
 
-def extract_all(texts: Sequence[str]) -> Iterator[bytes]:
+def extract_all(texts: Sequence[Titled]) -> Iterator[bytes]:
     """The extraction of each text as JSON."""
     return map(_EXTRACTION.dump_json, _extractors[0].extract_all(texts))
 
@@ -119,13 +122,13 @@ def parse_all(texts: Sequence[str]) -> Iterator[bytes]:
     return (pack_tree(tree).encode() for tree in _parsers[0].parse_all(texts))
 
 
-def _make_batches(texts: Sequence[str]) -> Iterator[list[str]]:
+def _make_batches(texts: Sequence[R]) -> Iterator[list[R]]:
     """Lists of texts of about equal length, so that no worker waits long for another."""
-    batch: list[str] = []
+    batch: list[R] = []
     size = 0
     for text in texts:
         batch.append(text)
-        size += len(text)
+        size += len("".join(text))
         if size >= _BATCH_CHARACTERS:
             yield batch
             batch, size = [], 0

@@ -22,13 +22,12 @@ from kpyramid.extraction.cascade.grounding import (
 from kpyramid.extraction.cascade.paraphrase import Statement
 from kpyramid.extraction.cascade.prompts import Form, clean_items
 from kpyramid.extraction.cascade.relations import Triple
-from kpyramid.extraction.types import Claim, Extraction, Fact, Mention
+from kpyramid.extraction.types import Claim, ExtractFunction, Extraction, Fact, Mention, Titled
 from kpyramid.llm.caller import Asker
 from kpyramid.llm.types import Failure, Request
 from kpyramid.settings import CascadeSettings
 
 T = TypeVar("T")
-ExtractFunction = Callable[[Sequence[str]], Sequence[Extraction]]
 Rows = tuple[tuple[Triple, ...], ...]
 
 
@@ -263,7 +262,7 @@ def _relate_by_rules(drafts: Sequence[_Draft], extractor: ExtractFunction) -> No
     claim's own spans then support the fact.
     """
     texts = list(dict.fromkeys(claim.text for draft in drafts for claim in draft.claims))
-    read = dict(zip(texts, extractor(texts), strict=True))
+    read = dict(zip(texts, extractor([Titled(text) for text in texts]), strict=True))
     for draft in drafts:
         facts: list[Fact] = []
         mentions: list[Mention] = []

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from kpyramid.documents.sentences import Span
+from kpyramid.documents.words import MODALS, STOP
 from kpyramid.extraction.facts.candidates import (
     Candidate,
     Findings,
     find_fault,
     is_location,
-    score_candidate,
+    name_owner,
 )
-from kpyramid.extraction.propositions import ENCLOSING, state_clause
+from kpyramid.extraction.facts.scoring import list_traits, score_candidate
+from kpyramid.extraction.propositions import state_clause
 from kpyramid.extraction.syntax.predicates import (
     RELATIVES,
     SUBJECTS,
+    TIMES,
     Frame,
-    find_infinitive_mark,
-    is_predicate,
-    word_group,
 )
 from kpyramid.extraction.syntax.tree import (
     PLACES,
@@ -98,83 +99,53 @@ def _write_mention(claim: int, phrase: Phrase) -> Mention:
 
 # Claims: short statements without pronouns, one per clause that yields a fact (`f_par`).
 
-_OTHER_CLAUSES = frozenset({"relcl", "advcl", "ccomp", "parataxis", "acl", "csubj"})
-_WITHOUT_AUXILIARY = frozenset({"acl", "advcl", "conj", "pcomp", "relcl", "ROOT"})
-_LINKS = frozenset({"cc", "mark", "punct"})
-_JOINING = frozenset({"and", "but", "or", "nor", "yet", "so"})
-_PRONOUNS = frozenset({"PRON", "DET"})
 _MAX_WORDS = 60
 _EMPTY_BRACKETS = re.compile(r"\s*\([\s,;:]*\)|(?<=,)\s*,")
 _TRAILING = re.compile(r"[\s,;]+(and|or|but)$")
 
 
 def write_clause_claim(verb: Node, head: Phrase, findings: Findings) -> Claim:
-    """Return the clause of `verb` with its subject and its pronouns spelled out."""
-    tree, frame = findings.tree, findings.frames[verb.i]
-    top = frame.top
-    kept = _collect_clause(frame)
+    """The proposition of a clause in plain order, its subject and its pronouns spelled out."""
+    frame = findings.frames[verb.i]
     clause = (*frame.chain, verb)
     subject = next((c for at in clause for c in at.children if c.dep in SUBJECTS | {"expl"}), None)
-    spans = {_cover(tree, kept)}
+    spans = {_cover(frame, subject)}
 
     def rename(token: Node) -> str | None:
         if token.tag == "WP$" and frame.clause is not None:
             named = find_phrase(frame.clause.head)
-            return f"{named.text}'s" if named is not None else None
+            return name_owner(named.text) if named is not None else None
         if token.tag not in {"PRP", "PRP$"}:
             return None
         antecedent = findings.antecedents.resolve_pronoun(token)
         if antecedent is None:
             return None
         spans.add(antecedent.span)
-        return antecedent.text + ("'s" if token.tag == "PRP$" else "")
+        return name_owner(antecedent.text) if token.tag == "PRP$" else antecedent.text
 
-    words: list[str] = []
-    previous = None
-    among, replaced = set(kept), set[int]()
     named = None
     alone = subject is not None and not any(c.dep == "conj" for c in subject.children)
     if subject is None or subject.tag in RELATIVES or (head.resolved and alone):
-        words.append(head.text)
         spans.add(head.span)
         named = Argument("subject", head.text, head.span if head.literal else None)
-        if subject is not None:
-            replaced = {i for i in kept if subject.left_edge.i <= i <= subject.right_edge.i}
-    bare = not any(c.dep in {"aux", "auxpass"} for c in top.children)
-    nodes = tree.nodes
-    for i in kept:
-        token = nodes[i]
-        if i in replaced or (not words and token.word in _JOINING):
-            continue
-        text = token.text
-        if text in ENCLOSING and (i - 1 not in among or i + 1 not in among):
-            continue  # what it enclosed is left out
-        if token.pos in _PRONOUNS:
-            text = rename(token) or text
-        if bare and i == top.i and token.tag in {"VBN", "VBG"}:
-            plural = tree[head.root].tag in {"NNS", "NNPS"}
-            text = (
-                word_group(findings.frames[i], findings.frames, plural).text
-                if token.dep in _WITHOUT_AUXILIARY
-                else text
-            )
-        glued = previous == i - 1 and i > 0 and not nodes[i - 1].space
-        if glued and words:
-            words[-1] += text
-        else:
-            words.append(text)
-        previous = i
     predicate, arguments = state_clause(frame, findings.frames, named, rename)
-    if arguments and any(part.gap is not None for part in frame.parts):
-        # What a relative word stands for is elsewhere: the words go in plain order.
-        words = [arguments[0].text, predicate, *(_lower_article(a.text) for a in arguments[1:])]
+    rest = sorted(arguments[1:], key=lambda argument: argument.role != "receiver")
+    words = [arguments[0].text, predicate, *map(_lower_lead, rest)]
+    if subject is not None and any(c.word == "neither" for c in subject.children):
+        words[0] = f"Neither {words[0]}"
+    if frame.way == "existential":
+        words = ["There", predicate, _lower_lead(arguments[0]), *words[2:]]
     ordered = tuple(sorted(spans, key=lambda s: (s.start, s.end)))
     return Claim(_tidy_statement(words), ordered, predicate, arguments)
 
 
-def _lower_article(text: str) -> str:
-    first = text.partition(" ")[0]
-    return text[0].lower() + text[1:] if first in {"The", "A", "An"} else text
+def _lower_lead(argument: Argument) -> str:
+    """The text of an argument that may have opened its sentence, as it stands inside one."""
+    text = argument.text
+    first = text.partition(" ")[0].lower()
+    led = argument.role == "circumstance" or text.lower().startswith(f"{argument.role} ")
+    small = led or first in STOP - MODALS or first.endswith("ly")
+    return text[0].lower() + text[1:] if small else text
 
 
 def _tidy_statement(words: list[str]) -> str:
@@ -200,31 +171,38 @@ def write_phrase_claim(candidate: Candidate) -> Claim:
     return Claim(text, ordered, candidate.relation, arguments)
 
 
-def _collect_clause(frame: Frame) -> list[int]:
-    """Return the tokens of a clause and of what governs it, without other clauses."""
-    clause = [*frame.chain, frame.verb]
-    kept, stack = {at.i for at in clause}, list(clause)
-    if frame.chain and (mark := find_infinitive_mark(frame.verb)) is not None:
-        kept.add(mark.i)
-    while stack:
-        at = stack.pop()
-        for child in at.children:
-            if child.i in kept or child.dep in _OTHER_CLAUSES:
-                continue
-            if child.dep == "conj" and is_predicate(child):
-                continue
-            if (child.dep == "xcomp" and at in frame.chain) or (
-                at in clause and child.dep in _LINKS
-            ):
-                continue
-            kept.add(child.i)
-            stack.append(child)
-    return sorted(kept)
+def _cover(frame: Frame, subject: Node | None) -> Span:
+    """The stretch of text from the first to the last word of a clause and its arguments."""
+    verbs = [*frame.chain, frame.verb]
+    phrases = [part.root for part in frame.parts if part.gap is None]
+    phrases += [subject] if subject is not None else []
+    links = [node for part in frame.parts if part.gap is None for node in part.link]
+    nodes = [*verbs, *links, *(n for at in phrases for n in (at.left_edge, at.right_edge))]
+    last = max(nodes, key=lambda node: node.i)
+    return Span(min(node.idx for node in nodes), last.end)
 
 
-def _cover(tree: Tree, tokens: list[int]) -> Span:
-    last = tree[tokens[-1]]
-    return Span(tree[tokens[0]].idx, last.idx + len(last.text))
+def _list_advice(findings: Findings) -> list[Node]:
+    """The clauses addressed to the reader that are no part of another."""
+    verbs = {verb.i for verb in findings.advice}
+    found = []
+    for verb in findings.advice:
+        at = verb.head
+        while at.i not in verbs and at.head is not at:
+            at = at.head
+        if verb.head is verb or at.i not in verbs:
+            found.append(verb)
+    return found
+
+
+def _write_advice(verb: Node, findings: Findings) -> Claim:
+    """A clause addressed to the reader with its conditions, as it stands."""
+    span = Span(verb.left_edge.idx, verb.right_edge.end)
+    frame = findings.frames[verb.i]
+    subject = None if frame.subjects else Argument("subject", "you", None)
+    predicate, arguments = state_clause(frame, findings.frames, subject, None)
+    words = findings.tree.text[span.start : span.end].split()
+    return Claim(_tidy_statement(words), (span,), predicate, arguments)
 
 
 # The extraction: candidates filtered and scored, each fact once, with its claim.
@@ -242,22 +220,17 @@ class _Judged:
 def assemble_extraction(findings: Findings) -> Extraction:
     """The facts that stand, in the order of the text, with their claims and mentions."""
     kept: dict[tuple[object, ...], _Judged] = {}
-    depths = _count_brackets(findings.tree)
-    for found in findings.candidates:
-        candidate = _drop_own_name(found)
-        reason = find_fault(candidate) or _find_bracket(candidate, depths)
-        if reason is not None:
-            first = min(candidate.tail.first, *candidate.tokens, candidate.tail.last)
-            findings.drop(reason, first, candidate.tail.last)
-            continue
+    for candidate in _list_standing(findings):
         source = _name_source(candidate, findings)
         words = (candidate.head.text, candidate.relation, candidate.tail.text)
         key = (*words, candidate.negated, candidate.modality, source)
         score = score_candidate(candidate, findings, attributed=source is not None)
-        if key not in kept or kept[key].confidence < score:
+        known = kept.get(key)
+        if known is None or _rank(candidate, score) > _rank(known.candidate, known.confidence):
             kept[key] = _Judged(candidate, source, score)
     ordered = sorted(kept.values(), key=lambda fact: _place(fact.candidate))
     claims, numbers = _number_claims([fact.candidate for fact in ordered], findings)
+    claims += tuple(_write_advice(verb, findings) for verb in _list_advice(findings))
     facts = tuple(
         _write_fact(fact, claim, findings) for fact, claim in zip(ordered, numbers, strict=True)
     )
@@ -267,6 +240,33 @@ def assemble_extraction(findings: Findings) -> Extraction:
     mentions = assign_mentions(list_phrases(findings.tree), claims, arguments)
     dropped = sorted(set(findings.dropped), key=lambda d: (d.span.start, d.span.end, d.reason))
     return Extraction(claims, mentions, facts, tuple(dropped))
+
+
+def _rank(candidate: Candidate, score: float) -> tuple[bool, float]:
+    """A clause comes first, since it has qualifiers, then what is surer."""
+    return candidate.clause is not None, score
+
+
+def draft_facts(findings: Findings) -> Iterator[tuple[tuple[str, str, str], dict[str, float]]]:
+    """Head, relation and tail of each candidate that stands, with its traits."""
+    for candidate in _list_standing(findings):
+        attributed = _name_source(candidate, findings) is not None
+        words = (candidate.head.text, _fit_relation(candidate), candidate.tail.text)
+        yield words, list_traits(candidate, findings, attributed)
+
+
+def _list_standing(findings: Findings) -> Iterator[Candidate]:
+    """The candidates without a fault; what has one is dropped with its reason."""
+    depths = _count_brackets(findings.tree)
+    for found in findings.candidates:
+        candidate = _drop_own_name(found)
+        reason = find_fault(candidate) or _find_bracket(candidate, depths)
+        reason = reason or _find_opening(candidate, findings)
+        if reason is None:
+            yield candidate
+            continue
+        first = min(candidate.tail.first, *candidate.tokens, candidate.tail.last)
+        findings.drop(reason, first, candidate.tail.last)
 
 
 def _count_brackets(tree: Tree) -> list[int]:
@@ -290,14 +290,29 @@ def _find_bracket(candidate: Candidate, depths: list[int]) -> str | None:
     return "in_brackets" if inside else None
 
 
+def _find_opening(candidate: Candidate, findings: Findings) -> str | None:
+    """The fault of a tail that stands before the subject: "in conclusion", "from my view".
+
+    It says when, where or of whom the whole clause holds; dates and names of places tell more.
+    """
+    frame = findings.frames.get(-1 if candidate.clause is None else candidate.clause)
+    tail = candidate.tail
+    if frame is None or frame.top.dep == "relcl" or tail.resolved or not frame.subjects:
+        return None
+    first = frame.subjects[0].left_edge.i
+    opens = tail.root < first < frame.verb.i and tail.label not in {*PLACES, *TIMES}
+    return "opening" if opens and tail.root != candidate.head.root else None
+
+
 def _drop_own_name(candidate: Candidate) -> Candidate:
     """The candidate with "degree" as its tail where that is the head's own: "her degree"."""
     head, tail = candidate.head.text, candidate.tail.text
     if candidate.tail.is_named and candidate.tail.literal:
         return candidate  # "Macy founded Macy's Department Store"
     for mark in ("'s ", "' "):
-        if tail.startswith(head + mark):
-            text = tail.removeprefix(head + mark).removeprefix("own ")
+        owner, found, owned = tail.partition(mark)
+        if found and (head == owner or head in owner.split(" and ")):
+            text = owned.removeprefix("own ")
             return replace(candidate, tail=replace(candidate.tail, text=text, literal=False))
     return candidate
 

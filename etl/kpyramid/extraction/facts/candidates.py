@@ -1,4 +1,4 @@
-"""Candidate facts: what the grammar rules propose, their confidence, reasons to reject them."""
+"""Candidate facts: what the grammar rules propose, and reasons to reject them."""
 
 from __future__ import annotations
 
@@ -8,16 +8,13 @@ from dataclasses import dataclass, field, replace
 
 from kpyramid.documents.sentences import Dropped, Span
 from kpyramid.documents.words import ARTICLES, AUXILIARIES, PREPOSITIONS
-from kpyramid.extraction.confidence import Features, estimate_confidence
 from kpyramid.extraction.facts.coreference import Antecedents
 from kpyramid.extraction.syntax.clauses import read_frames
 from kpyramid.extraction.syntax.predicates import (
     Frame,
     Stance,
     VerbGroup,
-    count_clauses_above,
     find_noun_clause,
-    is_copula,
 )
 from kpyramid.extraction.syntax.tree import (
     FULL_WORDS,
@@ -48,6 +45,10 @@ class Candidate:
     indirect: bool = False
 
 
+ADDRESSED = frozenset({"you", "one", "your", "yours", "yourself"})
+"""Pronouns of a reader who may be anybody."""
+
+
 @dataclass(slots=True)
 class Findings:
     """What the rules share while they read one document."""
@@ -57,6 +58,8 @@ class Findings:
     candidates: list[Candidate] = field(default_factory=list)
     dropped: list[Dropped] = field(default_factory=list)
     claim_heads: dict[int, Phrase] = field(default_factory=dict)
+    advice: list[Node] = field(default_factory=list)
+    """Verbs of clauses addressed to the reader, which are claims and no facts."""
     stances: dict[int, Stance] = field(default_factory=dict)
     """How the clauses that yield candidates are meant, by their verb's token."""
     frames: dict[int, Frame] = field(init=False)
@@ -85,15 +88,24 @@ class Findings:
         negated: bool = False,
         indirect: bool = False,
     ) -> None:
-        """Add a candidate of the verb's clause, denied and modal as its verb group is."""
-        self.candidates.append(
-            Candidate(
-                *(verb.i, head, relation, tail, tuple(tokens)),
-                negated or group.negated,
-                group.modality,
-                indirect,
+        """Add a candidate of the verb's clause, denied and modal as its verb group is.
+
+        What "they" do together each of them does.
+        """
+        for one in self._part_resolved(head):
+            self.candidates.append(
+                Candidate(
+                    *(verb.i, one, relation, tail, tuple(tokens)),
+                    negated or group.negated,
+                    group.modality,
+                    indirect,
+                )
             )
-        )
+
+    def _part_resolved(self, phrase: Phrase) -> list[Phrase]:
+        """The members of what a pronoun stands for, each as resolved as it."""
+        together = self.antecedents.members.get(phrase.span, []) if phrase.resolved else []
+        return [replace(each, resolved=True) for each in together] or [phrase]
 
     def read_arguments(self, root: Node, full: bool = False) -> list[Phrase]:
         """Return the phrases coordinated under `root`, pronouns and "the town" resolved."""
@@ -104,17 +116,20 @@ class Findings:
         else:
             tokens = list(list_conjuncts(root))
         for token in tokens:
+            before = self.tree[max(token.left_edge.i - 1, 0)]
+            if token is not root and before.word == "not":
+                continue  # "because of dissection, and not disease"
             phrase = self._read_argument(token, full)
             if phrase is not None:
-                together = self.antecedents.members.get(phrase.span, []) if phrase.resolved else []
-                found += [replace(each, resolved=True) for each in together] or [phrase]
+                found += self._part_resolved(phrase)
         return found
 
     def _read_argument(self, token: Node, full: bool) -> Phrase | None:
         if token.tag in {"PRP", "PRP$", "DT", "WDT", "WP", "EX"} or token.pos == "PRON":
             phrase = self.antecedents.resolve_pronoun(token)
             if phrase is None:
-                self.drop("unresolved_pronoun", token.i, token.i)
+                reason = "advice" if token.word in ADDRESSED else "unresolved_pronoun"
+                self.drop(reason, token.i, token.i)
             return phrase
         phrase = self.antecedents.resolve_definite(token) or find_phrase(token, full)
         if phrase is not None and not phrase.resolved:
@@ -140,17 +155,23 @@ class Findings:
             owner = self.antecedents.resolve_pronoun(pronoun)
         if owner is None or owner.words + phrase.words > FULL_WORDS:
             return phrase
-        mark = "'" if owner.text.endswith("s") else "'s"
-        text = f"{owner.text}{mark} {phrase.text}"
+        text = f"{name_owner(owner.text)} {phrase.text}"
         return replace(phrase, text=text, resolved=True, literal=False)
 
     def find_owner(self, noun: Node) -> Phrase | None:
         """Return who "X's noun" or "its noun" belongs to."""
         for child in noun.children:
             if child.dep == "poss":
+                if child.tag == "PRP$":
+                    return self._read_argument(child, full=False)
                 owners = self.read_arguments(child)
                 return owners[0] if owners else None
         return None
+
+
+def name_owner(text: str) -> str:
+    """Return "Anna's", "the Alps'"."""
+    return f"{text}'" if text.endswith("s") else f"{text}'s"
 
 
 def word_noun(noun: Node, ordinals: bool = True) -> tuple[str, list[int]]:
@@ -171,39 +192,6 @@ def word_noun(noun: Node, ordinals: bool = True) -> tuple[str, list[int]]:
     tokens = sorted(set(tokens), key=lambda t: t.i)
     words = (t.text if noun.pos == "PROPN" or not t.text.islower() else t.word for t in tokens)
     return " ".join(words), [t.i for t in tokens]
-
-
-# Confidence of a candidate.
-
-
-def score_candidate(candidate: Candidate, findings: Findings, attributed: bool = False) -> float:
-    """How sure the fact is, by `estimate_confidence`."""
-    tree, head, tail = findings.tree, candidate.head, candidate.tail
-    frame = findings.frames.get(candidate.clause) if candidate.clause is not None else None
-    first, end = tree.sentences[tree[tail.root].sentence]
-    last = tree[max(candidate.tokens)] if candidate.tokens else None
-    return estimate_confidence(
-        Features(
-            frame.construction if frame is not None else "noun",
-            count_clauses_above(frame.verb, findings.frames) if frame is not None else 0,
-            end - first,
-            candidate.relation.count(" ") + 1,
-            head.words,
-            tail.words,
-            subject_named=head.is_named,
-            object_named=tail.is_named,
-            indirect_subject=candidate.indirect,
-            inferred_predicate=frame is None,
-            resolved=head.resolved or tail.resolved,
-            split=tree[tail.root].dep == "conj" or tree[head.root].dep == "conj",
-            passive=frame is not None and "auxpass" in frame.kids,
-            copula=frame is not None and is_copula(frame.verb),
-            negated=candidate.negated,
-            modal=candidate.modality is not None,
-            attributed=attributed,
-            preposition=last is not None and last.pos == "ADP",
-        )
-    )
 
 
 # Reasons to reject a candidate.
@@ -253,9 +241,10 @@ _PHRASAL = frozenset(
 )
 """Nouns that are half of a preposition when they stand bare: "in recognition of"."""
 _KIND_RELATIONS = frozenset(
-    "is a,was a,are a,were a,is the,was the,are the,were the,are,were,is one of,was one of".split(
-        ","
-    )
+    (
+        "is a,was a,are a,were a,is the,was the,are the,were the,are,were,is one of,was one of,"
+        "has been a,has been the,have been,had been a,had been the,had been"
+    ).split(",")
 )
 
 

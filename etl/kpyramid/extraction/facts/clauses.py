@@ -4,30 +4,36 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kpyramid.extraction.facts.candidates import Findings, word_noun
+from kpyramid.extraction.facts.candidates import ADDRESSED, Findings, word_noun
 from kpyramid.extraction.facts.copulas import LOCATIVE, list_copula_facts
-from kpyramid.extraction.propositions import PLURAL, is_denied
-from kpyramid.extraction.syntax.clauses import list_prepositional
-from kpyramid.extraction.syntax.kinds import is_person_noun
+from kpyramid.extraction.propositions import PLURAL, is_denied, lift_kind, write_words
+from kpyramid.extraction.syntax.clauses import MEANS, list_prepositional
 from kpyramid.extraction.syntax.predicates import (
     AFFECTING,
     MAX_HOPS,
+    SUBJECTS,
+    VERBS,
     Frame,
     Part,
     VerbGroup,
     find_infinitive_mark,
     find_participle,
+    group_kids,
     is_copula,
+    is_negated,
+    is_stative,
     list_merged,
+    read_modal,
+    read_predicate,
     read_stance,
     word_group,
 )
 from kpyramid.extraction.syntax.tree import (
     FULL_WORDS,
+    PLACES,
     Node,
     Phrase,
     build_phrase,
-    find_phrase,
     is_nominal,
     is_restrictive,
     list_conjuncts,
@@ -47,21 +53,63 @@ _LIGHT = frozenset({"take", "make", "give", "pay"})
 _PREPOSITIONAL = frozenset({"preposition", "time"})
 _MAX_FOLDED = 5
 """Words of an object that a relation can hold: "sold Beta Holdings to"."""
+_COMPLEMENTS = frozenset("to as into onto upon".split())
+"""Prepositions whose object a verb cannot do without: "turned to", "served as"."""
+_IMPERSONAL = frozenset({"take", "make", "cost"})
+"""Verbs of "it takes a day to", "it makes sense to"."""
+_DIRECTIONS = frozenset("together apart away aside back forward".split())
+_DITRANSITIVE = VERBS["ditransitive"]
+_ASIDES = frozenset(
+    (
+        "including,excluding,besides,because,regardless of,depending on,compared with,compared to,"
+        "such as"
+    ).split(",")
+)
+"""What these lead to is no part of what the verb says."""
 _UNDERGONE = frozenset("in on at to into onto from for near".split())
 """Prepositions behind a verb whose objects can be said of what the verb is done to."""
 _NAMING = frozenset("name call know title entitle nickname dub".split())
 _CONDITIONS = frozenset({"if", "unless", "provided", "providing"})
 _CONDITION_TIMES = frozenset({"when", "whenever", "once"})
-_CAUSING = frozenset("make cause force lead help let have get compel drive".split())
+_SUPPOSING = frozenset("assuming supposing provided providing".split())
+_CONDITION_NOUNS = frozenset({"condition", "circumstance"})
+_ENABLING = frozenset({"can", "could", "may", "might"})
+_NEEDING = frozenset("must should need have would".split())
 _PRESENT = frozenset({"VBZ", "VBP", "MD"})
+_COLLECTIVE = frozenset("number majority rest half team staff family police crew".split())
+"""Singular nouns that take either number of a verb."""
+_RESULTING = VERBS["resulting"]
 
 
 def find_clause_facts(findings: Findings) -> None:
     """Add the candidates of every clause of the document, in text order."""
     merged = list_merged(findings.frames)
-    for frame in findings.frames.values():
+    for frame in list(findings.frames.values()):
         if frame.verb.i not in merged and not _is_purpose(frame):
-            _project_frame(frame, findings)
+            findings.frames[frame.verb.i] = _govern(frame, findings)
+            _project_frame(findings.frames[frame.verb.i], findings)
+
+
+def _govern(frame: Frame, findings: Findings) -> Frame:
+    """The frame of "helps farmers to plan" for that of "to plan", whose subject is an object.
+
+    Who is hired to coach is told as that, of a name.
+    """
+    verb = frame.verb
+    while verb.dep == "conj" and verb.tag == "VB" and verb.head is not verb:
+        verb = verb.head
+    above = findings.frames.get(verb.head.i)
+    bare = verb.dep == "ccomp" and verb.tag == "VB" and "aux" not in frame.kids
+    held = bare if frame.way == "own" else frame.way == "object_control" and verb.dep == "xcomp"
+    if not held or frame.chain or above is None or not frame.subjects:
+        return frame
+    named = not bare and any(noun.pos == "PROPN" for noun in frame.subjects)
+    if named and _word_control(frame) is not None:
+        return frame
+    chain = [*above.chain, above.verb]
+    way = "shared" if above.way == "own" else above.way
+    noun = frame.subjects[0]
+    return replace(frame, chain=chain, noun=noun, subjects=above.subjects, way=way)
 
 
 def _is_purpose(frame: Frame) -> bool:
@@ -79,11 +127,22 @@ def _is_purpose(frame: Frame) -> bool:
 
 def _project_frame(frame: Frame, findings: Findings) -> None:
     verb = frame.verb
-    heads = list_heads(frame, findings)
+    addressed = _is_advice(frame)
+    position, named_in = _find_position(frame) if addressed else (None, None)
+    if position is not None:
+        heads = [replace(p, resolved=True) for p in findings.read_arguments(position, full=True)]
+    elif addressed:
+        if _has_complement(frame) or _list_objects(frame):
+            findings.advice.append(verb)
+        findings.drop("advice", verb.i, verb.i)
+        return
+    else:
+        heads = list_heads(frame, findings)
     if not heads:
         return
-    if _tells_which(frame, heads):
-        findings.drop("restrictive_clause", verb.i, verb.i)
+    doubt = _find_doubt(frame, heads)
+    if doubt is not None:
+        findings.drop(doubt, verb.i, verb.i)
         return
     group = _word_group(frame, findings.frames, plural=False)
     findings.claim_heads[verb.i] = heads[0]
@@ -94,14 +153,21 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
         many = _word_group(frame, findings.frames, plural=True)
     stance = findings.stances[verb.i] = read_stance(frame, findings.frames)
     denied = group.negated or stance.negated or any(is_denied(node) for node in frame.subjects)
-    mood = stance.mood or find_condition(frame) or _find_wish(frame) or group.modality
+    denied = denied or is_denied(frame.noun)
+    mood = stance.mood or find_condition(frame, named_in) or _find_wish(frame) or group.modality
+    mood = mood or _find_modal_above(frame, findings.frames)
     group = replace(group, negated=denied, modality=mood)
     if is_copula(verb) and frame.way != "existential":
         for group_of, are in ((group, False), (replace(group, text=many.text), True)):
             alike = [h for h, plural in zip(heads, plurals, strict=True) if plural is are]
             if alike:
                 list_copula_facts(verb, group_of, alike, findings)
+    aside = False
     for phrase, suffix, tokens, negated in _list_tails(frame, findings):
+        if stance.source is None and _is_aside(phrase, suffix, frame):
+            aside = True
+            findings.drop("restrictive_clause" if frame.clause else "no_place", verb.i, verb.i)
+            continue
         for head, plural in zip(heads, plurals, strict=True):
             words = many.text if plural else group.text
             if frame.way == "existential" and suffix in LOCATIVE:
@@ -113,70 +179,236 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
                 verb, group, head, relation, phrase, at, negated=negated, indirect=indirect
             )
     _add_undergone(frame, group, findings)
-    if len(findings.candidates) == before and not _has_complement(frame):
+    if len(findings.candidates) == before and not aside and not _has_complement(frame):
         findings.drop("no_object", verb.i, verb.i)
+
+
+def _is_advice(frame: Frame) -> bool:
+    """Whether the clause tells the reader what to do: "you can deduct", "keep your receipts"."""
+    if frame.subjects:
+        you = frame.subjects[0]
+        return you.word in ADDRESSED and you.pos == "PRON" and _is_general(frame.top)
+    verb = frame.verb
+    while verb.dep == "conj" and verb.tag == verb.head.tag:
+        verb = verb.head
+    return verb.tag == "VB" and verb.dep == "ROOT" and find_infinitive_mark(verb) is None
+
+
+def _find_position(frame: Frame) -> tuple[Node | None, Node | None]:
+    """Who "you" are in "if you are a sole trader" and "as a landlord", and the part saying so."""
+    at = frame.top
+    for _ in range(MAX_HOPS):
+        for part in at.children:
+            if part.i > at.i:
+                break
+            nouns = [c for c in part.children if c.dep in {"attr", "pobj"} and c.pos == "NOUN"]
+            you = any(c.word in ADDRESSED and c.dep == "nsubj" for c in part.children)
+            named = part.dep == "advcl" and you and is_copula(part) and not is_negated(part)
+            indefinite = nouns and any(c.word in {"a", "an"} for c in nouns[0].children)
+            if indefinite and (named or (part.dep == "prep" and part.word == "as")):
+                return nouns[0], part
+        if at.dep != "conj" or at.head.pos not in {"VERB", "AUX"}:
+            break
+        at = at.head
+    return None, None
+
+
+def _find_doubt(frame: Frame, heads: list[Phrase]) -> str | None:
+    """Why what the clause says of its subject cannot be told from the parse, None if it can."""
+    if _tells_which(frame, heads):
+        return "restrictive_clause"
+    if not _agrees(frame) or _skips_subject(frame):
+        return "doubtful_verb"
+    if _is_doubtful_participle(frame, heads):
+        return "doubtful_subject"
+    apart = frame.noun is None or frame.verb.dep == "advcl"
+    if frame.chain and apart and is_copula(frame.top) and "acomp" not in group_kids(frame.top):
+        return "intended"  # "the aim is to find", "it is the last day to claim"
+    return None
 
 
 def _tells_which(frame: Frame, heads: list[Phrase]) -> bool:
     """Whether the clause only tells which things are meant: "patients who received it".
 
-    It is then a part of the argument and no fact about all patients. A noun with words of its own
-    ("solar panels that ...") keeps the fact; so does one whose phrase is too long for the clause.
+    It is then a part of the argument and no fact about all patients. What it says of a name, or
+    behind "X is a town that", holds of the name. A participle behind a comma seldom belongs to the
+    noun before it.
     """
     clause = frame.clause
-    if frame.way != "antecedent" or clause is None or not is_restrictive(clause):
+    if frame.way != "antecedent" or clause is None:
         return False
-    if frame.verb.lemma.lower() in _NAMING:
+    parted = not is_restrictive(clause)
+    if parted and (clause.dep != "acl" or clause.head.dep in SUBJECTS):
         return False
-    noun = clause.head
-    bare = not any(c.dep in {"amod", "compound", "nummod", "poss"} for c in noun.children)
-    phrase = find_phrase(noun, full=True)
-    held = phrase is not None and phrase.last >= clause.i
-    above = noun.head
-    introduced = above.lemma == "have" or any(c.dep == "expl" for c in above.children)
-    return (
-        bare
-        and held
-        and not introduced
-        and all(
-            not head.resolved and head.root == noun.i and head.label == "NOUN" for head in heads
-        )
-    )
+    return any(h.root == clause.head.i and not (h.resolved or h.is_named) for h in heads)
 
 
-def find_condition(frame: Frame) -> str | None:
+def _agrees(frame: Frame) -> bool:
+    """Whether a present verb agrees with a subject of its own, else another word is the verb.
+
+    Names ("Arts is"), amounts, and what is coordinated go with both numbers.
+    """
+    top = frame.top
+    helpers = [*frame.kids.get("aux", ()), *frame.kids.get("auxpass", ())]
+    if any(node.pos == "NOUN" for node in helpers):
+        return False  # "would not risk holding": the verb is "risk"
+    if top.tag == "VBG" and top.dep == "ccomp" and not helpers and frame.way == "own":
+        return False  # "people get their start investing"
+    if frame.lender is not None or helpers or frame.chain or top.tag not in {"VBZ", "VBP", "VB"}:
+        return True
+    if top.dep == "conj" and top.tag == "VB" and find_infinitive_mark(top) is None:
+        return top.head.tag in {"VB", "VBP", "MD"} and frame.way != "own"
+    if frame.way not in {"own", "antecedent"} or is_copula(top):
+        return True
+    noun = frame.subjects[0]
+    if noun.pos != "NOUN" or any(c.dep in {"conj", "nummod"} for c in noun.children):
+        return True
+    if top.tag == "VBZ":
+        return noun.tag != "NNS" or frame.way == "antecedent"
+    caused = top.dep in {"ccomp", "xcomp"} and top.tag == "VB"
+    shared = any(c.word == "of" for c in noun.children) or noun.lemma.lower() in _COLLECTIVE
+    return noun.tag != "NN" or caused or shared
+
+
+def _skips_subject(frame: Frame) -> bool:
+    """Whether a noun that is no part of a coordinated clause stands where its subject would.
+
+    In "the scope was passed and puncture was done" the parser joins "puncture" to what precedes.
+    """
+    verb = frame.verb
+    if verb.dep != "conj" or frame.way == "own" or verb.head.i > verb.i:
+        return False
+    first = min([verb.i, *(c.i for c in verb.children if c.dep in {"aux", "auxpass", "neg"})])
+    before = verb.tree.nodes[first - 1]
+    while before.pos == "ADV" and before.i > verb.head.i:
+        before = before.tree.nodes[before.i - 1]
+    if before.pos not in {"NOUN", "PROPN", "PRON", "NUM", "ADJ"} or before.i <= verb.head.i:
+        return False
+    at = before
+    for _ in range(MAX_HOPS):
+        if at is verb:
+            return False
+        at = at.head
+    return True
+
+
+def _is_doubtful_participle(frame: Frame, heads: list[Phrase]) -> bool:
+    """Whether the subject of a participle is a guess.
+
+    What a passive clause is done by is not its subject ("was measured using X"), what leads to
+    something is the whole clause ("..., leading to panic"), and in front of the subject a
+    participle says under which conditions the rest holds, but for a name's own past.
+    """
+    verb = frame.verb
+    at = verb
+    while at.dep == "conj" and at.tag == verb.tag and at.head is not at:
+        at = at.head
+    if frame.way == "antecedent" and verb.tag in {"VBN", "VBG"} and at.dep == "acl":
+        fragment = at.head.dep in {"ROOT", "ccomp", "advcl", "parataxis"}
+        return fragment or (verb.tag == "VBG" and verb.lemma.lower() in _RESULTING)
+    if frame.way != "shared" or at.dep not in {"advcl", "pcomp"} or verb.tag not in {"VBN", "VBG"}:
+        return False
+    named = all(head.is_named for head in heads) or at.head.word == "by"
+    if frame.subjects and frame.subjects[0].i > verb.i and not named:
+        return True
+    if verb.tag == "VBN":
+        return False
+    main = _find_verb_above(at)
+    if at.dep == "pcomp" and at.head.word in {"of", "for", "from", "about", "against"}:
+        return False  # "accused of": it need not have happened
+    passive = not is_stative(main) and any(c.dep == "auxpass" for c in main.children)
+    return passive or is_negated(main) or (at.dep == "advcl" and verb.lemma.lower() in _RESULTING)
+
+
+def _find_verb_above(clause: Node) -> Node:
+    """The verb that a participle or the object of a preposition depends on."""
+    at = clause.head
+    for _ in range(MAX_HOPS):
+        if at.pos in {"VERB", "AUX"} or at.head is at:
+            break
+        at = at.head
+    return at
+
+
+def _find_modal_above(frame: Frame, frames: dict[int, Frame]) -> str | None:
+    """The modal of the clause that a participle serves: "by choosing X, firms can save"."""
+    at = frame.verb
+    while at.dep == "conj" and at.tag == "VBG" and at.head is not at:
+        at = at.head
+    if frame.way != "shared" or at.tag != "VBG" or at.dep not in {"advcl", "pcomp"}:
+        return None
+    above = frames.get(_find_verb_above(at).i)
+    if above is None:
+        return None
+    return "to" if find_infinitive_mark(above.verb) is not None else read_modal(above.kids)
+
+
+def find_condition(frame: Frame, besides: Node | None = None) -> str | None:
     """The word that makes the clause hold under a condition only: "if", "unless", a general "when".
 
-    Of coordinated clauses a condition in front holds for all.
+    Of coordinated clauses a condition in front holds for all. `besides` is one that is in the
+    subject already.
     """
     at = frame.top
-    if at.dep == "advcl" and _is_general(at):  # the condition itself
-        for mark in at.children:
-            if mark.word in _CONDITION_TIMES:
-                return mark.word
+    while at.dep == "conj" and at.head.dep in {"advcl", "conj"} and at.head.pos in {"VERB", "AUX"}:
+        at = at.head
+    if at.dep == "advcl":  # the condition itself
+        words = [c.word for c in at.children if c.dep == "mark"]
+        own = "so" if words == ["so", "that"] else _read_condition(at, _is_general(at))
+        if own is not None:
+            return own
+    at = frame.top
     for _ in range(MAX_HOPS):
         for clause in at.children:
-            if clause.dep != "advcl" or (at is not frame.top and clause.i > at.i):
+            if clause is besides or (at is not frame.top and clause.i > at.i):
                 continue
-            if any(c.word == "even" for c in clause.children):
-                continue  # it holds all the same
-            for mark in clause.children:
-                if mark.dep == "mark" and mark.word in _CONDITIONS:
-                    return mark.word
+            word = _read_preposed(clause, frame.top) if clause.i < at.i else None
+            if clause.dep == "advcl" and not any(c.word == "even" for c in clause.children):
+                # "even if": it holds all the same
                 general = _is_general(frame.top) and _is_general(clause)
-                if mark.word in _CONDITION_TIMES and general:
-                    return mark.word
+                word = word or _read_condition(clause, general)
+            if word is not None:
+                return word
         if at.dep != "conj" or at.head.pos not in {"VERB", "AUX"}:
             break
         at = at.head
     return None
 
 
+def _read_preposed(part: Node, verb: Node) -> str | None:
+    """The word that makes what stands before a clause its condition.
+
+    "Under certain conditions"; "to stay on the track" and "by volunteering" before a modal.
+    """
+    inner = [c for c in part.children if c.dep in {"pobj", "pcomp"}]
+    if part.word == "under" and any(c.lemma in _CONDITION_NOUNS for c in inner):
+        return "under"
+    helpers = {c.word for c in verb.children if c.dep == "aux"}
+    if part.word == "by" and any(c.tag == "VBG" for c in inner):
+        return "by" if helpers & _ENABLING else None
+    ordered = part.word == "in" and any(c.word == "order" for c in inner)
+    aim = ordered or (part.dep == "advcl" and find_infinitive_mark(part) is not None)
+    return "to" if aim and (helpers & _NEEDING or verb.lemma in _NEEDING) else None
+
+
+def _read_condition(clause: Node, is_general: bool) -> str | None:
+    """The word that makes an adverbial clause a condition of what it stands with."""
+    for mark in clause.children:
+        if mark.dep == "mark" and mark.word in _CONDITIONS:
+            return mark.word
+        if mark.word in _CONDITION_TIMES and (is_general or clause.tag in {"VBN", "VBG"}):
+            return mark.word
+        if mark.dep in {"mark", "advmod"} and mark.i > 1 and mark.word == "as":
+            words = [node.word for node in clause.tree.nodes[mark.i - 2 : mark.i]]
+            if words[1] == "long":
+                return "as"
+    return clause.word if clause.word in _SUPPOSING else None
+
+
 def _find_wish(frame: Frame) -> str | None:
     """The "to" of an infinitive that need not come about: "encourages people to take part".
 
-    What somebody is made, led or helped to do comes about; "was hired to coach" says itself
-    how it is meant.
+    "was hired to coach" says itself how it is meant.
     """
     verb = frame.verb
     if verb.tag != "VB" or find_infinitive_mark(verb) is None or frame.chain:
@@ -185,10 +417,7 @@ def _find_wish(frame: Frame) -> str | None:
     while above.dep == "conj" and above.tag == "VB" and above.head is not above:
         above = above.head
     if frame.way == "object_control":
-        above = above.head if above.dep == "xcomp" and above.tag == "VB" else above
-        # "was hired to coach", "was chosen to lead"
-        worded = above.tag == "VBN" or (above.tag == "VBD" and above.word.endswith("ed"))
-        return None if worded or above.lemma.lower() in _CAUSING else "to"
+        return None if _word_control(frame) is not None else "to"
     return "to" if verb.dep == "conj" and above.dep != "relcl" and frame.way != "own" else None
 
 
@@ -226,7 +455,7 @@ def list_heads(frame: Frame, findings: Findings) -> list[Phrase]:
             owner = next((c for c in subject.children if c.tag == "PRP$"), None)
             subject = owner if owner is not None else subject
         if frame.way == "antecedent":
-            subject = _lift_kind(_find_who(frame, subject), findings.frames)
+            subject = lift_kind(subject, findings.frames)
         if frame.way == "existential":
             heads += _read_existent(subject, findings)
             continue
@@ -253,108 +482,60 @@ def _read_gerund(verb: Node, findings: Findings) -> list[Phrase]:
     return [phrase] if phrase is not None else []
 
 
-def _find_who(frame: Frame, noun: Node) -> Node:
-    """Return the person noun that "who" means when the parser attached the clause too low."""
-    who = any(c.word == "who" for c in frame.kids.get("nsubj", ()))
-    if not who or noun.entity in {"PERSON", ""}:
-        return noun
-    at = noun
-    for _ in range(3):
-        if at.dep not in {"pobj", "conj", "prep"}:
-            break
-        at = at.head
-        if at.pos == "NOUN" and is_person_noun(at.word):
-            return at
-    return noun
-
-
 def _is_expletive(subject: Node, frames: dict[int, Frame]) -> bool:
     if subject.word != "it" or (own := frames.get(subject.head.i)) is None:
         return False
+    if own.verb.lemma.lower() in _IMPERSONAL and "dobj" in own.kids:
+        return any(find_infinitive_mark(c) is not None for c in own.verb.children)
     if "acomp" in own.kids:
         at = own.kids["acomp"][0].children
         return any(c.dep in {"xcomp", "ccomp", "advcl"} for c in (*own.verb.children, *at))
     return "ccomp" in own.kids
 
 
-def _lift_kind(noun: Node, frames: dict[int, Frame]) -> Node:
-    """Return the subject of "S is a <noun>" or the name before ", a <noun>", else the noun."""
-    at = noun
-    kind = noun.pos == "NOUN" or any(c.word in {"a", "an"} for c in noun.children)
-    for _ in range(4):
-        if at.pos == "PROPN" and at is not noun:
-            return at
-        if at.dep == "conj" and at.pos == "NOUN":
-            at = at.head
-        elif at.dep == "attr" and at.head.lemma == "be" and kind:
-            above = frames.get(at.head.i)
-            subjects = above.subjects if above is not None else []
-            if not subjects or subjects[0] is at or subjects[0].word in {"this", "that"}:
-                return noun
-            return subjects[0]
-        elif at.dep == "appos" and kind:
-            at = at.head
-        else:
-            break
-    return at if at.pos == "PROPN" else noun
-
-
 def _word_group(frame: Frame, frames: dict[int, Frame], plural: bool) -> VerbGroup:
-    """The verb group, with what governs it: "began to play", "was hired to coach"."""
-    if frame.way == "object_control" and not frame.chain:
-        return _word_controlled(frame, word_group(frame, frames, plural), plural)
+    """The verb group, with what governs it: "began to play", "was hired to coach".
+
+    What a finite verb governs is worded as in the proposition, without adverbs and articles.
+    """
+    group = word_group(frame, frames, plural)
     if not frame.chain:
-        return word_group(frame, frames, plural)
-    group = word_group(frame, frames)
-    words = [_word_governed(frame.verb, group)]
-    tokens = list(group.tokens)
-    for at, governor in enumerate(reversed(frame.chain), start=1):
-        outer = word_group(frames[governor.i], frames, plural)
-        able = [c for c in governor.children if c.dep == "acomp"]
-        between = [c.word for c in able]
-        tokens += [*outer.tokens, *(c.i for c in able)]
-        if frame.noun is not None:
-            noun, at_noun = word_noun(frame.noun)
-            between.append(noun)
-            tokens += at_noun
-        outermost = at == len(frame.chain)
-        first = outer.text if outermost else _word_governed(governor, outer)
-        words = [first, *between, *words]
-        group = VerbGroup(
-            " ".join(words),
-            tuple(sorted(tokens)),
-            outer.negated or group.negated,
-            outer.modality or group.modality,
-            group.passive,
-        )
-    return group
+        form = _word_control(frame) if frame.way == "object_control" else None
+        if form is None:
+            return group
+        be = "were" if plural else "was"
+        return replace(group, text=f"{be} {form} to {frame.verb.lemma.lower()}")
+    top = frames[frame.top.i]
+    outer = word_group(top, frames, plural)
+    own = {node.i for dep in ("aux", "auxpass", "prt") for node in top.kids.get(dep, ())}
+    nodes = [frame.verb.tree[i] for i in read_predicate(frame, frames).tokens]
+    inner = [n for n in nodes if n.dep != "neg" and n.pos not in {"ADV", "DET"} and n.tag != "PRP$"]
+    inner = [n for n in inner if n is not frame.top and n.i not in own]
+    words = write_words(frame.verb.tree, [n.i for n in inner])[0]
+    return VerbGroup(
+        f"{outer.text} {words}",
+        tuple(sorted({*outer.tokens, *(n.i for n in inner)})),
+        outer.negated or group.negated,
+        outer.modality or group.modality,
+        group.passive,
+    )
 
 
-def _word_governed(verb: Node, group: VerbGroup) -> str:
-    """Return "to be sold off" for a verb that another governs."""
-    if find_infinitive_mark(verb) is None:
-        return (
-            group.text if verb.tag == "VBN" and group.passive else _add_particles(verb.word, verb)
-        )
-    form = f"be {verb.word}" if group.passive else verb.lemma.lower()
-    return f"to {_add_particles(form, verb)}"
-
-
-def _add_particles(form: str, verb: Node) -> str:
-    return " ".join([form, *(c.word for c in verb.children if c.dep == "prt")])
+def _word_control(frame: Frame) -> str | None:
+    """Return "hired" for the infinitive of "they hired X to coach Y": X was hired to coach."""
+    head = frame.verb.head
+    # Only regular participles can be read off the past tense.
+    regular = head.tag == "VBN" or (head.tag == "VBD" and head.word.endswith("ed"))
+    return head.word if regular and find_infinitive_mark(frame.verb) is not None else None
 
 
 def _word_controlled(frame: Frame, group: VerbGroup, plural: bool) -> VerbGroup:
     """Return "was hired to coach" for the infinitive of "they hired X to coach Y"."""
-    verb, head = frame.verb, frame.verb.head
-    if head.tag not in {"VBD", "VBN"} or not any(c.tag == "TO" for c in verb.children):
-        return group
-    # Only regular participles can be read off the past tense.
-    form = head.word if head.tag == "VBN" or head.word.endswith("ed") else ""
-    if not form:
+    form = _word_control(frame)
+    if form is None:
         return group
     be = "were" if plural else "was"
-    return replace(group, text=f"{be} {form} to {verb.lemma.lower()}")
+    return replace(group, text=f"{be} {form} to {frame.verb.lemma.lower()}")
 
 
 def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
@@ -391,16 +572,59 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
     if copula and any(part.role == "attribute" for part in frame.parts):
         return found
     folded = _fold_object(frame, findings)
-    if folded is None:
+    if folded is None or any(part.role == "clause" for part in frame.parts):
         return found
+    denied = any(is_denied(part.root) for part in _list_objects(frame))
     if folded[0]:
         base, base_tokens = [folded[0]], folded[1]
+    later = [part for part in later if part.root.i not in base_tokens]  # the object holds others
+    needed = None if folded[0] or base else _find_complement(later, frame)
     for part in later:
-        if part.root.i in base_tokens:
-            continue  # the object holds it already
+        before, at = base, base_tokens
+        if needed is not None and part is not needed:
+            if part.link and part.link[0].word == needed.link[0].word:
+                continue  # "ten were classified as A, five as B"
+            words = _fold_complement(needed, findings)
+            if words is None:
+                continue
+            before, at = [words], [i for i in range(needed.place, needed.root.right_edge.i + 1)]
         for phrase, prep, tokens, negated in _read_circumstance(part, findings):
-            found.append((phrase, " ".join([*base, prep]), [*base_tokens, *tokens], negated))
+            relation = " ".join([*before, prep])
+            found.append((phrase, relation, [*at, *tokens], negated or denied))
     return found
+
+
+def _find_complement(parts: list[Part], frame: Frame) -> Part | None:
+    """The part right behind the verb that it cannot do without: "turned to Rome in 1990"."""
+    edge = max([frame.verb.i, *(c.i for c in frame.kids.get("prt", ()))])
+    for part in parts:
+        if part.link and part.place == edge + 1 and part.link[0].word in _COMPLEMENTS:
+            return part
+    return None
+
+
+def _fold_complement(part: Part, findings: Findings) -> str | None:
+    """The words of a complement, None where they are too many for a relation."""
+    tails = _read_prepositional(part, findings)
+    if len(tails) != 1 or tails[0][0].words > _MAX_FOLDED:
+        return None
+    return f"{tails[0][1]} {tails[0][0].text}"
+
+
+def _is_aside(tail: Phrase, words: str, frame: Frame) -> bool:
+    """Whether the tail is no fact of the subject: "the nectar that bees collect in spring".
+
+    A relative clause with a subject of its own says something of a name before it, "for whom a
+    ship was named"; what "there is" has a place where that has a name.
+    """
+    if frame.way == "existential":
+        return words not in LOCATIVE or not (tail.is_named or tail.label in PLACES)
+    if frame.top.dep != "relcl" or frame.way != "own":
+        return False
+    gaps = [part.root for part in frame.parts if part.gap is not None]
+    return not (
+        gaps and tail.is_named and all(tail.root != p.root.i for p in frame.parts if p.gap is None)
+    )
 
 
 def _belongs_above(part: Part, frame: Frame) -> bool:
@@ -447,7 +671,15 @@ def _fold_object(frame: Frame, findings: Findings) -> tuple[str, list[int]] | No
         return None
     (phrase,) = phrases
     tokens = [] if phrase.resolved else list(range(phrase.first, phrase.last + 1))
-    return phrase.text, tokens
+    ways = _list_directions(root, frame.verb)
+    return " ".join([phrase.text, *(c.word for c in ways)]), [*tokens, *(c.i for c in ways)]
+
+
+def _list_directions(noun: Node, verb: Node) -> list[Node]:
+    """The adverb behind an object that belongs to its verb: "bring people together"."""
+    after = [c for c in verb.children if c.i > noun.right_edge.i]
+    adverbs = [*after, *(c for prep in after if prep.dep == "prep" for c in prep.children)]
+    return [c for c in adverbs if c.word in _DIRECTIONS and c.i == noun.right_edge.i + 1]
 
 
 def _add_undergone(frame: Frame, group: VerbGroup, findings: Findings) -> None:
@@ -461,8 +693,9 @@ def _add_undergone(frame: Frame, group: VerbGroup, findings: Findings) -> None:
     objects = _list_objects(frame)
     if verb.lemma.lower() not in AFFECTING or len(objects) != 1:
         return
-    noun = _lift_kind(objects[0].root, findings.frames)
-    participle = _add_particles(find_participle(verb), verb)
+    noun = lift_kind(objects[0].root, findings.frames)
+    particles = [c.word for c in verb.children if c.dep == "prt"]
+    participle = " ".join([find_participle(verb), *particles])
     past = verb.tag in {"VBD", "VBN"} or group.text.startswith("did ")
     heads = [p for p in findings.read_arguments(noun) if p.is_named]
     for part in frame.parts:
@@ -481,14 +714,21 @@ def _add_undergone(frame: Frame, group: VerbGroup, findings: Findings) -> None:
 
 def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
     """Return the direct object; "has" takes the object's noun into the relation."""
-    noun = part.root if part.gap is None else _lift_kind(part.root, findings.frames)
+    noun = part.root if part.gap is None else lift_kind(part.root, findings.frames)
     if part.gap is not None:
-        named = any(subject.pos in {"PROPN", "PRON"} for subject in frame.subjects)
-        if noun is part.root and not named and _follows_closely(frame):
-            findings.drop("restrictive_clause", frame.verb.i, frame.verb.i)
-            return []  # "the nectar that bees collect" is no fact about bees and nectar
         return [(p, "", [], False) for p in findings.read_arguments(noun)]
     negated = is_denied(noun)
+    verb = frame.verb
+    passive = "auxpass" in frame.kids and noun.dep == "dobj"
+    if passive and verb.lemma.lower() not in _DITRANSITIVE:
+        findings.drop("doubtful_object", noun.i, noun.i)
+        return []
+    controlled = any(c.dep == "xcomp" and c.tag == "VB" and c.i > noun.i for c in verb.children)
+    if controlled and noun.pos == "NOUN" and verb.lemma.lower() not in MEANS:
+        findings.drop("incomplete_object", noun.i, noun.i)
+        return []  # "forces species to migrate" forces them to something
+    ways = _list_directions(noun, verb)
+    direction, at_way = " ".join(c.word for c in ways), [c.i for c in ways]
     having = frame.verb.lemma.lower() == "have"
     found: list[Tail] = []
     for phrase in findings.read_arguments(noun, full=not having):
@@ -510,13 +750,9 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
             if (said not in {words, root.word} and not repeated) or negated:
                 found.append((phrase, words, tokens, negated))
         elif not _is_light(root, frame):
-            found.append((phrase, "", [], negated))
+            found.append((phrase, direction, at_way, negated))
         found += preps
     return found
-
-
-def _follows_closely(frame: Frame) -> bool:
-    return frame.clause is not None and is_restrictive(frame.clause)
 
 
 def _is_light(noun: Node, frame: Frame) -> bool:
@@ -531,8 +767,12 @@ def _read_prepositional(part: Part, findings: Findings) -> list[Tail]:
     link = [node for node in part.link if node.dep != "neg"]
     negated = len(link) < len(part.link)
     words = " ".join(node.word for node in link)
-    root = part.root if part.gap is None else _lift_kind(part.root, findings.frames)
+    root = part.root if part.gap is None else lift_kind(part.root, findings.frames)
+    if words == "as" and part.place and findings.tree[part.place - 1].word == "such":
+        words = "such as"
     if words.startswith("according") or not is_nominal(root) or _is_instead(part):
+        return []
+    if words in _ASIDES:
         return []
     found: list[Tail] = []
     tokens = [node.i for node in link]
@@ -549,7 +789,10 @@ def _read_prepositional(part: Part, findings: Findings) -> list[Tail]:
 
 
 def _is_instead(part: Part) -> bool:
-    return any("instead" in {node.word, node.head.word} for node in part.link)
+    """Whether the part tells what does not hold: "instead of", "rather than"."""
+    around = {word for node in part.link for word in (node.word, node.head.word)}
+    compared = any(node.head.tag in {"JJR", "RBR"} for node in part.link)
+    return "instead" in around or (part.link[0].word == "than" and not compared)
 
 
 def _cut_lead(phrase: Phrase, part: Part, findings: Findings) -> Phrase:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 from kpyramid.documents.sentences import Span
@@ -22,6 +23,7 @@ from kpyramid.extraction.syntax.tree import (
     Tree,
     build_phrase,
     find_phrase,
+    is_restrictive,
     list_conjuncts,
 )
 
@@ -40,6 +42,7 @@ _NOT_PERSON = frozenset(
 _GROUP_NOUNS = LABEL_NOUNS["ORG"] | frozenset(
     "family couple crew staff cast police public majority army population people".split()
 )
+_COUNTING = frozenset("lot number majority variety couple series range handful plenty".split())
 _NAMING = frozenset({"attr", "appos", "oprd", "conj", "ROOT"})
 _NARROWING = frozenset({"prep", "relcl", "acl", "appos", "conj", "cc", "npadvmod"})
 
@@ -60,6 +63,97 @@ class Antecedent:
     sentence: int
     role: str
     clause: int
+    last: int = -1
+    """The token that named it last."""
+
+
+_TITLE_BRACKET = re.compile(r"\s*\(((?:[^\s()]+\s+)?[^\s()]+|[^()]*\b[a-z]+|[a-z][^()]*)\)")
+"""What tells titles apart, "(1975 film)"; "(If You Think It's Over)" is a part of the name."""
+_NO_NAME = re.compile(
+    r"(lists?|outline|index|timeline|comparison|table) of |(how|what|why|when|where|who|which) ",
+    re.IGNORECASE,
+)
+"""Titles that tell what a text does, and name nothing."""
+_ARTICLES = frozenset({"The", "A", "An"})
+_TELLING = frozenset("north south east west upper lower new old little great".split())
+"""What tells two places of one name apart: "South Newbury" is not Newbury."""
+_WITHIN = frozenset("in at on for".split())
+_LINKING = frozenset("of in at for on from by to and with".split())
+
+
+def read_title(title: str) -> Antecedent | None:
+    """Return what a document's title names, "Jaws" of "Jaws (1975 film)"; None when it is no name.
+
+    What is in brackets and the name's head word tell its kinds.
+    """
+    name = _TITLE_BRACKET.sub("", title).strip()
+    words = name.split()
+    if not 0 < len(words) <= FULL_WORDS or _NO_NAME.match(name) or name[-1] in ".?!:;":
+        return None
+    if not any(word[0].isupper() or word[0].isdigit() for word in words):
+        return None
+    said = _TITLE_BRACKET.search(title)
+    kinds = {said.group(1).split()[-1].lower()} if said else set[str]()
+    kinds &= LABEL_BY_NOUN.keys()
+    if "," not in name:  # "Fall River, Massachusetts" is no river
+        kinds |= {find_head_word(words)} if len(words) > 1 else set[str]()
+    phrase = Phrase(name, Span(0, 0), 0, 0, 0, "MISC", literal=False)
+    return Antecedent(phrase, None, None, None, kinds, 0.0, -_TOPIC_WINDOW, "", -1)
+
+
+def find_head_word(words: list[str]) -> str:
+    """Return the head of a name in small letters: "battle" of "Battle of Hastings"."""
+    end = next((i for i, word in enumerate(words) if i and word in _LINKING), len(words))
+    return words[end - 1].lower()
+
+
+def find_long_form(nodes: list[Node], end: int, short: str) -> int | None:
+    """Return the first token before `end` of what an acronym's letters stand for, else None.
+
+    They are the first letters of its words, but for a word left out, or else letters in their
+    order, the first at the start of a word (Schwartz and Hearst, "A simple algorithm for
+    identifying abbreviation definitions", PSB 2003).
+    """
+    letters = [c.lower() for c in short if c.isalnum()]
+    if not 2 <= len(letters) <= 8 or sum(c.isupper() for c in short) < 2:
+        return None
+    if short[-1] == "s":
+        letters.pop()  # the plural: "RCTs"
+    opening = nodes[end].tree.sentences[nodes[end].sentence][0]
+    first = max(end - 3 * len(letters), opening)
+    words = [n for n in nodes[first:end] if n.word[0].isalnum()]
+    return _match_initials(words, letters) or _match_letters(words, letters)
+
+
+def _match_initials(words: list[Node], letters: list[str]) -> int | None:
+    at, left_out = len(letters) - 1, 0
+    for node in reversed(words):
+        if node.word[0] == letters[at]:
+            at -= 1
+            if at < 0:
+                return node.i
+        elif node.word not in _LINKING:
+            left_out += 1
+            if left_out > 1:
+                break
+    return None
+
+
+def _match_letters(words: list[Node], letters: list[str]) -> int | None:
+    at = len(letters) - 1
+    for node in reversed(words):
+        where = len(node.word)
+        while at > 0 and (where := node.word.rfind(letters[at], 0, where)) >= 0:
+            at -= 1
+        if at == 0 and where != 0 and node.word[0] == letters[0]:
+            return node.i if node is not words[-1] else None
+    return None
+
+
+def list_name_words(text: str) -> list[str]:
+    """Return the words of a name by which two of them are compared."""
+    words = (word.strip(".,'\"\u2019`").lower() for word in text.split())
+    return [word for word in words if word and word != "the"]
 
 
 def describe(token: Node, phrase: Phrase) -> Antecedent:
@@ -69,7 +163,9 @@ def describe(token: Node, phrase: Phrase) -> Antecedent:
     genders = {g for w in sorted(kinds | words) if (g := find_gender(w)) is not None}
     own = token.word
     person: bool | None
-    if any(is_person_noun(k) for k in kinds) or (token.pos == "NOUN" and is_person_noun(own)):
+    if any(is_person_noun(k) for k in kinds) or (
+        token.pos == "NOUN" and is_person_noun(token.lemma)
+    ):
         person = True
     elif token.pos == "NOUN" or phrase.label in _NOT_PERSON or kinds:
         person = False
@@ -77,15 +173,28 @@ def describe(token: Node, phrase: Phrase) -> Antecedent:
         person = True if phrase.label == "PERSON" else None
     # "Harlow Bridge" is a bridge; "Aster Pictures", a company, is no picture.
     for word in (own, phrase.text.split()[0].lower()) if phrase.is_named else ():
-        label = LABEL_BY_NOUN.get(word, "WORK_OF_ART")
-        if label != "WORK_OF_ART" or (word == own and phrase.label in {"WORK_OF_ART", "MISC"}):
+        label = LABEL_BY_NOUN.get(word)
+        work = phrase.label in {"WORK_OF_ART", "MISC"}
+        open_kind = label is None and person is not True and phrase.words > 1
+        open_kind = open_kind and phrase.label not in {"GPE", "NORP"} and word.isalpha()
+        if (word == own and (work or open_kind)) or label not in {None, "WORK_OF_ART"}:
             kinds.add(word)
+    if person is None and not kinds.isdisjoint(LABEL_BY_NOUN):
+        person = False
     if not phrase.is_named:
         kinds.add(own)
-    group = phrase.label in {"ORG", "NORP"} or not kinds.isdisjoint(_GROUP_NOUNS)
-    plural = True if token.tag in {"NNS", "NNPS"} else None if group else False
+    group = (phrase.is_named and phrase.label == "ORG") or not kinds.isdisjoint(_GROUP_NOUNS)
+    plural = True if is_many(token) else None if group else False
     gender = genders.pop() if len(genders) == 1 and person is not False else None
     return Antecedent(phrase, person, gender, plural, kinds, 0.0, token.sentence, token.dep, -1)
+
+
+def is_many(noun: Node) -> bool:
+    """Return whether the noun is plural, by its form or by what it counts: "a lot of stores"."""
+    if noun.tag in {"NNS", "NNPS"}:
+        return True
+    counted = (g for c in noun.children if c.word == "of" for g in c.children)
+    return noun.word in _COUNTING and any(g.tag in {"NNS", "NNPS"} for g in counted)
 
 
 def list_kinds(token: Node) -> set[str]:
@@ -104,6 +213,19 @@ def list_kinds(token: Node) -> set[str]:
         if noun.word == "one":
             kinds |= {g.lemma for c in noun.children if c.word == "of" for g in c.children}
     return kinds - {"one", "part"}
+
+
+def is_predicate_noun(token: Node) -> bool:
+    """Return whether the noun only says what the subject is: "Aster is a company"."""
+    return token.dep == "attr" and any(c.dep in SUBJECTS for c in token.head.children)
+
+
+def list_said_kinds(token: Node) -> set[str]:
+    """Return the nouns that the clause says the subject to be one of: "a metal" of "gold"."""
+    if token.dep != "nsubj" or token.head.lemma != "be":
+        return set()
+    nouns = (c for c in token.head.children if c.dep == "attr" and c.tag == "NN")
+    return {n.word for n in nouns if any(c.word in {"a", "an"} for c in n.children)}
 
 
 def find_title_noun(name: Node) -> Node | None:
@@ -130,24 +252,30 @@ def ends_name(number: Node) -> bool:
 
 def is_bare_definite(token: Node) -> bool:
     """Return whether the noun stands with "the" or "this" and nothing that narrows it down."""
-    if token.tag not in {"NN", "NNP", "NNS"} or token.dep in {
-        "attr",
-        "appos",
-        "oprd",
-        "conj",
-        "ROOT",
-    }:
+    if token.tag not in {"NN", "NNP", "NNS"} or token.dep in _NAMING:
         return False
     generic = token.word in GENERIC_NOUNS
     determined = False
     for child in token.children:
         if child.dep == "det":
-            determined = child.word in {"the", "this"} and (child.word == "this" or not generic)
-        elif (
+            determined = child.word in {"the", "this"}
+        elif child.dep in {"relcl", "acl"} and not is_restrictive(child):
+            continue  # "This song, which became a hit"
+        elif child.dep in _NARROWING or (
             child.i < token.i and not (generic and child.dep == "amod")
-        ) or child.dep in _NARROWING:
+        ):
             return False
     return determined
+
+
+def is_episodic(token: Node) -> bool:
+    """Return whether a bare plural is the subject of what happened: "patients underwent it"."""
+    if token.tag != "NNS" or token.dep not in SUBJECTS or token.head.pos != "VERB":
+        return False
+    if any(c.dep in _NARROWING for c in token.children):
+        return False
+    auxiliaries = {c.word for c in token.head.children if c.dep in {"aux", "auxpass"}}
+    return auxiliaries <= {"were"} and (token.head.tag == "VBD" or "were" in auxiliaries)
 
 
 def find_clause(token: Node) -> int:
@@ -160,14 +288,43 @@ def find_clause(token: Node) -> int:
     return at.i
 
 
+def is_inside(pronoun: Node, noun: int) -> bool:
+    """Return whether it stands in the noun's own phrase: "its" in "the bulk of its debts"."""
+    at = pronoun.head
+    while at.dep in {"pobj", "prep"} and at.head is not at:
+        at = at.head
+        if at.i == noun:
+            return True
+    return False
+
+
+def list_governors(token: Node) -> set[int]:
+    """Return what an object depends on, up to the verb whose subject acts: "X wants to set it"."""
+    at, verbs = token.head, set[int]()
+    for _ in range(12):
+        verbs.add(at.i)
+        own = any(c.dep in SUBJECTS for c in at.children)
+        if own or at.head is at or at.dep not in _CONTROLLED:
+            break
+        at = at.head
+    return verbs
+
+
 def is_expletive(token: Node) -> bool:
     """Return whether "it" stands for a clause: "it is said that", "it is easy to"."""
     if token.word != "it" or token.dep not in SUBJECTS:
         return False
     deps = {c.dep for c in token.head.children}
+    if token.head.lemma in _WEATHER or (token.head.lemma == "take" and deps & {"xcomp", "advcl"}):
+        return True
     if "ccomp" in deps and (token.dep == "nsubjpass" or token.head.lemma in {"seem", "appear"}):
         return True
     return token.head.lemma == "be" and "acomp" in deps and bool(deps & {"ccomp", "xcomp"})
+
+
+_CONTROLLED = frozenset("xcomp advcl relcl conj acl pcomp prep dobj pobj agent".split())
+"""Relations through which the subject of the verb above is understood."""
+_WEATHER = frozenset("rain snow".split())
 
 
 def agrees(one: Antecedent, word: str) -> bool:
@@ -189,51 +346,94 @@ _SETTING_WEIGHT = 5.0
 """Of a place or group behind a preposition: "in Leeds, England" only sets the scene."""
 _TOPIC = 45.0
 """Added for the paragraph's first named subject: it outweighs a subject of the sentence before."""
+_FADING = 0.85
+"""What is left of that after a sentence in which it was not spoken of."""
 _SAME_SENTENCE = 30.0
 _SAME_ROLE = 20.0
 _NAMED = 20.0
 _SURE_PERSON = 40.0
+_CONTINUED = 10.0
+"""For "it" that opens a sentence, and the subject of one before."""
+_AGENT = 20.0
+"""For "they" that do something, and people."""
 _OWN_SUBJECT = 50.0
 """For "its" and the subject of its clause: "Monet sold his paintings"."""
 _MARGIN = 15.0
 """By which an owner, or what "it" and "they" stand for, must outweigh the next one."""
+_FLOOR = 65.0
+"""What an antecedent must weigh; the common noun that was subject one sentence before has 60."""
+_ALONE = 40.0
+"""The same of a name, and of what "it" stands for, where nothing else agrees."""
 _WINDOW = 4
 """Sentences that a pronoun looks back; the topic stays in mind for longer."""
+_NEAR = 2
+"""The same for "it" and "they"."""
 _TOPIC_WINDOW = 12
+_MAX_ALIKE = 6
+"""Things of one kind kept in mind."""
 _MAX_ACTIVE = 24
 """Entities kept in mind, so that a long text costs no more per word than a short one."""
 _POINTING = frozenset({"the", "this", "these", "that", "those"})
 _INDEFINITE = frozenset({"a", "an", "", "some", "several", "many", "two", "three"})
+_TRACKED = frozenset({"nsubj", "nsubjpass", "dobj", "pobj"})
+"""Roles in which a common noun is kept in mind."""
+_MAIN_ROLES = SUBJECTS | {"dobj", "attr"}
+_VAGUE = frozenset(
+    "much many more most less few little other same own such certain different any new good".split()
+)
+"""Words beside a noun that do not tell which of its things is meant."""
 _PHRASE_ROLES = frozenset("nsubj nsubjpass dobj pobj poss dative attr conj appos oprd ROOT".split())
 
 
 class Antecedents:
-    """The antecedents of one text; `topic` is its first named subject.
+    """The antecedents of one text; `topic` is its first named subject, or what the title names.
 
     One pass in text order keeps the entities spoken of, each with a salience: what was named last,
     as a subject, and first in its paragraph comes to mind first (Lappin and Leass, "An algorithm
     for pronominal anaphora resolution", Computational Linguistics 1994). Number, gender and the
-    kind an entity was said to be decide which of them can be meant at all.
+    kind an entity was said to be decide which of them can be meant at all. Where two are about as
+    likely none is taken.
     """
 
-    def __init__(self, tree: Tree) -> None:
+    def __init__(self, tree: Tree, title: str = "") -> None:
         self.tree = tree
         self.topic: Antecedent | None = None
+        self._title = read_title(title)
+        self._title_words = list_name_words(self._title.phrase.text) if self._title else []
+        self._met = False
+        """Whether the text opens with what its title names."""
+        self._of_kind: dict[str, list[Antecedent]] = {}
+        """What was called by a noun, in the order of the text, none twice."""
+        self._shortened: dict[str, Antecedent | None] = {}
+        """By what remains of a name of several words: "National Park"; None where two end so."""
         self._resolved: dict[int, Phrase] = {}
         self._active: list[Antecedent] = []
         self._names: dict[str, Antecedent] = {}
         self._parts: dict[str, Antecedent | None] = {}
         self._local: Antecedent | None = None
-        self._paragraph = -1
-        self._specific: dict[str, tuple[Phrase, int, bool]] = {}
-        """By noun: the last phrase that said more than it, its sentence, whether it was new."""
+        self._opening = self._opened = -1
+        """The sentence that opens the paragraph; the last one that named a topic."""
+        self._acronyms: dict[str, Phrase] = {}
+        """The long forms of "Drop Zone (DZ)" by their acronyms."""
+        self._specific: dict[str, list[tuple[Antecedent, bool]]] = {}
+        """By noun: the phrases that said more than it, and whether each was new."""
         self.members: dict[Span, list[Phrase]] = {}
         """Of what "they" may stand for together, the phrase of each."""
         self._depth = 0
         """Brackets open: what stands in them is said in passing."""
+        if self._title is not None:
+            self._learn_kinds(self._title, self._title.kinds)
+            self._learn_name(self._title)
+        starts = {first for first, _ in tree.sentences}
         for node in tree.nodes:
+            if node.i in starts:
+                before = tree[node.i - 1].end if node.i else 0
+                if node.i == 0 or "\n\n" in tree.text[before : node.idx]:
+                    self._opening = node.sentence
             if node.text in {"(", ")"}:
                 self._depth = max(0, self._depth + (1 if node.text == "(" else -1))
+                if node.text == "(":
+                    self._learn_acronym(node)
             elif node.word in PRONOUNS and node.tag in {"PRP", "PRP$"}:
                 self._read_pronoun(node)
             elif node.dep in _PHRASE_ROLES and (
@@ -251,40 +451,99 @@ class Antecedents:
 
     def _read_pronoun(self, token: Node) -> None:
         fitting = [a for a in self._active if self._can_mean(token, a)]
-        if not fitting or is_expletive(token):
+        if is_expletive(token):
+            return
+        if not fitting and self._title is not None and self._opens_text(token, self._title):
+            self._meet_unnamed(token, self._title)
+            return
+        if not fitting:
             return
         weighed = sorted(((self._weigh(a, token), a.phrase.first, a) for a in fitting), key=rank)
         best = weighed[-1][2]
-        unsure = token.tag == "PRP$" or token.word not in PERSON
-        if unsure and len(weighed) > 1 and weighed[-1][0] - weighed[-2][0] < _MARGIN:
+        second = weighed[-2][0] if len(weighed) > 1 else 0.0
+        sure = best.phrase.is_named or token.word in THING
+        floor = _ALONE if sure and len(weighed) == 1 else _FLOOR
+        if weighed[-1][0] < floor or weighed[-1][0] - second < _MARGIN:
             return  # a wrong antecedent is worse than none
+        if token.word in THING and best.sentence == token.sentence and self._is_one_of_many(best):
+            return
+        listed = (self.tree[a.last] for a in fitting if a.last >= 0)
+        single = token.word in GENDER and token.tag == "PRP"
+        if single and any(n.dep == "conj" and n.head.i == best.last for n in listed):
+            return  # "Paul and Hans met. He ..."
         best.gender = best.gender or GENDER.get(token.word)
         if token.word in PERSON:
             best.person = True
-        self._resolved[token.i] = replace(best.phrase, resolved=True)
-        self._touch(best, token)
+        self._refer(token, best)
+
+    def _opens_text(self, token: Node, title: Antecedent) -> bool:
+        """Return whether a pronoun is the first to speak of what the title names."""
+        if token.sentence > 0 or token.dep not in SUBJECTS or self._met or token.word in PLURAL:
+            return False
+        if token.word in THING:
+            return not title.kinds.isdisjoint(LABEL_BY_NOUN)
+        words = title.phrase.text.split()
+        return (
+            1 < len(words) < 5
+            and all(w[0].isupper() for w in words)
+            and not (title.kinds & LABEL_BY_NOUN.keys())
+        )
+
+    def _meet_unnamed(self, token: Node, title: Antecedent) -> None:
+        self._met = True
+        self.topic = title
+        self._keep(title, token.sentence)
+        title.person, title.gender = token.word in PERSON, GENDER.get(token.word)
+        self._learn_name(title)
+        self._refer(token, title)
+
+    def _refer(self, token: Node, one: Antecedent) -> None:
+        """Let the token stand for the entity; a name that only the title has gets its place."""
+        phrase = replace(one.phrase, resolved=True)
+        if not phrase.literal:
+            place = Span(token.idx, token.end)
+            phrase = replace(phrase, span=place, root=token.i, first=token.i, last=token.i)
+        self._resolved[token.i] = phrase
+        self._touch(one, token)
 
     def _can_mean(self, token: Node, one: Antecedent) -> bool:
-        reach = _TOPIC_WINDOW if one is self._local or one is self.topic else _WINDOW
+        reach = _WINDOW if token.word in PERSON else _NEAR
+        topic = one is self._local or one is self.topic
+        if token.word in PLURAL and one.plural is None and not topic:
+            return False  # "they" for one company is rare
+        reach = _TOPIC_WINDOW if topic and one.plural is not None else reach
         if token.sentence - one.sentence > reach:
             return False
         if not agrees(one, token.word):
             return False
-        if token.word in PERSON and one.person is None and one.phrase.label == "ORG":
-            # The recogniser may have mistaken the person the text is about, hardly another.
+        if token.word in PERSON and one.person is None:
+            # The recogniser may have missed the person the text is about, hardly another.
             return one is self._local or one is self.topic
         if one.sentence != token.sentence or token.word.endswith(("self", "selves")):
             return True
-        # "X saw him": the object is somebody else; "its mouth" in X's own phrase is not X's.
-        if token.tag == "PRP" and one.clause == token.head.i and token.dep not in SUBJECTS:
+        if is_inside(token, one.last):
             return False
+        # "X saw him": the object is somebody else; "its mouth" in X's own phrase is not X's.
+        if token.tag == "PRP" and token.dep not in SUBJECTS:
+            above = list_governors(token)
+            if one.last in above or one.clause == token.head.i:
+                return False
+            if one.role in SUBJECTS and one.clause in above:
+                return False
         root = self.tree[one.phrase.root]
         return not (token.tag == "PRP$" and token.head is root)
 
+    def _is_one_of_many(self, one: Antecedent) -> bool:
+        """Return whether it was named last in a list: "a town or city would set its own time"."""
+        node = self.tree[one.last]
+        return node.dep == "conj" or any(c.dep == "conj" for c in node.children)
+
     def _weigh(self, one: Antecedent, token: Node) -> float:
         weight = one.salience * 0.5 ** (token.sentence - one.sentence)
-        if one is self._local:
+        if one is self._title and self._met:
             weight += _TOPIC
+        elif one is self._local:
+            weight += _TOPIC * _FADING ** (token.sentence - one.sentence)
         if one.sentence == token.sentence and one.role in SUBJECTS:
             weight += _SAME_SENTENCE
         if token.word in PERSON and one.person:
@@ -293,6 +552,11 @@ class Antecedents:
             weight += _SAME_ROLE
         if one.phrase.is_named:
             weight += _NAMED
+        opens = token.i == self.tree.sentences[token.sentence][0]
+        if token.word == "it" and opens and one.role in SUBJECTS:
+            weight += _CONTINUED
+        if token.word in PLURAL and one.person and token.dep == "nsubj":
+            weight += _AGENT
         if token.tag == "PRP$" and one.role in SUBJECTS and one.clause == find_clause(token):
             weight += _OWN_SUBJECT
         return weight
@@ -304,27 +568,103 @@ class Antecedents:
             return
         if not named and self._read_repeated(token):
             return
-        if not named and token.dep not in {"nsubj", "nsubjpass", "dobj"}:
+        introduced = token.dep == "attr" and any(c.dep == "expl" for c in token.head.children)
+        opening = token.dep in SUBJECTS and token.sentence == 0 and self._title is not None
+        if not (named or introduced or opening or token.dep in _TRACKED):
             return
         phrase = find_phrase(token)
         if phrase is None or phrase.label in LITERALS:
             return
-        known = self._find_known(token, phrase) if named else None
+        if phrase.text in self._acronyms and phrase.first == phrase.last:
+            self._resolved[token.i] = replace(self._acronyms[phrase.text], resolved=True)
+            return
+        if named and self._read_short(token, phrase):
+            return
+        known = self._find_title(token, phrase, named)
+        if known is None:
+            known = self._find_known(token, phrase) if named else self._find_same(phrase)
         if known is None:
             known = describe(token, phrase)
-            self._active.append(known)
-            if len(self._active) > _MAX_ACTIVE:
-                self._forget(token.sentence)
+            self._keep(known, token.sentence)
             if named:
                 self._learn_name(known)
             self._add_pair(token)
         else:
             known.kinds |= list_kinds(token)
-            if known.phrase.text != phrase.text and len(phrase.text) < len(known.phrase.text):
-                self._resolved[token.i] = replace(known.phrase, resolved=True)
+            full = list_name_words(phrase.text) == self._title_words
+            if not full and phrase.text != known.phrase.text and phrase.words < known.phrase.words:
+                self._refer(token, known)
+        self._learn_kinds(known, known.kinds if known.phrase.is_named else list_said_kinds(token))
         self._touch(known, token)
-        if phrase.is_named and token.dep in SUBJECTS and not self._depth:
+        if known.phrase.is_named and token.dep in SUBJECTS and not self._depth:
             self._set_topic(known, token)
+
+    def _keep(self, one: Antecedent, sentence: int) -> None:
+        self._active.append(one)
+        if len(self._active) > _MAX_ACTIVE:
+            self._forget(sentence)
+
+    def _find_title(self, token: Node, phrase: Phrase, named: bool) -> Antecedent | None:
+        """Return what the title names when the words are its name, or open the text with a part.
+
+        The words of the text count when they say more: "Christopher Edward Nolan".
+        """
+        one = self._title
+        if one is None:
+            return None
+        said, title = list_name_words(phrase.text), self._title_words
+        opening = token.dep in SUBJECTS and token.sentence == 0 and not self._depth
+        capital = phrase.text[0].isupper() or not phrase.text[0].isalpha()
+        if not said or (said != title and not opening):
+            return None
+        if said == title and not (opening or (capital and named)):
+            return None
+        if said != title:
+            if self._met:
+                return None
+            head = find_head_word(one.phrase.text.partition(",")[0].split())
+            shorter = set(said) < set(title) and head in said
+            if phrase.label in {"GPE", "PERSON"} and not _WITHIN.isdisjoint(title):
+                shorter = False  # "Spain in the Song Contest" is not Spain
+            longer = set(title) < set(said) and capital and named
+            alike = named and not one.kinds.isdisjoint(list_kinds(token))
+            alike = alike and not set(said).isdisjoint(set(title) - one.kinds)
+            namesake = phrase.label == "PERSON" and said[-1] == title[-1] == head
+            if not (longer or shorter or alike or namesake):
+                return None
+        if opening and not self._met:
+            self._meet(one, token, phrase)
+        elif not opening and one not in self._active:
+            self._keep(one, token.sentence)
+        return one
+
+    def _meet(self, one: Antecedent, token: Node, phrase: Phrase) -> None:
+        """Join what the title names with its first mention in the text."""
+        self._met = True
+        new = describe(token, phrase)
+        said = list_kinds(token)
+        if said:  # what it is said to be counts, not what its name ends in
+            labels = {LABEL_BY_NOUN.get(kind) for kind in said}
+            one.kinds = {kind for kind in one.kinds if LABEL_BY_NOUN.get(kind) in labels} | said
+        one.kinds |= new.kinds if phrase.is_named else said
+        one.person, one.gender = new.person, new.gender
+        if not phrase.is_named and not said & one.kinds:
+            one.person = None
+        one.plural = None if new.plural else new.plural
+        full = set(self._title_words) - one.kinds <= set(list_name_words(phrase.text))
+        if full or "," in one.phrase.text:  # "Elk Horn" of "Elk Horn, Iowa" has a type of its own
+            one.phrase = replace(phrase, label=phrase.label if phrase.is_named else "MISC")
+        self._names.setdefault(phrase.text, one)
+        self._active.append(one)
+        self._learn_name(one)
+        self.topic = one
+
+    def _learn_kinds(self, one: Antecedent, kinds: set[str]) -> None:
+        for kind in kinds:
+            among = self._of_kind.setdefault(kind, [])
+            if one not in among:
+                among.append(one)
+                del among[:-_MAX_ALIKE]
 
     def _read_repeated(self, token: Node) -> bool:
         """Resolve "these stories" to the "ghost stories" that were spoken of before.
@@ -333,18 +673,35 @@ class Antecedents:
         """
         determiner = next((c.word for c in token.children if c.dep == "det"), "")
         said = [c for c in token.children if c.dep not in {"det", "case", "punct", "relcl"}]
-        if not said and determiner in _POINTING:
-            known = self._specific.get(token.word)
-            if known is None or token.sentence - known[1] > _WINDOW:
+        telling = any(c.word not in _VAGUE and (c.tag != "CD" or is_many(token)) for c in said)
+        among = self._specific.setdefault(token.word, [])
+        if not said and not determiner and is_episodic(token):
+            # "Patients underwent surgery": the only ones counted, "30 patients with a fracture"
+            if len(among) != 1 or self.tree[among[0][0].phrase.first].pos != "NUM":
                 return False
-            if determiner != "the" or known[2]:
-                self._resolved[token.i] = replace(known[0], resolved=True)
-                return True
-            return False
-        if said and determiner not in _POINTING:
-            phrase = find_phrase(token)
-            if phrase is not None and phrase.words > 1:
-                self._specific[token.word] = (phrase, token.sentence, determiner in _INDEFINITE)
+            self._refer(token, among[0][0])
+            return True
+        if not said and determiner in _POINTING:
+            near = [known for known in among if token.sentence - known[0].sentence <= _WINDOW]
+            near = (
+                near
+                if len(near) < 2
+                else [known for known in near if token.sentence - known[0].sentence <= 1]
+            )
+            if len(near) != 1 or (determiner == "the" and not near[0][1]):
+                return False
+            self._refer(token, near[0][0])
+            return True
+        if telling and determiner not in _POINTING and not is_predicate_noun(token):
+            phrase = find_phrase(token, full=True)
+            if phrase is not None and phrase.words > 1 and phrase.root == token.i:
+                same = phrase.text.lower()
+                known = [one for one, _ in among if one.phrase.text.lower() == same]
+                one = known[0] if known else describe(token, phrase)
+                one.sentence = token.sentence
+                if not known:
+                    among.append((one, determiner in _INDEFINITE))
+                    del among[:-_MAX_ALIKE]
         return False
 
     def _add_pair(self, token: Node) -> None:
@@ -366,9 +723,8 @@ class Antecedents:
     def _set_topic(self, one: Antecedent, token: Node) -> None:
         if self.topic is None:
             self.topic = one
-        paragraph = self.tree.text.rfind("\n\n", 0, token.idx)
-        if self._local is None or paragraph > self._paragraph:
-            self._local, self._paragraph = one, paragraph
+        if token.sentence == self._opening and self._opened != self._opening:
+            self._local, self._opened = one, self._opening
 
     def _touch(self, one: Antecedent, token: Node) -> None:
         faded = one.salience * 0.5 ** (token.sentence - one.sentence)
@@ -376,7 +732,7 @@ class Antecedents:
         scene = scene or self._depth > 0
         weight = _SETTING_WEIGHT if scene else _WEIGHTS.get(token.dep, _OTHER_WEIGHT)
         one.salience = faded / 2 + weight
-        one.sentence, one.role = token.sentence, token.dep
+        one.sentence, one.role, one.last = token.sentence, token.dep, token.i
         one.clause = token.head.i
 
     def _forget(self, sentence: int) -> None:
@@ -395,16 +751,68 @@ class Antecedents:
         known = self._names.get(phrase.text)
         if known is None and " " not in phrase.text:
             known = self._parts.get(phrase.text)
-            if known is not None and token.entity not in {"PERSON", "", "ORG"}:
+            labels = {"PERSON", "", "ORG"} if known is not None and known.person else {"PERSON"}
+            if known is not None and token.entity not in labels:
                 return None
         if known is not None and known not in self._active:
             self._active.append(known)
         return known
 
+    def _find_same(self, phrase: Phrase) -> Antecedent | None:
+        """Return the thing in mind that was called by the same words."""
+        same = phrase.text.lower()
+        for one in reversed(self._active):
+            if not one.phrase.is_named and one.phrase.text.lower() == same:
+                return one
+        return None
+
+    def _learn_acronym(self, bracket: Node) -> None:
+        """Keep the long form before "(DZ)"."""
+        nodes = self.tree.nodes
+        if bracket.i + 2 >= len(nodes) or nodes[bracket.i + 2].text != ")":
+            return
+        short = nodes[bracket.i + 1].text
+        first = find_long_form(nodes, bracket.i, short)
+        if first is None:
+            return
+        last = bracket.i - 1
+        roots = [n for n in nodes[first : bracket.i] if not first <= n.head.i <= last]
+        phrase = build_phrase(self.tree, first, last, (roots or nodes[last : last + 1])[0].i)
+        if phrase is not None and phrase.words <= FULL_WORDS:
+            self._acronyms.setdefault(short, phrase)
+
+    def _read_short(self, token: Node, phrase: Phrase) -> bool:
+        """Resolve "the National Park" to the one name that ends so; return whether it was done."""
+        one = self._shortened.get(phrase.text)
+        if one is None or phrase.text in self._names or phrase.label in {"PERSON", "WORK_OF_ART"}:
+            return False
+        if list_name_words(one.phrase.text) == list_name_words(phrase.text):
+            return False
+        if not any(c.word == "the" for c in token.children if c.dep == "det"):
+            return False
+        self._refer(token, one)
+        return True
+
+    def _learn_short(self, one: Antecedent, words: list[str]) -> None:
+        """Keep what may be left of a name when it is named again."""
+        words = words[1:] if words[0] in _ARTICLES else words
+        if "and" in words or any(word[0].isdigit() for word in words):
+            return
+        head = next((i for i, word in enumerate(words) if i and word in _LINKING), len(words))
+        shorts = [words[i:head] for i in range(1, head) if words[i - 1].lower() not in _TELLING]
+        for short in [*shorts, words[:head]]:
+            text = " ".join(short)
+            other = self._shortened.get(text, one)
+            self._shortened[text] = one if other is one else None
+
     def _learn_name(self, one: Antecedent) -> None:
         self._names.setdefault(one.phrase.text, one)
         words = one.phrase.text.split()
-        if one.person is not True or not 2 <= len(words) <= 5:
+        if one.person is not True and 2 <= len(words) <= FULL_WORDS and "," not in one.phrase.text:
+            self._learn_short(one, words)
+        maybe = one is self._title and one.person is None and one.kinds.isdisjoint(LABEL_BY_NOUN)
+        maybe = maybe and all(word[0].isupper() for word in words)
+        if not (one.person or maybe) or not 2 <= len(words) <= 5:
             return
         for part in {words[0], words[-1]}:
             if len(part) < 3 or not part[0].isupper():
@@ -417,30 +825,61 @@ class Antecedents:
         """Resolve "the town" to the one that was called a town; return whether it was."""
         plural = token.tag == "NNS"
         # "the falls" are a waterfall; "the bridges" are no bridge
-        alike = list_alike(token.word) if not plural or token.word in LABEL_BY_NOUN else frozenset()
-        fitting = [
-            a
-            for a in self._active
-            if a.phrase.is_named and a.kinds & alike and (not a.plural or plural)
-        ]
+        alike = (
+            list_alike(token.word) if not plural or token.word in LABEL_BY_NOUN else {token.word}
+        )
+        fitting = list(
+            {
+                id(a): a
+                for word in sorted(alike)
+                for a in self._of_kind.get(word, ())
+                if word in a.kinds and (not a.plural or plural)
+            }.values()
+        )
+        fitting = [a for a in fitting if a.phrase.is_named] or fitting
         if not fitting and token.word in GENERIC_NOUNS and self._local is not None:
             # "This area", "this geographical feature": what the text is about.
             meant = self._local.phrase.label in GENERIC_NOUNS[token.word]
+            meant = meant and any(c.word == "this" for c in token.children)
             fitting = [self._local] if meant and token.dep in SUBJECTS else []
         elif not fitting and not plural:
             # Nothing says what it is, but its type may: "Greece joined ... the country".
             fitting = [
                 a
                 for a in self._active
-                if not a.kinds and token.word in LABEL_NOUNS.get(a.phrase.label, ())
+                if a.kinds.isdisjoint(LABEL_BY_NOUN)
+                and token.word in LABEL_NOUNS.get(a.phrase.label, ())
             ]
             fitting = fitting if len(fitting) == 1 or self._local not in fitting else [self._local]
             if len(fitting) != 1:
                 return False
-        if not fitting:
+        best = self._choose(fitting, token)
+        if best is None:
             return False
-        # The one named last; what the text is about only where two are equally near.
-        best = max(fitting, key=lambda a: (a.sentence, self._weigh(a, token), a.phrase.first))
-        self._resolved[token.i] = replace(best.phrase, resolved=True)
-        self._touch(best, token)
+        self._refer(token, best)
         return True
+
+    def _choose(self, fitting: list[Antecedent], token: Node) -> Antecedent | None:
+        """Return the one that a definite noun means, None when two may be meant.
+
+        It is what the text is about, unless another was spoken of just before; or the subject of
+        the sentence before.
+        """
+        if len(fitting) < 2:
+            return fitting[0] if fitting else None
+        topic = next((a for a in fitting if a is self.topic or a is self._title), None)
+        near = [
+            a
+            for a in fitting
+            if a is not topic
+            and token.sentence - a.sentence <= _NEAR
+            and (topic is None or a.role in _MAIN_ROLES)
+        ]
+        if not near:
+            return topic
+        if len(near) == 1 and topic is None:
+            return near[0]
+        last = max(a.sentence for a in (*near, *([topic] if topic is not None else [])))
+        latest = [a for a in fitting if a.sentence == last]
+        subjects = [a for a in latest if a.role in SUBJECTS]
+        return subjects[0] if len(latest) == len(subjects) == 1 else None

@@ -168,7 +168,7 @@ def _find_gap(frame: Frame) -> Part | None:
 
 _VERBAL = frozenset({"VERB", "AUX"})
 _SUBJECTS = ("nsubj", "nsubjpass", "csubj", "csubjpass")
-_MEANS = frozenset("use utilize utilise employ".split())
+MEANS = frozenset("use utilize utilise employ".split())
 """Verbs whose subject, not object, does what the infinitive after the object says."""
 _SUBJECT_CONTROL = frozenset("spend waste promise".split())
 """Verbs whose subject does what follows the object: "spent a year painting"."""
@@ -320,6 +320,10 @@ def _find_governor(verb: Node, known: dict[int, Kids]) -> Node | None:
 
     Someone who is given a chance wins himself, so a verb with a receiver does not govern.
     """
+    while verb.dep == "conj" and verb.tag == verb.head.tag == "VB" and verb.head.i in known:
+        if _list_own_subjects(known[verb.i]):
+            return None
+        verb = verb.head  # "has the power to uplift and bring together"
     if verb.tag != "VB" or verb.dep not in {"acl", "advcl", "xcomp"}:
         return None
     kids = known[verb.i]
@@ -336,11 +340,13 @@ def _find_governor(verb: Node, known: dict[int, Kids]) -> Node | None:
         return governor if fits else None
     if head.i not in known or head.i > verb.i:
         return None
-    return head if verb.dep == "advcl" or head.lemma in _MEANS else None
+    return head if verb.dep == "advcl" or head.lemma in MEANS else None
 
 
 def _find_object(verb: Node, kids: Kids) -> Node | None:
-    """The noun between a governing verb and its infinitive."""
+    """The noun between a governing verb and its infinitive, which may be coordinated."""
+    while verb.dep == "conj" and verb.head is not verb:
+        verb = verb.head
     if verb.dep == "acl":
         return verb.head
     return next(iter(kids.get("dobj", ())), None)

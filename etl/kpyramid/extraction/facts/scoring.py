@@ -1,0 +1,144 @@
+"""How sure a triple is: a logistic model over its phrases, its clause and its sentence.
+
+The weights are data (`scoring.toml`), fitted by `benchmarks/truth.py --write` to triples of four
+kinds of text that readers judged beside their sentences. What ranks is whether a triple is right:
+true, whole and specific; the number is the share of triples as sure as it that are not false.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from kpyramid.extraction.confidence import Features, apply_weights, list_values
+from kpyramid.extraction.facts.candidates import Candidate, Findings
+from kpyramid.extraction.syntax.predicates import Frame, count_clauses_above, is_copula
+from kpyramid.extraction.syntax.tree import LITERALS, QUOTATION, Node, Phrase, Tree
+
+_MOST_WORDS = 6
+"""From this number on, the number of an argument's words is one trait."""
+_MOST_LENGTH = 14
+_MOST_SENTENCE = 60
+_MOST_COUNTED = 6
+_SPEAKERS = frozenset("i me my mine we us our ours".split())
+_ADDRESSED = frozenset("you your yours".split())
+_SUPPOSING = frozenset("if unless whether suppose assume".split())
+_TURNING = frozenset("but however although though".split())
+
+
+@cache
+def _load_weights() -> dict[str, float]:
+    path = Path(__file__).with_name("scoring.toml")
+    return dict(tomllib.loads(path.read_text("utf-8"))["weights"])
+
+
+def score_candidate(candidate: Candidate, findings: Findings, attributed: bool = False) -> float:
+    """The probability that the triple is not false, 4 decimals."""
+    traits = list_traits(candidate, findings, attributed)
+    return round(apply_weights(traits, _load_weights()), 4)
+
+
+def list_traits(
+    candidate: Candidate, findings: Findings, attributed: bool = False
+) -> dict[str, float]:
+    """What speaks for or against a triple, as numbers from 0 to 1 by name; what is 0 is left out.
+
+    `head name`, `tail noun`, `tail literal`: what the argument is; `head before VBZ`: the tag of
+    the token after it; `left time`: a part of the clause that the triple does not have.
+    """
+    tree = findings.tree
+    frame = findings.frames.get(candidate.clause) if candidate.clause is not None else None
+    traits = list_values(_read_features(candidate, frame, findings, attributed))
+    traits.pop("resolved", None)  # told apart by side and kind below
+    for side, phrase in (("head", candidate.head), ("tail", candidate.tail)):
+        traits |= dict.fromkeys((f"{side} {each}" for each in _list_marks(phrase, tree)), 1.0)
+        traits[f"{side} length"] = min(phrase.last - phrase.first + 1, _MOST_LENGTH) / _MOST_LENGTH
+    if frame is not None:
+        traits |= dict.fromkeys(_list_parts(candidate, frame), 1.0)
+        traits["parts"] = min(len(frame.parts), _MOST_COUNTED) / _MOST_COUNTED
+    first, end = tree.sentences[tree[candidate.tail.root].sentence]
+    traits |= _read_sentence(tree.nodes[first:end])
+    return {name: value for name, value in traits.items() if value}
+
+
+def _read_features(
+    candidate: Candidate, frame: Frame | None, findings: Findings, attributed: bool
+) -> Features:
+    tree, head, tail = findings.tree, candidate.head, candidate.tail
+    first, end = tree.sentences[tree[tail.root].sentence]
+    last = tree[max(candidate.tokens)] if candidate.tokens else None
+    return Features(
+        frame.construction if frame is not None else "noun",
+        count_clauses_above(frame.verb, findings.frames) if frame is not None else 0,
+        end - first,
+        candidate.relation.count(" ") + 1,
+        head.words,
+        tail.words,
+        subject_named=head.is_named,
+        object_named=tail.is_named,
+        indirect_subject=candidate.indirect,
+        inferred_predicate=frame is None,
+        resolved=head.resolved or tail.resolved,
+        split=tree[tail.root].dep == "conj" or tree[head.root].dep == "conj",
+        passive=frame is not None and "auxpass" in frame.kids,
+        copula=frame is not None and is_copula(frame.verb),
+        negated=candidate.negated,
+        modal=candidate.modality is not None,
+        attributed=attributed,
+        preposition=last is not None and last.pos == "ADP",
+    )
+
+
+def _list_marks(phrase: Phrase, tree: Tree) -> Iterator[str]:
+    """What the argument is, and between which tokens it stands."""
+    kind = "name" if phrase.is_named else "literal" if phrase.label in LITERALS else "noun"
+    yield kind
+    count = phrase.last - phrase.first + 1
+    yield f"{kind} of {min(count, _MOST_WORDS)}"
+    if phrase.resolved:
+        yield f"replaced {kind}"
+    if len(phrase.text) > 1 and phrase.text.isupper():
+        yield "capitals"
+    if phrase.text[:1].isdigit():
+        yield f"digit {kind}"
+    sentence = tree[phrase.root].sentence
+    for way, i in (("after", phrase.first - 1), ("before", phrase.last + 1)):
+        inside = 0 <= i < len(tree) and tree[i].sentence == sentence
+        yield f"{way} {tree[i].tag if inside else 'edge'}"
+
+
+def _list_parts(candidate: Candidate, frame: Frame) -> Iterator[str]:
+    """The roles of the clause's parts: the tail's, those in the relation, and those left out."""
+    tail = candidate.tail
+    for part in frame.parts:
+        if tail.first <= part.root.i <= tail.last:
+            yield f"tail as {part.role}"
+        elif any(node.i in candidate.tokens for node in (part.root, *part.link[:1])):
+            yield f"relation holds {part.role}"
+        else:
+            yield f"left {part.role}"
+
+
+def _read_sentence(nodes: list[Node]) -> dict[str, float]:
+    words = {node.word for node in nodes}
+    texts = {node.text for node in nodes}
+    return {
+        "sentence asks": float("?" in texts),
+        "sentence has brackets": float("(" in texts),
+        "sentence has colon": float(not texts.isdisjoint({":", ";"})),
+        "sentence has dash": float(
+            any(n.text in {"-", "\u2013", "\u2014"} and n.space for n in nodes)
+        ),
+        "sentence has quotation": float(not texts.isdisjoint(QUOTATION - {"'", "\u2019"})),
+        "sentence speaks": float(not words.isdisjoint(_SPEAKERS)),
+        "sentence addresses": float(not words.isdisjoint(_ADDRESSED)),
+        "sentence supposes": float(not words.isdisjoint(_SUPPOSING)),
+        "sentence turns": float(not words.isdisjoint(_TURNING)),
+        "sentence starts small": float(nodes[0].text.islower()),
+        "sentence has no end": float(nodes[-1].text not in {".", "!", "?", '"', "\u201d", "''"}),
+        "sentence words": min(len(nodes), _MOST_SENTENCE) / _MOST_SENTENCE,
+        "sentence verbs": min(sum(n.pos == "VERB" for n in nodes), _MOST_COUNTED) / _MOST_COUNTED,
+        "sentence numbers": min(sum(n.pos == "NUM" for n in nodes), _MOST_COUNTED) / _MOST_COUNTED,
+    }
