@@ -445,8 +445,15 @@ def fit_class(
 
 
 def _may_become(kinds: Iterable[str], wanted: str, schema: Schema) -> bool:
-    """Whether what is of some classes may be of a narrower one."""
-    return all(schema.is_subclass(wanted, kind) for kind in kinds)
+    """Whether what is of some classes may be of a narrower one, or a noun of one beside them.
+
+    A name has one kind; a drug may be a treatment too.
+    """
+    is_noun = takes_nouns(wanted, schema)
+    return all(
+        schema.is_subclass(wanted, kind) or (is_noun and not schema.are_disjoint(wanted, kind))
+        for kind in kinds
+    )
 
 
 def check_value(
@@ -485,7 +492,7 @@ def check_value(
     class_iri, sure = end
     place = replace(place, confidence=place.confidence * sure)
     if prop.is_datatype:
-        if sure <= GUESSED and not takes_nouns(prop.domain, schema):
+        if sure <= GUESSED:
             return Misfit("domain", f"only the property says what {subject.name} is")
         text = value if isinstance(value, str) else value.name
         if _is_share(text, place) and not _SHARES.search(f"{prop.label} {prop.comment}"):

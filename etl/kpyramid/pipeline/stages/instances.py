@@ -27,6 +27,7 @@ from kpyramid.ontology.population.checking import (
     find_head,
     is_hedged,
     is_proper,
+    is_typed,
     order_places,
     takes_nouns,
 )
@@ -364,7 +365,7 @@ def read_facts(
         subject = named[fact.head_id]
         guess = fact.relation not in COPULAS
         if not _is_clear(wanted, schema):
-            guess = guess and subject.type == UNTYPED
+            guess = guess and not is_typed(subject) and not is_proper(subject)
             subject = replace(subject, type=UNTYPED)
         checked = [
             _HEDGED
