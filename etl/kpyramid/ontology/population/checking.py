@@ -5,21 +5,44 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import prod
 
 from kpyramid.documents.sentences import Span, split_sentences
-from kpyramid.documents.words import POINTING, PRONOUNS, lemmatise, normalise_name
+from kpyramid.documents.values import MONTH
+from kpyramid.documents.words import (
+    IS_A,
+    POINTING,
+    PRONOUNS,
+    lemmatise,
+    normalise_name,
+    normalise_relation,
+)
 from kpyramid.keys import content_id
 from kpyramid.ontology.literals import parse_literal
 from kpyramid.ontology.names import SYMMETRIC_PROPERTY, THING, XSD
-from kpyramid.ontology.schema import OntologyProperty, Schema
+from kpyramid.ontology.population.witnesses import (
+    FIRMS,
+    MEASURES,
+    RELATIVES,
+    ROLES,
+    VAGUE,
+    find_label,
+)
+from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema
 
 # The class that a name or a noun says: `University of Lark` a university, `small town` a town.
 
 _COMPLEMENT = re.compile(
-    r"\s(?:of|in|for|from|at|on|by|with|to|who|which|that|and|or|near)\s|[(:;/]|,(?!\d)",
+    r"\s(?:of|in|for|from|at|on|by|with|to|who|which|that|and|or|near|than|versus)\s|[(:;/]|,(?!\d)"
+    r"|(?<=[^s]s)\s\w+(?:ing|ed)\s",
     re.IGNORECASE,
 )
+"""What follows the head of a noun phrase, as `treated with propranolol` does a plural."""
+_JOINED = re.compile(
+    r"(?:(?!\s(?:of|in|for|from|at|on|by|with|to)\s).)*?\s(?:and|or)\s", re.IGNORECASE
+)
+"""Two nouns side by side: the first of `study and control groups` is no head."""
 _ARTICLE = re.compile(r"^(?:the|a|an|this|these|his|her|its|their)\s+", re.IGNORECASE)
 _COUNT = re.compile(
     r"(?:(?:about|almost|around|at least|more than|nearly|over|some|up to)\s+)*"
@@ -27,6 +50,24 @@ _COUNT = re.compile(
     re.IGNORECASE,
 )
 _TITLES = frozenset({"WORK_OF_ART", "LAW"})
+_COUNTED = re.compile(
+    r"(?:\d+(?:st|nd|rd|th)?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen"
+    r"|(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred)(?:-\w+)?"
+    r"|(?:one|two|three|a)-hundred|half|the|a|an|our|their|his|her|its|this|that|these|those)",
+    re.IGNORECASE,
+)
+_PARTITIVE = re.compile(
+    r"^(?:(?:a|the)\s+)?(?:number|group|majority|minority|half|most|many|some|all|several|few|each"
+    rf"|{_COUNTED.pattern})\s+of\s+(?:the\s+|these\s+|those\s+|our\s+)?(?=\w)",
+    re.IGNORECASE,
+)
+"""What counts out some of a whole, whose kind it keeps: `eight of 160 patients`."""
+_WITHIN = re.compile(
+    r"\s+in (?:(?:each|both|either|the|this|our|that) (?:\w+ )?"
+    r"(?:group|study|trial|series|cohort|sample)s?|groups? \w+)\b",
+    re.IGNORECASE,
+)
+"""What only its text can place, as `in the study`."""
 
 
 class Kinds:
@@ -44,7 +85,7 @@ class Kinds:
 
     def find(self, words: str) -> str | None:
         """The class that the head of a noun phrase names, by the longest label that ends it."""
-        core = _reduce(_COMPLEMENT.split(words, maxsplit=1)[0])
+        core = _reduce(_COMPLEMENT.split(_PARTITIVE.sub("", words), maxsplit=1)[0])
         for size in range(min(self._longest, len(core)), 0, -1):
             found = self._by_label.get(core[-size:])
             if found is not None:
@@ -58,7 +99,9 @@ class Kinds:
         work; and what is written small is a name only where the class takes common nouns.
         """
         found = self.find(name)
-        if found is None or self.is_kind(name):
+        if found is None or self.is_kind(name) or _JOINED.match(name):
+            return frozenset()
+        if entity_type == "ORG" and name.split()[-1].casefold() in FIRMS:
             return frozenset()
         if not is_written_as_name(name) and not takes_nouns(found, self._schema):
             return frozenset()
@@ -82,6 +125,11 @@ class Kinds:
         if entry is None or entry.common_nouns:
             return True
         return not takes_nouns(entry.iri, self._schema)
+
+
+def find_head(words: str) -> str:
+    """The lemma of the head of a noun phrase; empty without one."""
+    return next(reversed(_reduce(_COMPLEMENT.split(words, maxsplit=1)[0])), "")
 
 
 def is_written_as_name(words: str) -> bool:
@@ -176,6 +224,8 @@ def combine_confidence(places: Iterable[Place]) -> float:
 
 GUESSED = 0.7
 """Weight of a class that only the property's domain or range suggests."""
+TYPED = 0.9
+"""Weight of a class that the property and the recogniser's type suggest."""
 UNTYPED = "NOUN"
 """The type of what the recogniser took for no name of a kind that it knows."""
 _LONGEST_NAME = 150
@@ -200,13 +250,15 @@ _PRONOUNS = (
 class Named:
     """An individual: an entity of the graph, or one that only a text's reader found.
 
-    `kinds`: classes that its name or a sentence such as `X is a city` says, besides its type's.
+    `kinds`: classes that it is of, by enough witnesses; its type is one witness only. With
+    `is_common` it is written large and is no name all the same, as `Birds` is.
     """
 
     entity_id: str
     name: str
     type: str
     kinds: frozenset[str] = frozenset()
+    is_common: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,8 +295,14 @@ def is_name(text: str) -> bool:
 
 
 def is_typed(individual: Named) -> bool:
-    """Whether its type counts: what is all small letters is no name, whatever its type says."""
-    return individual.type != UNTYPED and not individual.name.islower()
+    """Whether its type counts: what is no name has no kind of names, whatever its type says."""
+    is_small = individual.name.islower() or individual.is_common
+    return individual.type != UNTYPED and not is_small
+
+
+def is_proper(individual: Named) -> bool:
+    """Whether it is written as a name, and its words are no common ones."""
+    return is_written_as_name(individual.name) and not individual.is_common
 
 
 def check_name(individual: Named, kinds: Kinds) -> Misfit | None:
@@ -256,9 +314,97 @@ def check_name(individual: Named, kinds: Kinds) -> Misfit | None:
         return Misfit("bad_name", f"{name!r} says how many, it is no individual")
     if not is_typed(individual) and _MEASURE.match(name):
         return Misfit("bad_name", f"{name!r} is a measure, no individual")
-    if not is_typed(individual) and kinds.is_kind(name):
+    if not is_typed(individual) and kinds.is_kind(_drop_vague(name)):
         return Misfit("names_a_kind", f"{name!r} is a class's label, no individual of it")
     return None
+
+
+_HEDGE = re.compile(
+    r"\b(?:whether|hypothes[ie]\w*|the (?:aims?|objectives?|purpose|goal)|we (?:aim|sought|asked)"
+    r"|to (?:assess|determine|evaluate|investigate|examine|explore|test|find out|see if))\b",
+    re.IGNORECASE,
+)
+
+
+def is_hedged(place: Place) -> bool:
+    """Whether a sentence asks, or says what is to be found out, before it comes to the subject."""
+    ends = [span.start for span in (place.subject, place.object) if span]
+    before = place.text[: max(0, min(ends) - place.start)] if ends else place.text
+    return place.text.rstrip("\"”' ").endswith("?") or _HEDGE.search(before) is not None
+
+
+_YEARS = frozenset({XSD + "gYear", XSD + "gYearMonth", XSD + "date"})
+_LAST_YEAR = 2100
+_NUMBERED = re.compile(r"(?<=[^.!?\s]\s)[A-Z]\w+\.?\s$|[#$€£]$")
+"""What makes a number of the one that follows: `Form` of `Form 1040`."""
+_SEASON = rf"{MONTH}\.?|spring|summer|autumn|fall|winter|year|ad|ce|early|mid|late|circa"
+_PERCENT = re.compile(r"\s?(?:%|per ?cent\b|percentage points?\b)")
+_SUPERLATIVE = re.compile(r"\b(?:old|young|larg|great|high|tall|long|rich|strong|fast|earli)est\b")
+_UNIQUE = frozenset("first second third last only next previous same most least".split())
+
+
+def says_kind(value: str, of: OntologyClass | None) -> bool:
+    """Whether what a copula says of an individual is a kind of its class, such as a calling.
+
+    Not `youngest son` or `first outsider`, which single it out, nor a noun of other things. Of a
+    class without entity types any noun may be one.
+    """
+    if of is None or not of.entity_types:
+        return True
+    core = _reduce(_COMPLEMENT.split(value, maxsplit=1)[0])
+    if not core or core[-1] in RELATIVES or find_label(core[-1]) not in {None, *of.entity_types}:
+        return False
+    is_listed = find_label(core[-1]) in of.entity_types or core[-1] in ROLES
+    is_unique = _UNIQUE & set(core) or _SUPERLATIVE.search(value)
+    return is_listed and not is_unique and not any(c.isdigit() for c in value)
+
+
+COPULAS = frozenset({IS_A, "become", "be", "remain"})
+_SHARES = re.compile(
+    r"percent|share|rate|ratio|margin|yield|growth|proportion|interest", re.IGNORECASE
+)
+
+
+@lru_cache(maxsize=10_000)
+def states_kinds(prop: OntologyProperty) -> bool:
+    """Whether a property's values are what a copula says, such as callings and posts."""
+    phrases = (prop.label, *prop.alt_labels)
+    return prop.range == XSD + "string" and any(
+        normalise_relation(phrase).key in COPULAS for phrase in phrases
+    )
+
+
+def _is_number_of(text: str, place: Place) -> bool:
+    """Whether digits are no year: `Form 1040`, `$1815`, or one that is far off."""
+    if any(int(digits) > _LAST_YEAR for digits in re.findall(r"\d{4}", text)):
+        return True
+    before = place.text[: place.object.start - place.start] if place.object else ""
+    noun = _NUMBERED.search(before)
+    return noun is not None and not re.fullmatch(_SEASON, noun[0].strip(), re.IGNORECASE)
+
+
+def _is_share(text: str, place: Place) -> bool:
+    """Whether a number is one of percent, by its own words or by what follows them."""
+    if not any(c.isdigit() for c in text):
+        return False
+    after = place.text[place.object.end - place.start :] if place.object else ""
+    return _PERCENT.search(text) is not None or _PERCENT.match(after) is not None
+
+
+def _drop_vague(name: str) -> str:
+    """A noun phrase without words that tell its noun from no other outside their text."""
+    words = _PARTITIVE.sub("", _WITHIN.sub("", name)).split() or [name]
+    while len(words) > 1 and (words[0].casefold() in VAGUE or _COUNTED.fullmatch(words[0])):
+        words = words[1:]
+    return " ".join(words)
+
+
+def confirm(confidence: float) -> float:
+    """Of a statement whose ends are of its classes by witnesses of their own: half the doubt.
+
+    A sentence that is misread seldom has the right kinds of things at both ends.
+    """
+    return 1.0 - (1.0 - confidence) / 2
 
 
 def fit_class(
@@ -266,29 +412,48 @@ def fit_class(
 ) -> float | None:
     """Confidence that an individual is of the class that a property wants; None: it is not.
 
-    One whose class is wider, or that the recogniser could not place, takes the class that the
-    property asks for, as rdfs:domain and rdfs:range entail. Without a type it has to be written
-    as a name, unless the class says that its individuals are common nouns, or a reader (`read`)
-    found it as a value of this very property. Without `guess` nothing is suggested.
+    What its witnesses say is sure. The type is one witness and the property another. One that the
+    recogniser could not place takes the class that the property asks for, as rdfs:domain and
+    rdfs:range entail: it has to be written as a name, unless the class says that its individuals
+    are common nouns. A reader (`read`) that learned this very property from examples is surer.
+    Without `guess` only witnesses and type count.
     """
-    if wanted == THING or any(schema.is_subclass(kind, wanted) for kind in individual.kinds):
+    if wanted == THING:
+        is_measure = not is_typed(individual) and find_head(individual.name) in MEASURES
+        return None if is_measure else 1.0
+    if any(schema.is_subclass(kind, wanted) for kind in individual.kinds):
         return 1.0
+    if not _may_become(individual.kinds, wanted, schema):
+        return None
     known = schema.class_for_type(individual.type) if is_typed(individual) else None
     if known is not None and schema.is_subclass(known, wanted):
-        return 1.0
+        return TYPED
     if not guess:
         return None
-    guessed = 1.0 if read else GUESSED
+    guessed = TYPED if read else GUESSED
     if _QUANTITY.match(individual.name) and not is_written_as_name(individual.name):
         return guessed if takes_nouns(wanted, schema) else None
     if not is_typed(individual):
-        fits = read or is_written_as_name(individual.name) or takes_nouns(wanted, schema)
-        return guessed if fits else None
+        if find_head(individual.name) in MEASURES:
+            return None
+        return guessed if is_proper(individual) or takes_nouns(wanted, schema) else None
     if known is None:  # a label that the ontology has no class for
         above = (schema.class_by_iri.get(iri) for iri in schema.find_ancestors(wanted))
         typed = any(found.entity_types for found in above if found)
         return None if typed else guessed
     return guessed if schema.is_subclass(wanted, known) else None
+
+
+def _may_become(kinds: Iterable[str], wanted: str, schema: Schema) -> bool:
+    """Whether what is of some classes may be of a narrower one, or a noun of one beside them.
+
+    A name has one kind; a drug may be a treatment too.
+    """
+    is_noun = takes_nouns(wanted, schema)
+    return all(
+        schema.is_subclass(wanted, kind) or (is_noun and not schema.are_disjoint(wanted, kind))
+        for kind in kinds
+    )
 
 
 def check_value(
@@ -301,11 +466,13 @@ def check_value(
     *,
     read: bool = False,
     guess: bool = True,
+    outright: bool = False,
 ) -> Candidate | Misfit:
     """A statement as a value of a property, in the direction in which it is kept, or why not.
 
-    `value` is text where no entity stands. Without `guess` the subject's class is known. Of
-    two inverse properties the one with the smaller IRI is kept, so that a fact is one instance
+    `value` is text where no entity stands. Without `guess` the subject's class is known. What
+    only the property says of both ends is not enough, unless it is said `outright`. Of two
+    inverse properties the one with the smaller IRI is kept, so that a fact is one instance
     whichever of them words it; its ends fit both, as each of the two entails the other.
     """
     fault = check_name(subject, kinds)
@@ -325,10 +492,22 @@ def check_value(
     class_iri, sure = end
     place = replace(place, confidence=place.confidence * sure)
     if prop.is_datatype:
+        if sure <= GUESSED:
+            return Misfit("domain", f"only the property says what {subject.name} is")
         text = value if isinstance(value, str) else value.name
+        if _is_share(text, place) and not _SHARES.search(f"{prop.label} {prop.comment}"):
+            return Misfit("range", f"{text!r} is a share, no {prop.label}")
+        if prop.range in _YEARS and _is_number_of(text, place):
+            return Misfit("range", f"{text!r} numbers something else, it is no {prop.label}")
+        is_role = sure < 1.0 and find_head(text) in ROLES
+        of = schema.class_by_iri.get(prop.domain)
+        if states_kinds(prop) and (is_role or not says_kind(text, of)):
+            return Misfit("range", f"{text!r} says no kind that {prop.label} is about")
         literal = parse_literal(text, prop.range)
         if literal is None:
             return Misfit("range", f"{text!r} is no {prop.range.rpartition('#')[2]}")
+        if sure == 1.0:
+            place = replace(place, confidence=confirm(place.confidence))
         return Candidate(prop, class_iri, subject.entity_id, None, None, literal, place)
     if isinstance(value, str):
         return Misfit("range", f"{value!r} is a date, a number or a quantity, no individual")
@@ -340,8 +519,11 @@ def check_value(
         return _refuse("range", value, end, schema)
     if value.entity_id == subject.entity_id:
         return Misfit("same_subject_and_object", f"{subject.name} would be its own {prop.label}")
-    object_class, sure = end
-    place = replace(place, confidence=place.confidence * sure)
+    object_class, other_sure = end
+    if max(sure, other_sure) <= GUESSED and not outright:
+        return Misfit("domain", f"only the property says what {subject.name} and {value.name} are")
+    both = place.confidence * other_sure
+    place = replace(place, confidence=confirm(both) if sure == other_sure == 1.0 else both)
     if kept is not prop:
         place = replace(place, subject=place.object, object=place.subject)
         turned = object_class, value.entity_id, subject.entity_id, class_iri

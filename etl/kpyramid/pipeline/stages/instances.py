@@ -13,6 +13,8 @@ from kpyramid.documents.words import IS_A, normalise_relation
 from kpyramid.ontology.constraints import Rules
 from kpyramid.ontology.names import THING
 from kpyramid.ontology.population.checking import (
+    COPULAS,
+    UNTYPED,
     Candidate,
     Kinds,
     Misfit,
@@ -21,11 +23,16 @@ from kpyramid.ontology.population.checking import (
     Sentences,
     check_name,
     check_value,
-    is_written_as_name,
+    confirm,
+    find_head,
+    is_hedged,
+    is_proper,
+    is_typed,
     order_places,
     takes_nouns,
 )
 from kpyramid.ontology.population.conflicts import Finding, Loss, merge, settle
+from kpyramid.ontology.population.witnesses import MEASURES
 from kpyramid.ontology.schema import OntologyProperty, Schema
 from kpyramid.pipeline.stages.tables import Row, make_reject
 from kpyramid.storage.contracts import map_column
@@ -218,11 +225,12 @@ def state_values(
 
 # Facts of the graph as candidates for the ontology: which property a phrase states, of whom.
 
+_SAID_OUTRIGHT = re.compile(r"be (?:\S+ )+of")
+"""`is a metabolite of`: the noun says what the subject is."""
+_HEDGED = Misfit("hedged", "the sentence asks, or says what is to be found out")
 _ARTICLES = re.compile(r"\b(?:a|an)\s+")
 _FIRST_OF = re.compile(r"^(?P<noun>[^,(]{2,60}?\s(?:of|in|on|at))\s+(?P<rest>\S.*)$", re.DOTALL)
 """`revenue of 4.2 billion euros`: what a light verb such as `reported` leaves to its object."""
-
-_COPULAS = frozenset({IS_A, "become", "be", "remain"})
 
 Find = Callable[[str, str, Span | None], Named | str]
 """The individual that words of a document name, at a place if it is known, or why there is none."""
@@ -355,9 +363,17 @@ def read_facts(
         if not wanted:
             continue
         subject = named[fact.head_id]
+        guess = fact.relation not in COPULAS
+        if not _is_clear(wanted, schema):
+            guess = guess and not is_typed(subject) and not is_proper(subject)
+            subject = replace(subject, type=UNTYPED)
         checked = [
-            check_value(
-                prop, subject, value, place, schema, kinds, guess=fact.relation not in _COPULAS
+            _HEDGED
+            if is_hedged(place)
+            else check_value(
+                *(prop, subject, value, place, schema, kinds),
+                guess=guess,
+                outright=_SAID_OUTRIGHT.fullmatch(fact.relation) is not None,
             )
             for prop in wanted
             for place in places
@@ -368,6 +384,15 @@ def read_facts(
             misfits = [c for c in checked if isinstance(c, Misfit)]
             rejects.append(_reject_stated(stage, fact, wanted, misfits))
     return candidates, rejects
+
+
+def _is_clear(wanted: Sequence[OntologyProperty], schema: Schema) -> bool:
+    """Whether all properties that a phrase may state are about things of one class.
+
+    `is located in` is said of a place and of a firm: it is no witness of either.
+    """
+    domains = {prop.domain for prop in wanted}
+    return any(all(schema.is_subclass(d, wider) for d in domains) for wider in domains)
 
 
 def _read_phrase(
@@ -420,6 +445,11 @@ def list_copulas(
         class_iri = kinds.find(fact.tail) if fact.relation == IS_A else None
         if class_iri is None or check_name(named[fact.head_id], kinds) is not None:
             continue
-        if is_written_as_name(fact.head) or takes_nouns(class_iri, schema):
+        is_noun = takes_nouns(class_iri, schema) and find_head(fact.head) not in MEASURES
+        if is_proper(named[fact.head_id]) or is_noun:
+            own = named[fact.head_id].kinds
+            is_known = any(schema.is_subclass(class_iri, kind) for kind in own)
             for place in fact.places:
-                yield Candidate(None, class_iri, fact.head_id, None, None, None, place)
+                sure = confirm(place.confidence) if is_known else place.confidence
+                shown = replace(place, confidence=sure)
+                yield Candidate(None, class_iri, fact.head_id, None, None, None, shown)

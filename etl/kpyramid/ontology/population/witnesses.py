@@ -1,0 +1,329 @@
+"""Witnesses of a kind: what speaks for an individual's class, and how much of it there is.
+
+The recogniser's tag alone makes nothing a person or an organisation. A class needs two witnesses
+that see different things: the tag that most mentions have, the form of the name, the words beside
+it, the verbs that it is subject of. What a sentence says outright, such as `X is a river` or the
+`River` of a name, is as good as two.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from kpyramid.documents.values import MONTH
+from kpyramid.documents.words import MODALS, lemmatise, read_words
+from kpyramid.extraction.syntax.kinds import LABEL_BY_NOUN, PERSON_NOUNS, is_person_noun
+from kpyramid.ontology.schema import Schema
+
+_WORDS = read_words(__file__, "witnesses.toml")
+"""Lists of words; `witnesses.toml` says what each is for."""
+
+RELATIVES, ROLES, MEASURES = _WORDS["relatives"], _WORDS["roles"], _WORDS["measures"]
+VAGUE, FIRMS = _WORDS["vague"], _WORDS["firms"]
+LEAST = 2
+"""Witnesses that a class needs."""
+_STRONG = 2
+"""What a kind said outright counts."""
+_MANY = 3
+"""Mentions of one tag that no noun speaks against."""
+CONFIDENCE = {2: 0.8, 3: 0.9}
+"""Of a class, by the number of its witnesses."""
+_MOST = 0.95
+"""Confidence by more witnesses than those."""
+
+_PLACES = frozenset({"GPE", "LOC", "FAC"})
+_WORKS = frozenset({"WORK_OF_ART", "LAW"})
+_AGENTS = frozenset({"PERSON", "ORG", "GPE", "NORP"})
+
+_HEADS = {"ORG": "bodies", "FAC": "sites", "LAW": "laws", "EVENT": "events", "LOC": "nature"}
+"""Lists of words at the end of names, and the tag of what they name."""
+
+_TOKEN = re.compile(r"[^\W_]+(?:[-'’.&][^\W_]+)*\.?")
+_LARGE = re.compile(r"(?<=[^.!?\"“”\s]\s)[A-Z][^\W\d_]+")
+"""A word with a capital that does not open a sentence."""
+_SMALL = re.compile(r"(?<![\w-])[a-z][^\W\d_]*")
+_AFTER_HEAD = re.compile(
+    r"\s(?:of|in|for|from|at|on|near|between|by|via|under|within|with|to|that|who|which)\s|[,(:;]"
+)
+_JOINED = re.compile(r"\s(?:and|or|&)\s|/")
+_JOINED_PHRASES = re.compile(r"\s(?:and|or)\s(?:the|a|an)\s")
+_INITIALS = re.compile(r"(?:[A-Z]\.)+[A-Z]?\.?")
+_CAPITALS = re.compile(r"[A-Z][A-Z0-9&.-]{1,6}")
+_PARTICLES = frozenset(
+    "de del della der den di da do dos du das la le van von zu al el bin ibn ben y".split()
+)
+_YEAR = re.compile(r"\b1[0-9]{3}\b|\b20[0-9]{2}\b")
+_LIFE = re.compile(
+    rf"\s*\((?:[^()]{{0,40}}[;,]\s*)?(?:born|née|b\.|c\.\s|[0-9]|{MONTH})[^()]{{0,60}}[0-9]{{4}}",
+    re.IGNORECASE,
+)
+"""The years of a life: `(born 6 March 1985`, `(1650–1722)`."""
+_IN = re.compile(r"\b(?:in|from|near|of|at|to|outside|across)\s+(?:the\s+)?$|[A-Z][\w.]+,\s+$")
+_LONG_FORM = re.compile(
+    r"((?:[A-Z][\w'’-]*|of|and|for|the|&)(?:\s(?:[A-Z][\w'’-]*|of|and|for|the|&))+)\s*\($"
+)
+_OWN_LONG_FORM = re.compile(r"\s*\(([A-Z][^()]{5,80})\)")
+_BESIDE = re.compile(
+    r"\b([a-z][a-z-]+)\s+(?:(such as|like|called|named)\s+|of\s+)?[\"“]?(?:the\s+)?$"
+)
+_QUOTED = re.compile(r"[\"“”]|''|``")
+
+
+class WordForms:
+    """How the words of a corpus are written: small, or with a capital within a sentence."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._small: Counter[str] = Counter()
+        self._large: Counter[str] = Counter()
+        for text in texts:
+            self._small.update(_SMALL.findall(text))
+            self._large.update(word.casefold() for word in _LARGE.findall(text))
+
+    def is_common(self, word: str) -> bool:
+        """Whether a word is a common noun, adjective or verb: it is written small as often."""
+        plain = word.casefold()
+        small = self._small[plain]
+        base = lemmatise(plain)
+        if base != plain:
+            small += self._small[base]
+        return small >= max(1, self._large[plain])
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A mention: its type, and the text before and after it."""
+
+    type: str
+    before: str
+    after: str
+
+
+@dataclass(slots=True)
+class Evidence:
+    """What a corpus says of one individual.
+
+    `stated`: nouns that it is said to be. `is_kind`: it is only said of others, and names none.
+    `deeds`: lemmas of the verbs that it is the subject of. `ends`: the classes that the properties
+    of its facts give it, one set for each fact.
+    """
+
+    name: str
+    uses: list[Use] = field(default_factory=list)
+    stated: set[str] = field(default_factory=set)
+    is_kind: bool = False
+    deeds: set[str] = field(default_factory=set)
+    ends: list[frozenset[str]] = field(default_factory=list)
+
+
+def find_confidence(witnesses: int) -> float:
+    """Of a class, by the number of its witnesses: the share that was right where it was read.
+
+    The values of properties follow: of those whose ends are both of their classes by witnesses,
+    half the doubt that the sentence is read right remains (`checking.confirm`); a type alone takes
+    a tenth, what only the property suggests three tenths.
+    """
+    return CONFIDENCE.get(witnesses, _MOST)
+
+
+class Witnesses:
+    """Counts what speaks for the classes of individuals."""
+
+    def __init__(self, schema: Schema, forms: WordForms) -> None:
+        self._schema = schema
+        self._forms = forms
+
+    def is_common(self, name: str) -> bool:
+        """Whether a name is none: those of its words that are written large are common ones."""
+        words = _TOKEN.findall(name)
+        return not any(word[:1].isupper() and not self._is_common(word) for word in words)
+
+    def count(self, evidence: Evidence) -> dict[str, int]:
+        """The number of witnesses of the best class, and of those above it, if there are enough.
+
+        Of two that have as many the tag decides, and where it is unanimous, over more, too.
+        """
+        scores: Counter[str] = Counter()
+        for label in self._list_labels(evidence):
+            class_iri = self._schema.class_for_type(label)
+            if class_iri is not None:
+                number = self._count_label(label, class_iri, evidence)
+                scores[class_iri] = max(scores[class_iri], number)
+        tag = self._schema.class_for_type(vote_tag(evidence.uses) or "")
+        order = sorted(scores, key=lambda iri: (-scores[iri], iri != tag, iri))
+        is_sure = len(evidence.uses) >= _MANY and len({use.type for use in evidence.uses}) == 1
+        best = tag if is_sure and scores[tag or ""] >= LEAST else next(iter(order), None)
+        return {
+            iri: scores[iri]
+            for iri in order
+            if scores[iri] >= LEAST and best is not None and self._schema.is_subclass(best, iri)
+        }
+
+    def refutes_tag(self, evidence: Evidence) -> bool:
+        """Whether the name has not the form of what the recogniser took it for."""
+        tag = vote_tag(evidence.uses)
+        is_small = evidence.name[:1].islower()  # "paper Knots in Water" holds a name
+        return tag is not None and not is_small and self._judge_form(evidence.name, tag) < 0
+
+    def _list_labels(self, evidence: Evidence) -> list[str]:
+        found = {*(use.type for use in evidence.uses), *map(find_label, evidence.stated)}
+        found.add(find_own_label(evidence.name))
+        for use in evidence.uses:
+            before = _BESIDE.search(use.before)
+            found.add(find_label(lemmatise(before[1])) if before else None)
+        return sorted(label for label in found if label)
+
+    def _count_label(self, label: str, class_iri: str, evidence: Evidence) -> int:
+        form = self._judge_form(evidence.name, label)
+        tag = vote_tag(evidence.uses)
+        if form < 0 or (label == "PERSON" and _has_article(evidence)):
+            return 0
+        number = form
+        number += tag == label
+        number += tag != "PERSON" and find_own_label(evidence.name) == label
+        nouns = [noun for noun in evidence.stated if find_label(noun) == label]
+        if nouns:
+            is_sure = label != "EVENT" and any(map(_is_listed, nouns))
+            number += _STRONG if is_sure else 1
+        elif label == "ORG":  # a museum and a station are bodies, too
+            number += any(find_label(noun) == "FAC" for noun in evidence.stated)
+        number += max((self._weigh_beside(use, label) for use in evidence.uses), default=0)
+        number += label in _AGENTS and bool(evidence.deeds & _WORDS["deeds"])
+        number += any(
+            ends and all(self._schema.is_subclass(end, class_iri) for end in ends)
+            for ends in evidence.ends
+        )
+        return number
+
+    def _is_common(self, word: str) -> bool:
+        if _CAPITALS.fullmatch(word) or _INITIALS.fullmatch(word):
+            return False
+        return self._forms.is_common(word.removesuffix("'s").removesuffix("’s"))
+
+    def _judge_form(self, name: str, label: str) -> int:
+        """Whether a name has the form of a kind: 1, or -1 where it has another one, else 0."""
+        words = _split(name)
+        if label == "EVENT" and words and _YEAR.fullmatch(words[0]):
+            words = words[1:]
+        if not words or not words[0][0].isupper() or words[-1][0].islower():
+            return -1
+        if _JOINED_PHRASES.search(name) or (label == "EVENT" and _JOINED.search(name)):
+            return -1
+        if len(words) == 1 and _is_listed(lemmatise(name.casefold())):
+            return -1
+        if not any(sum(map(str.isalpha, word)) > 1 for word in words):
+            return -1
+        own = find_own_label(name)
+        if label not in _WORKS and own is None and self.is_common(name):
+            return -1
+        if own == label or (label == "GPE" and words[-1].casefold() in _WORDS["areas"]):
+            return 0 if label == "GPE" and _JOINED.search(name) else 1
+        if label == "PERSON":
+            return self._judge_person(name, words, own)
+        if own is not None and not (
+            {own, label} <= _PLACES or (own, label) == ("FAC", "ORG") or label in _WORKS
+        ):
+            return -1
+        if label in ("GPE", "LOC"):
+            return self._judge_place(name, words, own)
+        if label in ("NORP", "LANGUAGE"):
+            return -1 if _CAPITALS.fullmatch(name) else 1
+        if label in ("ORG", "FAC"):
+            is_other = any(word.isdigit() for word in words) or self._is_common(words[-1])
+            return -1 if is_other and own is None else 0
+        return int(label == "EVENT" and bool(_YEAR.search(name)))
+
+    def _judge_person(self, name: str, words: Sequence[str], own: str | None) -> int:
+        if _JOINED.search(name) or any(c.isdigit() for c in name):
+            return -1
+        if words[0].rstrip(".").casefold() in _WORDS["titles"]:
+            return int(len(words) > 1)
+        if any(not word[0].isupper() and word not in _PARTICLES for word in words):
+            return -1
+        if len(words) == 1:
+            return -1 if _CAPITALS.fullmatch(words[0]) else 0
+        if own is not None:
+            return 0 if own in _PLACES and len(words) == 2 else -1
+        is_odd = (
+            " of " in name
+            or len(words[-1]) == 1
+            or self._is_common(words[-1])
+            or self._is_common(words[0])
+        )
+        return 0 if is_odd else 1
+
+    def _judge_place(self, name: str, words: Sequence[str], own: str | None) -> int:
+        if _JOINED.search(name) or any(c.isdigit() for c in name):
+            return -1
+        if own is not None or (_CAPITALS.fullmatch(words[-1]) and len(words) == 1):
+            return 0
+        return -1 if self._is_common(words[-1]) else 1
+
+    def _weigh_beside(self, use: Use, label: str) -> int:
+        """What the words beside a mention say of its kind: 0, 1, or 2 for `games like X`."""
+        before = _BESIDE.search(use.before)
+        if before is not None and find_label(lemmatise(before[1])) == label != "EVENT":
+            return _STRONG if before[2] else 1
+        if label == "ORG":
+            full = _OWN_LONG_FORM.match(use.after) or _LONG_FORM.search(use.before)
+            return int(full is not None and find_own_label(full[1]) == "ORG")
+        if label in ("GPE", "LOC"):
+            return int(_IN.search(use.before) is not None)
+        if label in _WORKS:
+            return int(bool(_QUOTED.match(use.after) and _QUOTED.search(use.before[-2:])))
+        if label != "PERSON":
+            return 0
+        title = use.before.split()[-1:]
+        is_titled = bool(title) and title[0].rstrip(".").casefold() in _WORDS["titles"]
+        return int(is_titled or _LIFE.match(use.after) is not None)
+
+
+def vote_tag(uses: Sequence[Use]) -> str | None:
+    """The tag that at least half of the mentions have, untyped ones among them."""
+    counts = Counter(use.type for use in uses)
+    if not counts:
+        return None
+    tag = min(counts, key=lambda t: (t == "NOUN", -counts[t], t))
+    return tag if tag != "NOUN" and 2 * counts[tag] >= counts.total() else None
+
+
+def _has_article(evidence: Evidence) -> bool:
+    """Whether a name stands after `the`: `the Aztecs` are no person."""
+    return any(use.before.endswith(("the ", "The ")) for use in evidence.uses)
+
+
+def _is_listed(noun: str) -> bool:
+    """Whether a kind noun is known by itself, not by its ending."""
+    return noun in LABEL_BY_NOUN or noun in PERSON_NOUNS
+
+
+def find_deed(relation: str) -> str:
+    """The verb of a relation's normal form."""
+    words = (word for word in relation.split() if word not in MODALS)
+    return next((word for word in words if word not in ("have", "be")), "")
+
+
+def find_label(noun: str) -> str | None:
+    """The tag of what a kind noun names; None for what several kinds can be called."""
+    if noun in ROLES:
+        return None
+    return LABEL_BY_NOUN.get(noun) or ("PERSON" if is_person_noun(noun) else None)
+
+
+def find_own_label(name: str) -> str | None:
+    """The tag that the head of a name says, written large: `River` of `Red River`."""
+    words = _split(name)
+    if not words or not words[-1][0].isupper():
+        return None
+    head = words[-1].rstrip(".").casefold()
+    if len(words) == 1 and (lemmatise(head) != head or not name.startswith(f"{words[0]} of ")):
+        return None
+    for label, list_name in _HEADS.items():
+        if head in _WORDS[list_name]:
+            return label
+    return LABEL_BY_NOUN.get(lemmatise(head))
+
+
+def _split(name: str) -> list[str]:
+    """The words of a name up to its first complement."""
+    return _TOKEN.findall(_AFTER_HEAD.split(name, maxsplit=1)[0])
