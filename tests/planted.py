@@ -253,7 +253,6 @@ def run_induce(tables: dict[str, pa.Table], schema: Schema | None = None) -> dic
         annotator=lambda texts: ["" for _ in texts],
         reader=None,
         inducer=None,
-        min_confidence=0.0,
     )
 
 
@@ -277,7 +276,6 @@ def run_complete(
         decisions=parse_decisions(decisions, "proposals.toml") if decisions else NONE,
         embedder=embedder or MemoEmbedder(),
         namer=None,
-        min_confidence=0.0,
     )
     return Completed(tables, made, schema)
 

@@ -69,7 +69,6 @@ def run_induce(
     statements: list[Statement],
     schema: Schema | None = None,
     shapes: str = SHAPES,
-    min_confidence: float = 0.0,
 ) -> dict[str, pa.Table]:
     """The tables of a corpus that states exactly this, with what induction makes of them."""
     tables = plant(statements)
@@ -85,7 +84,6 @@ def run_induce(
         annotator=lambda texts: [],
         reader=None,
         inducer=None,
-        min_confidence=min_confidence,
     )
     return {**tables, "made": made["entities"], **{k: made[k] for k in ("instances", "rejects")}}
 
@@ -116,24 +114,6 @@ def list_members(tables: dict[str, pa.Table]) -> set[tuple[str, str]]:
 
 def count_reasons(tables: dict[str, pa.Table]) -> Counter[str]:
     return Counter(tables["rejects"]["reason"].to_pylist())
-
-
-def test_a_statement_that_is_not_sure_enough_is_a_reject() -> None:
-    told = [ADA, ("Ada Byron", "PERSON", "was taught by", "Bela Kiss", "PERSON")]
-    whole = run_induce(told)
-    rows = whole["instances"].to_pylist()
-    value = {row["property_iri"]: row["confidence"] for row in rows if row["property_iri"]}
-    members = [row["confidence"] for row in rows if row["property_iri"] is None]
-    least = min(members) + 0.01  # those that the values entail stay
-    assert min(value.values()) > least
-    kept = run_induce(told, min_confidence=least)
-    assert list_members(kept) == list_members(whole) and list_values(kept) == list_values(whole)
-    assert min(kept["instances"]["confidence"].to_pylist()) >= least
-    assert "low_confidence" not in count_reasons(kept)
-    cut = run_induce(told, min_confidence=max(value.values()) + 0.01)
-    assert cut["instances"].num_rows == 0
-    refused = [row for row in cut["rejects"].to_pylist() if row["reason"] == "low_confidence"]
-    assert len(refused) == len(value) + 3 and all(row["document_id"] for row in refused)
 
 
 ADA: Statement = ("Ada Byron", "PERSON", "was born in", "Bergen", "GPE")

@@ -191,7 +191,7 @@ def test_of_a_contradiction_that_only_the_reasoner_finds_the_weakest_statement_l
 
 TEXTS = {
     "a.txt": "Ada Holm was born in 1950. Ada Holm died in 1920. Ada Holm lived in Oslo.",
-    "b.txt": "Ada Holm was born in 1950.",
+    "b.txt": "Ada Holm, a painter, was born in 1950.",
     "c.txt": "Bea Lund was born in 1930. Cy Berg was born in 1931.",
 }
 

@@ -54,7 +54,7 @@ def describe_settings(section: str, settings: Settings) -> dict[str, JsonValue]:
     """A section's settings without paths of this machine.
 
     None for publish: its gates judge a snapshot and do not shape it, and its `min_confidence` is
-    in the keys of the stages that are given it. None for embed: the model's identity has all that
+    in the key of the stage that is given it. None for embed: the model's identity has all that
     shapes vectors, and leaves out where a model is served.
     """
     if section in ("publish", "embed"):

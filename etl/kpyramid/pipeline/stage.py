@@ -121,10 +121,7 @@ PIPELINE: tuple[Stage, ...] = (
             *("entities", "relations", "triples"),
         ),
         writes=("entities", "instances", "vectors", "rejects"),
-        ports=(
-            *("schema", "shapes", "embedder", "annotator", "reader", "inducer"),
-            "min_confidence",
-        ),
+        ports=("schema", "shapes", "embedder", "annotator", "reader", "inducer"),
         libraries=("numpy", "pyoxigraph", "scikit-learn", "scipy", "simplemma"),
     ),
     Stage(
@@ -138,10 +135,7 @@ PIPELINE: tuple[Stage, ...] = (
             *("phrases", "priorities", "layers", "proposals"),
             *("instances", "additions", "vectors", "rejects"),
         ),
-        ports=(
-            *("settings", "schema", "shapes", "decisions", "embedder", "namer"),
-            "min_confidence",
-        ),
+        ports=("settings", "schema", "shapes", "decisions", "embedder", "namer"),
         libraries=("numpy", "scipy", "kmedoids", "pyoxigraph", "simplemma"),
         accounts=("triples.triple_id", "priorities.triple_id"),
     ),

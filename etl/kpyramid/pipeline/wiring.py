@@ -326,7 +326,6 @@ def _induce(tables: Tables, ports: Ports) -> dict[str, pa.Table]:
         annotator=ports.annotator,
         reader=ports.reader,
         inducer=ports.inducer,
-        min_confidence=ports.min_confidence,
     )
 
 
@@ -341,7 +340,6 @@ def _complete(tables: Tables, ports: Ports) -> dict[str, pa.Table]:
         decisions=ports.decisions,
         embedder=ports.embedder,
         namer=ports.namer,
-        min_confidence=ports.min_confidence,
     )
 
 

@@ -49,7 +49,6 @@ def run(
     decisions: Decisions,
     embedder: Embedder,
     namer: Namer | None,
-    min_confidence: float,
 ) -> dict[str, pa.Table]:
     """`proposals` with the `instances` of the accepted ones, and what the first round measured.
 
@@ -62,7 +61,7 @@ def run(
         InputError: an entry of the decisions file does not fit the ontology, or a vector is none.
     """
     graph = Graph(documents, chunks, claims, raw_triples, entities, relations, triples)
-    growth = Growth(graph, instances, schema, shapes, decisions, settings, min_confidence)
+    growth = Growth(graph, instances, schema, shapes, decisions, settings)
     growth.adopt_decided()
     measured: dict[str, pa.Table] = {}
     rejects: list[Row] = []

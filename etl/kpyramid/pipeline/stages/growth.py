@@ -119,7 +119,6 @@ class Growth:
     shapes: Sequence[Constraint]
     decisions: Decisions
     settings: CompleteSettings
-    min_confidence: float = 0.0
     rows: list[dict[str, object]] = field(default_factory=list)
     made: list[Row] = field(default_factory=list)
     additions: list[Row] = field(default_factory=list)
@@ -353,9 +352,7 @@ class Growth:
         classed = {key: known[key] for key in touched if key in known}
         settled = self._read_settled(touched, grown)
         rules = Rules(grown, tuple(self.shapes))
-        made, losses = make_instances(
-            candidates, rules, classed, settled, min_confidence=self.min_confidence
-        )
+        made, losses = make_instances(candidates, rules, classed, settled)
         rejects += make_rejects("complete", losses, graph.names)
         return Gain(made, rejects, _group_fitting(candidates), *_group_clashing(losses))
 

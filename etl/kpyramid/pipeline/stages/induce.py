@@ -77,7 +77,6 @@ def run(
     annotator: Callable[[Sequence[str]], Sequence[str]],
     reader: Reader | None,
     inducer: Inducer | None,
-    min_confidence: float,
 ) -> dict[str, pa.Table]:
     """`instances` with their evidence, the vectors of those with a value, and `rejects`.
 
@@ -132,7 +131,7 @@ def run(
         rejects += refused
     names = {key: named.name for key, named in {**linker.named, **linker.made}.items()}
     found = [*members, *copulas, *candidates]
-    rows, losses = make_instances(found, rules, min_confidence=min_confidence)
+    rows, losses = make_instances(found, rules)
     refused = make_rejects("induce", losses, names)
     stated = {str(row[key]) for row in rows for key in ("subject_id", "object_id") if row[key]}
     made = [row for row in linker.list_made() if row["entity_id"] in stated]

@@ -72,19 +72,14 @@ def make_instances(
     rules: Rules,
     known: Mapping[str, set[str]] = MappingProxyType({}),
     settled: Iterable[Finding] = (),
-    *,
-    min_confidence: float = 0.0,
 ) -> tuple[list[Row], list[Loss]]:
     """Rows of `instances` of the candidates that may stand together, and the others' losses.
 
     Both ends of every value are members of the classes that the property gives them: where no
     other row says so, one is made with the value's evidence. `known`: classes of individuals, and
-    `settled`: values, that stand already. What is less sure than `min_confidence` is a loss,
-    unless it is a membership that a surer value entails.
+    `settled`: values, that stand already.
     """
-    found = merge(candidates)
-    sure = [finding for finding in found if finding.confidence >= min_confidence]
-    stay, losses = settle(sure, rules, known, settled)
+    stay, losses = settle(merge(candidates), rules, known, settled)
     stated: dict[str, set[str]] = defaultdict(set)
     for individual, classes in known.items():
         stated[individual] |= classes
@@ -101,10 +96,7 @@ def make_instances(
         for member in _list_members(finding, individual, class_iri, at_object=bool(at_object))
     ]
     members = _drop_wider(merge(entailed), rules.schema)
-    there = {finding.key: finding for finding in [*stay, *members]}
-    unsure = [one for one in found if one.confidence < min_confidence and one.key not in there]
-    losses += [Loss(one, "low_confidence", one.places[0].text) for one in unsure]
-    return [_make_row(finding) for finding in there.values()], losses
+    return [_make_row(finding) for finding in [*stay, *members]], losses
 
 
 def _is_said(class_iri: str, stated: Iterable[str], schema: Schema) -> bool:
