@@ -1,8 +1,10 @@
 """Open information extraction on CaRB (Bhardwaj, Aggarwal, Mausam, EMNLP 2019).
 
 Precision, recall and F1 are those of the best confidence threshold, `auc` is the area under the
-precision-recall curve. `f1_by_length` (words of the sentence) and `f1_by_construction` (as the
-parser sees it; a sentence counts for each it holds) are taken at that same threshold.
+precision-recall curve. `spare_words` is the mean number of words of an argument that no gold
+argument of its sentence has, as WiRe57 and BenchIE would count against it. `f1_by_length` (words of
+the sentence) and `f1_by_construction` (as the parser sees it; a sentence counts for each it holds)
+are taken at that same threshold.
 
 `time_over_pipeline` is the processor time of the extraction, parse included, over that of a bare
 `nlp.pipe` with the same components on the same sentences; `facts_over_pipeline` is the same for
@@ -95,7 +97,21 @@ def score(gold: Tuples, predicted: Tuples) -> dict[str, Any]:
         "f1": round(result.f1, 4),
         "auc": round(result.auc, 4),
         "threshold": result.threshold,
+        "spare_words": round(count_spare(gold, predicted), 3),
     }
+
+
+def count_spare(gold: Tuples, predicted: Tuples) -> float:
+    """Words of an argument, on average, that no argument of the sentence's gold has."""
+    spare = []
+    for sentence, facts in predicted.items():
+        known = {w for fact in gold.get(sentence, ()) for a in fact.arguments for w in split(a)}
+        spare += [sum(w not in known for w in split(a)) for f in facts for a in f.arguments]
+    return statistics.fmean(spare)
+
+
+def split(words: str) -> list[str]:
+    return re.findall(r"\w+", words.casefold())
 
 
 def score_groups(

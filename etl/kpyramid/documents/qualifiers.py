@@ -55,7 +55,7 @@ def _join_values(values: set[str]) -> str:
     kept, said = [], " "
     for value in sorted(values - {_MORE}, key=lambda value: (-len(value), value)):
         words = f" {' '.join(WORD.findall(value.casefold()))} "
-        if words not in said:
+        if words not in said or not words.strip():
             kept.append(value)
             said += f"{_BETWEEN}{words}"
     more = [_MORE] if len(kept) > _MOST or _MORE in values else []

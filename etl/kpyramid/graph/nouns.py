@@ -4,6 +4,7 @@
 speaks of. "Malaria" and "Butterflies are insects" mean a kind, which is one thing everywhere.
 """
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -21,7 +22,6 @@ from kpyramid.documents.words import (
 )
 from kpyramid.graph.names import LINKS, TITLES, parse_name
 
-_INDEFINITE = frozenset({"a", "an"})
 _POINTING = POINTING | frozenset("his her its their our my your whose such same".split())
 _COUNTING = frozenset(NUMBER_WORDS) | frozenset(
     "each every both either neither all any no some most much many little few several enough more "
@@ -39,6 +39,12 @@ _LOCAL = "the "
 _CLAUSES = LINKS | frozenset({"who", "that", "which", "whose", "where", "when"})
 """Words that end the noun itself: what follows says which."""
 _PRESENT = frozenset({"is", "are", "be", "has", "have"})
+_PAST = frozenset(
+    "left rose felt fell shot hit put set won met bore read spread beat cost cut let shut hurt "
+    "quit split cast burst lay saw found wound ground".split()
+)
+"""Pasts of irregular verbs that are base forms of their own or of another verb."""
+_ADVERB = re.compile(r"\w+ly|also|first|never|then|later|still|often|always|only")
 _AS_KIND = frozenset({"a", "as", "title"})
 """Last words of relations to a kind or an office: "is a", "works as", "has title"."""
 
@@ -87,7 +93,10 @@ def names_kind(form: RelationForm) -> bool:
 
 def is_present(form: RelationForm, relation: str) -> bool:
     """The relation is in the present tense or a possibility: it may hold of a kind."""
-    first = relation.casefold().split()[0]
+    words = [word for word in relation.casefold().split() if not _ADVERB.fullmatch(word)]
+    first = words[0] if words else ""
+    if first in _PAST:
+        return False
     if first in BE | HAVE:
         return first in _PRESENT and not (first in HAVE and form.lemmas[0] != "have")
     return lemmatise(first) == first or first.endswith("s")

@@ -48,7 +48,7 @@ class Stage:
     `ports`: what else `run` is given: `corpus`, `settings` (the stage's section), `schema` (the
         seed ontology), `shapes` (what its shapes demand of single values), `reader` (of what its
         examples taught, None without any), `decisions` (of a person on proposals),
-        `min_confidence` (that of section publish, below which nothing is published), one of
+        `min_confidence` (that of section publish, below which a fact is a reject), one of
         `FUNCTIONS`, or a language model's part, None where rules do it: `cascade` (f_par, f_ent,
         f_rel), `disambiguator` (f_dis), `inducer` (f_ins), `namer`, `condenser` (f_con).
     `libraries`: distributions that shape the output, besides those of its functions.

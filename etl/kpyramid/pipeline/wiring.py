@@ -164,7 +164,7 @@ class Ports:
 
     @property
     def min_confidence(self) -> float:
-        """Confidence below which facts and statements of the ontology are rejects."""
+        """Confidence below which facts of the graph are rejects."""
         return self.settings.publish.min_confidence
 
     @cached_property

@@ -94,7 +94,7 @@ CONFIDENCE, RESOLVED_CONFIDENCE = 0.89, 0.8
 
 The share that is not false: of 44 triples of two small local models, chosen from given entities,
 39 were clean or awkward (19 and 20 of 22). An end that the evidence does not name was resolved,
-and costs what it costs the rules: 0.7 in log odds.
+and costs what it costs the rules' n-ary facts: 0.7 in log odds.
 """
 _FREE_FACTS, _WORDS_PER_FACT = 4, 3
 """A chunk may support this many facts, and one more per so many words; see `count_allowed`."""

@@ -139,13 +139,16 @@ def write_clause_claim(verb: Node, head: Phrase, findings: Findings) -> Claim:
     return Claim(_tidy_statement(words), ordered, predicate, arguments)
 
 
+_LEADS = frozenset(word.capitalize() for word in STOP - MODALS)
+
+
 def _lower_lead(argument: Argument) -> str:
     """The text of an argument that may have opened its sentence, as it stands inside one."""
     text = argument.text
-    first = text.partition(" ")[0].lower()
+    first = text.partition(" ")[0]
     led = argument.role == "circumstance" or text.lower().startswith(f"{argument.role} ")
-    small = led or first in STOP - MODALS or first.endswith("ly")
-    return text[0].lower() + text[1:] if small else text
+    small = led or (argument.role == "adverb" and first.endswith("ly")) or first in _LEADS
+    return text[0].lower() + text[1:] if small and not first[1:].isupper() else text
 
 
 def _tidy_statement(words: list[str]) -> str:
@@ -372,7 +375,7 @@ def _write_fact(fact: _Judged, claim: int, findings: Findings) -> Fact:
         negated=candidate.negated,
         modality=candidate.modality,
         attribution=fact.source,
-        qualifiers=_list_qualifiers(frame, candidate.tail) if frame is not None else {},
+        qualifiers=_list_qualifiers(frame, candidate) if frame is not None else {},
         confidence=fact.confidence,
     )
 
@@ -391,11 +394,12 @@ def _find_relation_span(candidate: Candidate, tree: Tree) -> Span | None:
     return Span(tree[tokens[0]].idx, last.idx + len(last.text))
 
 
-def _list_qualifiers(frame: Frame, tail: Phrase) -> dict[str, str]:
-    """The other parts of the clause but the tail, by role: time, place or their preposition.
+def _list_qualifiers(frame: Frame, candidate: Candidate) -> dict[str, str]:
+    """The parts of the clause that the triple does not say: time, place or their preposition.
 
     Of several in one role the first.
     """
+    tail = candidate.tail
     found: dict[str, str] = {}
     for part in frame.parts:
         phrase = find_phrase(part.root)
@@ -403,10 +407,13 @@ def _list_qualifiers(frame: Frame, tail: Phrase) -> dict[str, str]:
             continue
         if any(tail.first <= each.i <= tail.last for each in list_conjuncts(part.root)):
             continue
+        if any(node.i in candidate.tokens for node in (part.root, *part.link)):
+            continue
         words = " ".join(node.word for node in part.link)
         if part.role == "time":
             found.setdefault("time", phrase.text)
         elif part.role == "preposition" and part.link[0].word != "according":
             is_place = part.root.entity in PLACES and words in {"in", "at"}
             found.setdefault("place" if is_place else words, phrase.text)
-    return dict(sorted(found.items()))
+    # A slash between blanks parts united values.
+    return {role: text.replace(" / ", "/") for role, text in sorted(found.items())}

@@ -68,7 +68,6 @@ _ASIDES = frozenset(
 """What these lead to is no part of what the verb says."""
 _UNDERGONE = frozenset("in on at to into onto from for near".split())
 """Prepositions behind a verb whose objects can be said of what the verb is done to."""
-_NAMING = frozenset("name call know title entitle nickname dub".split())
 _CONDITIONS = frozenset({"if", "unless", "provided", "providing"})
 _CONDITION_TIMES = frozenset({"when", "whenever", "once"})
 _SUPPOSING = frozenset("assuming supposing provided providing".split())
@@ -527,15 +526,6 @@ def _word_control(frame: Frame) -> str | None:
     # Only regular participles can be read off the past tense.
     regular = head.tag == "VBN" or (head.tag == "VBD" and head.word.endswith("ed"))
     return head.word if regular and find_infinitive_mark(frame.verb) is not None else None
-
-
-def _word_controlled(frame: Frame, group: VerbGroup, plural: bool) -> VerbGroup:
-    """Return "was hired to coach" for the infinitive of "they hired X to coach Y"."""
-    form = _word_control(frame)
-    if form is None:
-        return group
-    be = "were" if plural else "was"
-    return replace(group, text=f"{be} {form} to {frame.verb.lemma.lower()}")
 
 
 def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:

@@ -427,6 +427,7 @@ class Antecedents:
         starts = {first for first, _ in tree.sentences}
         for node in tree.nodes:
             if node.i in starts:
+                self._depth = 0
                 before = tree[node.i - 1].end if node.i else 0
                 if node.i == 0 or "\n\n" in tree.text[before : node.idx]:
                     self._opening = node.sentence
@@ -755,7 +756,7 @@ class Antecedents:
             if known is not None and token.entity not in labels:
                 return None
         if known is not None and known not in self._active:
-            self._active.append(known)
+            self._keep(known, token.sentence)
         return known
 
     def _find_same(self, phrase: Phrase) -> Antecedent | None:

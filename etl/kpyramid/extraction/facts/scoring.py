@@ -20,8 +20,9 @@ from kpyramid.extraction.syntax.tree import LITERALS, QUOTATION, Node, Phrase, T
 _MOST_WORDS = 6
 """From this number on, the number of an argument's words is one trait."""
 _MOST_LENGTH = 14
-_MOST_SENTENCE = 60
 _MOST_COUNTED = 6
+_TOLD_BELOW = ("resolved", "subject_named", "object_named", "inferred_predicate")
+"""Features of facts that a triple's own traits tell, by side and kind."""
 _SPEAKERS = frozenset("i me my mine we us our ours".split())
 _ADDRESSED = frozenset("you your yours".split())
 _SUPPOSING = frozenset("if unless whether suppose assume".split())
@@ -51,7 +52,8 @@ def list_traits(
     tree = findings.tree
     frame = findings.frames.get(candidate.clause) if candidate.clause is not None else None
     traits = list_values(_read_features(candidate, frame, findings, attributed))
-    traits.pop("resolved", None)  # told apart by side and kind below
+    for name in _TOLD_BELOW:
+        traits.pop(name, None)
     for side, phrase in (("head", candidate.head), ("tail", candidate.tail)):
         traits |= dict.fromkeys((f"{side} {each}" for each in _list_marks(phrase, tree)), 1.0)
         traits[f"{side} length"] = min(phrase.last - phrase.first + 1, _MOST_LENGTH) / _MOST_LENGTH
@@ -138,7 +140,6 @@ def _read_sentence(nodes: list[Node]) -> dict[str, float]:
         "sentence turns": float(not words.isdisjoint(_TURNING)),
         "sentence starts small": float(nodes[0].text.islower()),
         "sentence has no end": float(nodes[-1].text not in {".", "!", "?", '"', "\u201d", "''"}),
-        "sentence words": min(len(nodes), _MOST_SENTENCE) / _MOST_SENTENCE,
         "sentence verbs": min(sum(n.pos == "VERB" for n in nodes), _MOST_COUNTED) / _MOST_COUNTED,
         "sentence numbers": min(sum(n.pos == "NUM" for n in nodes), _MOST_COUNTED) / _MOST_COUNTED,
     }
