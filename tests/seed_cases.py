@@ -190,7 +190,7 @@ KNOWN: Mapping[str, tuple[tuple[str, set[str]], ...]] = {
     ),
     "medical": (
         ("What causes which condition?", {"Nephrolithiasis", "acetazolamide"}),
-        ("Which condition occurred in <Population>?", {"Wistar rats", "muscle wastage"}),
+        ("Which condition occurred in <Population>?", {"Liver enlargement", "Wistar rats"}),
         (
             "Of what is <Chemical> a metabolite?",
             {"chloroacetaldehyde", "oxazaphosphorine cytostatics"},
