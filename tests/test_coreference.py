@@ -21,7 +21,7 @@ def resolve(parser: Parser, text: str, word: str, nth: int = 0, *, title: str = 
     tree = parse(parser, text)
     antecedents = Antecedents(tree, title)
     token = [node for node in tree.nodes if node.text == word][nth]
-    phrase = antecedents.resolve_pronoun(token) or antecedents.resolve_definite(token)
+    phrase = antecedents.resolve(token)
     return phrase.text if phrase is not None else None
 
 
@@ -128,7 +128,7 @@ def test_phrase_that_names_another_thing_is_left_alone(parser: Parser, text: str
     tree = parse(parser, text)
     antecedents = Antecedents(tree)
     nouns = [node for node in tree.nodes if node.text in {"town", "bridge"}]
-    assert [antecedents.resolve_definite(noun) for noun in nouns] == [None]
+    assert [antecedents.resolve(noun) for noun in nouns] == [None]
 
 
 @pytest.mark.parametrize(

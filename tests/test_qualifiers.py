@@ -170,6 +170,7 @@ def test_nothing_is_left_of_facts_that_are_not_sure_enough(
     assert tables["instances"].num_rows < before["instances"].num_rows
     unsure = [row for row in tables["rejects"].to_pylist() if row["reason"] == "low_confidence"]
     assert {row["stage"] for row in unsure} == {"resolve"}
+    assert all(row["detail"].split(" | ")[-1] for row in unsure)
     texts = [str(row["text"]) for row in ROWS]
     assert all(any(row["detail"].split(" | ")[-1] in text for text in texts) for row in unsure)
     gone = {row["row_key"] for row in unsure}

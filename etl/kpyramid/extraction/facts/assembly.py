@@ -117,7 +117,7 @@ def write_clause_claim(verb: Node, head: Phrase, findings: Findings) -> Claim:
             return name_owner(named.text) if named is not None else None
         if token.tag not in {"PRP", "PRP$"}:
             return None
-        antecedent = findings.antecedents.resolve_pronoun(token)
+        antecedent = findings.antecedents.resolve(token)
         if antecedent is None:
             return None
         spans.add(antecedent.span)
@@ -328,7 +328,7 @@ def _name_source(candidate: Candidate, findings: Findings) -> str | None:
     source = stance.source if stance is not None else None
     if source is None:
         return None
-    phrase = findings.antecedents.resolve_pronoun(source) or find_phrase(source)
+    phrase = findings.antecedents.resolve(source) or find_phrase(source)
     return phrase.text if phrase is not None else source.text
 
 

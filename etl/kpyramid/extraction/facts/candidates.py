@@ -126,12 +126,12 @@ class Findings:
 
     def _read_argument(self, token: Node, full: bool) -> Phrase | None:
         if token.tag in {"PRP", "PRP$", "DT", "WDT", "WP", "EX"} or token.pos == "PRON":
-            phrase = self.antecedents.resolve_pronoun(token)
+            phrase = self.antecedents.resolve(token)
             if phrase is None:
                 reason = "advice" if token.word in ADDRESSED else "unresolved_pronoun"
                 self.drop(reason, token.i, token.i)
             return phrase
-        phrase = self.antecedents.resolve_definite(token) or find_phrase(token, full)
+        phrase = self.antecedents.resolve(token) or find_phrase(token, full)
         if phrase is not None and not phrase.resolved:
             phrase = self._name_owner(token, phrase)
         if phrase is None:
@@ -152,7 +152,7 @@ class Findings:
             clause = find_noun_clause(noun.head)
             owner = find_phrase(clause.head) if clause is not None else None
         else:
-            owner = self.antecedents.resolve_pronoun(pronoun)
+            owner = self.antecedents.resolve(pronoun)
         if owner is None or owner.words + phrase.words > FULL_WORDS:
             return phrase
         text = f"{name_owner(owner.text)} {phrase.text}"

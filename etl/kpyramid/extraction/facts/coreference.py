@@ -442,12 +442,8 @@ class Antecedents:
             ):
                 self._read_noun(node)
 
-    def resolve_pronoun(self, token: Node) -> Phrase | None:
-        """The phrase a third-person pronoun stands for, None when none is clear."""
-        return self._resolved.get(token.i)
-
-    def resolve_definite(self, token: Node) -> Phrase | None:
-        """The full name of what a bare "the town" or a short name stands for."""
+    def resolve(self, token: Node) -> Phrase | None:
+        """What a third-person pronoun, "the town" or a short name stands for; None if unclear."""
         return self._resolved.get(token.i)
 
     def _read_pronoun(self, token: Node) -> None:

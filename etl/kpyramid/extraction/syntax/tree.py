@@ -439,9 +439,9 @@ def _cut_run(
             if tells is not None and tells(child):
                 kept.update(range(child.left_edge.i, _find_clause_end(child) + 1))
                 continue
-            if child.dep == "appos" and _is_close(child, node is root):
-                pass  # "an issue of the newspaper Le Monde"
-            elif child.dep in _CUT:
+            # "an issue of the newspaper Le Monde" holds the name.
+            close = child.dep == "appos" and _is_close(child, node is root)
+            if child.dep in _CUT and not close:
                 listed = inner and child.dep in {"conj", "cc"}
                 if not listed and not _shares_entity(child, root) and not _is_pair(child):
                     continue

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from kpyramid.documents.qualifiers import unite_qualifiers
-from kpyramid.documents.sentences import split_sentences
+from kpyramid.documents.sentences import Span, split_sentences
 from kpyramid.embeddings.port import Embedder
 from kpyramid.graph.duplicates import Disambiguator
 from kpyramid.graph.entities import UNKNOWN, Use, resolve_names, vote_type
@@ -278,11 +278,14 @@ def _weigh(statements: Iterable[Fact]) -> float:
 def _reject_unsure(facts: Iterable[Fact], chunks: pa.Table) -> Iterator[Row]:
     """A reject for each statement of facts that are not sure enough, with its sentence."""
     texts = {row["chunk_id"]: row for row in chunks.to_pylist()} if facts else {}
+    sentences: dict[str, list[Span]] = {}
     for fact in facts:
         chunk = texts[fact.row["chunk_id"]]
         spans = (fact.row[f"{part}_span"] for part in ("head", "relation", "tail"))
         ends = [span["end"] - chunk["start"] for span in spans if isinstance(span, dict)]
-        found = split_sentences(chunk["text"]) if ends else ()
+        if chunk["chunk_id"] not in sentences:
+            sentences[chunk["chunk_id"]] = list(split_sentences(chunk["text"]))
+        found = sentences[chunk["chunk_id"]] if ends else ()
         own = next((span for span in found if span.end >= max(ends)), None)
         words = chunk["text"][own.start : own.end].split() if own else []
         yield reject_raw(fact.row, "low_confidence", " ".join(words))
