@@ -159,22 +159,27 @@ class QuerySettings:
 
     `strategy`: where context comes from. `mode`: of polyrag, `paper` is its Algorithm 1 to the
     letter, `best` is ours. `triples`, `chunks`: most facts and passages that one is read from.
-    `sparql`, `sufficiency`, `reader`: who writes the query of the ontology, says whether facts are
-    enough, and words the answer from the context: rules, or the model of [llm].
+    `sparql`, `sufficiency`, `reader`, `walk`: who writes the query of the ontology, says whether
+    facts are enough, words the answer from the context, and leads a walk over the graph: rules, or
+    the model of [llm]. `options`: of the strategy, by name, as `evaluate --strategy` takes them.
     """
 
-    strategy: Literal["direct", "naive", "kaping", "exact", "polyrag"] = "polyrag"
+    strategy: Literal[
+        "direct", "naive", "kaping", "exact", "polyrag", "wts", "rok", "hykge", "ksl"
+    ] = "polyrag"
     mode: Literal["best", "paper"] = "best"
     triples: Annotated[int, Field(strict=True, ge=1, le=1000)] = 10
     chunks: Annotated[int, Field(strict=True, ge=1, le=1000)] = 5
     sparql: Maker = "rules"
     sufficiency: Maker = "rules"
     reader: Maker = "rules"
+    walk: Maker = "rules"
+    options: dict[str, bool | int | float | str] = field(default_factory=dict)
 
     @property
     def asks_model(self) -> bool:
         """Whether any decision about a question is the model's."""
-        return "llm" in (self.sparql, self.sufficiency, self.reader)
+        return "llm" in (self.sparql, self.sufficiency, self.reader, self.walk)
 
 
 @dataclass(frozen=True, config=STRICT)

@@ -52,6 +52,8 @@ MOST_VALUES = 5
 class Rules:
     """The decisions of `kpyramid.query.decisions.Decisions` by rules: no model is asked."""
 
+    walker = None
+
     def query_ontology(self, asked: QuestionAnalysis) -> Found:
         """See `Decisions`."""
         return ask_by_rules(asked.text, asked.snapshot)

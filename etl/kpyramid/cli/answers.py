@@ -19,8 +19,16 @@ from kpyramid.errors import InputError, SettingsError
 from kpyramid.llm.ledger import read_totals
 from kpyramid.llm.transport import read_key
 from kpyramid.pipeline.models import Opener
-from kpyramid.query import STRATEGIES, Answer, Backends, Snapshot, answer, open_snapshot
-from kpyramid.query.types import Outcome, Step
+from kpyramid.query import (
+    STRATEGIES,
+    Answer,
+    Backends,
+    Snapshot,
+    answer,
+    open_snapshot,
+    parse_options,
+)
+from kpyramid.query.types import DECISIONS, Outcome, Step
 from kpyramid.settings import QuerySettings, Settings
 from kpyramid.snapshot.evidence import Evidence
 from kpyramid.snapshot.view import PUBLIC, Scope
@@ -166,20 +174,24 @@ _NO_REF = ""
 """No run is of this ref, so no build's spending counts against a question's budget."""
 
 
-def override(settings: Settings, **given: str | None) -> Settings:
+def override(settings: Settings, option: Sequence[str] = (), **given: str | None) -> Settings:
     """The settings with the options of the command in [query]; what was not given stays.
+
+    Each `option` is one of the strategy's, as `name=value`.
 
     Raises:
         SettingsError: a decision is to be a model's and there is none.
+        InputError: an option is no `name=value`.
     """
     chosen: dict[str, Any] = {n: str(value) for n, value in given.items() if value is not None}
-    for name in ("sparql", "sufficiency", "reader"):
+    for name in DECISIONS:
         if chosen.get(name) == "llm" and settings.llm.provider == "none":
             raise SettingsError(
                 f"--{name} llm asks a model, and llm.provider is 'none'; name one in [llm] of "
                 "--settings, or leave the option out: rules need no model"
             )
-    return replace(settings, query=replace(settings.query, **chosen))
+    options = settings.query.options | parse_options(option)
+    return replace(settings, query=replace(settings.query, options=options, **chosen))
 
 
 def read_question(text: str) -> str:
@@ -241,7 +253,7 @@ def open_backends(warehouse: Warehouse, settings: Settings, books: Path) -> Iter
     query = settings.query
     with Opener(warehouse, settings, books, _NO_REF, patience=PATIENCE) as opener:
         asker = opener.open_model().caller
-        yield Backends(query.sparql, query.sufficiency, query.reader, asker)
+        yield Backends(**{name: getattr(query, name) for name in DECISIONS}, asker=asker)
 
 
 def describe_spending(found: Answer) -> str:
@@ -262,6 +274,7 @@ def _answer(
 ) -> Answer:
     known = inspect.signature(STRATEGIES[asked.strategy]).parameters
     options = {n: getattr(asked, n) for n in ("mode", "triples", "chunks") if n in known}
+    options |= asked.options
     return answer(
         question, snapshot, asked.strategy, candidates=candidates, backends=backends, **options
     )

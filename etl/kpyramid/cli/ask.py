@@ -27,6 +27,10 @@ class StrategyName(StrEnum):
     exact = "exact"
     naive = "naive"
     direct = "direct"
+    wts = "wts"
+    rok = "rok"
+    hykge = "hykge"
+    ksl = "ksl"
 
 
 def ask(
@@ -72,6 +76,14 @@ def ask(
         BackendName | None,
         typer.Option(help="Who words the answer from what was found.  [default: rules]"),
     ] = None,
+    walk: Annotated[
+        BackendName | None,
+        typer.Option(help="Who leads the walk of wts, rok, hykge and ksl.  [default: rules]"),
+    ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(help="An option of the strategy, such as hops=2; again for each."),
+    ] = None,
     access: AccessOption = None,
     everything: EverythingOption = False,
     document: Annotated[
@@ -93,6 +105,11 @@ def ask(
     polyrag goes down the pyramid: ontology, then graph, then text, until a layer suffices.
     kaping takes the nearest facts of the graph, exact those about the entities that the question
     names, naive the nearest chunks of text; direct looks nowhere, for comparison.
+
+    Four walk over the graph: wts goes from entity to entity and keeps what is relevant at each
+    depth; rok joins the key entities of a tentative answer by paths; hykge scores chains of facts
+    against a hypothesis; ksl goes from head to tail until it meets an answer. With --explain each
+    shows its path, with a sentence for every step.
 
     Every decision can be a rule's or a model's. Rules need no model and no settings; llm asks the
     model of [llm] in --settings, waits half a minute at most while it is busy or failing, and is
@@ -117,11 +134,13 @@ def ask(
 
     loaded = override(
         load_settings(settings),
+        option or (),
         strategy=strategy,
         mode=mode,
         sparql=sparql,
         sufficiency=sufficiency,
         reader=reader,
+        walk=walk,
     )
     asked = read_question(question)
     scope = read_scope(access, everything, document, where, class_name)

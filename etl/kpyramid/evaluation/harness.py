@@ -20,7 +20,7 @@ from kpyramid.llm.caller import Asker, Caller
 from kpyramid.llm.responses import parse_json, quote_text
 from kpyramid.llm.task import GUARD, Strict, Task
 from kpyramid.llm.types import Failure, FailureKind, Reply, ReplyError, Request
-from kpyramid.query import STRATEGIES, answer, check_options
+from kpyramid.query import STRATEGIES, answer, check_options, parse_options
 from kpyramid.query.model.prompting import MAX_TOKENS, ask_model, flatten
 from kpyramid.query.model.verbatim import join_words
 from kpyramid.query.types import RULES, Answer, Backends
@@ -227,24 +227,11 @@ def parse_arm(text: str, reader: str = "rules", backends: Backends = RULES) -> A
         InputError: the strategy or an option is unknown, or an option has no value or a wrong one.
     """
     name, _, rest = text.partition(":")
-    options: list[tuple[str, object]] = []
-    for part in filter(None, (p.strip() for p in rest.split(","))):
-        key, found, value = (p.strip() for p in part.partition("="))
-        if not (key and found and value):
-            raise InputError(f"strategy {text!r}: write NAME:OPTION=VALUE,OPTION=VALUE")
-        options.append((key, _read_value(value)))
-    return Arm(name.strip(), tuple(options), reader, backends)
-
-
-def _read_value(text: str) -> object:
-    if text.casefold() in {"true", "false"}:
-        return text.casefold() == "true"
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
+    try:
+        options = parse_options(part for part in rest.split(",") if part.strip())
+    except InputError as e:
+        raise InputError(f"strategy {text!r}: write NAME:OPTION=VALUE,OPTION=VALUE ({e})") from None
+    return Arm(name.strip(), tuple(options.items()), reader, backends)
 
 
 def answer_all(

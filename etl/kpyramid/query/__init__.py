@@ -7,7 +7,7 @@ imports the snapshot, embeddings, and a model's client when a model decides; nev
 import inspect
 import time
 from collections import UserDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 
@@ -36,8 +36,36 @@ class _Strategies(UserDict[str, Strategy | None]):
         return strategy
 
 
-STRATEGIES = _Strategies(dict.fromkeys(("direct", "naive", "kaping", "exact", "polyrag")))
+STRATEGIES = _Strategies(
+    dict.fromkeys("direct naive kaping exact polyrag wts rok hykge ksl".split())
+)
 """The strategies by name; each takes a `QuestionAnalysis`, `Decisions`, and its own options."""
+
+
+def parse_options(texts: Iterable[str]) -> dict[str, bool | int | float | str]:
+    """Options of a strategy from `name=value`; true, false and numbers are read as such.
+
+    Raises:
+        InputError: one is no `name=value`.
+    """
+    options: dict[str, bool | int | float | str] = {}
+    for text in texts:
+        name, found, value = (part.strip() for part in text.partition("="))
+        if not (name and found and value):
+            raise InputError(f"option {cut_value(text)}: write NAME=VALUE")
+        options[name] = _read_value(value)
+    return options
+
+
+def _read_value(text: str) -> bool | int | float | str:
+    if text.casefold() in {"true", "false"}:
+        return text.casefold() == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
 
 
 def _is_count(value: object) -> bool:
@@ -49,9 +77,16 @@ def _is_chance(value: object) -> bool:
 
 
 _KINDS: Mapping[str, tuple[str, Callable[[object], bool]]] = {
-    **dict.fromkeys(("chunks", "triples"), ("a whole number, 1 or more", _is_count)),
-    **dict.fromkeys(("sufficient", "floor"), ("a number from 0 to 1", _is_chance)),
-    **dict.fromkeys(("mode", "by"), ("a string", lambda value: isinstance(value, str))),
+    **dict.fromkeys(
+        "chunks triples entities depth width hops paths fragments rounds votes".split(),
+        ("a whole number, 1 or more", _is_count),
+    ),
+    **dict.fromkeys(
+        "sufficient floor distance similar damping".split(), ("a number from 0 to 1", _is_chance)
+    ),
+    **dict.fromkeys(
+        "mode by start match".split(), ("a string", lambda value: isinstance(value, str))
+    ),
     "a switch": ("True or False", lambda value: isinstance(value, bool)),
 }
 """What a value of an option has to be, and how that is told."""

@@ -23,6 +23,7 @@ class Chosen:
 
     def __init__(self, backends: Backends) -> None:
         self._backends = backends
+        self.walker = backends.asker if backends.walk == "llm" else None
 
     @cached_property
     def _rules(self) -> Decisions:

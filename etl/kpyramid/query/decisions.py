@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from kpyramid.llm.types import Asker
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.facts import NearFact
 from kpyramid.query.types import Answer, Item, Outcome, Reading, Step
@@ -79,6 +80,9 @@ class Decisions(Protocol):
 
     Each raises `BudgetError` or `EndpointError` where a model may not or cannot be asked.
     """
+
+    walker: Asker | None
+    """What asks the model that leads a walk over the graph; None where rules do."""
 
     def query_ontology(self, asked: QuestionAnalysis) -> Found:
         """What SPARQL written for the question finds in the ontology layer."""

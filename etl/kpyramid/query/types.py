@@ -9,6 +9,7 @@ from kpyramid.llm.types import Asker
 from kpyramid.snapshot.evidence import Evidence
 
 Backend = Literal["rules", "llm"]
+DECISIONS = ("sparql", "sufficiency", "reader", "walk")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,18 +25,20 @@ class Backends:
     """Who takes each decision: `rules`, or `llm`, the model that `asker` asks.
 
     `sparql` writes the query of the ontology layer (PolyRAG's `Query_onto`), `sufficiency` says
-    whether facts are enough (`Query_kg`), `reader` words the answer from the context; with
-    `logprobs` the model is asked for the log-probabilities of its words, where it gives them.
+    whether facts are enough (`Query_kg`), `walk` leads a walk over the graph (WTS, RoK, KSL,
+    HyKGE), `reader` words the answer from the context; with `logprobs` the model is asked for the
+    log-probabilities of its words, where it gives them.
     """
 
     sparql: Backend = "rules"
     sufficiency: Backend = "rules"
     reader: Backend = "rules"
+    walk: Backend = "rules"
     asker: Asker | None = None
     logprobs: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("sparql", "sufficiency", "reader"):
+        for name in DECISIONS:
             if (backend := getattr(self, name)) not in get_args(Backend):
                 raise InputError(f"{name} = {backend!r}: decisions are taken by 'rules' or 'llm'")
         if self.asks_model and self.asker is None:
@@ -44,7 +47,7 @@ class Backends:
     @property
     def asks_model(self) -> bool:
         """Whether any decision is the model's."""
-        return "llm" in (self.sparql, self.sufficiency, self.reader)
+        return any(getattr(self, name) == "llm" for name in DECISIONS)
 
     def open_asker(self) -> Asker:
         """What asks the model, for a decision that is the model's."""

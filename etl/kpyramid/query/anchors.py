@@ -1,0 +1,66 @@
+"""Anchors: the entities of the graph from which a walk starts, found in a text or by a model.
+
+WTS (3.1), RoK (4.1), HyKGE (3.2) and Knowledge Solver start from entities; all link names so: by
+the name itself, then by its vector.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from kpyramid.query.analysis import QuestionAnalysis, link_text
+from kpyramid.query.passages import find_passages
+from kpyramid.snapshot.search import join_words
+from kpyramid.snapshot.snapshot import Snapshot
+
+SIMILAR = 0.7
+"""Cosine from which the nearest entity is what a name means that no entity has (HyKGE's delta)."""
+PASSAGES = 5
+"""Passages that stand for a hypothesis where no model writes one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Anchors:
+    """Entities by their ids, each once, in the order of the names that mean them.
+
+    `unknown`: the names that mean none.
+    """
+
+    entities: tuple[str, ...]
+    names: tuple[str, ...]
+    unknown: tuple[str, ...] = ()
+
+
+def link_names(
+    names: Iterable[str], snapshot: Snapshot, similar: float | None = SIMILAR
+) -> Anchors:
+    """The entities that some names mean: by the name, else the nearest by vector.
+
+    A name that several entities have means all of them. Without `similar` no vector is asked.
+    """
+    index = snapshot.entities_by_name()
+    found: dict[str, None] = {}
+    known: list[str] = []
+    unknown: list[str] = []
+    for name in dict.fromkeys(names):
+        ids: Sequence[str] = index.get(join_words(name), ())
+        if not ids and similar is not None:
+            near = snapshot.neighbours(name, 1, "entities")
+            ids = [key for key, _, cosine in near if cosine >= similar]
+        found.update(dict.fromkeys(ids))
+        (known if ids else unknown).append(name)
+    return Anchors(tuple(found), tuple(known), tuple(unknown))
+
+
+def find_anchors(texts: Iterable[str], snapshot: Snapshot) -> Anchors:
+    """The entities that some texts name, by rules: names that the snapshot knows, in their order."""
+    linked = [link_text(text, snapshot) for text in texts]
+    entities = dict.fromkeys(entity for each in linked for entity in each.entities)
+    return Anchors(tuple(entities), tuple(dict.fromkeys(n for each in linked for n in each.names)))
+
+
+def suppose(asked: QuestionAnalysis, passages: int = PASSAGES) -> tuple[str, ...]:
+    """What stands for a hypothesis where no model writes one: the best passages.
+
+    Pseudo-relevance feedback (Rocchio 1971): what they name is near to what the answer names.
+    """
+    return tuple(item.text for item in find_passages(asked, passages))

@@ -1,0 +1,214 @@
+"""Paths over the graph: simple paths between entities, kinds of chain, PageRank over a subgraph.
+
+Used by the strategies that walk: RoK (paths between key entities, PageRank), HyKGE (three kinds of
+chain), Knowledge Solver (the subgraph between question and options).
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+from typing import Literal
+
+import numpy as np
+
+from kpyramid.query.facts import NearFact, state_facts
+from kpyramid.query.types import Item
+from kpyramid.snapshot.adjacency import Adjacency, Rows
+from kpyramid.snapshot.snapshot import Snapshot
+
+MOST_NEIGHBOURS = 100
+"""Hub cap: a node with more facts is not passed through, and left only by its surest ones. What has
+more is a country or a field, by which anything is joined to anything."""
+MOST_WALKS = 20_000
+"""Walks from one entity that are followed; of more, those that come first."""
+MOST_PATHS = 500
+"""Paths that are stated, the shortest first: each costs some 50 microseconds."""
+
+_MOST_ROUNDS, _CONVERGED = 1000, 1e-12
+
+Chain = Literal["path", "common tail", "common head"]
+"""Kinds of chain by their arrows: `→ →` (path), `→ ←`, `← →`.
+
+HyKGE (3.3) calls the second co-ancestor although what both lead to is below them, and the third
+co-occurrence: we name them by what is common.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """A simple path: rows of its entities, and the fact of each step with its direction."""
+
+    entities: tuple[int, ...]
+    facts: tuple[int, ...]
+    forward: tuple[bool, ...]
+
+    @property
+    def chain(self) -> Chain | None:
+        """The kind of chain that it is; None when its arrows turn more than once."""
+        turns = [a for a, b in pairwise(self.forward) if a != b]
+        if not turns:
+            return "path"
+        if len(turns) > 1:
+            return None
+        return "common tail" if turns[0] else "common head"
+
+    def turn(self) -> "Path":
+        """The same from its end."""
+        arrows = tuple(not arrow for arrow in self.forward[::-1])
+        return Path(self.entities[::-1], self.facts[::-1], arrows)
+
+
+def find_paths(
+    graph: Adjacency, anchors: Sequence[int], hops: int, *, most: int = MOST_PATHS
+) -> list[Path]:
+    """The simple paths of at most `hops` steps between every two of some entities.
+
+    Shortest first, then by the rows of entities and facts. A path through a third anchor is one.
+    Half of the steps is walked from either end, so that three hops cost what two cost.
+    """
+    rows = sorted(set(anchors))
+    walks = {row: _walk(graph, row, (hops + 1) // 2) for row in rows}
+    found: set[Path] = set()
+    for first, second in combinations(rows, 2):
+        for length in range(1, hops + 1):
+            halves = (length + 1) // 2, length // 2
+            found.update(_join(walks[first][halves[0]], walks[second][halves[1]]))
+            if halves[0] != halves[1]:  # the hub cap leaves more of the walks from the other end
+                other = _join(walks[second][halves[0]], walks[first][halves[1]])
+                found.update(path.turn() for path in other)
+    return sorted(found, key=lambda path: (len(path.facts), path.entities, path.facts))[:most]
+
+
+@dataclass(frozen=True, slots=True)
+class _Walks:
+    """Walks of one length from one entity: a row each of entities (one more), facts, arrows."""
+
+    entities: Rows
+    facts: Rows
+    forward: Rows
+
+
+def _walk(graph: Adjacency, start: int, steps: int) -> list[_Walks]:
+    """The walks from an entity by length from 0 on that meet no entity twice."""
+    alone = np.array([[start]], np.int64)
+    found = [_Walks(alone, np.zeros((1, 0), np.int64), np.zeros((1, 0), np.int64))]
+    for step in range(steps):
+        last = found[-1]
+        ends = last.entities[:, -1]
+        if step:  # hubs are not passed through
+            passed = np.flatnonzero(graph.count_facts(ends) <= MOST_NEIGHBOURS)
+        else:
+            passed = np.arange(len(ends))
+        edges = graph.leave(ends[passed], MOST_NEIGHBOURS)
+        owner = passed[edges.source]
+        fresh = (last.entities[owner] != edges.target[:, None]).all(axis=1)
+        owner, edges = owner[fresh][:MOST_WALKS], edges.take(np.flatnonzero(fresh)[:MOST_WALKS])
+        found.append(
+            _Walks(
+                np.column_stack([last.entities[owner], edges.target]),
+                np.column_stack([last.facts[owner], edges.fact]),
+                np.column_stack([last.forward[owner], edges.forward.astype(np.int64)]),
+            )
+        )
+    return found
+
+
+def _join(ahead: _Walks, back: _Walks) -> Iterable[Path]:
+    """The simple paths that go on from the end of a walk along another one, turned."""
+    ends, starts = ahead.entities[:, -1], back.entities[:, -1]
+    order = np.argsort(starts, kind="stable")
+    low = np.searchsorted(starts[order], ends, "left")
+    sizes = np.searchsorted(starts[order], ends, "right") - low
+    left = np.repeat(np.arange(len(ends)), sizes)
+    within = np.arange(len(left)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    right = order[np.repeat(low, sizes) + within]
+    for a, b in zip(left.tolist(), right.tolist(), strict=True):
+        entities = (*ahead.entities[a].tolist(), *back.entities[b, -2::-1].tolist())
+        if len(set(entities)) == len(entities):
+            arrows = (*ahead.forward[a].tolist(), *(1 - back.forward[b, ::-1]).tolist())
+            facts = (*ahead.facts[a].tolist(), *back.facts[b, ::-1].tolist())
+            yield Path(entities, facts, tuple(map(bool, arrows)))
+
+
+def rank_entities(paths: Iterable[Path], damping: float = 0.85) -> dict[int, float]:
+    """PageRank of the entities of some paths, each fact an edge both ways (RoK, 4.2.1).
+
+    Sums to 1; converged to 1e-12. Empty without paths.
+    """
+    steps = {
+        (min(ends), max(ends), fact)
+        for path in paths
+        for ends, fact in zip(pairwise(path.entities), path.facts, strict=True)
+    }
+    if not steps:
+        return {}
+    from scipy.sparse import coo_array  # only walks need it
+
+    nodes, places = np.unique(np.array(sorted(steps), np.int64)[:, :2], return_inverse=True)
+    one, other = places.reshape(-1, 2).T
+    count = len(nodes)
+    shape = (np.ones(2 * len(one)), (np.concatenate([one, other]), np.concatenate([other, one])))
+    joined = coo_array(shape, shape=(count, count)).tocsr()
+    degrees = joined.sum(axis=0)
+    rank = np.full(count, 1 / count)
+    for _ in range(_MOST_ROUNDS):
+        before, rank = rank, (1 - damping) / count + damping * (joined @ (rank / degrees))
+        if np.abs(rank - before).sum() < _CONVERGED:
+            break
+    return dict(zip(nodes.tolist(), rank.tolist(), strict=True))
+
+
+# Paths in words, with the places that support each step.
+
+
+@dataclass(frozen=True, slots=True)
+class StatedPath:
+    """A path in words: names of its entities, and the fact of each step with its direction."""
+
+    names: tuple[str, ...]
+    facts: tuple[NearFact, ...]
+    forward: tuple[bool, ...]
+
+    @property
+    def statement(self) -> str:
+        """The path with its arrows: `A – wrote → B ← is located in – C`."""
+        words = [self.names[0]]
+        for fact, ahead, name in zip(self.facts, self.forward, self.names[1:], strict=True):
+            held = f" ({'; '.join(fact.qualifiers)})" if fact.qualifiers else ""
+            said = f"{fact.relation}{held}"
+            words += [f"– {said} →" if ahead else f"← {said} –", name]
+        return " ".join(words)
+
+    @property
+    def relations(self) -> tuple[str, ...]:
+        """The relation of each step."""
+        return tuple(fact.relation for fact in self.facts)
+
+    @property
+    def confidence(self) -> float:
+        """How surely its least sure fact was read."""
+        return min(fact.confidence for fact in self.facts)
+
+
+def state_paths(paths: Sequence[Path], graph: Adjacency, snapshot: Snapshot) -> list[StatedPath]:
+    """Paths in words, in the order given."""
+    rows = list(dict.fromkeys(fact for path in paths for fact in path.facts))
+    keys = [graph.name_fact(row) for row in rows]
+    facts = dict(zip(rows, state_facts(dict.fromkeys(keys, 0.0), snapshot), strict=True))
+    names = snapshot.names
+    return [
+        StatedPath(
+            tuple(names[graph.name_entity(row)] for row in path.entities),
+            tuple(facts[row] for row in path.facts),
+            path.forward,
+        )
+        for path in paths
+    ]
+
+
+def show_path(path: StatedPath, snapshot: Snapshot, score: float) -> Item:
+    """A path as a piece of context; its places are those of its steps, in their order."""
+    places = [place for fact in path.facts for place in snapshot.evidence(fact.condensed_id)]
+    key = "+".join(fact.condensed_id for fact in path.facts)
+    evidence = tuple(dict.fromkeys(places))
+    return Item(key, path.statement, "graph", score, evidence, path.confidence)

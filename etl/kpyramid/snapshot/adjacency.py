@@ -1,0 +1,94 @@
+"""The graph of condensed facts as an adjacency: entities are nodes, facts between two are edges.
+
+Nothing is stored for it: the index has, for each entity, the rows of the facts about it
+(compressed sparse rows) and, for each fact, the rows of its ends. Both are mapped into memory and
+read in place, so that a walk costs what it touches, at any size of the graph.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kpyramid.snapshot.snapshot import Snapshot
+
+Rows = npt.NDArray[np.int64]
+Marks = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Edges:
+    """Edges that leave some nodes, one place each in every array.
+
+    `source`: the place, in what was asked for, of the node that is left. `fact`: row of the fact.
+    `target`: row of the entity at the other end. `forward`: from the fact's head to its tail.
+    """
+
+    source: Rows
+    fact: Rows
+    target: Rows
+    forward: Marks
+
+    def __len__(self) -> int:
+        return len(self.fact)
+
+    def take(self, chosen: Any) -> "Edges":
+        """Some of them, by a mask or by places."""
+        return Edges(
+            self.source[chosen], self.fact[chosen], self.target[chosen], self.forward[chosen]
+        )
+
+
+class Adjacency:
+    """The edges of the facts that are seen; none of a literal, none from a node to itself."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._view = view = snapshot._view
+        snapshot._store.require_whole()
+        self._starts, self._facts = view.rows("entities").lists("facts")
+        facts = view.rows("condensed")
+        self._heads, self._tails = facts.numbers("head"), facts.numbers("tail")
+        self._confidence = facts.numbers("confidence")
+        self._seen = view.mask("condensed")
+
+    def find(self, entity_id: str) -> int | None:
+        """The row of an entity; None for one that is hidden or that there is not."""
+        return self._view.find("entities", entity_id)
+
+    def name_entity(self, row: int) -> str:
+        """The id of the entity of a row."""
+        return str(self._view.rows("entities").keys[row])
+
+    def name_fact(self, row: int) -> str:
+        """The id of the fact of a row."""
+        return str(self._view.rows("condensed").keys[row])
+
+    def count_facts(self, rows: Rows) -> Rows:
+        """How many facts there are about each of some entities, hidden ones and literals too."""
+        return np.asarray(self._starts[rows + 1] - self._starts[rows], np.int64)
+
+    def leave(self, rows: Rows, most: int) -> Edges:
+        """The edges of some nodes; of a node with more than `most` facts, the surest `most`.
+
+        In the order of the nodes, then of the facts' keys.
+        """
+        sizes = self.count_facts(rows)
+        source = np.repeat(np.arange(len(rows)), sizes)
+        first = np.repeat(self._starts[rows].astype(np.int64) - (np.cumsum(sizes) - sizes), sizes)
+        fact = self._facts[first + np.arange(len(source))].astype(np.int64)
+        for place in np.flatnonzero(sizes > most):
+            own = np.flatnonzero(source == place)
+            surest = np.lexsort((fact[own], -self._confidence[fact[own]]))[:most]
+            kept = np.ones(len(source), np.bool_)
+            kept[own] = False
+            kept[own[surest]] = True
+            source, fact = source[kept], fact[kept]
+        head, tail = self._heads[fact], self._tails[fact]
+        own_row = rows[source]
+        forward = head == own_row
+        target = np.where(forward, tail, head).astype(np.int64)
+        kept = (target >= 0) & (target != own_row)
+        if self._seen is not None:
+            kept &= self._seen[fact]
+        return Edges(source, fact, target, np.asarray(forward)).take(kept)
