@@ -52,7 +52,7 @@ def link_names(
 
 
 def find_anchors(texts: Iterable[str], snapshot: Snapshot) -> Anchors:
-    """The entities that some texts name, by rules: names that the snapshot knows, in their order."""
+    """The entities that some texts name, by rules: names that the snapshot knows, in order."""
     linked = [link_text(text, snapshot) for text in texts]
     entities = dict.fromkeys(entity for each in linked for entity in each.entities)
     return Anchors(tuple(entities), tuple(dict.fromkeys(n for each in linked for n in each.names)))
