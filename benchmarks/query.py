@@ -141,7 +141,7 @@ def _add_tables(folder: Path) -> None:
 
 
 def _add_vectors(folder: Path, seed: int) -> None:
-    """Vectors of chunks and condensed facts, in the space of the real model."""
+    """Vectors of chunks, facts and entities, in the space of the real model."""
     from synthetic import NOUNS, TYPES, VERBS, write_table
 
     from kpyramid.storage.contracts import load_contracts, read_table
@@ -187,6 +187,12 @@ def _add_vectors(folder: Path, seed: int) -> None:
     parts = [
         _table_vectors("chunks", chunks["chunk_id"], chunks["text"], sums),
         _table_vectors("condensed", facts["condensed_id"], pa.array(texts, pa.string()), vectors),
+        _table_vectors(
+            "entities",
+            read("entities")["entity_id"],
+            pa.array(names, pa.string()),
+            pool[np.arange(len(names)) % len(pool)],
+        ),
     ]
     write_table(folder, "vectors", pa.concat_tables(parts))
 

@@ -105,7 +105,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "embed",
-        version=1,
+        version=2,
         reads=("documents", "chunks", "entities", "relations", "triples"),
         writes=("vectors",),
         ports=("embedder",),

@@ -424,6 +424,9 @@ def read_vectors(path: Path, keys: Mapping[str, pa.Array]) -> dict[str, tuple[pa
     for table, wanted in keys.items():
         joined = pa.concat_tables(parts.pop(table)) if parts[table] else None
         owners = pa.array([], pa.string()) if joined is None else _combine(joined["owner_id"])
+        if table == "entities":
+            found[table] = _spread_vectors(wanted, owners, joined, kind)
+            continue
         if not owners.equals(wanted):
             raise IntegrityError(
                 f"{path}: table {table} has {len(wanted)} rows and {len(owners)} vectors, or "
@@ -436,6 +439,22 @@ def read_vectors(path: Path, keys: Mapping[str, pa.Array]) -> dict[str, tuple[pa
     return found
 
 
+def _spread_vectors(
+    wanted: pa.Array, owners: pa.Array, joined: pa.Table | None, kind: pa.DataType
+) -> tuple[pa.Array, pa.Array]:
+    """Texts and vectors of all entities: one that no fact is about has neither, and zeros."""
+    places = pc.index_in(wanted, value_set=owners)
+    matrix = np.zeros((len(wanted), kind.list_size), np.float32)
+    texts = pa.nulls(len(wanted), pa.large_string())
+    if joined is not None:
+        known = pc.is_valid(places).to_numpy(zero_copy_only=False)
+        rows = pc.drop_null(places).to_numpy()
+        matrix[known] = _combine(joined["vector"]).values.to_numpy().reshape(len(owners), -1)[rows]
+        texts = _combine(joined["text"]).take(places)
+    values = pa.array(matrix.ravel(), pa.float32())
+    return pc.fill_null(texts, ""), pa.FixedSizeListArray.from_arrays(values, kind.list_size)
+
+
 def _combine(values: pa.ChunkedArray) -> pa.Array:
     joined = values.combine_chunks()
     return joined if isinstance(joined, pa.Array) else pa.concat_arrays(joined.chunks)
@@ -445,7 +464,7 @@ def _combine(values: pa.ChunkedArray) -> pa.Array:
 
 log = logging.getLogger(__name__)
 
-VERSION = 5
+VERSION = 6
 """Raised when the same tables give other files."""
 READS = (
     *("documents", "chunks", "claims", "mentions", "raw_triples"),
@@ -486,7 +505,6 @@ def build_index(
     files: dict[str, Mapping[str, Any]] = {
         "documents": list_documents(tables),
         "mentions": list_mentions(tables),
-        "entities": list_entities(tables, names),
         "names": list_names(names),
         "name_words": list_name_words(names),
         "relations": {n: combine(relations[n]) for n in ("relation_id", "name")},
@@ -497,7 +515,11 @@ def build_index(
     for name, columns in files.items():
         write_rows(folder / f"index/{name}.arrow", columns)
     (folder / STATEMENTS).write_text(strip_provenance(instances_nt), "utf-8")
-    parts = {"chunks": list_chunks(tables), "condensed": list_facts(tables)}
+    parts = {
+        "chunks": list_chunks(tables),
+        "condensed": list_facts(tables),
+        "entities": list_entities(tables, names),
+    }
     embedded = read_vectors(vectors, {t: next(iter(c.values())) for t, c in parts.items()})
     meta: dict[str, JsonValue] = {}
     for table, columns in parts.items():

@@ -192,6 +192,20 @@ class ScopedView(View):
         }
         return masks[table]()
 
+    def searched(self, table: str) -> Mask:
+        """See `View`: an entity that only hidden texts call by its name is found by no vector."""
+        return self._named if table == "entities" and self._divides else self.mask(table)
+
+    @cached_property
+    def _named(self) -> Mask:
+        """The entities that are seen and that a text which is seen calls by their name."""
+        forms, seen = self.rows("entity_forms"), self._rows_of("entity_forms")
+        owners = forms.numbers("owner")
+        names = self.rows("entities").column("name").take(pa.array(owners))
+        called = np.zeros(len(self.rows("entities")), dtype=np.bool_)
+        called[owners[seen & _to_mask(pc.equal(forms.column("form"), names))]] = True
+        return called & self._entities
+
     @cached_property
     def _chunks(self) -> Mask:
         """The chunks of the documents; with classes those that state something of them."""
@@ -365,8 +379,10 @@ class ScopedView(View):
 
     def text_of(self, table: str, row: int) -> str:
         """See `View`; of a fact only those words that its names and wordings let be seen."""
-        if table != "condensed" or not self._divides:
+        if table == "chunks" or not self._divides:
             return super().text_of(table, row)
+        if table == "entities":
+            return self.name_of(row)
         _, head, _, relation, _, tail, _ = self.state_fact(row)
         return f"{head} {relation} {tail}"
 

@@ -178,7 +178,7 @@ class Snapshot:
     def neighbours(
         self, text: str, k: int, table: str = "condensed"
     ) -> list[tuple[str, str, float]]:
-        """The k facts or chunks nearest to a text: key, embedded words, cosine; best first."""
+        """The k rows nearest to a text: key, embedded words, cosine; best first."""
         part = self._view.part(table)
         if not len(part):
             return []
@@ -189,16 +189,16 @@ class Snapshot:
                 f"{self.embedder.name!r} at embed.base_url makes {len(vector)}: it is another "
                 "model; name the endpoint that the snapshot was built with"
             )
-        found = part.nearest(vector, k, self._view.mask(table))
+        found = part.nearest(vector, k, self._view.searched(table))
         return [(part.rows.keys[row], self._view.text_of(table, row), at) for row, at in found]
 
     def words(self, text: str, k: int, table: str = "chunks") -> list[tuple[str, float]]:
-        """The k facts or chunks with the best BM25 score for a text: key, score; best first.
+        """The k rows with the best BM25 score for a text: key, score; best first.
 
         Rows without a word of the text are left out.
         """
         part = self._view.part(table)
-        found = part.words(text, k, self._view.mask(table))
+        found = part.words(text, k, self._view.searched(table))
         return [(part.rows.keys[row], at) for row, at in found]
 
     def vectors_of(self, keys: Sequence[str], table: str = "condensed") -> Matrix:

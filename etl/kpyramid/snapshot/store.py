@@ -28,12 +28,12 @@ SCHEMA = "ontology/schema.ttl"
 INSTANCES = "ontology/instances.nt"
 SEED = "ontology/seed.ttl"
 """The schema that a snapshot's ontology grew from."""
-FORMAT = 3
-"""Version of a snapshot's layout; with 2 came the index, with 3 what qualifies facts."""
+FORMAT = 4
+"""Version of a snapshot's layout: 2 the index, 3 what qualifies facts, 4 entities searched."""
 META = "index/meta.json"
 STATEMENTS = "index/statements.nt"
 """The ontology layer without its provenance."""
-SEARCHED = ("chunks", "condensed")
+SEARCHED = ("chunks", "condensed", "entities")
 """Tables that are searched by vectors and by words."""
 ADVICE = (
     "`kpyramid verify` says what else is; move the snapshot's folder away and build again, which "
@@ -392,7 +392,7 @@ class Store:
             rows.require_whole()
 
     def part(self, table: str) -> "Part":
-        """A table to search in: `chunks` or `condensed`.
+        """A table to search in: `chunks`, `condensed` or `entities`.
 
         Raises:
             InputError: the table is not searched.

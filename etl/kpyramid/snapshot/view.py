@@ -71,6 +71,10 @@ class View:
         """
         return None
 
+    def searched(self, table: str) -> Mask | None:
+        """The rows of `chunks`, `condensed` or `entities` whose embedded words are seen."""
+        return self.mask(table)
+
     def count(self, table: str) -> int:
         """How many rows of such a table are seen."""
         mask = self.mask(table)
