@@ -17,6 +17,16 @@ LICENCE = "facts CC BY 2.5 (Freebase), repository without a licence: for measure
 _SMALL = frozenset("of the and in de la von van der den du di da al el zu".split())
 _NUMERAL = re.compile(r"[ivx]+", re.ASCII)
 _END = "<end>"
+_SAID = {
+    "cause_of_death": "{0} died of {1}.",
+    "location": "{0} lived in {1}.",
+    "place_of_birth": "{0} was born in {1}.",
+    "place_of_death": "{0} died in {1}.",
+    "profession": "{0} worked as {1}.",
+    "spouse": "{0} was married to {1}.",
+}
+"""Relations that a text says by a verb. ("The place of death of X is Y" is no English sentence that
+anybody writes, and its reader finds a thing called "death of X" in it.)"""
 
 
 def read(folder: Path) -> QuestionSet | None:
@@ -28,9 +38,7 @@ def read(folder: Path) -> QuestionSet | None:
     said: dict[str, dict[str, None]] = defaultdict(dict)
     for path in bases:
         for subject, relation, value in _read_fields(path, 3):
-            relation = relation.replace("_", " ")
-            sentence = f"The {relation} of {say_name(subject)} is {say_name(value)}."
-            said[subject][sentence] = None
+            said[subject][say_triple(subject, relation, value)] = None
     rows = tuple(
         {"id": key, "title": say_name(key), "text": " ".join(sentences)}
         for key, sentences in sorted(said.items())
@@ -47,6 +55,32 @@ def read(folder: Path) -> QuestionSet | None:
         read_licence(folder) or LICENCE,
         "the corpus is the knowledge base, its triples worded as sentences",
     )
+
+
+def read_paths(folder: Path) -> dict[str, tuple[str, ...]]:
+    """The names along each question's gold path, by the question's id; one may stand twice."""
+    return {
+        f"{path.stem}-{number}": tuple(map(say_name, _cut_path(fields[2])[::2]))
+        for path in sorted(folder.glob("PQ*.txt"))
+        for number, fields in enumerate(_read_fields(path, 3), 1)
+    }
+
+
+def _cut_path(way: str) -> list[str]:
+    steps = way.split("#")
+    return steps[: steps.index(_END)] if _END in steps else steps
+
+
+def read_triples(folder: Path) -> list[tuple[str, str, str]]:
+    """The distinct triples of the knowledge bases as they are written, sorted."""
+    fields = (_read_fields(path, 3) for path in sorted(folder.glob("*-kb.txt")))
+    return sorted({(s, r, v) for rows in fields for s, r, v in rows})
+
+
+def say_triple(subject: str, relation: str, value: str) -> str:
+    """A triple as a sentence: by a verb where English has one for it, else as an attribute."""
+    said = _SAID.get(relation, f"The {relation.replace('_', ' ')} of {{0}} is {{1}}.")
+    return said.format(say_name(subject), say_name(value))
 
 
 def say_name(name: str) -> str:
@@ -79,8 +113,7 @@ def _read_fields(path: Path, count: int) -> Iterator[list[str]]:
 def _read_one(key: str, fields: list[str], path: Path) -> EvalQuestion:
     text, answer, way = fields
     match = re.fullmatch(r"(.+?)\((.+)\)", answer)
-    steps = way.split("#")
-    steps = steps[: steps.index(_END)] if _END in steps else steps
+    steps = _cut_path(way)
     if match is None or len(steps) < 3 or len(steps) % 2 == 0:
         raise InputError(f"{path}: {key} has no answer(answers/) or no path subject#relation#…")
     entities, relations = steps[::2], steps[1::2]

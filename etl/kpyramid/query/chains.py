@@ -3,11 +3,25 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.decisions import Decisions
 from kpyramid.query.facts import match_candidates
-from kpyramid.query.paths import StatedPath, show_path
+from kpyramid.query.paths import MOST_NEIGHBOURS, Path, StatedPath, show_path, state_paths
 from kpyramid.query.types import Answer, Outcome, Reading, Step
+from kpyramid.query.wording import rate_prefix, rate_steps
+from kpyramid.snapshot.adjacency import Adjacency
+
+DEPTH = 3
+WIDTH = 30
+"""Steps of a walk, and chains that are kept at each: a person has some five facts of one relation,
+so that two such steps make 25 chains that are equally likely."""
+MOST_FOLLOWED = 200
+"""Chains of each depth that are rated as answers."""
+MOST_NEAR, UNSAID = 50, 0.2
+"""Paths that are embedded where the question says none of their relations, and the most that the
+chance of such a path is: its cosine says that it is about the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,17 +40,102 @@ class RatedPath:
 def rate_paths(asked: QuestionAnalysis, paths: Sequence[StatedPath]) -> list[RatedPath]:
     """Paths that leave an entity of the question, with the chance of each, best first.
 
-    The value of a path is its last entity.
+    The value of a path is its last entity. See `kpyramid.query.wording` for how a chain is rated;
+    where the words of the question say nothing of any, the nearest statement comes first.
     """
     if not paths:
         return []
-    vectors = asked.snapshot.embed_all([path.statement for path in paths])
-    cosines = (vectors @ asked.vector).tolist()
-    rated = [
-        RatedPath(path, path.names[-1], max(near, 0.0), _choose(path.names[-1], asked))
-        for path, near in zip(paths, cosines, strict=True)
+    chances = [
+        rate_steps(asked, _name_start(path), list(zip(path.relations, path.forward, strict=True)))
+        for path in paths
     ]
-    return sorted(rated, key=lambda one: (-one.chance, one.path.statement))
+    if not any(chances):
+        vectors = asked.snapshot.embed_all([path.statement for path in paths[:MOST_NEAR]])
+        near = UNSAID * np.maximum(vectors @ asked.vector, 0.0)
+        chances = [*near.tolist(), *[0.0] * (len(paths) - len(near))]
+    rated = [
+        RatedPath(path, path.names[-1], round(chance, 6), _choose(path.names[-1], asked))
+        for path, chance in zip(paths, chances, strict=True)
+    ]
+    return sorted(rated, key=_rank)
+
+
+def walk_from(
+    asked: QuestionAnalysis,
+    graph: Adjacency,
+    anchors: Sequence[int],
+    depth: int = DEPTH,
+    width: int = WIDTH,
+) -> list[RatedPath]:
+    """The chains of at most `depth` steps that leave some entities, rated, best first (WTS, 3.1).
+
+    Of each depth the best `width` are kept and gone on from: those whose steps so far are said in
+    the question, nearest to the named entity first. No fact is passed twice; an entity may be met
+    again, since the mother of X's son may be X. Hubs are ends only.
+    """
+    last = [(Path((row,), (), ()), ()) for row in dict.fromkeys(anchors)]
+    found: list[tuple[float, Path]] = []
+    for _ in range(depth):
+        ahead = _go_on(asked, graph, last)
+        ahead.sort(key=lambda one: (-one[0], one[2].entities, one[2].facts))
+        found += [(whole, path) for _, whole, path, _ in ahead[:MOST_FOLLOWED]]
+        last = [(path, steps) for _, _, path, steps in ahead[:width]]
+    found.sort(key=lambda one: (-one[0], len(one[1].facts), one[1].entities, one[1].facts))
+    stated = state_paths([path for _, path in found[:width]], graph, asked.snapshot)
+    rated = [
+        RatedPath(path, path.names[-1], round(whole, 6), _choose(path.names[-1], asked))
+        for (whole, _), path in zip(found, stated, strict=False)
+    ]
+    return sorted(rated, key=_rank)
+
+
+_Steps = tuple[tuple[str, bool], ...]
+
+
+def _go_on(
+    asked: QuestionAnalysis, graph: Adjacency, last: Sequence[tuple[Path, _Steps]]
+) -> list[tuple[float, float, Path, _Steps]]:
+    """Chains one step longer: chance so far, chance as a whole, the chain, its steps in words."""
+    ends = np.array([path.entities[-1] for path, _ in last], np.int64)
+    passed = [
+        place
+        for place, many in enumerate(graph.count_facts(ends).tolist() if len(ends) else ())
+        if many <= MOST_NEIGHBOURS or not last[place][1]
+    ]
+    if not passed:
+        return []
+    edges = graph.leave(ends[passed], MOST_NEIGHBOURS)
+    found = []
+    rows = zip(
+        edges.source.tolist(),
+        edges.fact.tolist(),
+        edges.target.tolist(),
+        edges.forward.tolist(),
+        strict=True,
+    )
+    for source, fact, target, ahead in rows:
+        path, steps = last[passed[source]]
+        if fact in path.facts:
+            continue
+        longer = (*steps, (graph.word_fact(fact), ahead))
+        start = graph.name_entity(path.entities[0])
+        so_far, whole = rate_prefix(asked, start, longer)
+        entities = (*path.entities, target)
+        way = Path(entities, (*path.facts, fact), (*path.forward, ahead))
+        found.append((so_far, whole, way, longer))
+    return found
+
+
+def _name_start(path: StatedPath) -> str:
+    """The id of the entity that a path leaves."""
+    first = path.facts[0]
+    return first.head_id if path.forward[0] else first.tail_id or ""
+
+
+def _rank(one: RatedPath) -> tuple[float | str, ...]:
+    """Smaller is better: of chains that are as likely the shorter, then the surer one."""
+    path = one.path
+    return -one.chance, len(path.facts), -path.confidence, path.statement
 
 
 def _choose(value: str, asked: QuestionAnalysis) -> tuple[str, ...]:

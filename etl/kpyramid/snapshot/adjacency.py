@@ -49,7 +49,7 @@ class Adjacency:
         self._starts, self._facts = view.rows("entities").lists("facts")
         facts = view.rows("condensed")
         self._heads, self._tails = facts.numbers("head"), facts.numbers("tail")
-        self._confidence = facts.numbers("confidence")
+        self._relations, self._confidence = facts.numbers("relation"), facts.numbers("confidence")
         self._seen = view.mask("condensed")
 
     def find(self, entity_id: str) -> int | None:
@@ -63,6 +63,10 @@ class Adjacency:
     def name_fact(self, row: int) -> str:
         """The id of the fact of a row."""
         return str(self._view.rows("condensed").keys[row])
+
+    def word_fact(self, row: int) -> str:
+        """The phrase of the relation of a fact."""
+        return self._view.wording_of(int(self._relations[row]))
 
     def count_facts(self, rows: Rows) -> Rows:
         """How many facts there are about each of some entities, hidden ones and literals too."""
