@@ -73,6 +73,7 @@ def walk_from(
     the question, nearest to the named entity first. No fact is passed twice; an entity may be met
     again, since the mother of X's son may be X. Hubs are ends only.
     """
+    last: list[tuple[Path, _Steps]]
     last = [(Path((row,), (), ()), ()) for row in dict.fromkeys(anchors)]
     found: list[tuple[float, Path]] = []
     for _ in range(depth):

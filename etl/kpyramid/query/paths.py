@@ -72,9 +72,9 @@ def find_paths(
     for first, second in combinations(rows, 2):
         for length in range(1, hops + 1):
             halves = (length + 1) // 2, length // 2
-            found.update(_join(walks[first][halves[0]], walks[second][halves[1]]))
+            found.update(_join(graph, walks[first][halves[0]], walks[second][halves[1]]))
             if halves[0] != halves[1]:  # the hub cap leaves more of the walks from the other end
-                other = _join(walks[second][halves[0]], walks[first][halves[1]])
+                other = _join(graph, walks[second][halves[0]], walks[first][halves[1]])
                 found.update(path.turn() for path in other)
     return sorted(found, key=lambda path: (len(path.facts), path.entities, path.facts))[:most]
 
@@ -113,9 +113,14 @@ def _walk(graph: Adjacency, start: int, steps: int) -> list[_Walks]:
     return found
 
 
-def _join(ahead: _Walks, back: _Walks) -> Iterable[Path]:
-    """The simple paths that go on from the end of a walk along another one, turned."""
+def _join(graph: Adjacency, ahead: _Walks, back: _Walks) -> Iterable[Path]:
+    """The simple paths that go on from the end of a walk along another one, turned.
+
+    None where both meet in a hub.
+    """
     ends, starts = ahead.entities[:, -1], back.entities[:, -1]
+    if back.facts.shape[1]:
+        ends = np.where(graph.count_facts(ends) <= MOST_NEIGHBOURS, ends, -1)
     order = np.argsort(starts, kind="stable")
     low = np.searchsorted(starts[order], ends, "left")
     sizes = np.searchsorted(starts[order], ends, "right") - low

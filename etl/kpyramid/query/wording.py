@@ -216,7 +216,7 @@ def _weigh_left(lemma: str) -> float:
 
 
 def _list_phrases(step: Step) -> list[str]:
-    """A step as short phrases about someone; of a verb also what the lexicon calls its other end."""
+    """A step as phrases about someone; of a verb also what the lexicon calls its other end."""
     words = step[0].split()
     if words[0] in HAVE and len(words) > 1:
         return [_FRAME.format(" ".join(words[1:]))]
