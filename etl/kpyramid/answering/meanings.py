@@ -13,9 +13,9 @@ _AFTER = {"where": "in", "when": "in", "how": "of", "why": "of", "what": "of"}
 
 
 @lru_cache(maxsize=10_000)
-def read_wording(wording: str) -> frozenset[Meaning]:
-    """The meanings of a relation of the graph, from its head to its tail."""
-    return _read([(wording, False)])
+def read_wording(wording: str, ahead: bool = True) -> frozenset[Meaning]:
+    """The meanings of a relation of the graph, from its head to its tail, or back."""
+    return _read([(wording, not ahead)])
 
 
 @lru_cache(maxsize=10_000)

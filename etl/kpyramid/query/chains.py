@@ -70,8 +70,8 @@ def walk_from(
     """The chains of at most `depth` steps that leave some entities, rated, best first (WTS, 3.1).
 
     Of each depth the best `width` are kept and gone on from: those whose steps so far are said in
-    the question, nearest to the named entity first. No fact is passed twice; an entity may be met
-    again, since the mother of X's son may be X. Hubs are ends only.
+    the question, nearest to the named entity first. A walk may come back, also by the same fact:
+    the mother of X's son may be X, and one fact says whose son he is. Hubs are ends only.
     """
     last: list[tuple[Path, _Steps]]
     last = [(Path((row,), (), ()), ()) for row in dict.fromkeys(anchors)]
@@ -116,8 +116,6 @@ def _go_on(
     )
     for source, fact, target, ahead in rows:
         path, steps = last[passed[source]]
-        if fact in path.facts:
-            continue
         longer = (*steps, (graph.word_fact(fact), ahead))
         start = graph.name_entity(path.entities[0])
         so_far, whole = rate_prefix(asked, start, longer)

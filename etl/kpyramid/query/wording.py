@@ -45,7 +45,7 @@ AGAINST = 0.02
 """What a step is worth that is said the other way round: a parent where children are asked for."""
 UNKNOWN_WAY = 0.5
 """Factor of a cosine where the relation is gone from tail to head: its words say the other end."""
-LEFT, LIGHTLY_LEFT, HARDLY_LEFT = 0.03, 0.3, 0.7
+LEFT, LIGHTLY_LEFT, HARDLY_LEFT = 0.03, 0.1, 0.7
 """Factor for each word that no step says: for one that names a thing, one that says of what form
 the answer is, one of asking."""
 LONGEST = 4
@@ -206,7 +206,13 @@ def _order(tokens: Sequence[str], at: int, end: int) -> list[tuple[int, str]]:
         parts[-1].append(place)
     left = [place for part in parts for place in sorted(part)]
     places = [*owned, *left, *([] if owned else right)]
-    return [(p, tokens[p]) for p in places if tokens[p] not in _EMPTY and tokens[p] not in _OWNER]
+    last = len(tokens) - 1  # "what does she do": the one "do" that says something
+    return [
+        (place, tokens[place])
+        for place in places
+        if tokens[place] not in _OWNER
+        and (tokens[place] not in _EMPTY or (place == last and tokens[place] == "do"))
+    ]
 
 
 def _weigh_left(lemma: str) -> float:
@@ -234,9 +240,7 @@ def _say(step: Step, span: _Span, cosine: float) -> float:
     # "X is child of Y" says "child" of Y: from its tail to its head.
     turns = lemmas[:1] == ("be",) and lemmas[-1:] == ("of",)
     meanings = _meanings()
-    one, other = meanings.read_wording(wording), meanings.read_words(span.words)
-    if not ahead:
-        one = frozenset((name, not turned) for name, turned in one)
+    one, other = meanings.read_wording(wording, ahead), meanings.read_words(span.words)
     means = meanings.compare_meanings(one, other)
     same = bool(own) and own == words
     if means or (same and means is None and not (one and other)):
