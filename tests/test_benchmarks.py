@@ -44,6 +44,8 @@ RUNS: dict[str, tuple[str, str, str]] = {
     "ontology_store": (TINY, "--triples 1000", "load_over_rdflib lookup_over_rdflib bad_values"),
     "passages": (TINY, "", "recall_at_2 recall_at_5 recall_at_8 recall_at_10 all_gold_at_5 "
                  "all_gold_at_8 ndcg_at_10 mrr"),
+    "pathquestion": ("pathquestion_pq", "--limit 4 --only walk", "held best_two_hop "
+                     "best_three_hop hits_at_1_two_hop calls_per_question_two_hop missing"),
     "query": ("", "--triples 1000", "p50_ms p99_ms recall_at_10 cold_seconds"),
     "reader_weights": ("musique100", "--limit 200", "passages"),
     "reading": ("text2kgbench_public", "--limit 3", "questions sentences"),
@@ -53,6 +55,7 @@ RUNS: dict[str, tuple[str, str, str]] = {
     "text2kgbench": ("text2kgbench_public", "--limit 1 --zero-shot", "f1_tekgen f1_webnlg "
                      "margin_tekgen margin_webnlg conformance subject_hallucination "
                      "relation_hallucination object_hallucination precision_unfiltered"),
+    "walk": ("", "--triples 1000", "p95_ms peak_mb"),
     "truth": ("", "--limit 40", "auc auc_true right vague wrong ece kinds other_kinds cuts bins "
               "rows judged drift"),
 }  # fmt: skip

@@ -246,8 +246,9 @@ def test_every_step_is_said_and_every_word_is_used(snapshot: Snapshot) -> None:
     assert rate(snapshot, question, ("has nationality", True), ("was married to", True)) < whole / 3
     longer = (("was married to", True), ("has nationality", True), ("has gender", True))
     assert rate(snapshot, question, *longer) < whole / 3
-    synonym = "What nation is the better half of Mary Stone from?"
-    assert rate(snapshot, synonym, ("was married to", True), ("has nationality", True)) > 0.1
+    synonym = "What nation is the other half of Mary Stone from?"
+    said = rate(snapshot, synonym, ("was married to", True), ("has nationality", True))
+    assert said > rate(snapshot, synonym, ("worked as", True), ("has nationality", True)) > 0
 
 
 def test_chains_are_walked_and_the_best_one_is_read(snapshot: Snapshot) -> None:

@@ -13,7 +13,13 @@ from kpyramid.snapshot.search import join_words
 from kpyramid.snapshot.snapshot import Snapshot
 
 SIMILAR = 0.7
-"""Cosine from which the nearest entity is what a name means that no entity has (HyKGE's delta)."""
+"""Cosine from which the nearest entity is what a name means that no entity has (HyKGE's delta).
+
+The paper's .7 is GTE's scale; fitted anew to MiniLM it stays. Of 90 further names of entities in
+four built graphs .87 lie so near to their entity's main name and .43 to another's, some of
+these being other spellings of the same; no cut from .5 to .85 parts the two better (.7: .434,
+.75: .422, .65: .378, .8: .356), and of what is linked .68 are right at any.
+"""
 PASSAGES = 5
 """Passages that stand for a hypothesis where no model writes one."""
 
