@@ -191,10 +191,23 @@ def _add_vectors(folder: Path, seed: int) -> None:
             "entities",
             read("entities")["entity_id"],
             pa.array(names, pa.string()),
-            pool[np.arange(len(names)) % len(pool)],
+            _name_entities(pool, len(names), chance),
         ),
     ]
     write_table(folder, "vectors", pa.concat_tables(parts))
+
+
+def _name_entities(
+    pool: npt.NDArray[np.float32], count: int, chance: np.random.Generator
+) -> npt.NDArray[np.float32]:
+    """A vector for each entity: that of the name it shares in `pool`, and what is its own."""
+    vectors = np.empty((count, pool.shape[1]), np.float32)
+    for start in range(0, count, 65_536):
+        part = np.arange(start, min(count, start + 65_536))
+        own = chance.standard_normal((len(part), pool.shape[1]), np.float32)
+        block = pool[part % len(pool)] + NOISE * own / np.linalg.norm(own, axis=1, keepdims=True)
+        vectors[part] = block / np.linalg.norm(block, axis=1, keepdims=True)
+    return vectors
 
 
 def _table_vectors(owner: str, keys: Any, texts: Any, vectors: npt.NDArray[np.float32]) -> pa.Table:
