@@ -1,12 +1,12 @@
 """The port of rerankers: how well a text goes with a query, both read together."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 
-from kpyramid.embeddings.port import Embedder, Matrix
+from kpyramid.embeddings.port import Matrix
 from kpyramid.errors import SettingsError
 
 MAX_WORD_PIECES = 512
@@ -25,17 +25,16 @@ class Reranker(Protocol):
 class CosineReranker:
     """Cosines of an embedding model's vectors: what there is without a cross-encoder."""
 
-    def __init__(self, embedder: Embedder) -> None:
-        self.name = f"cosines of {embedder.name}"
-        self._embedder = embedder
+    name = "cosines"
+
+    def __init__(self, embed: Callable[[Sequence[str]], Matrix]) -> None:
+        self._embed = embed
 
     def score(self, queries: Sequence[str], texts: Sequence[str]) -> Matrix:
         """See `Reranker.score`."""
         if not queries or not texts:
             return np.zeros((len(texts), len(queries)), np.float32)
-        return np.asarray(
-            self._embedder.embed(texts) @ self._embedder.embed(queries).T, dtype=np.float32
-        )
+        return np.asarray(self._embed(texts) @ self._embed(queries).T, dtype=np.float32)
 
 
 class CrossEncoder:

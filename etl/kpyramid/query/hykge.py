@@ -22,10 +22,11 @@ from kpyramid.query.anchors import SIMILAR, choose_anchors, link_names, suppose
 from kpyramid.query.chains import (
     RatedPath,
     charge,
-    choose_fitting,
+    compose_vectors,
     lead_from,
-    rate_paths,
+    rate_open,
     read_paths,
+    shortlist,
 )
 from kpyramid.query.decisions import Decisions
 from kpyramid.query.facts import state_facts
@@ -34,9 +35,9 @@ from kpyramid.query.paths import (
     Path,
     StatedPath,
     find_paths,
+    quote_fact,
     show_path,
     state_paths,
-    widen_place,
 )
 from kpyramid.query.types import Answer, Item, Outcome, Step
 from kpyramid.snapshot.adjacency import Adjacency
@@ -53,6 +54,9 @@ BEST = 3
 """Fragments whose scores a chain's is the mean of, the best for it. How scores combine is not said.
 The best alone lets one stray fragment of a wrong hypothesis carry a chain; by the mean of all, a
 chain that goes with one part of a long text loses to a general one."""
+MOST_SCORED = 60
+"""Chains that are scored, those whose facts' vectors are nearest to the fragments: a cross-encoder
+takes some ten milliseconds a pair."""
 _MOST_FACTS = 200
 """Facts about an anchor in which its description is looked for."""
 
@@ -100,15 +104,20 @@ def ask_hykge(
     own = [asked.text, *asked.candidates]
     ids = _link(asked, own, told, entities, similar)
     rows = [row for one in ids if (row := graph.find(one)) is not None]
+    scorer: Reranker = (
+        CrossEncoder(Folder(rerank)) if rerank else CosineReranker(snapshot.embed_all)
+    )
     found = find_chains(graph, rows, hops)
     stated = state_paths(found, graph, snapshot) if chains else []
     scores = np.zeros(len(stated), np.float32)
     if reranker and stated:
         words = " ".join((*own, *told.texts))
         parts = cut_fragments(words, length, overlap) if fragments else [words]
-        scorer = CrossEncoder(Folder(rerank)) if rerank else CosineReranker(snapshot.embedder)
-        scores = score_chains(stated, parts, scorer)
-    order = sorted(range(len(stated)), key=lambda at: (-round(float(scores[at]), 6), at))[:paths]
+        near = compose_vectors(stated, snapshot) @ snapshot.embed_all(parts).T
+        pool = shortlist(stated, _average_best(near), MOST_SCORED)
+        scores[:] = -1.0
+        scores[pool] = score_chains([stated[at] for at in pool], parts, scorer)
+    order = shortlist(stated, scores, paths)
     context = [show_path(stated[at], snapshot, round(float(scores[at]), 6)) for at in order]
     ends = {end for at in order for end in (found[at].entities[0], found[at].entities[-1])}
     told_of = [graph.name_entity(row) for row in rows if row in ends or not context]
@@ -197,7 +206,7 @@ def describe_entity(entity: str, snapshot: Snapshot) -> Item | None:
     if not facts:
         return None
     first = facts[0]
-    place = widen_place(snapshot.evidence(first.condensed_id)[0], snapshot)
+    place = quote_fact(first, snapshot.evidence(first.condensed_id), snapshot)
     says = f"is a {first.tail}" if first.relation == "is a" else ""
     kinds = f"({', '.join(classes)})" if classes else ""
     text = " ".join(part for part in (name, kinds, says) if part)
@@ -222,10 +231,11 @@ def score_chains(
 ) -> Matrix:
     """The score of each chain (Eq. 6): the mean of its `best` highest over the fragments."""
     scores = scorer.score(fragments, [chain.statement for chain in chains])
-    if not scores.size:
-        return np.zeros(len(chains), np.float32)
-    highest = np.sort(scores, axis=1)[:, ::-1][:, :best]
-    return np.asarray(highest.mean(axis=1), np.float32)
+    return _average_best(scores, best) if scores.size else np.zeros(len(chains), np.float32)
+
+
+def _average_best(scores: Matrix, best: int = BEST) -> Matrix:
+    return np.asarray(np.sort(scores, axis=1)[:, ::-1][:, :best].mean(axis=1), np.float32)
 
 
 # 4.4: reading.
@@ -238,7 +248,7 @@ def _rate_chains(
     own = {graph.find(entity) for entity in asked.linked.entities}
     sources = {row for row in rows if row in own} or set(rows[:1])
     led = state_paths(lead_from(kept, sources)[:MOST_PATHS], graph, asked.snapshot)
-    return choose_fitting(asked, rate_paths(asked, led))
+    return rate_open(asked, led)
 
 
 def _read(

@@ -27,6 +27,8 @@ MOST_WALKS = 20_000
 MOST_PATHS = 500
 """Paths that are stated, the shortest first: each costs some 50 microseconds."""
 
+_MOST_QUOTED = 10
+"""Places of a fact of which the best is shown."""
 _MOST_ROUNDS, _CONVERGED = 1000, 1e-12
 
 Chain = Literal["path", "common tail", "common head"]
@@ -217,8 +219,7 @@ def show_path(path: StatedPath, snapshot: Snapshot, score: float) -> Item:
     """
     found = [snapshot.evidence(fact.condensed_id) for fact in path.facts]
     shown = [
-        widen_place(_choose_place(fact, places), snapshot)
-        for fact, places in zip(path.facts, found, strict=True)
+        quote_fact(fact, places, snapshot) for fact, places in zip(path.facts, found, strict=True)
     ]
     others = dict.fromkeys(place for places in found for place in places if place not in shown)
     key = "+".join(fact.condensed_id for fact in path.facts)
@@ -237,13 +238,13 @@ def widen_place(place: Evidence, snapshot: Snapshot) -> Evidence:
     return place
 
 
-def _choose_place(fact: NearFact, places: Sequence[Evidence]) -> Evidence:
-    """The place that has most of a fact's words; the shortest of equally good ones.
+def quote_fact(fact: NearFact, places: Sequence[Evidence], snapshot: Snapshot) -> Evidence:
+    """The sentence that has most of a fact's words; the shortest of equally good ones.
 
     What is seen of a fact has a place: a fact without one is hidden.
     """
-    words = {*list_plain_words(f"{fact.head} {fact.tail}")}
+    words = {*list_plain_words(fact.statement)}
     return min(
-        places,
+        dict.fromkeys(widen_place(place, snapshot) for place in places[:_MOST_QUOTED]),
         key=lambda place: (-len(words & {*list_plain_words(place.text)}), len(place.text)),
     )

@@ -7,7 +7,7 @@ for already, filtered as whole triples, are the branches (4.2.2). Both are read 
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from kpyramid.documents.words import normalise_name
@@ -15,17 +15,17 @@ from kpyramid.errors import InputError
 from kpyramid.llm.types import Failure
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.anchors import Anchors, choose_anchors, link_names, suppose
+from kpyramid.query.branches import list_branches
 from kpyramid.query.chains import (
     RatedPath,
     charge,
-    choose_fitting,
     go_on,
     lead_from,
-    rate_paths,
+    rate_open,
     read_paths,
 )
 from kpyramid.query.decisions import Decisions
-from kpyramid.query.facts import NearFact, find_about, state_facts, state_item
+from kpyramid.query.facts import NearFact, state_item
 from kpyramid.query.paths import (
     MOST_PATHS,
     Path,
@@ -49,8 +49,6 @@ PATHS = 10
 """The paper's k, which it does not give: HyKGE's topK."""
 TRIPLES = 20
 """Branches that rules keep, those nearest to the question."""
-MOST_BRANCHES = 100
-"""Facts about the key entities that are filtered, those nearest to the question: one call's."""
 MOST_CANDIDATES = 5_000
 """Paths that PageRank sees, the shortest first."""
 MOST_STARTS = 3
@@ -94,7 +92,7 @@ def ask_rok(
     found = find_paths(graph, rows, hops, most=MOST_CANDIDATES)
     main = choose_main(found, rows, paths, damping)
     stated = state_paths(main, graph, asked.snapshot)
-    about = _list_branches(asked, key.anchors.entities, stated) if neighbours else []
+    about = list_branches(asked, key.anchors.entities, stated) if neighbours else []
     kept, branch = _filter_branches(asked, decisions, stated, about, triples)
     chains = _rate_chains(asked, graph, rows, found, about)
     scores = _score_paths(main, rank_entities(found, damping))
@@ -213,48 +211,6 @@ class _Branch:
     tokens: int = 0
 
 
-def _list_branches(
-    asked: QuestionAnalysis, entities: Sequence[str], main: Sequence[StatedPath]
-) -> list[NearFact]:
-    """The facts about key entities beside the main paths, by cosine with the question.
-
-    Dropped are those whose relation leads from the key entity to one on a main path already.
-    """
-    if not entities:
-        return []
-    walked = {fact.condensed_id for path in main for fact in path.facts}
-    about = find_about(entities, asked, MOST_BRANCHES, known=walked)
-    return drop_led(state_facts(about, asked.snapshot), entities, main)
-
-
-def drop_led(
-    facts: Sequence[NearFact], key: Collection[str], main: Sequence[StatedPath]
-) -> list[NearFact]:
-    """The facts that branch off: step (a) of 4.2.2, by relation and its direction."""
-    walked = [fact for path in main for fact in path.facts]
-    there = {end for fact in walked for end in (fact.head_id, fact.tail_id)}
-    led = {
-        (own, fact.relation, ahead)
-        for fact in (*walked, *facts)
-        for own, other, ahead in _list_ends(fact)
-        if own in key and other in there
-    }
-    return [
-        fact
-        for fact in facts
-        if any(
-            other in there or (own, fact.relation, ahead) not in led
-            for own, other, ahead in _list_ends(fact)
-            if own in key
-        )
-    ]
-
-
-def _list_ends(fact: NearFact) -> Iterator[tuple[str | None, str | None, bool]]:
-    yield fact.head_id, fact.tail_id, True
-    yield fact.tail_id, fact.head_id, False
-
-
 def _filter_branches(
     asked: QuestionAnalysis,
     decisions: Decisions,
@@ -309,7 +265,7 @@ def _rate_chains(
                 chain = go_on(start, key or "", fact)
                 if len({normalise_name(name) for name in chain.names}) == len(chain.names):
                     chains.append(chain)
-    return choose_fitting(asked, rate_paths(asked, chains))
+    return rate_open(asked, chains)
 
 
 def _read(
