@@ -34,7 +34,7 @@ UNCLE = "Who was the uncle of the author of Grey Water?"
 TOLD = {"answer": "Grey Water is by Mary Stone, whose uncle was John Harlow."}
 NAMED = {"entities": ["Grey Water", "Mary Stone", "John Harlow", "Nobody Known"]}
 READ = {"says": True, "cites": [1], "answer": "John Harlow", "choices": [], "confidence": 0.9}
-CUT = loopback.Answer('{"answer": "Grey W', finish_reason="length")
+CUT = loopback.Answer("{}", reasoning=100_000)
 
 
 def script(**replies: Any) -> Callable[[Request], Any]:

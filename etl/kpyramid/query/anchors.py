@@ -95,7 +95,7 @@ def _note(found: dict[str, str], text: str, snapshot: Snapshot) -> None:
     index = snapshot.entities_by_name()
     for name in link_text(text, snapshot).names:
         for entity in index.get(join_words(name), ()):
-            found.setdefault(entity, name)
+            found.setdefault(entity, name.rstrip("."))
 
 
 def suppose(asked: QuestionAnalysis, passages: int = PASSAGES) -> tuple[str, ...]:

@@ -19,19 +19,11 @@ from kpyramid.errors import InputError
 from kpyramid.llm.types import Failure
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.anchors import SIMILAR, choose_anchors, link_names, suppose
-from kpyramid.query.chains import (
-    RatedPath,
-    charge,
-    compose_vectors,
-    lead_from,
-    rate_open,
-    read_paths,
-    shortlist,
-)
+from kpyramid.query.branches import rate_chains
+from kpyramid.query.chains import RatedPath, charge, compose_vectors, read_paths, shortlist
 from kpyramid.query.decisions import Decisions
 from kpyramid.query.facts import state_facts
 from kpyramid.query.paths import (
-    MOST_PATHS,
     Path,
     StatedPath,
     find_paths,
@@ -123,7 +115,7 @@ def ask_hykge(
     told_of = [graph.name_entity(row) for row in rows if row in ends or not context]
     if descriptions:
         context += [item for one in told_of if (item := describe_entity(one, snapshot))]
-    rated = _rate_chains(asked, graph, rows, [found[at] for at in order])
+    rated = rate_chains(asked, graph, rows, [found[at] for at in order])
     which = (
         f"{len(order)} of {len(found)} chains of at most {hops} hops between {len(rows)} anchors, "
         f"and {len(context) - len(order)} descriptions"
@@ -239,16 +231,6 @@ def _average_best(scores: Matrix, best: int = BEST) -> Matrix:
 
 
 # 4.4: reading.
-
-
-def _rate_chains(
-    asked: QuestionAnalysis, graph: Adjacency, rows: Sequence[int], kept: Sequence[Path]
-) -> list[RatedPath]:
-    """What rules answer by: stretches of the kept chains from the question's entities."""
-    own = {graph.find(entity) for entity in asked.linked.entities}
-    sources = {row for row in rows if row in own} or set(rows[:1])
-    led = state_paths(lead_from(kept, sources)[:MOST_PATHS], graph, asked.snapshot)
-    return rate_open(asked, led)
 
 
 def _read(

@@ -6,28 +6,22 @@ PageRank are the main paths (4.2.1). Facts about the key entities that the main 
 for already, filtered as whole triples, are the branches (4.2.2). Both are read (4.3).
 """
 
-from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from kpyramid.documents.words import normalise_name
 from kpyramid.errors import InputError
 from kpyramid.llm.types import Failure
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.anchors import Anchors, choose_anchors, link_names, suppose
-from kpyramid.query.branches import list_branches
+from kpyramid.query.branches import list_branches, rate_chains
 from kpyramid.query.chains import (
     RatedPath,
     charge,
-    go_on,
-    lead_from,
-    rate_open,
     read_paths,
 )
 from kpyramid.query.decisions import Decisions
 from kpyramid.query.facts import NearFact, state_item
 from kpyramid.query.paths import (
-    MOST_PATHS,
     Path,
     StatedPath,
     find_paths,
@@ -51,8 +45,6 @@ TRIPLES = 20
 """Branches that rules keep, those nearest to the question."""
 MOST_CANDIDATES = 5_000
 """Paths that PageRank sees, the shortest first."""
-MOST_STARTS = 3
-"""Stretches to one key entity from which rules go on by a fact about it."""
 
 
 def ask_rok(
@@ -94,7 +86,7 @@ def ask_rok(
     stated = state_paths(main, graph, asked.snapshot)
     about = list_branches(asked, key.anchors.entities, stated) if neighbours else []
     kept, branch = _filter_branches(asked, decisions, stated, about, triples)
-    chains = _rate_chains(asked, graph, rows, found, about)
+    chains = rate_chains(asked, graph, rows, found, about)
     scores = _score_paths(main, rank_entities(found, damping))
     context = [show_path(p, asked.snapshot, s) for p, s in zip(stated, scores, strict=True)]
     context += [state_item(fact, asked.snapshot, fact.cosine) for fact in kept]
@@ -236,36 +228,6 @@ def _filter_branches(
 
 
 # 4.3: the answer from both.
-
-
-def _rate_chains(
-    asked: QuestionAnalysis,
-    graph: Adjacency,
-    rows: Sequence[int],
-    paths: Sequence[Path],
-    branches: Sequence[NearFact],
-) -> list[RatedPath]:
-    """What rules answer by: stretches from the question's entities, and a branch beyond them."""
-    own = {graph.find(entity) for entity in asked.linked.entities}
-    sources = {row for row in rows if row in own} or set(rows[:1])
-    led = lead_from(paths, sources)[:MOST_PATHS]
-    stated = state_paths(led, graph, asked.snapshot)
-    starts: dict[str, list[StatedPath]] = defaultdict(list)
-    for row in sources:
-        own_id = graph.name_entity(row)
-        starts[own_id].append(StatedPath((asked.snapshot.names[own_id],), (), ()))
-    for path, words in zip(led, stated, strict=True):
-        end = graph.name_entity(path.entities[-1])
-        if path.entities[-1] in rows and len(starts[end]) < MOST_STARTS:
-            starts[end].append(words)
-    chains = list(stated)
-    for fact in branches:
-        for key in (fact.head_id, fact.tail_id):
-            for start in starts.get(key or "", ()):
-                chain = go_on(start, key or "", fact)
-                if len({normalise_name(name) for name in chain.names}) == len(chain.names):
-                    chains.append(chain)
-    return rate_open(asked, chains)
 
 
 def _read(
