@@ -1,4 +1,4 @@
-"""A cross-encoder of nine nodes in ONNX: its logit counts the words that both texts have.
+"""A cross-encoder of ten nodes in ONNX: its logit counts the words that both texts have.
 
 Written byte by byte as protocol buffers, since the package `onnx` is none of ours.
 """

@@ -87,8 +87,8 @@ def ask_hykge(
     from kpyramid.query.backends import Chosen
 
     if isinstance(decisions, Chosen):
+        from kpyramid.query.limits import limit_calls
         from kpyramid.query.model.hykge import prompt_answer
-        from kpyramid.query.model.walking import limit_calls
 
         decisions = limit_calls(decisions, MOST_CALLS, prompt_answer(domain))
     snapshot, graph = asked.snapshot, Adjacency(asked.snapshot)

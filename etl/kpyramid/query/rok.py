@@ -74,8 +74,8 @@ def ask_rok(
     from kpyramid.query.backends import Chosen
 
     if isinstance(decisions, Chosen):
+        from kpyramid.query.limits import limit_calls
         from kpyramid.query.model.rok import prompt_answer
-        from kpyramid.query.model.walking import limit_calls
 
         decisions = limit_calls(decisions, MOST_CALLS, prompt_answer(domain))
     key = _find_key_entities(asked, decisions, entities, domain, hypothesis=hypothesis)
