@@ -28,7 +28,7 @@ from kpyramid.query import (
     open_snapshot,
     parse_options,
 )
-from kpyramid.query.types import DECISIONS, Outcome, Step
+from kpyramid.query.types import DECISIONS, Item, Outcome, Step
 from kpyramid.settings import QuerySettings, Settings
 from kpyramid.snapshot.evidence import Evidence
 from kpyramid.snapshot.view import PUBLIC, Scope
@@ -37,7 +37,9 @@ from kpyramid.storage.layout import Warehouse, open_warehouse
 # `ask --explain`: which layers were asked and why the answer follows, for a first-time reader.
 
 _out = SafeConsole(highlight=False)
-_MOST_FOUND, _MOST_PLACES = 5, 6
+_MOST_FOUND, _MOST_PLACES, _MOST_SHOWN = 5, 6, 3
+_STEP = re.compile(r" (– .+? →|← .+? –) ")
+"""The arrow of a step in a path that is stated."""
 
 LAYERS = {
     "ontology": "statements of a fixed vocabulary, asked with a query",
@@ -108,7 +110,11 @@ def _show_answer(answer: Answer) -> list[Text | Padding]:
         lines.append(Text.assemble(("Answer  ", "bold"), nothing))
         if answer.context:
             lines.append(_indent(Text("The nearest that was found:", "dim")))
-            lines += [_indent(Text(shorten(i.text))) for i in answer.context[:_MOST_FOUND]]
+            if paths := [item for item in answer.context if _read_steps(item)]:
+                for item in paths[:_MOST_SHOWN]:
+                    lines += _show_path(item, ())
+            else:
+                lines += [_indent(Text(shorten(i.text))) for i in answer.context[:_MOST_FOUND]]
     else:
         lines.append(Text.assemble(("Answer  ", "bold"), (answer.text, "bold green")))
         chance = f"probability that it is right: {answer.confidence:.2f}; from the {answer.layer}"
@@ -120,16 +126,45 @@ def _show_answer(answer: Answer) -> list[Text | Padding]:
 
 
 def _show_places(answer: Answer) -> list[Text | Padding]:
-    """The sentences that the answer rests on, the words that answer marked."""
+    """The sentences that the answer rests on, the words that answer marked; paths come first."""
     lines: list[Text | Padding] = [Text("It rests on", "bold")]
     words = [item for item in (*answer.choices, answer.text) if item]
-    for place in answer.evidence[:_MOST_PLACES]:
+    cited = set(answer.evidence)
+    shown: set[Evidence] = set()
+    for item in answer.context:
+        if _read_steps(item) and cited.issuperset(item.evidence) and not cited <= shown:
+            lines += _show_path(item, words)
+            shown.update(item.evidence)
+    if shown and cited <= shown:
+        return lines
+    for place in [place for place in answer.evidence if place not in shown][:_MOST_PLACES]:
         lines.append(_indent(_mark(place, words)))
         where = f"{place.source}, characters {place.start} to {place.end}"
         lines.append(_indent(Text(where, "dim"), 4))
-    more = len(answer.evidence) - _MOST_PLACES
+    more = len(cited - shown) - _MOST_PLACES
     if more > 0:
         lines.append(_indent(Text(f"and {more} more places (--json shows all)", "dim")))
+    return lines
+
+
+def _read_steps(item: Item) -> list[str]:
+    """The steps of an item that is a path, each with the names at its ends; none of another."""
+    parts = _STEP.split(item.text)
+    count = len(parts) // 2
+    if item.layer != "graph" or count != item.key.count("+") + 1 or len(item.evidence) < count:
+        return []
+    return [" ".join(parts[at : at + 3]) for at in range(0, 2 * count, 2)]
+
+
+def _show_path(item: Item, words: Sequence[str]) -> list[Text | Padding]:
+    """A path: its arrows, and under each step the sentence that says it and where that stands."""
+    steps = _read_steps(item)
+    lines: list[Text | Padding] = [_indent(Text(item.text, "bold"))] if len(steps) > 1 else []
+    for number, (step, place) in enumerate(zip(steps, item.evidence, strict=False), 1):
+        title = f"{number}. {step}" if len(steps) > 1 else step
+        where = f"{place.source}, characters {place.start} to {place.end}"
+        lines += [_indent(Text(title), 4), _indent(_mark(place, words), 7)]
+        lines.append(_indent(Text(where, "dim"), 7))
     return lines
 
 
@@ -156,6 +191,8 @@ def _close(answer: Answer) -> str:
     """A last line that says what the layers are, whatever was asked of them."""
     tried = dict.fromkeys(step.layer for step in answer.trace)
     layers = "; ".join(f"{name}: {LAYERS[name]}" for name in tried if name in LAYERS)
+    if len(tried) < 2:
+        return f"{layers[:1].upper()}{layers[1:]}." if layers else ""
     return f"Layers are asked from the surest to the widest, until one is enough. {layers}."
 
 

@@ -175,7 +175,7 @@ class Caller:
                 if before is not None:
                     self._cache.drop_failure(key)
                 return outcome
-            if outcome.kind is not FailureKind.TRUNCATED:
+            if outcome.kind is not FailureKind.TRUNCATED or request.once:
                 return outcome
         # Cut off once: asked once more with twice the room. The answer then stands for both.
         raised = replace(request, max_tokens=2 * request.max_tokens)

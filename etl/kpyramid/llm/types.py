@@ -26,9 +26,9 @@ class Request:
 
     `task`, `version`: the prompt and its parser. `schema`: a strict JSON schema of the reply.
     `logprobs` asks for the log-probabilities of the reply's tokens; an endpoint may have none.
-    The rest is for the books and no part of the key: `stage`; `document`, the id of the one it is
-    for, if it is for one; `subject`, the text it is about, which a recording is looked up by and
-    estimates are scaled by.
+    The rest is no part of the key: `stage`; `document`, the id of the one it is for, if it is for
+    one; `subject`, the text it is about, which a recording is looked up by and estimates are scaled
+    by; `once`: a reply that is cut off is not asked for again with twice the room.
     """
 
     task: str
@@ -40,6 +40,7 @@ class Request:
     document: str | None = None
     subject: str = ""
     logprobs: bool = False
+    once: bool = False
 
     @property
     def prompt_characters(self) -> int:

@@ -78,14 +78,15 @@ def _is_chance(value: object) -> bool:
 
 _KINDS: Mapping[str, tuple[str, Callable[[object], bool]]] = {
     **dict.fromkeys(
-        "chunks triples entities depth width hops paths fragments rounds votes".split(),
+        "chunks triples entities depth width hops paths length overlap rounds votes".split(),
         ("a whole number, 1 or more", _is_count),
     ),
     **dict.fromkeys(
         "sufficient floor distance similar damping".split(), ("a number from 0 to 1", _is_chance)
     ),
     **dict.fromkeys(
-        "mode by start match".split(), ("a string", lambda value: isinstance(value, str))
+        "mode by start match domain rerank".split(),
+        ("a string", lambda value: isinstance(value, str)),
     ),
     "a switch": ("True or False", lambda value: isinstance(value, bool)),
 }

@@ -7,10 +7,12 @@ the name itself, then by its vector.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from kpyramid.query.analysis import QuestionAnalysis, link_text
+from kpyramid.query.analysis import NUMERIC, QuestionAnalysis, link_text
 from kpyramid.query.passages import find_passages
 from kpyramid.snapshot.search import join_words
 from kpyramid.snapshot.snapshot import Snapshot
+from kpyramid.snapshot.store import SEARCHED
+from kpyramid.snapshot.view import LITERAL
 
 SIMILAR = 0.7
 """Cosine from which the nearest entity is what a name means that no entity has (HyKGE's delta).
@@ -22,6 +24,8 @@ these being other spellings of the same; no cut from .5 to .85 parts the two bet
 """
 PASSAGES = 5
 """Passages that stand for a hypothesis where no model writes one."""
+
+_NO_THING = NUMERIC | {"NOUN", LITERAL}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,7 @@ def link_names(
     unknown: list[str] = []
     for name in dict.fromkeys(names):
         ids: Sequence[str] = index.get(join_words(name), ())
-        if not ids and similar is not None:
+        if not ids and similar is not None and "entities" in SEARCHED:
             near = snapshot.neighbours(name, 1, "entities")
             ids = [key for key, _, cosine in near if cosine >= similar]
         found.update(dict.fromkeys(ids))
@@ -62,6 +66,42 @@ def find_anchors(texts: Iterable[str], snapshot: Snapshot) -> Anchors:
     linked = [link_text(text, snapshot) for text in texts]
     entities = dict.fromkeys(entity for each in linked for entity in each.entities)
     return Anchors(tuple(entities), tuple(dict.fromkeys(n for each in linked for n in each.names)))
+
+
+def choose_anchors(
+    own: Iterable[str], supposed: Iterable[str], snapshot: Snapshot, most: int
+) -> Anchors:
+    """The entities that texts name by names that the snapshot knows, at most `most` of them.
+
+    First those of the question's `own` texts in their order; then those that most of the
+    `supposed` texts name, of equally many those of an earlier, nearer one. Of the latter no dates,
+    numbers and common nouns: anything is joined by them.
+    """
+    found: dict[str, str] = {}
+    for text in own:
+        _note(found, text, snapshot)
+    counts: dict[str, int] = {}
+    names: dict[str, str] = {}
+    for text in supposed:
+        here: dict[str, str] = {}
+        _note(here, text, snapshot)
+        for entity, name in here.items():
+            if snapshot.types[entity] not in _NO_THING:
+                counts[entity] = counts.get(entity, 0) + 1
+                names.setdefault(entity, name)
+    order = {entity: at for at, entity in enumerate(names)}
+    for entity in sorted(names, key=lambda one: (-counts[one], order[one])):
+        found.setdefault(entity, names[entity])
+    chosen = list(found)[:most]
+    return Anchors(tuple(chosen), tuple(dict.fromkeys(found[entity] for entity in chosen)))
+
+
+def _note(found: dict[str, str], text: str, snapshot: Snapshot) -> None:
+    """The entities that a text names, each with its name in the text."""
+    index = snapshot.entities_by_name()
+    for name in link_text(text, snapshot).names:
+        for entity in index.get(join_words(name), ()):
+            found.setdefault(entity, name.rstrip("."))
 
 
 def suppose(asked: QuestionAnalysis, passages: int = PASSAGES) -> tuple[str, ...]:

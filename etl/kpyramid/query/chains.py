@@ -1,17 +1,20 @@
 """Chains rated against a question, and read: what a walk over the graph hands to a reader."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from kpyramid.documents.words import FUNCTION, list_plain_words
+from kpyramid.embeddings.port import Matrix
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.decisions import Decisions
-from kpyramid.query.facts import match_candidates
+from kpyramid.query.facts import NearFact, match_candidates, measure_kind
 from kpyramid.query.paths import MOST_NEIGHBOURS, Path, StatedPath, show_path, state_paths
-from kpyramid.query.types import Answer, Outcome, Reading, Step
+from kpyramid.query.types import Answer, Item, Outcome, Reading, Step
 from kpyramid.query.wording import rate_prefix, rate_steps
 from kpyramid.snapshot.adjacency import Adjacency
+from kpyramid.snapshot.snapshot import Snapshot
 
 DEPTH = 3
 WIDTH = 30
@@ -22,6 +25,10 @@ MOST_FOLLOWED = 200
 MOST_NEAR, UNSAID = 50, 0.2
 """Paths that are embedded where the question says none of their relations, and the most that the
 chance of such a path is: its cosine says that it is about the same."""
+MOST_RATED = 40
+"""Paths that are rated in words, which takes three milliseconds each."""
+UNCLEAR = 0.8
+"""What the chance of a path is worth whose end may or may not be of the kind asked for; by hand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +42,79 @@ class RatedPath:
     value: str
     chance: float
     choices: tuple[str, ...] = ()
+
+
+def lead_from(paths: Iterable[Path], sources: Collection[int]) -> list[Path]:
+    """The stretches of paths from one of some entities to each after it that is none of them.
+
+    Shortest first. What they lead to is what a question that names the sources may ask for.
+    """
+    found: set[Path] = set()
+    for path in (turned for each in paths for turned in (each, each.turn())):
+        start = next((at for at, row in enumerate(path.entities) if row in sources), None)
+        while start is not None:
+            end = start + 1
+            while end < len(path.entities) and path.entities[end] not in sources:
+                steps = slice(start, end)
+                stretch = path.entities[start : end + 1]
+                found.add(Path(stretch, path.facts[steps], path.forward[steps]))
+                end += 1
+            start = end if end < len(path.entities) else None
+    return sorted(found, key=lambda path: (len(path.facts), path.entities, path.facts))
+
+
+def go_on(path: StatedPath, end_id: str, fact: NearFact) -> StatedPath:
+    """A path with one more step: a fact about the entity at its end, also one with a literal."""
+    ahead = fact.head_id == end_id
+    end = fact.tail if ahead else fact.head
+    return StatedPath((*path.names, end), (*path.facts, fact), (*path.forward, ahead))
+
+
+def compose_vectors(paths: Sequence[StatedPath], snapshot: Snapshot) -> Matrix:
+    """A vector of unit length per path: the mean of its facts', which the snapshot has already."""
+    keys = list(dict.fromkeys(fact.condensed_id for path in paths for fact in path.facts))
+    if not keys:
+        return np.zeros((0, 0), np.float32)
+    place = {key: at for at, key in enumerate(keys)}
+    known = snapshot.vectors_of(keys, "condensed")
+    sums = np.stack([known[[place[f.condensed_id] for f in p.facts]].sum(axis=0) for p in paths])
+    return np.asarray(sums / np.linalg.norm(sums, axis=1, keepdims=True), np.float32)
+
+
+def shortlist(paths: Sequence[StatedPath], scores: Matrix, most: int) -> list[int]:
+    """The places of the `most` paths with the highest scores, best first; of equal ones the first.
+
+    What is scored in words afterwards costs milliseconds each.
+    """
+    return sorted(range(len(paths)), key=lambda at: (-round(float(scores[at]), 6), at))[:most]
+
+
+def rate_open(asked: QuestionAnalysis, paths: Sequence[StatedPath]) -> list[RatedPath]:
+    """The paths nearest to a question, rated in words, whose value can be what is asked for."""
+    if not paths:
+        return []
+    near = shortlist(paths, compose_vectors(paths, asked.snapshot) @ asked.vector, MOST_RATED)
+    return choose_fitting(asked, rate_paths(asked, [paths[at] for at in near]))
+
+
+def choose_fitting(asked: QuestionAnalysis, rated: Iterable[RatedPath]) -> list[RatedPath]:
+    """The rated paths whose value can be what is asked for, best first.
+
+    Left out is a value of another kind than asked for, and one that stands in the question; one
+    whose kind is unclear counts for less. Of paths to the same value the best one stays.
+    """
+    found: dict[str, RatedPath] = {}
+    for one in rated:
+        last, ahead = one.path.facts[-1], one.path.forward[-1]
+        fit = measure_kind(last.tail_type if ahead else last.head_type, one.value, asked)
+        words = [word for word in list_plain_words(one.value) if word not in FUNCTION]
+        echoes = all(word in asked.plain_words for word in words)
+        if one.choices or not (fit.get("unfit") or echoes):
+            weight = 1.0 if one.choices or fit.get("fits") else UNCLEAR
+            known = found.get(one.value)
+            if known is None or known.chance < weight * one.chance:
+                found[one.value] = replace(one, chance=weight * one.chance)
+    return sorted(found.values(), key=lambda one: (-one.chance, one.path.statement))
 
 
 def rate_paths(asked: QuestionAnalysis, paths: Sequence[StatedPath]) -> list[RatedPath]:
@@ -148,24 +228,35 @@ def read_paths(
     decisions: Decisions,
     *,
     sufficient: float = 0.0,
+    context: Sequence[Item] | None = None,
 ) -> Answer:
     """The answer that a reader finds in paths, best first, with one step of the graph in its trace.
 
-    Rules give the value of the best one where its chance is `sufficient`; a model reads them all.
+    Rules give the value of the best one where its chance is `sufficient`; a model reads them all,
+    or the `context` that is given in their place. The path that rules answer by then comes first.
     `which` says which paths they are.
     """
-    items = tuple(show_path(one.path, asked.snapshot, round(one.chance, 6)) for one in rated)
+    snapshot = asked.snapshot
+    items = tuple(context or ())
+    if context is None:
+        items = tuple(show_path(one.path, snapshot, round(one.chance, 6)) for one in rated)
     if not items:
         return Answer("", (), (), None, (), (Step("graph", Outcome.EMPTY, f"no path {which}"),))
-    usable = [at for at, one in enumerate(rated) if one.choices or not asked.candidates]
     found = Reading("", (), 0.0, (), reason="no path gives one of the options")
-    if usable and rated[usable[0]].chance >= sufficient:
-        best, item = rated[usable[0]], items[usable[0]]
-        choices = best.choices or (best.value,)
-        found = Reading("; ".join(choices), choices, round(best.chance, 4), item.evidence)
-    reading = decisions.read(asked, items, found)
+    if not asked.candidates:
+        found = replace(found, reason="no path leads to what can be the answer")
+    best = next((one for one in rated if one.choices or not asked.candidates), None)
+    if best and best.chance >= sufficient:
+        item = show_path(best.path, snapshot, round(best.chance, 6))
+        choices, places = best.choices or (best.value,), tuple(dict.fromkeys(item.evidence))
+        found = Reading("; ".join(choices), choices, round(best.chance, 4), places)
+        items = (item, *(other for other in items if other.key != item.key))
+    shown = items if context is None else tuple(context)
+    reading = decisions.read(asked, shown, found)
+    items = items if reading is found else shown
     given = bool(reading.text or reading.choices)
-    reason = f"{len(items)} paths {which}, the best of {rated[0].chance:.2f}"
+    sure = f", the best of {rated[0].chance:.2f}" if rated else ""
+    reason = f"{len(items)} paths {which}{sure}" if context is None else f"{which}{sure}"
     reason = reason if given else f"{reason}; {reading.reason or 'none of them answers it'}"
     outcome = Outcome.ANSWERED if given else Outcome.INSUFFICIENT
     step = Step("graph", outcome, reason, tuple(item.text for item in items), reading.confidence)

@@ -314,7 +314,7 @@ def measure(
         "echo": _cover(content, asked.plain_words) if content else 1.0,
         "proper": float(kind == LITERAL or value[:1].isupper()),
     }
-    return measures | _measure_kind(kind, value, asked)
+    return measures | measure_kind(kind, value, asked)
 
 
 def open_side(fact: NearFact, asked: QuestionAnalysis) -> tuple[str, str | None, str]:
@@ -399,7 +399,7 @@ def answers_form(
     return ends is None or ends is (value == fact.head)
 
 
-def _measure_kind(kind: str | None, value: str, asked: QuestionAnalysis) -> dict[str, float]:
+def measure_kind(kind: str | None, value: str, asked: QuestionAnalysis) -> dict[str, float]:
     """Whether a value can be what is asked for: a person, a place, a time, a number."""
     types = asked.types
     if not types or kind is None:

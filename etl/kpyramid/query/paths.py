@@ -5,15 +5,18 @@ chain), Knowledge Solver (the subgraph between question and options).
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 from typing import Literal
 
 import numpy as np
 
+from kpyramid.documents.sentences import split_sentences
+from kpyramid.documents.words import list_plain_words
 from kpyramid.query.facts import NearFact, state_facts
 from kpyramid.query.types import Item
 from kpyramid.snapshot.adjacency import Adjacency, Rows
+from kpyramid.snapshot.evidence import Evidence
 from kpyramid.snapshot.snapshot import Snapshot
 
 MOST_NEIGHBOURS = 100
@@ -24,6 +27,8 @@ MOST_WALKS = 20_000
 MOST_PATHS = 500
 """Paths that are stated, the shortest first: each costs some 50 microseconds."""
 
+_MOST_QUOTED = 10
+"""Places of a fact of which the best is shown."""
 _MOST_ROUNDS, _CONVERGED = 1000, 1e-12
 
 Chain = Literal["path", "common tail", "common head"]
@@ -212,8 +217,39 @@ def state_paths(paths: Sequence[Path], graph: Adjacency, snapshot: Snapshot) -> 
 
 
 def show_path(path: StatedPath, snapshot: Snapshot, score: float) -> Item:
-    """A path as a piece of context; its places are those of its steps, in their order."""
-    places = [place for fact in path.facts for place in snapshot.evidence(fact.condensed_id)]
+    """A path as a piece of context.
+
+    The first of its places are one for each step, in their order, so that one sentence may stand
+    there twice; after them come the other places that support a step.
+    """
+    found = [snapshot.evidence(fact.condensed_id) for fact in path.facts]
+    shown = [
+        quote_fact(fact, places, snapshot) for fact, places in zip(path.facts, found, strict=True)
+    ]
+    others = dict.fromkeys(place for places in found for place in places if place not in shown)
     key = "+".join(fact.condensed_id for fact in path.facts)
-    evidence = tuple(dict.fromkeys(places))
-    return Item(key, path.statement, "graph", score, evidence, path.confidence)
+    return Item(key, path.statement, "graph", score, (*shown, *others), path.confidence)
+
+
+def widen_place(place: Evidence, snapshot: Snapshot) -> Evidence:
+    """The sentences that a place stands in: what was read may be one word of them."""
+    for chunk in snapshot.evidence(place.chunk_id):
+        first, last = place.start - chunk.start, place.end - chunk.start
+        within = [s for s in split_sentences(chunk.text) if s.start < last and first < s.end]
+        if within:
+            start, end = within[0].start, within[-1].end
+            text = chunk.text[start:end]
+            return replace(place, start=chunk.start + start, end=chunk.start + end, text=text)
+    return place
+
+
+def quote_fact(fact: NearFact, places: Sequence[Evidence], snapshot: Snapshot) -> Evidence:
+    """The sentence that has most of a fact's words; the shortest of equally good ones.
+
+    What is seen of a fact has a place: a fact without one is hidden.
+    """
+    words = {*list_plain_words(fact.statement)}
+    return min(
+        dict.fromkeys(widen_place(place, snapshot) for place in places[:_MOST_QUOTED]),
+        key=lambda place: (-len(words & {*list_plain_words(place.text)}), len(place.text)),
+    )

@@ -1,0 +1,92 @@
+"""Branches of main paths: first-order neighbours that the paths do not stand for (RoK, 4.2.2)."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+
+from kpyramid.documents.words import normalise_name
+from kpyramid.query.analysis import QuestionAnalysis
+from kpyramid.query.chains import RatedPath, go_on, lead_from, rate_open
+from kpyramid.query.facts import NearFact, find_about, state_facts
+from kpyramid.query.paths import MOST_PATHS, Path, StatedPath, state_paths
+from kpyramid.snapshot.adjacency import Adjacency
+
+MOST_BRANCHES = 100
+"""Facts about the key entities that are filtered, those nearest to the question: one call's."""
+
+
+def list_branches(
+    asked: QuestionAnalysis, entities: Sequence[str], main: Sequence[StatedPath]
+) -> list[NearFact]:
+    """The facts about key entities beside the main paths, by cosine with the question.
+
+    Dropped are those whose relation leads from the key entity to one on a main path already.
+    """
+    if not entities:
+        return []
+    walked = {fact.condensed_id for path in main for fact in path.facts}
+    about = find_about(entities, asked, MOST_BRANCHES, known=walked)
+    return drop_led(state_facts(about, asked.snapshot), entities, main)
+
+
+def drop_led(
+    facts: Sequence[NearFact], key: Collection[str], main: Sequence[StatedPath]
+) -> list[NearFact]:
+    """The facts that branch off: step (a) of 4.2.2, by relation and its direction."""
+    walked = [fact for path in main for fact in path.facts]
+    there = {end for fact in walked for end in (fact.head_id, fact.tail_id)}
+    led = {
+        (own, fact.relation, ahead)
+        for fact in (*walked, *facts)
+        for own, other, ahead in _list_ends(fact)
+        if own in key and other in there
+    }
+    return [
+        fact
+        for fact in facts
+        if any(
+            other in there or (own, fact.relation, ahead) not in led
+            for own, other, ahead in _list_ends(fact)
+            if own in key
+        )
+    ]
+
+
+def _list_ends(fact: NearFact) -> Iterator[tuple[str | None, str | None, bool]]:
+    yield fact.head_id, fact.tail_id, True
+    yield fact.tail_id, fact.head_id, False
+
+
+# Chains from the question that paths and branches make together.
+
+MOST_STARTS = 3
+"""Stretches to one key entity from which rules go on by a fact about it."""
+
+
+def rate_chains(
+    asked: QuestionAnalysis,
+    graph: Adjacency,
+    rows: Sequence[int],
+    paths: Sequence[Path],
+    branches: Sequence[NearFact] = (),
+) -> list[RatedPath]:
+    """What rules answer by: stretches from the question's entities, and a branch beyond them."""
+    own = {graph.find(entity) for entity in asked.linked.entities}
+    sources = {row for row in rows if row in own} or set(rows[:1])
+    led = lead_from(paths, sources)[:MOST_PATHS]
+    stated = state_paths(led, graph, asked.snapshot)
+    starts: dict[str, list[StatedPath]] = defaultdict(list)
+    for row in sources:
+        own_id = graph.name_entity(row)
+        starts[own_id].append(StatedPath((asked.snapshot.names[own_id],), (), ()))
+    for path, words in zip(led, stated, strict=True):
+        end = graph.name_entity(path.entities[-1])
+        if path.entities[-1] in rows and len(starts[end]) < MOST_STARTS:
+            starts[end].append(words)
+    chains = list(stated)
+    for fact in branches:
+        for key in (fact.head_id, fact.tail_id):
+            for start in starts.get(key or "", ()):
+                chain = go_on(start, key or "", fact)
+                if len({normalise_name(name) for name in chain.names}) == len(chain.names):
+                    chains.append(chain)
+    return rate_open(asked, chains)

@@ -1,0 +1,248 @@
+"""HyKGE: a hypothesis that explores a knowledge graph (Jiang et al. 2025).
+
+A hypothesis output and the question name entities (4.1), which are linked to the graph (4.2.1).
+Three kinds of chain of at most three hops join every two of them (4.2.2): `→ →`, `→ ←` and `← →`.
+Chains are scored against fragments of question and hypothesis (4.3), and the best are read with
+descriptions of the entities at their ends (4.4). Two calls of a model in all.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path as Folder
+
+import numpy as np
+
+from kpyramid.documents.words import STOP, match_plain_words
+from kpyramid.embeddings.port import Matrix
+from kpyramid.embeddings.reranking import CosineReranker, CrossEncoder, Reranker
+from kpyramid.errors import InputError
+from kpyramid.llm.types import Failure
+from kpyramid.query.analysis import QuestionAnalysis
+from kpyramid.query.anchors import SIMILAR, choose_anchors, link_names, suppose
+from kpyramid.query.branches import rate_chains
+from kpyramid.query.chains import RatedPath, charge, compose_vectors, read_paths, shortlist
+from kpyramid.query.decisions import Decisions
+from kpyramid.query.facts import state_facts
+from kpyramid.query.paths import (
+    Path,
+    StatedPath,
+    find_paths,
+    quote_fact,
+    show_path,
+    state_paths,
+)
+from kpyramid.query.types import Answer, Item, Outcome, Step
+from kpyramid.snapshot.adjacency import Adjacency
+from kpyramid.snapshot.individuals import list_classes
+from kpyramid.snapshot.snapshot import Snapshot
+
+MOST_CALLS = 2
+"""Of the model for one question: the hypothesis and the reading."""
+HOPS, PATHS, LENGTH, OVERLAP = 3, 10, 10, 4
+"""The paper's k, topK, lc and oc (5.1.6). The unit of a fragment is not said: words here."""
+ENTITIES = 10
+"""Anchors; the paper has no bound, and 45 pairs are read in some 20 milliseconds."""
+BEST = 3
+"""Fragments whose scores a chain's is the mean of, the best for it. How scores combine is not said.
+The best alone lets one stray fragment of a wrong hypothesis carry a chain; by the mean of all, a
+chain that goes with one part of a long text loses to a general one."""
+MOST_SCORED = 60
+"""Chains that are scored, those whose facts' vectors are nearest to the fragments: a cross-encoder
+takes some ten milliseconds a pair."""
+_MOST_FACTS = 200
+"""Facts about an anchor in which its description is looked for."""
+
+
+def ask_hykge(
+    asked: QuestionAnalysis,
+    decisions: Decisions,
+    *,
+    entities: int = ENTITIES,
+    hops: int = HOPS,
+    paths: int = PATHS,
+    length: int = LENGTH,
+    overlap: int = OVERLAP,
+    similar: float = SIMILAR,
+    rerank: str = "",
+    domain: str = "",
+    hypothesis: bool = True,
+    fragments: bool = True,
+    reranker: bool = True,
+    chains: bool = True,
+    descriptions: bool = True,
+) -> Answer:
+    """The answer that is read from the chains between entities of a question and a hypothesis.
+
+    `rerank`: folder of a cross-encoder; cosines without. The five switches are the ablations of
+    Table 2: without `fragments` question and hypothesis are one, without `reranker` chains keep the
+    order in which they are found, shortest first.
+
+    Raises:
+        InputError: a number is out of its range.
+        SettingsError: there is no such cross-encoder.
+        BudgetError, EndpointError: the model may not or cannot be asked.
+    """
+    if min(entities, hops, paths) < 1 or not 0 < overlap < length or not 0 <= similar <= 1:
+        raise InputError("entities, hops and paths are 1 or more, overlap is less than length")
+    from kpyramid.query.backends import Chosen
+
+    if isinstance(decisions, Chosen):
+        from kpyramid.query.limits import limit_calls
+        from kpyramid.query.model.hykge import prompt_answer
+
+        decisions = limit_calls(decisions, MOST_CALLS, prompt_answer(domain))
+    snapshot, graph = asked.snapshot, Adjacency(asked.snapshot)
+    told = _suppose(asked, decisions, domain) if hypothesis else _Hypothesis(())
+    own = [asked.text, *asked.candidates]
+    ids = _link(asked, own, told, entities, similar)
+    rows = [row for one in ids if (row := graph.find(one)) is not None]
+    scorer: Reranker = (
+        CrossEncoder(Folder(rerank)) if rerank else CosineReranker(snapshot.embed_all)
+    )
+    found = find_chains(graph, rows, hops)
+    stated = state_paths(found, graph, snapshot) if chains else []
+    scores = np.zeros(len(stated), np.float32)
+    if reranker and stated:
+        words = " ".join((*own, *told.texts))
+        parts = cut_fragments(words, length, overlap) if fragments else [words]
+        near = compose_vectors(stated, snapshot) @ snapshot.embed_all(parts).T
+        pool = shortlist(stated, _average_best(near), MOST_SCORED)
+        scores[:] = -1.0
+        scores[pool] = score_chains([stated[at] for at in pool], parts, scorer)
+    order = shortlist(stated, scores, paths)
+    context = [show_path(stated[at], snapshot, round(float(scores[at]), 6)) for at in order]
+    ends = {end for at in order for end in (found[at].entities[0], found[at].entities[-1])}
+    told_of = [graph.name_entity(row) for row in rows if row in ends or not context]
+    if descriptions:
+        context += [item for one in told_of if (item := describe_entity(one, snapshot))]
+    rated = rate_chains(asked, graph, rows, [found[at] for at in order])
+    which = (
+        f"{len(order)} of {len(found)} chains of at most {hops} hops between {len(rows)} anchors, "
+        f"and {len(context) - len(order)} descriptions"
+    )
+    answer = charge(_read(asked, decisions, rated, which, context, rows), told.calls, told.tokens)
+    assert answer.calls <= MOST_CALLS
+    names = ", ".join(dict.fromkeys(snapshot.names[one] for one in ids)) or "none"
+    said = (*told.recognised, f"anchors: {names}", *answer.recognised)
+    return replace(answer, recognised=said, trace=(*told.steps, *answer.trace))
+
+
+# 4.1.1: the hypothesis output.
+
+
+@dataclass(frozen=True, slots=True)
+class _Hypothesis:
+    """What is supposed, what is told of it, and what the model took."""
+
+    texts: tuple[str, ...]
+    recognised: tuple[str, ...] = ()
+    steps: tuple[Step, ...] = ()
+    calls: int = 0
+    tokens: int = 0
+    by_model: bool = False
+
+
+def _suppose(asked: QuestionAnalysis, decisions: Decisions, domain: str) -> _Hypothesis:
+    """A model's exploration; by rules the best passages."""
+    if decisions.walker is None:
+        return _Hypothesis(suppose(asked))
+    from kpyramid.query.model import hykge
+
+    told = hykge.suppose(asked.question, domain, decisions.walker)
+    if isinstance(told.value, Failure) or not told.value:
+        why = f"{told.value.kind}: {told.value.detail}" if told.value else "it is empty"
+        step = Step("model", Outcome.FAILED, f"the model gave no hypothesis: {why}")
+        return _Hypothesis((), (), (step,), told.calls, told.tokens)
+    said = f"hypothesis: {' '.join(told.value.split())[:300]}"
+    return _Hypothesis((told.value,), (said,), (), told.calls, told.tokens, by_model=True)
+
+
+# 4.1.2 and 4.2.1: entities, linked by name, then by vector.
+
+
+def _link(
+    asked: QuestionAnalysis, own: Sequence[str], told: _Hypothesis, most: int, similar: float
+) -> tuple[str, ...]:
+    """The anchors: what the question names, then the hypothesis, at most so many.
+
+    Entities are recognised as names that the graph knows, and as words that are written as names;
+    the latter are linked by vector, where a person or a model wrote them.
+    """
+    anchors = choose_anchors(own, told.texts, asked.snapshot, most)
+    written = [*own, *(told.texts if told.by_model else ())]
+    names = [name.text for text in written for name in asked.part(text).names]
+    known = {name.casefold() for name in anchors.names}
+    unknown = [name for name in dict.fromkeys(names) if name.casefold() not in known]
+    linked = link_names(unknown[:most], asked.snapshot, similar)
+    return tuple(dict.fromkeys((*anchors.entities, *linked.entities)))[:most]
+
+
+# 4.2.2: three kinds of chain, and descriptions.
+
+
+def find_chains(graph: Adjacency, rows: Sequence[int], hops: int) -> list[Path]:
+    """The chains between every two anchors; a path along its arrows, from head to tail."""
+    found = [path for path in find_paths(graph, rows, hops) if path.chain]
+    return [path if any(path.forward) else path.turn() for path in found]
+
+
+def describe_entity(entity: str, snapshot: Snapshot) -> Item | None:
+    """Classes of an entity, what it is by its surest "is a" fact, and the sentence that says so.
+
+    Without such a fact the first sentence that states something of it; None where nothing does.
+    """
+    name, classes = snapshot.names[entity], list_classes(entity, snapshot)
+    keys = snapshot.facts_about([entity], most=_MOST_FACTS)
+    facts = [f for f in state_facts(dict.fromkeys(keys, 0.0), snapshot) if f.head_id == entity]
+    facts.sort(key=lambda fact: (fact.relation != "is a", -fact.confidence, fact.condensed_id))
+    if not facts:
+        return None
+    first = facts[0]
+    place = quote_fact(first, snapshot.evidence(first.condensed_id), snapshot)
+    says = f"is a {first.tail}" if first.relation == "is a" else ""
+    kinds = f"({', '.join(classes)})" if classes else ""
+    text = " ".join(part for part in (name, kinds, says) if part)
+    return Item(entity, f"{text}: {' '.join(place.text.split())}", "graph", 0.0, (place,))
+
+
+# 4.3: fragments of question and hypothesis, and scores of chains against them.
+
+
+def cut_fragments(text: str, length: int = LENGTH, overlap: int = OVERLAP) -> list[str]:
+    """Windows of `length` words of a text without its stop words, `overlap` of them shared (Eq. 5).
+
+    The last one may be shorter; none of a text of stop words alone.
+    """
+    words = [word for word in match_plain_words(text) if word.casefold() not in STOP]
+    starts = range(0, max(len(words) - overlap, 1), length - overlap)
+    return [" ".join(words[at : at + length]) for at in starts if words]
+
+
+def score_chains(
+    chains: Sequence[StatedPath], fragments: Sequence[str], scorer: Reranker, best: int = BEST
+) -> Matrix:
+    """The score of each chain (Eq. 6): the mean of its `best` highest over the fragments."""
+    scores = scorer.score(fragments, [chain.statement for chain in chains])
+    return _average_best(scores, best) if scores.size else np.zeros(len(chains), np.float32)
+
+
+def _average_best(scores: Matrix, best: int = BEST) -> Matrix:
+    return np.asarray(np.sort(scores, axis=1)[:, ::-1][:, :best].mean(axis=1), np.float32)
+
+
+# 4.4: reading.
+
+
+def _read(
+    asked: QuestionAnalysis,
+    decisions: Decisions,
+    rated: Sequence[RatedPath],
+    which: str,
+    context: Sequence[Item],
+    rows: Sequence[int],
+) -> Answer:
+    if context:
+        return read_paths(asked, rated, which, decisions, context=context)
+    why = "the question and the hypothesis name nothing that the graph knows"
+    step = Step("graph", Outcome.EMPTY, which if rows else why)
+    return Answer("", (), (), None, (), (step,))

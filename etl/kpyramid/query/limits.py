@@ -1,0 +1,98 @@
+"""A bounded number of calls for one question: RoK promises at most four, HyKGE two.
+
+A reply that is cut off and asked for again with more room is a call as well.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from kpyramid.llm.types import (
+    Asker,
+    CountingAsker,
+    Failure,
+    FailureKind,
+    Parse,
+    Read,
+    Reply,
+    Request,
+    ThreadCounts,
+    Usage,
+)
+from kpyramid.query.analysis import QuestionAnalysis
+from kpyramid.query.backends import Chosen
+from kpyramid.query.decisions import Decisions
+from kpyramid.query.model.reading import Prompt, read_by_model
+from kpyramid.query.types import Backends, Item, Reading
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Calls:
+    """How many calls a question may take, and took; what was stored before counts as well."""
+
+    most: int
+    taken: int = 0
+
+
+class LimitedAsker:
+    """An asker that makes at most as many calls as are left, `kept` of them for who comes later.
+
+    The last call is not made again when its reply is cut off. Beyond them nobody is asked.
+    """
+
+    def __init__(self, asker: Asker, calls: Calls, kept: int = 0) -> None:
+        self._asker, self._calls, self._kept = asker, calls, kept
+        self.spent = asker.spent if isinstance(asker, CountingAsker) else ThreadCounts()
+
+    def ask(self, request: Request, parse: Parse[T]) -> T | Failure:
+        """See `Asker.ask`."""
+        return self.ask_reply(request, lambda reply: parse(reply.content))
+
+    def ask_reply(self, request: Request, read: Read[T]) -> T | Failure:
+        """See `CountingAsker.ask_reply`."""
+        calls = self._calls
+        left = calls.most - calls.taken - self._kept
+        if left < 1:
+            detail = f"a question takes at most {calls.most} calls, and none is left for this"
+            return Failure("", FailureKind.PENDING, detail)
+        asked = replace(request, once=left < 2)
+        calls.taken += 1
+        before = self.spent.calls
+        if not isinstance(self._asker, CountingAsker):
+            self.spent.calls += 1
+            return self._asker.ask(asked, lambda content: read(Reply(content, Usage())))
+        try:
+            return self._asker.ask_reply(asked, read)
+        finally:  # a cut-off reply was asked for twice
+            calls.taken += max(self.spent.calls - before - 1, 0)
+            assert calls.taken <= calls.most
+
+
+class WalkDecisions(Chosen):
+    """Decisions of a walk: all calls of a question counted, the answer asked for in its words."""
+
+    def __init__(self, backends: Backends, most: int, prompt: Prompt) -> None:
+        asker = backends.open_asker()
+        calls = Calls(most)
+        super().__init__(replace(backends, asker=LimitedAsker(asker, calls)))
+        self._prompt = prompt
+        if self.walker:
+            self.walker = LimitedAsker(asker, calls, kept=int(backends.reader == "llm"))
+
+    def _read(self, asked: QuestionAnalysis, items: Sequence[Item] = ()) -> Reading:
+        return read_by_model(
+            asked.question,
+            items,
+            self._backends.open_asker(),
+            logprobs=self._backends.logprobs,
+            prompt=self._prompt if items else None,
+        )
+
+
+def limit_calls(decisions: Decisions, most: int, prompt: Prompt) -> Decisions:
+    """The same decisions with at most `most` calls, reading by a strategy's own prompt."""
+    if not isinstance(decisions, Chosen) or not decisions._backends.asks_model:
+        return decisions
+    return WalkDecisions(decisions._backends, most, prompt)

@@ -1,0 +1,247 @@
+"""RoK: reasoning on efficient knowledge paths (Jiang et al. 2024).
+
+A chain of thought writes a tentative answer, whose key entities are the anchors (4.1). The paths
+between all pairs of them are the candidates; those with most key entities and the highest mean
+PageRank are the main paths (4.2.1). Facts about the key entities that the main paths do not stand
+for already, filtered as whole triples, are the branches (4.2.2). Both are read (4.3).
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+from kpyramid.errors import InputError
+from kpyramid.llm.types import Failure
+from kpyramid.query.analysis import QuestionAnalysis
+from kpyramid.query.anchors import Anchors, choose_anchors, link_names, suppose
+from kpyramid.query.branches import list_branches, rate_chains
+from kpyramid.query.chains import (
+    RatedPath,
+    charge,
+    read_paths,
+)
+from kpyramid.query.decisions import Decisions
+from kpyramid.query.facts import NearFact, state_item
+from kpyramid.query.paths import (
+    Path,
+    StatedPath,
+    find_paths,
+    rank_entities,
+    show_path,
+    state_paths,
+)
+from kpyramid.query.types import Answer, Item, Outcome, Step
+from kpyramid.snapshot.adjacency import Adjacency
+
+MOST_CALLS = 4
+"""Of the model for one question: extend, extract, filter, answer."""
+ENTITIES = 8
+"""Key entities: 28 pairs. Of more, those that fewer of the passages name only add paths over
+countries; the paper gives no number."""
+HOPS = 3
+"""The paper's N, which it does not give: HyKGE's, and what the longest of its examples have."""
+PATHS = 10
+"""The paper's k, which it does not give: HyKGE's topK."""
+TRIPLES = 20
+"""Branches that rules keep, those nearest to the question."""
+MOST_CANDIDATES = 5_000
+"""Paths that PageRank sees, the shortest first."""
+
+
+def ask_rok(
+    asked: QuestionAnalysis,
+    decisions: Decisions,
+    *,
+    entities: int = ENTITIES,
+    hops: int = HOPS,
+    paths: int = PATHS,
+    triples: int = TRIPLES,
+    damping: float = 0.85,
+    hypothesis: bool = True,
+    neighbours: bool = True,
+    domain: str = "",
+) -> Answer:
+    """The answer that is read from main paths between key entities and from their neighbours.
+
+    `hypothesis` and `neighbours` switch the tentative answer and the branches off; `domain` is
+    what the model is told to be an expert in.
+
+    Raises:
+        InputError: a number is out of its range.
+        BudgetError, EndpointError: the model may not or cannot be asked.
+    """
+    if min(entities, hops, paths, triples) < 1 or not 0 <= damping < 1:
+        raise InputError("entities, hops, paths and triples are 1 or more, damping from 0 below 1")
+    from kpyramid.query.backends import Chosen
+
+    if isinstance(decisions, Chosen):
+        from kpyramid.query.limits import limit_calls
+        from kpyramid.query.model.rok import prompt_answer
+
+        decisions = limit_calls(decisions, MOST_CALLS, prompt_answer(domain))
+    key = _find_key_entities(asked, decisions, entities, domain, hypothesis=hypothesis)
+    graph = Adjacency(asked.snapshot)
+    rows = [row for one in key.anchors.entities if (row := graph.find(one)) is not None]
+    found = find_paths(graph, rows, hops, most=MOST_CANDIDATES)
+    main = choose_main(found, rows, paths, damping)
+    stated = state_paths(main, graph, asked.snapshot)
+    about = list_branches(asked, key.anchors.entities, stated) if neighbours else []
+    kept, branch = _filter_branches(asked, decisions, stated, about, triples)
+    chains = rate_chains(asked, graph, rows, found, about)
+    scores = _score_paths(main, rank_entities(found, damping))
+    context = [show_path(p, asked.snapshot, s) for p, s in zip(stated, scores, strict=True)]
+    context += [state_item(fact, asked.snapshot, fact.cosine) for fact in kept]
+    which = (
+        f"{len(main)} of {len(found)} paths of at most {hops} hops between {len(rows)} key "
+        f"entities, and {branch.note}"
+    )
+    answer = _read(asked, decisions, chains, which, context, rows)
+    answer = charge(answer, key.calls + branch.calls, key.tokens + branch.tokens)
+    assert answer.calls <= MOST_CALLS
+    said = (*key.recognised, *answer.recognised)
+    return replace(answer, recognised=said, trace=(*key.steps, *answer.trace))
+
+
+# 4.1: key entities of a tentative answer.
+
+
+@dataclass(frozen=True, slots=True)
+class _KeyEntities:
+    """The anchors, what is told of them, and what the model took."""
+
+    anchors: Anchors
+    recognised: tuple[str, ...]
+    steps: tuple[Step, ...] = ()
+    calls: int = 0
+    tokens: int = 0
+
+
+def _find_key_entities(
+    asked: QuestionAnalysis, decisions: Decisions, most: int, domain: str, *, hypothesis: bool
+) -> _KeyEntities:
+    """The question's own entities, then those of the tentative answer.
+
+    Without a model the best passages stand for the answer, and names that the graph knows for its
+    entities.
+    """
+    own = [asked.text, *asked.candidates]
+    asker = decisions.walker
+    supposed: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    steps: list[Step] = []
+    calls = tokens = 0
+    if asker and hypothesis:
+        from kpyramid.query.model.rok import extend, extract
+
+        told = extend(asked.question, domain, asker)
+        calls, tokens = told.calls, told.tokens
+        if isinstance(told.value, Failure) or not told.value:
+            steps.append(_fail("tentative answer", told.value))
+        else:
+            supposed = (told.value,)
+            listed = extract(told.value, domain, asked.question, asker)
+            calls, tokens = calls + listed.calls, tokens + listed.tokens
+            if isinstance(listed.value, Failure):
+                steps.append(_fail("list of key entities", listed.value))
+            else:
+                names = listed.value
+    elif hypothesis:
+        supposed = suppose(asked)
+    # The names that a model lists replace those that rules would find in its text.
+    anchors = choose_anchors(own, () if names else supposed, asked.snapshot, most)
+    linked = link_names(names[: 2 * most], asked.snapshot)
+    ids = dict.fromkeys((*anchors.entities, *linked.entities))
+    known = asked.snapshot.names
+    shown = ", ".join(dict.fromkeys(known[one] for one in list(ids)[:most]))
+    recognised = [f"key entities: {shown or 'none'}"]
+    if asker and supposed:
+        recognised.insert(0, f"tentative answer: {' '.join(supposed[0].split())[:300]}")
+    if linked.unknown:
+        recognised.append(f"not in the graph: {', '.join(linked.unknown[:5])}")
+    whole = Anchors(tuple(ids)[:most], (*anchors.names, *linked.names), linked.unknown)
+    return _KeyEntities(whole, tuple(recognised), tuple(steps), calls, tokens)
+
+
+def _fail(what: str, value: Failure | str) -> Step:
+    why = f"{value.kind}: {value.detail}" if isinstance(value, Failure) else "it is empty"
+    return Step("model", Outcome.FAILED, f"the model gave no {what}: {why}")
+
+
+# 4.2.1: main paths.
+
+
+def choose_main(
+    paths: Sequence[Path], key: Collection[int], most: int, damping: float = 0.85
+) -> list[Path]:
+    """The main paths: from the fullest bucket down, by their mean PageRank.
+
+    A bucket has the paths with equally many key entities. Ties: shorter ones first, then by rows.
+    """
+    scores = dict(zip(paths, _score_paths(paths, rank_entities(paths, damping)), strict=True))
+    wanted = set(key)
+
+    def rank(path: Path) -> tuple[object, ...]:
+        bucket = len(wanted.intersection(path.entities))
+        return -bucket, -scores[path], len(path.facts), path.entities, path.facts
+
+    return sorted(paths, key=rank)[:most]
+
+
+def _score_paths(paths: Sequence[Path], ranks: dict[int, float]) -> list[float]:
+    """The mean PageRank of each path's entities."""
+    return [round(sum(ranks[r] for r in p.entities) / len(p.entities), 9) for p in paths]
+
+
+# 4.2.2: neighbours as branches.
+
+
+@dataclass(frozen=True, slots=True)
+class _Branch:
+    """How the branches were filtered, and what the model took."""
+
+    note: str
+    calls: int = 0
+    tokens: int = 0
+
+
+def _filter_branches(
+    asked: QuestionAnalysis,
+    decisions: Decisions,
+    main: Sequence[StatedPath],
+    facts: Sequence[NearFact],
+    most: int,
+) -> tuple[list[NearFact], _Branch]:
+    """Step (b) of 4.2.2: one call about all triples; rules keep those nearest to the question."""
+    nearest, how = list(facts[:most]), f"the {min(most, len(facts))} nearest"
+    if decisions.walker and facts:
+        from kpyramid.query.model.prompting import pick_numbers
+        from kpyramid.query.model.rok import choose
+
+        paths = [path.statement for path in main]
+        told = choose(asked.question, paths, [f.statement for f in facts], decisions.walker)
+        if isinstance(told.value, Failure):
+            note = f"{how} of {len(facts)} branches: the model did not filter them"
+            return nearest, _Branch(f"{note} ({told.value.kind})", told.calls, told.tokens)
+        kept = [facts[at] for at in pick_numbers(told.value, len(facts))]
+        note = f"{len(kept)} of {len(facts)} branches, by the model"
+        return kept, _Branch(note, told.calls, told.tokens)
+    return nearest, _Branch(f"{how} of {len(facts)} branches")
+
+
+# 4.3: the answer from both.
+
+
+def _read(
+    asked: QuestionAnalysis,
+    decisions: Decisions,
+    chains: Sequence[RatedPath],
+    which: str,
+    context: Sequence[Item],
+    rows: Sequence[int],
+) -> Answer:
+    if rows and context:
+        return read_paths(asked, chains, which, decisions, context=context)
+    why = "the graph has no fact about them" if rows else "no entity of it is known to the graph"
+    step = Step("graph", Outcome.EMPTY, f"neither the question nor its tentative answer: {why}")
+    if rows:
+        step = Step("graph", Outcome.EMPTY, f"{which}: {why}")
+    return Answer("", (), (), None, (), (step,))

@@ -1,0 +1,235 @@
+"""HyKGE step by step, each test named after the section that it holds the code against."""
+
+import json
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kpyramid.embeddings.port import Matrix
+from kpyramid.embeddings.reranking import CosineReranker, CrossEncoder
+from kpyramid.errors import InputError, SettingsError
+from kpyramid.llm.types import FailureKind, Request
+from kpyramid.query import Backends, Snapshot, answer
+from kpyramid.query.facts import NearFact
+from kpyramid.query.hykge import (
+    MOST_CALLS,
+    cut_fragments,
+    describe_entity,
+    find_chains,
+    score_chains,
+)
+from kpyramid.query.paths import StatedPath
+from kpyramid.query.types import Answer, Outcome
+from kpyramid.snapshot.adjacency import Adjacency
+from tests import loopback
+from tests.asked_model import ask_scripted, list_prompts
+from tests.cascade_script import ScriptedAsker
+from tests.tiny_reranker import write_reranker
+
+pytestmark = pytest.mark.usefixtures("passing_gates")
+
+UNCLE = "Who was the uncle of the author of Grey Water?"
+TOLD = {"answer": "Grey Water is by Mary Stone, a niece of John Harlow and of Quentin Zog."}
+READ = {"says": True, "cites": [1], "answer": "John Harlow", "choices": [], "confidence": 0.9}
+CUT = loopback.Answer("{}", reasoning=100_000)
+
+
+def ask_model(snapshot: Snapshot, told: Any = TOLD, **options: Any) -> tuple[Answer, Any]:
+    def reply(request: Request) -> Any:
+        said = told if request.task == "hykge_hypothesis" else READ
+        return said if isinstance(said, FailureKind) else json.dumps(said)
+
+    asker = ScriptedAsker(reply)
+    backends = Backends(reader="llm", walk="llm", asker=asker)
+    return answer(UNCLE, snapshot, "hykge", backends=backends, **options), asker
+
+
+def make_path(*names: str) -> StatedPath:
+    facts = tuple(
+        NearFact(f"c{a}{b}", a, a, "ORG", "joins", b, b, "ORG", 0.0) for a, b in pairwise(names)
+    )
+    return StatedPath(names, facts, (True,) * len(facts))
+
+
+class _Table:
+    """Scores by hand: a row per text."""
+
+    name = "table"
+
+    def __init__(self, *rows: Sequence[float]) -> None:
+        self.rows = np.array(rows, np.float32)
+
+    def score(self, queries: Sequence[str], texts: Sequence[str]) -> Matrix:
+        assert self.rows.shape == (len(texts), len(queries))
+        return self.rows
+
+
+def test_4_1_the_hypothesis_and_the_reading_are_exactly_two_calls(snapshot: Snapshot) -> None:
+    found, asker = ask_model(snapshot)
+
+    assert asker.tasks == ["hykge_hypothesis", "hykge_answer"]
+    assert found.calls == MOST_CALLS and found.text == "John Harlow"
+
+
+@pytest.mark.parametrize(
+    "told", [FailureKind.REFUSED, FailureKind.INVALID, {"answer": ""}, {"answer": "Zq vv; 42!"}]
+)
+def test_4_1_a_hypothesis_that_is_none_or_nonsense_leaves_the_question(
+    snapshot: Snapshot, told: Any
+) -> None:
+    found, asker = ask_model(snapshot, told)
+
+    assert len(asker.asked) == found.calls == MOST_CALLS
+    assert found.context and any("Grey Water" in line for line in found.recognised)
+
+
+@pytest.mark.parametrize("cut", ["hykge_hypothesis", "hykge_answer"])
+def test_a_cut_off_reply_is_not_asked_for_again(
+    snapshot: Snapshot, tmp_path: Path, cut: str
+) -> None:
+    replies: dict[str, Any] = {"hykge_hypothesis": TOLD, "hykge_answer": READ, cut: CUT}
+    with ask_scripted(tmp_path, **replies) as (server, asker):
+        backends = Backends(reader="llm", walk="llm", asker=asker)
+        found = answer(UNCLE, snapshot, "hykge", backends=backends)
+        made = sum(len(list_prompts(server, task)) for task in replies)
+
+    assert found.calls == made == MOST_CALLS
+
+
+def test_4_1_2_entities_are_taken_from_the_hypothesis_and_relations_are_not(
+    snapshot: Snapshot,
+) -> None:
+    found, _ = ask_model(snapshot, {"answer": "Mary Stone founded John Harlow in Devon."})
+
+    (anchors,) = [line for line in found.recognised if line.startswith("anchors: ")]
+    assert {"Grey Water", "Mary Stone", "John Harlow"} <= set(anchors[9:].split(", "))
+    assert not any("founded → John Harlow" in item.text for item in found.context)
+
+
+def test_4_2_2_chains_are_of_three_kinds_and_paths_run_along_their_arrows(
+    snapshot: Snapshot,
+) -> None:
+    graph, index = Adjacency(snapshot), snapshot.entities_by_name()
+    named = ("grey water", "mary stone", "john harlow", "harlow brewing company", "peter ash")
+    rows = [graph.find(index[name][0]) for name in named if index.get(name)]
+    chains = find_chains(graph, [row for row in rows if row is not None], 3)
+
+    assert {chain.chain for chain in chains} <= {"path", "common tail", "common head"}
+    assert all(all(c.forward) for c in chains if c.chain == "path")
+    assert any(len(chain.facts) == 2 for chain in chains)
+
+
+def test_4_2_2_a_description_has_the_class_what_it_is_and_a_sentence(snapshot: Snapshot) -> None:
+    index = snapshot.entities_by_name()
+    told = describe_entity(index["brent tor"][0], snapshot)
+
+    assert told and told.text.startswith("Brent Tor (") and "is a hill" in told.text
+    assert told.text.endswith(": Brent Tor is a hill in Devon.")
+    assert told.evidence[0].text == "Brent Tor is a hill in Devon."
+
+
+def test_4_3_fragments_are_windows_of_words_without_stop_words() -> None:
+    words = [f"w{number}" for number in range(23)]
+    fragments = cut_fragments("the " + " of ".join(words))
+
+    assert fragments[0].split() == words[:10] and fragments[1].split() == words[6:16]
+    assert fragments[-1].split() == words[18:] and len(fragments) == 4
+    assert cut_fragments("of the and") == [] and cut_fragments("Grey Water") == ["Grey Water"]
+
+
+def test_4_3_a_chain_is_worth_the_mean_of_its_three_best_fragments() -> None:
+    chains = [make_path("A", "B"), make_path("C", "D")]
+    stray = _Table((0.9, 0.0, 0.0, 0.0), (0.5, 0.5, 0.5, 0.0))
+    scores = score_chains(chains, ["a", "b", "c", "d"], stray)
+
+    assert scores.tolist() == pytest.approx([0.3, 0.5])
+    assert score_chains(chains, [], CosineReranker(lambda texts: np.eye(len(texts)))).tolist() == [
+        0.0,
+        0.0,
+    ]
+
+
+def test_4_3_at_most_ten_chains_are_read_best_first(snapshot: Snapshot) -> None:
+    two = answer(UNCLE, snapshot, "hykge", paths=2, descriptions=False)
+    ten = answer(UNCLE, snapshot, "hykge", descriptions=False)
+
+    assert two.trace[-1].reason.startswith("2 of ") and len(ten.context) <= 11
+    _, asker = ask_model(snapshot, descriptions=False)
+    read = asker.asked[-1].messages[1].content
+    assert "[1] " in read and "[11] " not in read
+
+
+def test_4_4_chains_are_read_with_their_arrows_and_descriptions_after_them(
+    snapshot: Snapshot,
+) -> None:
+    _, asker = ask_model(snapshot)
+    lines = asker.asked[-1].messages[1].content.splitlines()
+    context = [line for line in lines if line.startswith("[")]
+
+    assert any("→" in line or "←" in line for line in context[:1])
+    assert "→" not in context[-1] and "←" not in context[-1]
+
+
+def test_rules_answer_by_a_chain_whose_steps_each_have_a_sentence(snapshot: Snapshot) -> None:
+    found = answer(UNCLE, snapshot, "hykge")
+
+    assert (found.text, found.calls) == ("John Harlow", 0)
+    assert found.context[0].text.startswith("Grey Water ←")
+    assert found.context[0].evidence[1].text == "John Harlow was the uncle of Mary Stone."
+
+
+@pytest.mark.parametrize(
+    "switch", ["hypothesis", "fragments", "reranker", "chains", "descriptions"]
+)
+def test_table_2_each_ablation_runs_and_says_what_is_left(snapshot: Snapshot, switch: str) -> None:
+    found = answer(UNCLE, snapshot, "hykge", **{switch: False})
+    texts = [item.text for item in found.context]
+    arrows = [text for text in texts if "→" in text or "←" in text]
+
+    assert bool(arrows) == (switch not in {"chains", "hypothesis"})
+    assert (len(texts) > len(arrows)) == (switch != "descriptions")
+    assert found.trace[-1].reason
+
+
+def test_no_entity_that_the_graph_knows_is_an_outcome(snapshot: Snapshot) -> None:
+    found = answer("Who is Zog?", snapshot, "hykge", hypothesis=False)
+    assert (found.text, found.context) == ("", ())
+    assert found.trace[-1].outcome is Outcome.EMPTY
+
+
+def test_two_runs_give_the_same_answer(snapshot: Snapshot) -> None:
+    one, two = (answer(UNCLE, snapshot, "hykge") for _ in range(2))
+    assert (one.context, one.text, one.trace) == (two.context, two.text, two.trace)
+
+
+@pytest.mark.parametrize("options", [{"length": 4}, {"overlap": 10}, {"hops": 0}, {"similar": 2}])
+def test_what_no_option_can_be_is_refused(snapshot: Snapshot, options: dict[str, Any]) -> None:
+    with pytest.raises(InputError):
+        answer(UNCLE, snapshot, "hykge", **options)
+
+
+def test_a_cross_encoder_by_path_scores_pairs(tmp_path: Path) -> None:
+    encoder = CrossEncoder(write_reranker(tmp_path / "tiny"))
+    scores = encoder.score(["harlow uncle", "novel"], ["uncle john harlow", "novel", "zog"])
+
+    assert scores.shape == (3, 2) and ((scores > 0) & (scores < 1)).all()
+    assert scores[0, 0] > scores[1, 0] == scores[2, 0]
+    assert scores[1, 1] > scores[0, 1]
+    alone = encoder.score(["novel"], ["novel"])
+    assert alone[0, 0] == scores[1, 1]  # a score depends on its pair alone
+    assert encoder.score([], ["x"]).shape == (1, 0) and encoder.score(["x"], []).shape == (0, 1)
+
+
+def test_a_cross_encoder_orders_the_chains(snapshot: Snapshot, tmp_path: Path) -> None:
+    folder = write_reranker(tmp_path / "tiny")
+    found = answer(UNCLE, snapshot, "hykge", rerank=str(folder), descriptions=False)
+    assert found.context and found.trace[-1].found
+
+
+def test_a_cross_encoder_that_is_none_is_named(snapshot: Snapshot, tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"model\.onnx and tokenizer\.json"):
+        answer(UNCLE, snapshot, "hykge", rerank=str(tmp_path / "none"))
