@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, replace
 
 from kpyramid.documents.sentences import Span
+from kpyramid.documents.titles import BRACKET
 from kpyramid.extraction.syntax.kinds import (
     GENERIC_NOUNS,
     LABEL_BY_NOUN,
@@ -67,8 +68,6 @@ class Antecedent:
     """The token that named it last."""
 
 
-_TITLE_BRACKET = re.compile(r"\s*\(((?:[^\s()]+\s+)?[^\s()]+|[^()]*\b[a-z]+|[a-z][^()]*)\)")
-"""What tells titles apart, "(1975 film)"; "(If You Think It's Over)" is a part of the name."""
 _NO_NAME = re.compile(
     r"(lists?|outline|index|timeline|comparison|table) of |(how|what|why|when|where|who|which) ",
     re.IGNORECASE,
@@ -86,13 +85,13 @@ def read_title(title: str) -> Antecedent | None:
 
     What is in brackets and the name's head word tell its kinds.
     """
-    name = _TITLE_BRACKET.sub("", title).strip()
+    name = BRACKET.sub("", title).strip()
     words = name.split()
     if not 0 < len(words) <= FULL_WORDS or _NO_NAME.match(name) or name[-1] in ".?!:;":
         return None
     if not any(word[0].isupper() or word[0].isdigit() for word in words):
         return None
-    said = _TITLE_BRACKET.search(title)
+    said = BRACKET.search(title)
     kinds = {said.group(1).split()[-1].lower()} if said else set[str]()
     kinds &= LABEL_BY_NOUN.keys()
     if "," not in name:  # "Fall River, Massachusetts" is no river
