@@ -18,8 +18,9 @@ from kpyramid.documents.qualifiers import (
     write_qualifiers,
 )
 from kpyramid.query import EVERYTHING, Snapshot, answer, open_snapshot, retrieve
-from kpyramid.query.facts import NearFact, RatedFact, _sort
-from kpyramid.query.types import Item
+from kpyramid.query.analysis import QuestionAnalysis
+from kpyramid.query.facts import NearFact, RatedFact, _sort, measure
+from kpyramid.query.types import Item, Question
 from kpyramid.settings import Settings
 from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.layout import Warehouse
@@ -169,6 +170,16 @@ def test_a_noun_of_a_document_says_its_title_to_whoever_may_see_it(
         assert triple["qualifiers"] == row["qualifiers"]
     found = retrieve("Who visited Acme Corporation?", whole)
     assert "(document: The Oslo Trial)" in found.to_prompt()
+
+
+def test_a_fact_is_not_rated_by_the_title_of_its_document(whole: Snapshot) -> None:
+    asked = QuestionAnalysis(Question("Who visited Acme Corporation in the Oslo Trial?"), whole)
+    plain = make_rated("key", 0.5, 0.9).fact
+    rated = [
+        measure(replace(plain, qualifiers=held), "A", "ORG", "B", asked)
+        for held in ((), ("document: The Oslo Trial",), ("time: Oslo Trial",))
+    ]
+    assert rated[0] == rated[1] != rated[2]
 
 
 def test_whoever_may_not_see_a_statement_does_not_see_what_qualifies_it(

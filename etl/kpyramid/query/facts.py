@@ -13,7 +13,6 @@ from functools import lru_cache
 
 import numpy as np
 
-from kpyramid.documents.qualifiers import DOCUMENT
 from kpyramid.documents.values import agree, read_value
 from kpyramid.documents.words import (
     BE,
@@ -295,7 +294,7 @@ def measure(
     """What speaks for and against a fact that would give a value of some type."""
     is_exact = bool({fact.head_id, fact.tail_id} & set(asked.linked.entities))
     said = list_lemmas(fact.relation)
-    held = tuple(text for text in fact.qualifiers if not text.startswith(f"{DOCUMENT}: "))
+    held = tuple(text for text in fact.qualifiers if not text.startswith("document: "))
     statement = frozenset(list_plain_words(replace(fact, qualifiers=held).statement))
     lemmas = frozenset(lemmatise(word) for word in statement)
     names = asked.name_words - asked.spelt.get(fact.head_id, _NONE)
