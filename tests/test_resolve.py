@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from kpyramid.documents.titles import BRACKET
+from kpyramid.documents.titles import BRACKET, cite_document
 from kpyramid.keys import content_id
 from kpyramid.pipeline.stages import resolve
 from kpyramid.pipeline.stages.tables import Row, build_table
@@ -451,6 +451,12 @@ def test_a_fact_about_a_noun_of_its_document_says_the_title() -> None:
 @pytest.mark.parametrize("title", [None, "report_2019.pdf", "p0123", "3f2a-77", "two patients"])
 def test_a_title_that_tells_nothing_is_not_said(title: str | None) -> None:
     assert place("two patients", title) == [[("time", "2019")]]
+
+
+@pytest.mark.parametrize("title", [None, "report_2019.pdf"])
+def test_a_document_without_a_title_is_told_by_how_it_begins(title: str | None) -> None:
+    assert cite_document(title, "\n We asked 40 nurses.\nThen more.") == "We asked 40 nurses."
+    assert cite_document(title, "12 / 19") is None
 
 
 def test_names_and_kinds_and_what_the_title_names_need_no_document() -> None:

@@ -11,9 +11,13 @@ _LONGEST = 80
 """Characters of a title that stands behind a fact; half of 500 titles of medical papers fit."""
 
 
-def cite_title(title: str) -> str | None:
-    """A title on one line, cut at a word where it is long; none of a file name or an id."""
-    if not _WORD.search(title):
-        return None
-    plain = title.replace(" / ", "/")  # which stands between the values of a qualifier
-    return shorten(plain, _LONGEST, placeholder=" …", break_on_hyphens=False)
+def cite_document(title: str | None, text: str) -> str | None:
+    """What tells a document from others, on one line: its title, else how its text begins.
+
+    Cut at a word where it is long. A file name or an id is no title; none without words at all.
+    """
+    for cited in (title or "", text[: 10 * _LONGEST].strip().partition("\n")[0]):
+        if _WORD.search(cited):
+            plain = cited.replace(" / ", "/")  # which stands between the values of a qualifier
+            return shorten(plain, _LONGEST, placeholder=" …", break_on_hyphens=False)
+    return None

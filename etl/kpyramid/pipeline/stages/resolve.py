@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from kpyramid.documents.qualifiers import DOCUMENT, Qualifiers, unite_qualifiers
 from kpyramid.documents.sentences import Span, split_sentences
-from kpyramid.documents.titles import BRACKET, cite_title
+from kpyramid.documents.titles import BRACKET, cite_document
 from kpyramid.embeddings.port import Embedder
 from kpyramid.graph.duplicates import Disambiguator
 from kpyramid.graph.entities import UNKNOWN, Use, resolve_names, vote_type
@@ -296,9 +296,9 @@ def _build_triples(
     groups: Mapping[_Said, Sequence[Fact]], subjects: Mapping[str, str], documents: pa.Table
 ) -> Iterable[Row]:
     titles = {
-        row["document_id"]: title
-        for row in documents.select(["document_id", "title"]).to_pylist()
-        if row["title"] and (title := cite_title(row["title"]))
+        row["document_id"]: cited
+        for row in documents.select(["document_id", "title", "text"]).to_pylist()
+        if (cited := cite_document(row["title"], row["text"]))
     }
     for said, facts in groups.items():
         head, key, tail, is_literal = said
@@ -326,7 +326,7 @@ def _build_triples(
 def _place_nouns(
     fact: Fact, said: _Said, titles: Mapping[str, str], subjects: Mapping[str, str]
 ) -> Qualifiers:
-    """The title of the document, where an end is a common noun that means something of it alone.
+    """What the document is called, where an end is a common noun that means its own thing.
 
     None where the other end is what the title names, or the noun has the words of the title.
     """
