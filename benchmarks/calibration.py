@@ -30,7 +30,7 @@ from sklearn.metrics import roc_auc_score
 
 from kpyramid.extraction import confidence
 from kpyramid.extraction.confidence import WEIGHTS, apply_weights, list_values
-from kpyramid.extraction.propositions import draft_propositions
+from kpyramid.extraction.facts.propositions import draft_propositions
 from kpyramid.extraction.syntax.parser import Parser
 
 MATCH = 0.5

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from kpyramid.extraction.openie import DependencyExtractor
-from kpyramid.extraction.propositions import list_propositions
+from kpyramid.extraction.facts.propositions import list_propositions
 from kpyramid.extraction.syntax.parser import Parser
 from kpyramid.extraction.types import Proposition
 

@@ -17,7 +17,7 @@ from kpyramid.extraction.facts.candidates import (
     name_owner,
 )
 from kpyramid.extraction.facts.scoring import list_traits, score_candidate
-from kpyramid.extraction.propositions import state_clause
+from kpyramid.extraction.facts.propositions import state_clause
 from kpyramid.extraction.syntax.predicates import (
     RELATIVES,
     SUBJECTS,

@@ -114,21 +114,18 @@ def find_long_form(nodes: list[Node], end: int, short: str) -> int | None:
     order, the first at the start of a word (Schwartz and Hearst, "A simple algorithm for
     identifying abbreviation definitions", PSB 2003).
     """
-    letters = [c.lower() for c in short if c.isalnum()]
-    if not 2 <= len(letters) <= 8 or sum(c.isupper() for c in short) < 2:
+    letters = [c.lower() for c in short.removesuffix("s") if c.isalnum()]
+    if not 1 < len(letters) <= 8 or sum(c.isupper() for c in short) < 2:
         return None
-    if short[-1] == "s":
-        letters.pop()  # the plural: "RCTs"
     opening = nodes[end].tree.sentences[nodes[end].sentence][0]
-    first = max(end - 3 * len(letters), opening)
-    words = [n for n in nodes[first:end] if n.word[0].isalnum()]
+    words = [n for n in nodes[max(end - 3 * len(letters), opening) : end] if n.word[0].isalnum()]
     return _match_initials(words, letters) or _match_letters(words, letters)
 
 
 def _match_initials(words: list[Node], letters: list[str]) -> int | None:
     at, left_out = len(letters) - 1, 0
     for node in reversed(words):
-        if node.word[0] == letters[at]:
+        if node.word[0] == letters[at] and (at or node.word not in _LINKING):
             at -= 1
             if at < 0:
                 return node.i
@@ -146,7 +143,7 @@ def _match_letters(words: list[Node], letters: list[str]) -> int | None:
         while at > 0 and (where := node.word.rfind(letters[at], 0, where)) >= 0:
             at -= 1
         if at == 0 and where != 0 and node.word[0] == letters[0]:
-            return node.i if node is not words[-1] else None
+            return node.i
     return None
 
 

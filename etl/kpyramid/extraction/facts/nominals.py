@@ -12,6 +12,7 @@ from kpyramid.documents.values import DAY, MONTH
 from kpyramid.documents.words import lemmatise
 from kpyramid.extraction.facts.candidates import DIRECTIONS, Candidate, Findings, word_noun
 from kpyramid.extraction.facts.copulas import list_kind_relations, list_noun_preps
+from kpyramid.extraction.facts.coreference import find_long_form
 from kpyramid.extraction.syntax.kinds import LABEL_BY_NOUN, find_kind_label
 from kpyramid.extraction.syntax.tree import (
     LITERALS,
@@ -155,8 +156,6 @@ def _cut(tree: Tree, opening: int, start: int, end: int, label: str) -> Phrase:
 # Appositions, titles, possessives and places.
 
 _SHORT_FORM = re.compile(r"[A-Z][A-Za-z0-9/&.-]*[A-Z0-9]s?|[A-Z]{2,}")
-_LONG_FORM = re.compile(r"(?<!\w)(?!(?:of|the|and|in|for|on|or|a|an|to|with)\b)\w")
-"""Where a long form can start."""
 _ERA = re.compile(r"(BCE?|CE|AD)\.?")
 _QUANTITIES = frozenset(
     "several many some other various new numerous certain different few most all two three".split()
@@ -315,7 +314,7 @@ def _add_abbreviation(noun: Node, short: Node, findings: Findings) -> bool:
     last = around[0] - 1
     if not closed or (noun.pos == "PROPN" and tree[at + 1].text != ")"):
         return False
-    first = _find_long_form(tree, last, short.text)
+    first = find_long_form(tree.nodes, around[0], short.text)
     if first is None:
         if noun.pos == "PROPN":
             return False
@@ -326,29 +325,6 @@ def _add_abbreviation(noun: Node, short: Node, findings: Findings) -> bool:
     head, tail = build_phrase(tree, first, last, last), build_phrase(tree, at, at, at)
     _add(findings, head, "is abbreviated as", tail)
     return True
-
-
-def _find_long_form(tree: Tree, last: int, short: str) -> int | None:
-    """The first token of what ends at `last` and has the letters of `short` in their order.
-
-    As by Schwartz and Hearst (PSB 2003): from behind, the first letter at the start of a word.
-    """
-    letters = [c for c in short.removesuffix("s").lower() if c.isalnum()]
-    start = tree.sentences[tree[last].sentence][0]
-    first = max(start, last + 1 - 2 * min(len(letters) + 5, 2 * len(letters)))
-    initials = [n for n in tree.nodes[first : last + 1] if _LONG_FORM.match(n.word)]
-    if [n.word[0] for n in initials[-len(letters) :]] == letters:
-        return initials[-len(letters)].i
-    offset = tree[first].idx
-    text = tree.text[offset : tree[last].end].lower()
-    at = len(text)
-    for place, letter in reversed(list(enumerate(letters))):
-        at = text.rfind(letter, 0, at)
-        while place == 0 and at >= 0 and not _LONG_FORM.match(text, at):
-            at = text.rfind(letter, 0, at)
-        if at < 0:
-            return None
-    return next((n.i for n in tree.nodes[first : last + 1] if n.end > offset + at), None)
 
 
 def _add_container(place: Node, outer: Node, findings: Findings) -> None:
