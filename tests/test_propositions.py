@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from kpyramid.extraction.openie import DependencyExtractor
 from kpyramid.extraction.facts.propositions import list_propositions
+from kpyramid.extraction.openie import DependencyExtractor
 from kpyramid.extraction.syntax.parser import Parser
 from kpyramid.extraction.types import Proposition
 

@@ -16,8 +16,8 @@ from kpyramid.extraction.facts.candidates import (
     is_location,
     name_owner,
 )
-from kpyramid.extraction.facts.scoring import list_traits, score_candidate
 from kpyramid.extraction.facts.propositions import state_clause
+from kpyramid.extraction.facts.scoring import list_traits, score_candidate
 from kpyramid.extraction.syntax.predicates import (
     RELATIVES,
     SUBJECTS,
@@ -211,6 +211,10 @@ def _write_advice(verb: Node, findings: Findings) -> Claim:
 # The extraction: candidates filtered and scored, each fact once, with its claim.
 
 
+_WORDED_ONLY = frozenset({"possessive", "place"})
+"""Constructions whose "has" and "is in" are no triples."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Judged:
     """A candidate that stands, who says so when the text does not, and how sure it is."""
@@ -262,6 +266,8 @@ def _list_standing(findings: Findings) -> Iterator[Candidate]:
     """The candidates without a fault; what has one is dropped with its reason."""
     depths = _count_brackets(findings.tree)
     for found in findings.candidates:
+        if found.construction in _WORDED_ONLY:
+            continue
         candidate = _drop_own_name(found)
         reason = find_fault(candidate) or _find_bracket(candidate, depths)
         reason = reason or _find_opening(candidate, findings)

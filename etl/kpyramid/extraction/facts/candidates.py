@@ -33,7 +33,12 @@ from kpyramid.extraction.types import MAX_RELATION_WORDS
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A proposed fact; `clause` is the token whose clause it comes from, None if from a phrase."""
+    """A proposed fact; `clause` is the token whose clause it comes from, None if from a phrase.
+
+    `construction` is what in a noun phrase says it: "apposition", "title" or "noun"; "relation"
+    is a part of an apposition, which the n-ary fact has in full; "possessive" and "place" say too
+    little for a triple.
+    """
 
     clause: int | None
     head: Phrase
@@ -43,8 +48,10 @@ class Candidate:
     negated: bool = False
     modality: str | None = None
     indirect: bool = False
+    construction: str = ""
 
 
+PLURAL = frozenset({"NNS", "NNPS"})
 ADDRESSED = frozenset({"you", "one", "your", "yours", "yourself"})
 """Pronouns of a reader who may be anybody."""
 
