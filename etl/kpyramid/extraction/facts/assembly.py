@@ -30,6 +30,7 @@ from kpyramid.extraction.syntax.tree import (
     Phrase,
     Tree,
     build_phrase,
+    count_brackets,
     find_phrase,
     list_conjuncts,
 )
@@ -264,7 +265,7 @@ def draft_facts(findings: Findings) -> Iterator[tuple[tuple[str, str, str], dict
 
 def _list_standing(findings: Findings) -> Iterator[Candidate]:
     """The candidates without a fault; what has one is dropped with its reason."""
-    depths = _count_brackets(findings.tree)
+    depths = count_brackets(findings.tree)
     for found in findings.candidates:
         if found.construction in _WORDED_ONLY:
             continue
@@ -276,18 +277,6 @@ def _list_standing(findings: Findings) -> Iterator[Candidate]:
             continue
         first = min(candidate.tail.first, *candidate.tokens, candidate.tail.last)
         findings.drop(reason, first, candidate.tail.last)
-
-
-def _count_brackets(tree: Tree) -> list[int]:
-    """How many brackets are open at each token; none is open at the start of a sentence."""
-    depths, depth = [], 0
-    starts = {first for first, _ in tree.sentences}
-    for node in tree.nodes:
-        depth = 0 if node.i in starts else depth
-        depth -= node.text.endswith((")", "]")) and depth > 0
-        depths.append(depth)
-        depth += node.text.startswith(("(", "["))
-    return depths
 
 
 def _find_bracket(candidate: Candidate, depths: list[int]) -> str | None:

@@ -22,6 +22,7 @@ from kpyramid.extraction.syntax.tree import (
     Phrase,
     Tree,
     build_phrase,
+    count_brackets,
     find_phrase,
     is_restrictive,
     list_conjuncts,
@@ -416,22 +417,19 @@ class Antecedents:
         """By noun: the phrases that said more than it, and whether each was new."""
         self.members: dict[Span, list[Phrase]] = {}
         """Of what "they" may stand for together, the phrase of each."""
-        self._depth = 0
-        """Brackets open: what stands in them is said in passing."""
+        self._depths = count_brackets(tree)
+        """Brackets open at each token: what stands in them is said in passing."""
         if self._title is not None:
             self._learn_kinds(self._title, self._title.kinds)
             self._learn_name(self._title)
         starts = {first for first, _ in tree.sentences}
         for node in tree.nodes:
             if node.i in starts:
-                self._depth = 0
                 before = tree[node.i - 1].end if node.i else 0
                 if node.i == 0 or "\n\n" in tree.text[before : node.idx]:
                     self._opening = node.sentence
-            if node.text in {"(", ")"}:
-                self._depth = max(0, self._depth + (1 if node.text == "(" else -1))
-                if node.text == "(":
-                    self._learn_acronym(node)
+            if node.text == "(":
+                self._learn_acronym(node)
             elif node.word in PRONOUNS and node.tag in {"PRP", "PRP$"}:
                 self._read_pronoun(node)
             elif node.dep in _PHRASE_ROLES and (
@@ -590,7 +588,7 @@ class Antecedents:
                 self._refer(token, known)
         self._learn_kinds(known, known.kinds if known.phrase.is_named else list_said_kinds(token))
         self._touch(known, token)
-        if known.phrase.is_named and token.dep in SUBJECTS and not self._depth:
+        if known.phrase.is_named and token.dep in SUBJECTS and not self._depths[token.i]:
             self._set_topic(known, token)
 
     def _keep(self, one: Antecedent, sentence: int) -> None:
@@ -607,7 +605,7 @@ class Antecedents:
         if one is None:
             return None
         said, title = list_name_words(phrase.text), self._title_words
-        opening = token.dep in SUBJECTS and token.sentence == 0 and not self._depth
+        opening = token.dep in SUBJECTS and token.sentence == 0 and not self._depths[token.i]
         capital = phrase.text[0].isupper() or not phrase.text[0].isalpha()
         if not said or (said != title and not opening):
             return None
@@ -723,7 +721,7 @@ class Antecedents:
     def _touch(self, one: Antecedent, token: Node) -> None:
         faded = one.salience * 0.5 ** (token.sentence - one.sentence)
         scene = one.phrase.label in _SCENES and token.dep in {"pobj", "appos", "conj"}
-        scene = scene or self._depth > 0
+        scene = scene or self._depths[token.i] > 0
         weight = _SETTING_WEIGHT if scene else _WEIGHTS.get(token.dep, _OTHER_WEIGHT)
         one.salience = faded / 2 + weight
         one.sentence, one.role, one.last = token.sentence, token.dep, token.i
