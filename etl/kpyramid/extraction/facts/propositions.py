@@ -342,6 +342,9 @@ def _name_role(part: Part) -> str:
 
 # Propositions of noun phrases: what relates two of them, with their words in full.
 
+_PREDICATES = {"is a": "is", "has title": "is", "is located in": "is in"}
+"""How a noun phrase is worded whose article stands in the argument."""
+
 
 def _write_nominal(candidate: Candidate, tree: Tree) -> Iterator[tuple[Proposition, Features]]:
     head, tail = candidate.head, candidate.tail
@@ -376,15 +379,14 @@ def _list_words(phrase: Phrase, other: Phrase, tree: Tree) -> list[int]:
             break
         at = at.head
     tokens = collect_phrase(root, split=True, bare=at)
-    return tokens[:-1] if tokens and tree[tokens[-1]].tag == "POS" else tokens
+    edges = {*tokens[:1], *tokens[-1:]}
+    return [i for i in tokens if i not in edges or tree[i].tag not in {"POS", "WP$"}]
 
 
 # Propositions of a clause: predicate, subject, and every complement and adjunct.
 
 _MAX_SPLITS = 12
 """Propositions of one clause at most, however many subjects and objects are coordinated."""
-_PREDICATES = {"is a": "is", "has title": "is", "is located in": "is in"}
-"""How a noun phrase is worded whose article stands in the argument."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -411,19 +413,15 @@ def draft_propositions(tree: Tree) -> Iterator[tuple[Proposition, Features]]:
     findings = Findings(tree, Antecedents(Tree("", [], [])))  # pronouns stay
     find_nominal_facts(findings)
     frames, merged = findings.frames, list_merged(findings.frames)
+    stated = (f for f in frames.values() if f.subjects and f.verb.i not in merged)
     # A heading without a verb states nothing.
     sentences = {frame.verb.sentence for frame in frames.values()}
-    stated = (f for f in frames.values() if f.subjects and f.verb.i not in merged)
-    related = (c for c in findings.candidates if tree[c.tail.root].sentence in sentences)
+    related = (c for c in findings.candidates if c.construction != "relation")
+    named = (c for c in related if tree[c.tail.root].sentence in sentences)
     known: set[tuple[str, ...]] = set()
     for pair in chain(
-        (pair for frame in stated for pair in _write_frame(frame, frames)),
-        (
-            pair
-            for each in related
-            if each.construction != "relation"
-            for pair in _write_nominal(each, tree)
-        ),
+        chain.from_iterable(_write_frame(frame, frames) for frame in stated),
+        chain.from_iterable(_write_nominal(candidate, tree) for candidate in named),
     ):
         key = (pair[0].predicate, *(argument.text for argument in pair[0].arguments))
         if key not in known:
