@@ -372,14 +372,15 @@ def _write_nominal(candidate: Candidate, tree: Tree) -> Iterator[tuple[Propositi
 def _list_words(phrase: Phrase, other: Phrase, tree: Tree) -> list[int]:
     """The tokens of one of two phrases, without the other and what leads to it."""
     root, at = tree[phrase.root], tree[other.root]
-    if "compound" in {root.dep, at.dep}:  # "author Bill Hart": the title hangs on the name
-        return list(range(phrase.first, phrase.last + 1))
     for _ in range(MAX_HOPS):
         if at.head is root:
             break
         at = at.head
     tokens = collect_phrase(root, split=True, bare=at)
-    edges = {*tokens[:1], *tokens[-1:]}
+    # "author Bill Hart": the title hangs on the name; the parse of dates in brackets is a guess.
+    if phrase.first not in tokens or "compound" in {root.dep, tree[other.root].dep}:
+        return list(range(phrase.first, phrase.last + 1))
+    edges = {tokens[0], tokens[-1]}
     return [i for i in tokens if i not in edges or tree[i].tag not in {"POS", "WP$"}]
 
 
