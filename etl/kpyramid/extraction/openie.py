@@ -69,6 +69,7 @@ def read_findings(tree: Tree, title: str = "") -> Findings:
     findings = Findings(tree, Antecedents(tree, title))
     find_clause_facts(findings)
     find_nominal_facts(findings)
+    findings.drop_silent()
     return findings
 
 

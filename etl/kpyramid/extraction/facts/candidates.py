@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -82,6 +83,16 @@ class Findings:
         text = self.tree.text[start:end]
         if text.strip():
             self.dropped.append(Dropped(reason, text, Span(start, end)))
+
+    def drop_silent(self) -> None:
+        """Record each sentence of which nothing is proposed and nothing was rejected."""
+        sentences = self.tree.sentences
+        anchors = (c.tail.root if c.clause is None else c.clause for c in self.candidates)
+        told = {self.tree[at].sentence for at in anchors}
+        starts = [self.tree[first].idx for first, _ in sentences]
+        told |= {bisect_right(starts, each.span.start) - 1 for each in self.dropped}
+        for number in set(range(len(sentences))) - told:
+            self.drop("no_statement", sentences[number][0], sentences[number][1] - 1)
 
     def add(
         self,
