@@ -8,8 +8,9 @@ score into the probability that the triple is not false.
 
 Every row is scored by weights fitted on other documents, in ten parts. `auc` is the chance that a
 right triple is surer than another one, `auc_true` that one that is not wrong is; `ece` the expected
-calibration error over ten equal bins (Guo et al., ICML 2017); `other_kinds` the AUC of each kind of
-text under weights fitted on the other three; `cuts` what is left when the least sure are dropped.
+calibration error over ten equal bins (Guo et al., ICML 2017), in which what is not false is right;
+`other_kinds` the AUC of each kind of text under weights fitted on the other three; `cuts` what is
+left when the least sure are dropped.
 
 `--write` puts weights fitted on all rows into the package; `drift` is how far the largest weight
 there is from that.
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from calibration import find_calibration
 from convert_set import read_set
 from judged import KINDS, VERDICTS, Row, decode, read_rows
 from numpy.typing import NDArray
@@ -45,7 +47,6 @@ RARE = 20
 STRENGTH = 3.0
 """Of the penalty on squared weights, so that rare traits stay near none."""
 PARTS = 10
-BINS = 10
 CUTS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
 """Shares of the least sure triples."""
 Numbers = NDArray[np.float64]
@@ -154,18 +155,7 @@ def judge(cases: Sequence[Case], chances: Numbers) -> dict[str, Any]:
     verdicts = np.array([case.verdict for case in cases])
     kinds = np.array([case.kind for case in cases])
     right, true = verdicts == "right", verdicts != "wrong"
-    bins = np.minimum((chances * BINS).astype(int), BINS - 1)
-    table = [
-        {
-            "triples": int((bins == at).sum()),
-            "confidence": round(float(chances[bins == at].mean()), 3),
-            "true": round(float(true[bins == at].mean()), 3),
-            "right": round(float(right[bins == at].mean()), 3),
-        }
-        for at in range(BINS)
-        if (bins == at).any()
-    ]
-    error = sum(row["triples"] * abs(row["confidence"] - row["true"]) for row in table)
+    error, table = find_calibration(chances.tolist(), true.tolist())
     order = np.argsort(-chances, kind="stable")
     cuts = {}
     for cut in CUTS:
@@ -178,7 +168,7 @@ def judge(cases: Sequence[Case], chances: Numbers) -> dict[str, Any]:
         "auc": round(float(roc_auc_score(right, chances)), 3),
         "auc_true": round(float(roc_auc_score(true, chances)), 3),
         **{v: round(float((verdicts == v).mean()), 3) for v in VERDICTS},
-        "ece": round(error / len(cases), 4),
+        "ece": error,
         "kinds": {
             k: round(float(roc_auc_score(right[kinds == k], chances[kinds == k])), 3) for k in KINDS
         },

@@ -332,6 +332,11 @@ def test_a_relation_holds_what_its_noun_is_not_true_without(
             "ROP",
         ),
         ("They gave proton pump inhibitors (PPIs) to patients.", "proton pump inhibitors", "PPIs"),
+        (
+            "It follows ossification of the posterior longitudinal ligament (OPLL).",
+            "ossification of the posterior longitudinal ligament",
+            "OPLL",
+        ),
         ("The World Trade Union (WTU) met in Oslo.", "World Trade Union", "WTU"),
     ],
 )

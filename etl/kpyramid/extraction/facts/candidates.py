@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -33,7 +34,12 @@ from kpyramid.extraction.types import MAX_RELATION_WORDS
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A proposed fact; `clause` is the token whose clause it comes from, None if from a phrase."""
+    """A proposed fact; `clause` is the token whose clause it comes from, None if from a phrase.
+
+    `construction` is what in a noun phrase says it: "apposition", "title" or "noun"; "relation"
+    is a part of an apposition, which the n-ary fact has in full; "possessive" and "place" say too
+    little for a triple.
+    """
 
     clause: int | None
     head: Phrase
@@ -43,8 +49,10 @@ class Candidate:
     negated: bool = False
     modality: str | None = None
     indirect: bool = False
+    construction: str = ""
 
 
+PLURAL = frozenset({"NNS", "NNPS"})
 ADDRESSED = frozenset({"you", "one", "your", "yours", "yourself"})
 """Pronouns of a reader who may be anybody."""
 
@@ -75,6 +83,16 @@ class Findings:
         text = self.tree.text[start:end]
         if text.strip():
             self.dropped.append(Dropped(reason, text, Span(start, end)))
+
+    def drop_silent(self) -> None:
+        """Record each sentence of which nothing is proposed and nothing was rejected."""
+        sentences = self.tree.sentences
+        anchors = (c.tail.root if c.clause is None else c.clause for c in self.candidates)
+        told = {self.tree[at].sentence for at in anchors}
+        starts = [self.tree[first].idx for first, _ in sentences]
+        told |= {bisect_right(starts, each.span.start) - 1 for each in self.dropped}
+        for number in set(range(len(sentences))) - told:
+            self.drop("no_statement", sentences[number][0], sentences[number][1] - 1)
 
     def add(
         self,

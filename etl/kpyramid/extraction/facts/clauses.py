@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kpyramid.extraction.facts.candidates import ADDRESSED, Findings, word_noun
+from kpyramid.extraction.facts.candidates import ADDRESSED, PLURAL, Findings, word_noun
 from kpyramid.extraction.facts.copulas import LOCATIVE, list_copula_facts
-from kpyramid.extraction.propositions import PLURAL, is_denied, lift_kind, write_words
+from kpyramid.extraction.facts.propositions import is_denied, lift_kind, write_words
 from kpyramid.extraction.syntax.clauses import MEANS, list_prepositional
 from kpyramid.extraction.syntax.predicates import (
     AFFECTING,

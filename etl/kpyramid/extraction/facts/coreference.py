@@ -23,6 +23,7 @@ from kpyramid.extraction.syntax.tree import (
     Phrase,
     Tree,
     build_phrase,
+    count_brackets,
     find_phrase,
     is_restrictive,
     list_conjuncts,
@@ -113,21 +114,18 @@ def find_long_form(nodes: list[Node], end: int, short: str) -> int | None:
     order, the first at the start of a word (Schwartz and Hearst, "A simple algorithm for
     identifying abbreviation definitions", PSB 2003).
     """
-    letters = [c.lower() for c in short if c.isalnum()]
-    if not 2 <= len(letters) <= 8 or sum(c.isupper() for c in short) < 2:
+    letters = [c.lower() for c in short.removesuffix("s") if c.isalnum()]
+    if not 1 < len(letters) <= 8 or sum(c.isupper() for c in short) < 2:
         return None
-    if short[-1] == "s":
-        letters.pop()  # the plural: "RCTs"
     opening = nodes[end].tree.sentences[nodes[end].sentence][0]
-    first = max(end - 3 * len(letters), opening)
-    words = [n for n in nodes[first:end] if n.word[0].isalnum()]
+    words = [n for n in nodes[max(end - 3 * len(letters), opening) : end] if n.word[0].isalnum()]
     return _match_initials(words, letters) or _match_letters(words, letters)
 
 
 def _match_initials(words: list[Node], letters: list[str]) -> int | None:
     at, left_out = len(letters) - 1, 0
     for node in reversed(words):
-        if node.word[0] == letters[at]:
+        if node.word[0] == letters[at] and (at or node.word not in _LINKING):
             at -= 1
             if at < 0:
                 return node.i
@@ -145,7 +143,7 @@ def _match_letters(words: list[Node], letters: list[str]) -> int | None:
         while at > 0 and (where := node.word.rfind(letters[at], 0, where)) >= 0:
             at -= 1
         if at == 0 and where != 0 and node.word[0] == letters[0]:
-            return node.i if node is not words[-1] else None
+            return node.i
     return None
 
 
@@ -418,22 +416,19 @@ class Antecedents:
         """By noun: the phrases that said more than it, and whether each was new."""
         self.members: dict[Span, list[Phrase]] = {}
         """Of what "they" may stand for together, the phrase of each."""
-        self._depth = 0
-        """Brackets open: what stands in them is said in passing."""
+        self._depths = count_brackets(tree)
+        """Brackets open at each token: what stands in them is said in passing."""
         if self._title is not None:
             self._learn_kinds(self._title, self._title.kinds)
             self._learn_name(self._title)
         starts = {first for first, _ in tree.sentences}
         for node in tree.nodes:
             if node.i in starts:
-                self._depth = 0
                 before = tree[node.i - 1].end if node.i else 0
                 if node.i == 0 or "\n\n" in tree.text[before : node.idx]:
                     self._opening = node.sentence
-            if node.text in {"(", ")"}:
-                self._depth = max(0, self._depth + (1 if node.text == "(" else -1))
-                if node.text == "(":
-                    self._learn_acronym(node)
+            if node.text == "(":
+                self._learn_acronym(node)
             elif node.word in PRONOUNS and node.tag in {"PRP", "PRP$"}:
                 self._read_pronoun(node)
             elif node.dep in _PHRASE_ROLES and (
@@ -592,7 +587,7 @@ class Antecedents:
                 self._refer(token, known)
         self._learn_kinds(known, known.kinds if known.phrase.is_named else list_said_kinds(token))
         self._touch(known, token)
-        if known.phrase.is_named and token.dep in SUBJECTS and not self._depth:
+        if known.phrase.is_named and token.dep in SUBJECTS and not self._depths[token.i]:
             self._set_topic(known, token)
 
     def _keep(self, one: Antecedent, sentence: int) -> None:
@@ -609,7 +604,7 @@ class Antecedents:
         if one is None:
             return None
         said, title = list_name_words(phrase.text), self._title_words
-        opening = token.dep in SUBJECTS and token.sentence == 0 and not self._depth
+        opening = token.dep in SUBJECTS and token.sentence == 0 and not self._depths[token.i]
         capital = phrase.text[0].isupper() or not phrase.text[0].isalpha()
         if not said or (said != title and not opening):
             return None
@@ -725,7 +720,7 @@ class Antecedents:
     def _touch(self, one: Antecedent, token: Node) -> None:
         faded = one.salience * 0.5 ** (token.sentence - one.sentence)
         scene = one.phrase.label in _SCENES and token.dep in {"pobj", "appos", "conj"}
-        scene = scene or self._depth > 0
+        scene = scene or self._depths[token.i] > 0
         weight = _SETTING_WEIGHT if scene else _WEIGHTS.get(token.dep, _OTHER_WEIGHT)
         one.salience = faded / 2 + weight
         one.sentence, one.role, one.last = token.sentence, token.dep, token.i

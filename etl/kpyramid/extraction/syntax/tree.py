@@ -71,6 +71,18 @@ class Tree:
         return found
 
 
+def count_brackets(tree: Tree) -> list[int]:
+    """How many brackets are open at each token; none is open at the start of a sentence."""
+    depths, depth = [], 0
+    starts = {first for first, _ in tree.sentences}
+    for node in tree.nodes:
+        depth = 0 if node.i in starts else depth
+        depth -= node.text.endswith((")", "]")) and depth > 0
+        depths.append(depth)
+        depth += node.text.startswith(("(", "["))
+    return depths
+
+
 # Noun phrases: where an argument starts and ends, and what it names.
 
 MAX_WORDS = 12
