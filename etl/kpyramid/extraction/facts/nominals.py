@@ -27,6 +27,7 @@ from kpyramid.extraction.syntax.tree import (
     find_phrase,
     find_title_end,
     is_named_place,
+    is_one_term,
     list_containers,
 )
 
@@ -154,9 +155,11 @@ def _cut(tree: Tree, opening: int, start: int, end: int, label: str) -> Phrase:
 
 # Appositions, titles, possessives and places.
 
-_SHORT_FORM = re.compile(r"[A-Z][A-Za-z0-9/&.-]*[A-Z0-9]s?|[A-Z]{2,}")
+_SHORT_FORM = re.compile(r"[a-z]{0,3}[A-Z][A-Za-z0-9/&.-]*[A-Z0-9]s?|[A-Z]{2,}")
 _LONG_FORM = re.compile(r"(?<!\w)(?!(?:of|the|and|in|for|on|or|a|an|to|with)\b)\w")
 """Where a long form can start."""
+_ITEMS = frozenset({"CCONJ", "NOUN", "ADJ"})
+"""What begins another item of a list behind a comma."""
 _ERA = re.compile(r"(BCE?|CE|AD)\.?")
 _QUANTITIES = frozenset(
     "several many some other various new numerous certain different few most all two three".split()
@@ -226,6 +229,9 @@ def _add_apposition(noun: Node, appositive: Node, findings: Findings) -> None:
         return
     if findings.tree[appositive.left_edge.i - 1].text == ";":
         return  # another item of the sentence
+    if _is_item(appositive) or is_one_term(kind, name):
+        findings.drop("distant_apposition", noun.i, appositive.i)
+        return
     if kind is noun and is_named_place(kind):
         # "Kent county, Ohio": no kind, since it has a name of its own, but a part.
         if name.entity in PLACES and findings.tree[name.left_edge.i - 1].text == ",":
@@ -290,6 +296,18 @@ def _is_title(noun: Node) -> bool:
         and not any(c.dep == "compound" for c in noun.children)
         and any(c.dep == "prep" for c in noun.children)
     )
+
+
+def _is_item(appositive: Node) -> bool:
+    """Whether what stands beside a noun is an item of a list, or a part of what a bracket tells."""
+    nodes, first, after = appositive.tree.nodes, appositive.left_edge, appositive.right_edge.i + 1
+    before, ahead = nodes[first.i - 1].text, nodes[after : after + 2]
+    if before in {"(", "["}:
+        whole = bool(ahead) and ahead[0].text in {")", "]", ";"}
+        listed = any(c.dep in {"conj", "cc", "nummod", "punct"} for c in appositive.children)
+        return not whole or (appositive.pos != "PROPN" and (listed or first.text[0].isdigit()))
+    goes_on = len(ahead) == 2 and ahead[0].text == "," and ahead[1].pos in _ITEMS
+    return before == "," and goes_on and first.word not in {"a", "an"}
 
 
 def _ends_bracket(node: Node, after: int) -> bool:

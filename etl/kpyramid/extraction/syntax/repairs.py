@@ -25,6 +25,7 @@ QUOTES = {
 _MAX_TITLE = 10
 _SUBJECTS = frozenset({"nsubj", "nsubjpass", "csubj", "csubjpass"})
 _NO_ARGUMENTS = frozenset("relcl advcl conj parataxis compound amod nmod det".split())
+_FINITE = frozenset({"VBD", "VBZ", "VBP", "MD"})
 _NOMINAL = frozenset({"NOUN", "PROPN", "PRON", "NUM"})
 _SMALL = frozenset({"ADP", "DET", "CCONJ", "PART", "SCONJ"})
 
@@ -266,6 +267,8 @@ def repair_tree(tree: Tree) -> None:
     says it is.
     """
     for node in tree.nodes:
+        if node.pos == "PROPN" and node.text.islower():
+            _retag_common(node)
         if _IS_MONTH.fullmatch(node.word.title()) and node.text[:1].isupper():
             _join_date(node)
         elif node.text in QUOTES:
@@ -283,6 +286,7 @@ def repair_tree(tree: Tree) -> None:
             _free_year(node)
         elif node.dep == "appos":
             _check_apposition(node)
+            _seat_lone_subject(node)
         elif node.dep == "prep" and node.head.dep == "dobj":
             _lift_preposition(node)
         elif node.dep in {"relcl", "acl"}:
@@ -294,7 +298,20 @@ def repair_tree(tree: Tree) -> None:
             _seat_relative(node)
         elif node.dep in _SUBJECTS:
             _seat_subject(node)
+            _seat_participle(node)
     _retype_names(tree)
+
+
+def _retag_common(node: Node) -> None:
+    """Call a word in small letters a common noun where it is no part of a name: "waist width"."""
+    nodes, i = node.tree.nodes, node.i
+    around = [n for n in (*nodes[max(i - 1, 0) : i], *nodes[i + 1 : i + 2]) if n.pos == "PROPN"]
+    named = [n for n in around if not n.text.islower() and not (n.i < i and n.text.isupper())]
+    glued = nodes[i - 1].text == "-" or nodes[i + 1 : i + 2] and nodes[i + 1].text == "-"
+    if node.entity or glued or len(node.text) < 3 or not node.text.isalpha():
+        return
+    if not named or (named[0].i > i and is_person_noun(node.word)):
+        node.pos, node.tag = "NOUN", "NNS" if node.tag == "NNPS" else "NN"
 
 
 def _join_date(month: Node) -> None:
@@ -334,16 +351,19 @@ def _is_year(node: Node) -> bool:
 def _lift_modifier(verb: Node) -> None:
     """Hang what narrows a noun down on a noun: "a hotel in Salem, Ohio that was built in 1901".
 
-    A name takes neither a clause with "that" nor a participle without a comma; "who" is a person.
+    A name takes neither a clause with "that" nor a participle without a comma; "who" is a person:
+    "women in early pregnancy, who took part".
     """
     name = verb.head
-    if name.pos != "PROPN" or name.i > verb.i:
+    who = any(c.word == "who" for c in verb.children)
+    if name.i > verb.i or not (name.pos == "PROPN" or (name.pos == "NOUN" and who)):
         return
-    who = name.entity not in {"PERSON", ""} and any(c.word == "who" for c in verb.children)
+    who = who and name.entity not in {"PERSON", ""} or name.pos == "NOUN"
     if verb.dep == "relcl":
-        if not who and not any(c.word == "that" and c.dep in _SUBJECTS for c in verb.children):
+        that = any(c.word == "that" and c.dep in _SUBJECTS for c in verb.children)
+        if not (who or that) or (name.pos == "NOUN" and is_person_noun(name.lemma)):
             return
-    elif verb.tag != "VBN" or verb.left_edge.i == 0 or not _follows(verb, name):
+    elif name.pos == "NOUN" or verb.tag != "VBN" or not _follows(verb, name):
         return
     at = name
     while at.dep in {"appos", "compound", "nmod", "flat"} and at.head is not at:
@@ -352,7 +372,7 @@ def _lift_modifier(verb: Node) -> None:
         if at.head is at or at.dep not in {"pobj", "prep", "conj", "agent", "acl"}:
             return
         at = at.head
-        if at.pos == "NOUN" and at.dep != "compound" and (not who or is_person_noun(at.word)):
+        if at.pos == "NOUN" and at.dep != "compound" and (not who or is_person_noun(at.lemma)):
             move(verb, at)
             return
 
@@ -437,6 +457,75 @@ def _seat_subject(noun: Node) -> None:
     move(nodes[at], target)
     move(noun, target)
     _widen(target, noun)
+
+
+def _seat_participle(noun: Node) -> None:
+    """Make "treated" a modifier in "patients treated for asthma were included": one verb is finite.
+
+    The parser took the participle right behind the noun for a past tense, and found no subject for
+    the finite verb, which no conjunction joins to it.
+    """
+    verb, nodes = noun.head, noun.tree.nodes
+    if noun.pos != "NOUN" or verb.i != noun.right_edge.i + 1 or verb.dep != "ROOT":
+        return
+    if verb.tag not in {"VBD", "VBN"} or not (verb.tag == "VBN" or verb.word.endswith("ed")):
+        return
+    if any(c.dep in {"aux", "auxpass", "dobj", "attr", "xcomp", "neg"} for c in verb.children):
+        return
+    for main in verb.children:
+        helpers = [c for c in main.children if c.dep in {"aux", "auxpass"}]
+        finite = (helpers or [main])[0]
+        if not (helpers or verb.tag == "VBN" or any(c.dep == "agent" for c in verb.children)):
+            continue
+        if main.dep not in {"conj", "advcl", "ccomp"} or finite.tag not in _FINITE:
+            continue
+        leads = {*_SUBJECTS, "mark", "expl"}
+        if main.i < verb.i or any(c.dep in leads or c.tag == "WRB" for c in main.children):
+            continue
+        before = nodes[finite.i - 1]
+        while before.pos == "ADV" or before.text == ",":
+            before = nodes[before.i - 1]
+        if before.dep == "cc" or before.i <= verb.i:
+            continue
+        verb.children.remove(main)
+        main.head, main.dep = main, "ROOT"
+        noun.dep = "nsubjpass" if any(c.dep == "auxpass" for c in helpers) else "nsubj"
+        move(noun, main)
+        for child in [c for c in verb.children if c.i > finite.i or c.dep == "cc"]:
+            move(child, main)
+        main.left_edge, main.right_edge = verb.left_edge, verb.right_edge
+        verb.head, verb.dep, verb.tag = noun, "acl", "VBN"
+        noun.children.append(verb)
+        verb.left_edge = verb
+        verb.right_edge = max([verb, *(c.right_edge for c in verb.children)], key=lambda n: n.i)
+        noun.right_edge = verb.right_edge
+        return
+
+
+def _seat_lone_subject(noun: Node) -> None:
+    """Give a finite verb without a subject the noun before it: "In those with X, Y improved".
+
+    The parser took the noun for an apposition in what opens the sentence.
+    """
+    nodes, edge = noun.tree.nodes, noun.right_edge.i + 1
+    while edge < len(nodes) and nodes[edge].pos == "ADV":
+        edge += 1
+    if edge >= len(nodes) or nodes[edge].tag not in _FINITE or nodes[noun.left_edge.i - 1].text != ",":
+        return
+    verb = nodes[edge]
+    if verb.dep in {"aux", "auxpass"} and verb.head.i > edge:
+        verb = verb.head
+    if verb.dep != "ROOT" or any(c.dep in {*_SUBJECTS, "expl"} for c in verb.children):
+        return
+    above = noun.head
+    if not is_above(verb, noun) or above.i > noun.i:
+        return
+    noun.dep = "nsubjpass" if any(c.dep == "auxpass" for c in verb.children) else "nsubj"
+    move(noun, verb)
+    end = nodes[noun.left_edge.i - 2]
+    while above is not verb:
+        above.right_edge = min(above.right_edge, end, key=lambda n: n.i)
+        above = above.head
 
 
 def _widen(node: Node, last: Node) -> None:
