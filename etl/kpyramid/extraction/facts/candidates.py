@@ -266,7 +266,7 @@ def find_fault(candidate: Candidate) -> str | None:
     for phrase in (head, tail):
         if _FORMULA.search(phrase.text) or phrase.text.count("(") != phrase.text.count(")"):
             return "no_words"
-        if phrase.label == "NOUN" and phrase.text.lower() in _EMPTY_NOUNS:
+        if phrase.label in {"NOUN", "CARDINAL"} and phrase.text.lower() in _EMPTY_NOUNS:
             return "empty_argument"
     if not head.resolved and _SELECTION.fullmatch(head.text):
         return "empty_argument"

@@ -299,15 +299,18 @@ def _is_title(noun: Node) -> bool:
 
 
 def _is_item(appositive: Node) -> bool:
-    """Whether what stands beside a noun is an item of a list, or a part of what a bracket tells."""
+    """Whether what stands beside a noun is an item of a list or only a part of a bracket."""
     nodes, first, after = appositive.tree.nodes, appositive.left_edge, appositive.right_edge.i + 1
     before, ahead = nodes[first.i - 1].text, nodes[after : after + 2]
     if before in {"(", "["}:
-        whole = bool(ahead) and ahead[0].text in {")", "]", ";"}
         listed = any(c.dep in {"conj", "cc", "nummod", "punct"} for c in appositive.children)
-        return not whole or (appositive.pos != "PROPN" and (listed or first.text[0].isdigit()))
-    goes_on = len(ahead) == 2 and ahead[0].text == "," and ahead[1].pos in _ITEMS
-    return before == "," and goes_on and first.word not in {"a", "an"}
+        listed = appositive.pos != "PROPN" and (listed or first.text[0].isdigit())
+        return listed or not ahead or ahead[0].text not in {")", "]", ";"}
+    if before == ",":
+        items = len(ahead) == 2 and ahead[0].text == "," and ahead[1].pos in _ITEMS
+        open_ended = bool(ahead) and ahead[0].tag in {"VBD", "VBZ", "VBP", "MD"}
+        return open_ended or (items and first.word not in {"a", "an"})
+    return before == ")" and first.dep != "det"
 
 
 def _ends_bracket(node: Node, after: int) -> bool:
@@ -333,7 +336,8 @@ def _add_abbreviation(noun: Node, short: Node, findings: Findings) -> bool:
     last = around[0] - 1
     if not closed or (noun.pos == "PROPN" and tree[at + 1].text != ")"):
         return False
-    first = _find_long_form(tree, last, short.text)
+    several = tree[at + 1].text == "," and any(c.dep == "conj" for c in tree[last].head.children)
+    first = None if several else _find_long_form(tree, last, short.text)
     if first is None:
         if noun.pos == "PROPN":
             return False

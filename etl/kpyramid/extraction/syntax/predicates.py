@@ -555,7 +555,7 @@ def word_group(frame: Frame, frames: dict[int, Frame], plural: bool = False) -> 
     if lender is None or not own:
         tokens.update(node.i for node in own)
     negated = is_negated(verb)
-    if lender is not None and is_negated(lender.verb):  # "is not known or used"; "not shot but hanged"
+    if lender is not None and is_negated(lender.verb):  # "is not known or used", "but hanged"
         negated = negated or not any(c.word == "but" for c in verb.head.children if c.i < verb.i)
     return VerbGroup(text, tuple(sorted(tokens)), negated, modality, passive)
 

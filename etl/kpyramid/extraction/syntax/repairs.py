@@ -25,7 +25,6 @@ QUOTES = {
 _MAX_TITLE = 10
 _SUBJECTS = frozenset({"nsubj", "nsubjpass", "csubj", "csubjpass"})
 _NO_ARGUMENTS = frozenset("relcl advcl conj parataxis compound amod nmod det".split())
-_FINITE = frozenset({"VBD", "VBZ", "VBP", "MD"})
 _NOMINAL = frozenset({"NOUN", "PROPN", "PRON", "NUM"})
 _SMALL = frozenset({"ADP", "DET", "CCONJ", "PART", "SCONJ"})
 
@@ -170,23 +169,6 @@ def _is_part(node: Node) -> bool:
     return node.text == "-" or node.text.isalpha()
 
 
-def join_byname(article: Node) -> None:
-    """Keep "Tessin the Younger" one name."""
-    nodes = article.tree.nodes
-    if article.i + 1 >= len(nodes):
-        return
-    name, byname = nodes[article.i - 1], nodes[article.i + 1]
-    if (
-        byname.head is name
-        and byname.dep == "appos"
-        and name.pos == "PROPN"
-        and byname.text[:1].isupper()
-        and name.entity in {"PERSON", ""}
-        and len(byname.children) == 1
-    ):
-        byname.dep = article.dep = "flat"
-
-
 def _find_root(inner: list[Node]) -> Node | None:
     """Return the one node of a stretch that hangs outside it, None when several or none do."""
     first, last = inner[0].i, inner[-1].i
@@ -248,7 +230,6 @@ def is_above(node: Node, other: Node) -> bool:
 
 _IS_MONTH = re.compile(MONTH)
 _DASHES = frozenset({"-", "--", "\u2013", "\u2014"})
-_SINCE = frozenset("since in by until till before after from during".split())
 _MAX_BRACKET = 60
 """Tokens between a bracket and its partner; a longer stretch is no aside."""
 _VERBAL = frozenset("to from against over into as".split())
@@ -280,13 +261,8 @@ def repair_tree(tree: Tree) -> None:
             join_leading_title(node)
         elif node.text == "-":
             join_hyphens(node)
-        elif node.word == "the" and node.i:
-            join_byname(node)
-        elif node.pos == "NUM" and node.dep == "nummod":
-            _free_year(node)
         elif node.dep == "appos":
             _check_apposition(node)
-            _seat_lone_subject(node)
         elif node.dep == "prep" and node.head.dep == "dobj":
             _lift_preposition(node)
         elif node.dep in {"relcl", "acl"}:
@@ -296,21 +272,18 @@ def repair_tree(tree: Tree) -> None:
             _seat_infinitive(node)
         elif node.dep == "ccomp" and node.head.lemma == "be":
             _seat_relative(node)
-        elif node.dep in _SUBJECTS:
-            _seat_subject(node)
-            _seat_participle(node)
     _retype_names(tree)
 
 
 def _retag_common(node: Node) -> None:
     """Call a word in small letters a common noun where it is no part of a name: "waist width"."""
-    nodes, i = node.tree.nodes, node.i
-    around = [n for n in (*nodes[max(i - 1, 0) : i], *nodes[i + 1 : i + 2]) if n.pos == "PROPN"]
-    named = [n for n in around if not n.text.islower() and not (n.i < i and n.text.isupper())]
-    glued = nodes[i - 1].text == "-" or nodes[i + 1 : i + 2] and nodes[i + 1].text == "-"
-    if node.entity or glued or len(node.text) < 3 or not node.text.isalpha():
+    before, after = (node.tree.nodes[node.i + k : node.i + k + 1] for k in (-1, 1))
+    led = any(n.pos == "PROPN" and not (n.text.islower() or n.text.isupper()) for n in before)
+    follows = any(n.pos == "PROPN" and not n.text.islower() for n in after)
+    joined = led or any(n.text == "-" for n in (*before, *after))
+    if joined or node.entity or len(node.text) < 3 or not node.text.isalpha():
         return
-    if not named or (named[0].i > i and is_person_noun(node.word)):
+    if not follows or is_person_noun(node.word):
         node.pos, node.tag = "NOUN", "NNS" if node.tag == "NNPS" else "NN"
 
 
@@ -358,7 +331,7 @@ def _lift_modifier(verb: Node) -> None:
     who = any(c.word == "who" for c in verb.children)
     if name.i > verb.i or not (name.pos == "PROPN" or (name.pos == "NOUN" and who)):
         return
-    who = who and name.entity not in {"PERSON", ""} or name.pos == "NOUN"
+    who = (who and name.entity not in {"PERSON", ""}) or name.pos == "NOUN"
     if verb.dep == "relcl":
         that = any(c.word == "that" and c.dep in _SUBJECTS for c in verb.children)
         if not (who or that) or (name.pos == "NOUN" and is_person_noun(name.lemma)):
@@ -433,99 +406,6 @@ def _seat_infinitive(verb: Node) -> None:
     verb.tag = "VB"
     move(verb, infinitives[-1])
     _widen(infinitives[-1], verb)
-
-
-def _seat_subject(noun: Node) -> None:
-    """Leave a verb one subject of two: "friction between the car and the track helps".
-
-    Behind a conjunction the second is joined to the first where only both together fit a plural
-    verb, to the noun before the conjunction where the verb is singular or both are built alike.
-    """
-    verb, nodes = noun.head, noun.tree.nodes
-    first = next((c for c in verb.children if c.dep in _SUBJECTS), noun)
-    at = noun.left_edge.i - 1
-    if first is noun or at <= first.i or nodes[at].dep != "cc" or noun.pos not in _NOMINAL:
-        return
-    before = nodes[at - 2] if nodes[at - 1].text == "," else nodes[at - 1]
-    finite = next((c for c in verb.children if c.dep in {"aux", "auxpass"}), verb)
-    both = first.tag in {"NN", "NNP"} and (finite.tag == "VBP" or finite.word == "were")
-    alike = any(c.dep == "det" for c in before.children) == (noun.left_edge.pos == "DET")
-    if not both and finite.tag != "VBZ" and finite.word != "was" and not alike:
-        return
-    target = first if both or before.pos not in _NOMINAL else before
-    noun.dep = "conj"
-    move(nodes[at], target)
-    move(noun, target)
-    _widen(target, noun)
-
-
-def _seat_participle(noun: Node) -> None:
-    """Make "treated" a modifier in "patients treated for asthma were included": one verb is finite.
-
-    The parser took the participle right behind the noun for a past tense, and found no subject for
-    the finite verb, which no conjunction joins to it.
-    """
-    verb, nodes = noun.head, noun.tree.nodes
-    if noun.pos != "NOUN" or verb.i != noun.right_edge.i + 1 or verb.dep != "ROOT":
-        return
-    if verb.tag not in {"VBD", "VBN"} or not (verb.tag == "VBN" or verb.word.endswith("ed")):
-        return
-    if any(c.dep in {"aux", "auxpass", "dobj", "attr", "xcomp", "neg"} for c in verb.children):
-        return
-    for main in verb.children:
-        helpers = [c for c in main.children if c.dep in {"aux", "auxpass"}]
-        finite = (helpers or [main])[0]
-        if not (helpers or verb.tag == "VBN" or any(c.dep == "agent" for c in verb.children)):
-            continue
-        if main.dep not in {"conj", "advcl", "ccomp"} or finite.tag not in _FINITE:
-            continue
-        leads = {*_SUBJECTS, "mark", "expl"}
-        if main.i < verb.i or any(c.dep in leads or c.tag == "WRB" for c in main.children):
-            continue
-        before = nodes[finite.i - 1]
-        while before.pos == "ADV" or before.text == ",":
-            before = nodes[before.i - 1]
-        if before.dep == "cc" or before.i <= verb.i:
-            continue
-        verb.children.remove(main)
-        main.head, main.dep = main, "ROOT"
-        noun.dep = "nsubjpass" if any(c.dep == "auxpass" for c in helpers) else "nsubj"
-        move(noun, main)
-        for child in [c for c in verb.children if c.i > finite.i or c.dep == "cc"]:
-            move(child, main)
-        main.left_edge, main.right_edge = verb.left_edge, verb.right_edge
-        verb.head, verb.dep, verb.tag = noun, "acl", "VBN"
-        noun.children.append(verb)
-        verb.left_edge = verb
-        verb.right_edge = max([verb, *(c.right_edge for c in verb.children)], key=lambda n: n.i)
-        noun.right_edge = verb.right_edge
-        return
-
-
-def _seat_lone_subject(noun: Node) -> None:
-    """Give a finite verb without a subject the noun before it: "In those with X, Y improved".
-
-    The parser took the noun for an apposition in what opens the sentence.
-    """
-    nodes, edge = noun.tree.nodes, noun.right_edge.i + 1
-    while edge < len(nodes) and nodes[edge].pos == "ADV":
-        edge += 1
-    if edge >= len(nodes) or nodes[edge].tag not in _FINITE or nodes[noun.left_edge.i - 1].text != ",":
-        return
-    verb = nodes[edge]
-    if verb.dep in {"aux", "auxpass"} and verb.head.i > edge:
-        verb = verb.head
-    if verb.dep != "ROOT" or any(c.dep in {*_SUBJECTS, "expl"} for c in verb.children):
-        return
-    above = noun.head
-    if not is_above(verb, noun) or above.i > noun.i:
-        return
-    noun.dep = "nsubjpass" if any(c.dep == "auxpass" for c in verb.children) else "nsubj"
-    move(noun, verb)
-    end = nodes[noun.left_edge.i - 2]
-    while above is not verb:
-        above.right_edge = min(above.right_edge, end, key=lambda n: n.i)
-        above = above.head
 
 
 def _widen(node: Node, last: Node) -> None:
@@ -615,33 +495,14 @@ def _is_below(node: Node, other: Node) -> bool:
     return node is other
 
 
-def _free_year(year: Node) -> None:
-    """Give "since" its year in "Since 1970 British colleges operated": no name begins with it."""
-    noun = year.head
-    verb = noun.head
-    if noun.dep not in _SUBJECTS or verb is noun or not _is_year(year) or len(year.text) != 4:
-        return
-    lead = year.tree[year.i - 1] if year.i else year
-    if lead.word not in _SINCE or noun.left_edge is not year:
-        return
-    lead.dep, lead.pos, lead.tag = "prep", "ADP", "IN"
-    move(lead, verb)
-    year.dep, year.entity, year.iob = "pobj", "DATE", "B"
-    move(year, lead)
-    lead.right_edge = year
-    noun.left_edge = year.tree[year.i + 1]
-    verb.left_edge = min(verb.left_edge, lead, key=lambda n: n.i)
-
-
 def _check_apposition(noun: Node) -> None:
     """Take from an apposition what only stands beside a noun.
 
-    "whose music" begins a clause, of which the noun is the subject; "the city of Leeds" has its
-    name, so what a dash parts from it is another thing; a dash that joins two words makes them
-    one: "the Peru-Chile border".
+    "The city of Leeds" has its name, so what a dash parts from it is another thing; a dash that
+    joins two words makes them one: "the Peru-Chile border".
     """
     if any(c.tag == "WP$" for c in noun.children):
-        _seat_whose(noun)
+        noun.dep = "dep"  # "whose music" begins a clause
         return
     first, edge = noun.head, noun.left_edge.i
     nodes = noun.tree.nodes
@@ -650,28 +511,6 @@ def _check_apposition(noun: Node) -> None:
     glued = not nodes[edge - 1].space and not nodes[edge - 2].space
     if (glued and first.pos == "PROPN") or (noun.pos == "PROPN" and is_named_place(first)):
         noun.dep = "dep"
-
-
-def _seat_whose(noun: Node) -> None:
-    """Make "whose music, with bells, became famous" a relative clause of the noun before it."""
-    name, nodes = noun.head, noun.tree.nodes
-    noun.dep = "dep"
-    verb = next(
-        (
-            n
-            for n in nodes[noun.right_edge.i + 1 : noun.tree.sentences[noun.sentence][1]]
-            if n.pos in {"VERB", "AUX"} and n.dep == "conj" and n.head.i < name.i
-        ),
-        None,
-    )
-    if verb is None or any(c.dep in _SUBJECTS for c in verb.children):
-        return
-    move(verb, name)
-    verb.dep = "relcl"
-    move(noun, verb)
-    noun.dep = "nsubjpass" if any(c.dep == "auxpass" for c in verb.children) else "nsubj"
-    verb.left_edge = min(verb.left_edge, noun.left_edge, key=lambda n: n.i)
-    _widen(name, verb)
 
 
 def _retype_names(tree: Tree) -> None:

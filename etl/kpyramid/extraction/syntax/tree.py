@@ -616,10 +616,7 @@ def find_title_end(tree: Tree, first: int, last: int, root: Node) -> int | None:
 
 
 def is_one_term(noun: Node, name: Node) -> bool:
-    """Whether capitals behind a common noun make one term with it: "serum ALP", "stage IV".
-
-    A noun of a known kind of thing has a name behind it: "the band ABBA".
-    """
+    """Whether a noun of no known kind and capitals are one term: "serum ALP", not "band ABBA"."""
     capitals = name.text.isalpha() and name.text.isupper()
     return capitals and noun.i + 1 == name.i and find_kind_label(noun.word) is None
 
