@@ -537,6 +537,7 @@ def test_odd_text_is_no_error(extractor: DependencyExtractor, text: str) -> None
         ("The level of serum ALP rose in Leeds.", "is a"),
         ("Noise might be a mechanism underlying fear.", "underlies"),
         ("Patients underwent surgery using silver.", "use"),
+        ("One factor potentially driving sales is Corso.", "drives"),
         ("The symptoms had an influence on mood after adjusting for age.", "adjust for"),
     ],
 )

@@ -117,7 +117,7 @@ class Findings:
             tokens = list(list_conjuncts(root))
         for token in tokens:
             before = self.tree[max(token.left_edge.i - 1, 0)]
-            if token is not root and before.word == "not":
+            if token is not root and "not" in {before.word, token.left_edge.word}:
                 continue  # "because of dissection, and not disease"
             phrase = self._read_argument(token, full)
             if phrase is not None:

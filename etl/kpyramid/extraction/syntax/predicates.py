@@ -210,7 +210,7 @@ _NEVER = frozenset("never hardly scarcely barely no neither nor".split())
 _HEDGES = frozenset(
     (
         "allegedly reportedly supposedly purportedly apparently presumably perhaps maybe possibly "
-        "probably almost nearly"
+        "probably potentially almost nearly"
     ).split()
 )
 _CONDITIONS = frozenset("if unless whether lest".split())
