@@ -28,7 +28,7 @@ FUNCTIONS: tuple[Function, ...] = (
     Function(
         "extractor", 9, section="extract", resource="parser", libraries=("py3langid", "spacy")
     ),
-    Function("annotator", 4, section="extract", resource="parser", libraries=("spacy",)),
+    Function("annotator", 5, section="extract", resource="parser", libraries=("spacy",)),
     Function(
         "embedder",
         1,

@@ -397,7 +397,7 @@ def _list_qualifiers(frame: Frame, candidate: Candidate) -> dict[str, str]:
     tail = candidate.tail
     found: dict[str, str] = {}
     for part in frame.parts:
-        phrase = find_phrase(part.root)
+        phrase = find_phrase(part.root, full=part.root.pos == "NOUN")
         if phrase is None or part.gap is not None:
             continue
         if any(tail.first <= each.i <= tail.last for each in list_conjuncts(part.root)):

@@ -135,7 +135,7 @@ class Findings:
             tokens = list(list_conjuncts(root))
         for token in tokens:
             before = self.tree[max(token.left_edge.i - 1, 0)]
-            if token is not root and before.word == "not":
+            if token is not root and "not" in {before.word, token.left_edge.word}:
                 continue  # "because of dissection, and not disease"
             phrase = self._read_argument(token, full)
             if phrase is not None:
@@ -284,7 +284,7 @@ def find_fault(candidate: Candidate) -> str | None:
     for phrase in (head, tail):
         if _FORMULA.search(phrase.text) or phrase.text.count("(") != phrase.text.count(")"):
             return "no_words"
-        if phrase.label == "NOUN" and phrase.text.lower() in _EMPTY_NOUNS:
+        if phrase.label in {"NOUN", "CARDINAL"} and phrase.text.lower() in _EMPTY_NOUNS:
             return "empty_argument"
     if not head.resolved and _SELECTION.fullmatch(head.text):
         return "empty_argument"

@@ -8,6 +8,7 @@ from kpyramid.extraction.facts.candidates import ADDRESSED, PLURAL, Findings, wo
 from kpyramid.extraction.facts.copulas import LOCATIVE, list_copula_facts
 from kpyramid.extraction.facts.propositions import is_denied, lift_kind, write_words
 from kpyramid.extraction.syntax.clauses import MEANS, list_prepositional
+from kpyramid.extraction.syntax.kinds import find_kind_label
 from kpyramid.extraction.syntax.predicates import (
     AFFECTING,
     MAX_HOPS,
@@ -34,6 +35,7 @@ from kpyramid.extraction.syntax.tree import (
     Node,
     Phrase,
     build_phrase,
+    find_phrase,
     is_nominal,
     is_restrictive,
     list_conjuncts,
@@ -75,6 +77,10 @@ _CONDITION_NOUNS = frozenset({"condition", "circumstance"})
 _ENABLING = frozenset({"can", "could", "may", "might"})
 _NEEDING = frozenset("must should need have would".split())
 _PRESENT = frozenset({"VBZ", "VBP", "MD"})
+_NARROWING = frozenset({"amod", "compound", "nmod", "advmod", "nummod", "punct"})
+_COMPARING = frozenset({"than", ";", ":", "("})
+_UNDERGOING = frozenset({"undergo", "receive"})
+"""Verbs whose subject is not who does what they name."""
 _COLLECTIVE = frozenset("number majority rest half team staff family police crew".split())
 """Singular nouns that take either number of a verb."""
 _RESULTING = VERBS["resulting"]
@@ -305,18 +311,28 @@ def _is_doubtful_participle(frame: Frame, heads: list[Phrase]) -> bool:
     if frame.way == "antecedent" and verb.tag in {"VBN", "VBG"} and at.dep == "acl":
         fragment = at.head.dep in {"ROOT", "ccomp", "advcl", "parataxis"}
         return fragment or (verb.tag == "VBG" and verb.lemma.lower() in _RESULTING)
+    main = _find_verb_above(at)
+    passive = not is_stative(main) and any(c.dep == "auxpass" for c in main.children)
+    if verb.tag == "VBG" and verb.lemma in MEANS and not frame.chain and frame.way != "own":
+        passive = passive or main.tag == "VBN" or main.lemma in _UNDERGOING or at.dep == "acl"
+        if passive:
+            return True  # "improvement measured using X", "patients underwent surgery using X"
     if frame.way != "shared" or at.dep not in {"advcl", "pcomp"} or verb.tag not in {"VBN", "VBG"}:
         return False
     named = all(head.is_named for head in heads) or at.head.word == "by"
+    if at.head.word in {"after", "before"} and not named and not _is_person(frame.subjects[0]):
+        return True  # "the symptoms had an influence after adjusting for age"
     if frame.subjects and frame.subjects[0].i > verb.i and not named:
         return True
     if verb.tag == "VBN":
         return False
-    main = _find_verb_above(at)
     if at.dep == "pcomp" and at.head.word in {"of", "for", "from", "about", "against"}:
         return False  # "accused of": it need not have happened
-    passive = not is_stative(main) and any(c.dep == "auxpass" for c in main.children)
     return passive or is_negated(main) or (at.dep == "advcl" and verb.lemma.lower() in _RESULTING)
+
+
+def _is_person(noun: Node) -> bool:
+    return noun.pos in {"PRON", "PROPN"} or find_kind_label(noun.lemma.lower()) == "PERSON"
 
 
 def _find_verb_above(clause: Node) -> Node:
@@ -334,6 +350,9 @@ def _find_modal_above(frame: Frame, frames: dict[int, Frame]) -> str | None:
     at = frame.verb
     while at.dep == "conj" and at.tag == "VBG" and at.head is not at:
         at = at.head
+    if frame.way == "antecedent" and frame.clause is not None and frame.clause.head.dep == "attr":
+        kind = frames.get(frame.clause.head.head.i)  # "X might be a mechanism underlying Y"
+        return read_modal(kind.kids) if kind is not None else None
     if frame.way != "shared" or at.tag != "VBG" or at.dep not in {"advcl", "pcomp"}:
         return None
     above = frames.get(_find_verb_above(at).i)
@@ -508,7 +527,9 @@ def _word_group(frame: Frame, frames: dict[int, Frame], plural: bool) -> VerbGro
     outer = word_group(top, frames, plural)
     own = {node.i for dep in ("aux", "auxpass", "prt") for node in top.kids.get(dep, ())}
     nodes = [frame.verb.tree[i] for i in read_predicate(frame, frames).tokens]
-    inner = [n for n in nodes if n.dep != "neg" and n.pos not in {"ADV", "DET"} and n.tag != "PRP$"]
+    left_out = {"ADV", "DET"}
+    inner = [n for n in nodes if n.pos not in left_out or n.tag in {"RBR", "RBS"}]
+    inner = [n for n in inner if n.dep != "neg" and n.tag != "PRP$"]
     inner = [n for n in inner if n is not frame.top and n.i not in own]
     words = write_words(frame.verb.tree, [n.i for n in inner])[0]
     return VerbGroup(
@@ -724,15 +745,17 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
     for phrase in findings.read_arguments(noun, full=not having):
         root = findings.tree[phrase.root]
         words, tokens = word_noun(root)
+        whole, at_whole = _word_whole(root)
         preps: list[Tail] = []
         if root.pos == "NOUN" and not phrase.resolved:
             led = [p for c in root.children if c.dep == "prep" for p in list_prepositional(c)]
             preps = [
-                (p, f"{words} {w}", [*tokens, *t], negated or n)
+                (p, f"{whole} {w}", [*at_whole, *t], negated or n)
                 for each in led
                 for p, w, t, n in _read_prepositional(each, findings)
-                if w != "of" or having
+                if w not in {"of", "than"} or (having and w == "of")
             ]
+            phrase = _complete_comparison(phrase, frame.verb)
         if having and root.pos == "NOUN":
             # "has degrees in law" holds all of "has degrees: degrees in law".
             said = phrase.text.lower()
@@ -743,6 +766,32 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
             found.append((phrase, direction, at_way, negated))
         found += preps
     return found
+
+
+def _word_whole(noun: Node) -> tuple[str, list[int]]:
+    """The noun with its adjectives as a relation holds it: "had adverse effects on"."""
+    kept = [c.left_edge.i for c in noun.children if c.i < noun.i and c.dep in _NARROWING]
+    phrase = build_phrase(noun.tree, min([noun.i, *kept]), noun.i, noun.i)
+    if phrase is None or phrase.words >= _MAX_FOLDED or ")" in phrase.text:
+        return word_noun(noun)
+    nodes = noun.tree.nodes[phrase.first : phrase.last + 1]
+    words = (n.word if n.text.islower() else n.text for n in nodes)
+    spaced = (f"{word} " if n.space else word for word, n in zip(words, nodes, strict=True))
+    return "".join(spaced).strip(), [n.i for n in nodes]
+
+
+def _complete_comparison(phrase: Phrase, verb: Node) -> Phrase:
+    """The phrase with what it is compared with further on: "lower rates in winter than men"."""
+    nodes = verb.tree.nodes
+    graded = any(n.tag in {"JJR", "RBR"} for n in nodes[phrase.first : phrase.root])
+    ends = (n for n in nodes[phrase.first : verb.right_edge.i] if n.text in _COMPARING)
+    than = next(ends, verb) if graded else verb
+    other = next((find_phrase(c, True) for c in than.children if c.dep == "pobj"), None)
+    if than.word != "than" or than.i <= phrase.last or other is None:
+        return phrase
+    if phrase.words + other.words > 2 * FULL_WORDS:
+        return phrase
+    return replace(phrase, text=f"{phrase.text} than {other.text}", literal=False)
 
 
 def _is_light(noun: Node, frame: Frame) -> bool:
@@ -762,8 +811,11 @@ def _read_prepositional(part: Part, findings: Findings) -> list[Tail]:
         words = "such as"
     if words.startswith("according") or not is_nominal(root) or _is_instead(part):
         return []
-    if words in _ASIDES:
+    if words in _ASIDES or (root.word == "order" and words == "in"):
         return []
+    items = list(list_conjuncts(root))
+    if words == "with" and len(items) > 1 and any(c.dep == "acl" for c in items[-1].children):
+        return []  # "with X and Y leading": a clause of its own
     found: list[Tail] = []
     tokens = [node.i for node in link]
     for argument in findings.read_arguments(root, full=part.gap is None):

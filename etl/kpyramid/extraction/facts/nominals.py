@@ -35,6 +35,7 @@ from kpyramid.extraction.syntax.tree import (
     find_phrase,
     find_title_end,
     is_named_place,
+    is_one_term,
     list_containers,
 )
 
@@ -162,7 +163,9 @@ def _cut(tree: Tree, opening: int, start: int, end: int, label: str) -> Phrase:
 
 # Appositions, titles, possessives and places.
 
-_SHORT_FORM = re.compile(r"[A-Z][A-Za-z0-9/&.-]*[A-Z0-9]s?|[A-Z]{2,}")
+_SHORT_FORM = re.compile(r"[a-z]{0,3}[A-Z][A-Za-z0-9/&.-]*[A-Z0-9]s?|[A-Z]{2,}")
+_ITEMS = frozenset({"CCONJ", "NOUN", "ADJ"})
+"""What begins another item of a list behind a comma."""
 _ERA = re.compile(r"(BCE?|CE|AD)\.?")
 _QUANTITIES = frozenset(
     "several many some other various new numerous certain different few most all two three".split()
@@ -241,6 +244,9 @@ def _add_apposition(noun: Node, appositive: Node, findings: Findings) -> None:
         return
     if findings.tree[appositive.left_edge.i - 1].text == ";":
         return  # another item of the sentence
+    if _is_item(appositive) or is_one_term(kind, name):
+        findings.drop("distant_apposition", noun.i, appositive.i)
+        return
     if kind is noun and is_named_place(kind):
         # "Kent county, Ohio": no kind, since it has a name of its own, but a part.
         if name.entity in PLACES and findings.tree[name.left_edge.i - 1].text == ",":
@@ -307,6 +313,21 @@ def _is_title(noun: Node) -> bool:
     )
 
 
+def _is_item(appositive: Node) -> bool:
+    """Whether what stands beside a noun is an item of a list or only a part of a bracket."""
+    nodes, first, after = appositive.tree.nodes, appositive.left_edge, appositive.right_edge.i + 1
+    before, ahead = nodes[first.i - 1].text, nodes[after : after + 2]
+    if before in {"(", "["}:
+        listed = any(c.dep in {"conj", "cc", "nummod", "punct"} for c in appositive.children)
+        listed = appositive.pos != "PROPN" and (listed or first.text[0].isdigit())
+        return listed or not ahead or ahead[0].text not in {")", "]", ";"}
+    if before == ",":
+        items = len(ahead) == 2 and ahead[0].text == "," and ahead[1].pos in _ITEMS
+        open_ended = bool(ahead) and ahead[0].tag in {"VBD", "VBZ", "VBP", "MD"}
+        return open_ended or (items and first.word not in {"a", "an"})
+    return before == ")" and first.dep != "det"
+
+
 def _ends_bracket(node: Node, after: int) -> bool:
     """Return whether only a bracket stands between token `after` and `node`."""
     tree = node.tree
@@ -330,7 +351,8 @@ def _add_abbreviation(noun: Node, short: Node, findings: Findings) -> bool:
     last = around[0] - 1
     if not closed or (noun.pos == "PROPN" and tree[at + 1].text != ")"):
         return False
-    first = find_long_form(tree.nodes, around[0], short.text)
+    several = tree[at + 1].text == "," and any(c.dep == "conj" for c in tree[last].head.children)
+    first = None if several else find_long_form(tree.nodes, around[0], short.text)
     if first is None:
         if noun.pos == "PROPN":
             return False

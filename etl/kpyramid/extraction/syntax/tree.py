@@ -363,7 +363,9 @@ def find_kind(noun: Node) -> Phrase | None:
 
 
 def is_singled_out(noun: Node) -> bool:
-    return any(c.tag in {"JJS", "RBS"} or c.entity == "ORDINAL" for c in noun.children)
+    """Whether a superlative or an ordinal tells which it is: "the most common cancer"."""
+    graded = (*noun.children, *(g for c in noun.children if c.dep == "amod" for g in c.children))
+    return any(c.tag in {"JJS", "RBS"} or c.entity == "ORDINAL" for c in graded)
 
 
 def _keep_all(prep: Node) -> bool:
@@ -621,7 +623,14 @@ def find_title_end(tree: Tree, first: int, last: int, root: Node) -> int | None:
     if start <= first:
         return None
     before = tree[start - 1]
-    return start if before.pos == "NOUN" and before.text.islower() else None
+    named = before.pos == "NOUN" and before.text.islower() and not is_one_term(before, tree[start])
+    return start if named else None
+
+
+def is_one_term(noun: Node, name: Node) -> bool:
+    """Whether a noun of no known kind and capitals are one term: "serum ALP", not "band ABBA"."""
+    capitals = name.text.isalpha() and name.text.isupper()
+    return capitals and noun.i + 1 == name.i and find_kind_label(noun.word) is None
 
 
 def find_office_end(tree: Tree, first: int, last: int, root: Node) -> int | None:
