@@ -10,6 +10,7 @@ from kpyramid.documents.sentences import Dropped, Span
 from kpyramid.documents.words import ARTICLES, AUXILIARIES, PREPOSITIONS
 from kpyramid.extraction.facts.coreference import Antecedents
 from kpyramid.extraction.syntax.clauses import read_frames
+from kpyramid.extraction.syntax.kinds import find_kind_label
 from kpyramid.extraction.syntax.predicates import (
     Frame,
     Stance,
@@ -117,7 +118,7 @@ class Findings:
             tokens = list(list_conjuncts(root))
         for token in tokens:
             before = self.tree[max(token.left_edge.i - 1, 0)]
-            if token is not root and before.word == "not":
+            if token is not root and (before.word == "not" or _lists_verbs(token)):
                 continue  # "because of dissection, and not disease"
             phrase = self._read_argument(token, full)
             if phrase is not None:
@@ -169,6 +170,16 @@ class Findings:
         return None
 
 
+def _lists_verbs(noun: Node) -> bool:
+    """Whether a noun without "and" stands in a list of verbs: "kill X, displace Y, and reduce Z"."""
+    at = noun
+    while at.dep == "conj":
+        if at.head is at or any(c.dep == "cc" for c in at.head.children):
+            return False
+        at = at.head
+    return at is not noun and any(c.dep == "conj" and c.i > noun.i for c in at.head.children)
+
+
 def name_owner(text: str) -> str:
     """Return "Anna's", "the Alps'"."""
     return f"{text}'" if text.endswith("s") else f"{text}'s"
@@ -215,6 +226,10 @@ _EMPTY_NOUNS = frozenset(
 """Nouns and pronouns that say nothing without what completes them."""
 _SELECTION = re.compile(r"one of .*|(the )?(latter|former)( of .*)?", re.IGNORECASE)
 """A subject that picks one of several and does not name it."""
+_STAND_IN = re.compile(r"(.+ )?((Mr|Mrs|Ms)\.? [A-Z]|(John|Jane) Doe|(Company )?XYZ)")
+"""Names of nobody, by which examples are told; "company A" is another."""
+_POINTING = frozenset("this these that those such my your".split())
+"""Determiners of what only the text around can place."""
 _ABOUT_THE_TEXT = re.compile(
     r"(present |current )?(essay|paper|study)"
     r"|(main |primary |overall )?(aims?|purpose|goal|objectives?|hypothesis) of .*",
@@ -248,7 +263,7 @@ _KIND_RELATIONS = frozenset(
 )
 
 
-def find_fault(candidate: Candidate) -> str | None:
+def find_fault(candidate: Candidate, tree: Tree) -> str | None:
     """The reason to reject a candidate, None when it stands."""
     words = candidate.relation.split()
     if _SYMBOL.search(candidate.relation):
@@ -268,6 +283,10 @@ def find_fault(candidate: Candidate) -> str | None:
             return "no_words"
         if phrase.label == "NOUN" and phrase.text.lower() in _EMPTY_NOUNS:
             return "empty_argument"
+        if _is_stand_in(phrase.text):
+            return "stand_in"
+        if _is_unplaced(phrase, tree, phrase is head):
+            return "unplaced_argument"
     if not head.resolved and _SELECTION.fullmatch(head.text):
         return "empty_argument"
     if _ABOUT_THE_TEXT.fullmatch(head.text):
@@ -298,6 +317,23 @@ def find_fault(candidate: Candidate) -> str | None:
     if inside or tail.first <= head.first <= head.last <= tail.last:
         return "nested_arguments"
     return None
+
+
+def _is_stand_in(text: str) -> bool:
+    kind, _, letter = text.rpartition(" ")
+    lettered = len(letter) == 1 and letter in "ABCXYZ"
+    called = lettered and find_kind_label(kind.rpartition(" ")[2].lower()) == "ORG"
+    return called or _STAND_IN.fullmatch(text) is not None
+
+
+def _is_unplaced(phrase: Phrase, tree: Tree, is_head: bool) -> bool:
+    """Whether only the text around can place a common noun: "these terms", "the buyer"."""
+    if phrase.resolved or phrase.label != "NOUN":
+        return False
+    noun = tree[phrase.root]
+    before = {c.word for c in noun.children if c.i < noun.i and c.dep in {"det", "poss", "amod"}}
+    alone = is_head and phrase.words == 1 and noun.tag == "NN" and "the" in before
+    return bool(before & _POINTING) or (alone and find_kind_label(noun.word) is not None)
 
 
 def is_location(words: Sequence[str]) -> bool:

@@ -75,6 +75,10 @@ _CONDITION_NOUNS = frozenset({"condition", "circumstance"})
 _ENABLING = frozenset({"can", "could", "may", "might"})
 _NEEDING = frozenset("must should need have would".split())
 _PRESENT = frozenset({"VBZ", "VBP", "MD"})
+_HELPING = frozenset({"help", "let", "make"})
+"""Verbs of "help them track": a plain verb coordinated with them is theirs."""
+_MAX_MEANS = 5
+"""Words of what stands before a clause that its relation can hold: "by engaging in sport"."""
 _COLLECTIVE = frozenset("number majority rest half team staff family police crew".split())
 """Singular nouns that take either number of a verb."""
 _RESULTING = VERBS["resulting"]
@@ -153,7 +157,9 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
     stance = findings.stances[verb.i] = read_stance(frame, findings.frames)
     denied = group.negated or stance.negated or any(is_denied(node) for node in frame.subjects)
     denied = denied or is_denied(frame.noun)
-    mood = stance.mood or find_condition(frame, named_in) or _find_wish(frame) or group.modality
+    mood = stance.mood or find_condition(frame, named_in)
+    means = _word_means(frame) if mood in {"by", "to"} and stance.mood is None else ""
+    mood = (None if means else mood) or _find_wish(frame) or group.modality
     mood = mood or _find_modal_above(frame, findings.frames)
     group = replace(group, negated=denied, modality=mood)
     if is_copula(verb) and frame.way != "existential":
@@ -171,7 +177,8 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
             words = many.text if plural else group.text
             if frame.way == "existential" and suffix in LOCATIVE:
                 words = f"{_MANY.get(words, words) if plural else words} located"
-            relation = f"{words} {suffix}".strip()
+            held, _, led = suffix.rpartition(" ")
+            relation = " ".join(f"{words} {held} {means} {led}".split())
             at = sorted((*group.tokens, *tokens))
             indirect = frame.way != "own"
             findings.add(
@@ -256,7 +263,8 @@ def _agrees(frame: Frame) -> bool:
     if frame.lender is not None or helpers or frame.chain or top.tag not in {"VBZ", "VBP", "VB"}:
         return True
     if top.dep == "conj" and top.tag == "VB" and find_infinitive_mark(top) is None:
-        return top.head.tag in {"VB", "VBP", "MD"} and frame.way != "own"
+        helped = top.head.tag != "VB" and top.head.lemma in _HELPING  # "helps them see and do"
+        return top.head.tag in {"VB", "VBP", "MD"} and frame.way != "own" and not helped
     if frame.way not in {"own", "antecedent"} or is_copula(top):
         return True
     noun = frame.subjects[0]
@@ -390,6 +398,18 @@ def _read_preposed(part: Node, verb: Node) -> str | None:
     return "to" if aim and (helpers & _NEEDING or verb.lemma in _NEEDING) else None
 
 
+def _word_means(frame: Frame) -> str:
+    """Return "by engaging in sport" for the means or aim before a clause, while it is short."""
+    top = frame.top
+    part = next((c for c in top.children if c.i < top.i and _read_preposed(c, top)), None)
+    if part is None or frame.chain or is_copula(frame.verb):
+        return ""
+    nodes = top.tree.nodes[part.left_edge.i : part.right_edge.i + 1]
+    words = [n.word if n is nodes[0] else n.text for n in nodes if n.pos not in {"DET", "PUNCT"}]
+    pointing = any(n.pos == "PRON" for n in nodes)
+    return "" if len(words) > _MAX_MEANS or pointing else " ".join(words)
+
+
 def _read_condition(clause: Node, is_general: bool) -> str | None:
     """The word that makes an adverbial clause a condition of what it stands with."""
     for mark in clause.children:
@@ -401,7 +421,8 @@ def _read_condition(clause: Node, is_general: bool) -> str | None:
             words = [node.word for node in clause.tree.nodes[mark.i - 2 : mark.i]]
             if words[1] == "long":
                 return "as"
-    return clause.word if clause.word in _SUPPOSING else None
+    told = any(c.dep == "dobj" for c in clause.children)  # "providing comfort"
+    return clause.word if clause.word in _SUPPOSING and not told else None
 
 
 def _find_wish(frame: Frame) -> str | None:
