@@ -299,7 +299,7 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
         return "deictic"
     if tail.label == "ORDINAL" or _OCCASION.fullmatch(told):
         return "bare_circumstance"
-    if told in _PHRASAL and words[-1] == "in":
+    if told.partition(" to ")[0] in _PHRASAL and words[-1] == "in":
         return "bare_circumstance"
     if "et al" in head.text or "et al" in tail.text:
         return "citation"

@@ -77,6 +77,7 @@ _NEEDING = frozenset("must should need have would".split())
 _PRESENT = frozenset({"VBZ", "VBP", "MD"})
 _HELPING = frozenset({"help", "let", "make"})
 """Verbs of "help them track": a plain verb coordinated with them is theirs."""
+_MEANS = frozenset({"by", "through"})
 _MAX_MEANS = 5
 """Words of what stands before a clause that its relation can hold: "by engaging in sport"."""
 _COLLECTIVE = frozenset("number majority rest half team staff family police crew".split())
@@ -158,7 +159,7 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
     denied = group.negated or stance.negated or any(is_denied(node) for node in frame.subjects)
     denied = denied or is_denied(frame.noun)
     mood = stance.mood or find_condition(frame, named_in)
-    means = _word_means(frame) if mood in {"by", "to"} and stance.mood is None else ""
+    means = _word_means(frame) if stance.mood is None and mood in {"by", "to", None} else ""
     mood = (None if means else mood) or _find_wish(frame) or group.modality
     mood = mood or _find_modal_above(frame, findings.frames)
     group = replace(group, negated=denied, modality=mood)
@@ -369,7 +370,7 @@ def find_condition(frame: Frame, besides: Node | None = None) -> str | None:
         for clause in at.children:
             if clause is besides or (at is not frame.top and clause.i > at.i):
                 continue
-            word = _read_preposed(clause, frame.top) if clause.i < at.i else None
+            word = _read_preposed(clause, at) if clause.i < at.i else None
             if clause.dep == "advcl" and not any(c.word == "even" for c in clause.children):
                 # "even if": it holds all the same
                 general = _is_general(frame.top) and _is_general(clause)
@@ -400,14 +401,20 @@ def _read_preposed(part: Node, verb: Node) -> str | None:
 
 def _word_means(frame: Frame) -> str:
     """Return "by engaging in sport" for the means or aim before a clause, while it is short."""
-    top = frame.top
-    part = next((c for c in top.children if c.i < top.i and _read_preposed(c, top)), None)
+    at = frame.top
+    while at.dep == "conj" and at.head.pos in {"VERB", "AUX"} and frame.way != "own":
+        at = at.head
+    before = [c for c in at.children if c.i < at.i]
+    through = [c for c in before if c.word in _MEANS and _is_general(at)]
+    part = next((c for c in before if c in through or _read_preposed(c, at) in {"by", "to"}), None)
     if part is None or frame.chain or is_copula(frame.verb):
         return ""
-    nodes = top.tree.nodes[part.left_edge.i : part.right_edge.i + 1]
+    nodes = at.tree.nodes[part.left_edge.i : part.right_edge.i + 1]
     words = [n.word if n is nodes[0] else n.text for n in nodes if n.pos not in {"DET", "PUNCT"}]
-    pointing = any(n.pos == "PRON" for n in nodes)
-    return "" if len(words) > _MAX_MEANS or pointing else " ".join(words)
+    unclear = any(n.tag in {"PRP", "PRP$", "CC"} for n in nodes) or nodes[0].tag == "VBG"
+    named = any(c.dep == "pcomp" or c.pos == "NOUN" for c in part.children)
+    short = len(words) <= _MAX_MEANS and not unclear
+    return " ".join(words) if short and (named or part not in through) else ""
 
 
 def _read_condition(clause: Node, is_general: bool) -> str | None:
@@ -451,9 +458,13 @@ def _is_plural(head: Phrase, heads: list[Phrase], frame: Frame) -> bool:
     """Whether the verb takes its plural: the noun's own number, but for "Arts is a journal"."""
     if not frame.subjects or frame.subjects[0].tree[head.root].tag not in PLURAL:
         return False
-    finite = [*frame.kids.get("aux", ()), *frame.kids.get("auxpass", ()), frame.verb]
-    singular = any(node.tag == "VBZ" or node.word == "was" for node in finite[:1])
-    return not (singular and frame.way == "own" and len(heads) == 1)
+    return not (_is_singular(frame) and frame.way == "own" and len(heads) == 1)
+
+
+def _is_singular(frame: Frame) -> bool:
+    """Whether the finite verb of the clause is in the singular."""
+    finite = [*frame.kids.get("aux", ()), *frame.kids.get("auxpass", ()), frame.top]
+    return finite[0].tag == "VBZ" or finite[0].word == "was"
 
 
 def list_heads(frame: Frame, findings: Findings) -> list[Phrase]:
@@ -480,7 +491,11 @@ def list_heads(frame: Frame, findings: Findings) -> list[Phrase]:
             heads += _read_existent(subject, findings)
             continue
         # "belief in ghosts" is not belief: a common noun keeps what it governs.
-        heads += findings.read_arguments(subject, full=subject.pos == "NOUN")
+        found = findings.read_arguments(subject, full=subject.pos == "NOUN")
+        # "The study of shapes, angles, and dimensions plays": what plays is one thing.
+        joined = subject.pos == "NOUN" and any(c.word == "and" for c in subject.children)
+        alone = joined and frame.way == "own" and _is_singular(frame)
+        heads += found[:1] if alone else found
     return heads
 
 

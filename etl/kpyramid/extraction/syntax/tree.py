@@ -299,11 +299,11 @@ def _is_stripped_start(token: Node, only: bool) -> bool:
 
 
 def _grades(token: Node) -> bool:
-    """Whether an adverb changes what the adjective says: "second largest", "hardly significant"."""
+    """Whether an adverb changes what the adjective says: "second largest", "hardly any", "too much"."""
     if token.tag != "RB" or token.dep != "advmod" or token.i > token.head.i:
         return False
     described = token.head.pos == "ADJ" and token.head.dep == "amod"
-    return described and (token.entity == "ORDINAL" or token.word.endswith("ly"))
+    return described and (token.entity == "ORDINAL" or token.word.endswith(("ly", "too")))
 
 
 def _limits_number(token: Node) -> bool:
