@@ -20,6 +20,7 @@ from kpyramid.extraction.syntax.predicates import (
 from kpyramid.extraction.syntax.tree import (
     FULL_WORDS,
     LITERALS,
+    MAX_WORDS,
     PLACES,
     Node,
     Phrase,
@@ -110,6 +111,14 @@ class Findings:
 
     def read_arguments(self, root: Node, full: bool = False) -> list[Phrase]:
         """Return the phrases coordinated under `root`, pronouns and "the town" resolved."""
+        choice = _list_alternatives(root)
+        if choice:
+            first, last = root.left_edge.i, choice[-1].right_edge.i
+            whole = build_phrase(self.tree, first, last, root.i)
+            if whole is None or whole.words > MAX_WORDS:
+                self.drop("alternatives", first, last)
+                return []
+            return [whole]
         found: list[Phrase] = []
         name = find_close_name(root)
         if name is not None:
@@ -168,6 +177,15 @@ class Findings:
                 owners = self.read_arguments(child)
                 return owners[0] if owners else None
         return None
+
+
+def _list_alternatives(root: Node) -> list[Node]:
+    """The nouns of "a house, apartment or flat", of which a clause may mean any; examples hold."""
+    nouns = list(list_conjuncts(root))
+    ors = [c for noun in nouns[:-1] for c in noun.children if c.word == "or" and c.dep == "cc"]
+    led = root.head.word in {"as", "like", "including"} or root.dep not in {"dobj", "pobj", "attr"}
+    aside = any(root.tree[c.i - 1].text in {"(", ","} for c in ors if len(nouns) == 2)
+    return [] if not ors or led or aside or root.pos == "PROPN" else nouns
 
 
 def _lists_verbs(noun: Node) -> bool:

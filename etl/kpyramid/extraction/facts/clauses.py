@@ -493,8 +493,8 @@ def list_heads(frame: Frame, findings: Findings) -> list[Phrase]:
         # "belief in ghosts" is not belief: a common noun keeps what it governs.
         found = findings.read_arguments(subject, full=subject.pos == "NOUN")
         # "The study of shapes, angles, and dimensions plays": what plays is one thing.
-        joined = subject.pos == "NOUN" and any(c.word == "and" for c in subject.children)
-        alone = joined and frame.way == "own" and _is_singular(frame)
+        chosen = any(c.word == "or" for noun in list_conjuncts(subject) for c in noun.children)
+        alone = subject.pos == "NOUN" and frame.way == "own" and _is_singular(frame) and not chosen
         heads += found[:1] if alone else found
     return heads
 
