@@ -189,7 +189,7 @@ def _list_alternatives(root: Node) -> list[Node]:
 
 
 def _lists_verbs(noun: Node) -> bool:
-    """Whether a noun without "and" stands in a list of verbs: "kill X, displace Y, and reduce Z"."""
+    """Whether a noun without "and" is one of a list of verbs: "kill X, move Y, and reduce Z"."""
     at = noun
     while at.dep == "conj":
         if at.head is at or any(c.dep == "cc" for c in at.head.children):
@@ -351,7 +351,7 @@ def _is_unplaced(phrase: Phrase, tree: Tree, is_head: bool) -> bool:
     noun = tree[phrase.root]
     before = {c.word for c in noun.children if c.i < noun.i and c.dep in {"det", "poss", "amod"}}
     alone = is_head and phrase.words == 1 and noun.tag == "NN" and "the" in before
-    return bool(before & _POINTING) or (alone and find_kind_label(noun.word) is not None)
+    return bool(before & _POINTING) or (alone and find_kind_label(noun.word) in {"PERSON", "ORG"})
 
 
 def is_location(words: Sequence[str]) -> bool:

@@ -848,7 +848,11 @@ class Antecedents:
                 and token.word in LABEL_NOUNS.get(a.phrase.label, ())
             ]
             fitting = fitting if len(fitting) == 1 or self._local not in fitting else [self._local]
-            if len(fitting) != 1:
+            # "the company" may be none of the many names of organisations
+            known = [
+                a for a in fitting if a.phrase.label != "ORG" or a in (self._local, self.topic)
+            ]
+            if len(fitting) != 1 or not known:
                 return False
         best = self._choose(fitting, token)
         if best is None:

@@ -299,7 +299,7 @@ def _is_stripped_start(token: Node, only: bool) -> bool:
 
 
 def _grades(token: Node) -> bool:
-    """Whether an adverb changes what the adjective says: "second largest", "hardly any", "too much"."""
+    """Whether an adverb changes what the adjective says: "second largest", "too much"."""
     if token.tag != "RB" or token.dep != "advmod" or token.i > token.head.i:
         return False
     described = token.head.pos == "ADJ" and token.head.dep == "amod"
