@@ -111,14 +111,10 @@ class Findings:
 
     def read_arguments(self, root: Node, full: bool = False) -> list[Phrase]:
         """Return the phrases coordinated under `root`, pronouns and "the town" resolved."""
-        choice = _list_alternatives(root)
-        if choice:
-            first, last = root.left_edge.i, choice[-1].right_edge.i
-            whole = build_phrase(self.tree, first, last, root.i)
-            if whole is None or whole.words > MAX_WORDS:
-                self.drop("alternatives", first, last)
-                return []
-            return [whole]
+        last = _find_alternative(root)
+        if last is not None:
+            whole = build_phrase(self.tree, root.left_edge.i, last, root.i)
+            return [whole] if whole is not None and whole.words <= MAX_WORDS else []
         found: list[Phrase] = []
         name = find_close_name(root)
         if name is not None:
@@ -179,22 +175,22 @@ class Findings:
         return None
 
 
-def _list_alternatives(root: Node) -> list[Node]:
-    """The nouns of "a house, apartment or flat", of which a clause may mean any; examples hold."""
+def _find_alternative(root: Node) -> int | None:
+    """The last token of "a house, apartment or flat", any of which may be meant; examples hold."""
     nouns = list(list_conjuncts(root))
-    ors = [c for noun in nouns[:-1] for c in noun.children if c.word == "or" and c.dep == "cc"]
+    marks = [c.i for noun in nouns[:-1] for c in noun.children if c.word == "or"]
     led = root.head.word in {"as", "like", "including"} or root.dep not in {"dobj", "pobj", "attr"}
-    aside = any(root.tree[c.i - 1].text in {"(", ","} for c in ors if len(nouns) == 2)
-    return [] if not ors or led or aside or root.pos == "PROPN" else nouns
+    aside = len(nouns) == 2 and any(root.tree[i - 1].text in {"(", ","} for i in marks)
+    return None if not marks or led or aside or root.pos == "PROPN" else nouns[-1].right_edge.i
 
 
 def _lists_verbs(noun: Node) -> bool:
     """Whether a noun without "and" is one of a list of verbs: "kill X, move Y, and reduce Z"."""
     at = noun
-    while at.dep == "conj":
-        if at.head is at or any(c.dep == "cc" for c in at.head.children):
-            return False
+    while at.dep == "conj" and at.head is not at:
         at = at.head
+        if any(c.dep == "cc" for c in at.children):
+            return False
     return at is not noun and any(c.dep == "conj" and c.i > noun.i for c in at.head.children)
 
 
@@ -244,8 +240,8 @@ _EMPTY_NOUNS = frozenset(
 """Nouns and pronouns that say nothing without what completes them."""
 _SELECTION = re.compile(r"one of .*|(the )?(latter|former)( of .*)?", re.IGNORECASE)
 """A subject that picks one of several and does not name it."""
-_STAND_IN = re.compile(r"(.+ )?((Mr|Mrs|Ms)\.? [A-Z]|(John|Jane) Doe|(Company )?XYZ)")
-"""Names of nobody, by which examples are told; "company A" is another."""
+_STAND_IN = re.compile(r"(.+ )?((Mr|Mrs|Ms)\.? [A-Z]|(John|Jane) Doe|[Cc]ompany [A-Z]|XYZ)")
+"""Names of nobody, by which examples are told."""
 _POINTING = frozenset("this these that those such my your".split())
 """Determiners of what only the text around can place."""
 _ABOUT_THE_TEXT = re.compile(
@@ -301,7 +297,7 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
             return "no_words"
         if phrase.label == "NOUN" and phrase.text.lower() in _EMPTY_NOUNS:
             return "empty_argument"
-        if _is_stand_in(phrase.text):
+        if _STAND_IN.fullmatch(phrase.text):
             return "stand_in"
         if _is_unplaced(phrase, tree, phrase is head):
             return "unplaced_argument"
@@ -337,13 +333,6 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
     return None
 
 
-def _is_stand_in(text: str) -> bool:
-    kind, _, letter = text.rpartition(" ")
-    lettered = len(letter) == 1 and letter in "ABCXYZ"
-    called = lettered and find_kind_label(kind.rpartition(" ")[2].lower()) == "ORG"
-    return called or _STAND_IN.fullmatch(text) is not None
-
-
 def _is_unplaced(phrase: Phrase, tree: Tree, is_head: bool) -> bool:
     """Whether only the text around can place a common noun: "these terms", "the buyer"."""
     if phrase.resolved or phrase.label != "NOUN":
@@ -351,7 +340,7 @@ def _is_unplaced(phrase: Phrase, tree: Tree, is_head: bool) -> bool:
     noun = tree[phrase.root]
     before = {c.word for c in noun.children if c.i < noun.i and c.dep in {"det", "poss", "amod"}}
     alone = is_head and phrase.words == 1 and noun.tag == "NN" and "the" in before
-    return bool(before & _POINTING) or (alone and find_kind_label(noun.word) in {"PERSON", "ORG"})
+    return bool(before & _POINTING) or (alone and find_kind_label(noun.word) is not None)
 
 
 def is_location(words: Sequence[str]) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from kpyramid.extraction.facts.candidates import ADDRESSED, Findings, word_noun
 from kpyramid.extraction.facts.copulas import LOCATIVE, list_copula_facts
+from kpyramid.extraction.facts.coreference import is_expletive
 from kpyramid.extraction.propositions import PLURAL, is_denied, lift_kind, write_words
 from kpyramid.extraction.syntax.clauses import MEANS, list_prepositional
 from kpyramid.extraction.syntax.predicates import (
@@ -55,8 +56,6 @@ _MAX_FOLDED = 5
 """Words of an object that a relation can hold: "sold Beta Holdings to"."""
 _COMPLEMENTS = frozenset("to as into onto upon".split())
 """Prepositions whose object a verb cannot do without: "turned to", "served as"."""
-_IMPERSONAL = frozenset({"take", "make", "cost"})
-"""Verbs of "it takes a day to", "it makes sense to"."""
 _DIRECTIONS = frozenset("together apart away aside back forward".split())
 _DITRANSITIVE = VERBS["ditransitive"]
 _ASIDES = frozenset(
@@ -77,7 +76,6 @@ _NEEDING = frozenset("must should need have would".split())
 _PRESENT = frozenset({"VBZ", "VBP", "MD"})
 _HELPING = frozenset({"help", "let", "make"})
 """Verbs of "help them track": a plain verb coordinated with them is theirs."""
-_MEANS = frozenset({"by", "through"})
 _MAX_MEANS = 5
 """Words of what stands before a clause that its relation can hold: "by engaging in sport"."""
 _COLLECTIVE = frozenset("number majority rest half team staff family police crew".split())
@@ -159,7 +157,7 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
     denied = group.negated or stance.negated or any(is_denied(node) for node in frame.subjects)
     denied = denied or is_denied(frame.noun)
     mood = stance.mood or find_condition(frame, named_in)
-    means = _word_means(frame) if stance.mood is None and mood in {"by", "to", None} else ""
+    means = _word_means(frame) if stance.mood is None and mood in {"by", "to"} else ""
     mood = (None if means else mood) or _find_wish(frame) or group.modality
     mood = mood or _find_modal_above(frame, findings.frames)
     group = replace(group, negated=denied, modality=mood)
@@ -392,7 +390,7 @@ def _read_preposed(part: Node, verb: Node) -> str | None:
     if part.word == "under" and any(c.lemma in _CONDITION_NOUNS for c in inner):
         return "under"
     helpers = {c.word for c in verb.children if c.dep == "aux"}
-    if part.word == "by" and any(c.tag == "VBG" for c in inner):
+    if part.word == "by" and any(c.word.endswith("ing") for c in inner):
         return "by" if helpers & _ENABLING else None
     ordered = part.word == "in" and any(c.word == "order" for c in inner)
     aim = ordered or (part.dep == "advcl" and find_infinitive_mark(part) is not None)
@@ -404,17 +402,11 @@ def _word_means(frame: Frame) -> str:
     at = frame.top
     while at.dep == "conj" and at.head.pos in {"VERB", "AUX"} and frame.way != "own":
         at = at.head
-    before = [c for c in at.children if c.i < at.i]
-    through = [c for c in before if c.word in _MEANS and _is_general(at)]
-    part = next((c for c in before if c in through or _read_preposed(c, at) in {"by", "to"}), None)
-    if part is None or frame.chain or is_copula(frame.verb):
-        return ""
+    part = next(c for c in (*at.children, at) if c is at or _read_preposed(c, at) in {"by", "to"})
     nodes = at.tree.nodes[part.left_edge.i : part.right_edge.i + 1]
     words = [n.word if n is nodes[0] else n.text for n in nodes if n.pos not in {"DET", "PUNCT"}]
-    unclear = any(n.tag in {"PRP", "PRP$", "CC"} for n in nodes) or nodes[0].tag == "VBG"
-    named = any(c.dep == "pcomp" or c.pos == "NOUN" for c in part.children)
-    short = len(words) <= _MAX_MEANS and not unclear
-    return " ".join(words) if short and (named or part not in through) else ""
+    unclear = frame.chain or is_copula(frame.verb) or any(n.pos == "PRON" for n in nodes)
+    return "" if unclear or part.i >= at.i or len(words) > _MAX_MEANS else " ".join(words)
 
 
 def _read_condition(clause: Node, is_general: bool) -> str | None:
@@ -478,7 +470,7 @@ def list_heads(frame: Frame, findings: Findings) -> list[Phrase]:
         if subject.pos in {"VERB", "AUX"}:
             heads += _read_gerund(subject, findings)
             continue
-        if subject.dep == "expl" or _is_expletive(subject, findings.frames):
+        if subject.dep == "expl" or is_expletive(subject):
             findings.drop("expletive_subject", subject.i, subject.i)
             continue
         if frame.verb.dep == "advcl" and frame.way == "shared" and not frame.chain:
@@ -515,17 +507,6 @@ def _read_gerund(verb: Node, findings: Findings) -> list[Phrase]:
         return []
     phrase = build_phrase(findings.tree, first, last, verb.i)
     return [phrase] if phrase is not None else []
-
-
-def _is_expletive(subject: Node, frames: dict[int, Frame]) -> bool:
-    if subject.word != "it" or (own := frames.get(subject.head.i)) is None:
-        return False
-    if own.verb.lemma.lower() in _IMPERSONAL and "dobj" in own.kids:
-        return any(find_infinitive_mark(c) is not None for c in own.verb.children)
-    if "acomp" in own.kids:
-        at = own.kids["acomp"][0].children
-        return any(c.dep in {"xcomp", "ccomp", "advcl"} for c in (*own.verb.children, *at))
-    return "ccomp" in own.kids
 
 
 def _word_group(frame: Frame, frames: dict[int, Frame], plural: bool) -> VerbGroup:
