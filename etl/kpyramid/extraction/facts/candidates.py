@@ -10,7 +10,6 @@ from kpyramid.documents.sentences import Dropped, Span
 from kpyramid.documents.words import ARTICLES, AUXILIARIES, PREPOSITIONS
 from kpyramid.extraction.facts.coreference import Antecedents
 from kpyramid.extraction.syntax.clauses import read_frames
-from kpyramid.extraction.syntax.kinds import find_kind_label
 from kpyramid.extraction.syntax.predicates import (
     Frame,
     Stance,
@@ -299,7 +298,7 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
             return "empty_argument"
         if _STAND_IN.fullmatch(phrase.text):
             return "stand_in"
-        if _is_unplaced(phrase, tree, phrase is head):
+        if _is_unplaced(phrase, tree):
             return "unplaced_argument"
     if not head.resolved and _SELECTION.fullmatch(head.text):
         return "empty_argument"
@@ -333,14 +332,11 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
     return None
 
 
-def _is_unplaced(phrase: Phrase, tree: Tree, is_head: bool) -> bool:
-    """Whether only the text around can place a common noun: "these terms", "the buyer"."""
-    if phrase.resolved or phrase.label != "NOUN":
-        return False
+def _is_unplaced(phrase: Phrase, tree: Tree) -> bool:
+    """Whether only the text around can place a common noun: "these terms", "my own bank"."""
     noun = tree[phrase.root]
     before = {c.word for c in noun.children if c.i < noun.i and c.dep in {"det", "poss", "amod"}}
-    alone = is_head and phrase.words == 1 and noun.tag == "NN" and "the" in before
-    return bool(before & _POINTING) or (alone and find_kind_label(noun.word) is not None)
+    return phrase.label == "NOUN" and not before.isdisjoint(_POINTING)
 
 
 def is_location(words: Sequence[str]) -> bool:
