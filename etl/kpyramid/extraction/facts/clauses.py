@@ -159,7 +159,6 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
     mood = stance.mood or find_condition(frame, named_in)
     means = _word_means(frame) if stance.mood is None and mood in {"by", "to"} else ""
     mood = (None if means else mood) or _find_wish(frame) or group.modality
-    mood = mood or _find_modal_above(frame, findings.frames)
     group = replace(group, negated=denied, modality=mood)
     if is_copula(verb) and frame.way != "existential":
         for group_of, are in ((group, False), (replace(group, text=many.text), True)):
@@ -322,6 +321,8 @@ def _is_doubtful_participle(frame: Frame, heads: list[Phrase]) -> bool:
     main = _find_verb_above(at)
     if at.dep == "pcomp" and at.head.word in {"of", "for", "from", "about", "against"}:
         return False  # "accused of": it need not have happened
+    if read_modal(group_kids(main)) or find_infinitive_mark(main) is not None:
+        return True  # "by choosing X, firms can save"
     passive = not is_stative(main) and any(c.dep == "auxpass" for c in main.children)
     return passive or is_negated(main) or (at.dep == "advcl" and verb.lemma.lower() in _RESULTING)
 
@@ -334,19 +335,6 @@ def _find_verb_above(clause: Node) -> Node:
             break
         at = at.head
     return at
-
-
-def _find_modal_above(frame: Frame, frames: dict[int, Frame]) -> str | None:
-    """The modal of the clause that a participle serves: "by choosing X, firms can save"."""
-    at = frame.verb
-    while at.dep == "conj" and at.tag == "VBG" and at.head is not at:
-        at = at.head
-    if frame.way != "shared" or at.tag != "VBG" or at.dep not in {"advcl", "pcomp"}:
-        return None
-    above = frames.get(_find_verb_above(at).i)
-    if above is None:
-        return None
-    return "to" if find_infinitive_mark(above.verb) is not None else read_modal(above.kids)
 
 
 def find_condition(frame: Frame, besides: Node | None = None) -> str | None:
