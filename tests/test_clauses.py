@@ -153,6 +153,7 @@ def test_condition_aim_or_question_is_not_published(
             "Severe storms can kill trees, displace animals, and reduce harvests.",
             "displace animals",
         ),
+        ("Satellites help Acme track storms, monitor rain, and issue reports.", "reports"),
         ("Birds pollinate flowers in order to feed their young.", "order to feed their young"),
         ("Anna Lund saw a film on YouTube. The business paid Jane.", "YouTube paid"),
     ],

@@ -261,7 +261,8 @@ def _agrees(frame: Frame) -> bool:
     if frame.lender is not None or helpers or frame.chain or top.tag not in {"VBZ", "VBP", "VB"}:
         return True
     if top.dep == "conj" and top.tag == "VB" and find_infinitive_mark(top) is None:
-        helped = top.head.tag != "VB" and top.head.lemma in _HELPING  # "helps them see and do"
+        lead = top.head.head if top.head.dep == "conj" and top.head.tag == "VB" else top.head
+        helped = lead.tag != "VB" and lead.lemma in _HELPING  # "helps them see, hear and do"
         return top.head.tag in {"VB", "VBP", "MD"} and frame.way != "own" and not helped
     if frame.way not in {"own", "antecedent"} or is_copula(top):
         return True
@@ -444,7 +445,7 @@ def _is_plural(head: Phrase, heads: list[Phrase], frame: Frame) -> bool:
 def _is_singular(frame: Frame) -> bool:
     """Whether the finite verb of the clause is in the singular."""
     finite = [*frame.kids.get("aux", ()), *frame.kids.get("auxpass", ()), frame.top]
-    return finite[0].tag == "VBZ" or finite[0].word == "was"
+    return bool(finite[0].tag == "VBZ" or finite[0].word == "was")
 
 
 def list_heads(frame: Frame, findings: Findings) -> list[Phrase]:
