@@ -409,7 +409,8 @@ def _read_condition(clause: Node, is_general: bool) -> str | None:
             words = [node.word for node in clause.tree.nodes[mark.i - 2 : mark.i]]
             if words[1] == "long":
                 return "as"
-    told = any(c.dep == "dobj" for c in clause.children)  # "providing comfort"
+    # "providing comfort" gives it; "assuming the price rises" supposes it
+    told = clause.word == "providing" and any(c.dep == "dobj" for c in clause.children)
     return clause.word if clause.word in _SUPPOSING and not told else None
 
 
