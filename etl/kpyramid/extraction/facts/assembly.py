@@ -270,7 +270,7 @@ def _list_standing(findings: Findings) -> Iterator[Candidate]:
         if found.construction in _WORDED_ONLY:
             continue
         candidate = _drop_own_name(found)
-        reason = find_fault(candidate) or _find_bracket(candidate, depths)
+        reason = find_fault(candidate, findings.tree) or _find_bracket(candidate, depths)
         reason = reason or _find_opening(candidate, findings)
         if reason is None:
             yield candidate

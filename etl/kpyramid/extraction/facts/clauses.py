@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from kpyramid.extraction.facts.candidates import ADDRESSED, PLURAL, Findings, word_noun
 from kpyramid.extraction.facts.copulas import LOCATIVE, list_copula_facts
+from kpyramid.extraction.facts.coreference import is_expletive
 from kpyramid.extraction.facts.propositions import is_denied, lift_kind, write_words
 from kpyramid.extraction.syntax.clauses import MEANS, list_prepositional
 from kpyramid.extraction.syntax.kinds import find_kind_label
@@ -57,8 +58,6 @@ _MAX_FOLDED = 5
 """Words of an object that a relation can hold: "sold Beta Holdings to"."""
 _COMPLEMENTS = frozenset("to as into onto upon".split())
 """Prepositions whose object a verb cannot do without: "turned to", "served as"."""
-_IMPERSONAL = frozenset({"take", "make", "cost"})
-"""Verbs of "it takes a day to", "it makes sense to"."""
 _DIRECTIONS = frozenset("together apart away aside back forward".split())
 _DITRANSITIVE = VERBS["ditransitive"]
 _ASIDES = frozenset(
@@ -81,6 +80,10 @@ _NARROWING = frozenset({"amod", "compound", "nmod", "advmod", "nummod", "punct"}
 _COMPARING = frozenset({"than", ";", ":", "("})
 _UNDERGOING = frozenset({"undergo", "receive"})
 """Verbs whose subject is not who does what they name."""
+_HELPING = frozenset({"help", "let", "make"})
+"""Verbs of "help them track": a plain verb coordinated with them is theirs."""
+_MAX_MEANS = 5
+"""Words of what stands before a clause that its relation can hold: "by engaging in sport"."""
 _COLLECTIVE = frozenset("number majority rest half team staff family police crew".split())
 """Singular nouns that take either number of a verb."""
 _RESULTING = VERBS["resulting"]
@@ -159,7 +162,9 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
     stance = findings.stances[verb.i] = read_stance(frame, findings.frames)
     denied = group.negated or stance.negated or any(is_denied(node) for node in frame.subjects)
     denied = denied or is_denied(frame.noun)
-    mood = stance.mood or find_condition(frame, named_in) or _find_wish(frame) or group.modality
+    mood = stance.mood or find_condition(frame, named_in)
+    means = _word_means(frame) if stance.mood is None and mood in {"by", "to"} else ""
+    mood = (None if means else mood) or _find_wish(frame) or group.modality
     mood = mood or _find_modal_above(frame, findings.frames)
     group = replace(group, negated=denied, modality=mood)
     if is_copula(verb) and frame.way != "existential":
@@ -177,7 +182,8 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
             words = many.text if plural else group.text
             if frame.way == "existential" and suffix in LOCATIVE:
                 words = f"{_MANY.get(words, words) if plural else words} located"
-            relation = f"{words} {suffix}".strip()
+            held, _, led = suffix.rpartition(" ")
+            relation = " ".join(f"{words} {held} {means} {led}".split())
             at = sorted((*group.tokens, *tokens))
             indirect = frame.way != "own"
             findings.add(
@@ -262,7 +268,9 @@ def _agrees(frame: Frame) -> bool:
     if frame.lender is not None or helpers or frame.chain or top.tag not in {"VBZ", "VBP", "VB"}:
         return True
     if top.dep == "conj" and top.tag == "VB" and find_infinitive_mark(top) is None:
-        return top.head.tag in {"VB", "VBP", "MD"} and frame.way != "own"
+        lead = top.head.head if top.head.dep == "conj" and top.head.tag == "VB" else top.head
+        helped = lead.tag != "VB" and lead.lemma in _HELPING  # "helps them see, hear and do"
+        return top.head.tag in {"VB", "VBP", "MD"} and frame.way != "own" and not helped
     if frame.way not in {"own", "antecedent"} or is_copula(top):
         return True
     noun = frame.subjects[0]
@@ -328,6 +336,8 @@ def _is_doubtful_participle(frame: Frame, heads: list[Phrase]) -> bool:
         return False
     if at.dep == "pcomp" and at.head.word in {"of", "for", "from", "about", "against"}:
         return False  # "accused of": it need not have happened
+    if read_modal(group_kids(main)) or find_infinitive_mark(main) is not None:
+        return True  # "by choosing X, firms can save"
     return passive or is_negated(main) or (at.dep == "advcl" and verb.lemma.lower() in _RESULTING)
 
 
@@ -346,19 +356,11 @@ def _find_verb_above(clause: Node) -> Node:
 
 
 def _find_modal_above(frame: Frame, frames: dict[int, Frame]) -> str | None:
-    """The modal of the clause that a participle serves: "by choosing X, firms can save"."""
-    at = frame.verb
-    while at.dep == "conj" and at.tag == "VBG" and at.head is not at:
-        at = at.head
-    if frame.way == "antecedent" and frame.clause is not None and frame.clause.head.dep == "attr":
-        kind = frames.get(frame.clause.head.head.i)  # "X might be a mechanism underlying Y"
-        return read_modal(kind.kids) if kind is not None else None
-    if frame.way != "shared" or at.tag != "VBG" or at.dep not in {"advcl", "pcomp"}:
+    """The modal of the clause that names the subject's kind: "X might be a cause underlying Y"."""
+    if frame.way != "antecedent" or frame.clause is None or frame.clause.head.dep != "attr":
         return None
-    above = frames.get(_find_verb_above(at).i)
-    if above is None:
-        return None
-    return "to" if find_infinitive_mark(above.verb) is not None else read_modal(above.kids)
+    above = frames.get(frame.clause.head.head.i)
+    return read_modal(above.kids) if above is not None else None
 
 
 def find_condition(frame: Frame, besides: Node | None = None) -> str | None:
@@ -380,7 +382,7 @@ def find_condition(frame: Frame, besides: Node | None = None) -> str | None:
         for clause in at.children:
             if clause is besides or (at is not frame.top and clause.i > at.i):
                 continue
-            word = _read_preposed(clause, frame.top) if clause.i < at.i else None
+            word = _read_preposed(clause, at) if clause.i < at.i else None
             if clause.dep == "advcl" and not any(c.word == "even" for c in clause.children):
                 # "even if": it holds all the same
                 general = _is_general(frame.top) and _is_general(clause)
@@ -402,11 +404,23 @@ def _read_preposed(part: Node, verb: Node) -> str | None:
     if part.word == "under" and any(c.lemma in _CONDITION_NOUNS for c in inner):
         return "under"
     helpers = {c.word for c in verb.children if c.dep == "aux"}
-    if part.word == "by" and any(c.tag == "VBG" for c in inner):
+    if part.word == "by" and any(c.word.endswith("ing") for c in inner):
         return "by" if helpers & _ENABLING else None
     ordered = part.word == "in" and any(c.word == "order" for c in inner)
     aim = ordered or (part.dep == "advcl" and find_infinitive_mark(part) is not None)
     return "to" if aim and (helpers & _NEEDING or verb.lemma in _NEEDING) else None
+
+
+def _word_means(frame: Frame) -> str:
+    """Return "by engaging in sport" for the means or aim before a clause, while it is short."""
+    at = frame.top
+    while at.dep == "conj" and at.head.pos in {"VERB", "AUX"} and frame.way != "own":
+        at = at.head
+    part = next(c for c in (*at.children, at) if c is at or _read_preposed(c, at) in {"by", "to"})
+    nodes = at.tree.nodes[part.left_edge.i : part.right_edge.i + 1]
+    words = [n.word if n is nodes[0] else n.text for n in nodes if n.pos not in {"DET", "PUNCT"}]
+    unclear = frame.chain or is_copula(frame.verb) or any(n.pos == "PRON" for n in nodes)
+    return "" if unclear or part.i >= at.i or len(words) > _MAX_MEANS else " ".join(words)
 
 
 def _read_condition(clause: Node, is_general: bool) -> str | None:
@@ -420,7 +434,9 @@ def _read_condition(clause: Node, is_general: bool) -> str | None:
             words = [node.word for node in clause.tree.nodes[mark.i - 2 : mark.i]]
             if words[1] == "long":
                 return "as"
-    return clause.word if clause.word in _SUPPOSING else None
+    # "providing comfort" gives it; "assuming the price rises" supposes it
+    told = clause.word == "providing" and any(c.dep == "dobj" for c in clause.children)
+    return clause.word if clause.word in _SUPPOSING and not told else None
 
 
 def _find_wish(frame: Frame) -> str | None:
@@ -449,9 +465,13 @@ def _is_plural(head: Phrase, heads: list[Phrase], frame: Frame) -> bool:
     """Whether the verb takes its plural: the noun's own number, but for "Arts is a journal"."""
     if not frame.subjects or frame.subjects[0].tree[head.root].tag not in PLURAL:
         return False
-    finite = [*frame.kids.get("aux", ()), *frame.kids.get("auxpass", ()), frame.verb]
-    singular = any(node.tag == "VBZ" or node.word == "was" for node in finite[:1])
-    return not (singular and frame.way == "own" and len(heads) == 1)
+    return not (_is_singular(frame) and frame.way == "own" and len(heads) == 1)
+
+
+def _is_singular(frame: Frame) -> bool:
+    """Whether the finite verb of the clause is in the singular."""
+    finite = [*frame.kids.get("aux", ()), *frame.kids.get("auxpass", ()), frame.top]
+    return bool(finite[0].tag == "VBZ" or finite[0].word == "was")
 
 
 def list_heads(frame: Frame, findings: Findings) -> list[Phrase]:
@@ -465,7 +485,7 @@ def list_heads(frame: Frame, findings: Findings) -> list[Phrase]:
         if subject.pos in {"VERB", "AUX"}:
             heads += _read_gerund(subject, findings)
             continue
-        if subject.dep == "expl" or _is_expletive(subject, findings.frames):
+        if subject.dep == "expl" or is_expletive(subject):
             findings.drop("expletive_subject", subject.i, subject.i)
             continue
         if frame.verb.dep == "advcl" and frame.way == "shared" and not frame.chain:
@@ -478,7 +498,11 @@ def list_heads(frame: Frame, findings: Findings) -> list[Phrase]:
             heads += _read_existent(subject, findings)
             continue
         # "belief in ghosts" is not belief: a common noun keeps what it governs.
-        heads += findings.read_arguments(subject, full=subject.pos == "NOUN")
+        found = findings.read_arguments(subject, full=subject.pos == "NOUN")
+        # "The study of shapes, angles, and dimensions plays": what plays is one thing.
+        chosen = any(c.word == "or" for noun in list_conjuncts(subject) for c in noun.children)
+        alone = subject.pos == "NOUN" and frame.way == "own" and _is_singular(frame) and not chosen
+        heads += found[:1] if alone else found
     return heads
 
 
@@ -498,17 +522,6 @@ def _read_gerund(verb: Node, findings: Findings) -> list[Phrase]:
         return []
     phrase = build_phrase(findings.tree, first, last, verb.i)
     return [phrase] if phrase is not None else []
-
-
-def _is_expletive(subject: Node, frames: dict[int, Frame]) -> bool:
-    if subject.word != "it" or (own := frames.get(subject.head.i)) is None:
-        return False
-    if own.verb.lemma.lower() in _IMPERSONAL and "dobj" in own.kids:
-        return any(find_infinitive_mark(c) is not None for c in own.verb.children)
-    if "acomp" in own.kids:
-        at = own.kids["acomp"][0].children
-        return any(c.dep in {"xcomp", "ccomp", "advcl"} for c in (*own.verb.children, *at))
-    return "ccomp" in own.kids
 
 
 def _word_group(frame: Frame, frames: dict[int, Frame], plural: bool) -> VerbGroup:

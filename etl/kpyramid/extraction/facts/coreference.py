@@ -15,7 +15,7 @@ from kpyramid.extraction.syntax.kinds import (
     is_person_noun,
     list_alike,
 )
-from kpyramid.extraction.syntax.predicates import SUBJECTS
+from kpyramid.extraction.syntax.predicates import SUBJECTS, find_infinitive_mark
 from kpyramid.extraction.syntax.tree import (
     FULL_WORDS,
     LITERALS,
@@ -308,20 +308,26 @@ def list_governors(token: Node) -> set[int]:
 
 
 def is_expletive(token: Node) -> bool:
-    """Return whether "it" stands for a clause: "it is said that", "it is easy to"."""
+    """Return whether "it" stands for a clause: "it is said that", "it takes a day to"."""
     if token.word != "it" or token.dep not in SUBJECTS:
         return False
-    deps = {c.dep for c in token.head.children}
-    if token.head.lemma in _WEATHER or (token.head.lemma == "take" and deps & {"xcomp", "advcl"}):
+    verb, deps = token.head, {c.dep for c in token.head.children}
+    if verb.lemma in _WEATHER or (verb.lemma == "take" and deps & {"xcomp", "advcl"}):
         return True
-    if "ccomp" in deps and (token.dep == "nsubjpass" or token.head.lemma in {"seem", "appear"}):
+    if verb.lemma in _IMPERSONAL and "dobj" in deps:
+        inner = [c for noun in verb.children if noun.dep == "dobj" for c in noun.children]
+        return any(find_infinitive_mark(c) is not None for c in (*verb.children, *inner))
+    if "ccomp" in deps and (token.dep == "nsubjpass" or verb.lemma in {"seem", "appear"}):
         return True
-    return token.head.lemma == "be" and "acomp" in deps and bool(deps & {"ccomp", "xcomp"})
+    inner = [c for word in verb.children if word.dep == "acomp" for c in word.children]
+    clauses = {c.dep for c in (*verb.children, *inner)} & {"ccomp", "xcomp", "advcl"}
+    return verb.lemma == "be" and "acomp" in deps and bool(clauses)
 
 
 _CONTROLLED = frozenset("xcomp advcl relcl conj acl pcomp prep dobj pobj agent".split())
 """Relations through which the subject of the verb above is understood."""
 _WEATHER = frozenset("rain snow".split())
+_IMPERSONAL = frozenset({"take", "make", "cost"})
 
 
 def agrees(one: Antecedent, word: str) -> bool:
@@ -842,7 +848,11 @@ class Antecedents:
                 and token.word in LABEL_NOUNS.get(a.phrase.label, ())
             ]
             fitting = fitting if len(fitting) == 1 or self._local not in fitting else [self._local]
-            if len(fitting) != 1:
+            # "the company" may be none of the many names of organisations
+            about = {id(self._local), id(self.topic)}
+            if len(fitting) != 1 or (
+                fitting[0].phrase.label == "ORG" and id(fitting[0]) not in about
+            ):
                 return False
         best = self._choose(fitting, token)
         if best is None:

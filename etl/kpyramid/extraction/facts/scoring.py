@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from kpyramid.documents.words import ARTICLES
 from kpyramid.extraction.confidence import Features, apply_weights, list_values
 from kpyramid.extraction.facts.candidates import Candidate, Findings
 from kpyramid.extraction.syntax.predicates import Frame, count_clauses_above, is_copula
@@ -105,6 +106,9 @@ def _list_marks(phrase: Phrase, tree: Tree) -> Iterator[str]:
         yield "capitals"
     if phrase.text[:1].isdigit():
         yield f"digit {kind}"
+    if kind == "noun" and phrase.words == 1:
+        articles = {c.word for c in tree[phrase.root].children if c.word in ARTICLES}
+        yield f"bare noun with {min(articles, default='none')}"
     sentence = tree[phrase.root].sentence
     for way, i in (("after", phrase.first - 1), ("before", phrase.last + 1)):
         inside = 0 <= i < len(tree) and tree[i].sentence == sentence

@@ -236,7 +236,8 @@ def _balance_quotes(nodes: list[Node], first: int, last: int, root: int) -> tupl
     if first == 0 or nodes[first - 1].text not in _MARKS:
         return first, last
     marks = [i for i in range(first, last + 1) if nodes[i].text in _MARKS]
-    if len(marks) == 1 and first <= root < marks[0]:
+    run = marks and marks[-1] - marks[0] < len(marks)  # one mark, or one doubled
+    if run and len(marks) < 3 and first <= root < marks[0]:
         return first, marks[0] - 1
     return first, last
 
@@ -276,8 +277,9 @@ def _has_letter(text: str) -> bool:
 
 def _is_stripped_end(nodes: list[Node], first: int, last: int) -> bool:
     token = nodes[last]
+    inner = last - (nodes[last - 1].text == token.text)  # a doubled mark is one
     if token.text in QUOTATION and any(
-        n.text in QUOTATION and n.text != "'" for n in nodes[first:last]
+        n.text in QUOTATION and n.text != "'" for n in nodes[first:inner]
     ):
         return False  # it closes a title that opened inside: 'the term "polytechnic"'
     if token.tag in _DANGLING and first < last and token.text.islower():
@@ -309,11 +311,11 @@ def _is_stripped_start(token: Node, only: bool) -> bool:
 
 
 def _grades(token: Node) -> bool:
-    """Whether an adverb changes what the adjective says: "second largest", "hardly significant"."""
+    """Whether an adverb changes what the adjective says: "second largest", "too much"."""
     if token.tag != "RB" or token.dep != "advmod" or token.i > token.head.i:
         return False
     described = token.head.pos == "ADJ" and token.head.dep == "amod"
-    return described and (token.entity == "ORDINAL" or token.word.endswith("ly"))
+    return described and (token.entity == "ORDINAL" or token.word.endswith(("ly", "too")))
 
 
 def _limits_number(token: Node) -> bool:
