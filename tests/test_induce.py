@@ -69,6 +69,7 @@ def run_induce(
     statements: list[Statement],
     schema: Schema | None = None,
     shapes: str = SHAPES,
+    min_confidence: float = 0.0,
 ) -> dict[str, pa.Table]:
     """The tables of a corpus that states exactly this, with what induction makes of them."""
     tables = plant(statements)
@@ -84,6 +85,7 @@ def run_induce(
         annotator=lambda texts: [],
         reader=None,
         inducer=None,
+        min_confidence=min_confidence,
     )
     return {**tables, "made": made["entities"], **{k: made[k] for k in ("instances", "rejects")}}
 

@@ -5,6 +5,7 @@ from a language model, if there is one. All go through the same funnel: linked t
 fitted to domain and range, settled against axioms and shapes; what falls out is a reject.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -22,6 +23,7 @@ from kpyramid.ontology.population.checking import (
     Linker,
     Place,
     check_name,
+    combine_confidence,
     find_head,
     takes_nouns,
 )
@@ -77,10 +79,12 @@ def run(
     annotator: Callable[[Sequence[str]], Sequence[str]],
     reader: Reader | None,
     inducer: Inducer | None,
+    min_confidence: float,
 ) -> dict[str, pa.Table]:
     """`instances` with their evidence, the vectors of those with a value, and `rejects`.
 
     `entities` are the individuals that a reader or a model found and the graph has no fact of.
+    What rules read is a value when all that states it makes it as sure as `min_confidence`.
     """
     rules = Rules(schema, tuple(shapes))
     kinds = Kinds(schema)
@@ -125,6 +129,8 @@ def run(
         read, refused = read_passages(documents, chunks, annotator, reader, checker)
         candidates += read
         rejects += refused
+    candidates, refused = _part_unsure(candidates, min_confidence)
+    rejects += refused
     if inducer is not None:
         read, refused = ask_model(documents, chunks, inducer, checker)
         candidates += read
@@ -141,6 +147,37 @@ def run(
         "vectors": build_vectors("instances", *state_values(rows, schema, names), embedder),
         "rejects": build_rejects(rejects + refused),
     }
+
+
+def _part_unsure(
+    candidates: Iterable[Candidate], least: float
+) -> tuple[list[Candidate], list[Row]]:
+    """The values that their places together make sure enough, and a reject for each other place."""
+    stated: dict[tuple[str, str, str | None, str | None], list[Candidate]] = defaultdict(list)
+    for candidate in candidates:
+        iri = candidate.prop.iri if candidate.prop else ""
+        end = candidate.object_id, candidate.literal
+        stated[iri, candidate.subject_id, *end].append(candidate)
+    kept: list[Candidate] = []
+    rejects: list[Row] = []
+    for group in stated.values():
+        sure = combine_confidence(candidate.place for candidate in group)
+        if sure >= least:
+            kept += group
+            continue
+        for candidate in group:
+            place, label = candidate.place, candidate.prop.label if candidate.prop else ""
+            rejects.append(
+                make_reject(
+                    "induce",
+                    "low_confidence",
+                    place.source,
+                    f"{label}: {sure:.2f} sure, {least:g} asked: {place.text}",
+                    document_id=place.document_id,
+                    chunk_id=place.chunk_id,
+                )
+            )
+    return kept, rejects
 
 
 def _gather_evidence(
