@@ -8,8 +8,8 @@ articles (CC BY-SA) of MuSiQue (Trivedi et al., TACL 2022, CC BY 4.0), with the 
 GPT-3.5 stated of them, as HippoRAG recorded them (Gutiérrez et al., NeurIPS 2024, MIT). To these
 come two sources that tell how domains and ranges speak: the train sentences of Text2KGBench's
 ontologies of Wikidata (those of DBpedia are for measurement only) and the examples of the
-project's own ontologies; every fifth of theirs is held out too. No text or triple goes into the weights, and of the
-features only those that many passages show.
+project's own ontologies; every fifth of theirs is held out too. No text or triple goes into the
+weights, and of the features only those that many passages show.
 
 `--write` fits on everything and writes `etl/kpyramid/ontology/population/general.json`.
 """

@@ -47,9 +47,10 @@ _STRENGTH = 1.0
 class General:
     """Log-odds for any ontology: of a value by `WordMatcher.measure`, of a subject by its features.
 
-    Fitted by `benchmarks/reader_weights.py` on passages with recorded triples, on the sentences of
-    five public ontologies and on the examples of the project's own; features that few of them show
-    are left out, so that no field's words are among them. `source` in the file says whose data they are.
+    Fitted by `benchmarks/reader_weights.py` on passages with recorded triples, on sentences of
+    five public ontologies and on the examples of the project's own; features that few of them
+    show are left out, so that no field's words are among them. `source` in the file says whose
+    data they are.
     """
 
     role: Matrix
