@@ -181,7 +181,12 @@ def name_group(ontology: Ontology) -> str:
 
 
 def measure(
-    data: Path, limit: int | None, count: int | None, seed: int, leave_one_out: bool
+    data: Path,
+    limit: int | None,
+    *,
+    count: int | None = None,
+    seed: int = 0,
+    leave_one_out: bool = False,
 ) -> dict[str, Any]:
     """All figures: means over ontologies, then a row for each; `count`: of examples, None: all."""
     ontologies = read_ontologies(data, limit)
@@ -209,7 +214,7 @@ def measure(
             row["margin"] = row["f1"] - row["vicuna_f1"]
         rows[f"{name_group(ontology)} {ontology.name}"] = row | {"sentences": len(ontology.gold)}
     figures: dict[str, Any] = {
-        "examples": "train sentences" if count is None else count,
+        "examples": "train sentences" if count is None else count or "none",
         "weights": "without the ontology" if leave_one_out else "the package's",
     }
     for group in sorted({row["group"] for row in rows.values()}):
@@ -278,7 +283,13 @@ def main() -> None:
         print_figures(reproduce(options.data), options.json)
     else:
         count = 0 if options.zero_shot else options.examples and int(options.examples)
-        figures = measure(options.data, options.limit, count, options.seed, options.leave_one_out)
+        figures = measure(
+            options.data,
+            options.limit,
+            count=count,
+            seed=options.seed,
+            leave_one_out=options.leave_one_out,
+        )
         print_figures(figures, options.json)
 
 

@@ -182,6 +182,16 @@ def test_what_is_no_value_is_a_reject_that_says_why(
     _assert_nothing_is_lost(tables)
 
 
+def test_values_that_are_not_sure_enough_are_rejects_and_make_no_members() -> None:
+    quill: Statement = ("Ada Byron", "PERSON", "was taught by", "Quill", "NOUN")
+    sure = run_induce([ADA, quill], min_confidence=0.75)
+    assert list_values(sure) == {("Ada Byron", "birthPlace", "Bergen")}
+    assert "Quill" not in {name for name, _ in list_members(sure)}
+    (reject,) = sure["rejects"].to_pylist()
+    assert reject["reason"] == "low_confidence" and "0.75 asked" in reject["detail"]
+    assert len(list_values(run_induce([ADA, quill]))) == 2
+
+
 def _assert_nothing_is_lost(tables: dict[str, pa.Table]) -> None:
     """Every fact whose phrase names a property supports a value, or a reject names it."""
     used = {t for r in tables["instances"].to_pylist() for t in r["triple_ids"]}

@@ -127,6 +127,17 @@ def test_a_name_after_an_article_is_no_person() -> None:
     assert count("Aztecs", "PERSON", "built by the ", deeds={"build"}) == {}
 
 
+def test_what_stands_after_an_indefinite_article_is_a_common_noun() -> None:
+    assert count("NASA", "ORG", "", " (National Space Administration)")
+    assert count("NASA", "ORG", "for a ", " (National Space Administration)") == {}
+    assert count("NASA", "ORG", "a ", " loan", deeds={"sell"}), "a loan of NASA's"
+
+
+def test_an_abbreviation_in_a_list_is_no_place() -> None:
+    assert count("PV", "GPE", "a rate, NPER, ", ", FV") == {}
+    assert set(count("UK", "GPE", "from London, ", ".")) == {"PopulatedPlace"}
+
+
 def test_more_witnesses_are_surer() -> None:
     few, more = count("Abel Gance", "PERSON"), count("Abel Gance", "PERSON", stated={"architect"})
     assert few == {"Person": 2} and more == {"Person": 4}
@@ -219,7 +230,12 @@ def test_what_only_its_text_can_place_is_no_individual(name: str) -> None:
     schema = parse_schema(files.turtle.read_text("utf-8"), source="medical.ttl")
     found = check_name(Named("e", name, "NOUN", is_common=True), Kinds(schema))
     assert isinstance(found, Misfit)
-    for whole in ("patients with asthma", "eight of 160 patients with asthma"):
+    assert not Kinds(schema).find_by_name("number of patients with asthma", "NOUN")
+    for whole in (
+        "patients with asthma",
+        "a number of patients with asthma",
+        "eight of 160 patients with asthma",
+    ):
         kinds = Kinds(schema)
         assert check_name(Named("e", whole, "NOUN"), kinds) is None
         (found_class,) = kinds.find_by_name(whole, "NOUN")
