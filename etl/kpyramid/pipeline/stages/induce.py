@@ -5,7 +5,6 @@ from a language model, if there is one. All go through the same funnel: linked t
 fitted to domain and range, settled against axioms and shapes; what falls out is a reject.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -23,7 +22,6 @@ from kpyramid.ontology.population.checking import (
     Linker,
     Place,
     check_name,
-    combine_confidence,
     find_head,
     takes_nouns,
 )
@@ -55,7 +53,7 @@ from kpyramid.pipeline.stages.tables import (
     build_vectors,
     make_reject,
 )
-from kpyramid.pipeline.stages.texts import Checker, Reader, ask_model, read_passages
+from kpyramid.pipeline.stages.texts import Checker, Reader, ask_model, part_unsure, read_passages
 
 _BESIDE = 80
 """Characters before and after a mention that may say its kind."""
@@ -84,7 +82,8 @@ def run(
     """`instances` with their evidence, the vectors of those with a value, and `rejects`.
 
     `entities` are the individuals that a reader or a model found and the graph has no fact of.
-    What rules read is a value when all that states it makes it as sure as `min_confidence`.
+    What the reader finds is a value when all that states it makes it as sure as `min_confidence`;
+    the facts are that sure already.
     """
     rules = Rules(schema, tuple(shapes))
     kinds = Kinds(schema)
@@ -127,10 +126,10 @@ def run(
     checker = Checker(linker, schema, kinds, places)
     if reader is not None:
         read, refused = read_passages(documents, chunks, annotator, reader, checker)
+        rejects += refused
+        read, refused = part_unsure(read, candidates, min_confidence)
         candidates += read
         rejects += refused
-    candidates, refused = _part_unsure(candidates, min_confidence)
-    rejects += refused
     if inducer is not None:
         read, refused = ask_model(documents, chunks, inducer, checker)
         candidates += read
@@ -147,37 +146,6 @@ def run(
         "vectors": build_vectors("instances", *state_values(rows, schema, names), embedder),
         "rejects": build_rejects(rejects + refused),
     }
-
-
-def _part_unsure(
-    candidates: Iterable[Candidate], least: float
-) -> tuple[list[Candidate], list[Row]]:
-    """The values that their places together make sure enough, and a reject for each other place."""
-    stated: dict[tuple[str, str, str | None, str | None], list[Candidate]] = defaultdict(list)
-    for candidate in candidates:
-        iri = candidate.prop.iri if candidate.prop else ""
-        end = candidate.object_id, candidate.literal
-        stated[iri, candidate.subject_id, *end].append(candidate)
-    kept: list[Candidate] = []
-    rejects: list[Row] = []
-    for group in stated.values():
-        sure = combine_confidence(candidate.place for candidate in group)
-        if sure >= least:
-            kept += group
-            continue
-        for candidate in group:
-            place, label = candidate.place, candidate.prop.label if candidate.prop else ""
-            rejects.append(
-                make_reject(
-                    "induce",
-                    "low_confidence",
-                    place.source,
-                    f"{label}: {sure:.2f} sure, {least:g} asked: {place.text}",
-                    document_id=place.document_id,
-                    chunk_id=place.chunk_id,
-                )
-            )
-    return kept, rejects
 
 
 def _gather_evidence(
