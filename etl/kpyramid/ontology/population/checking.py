@@ -45,7 +45,7 @@ _JOINED = re.compile(
 """Two nouns side by side: the first of `study and control groups` is no head."""
 _ARTICLE = re.compile(r"^(?:the|a|an|this|these|his|her|its|their)\s+", re.IGNORECASE)
 _COUNT = re.compile(
-    r"(?:(?:about|almost|around|at least|more than|nearly|over|some|up to)\s+)*"
+    r"(?:(?:about|almost|around|at least|more than|nearly|only|over|some|up to)\s+)*"
     r"(?:\d[\d.,]*|two|three|four|five|six|seven|eight|nine|ten|many|several|some|few)\s",
     re.IGNORECASE,
 )
