@@ -115,7 +115,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "induce",
-        version=7,
+        version=8,
         reads=(
             *("documents", "chunks", "claims", "mentions", "raw_triples"),
             *("entities", "relations", "triples"),
