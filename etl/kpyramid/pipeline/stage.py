@@ -115,13 +115,13 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "induce",
-        version=7,
+        version=8,
         reads=(
             *("documents", "chunks", "claims", "mentions", "raw_triples"),
             *("entities", "relations", "triples"),
         ),
         writes=("entities", "instances", "vectors", "rejects"),
-        ports=("schema", "shapes", "embedder", "annotator", "reader", "inducer"),
+        ports=("schema", "shapes", "embedder", "annotator", "reader", "inducer", "min_confidence"),
         libraries=("numpy", "pyoxigraph", "scikit-learn", "scipy", "simplemma"),
     ),
     Stage(

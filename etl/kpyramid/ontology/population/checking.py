@@ -45,7 +45,7 @@ _JOINED = re.compile(
 """Two nouns side by side: the first of `study and control groups` is no head."""
 _ARTICLE = re.compile(r"^(?:the|a|an|this|these|his|her|its|their)\s+", re.IGNORECASE)
 _COUNT = re.compile(
-    r"(?:(?:about|almost|around|at least|more than|nearly|over|some|up to)\s+)*"
+    r"(?:(?:about|almost|around|at least|more than|nearly|only|over|some|up to)\s+)*"
     rf"(?:\d[\d.,]*|{'|'.join(NUMBER_WORDS[1:])}|many|several|some|few)\s",
     re.IGNORECASE,
 )
@@ -57,11 +57,14 @@ _COUNTED = re.compile(
     re.IGNORECASE,
 )
 _PARTITIVE = re.compile(
-    r"^(?:(?:a|the)\s+)?(?:number|group|majority|minority|half|most|many|some|all|several|few|each"
-    rf"|{_COUNTED.pattern})\s+of\s+(?:the\s+|these\s+|those\s+|our\s+)?(?=\w)",
+    r"^(?:a\s+number|(?:(?:a|the)\s+)?(?:group|majority|minority|half|most|many|some|all|several|few|each"
+    rf"|{_COUNTED.pattern}))\s+of\s+(?:the\s+|these\s+|those\s+|our\s+)?(?=\w)",
     re.IGNORECASE,
 )
-"""What counts out some of a whole, whose kind it keeps: `eight of 160 patients`."""
+"""What counts out some of a whole, whose kind it keeps: `eight of 160 patients`.
+
+`The number of patients` is a number, `a number of patients` are patients.
+"""
 _WITHIN = re.compile(
     r"\s+in (?:(?:each|both|either|the|this|our|that) (?:\w+ )?"
     r"(?:group|study|trial|series|cohort|sample)s?|groups? \w+)\b",
