@@ -8,7 +8,7 @@ true, whole and specific; the number is the share of triples as sure as it that 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -21,6 +21,7 @@ _MOST_WORDS = 6
 """From this number on, the number of an argument's words is one trait."""
 _MOST_LENGTH = 14
 _MOST_COUNTED = 6
+_MOST_NUMBER = 20
 _TOLD_BELOW = ("resolved", "subject_named", "object_named", "inferred_predicate")
 """Features of facts that a triple's own traits tell, by side and kind."""
 _SPEAKERS = frozenset("i me my mine we us our ours".split())
@@ -60,9 +61,31 @@ def list_traits(
     if frame is not None:
         traits |= dict.fromkeys(_list_parts(candidate, frame), 1.0)
         traits["parts"] = min(len(frame.parts), _MOST_COUNTED) / _MOST_COUNTED
-    first, end = tree.sentences[tree[candidate.tail.root].sentence]
-    traits |= _read_sentence(tree.nodes[first:end])
+    place = tree[candidate.tail.root].sentence
+    nodes = tree.nodes[slice(*tree.sentences[place])]
+    traits |= _read_sentence(nodes)
+    traits |= {"sentence first": float(place == 0), "sentence second": float(place == 1)}
+    traits["sentence number"] = min(place, _MOST_NUMBER) / _MOST_NUMBER
+    traits |= {"doubt text": tree.doubt / 3, "doubt sentence": _measure_doubt(nodes)}
+    for side, phrase in (("head", candidate.head), ("tail", candidate.tail)):
+        traits[f"doubt {side}"] = _measure_doubt(_list_path(tree[phrase.root], candidate.clause))
+        edges = (phrase.first - 1, phrase.first, phrase.last, phrase.last + 1)
+        around = [tree[i] for i in edges if 0 <= i < len(tree)]
+        traits[f"doubt {side} edges"] = _measure_doubt(around)
     return {name: value for name, value in traits.items() if value}
+
+
+def _measure_doubt(nodes: Sequence[Node]) -> float:
+    return sum(node.doubt for node in nodes) / len(nodes) / 10
+
+
+def _list_path(node: Node, end: int | None) -> list[Node]:
+    """The token and those above it, as far as the verb of its clause."""
+    path = [node]
+    while node.i != end and node.head is not node:
+        node = node.head
+        path.append(node)
+    return path
 
 
 def _read_features(
@@ -105,6 +128,10 @@ def _list_marks(phrase: Phrase, tree: Tree) -> Iterator[str]:
         yield "capitals"
     if phrase.text[:1].isdigit():
         yield f"digit {kind}"
+    determiner = next((c.word for c in tree[phrase.root].children if c.dep == "det"), "")
+    yield f"determiner {determiner}" if determiner else f"bare {tree[phrase.root].pos}"
+    for tag in {node.tag for node in tree.nodes[phrase.first : phrase.last + 1]}:
+        yield f"holds {tag}"
     sentence = tree[phrase.root].sentence
     for way, i in (("after", phrase.first - 1), ("before", phrase.last + 1)):
         inside = 0 <= i < len(tree) and tree[i].sentence == sentence
