@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from kpyramid.extraction.confidence import Features, apply_weights, list_values
@@ -58,6 +58,10 @@ def list_traits(
     for side, phrase in (("head", candidate.head), ("tail", candidate.tail)):
         traits |= dict.fromkeys((f"{side} {each}" for each in _list_marks(phrase, tree)), 1.0)
         traits[f"{side} length"] = min(phrase.last - phrase.first + 1, _MOST_LENGTH) / _MOST_LENGTH
+        traits[f"doubt {side}"] = _measure_doubt(_list_path(tree[phrase.root], candidate.clause))
+        edges = (phrase.first - 1, phrase.first, phrase.last, phrase.last + 1)
+        around = [tree[i] for i in edges if 0 <= i < len(tree)]
+        traits[f"doubt {side} edges"] = _measure_doubt(around)
     if frame is not None:
         traits |= dict.fromkeys(_list_parts(candidate, frame), 1.0)
         traits["parts"] = min(len(frame.parts), _MOST_COUNTED) / _MOST_COUNTED
@@ -66,13 +70,13 @@ def list_traits(
     traits |= _read_sentence(nodes)
     traits |= {"sentence first": float(place == 0), "sentence second": float(place == 1)}
     traits["sentence number"] = min(place, _MOST_NUMBER) / _MOST_NUMBER
-    traits |= {"doubt text": tree.doubt / 3, "doubt sentence": _measure_doubt(nodes)}
-    for side, phrase in (("head", candidate.head), ("tail", candidate.tail)):
-        traits[f"doubt {side}"] = _measure_doubt(_list_path(tree[phrase.root], candidate.clause))
-        edges = (phrase.first - 1, phrase.first, phrase.last, phrase.last + 1)
-        around = [tree[i] for i in edges if 0 <= i < len(tree)]
-        traits[f"doubt {side} edges"] = _measure_doubt(around)
+    traits |= {"doubt text": _measure_text(tree), "doubt sentence": _measure_doubt(nodes)}
     return {name: value for name, value in traits.items() if value}
+
+
+@lru_cache(maxsize=1)
+def _measure_text(tree: Tree) -> float:
+    return min(3 * _measure_doubt(tree.nodes), 1.0)
 
 
 def _measure_doubt(nodes: Sequence[Node]) -> float:
@@ -130,7 +134,7 @@ def _list_marks(phrase: Phrase, tree: Tree) -> Iterator[str]:
         yield f"digit {kind}"
     determiner = next((c.word for c in tree[phrase.root].children if c.dep == "det"), "")
     yield f"determiner {determiner}" if determiner else f"bare {tree[phrase.root].pos}"
-    for tag in {node.tag for node in tree.nodes[phrase.first : phrase.last + 1]}:
+    for tag in sorted({node.tag for node in tree.nodes[phrase.first : phrase.last + 1]}):
         yield f"holds {tag}"
     sentence = tree[phrase.root].sentence
     for way, i in (("after", phrase.first - 1), ("before", phrase.last + 1)):

@@ -66,31 +66,22 @@ class Parser:
             yield build_tree(text, [(next(parsed), part) for part in own])
 
     def _annotate(self, parts: list[CleanText]) -> list[Doc]:
+        from spacy.training.batchers import minibatch_by_words
+
         docs = [self._pipeline.make_doc(part.words) for part in parts]
         for _, pipe in self._pipeline.pipeline:
             if hasattr(pipe, "moves"):
-                for batch in _cut_batches(docs):
+                for batch in minibatch_by_words(sorted(docs, key=len), _TOKENS):
                     _decide(pipe, batch)
             else:
                 docs = list(pipe.pipe(docs, batch_size=_BATCH))
         return docs
 
 
-def _cut_batches(docs: list[Doc]) -> Iterator[list[Doc]]:
-    batch: list[Doc] = []
-    for doc in sorted(docs, key=len):
-        if batch and sum(map(len, batch)) + len(doc) > _TOKENS:
-            yield batch
-            batch = []
-        batch.append(doc)
-    if batch:
-        yield batch
-
-
 def _decide(pipe: Any, docs: list[Doc]) -> None:
     """Annotates the docs as `greedy_parse` of the transition parser or recogniser does, but faster.
 
-    The docs keep how unsure each token's least sure decision was, in tenths.
+    The parser's docs keep what the least sure decision on each token left to others, in tenths.
     """
     states = pipe.moves.init_batch(docs)
     step = pipe.model.predict(docs)
@@ -105,12 +96,12 @@ def _decide(pipe: Any, docs: list[Doc]) -> None:
     if pipe.name != "parser":
         return
     buffer, _, stack = np.concatenate(places).T[:3]
-    open_ = (buffer >= 0) & (stack >= 0)  # else one move only is possible
-    scores = np.concatenate(chances)[open_]
+    chosen = (buffer >= 0) & (stack >= 0)  # else hardly another move is possible
+    scores = np.concatenate(chances)[chosen]
     doubt = 1 - 1 / np.exp(scores - scores.max(axis=1, keepdims=True)).sum(axis=1)
     most = np.zeros(sum(map(len, docs)))
     for at in (buffer, stack):
-        np.maximum.at(most, at[open_], doubt)
+        np.maximum.at(most, at[chosen], doubt)
     tenths = iter((most * 10).round().astype(int).tolist())
     for doc in docs:
         doc.user_data[_DOUBT] = list(islice(tenths, len(doc)))
@@ -127,7 +118,7 @@ def build_tree(text: str, docs: Iterable[tuple[Doc, CleanText]]) -> Tree:
 
 def _append_doc(tree: Tree, doc: Doc, part: CleanText) -> None:
     first = len(tree.nodes)
-    strings = _strings(doc.vocab.strings)
+    strings = doc.vocab.strings
     heads: list[int] = []
     doubts = doc.user_data.get(_DOUBT) or [0] * len(doc)
     for row, doubt in zip(doc.to_array(_ATTRIBUTES).tolist(), doubts, strict=True):
@@ -141,19 +132,8 @@ def _append_doc(tree: Tree, doc: Doc, part: CleanText) -> None:
         if part.starts is not None:
             words = tree.text[place:end]
         node = Node(
-            tree,
-            i,
-            place,
-            words,
-            strings[lower],
-            strings[lemma],
-            strings[pos],
-            strings[tag],
-            strings[dep],
-            strings[entity],
-            _IOB[iob],
-            bool(space),
-            len(tree.sentences) - 1,
+            *(tree, i, place, words, strings[lower], strings[lemma], strings[pos], strings[tag]),
+            *(strings[dep], strings[entity], _IOB[iob], bool(space), len(tree.sentences) - 1),
             doubt,
         )
         tree.nodes.append(node)
@@ -168,10 +148,9 @@ def _link(nodes: list[Node], first: int, heads: list[int]) -> None:
         node.left_edge = node.right_edge = node
         if head != i:
             nodes[head].children.append(node)
-    for i in range(
-        first, first + len(heads)
-    ):  # a leaf widens its ancestors as far as it sticks out
-        node = at = nodes[i]
+    # A leaf widens its ancestors as far as it sticks out.
+    for i, node in enumerate(nodes[first:], first):
+        at = node
         while at.head is not at:
             at = at.head
             if at.left_edge.i > i:
@@ -180,29 +159,6 @@ def _link(nodes: list[Node], first: int, heads: list[int]) -> None:
                 at.right_edge = node
             else:
                 break
-
-
-class _Strings(dict[int, str]):
-    """The strings of a vocabulary, looked up once each."""
-
-    def __init__(self, store: Any) -> None:
-        self._store = store
-
-    def __missing__(self, key: int) -> str:
-        value = str(self._store[key]) if key else ""
-        self[key] = value
-        return value
-
-
-_known: dict[int, _Strings] = {}
-
-
-def _strings(store: Any) -> _Strings:
-    key = id(store)
-    if key not in _known or _known[key]._store is not store:
-        _known.clear()
-        _known[key] = _Strings(store)
-    return _known[key]
 
 
 def _signed(value: int) -> int:

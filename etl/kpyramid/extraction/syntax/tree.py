@@ -16,8 +16,8 @@ class Node:
     """One token. `i` counts tokens and `idx` characters from the start of the tree's text.
 
     `word` is the text in small letters, `entity` the entity type ("" outside entities), `iob` is
-    I, O or B. `children` and the edges of the subtree are in text order. `doubt` is what the parser's
-    least sure decision on the token left to other ones, in tenths of probability.
+    I, O or B. `children` and the edges of the subtree are in text order. `doubt` is what
+    the parser's least sure decision on the token left to other ones, in tenths of probability.
     """
 
     tree: Tree = field(repr=False)
@@ -55,15 +55,6 @@ class Tree:
     """First token and token after the last, sentence by sentence; `Node.sentence` counts them."""
     phrases: dict[int, Phrase | None] = field(default_factory=dict, repr=False)
     """Arguments cut so far, so that each is cut once (`phrases.find_phrase`)."""
-
-    _doubt: float | None = field(default=None, repr=False)
-
-    @property
-    def doubt(self) -> float:
-        """The mean over the tokens."""
-        if self._doubt is None:
-            self._doubt = sum(node.doubt for node in self.nodes) / max(len(self.nodes), 1)
-        return self._doubt
 
     def __getitem__(self, i: int) -> Node:
         return self.nodes[i]
@@ -787,14 +778,9 @@ def unpack_tree(text: str, packed: str) -> Tree:
     columns = data["columns"]
     for i, row in enumerate(zip(*columns[:11], strict=True)):
         words, word, lemma, pos, tag, dep, entity, iob, space, idx, doubt = row
-        tree.nodes.append(
-            Node(
-                *(tree, i, idx, words, word, lemma, pos, tag, dep, entity, iob),
-                bool(space),
-                sentence_of[i],
-                doubt,
-            )
-        )
+        place = (bool(space), sentence_of[i], doubt)
+        own = (tree, i, idx, words, word, lemma, pos, tag, dep, entity, iob)
+        tree.nodes.append(Node(*own, *place))
     nodes = tree.nodes
     for node, head, left, right in zip(nodes, *columns[11:], strict=True):
         node.head, node.left_edge, node.right_edge = nodes[head], nodes[left], nodes[right]
