@@ -16,7 +16,8 @@ class Node:
     """One token. `i` counts tokens and `idx` characters from the start of the tree's text.
 
     `word` is the text in small letters, `entity` the entity type ("" outside entities), `iob` is
-    I, O or B. `children` and the edges of the subtree are in text order.
+    I, O or B. `children` and the edges of the subtree are in text order. `doubt` is what
+    the parser's least sure decision on the token left to other ones, in tenths of probability.
     """
 
     tree: Tree = field(repr=False)
@@ -32,6 +33,7 @@ class Node:
     iob: str
     space: bool
     sentence: int
+    doubt: int = 0
     head: Node = field(init=False, repr=False)
     left_edge: Node = field(init=False, repr=False)
     right_edge: Node = field(init=False, repr=False)
@@ -773,7 +775,7 @@ def list_containers(phrase: Phrase, tree: Tree) -> list[Phrase]:
     return found
 
 
-_COLUMNS = 13
+_COLUMNS = 14
 
 
 def pack_tree(tree: Tree) -> str:
@@ -782,7 +784,7 @@ def pack_tree(tree: Tree) -> str:
     for node in tree.nodes:
         row = (
             *(node.text, node.word, node.lemma, node.pos, node.tag, node.dep, node.entity),
-            *(node.iob, int(node.space), node.idx),
+            *(node.iob, int(node.space), node.idx, node.doubt),
             *(node.head.i, node.left_edge.i, node.right_edge.i),
         )
         for column, value in zip(columns, row, strict=True):
@@ -797,17 +799,13 @@ def unpack_tree(text: str, packed: str) -> Tree:
     tree = Tree(text, [], [(first, end) for first, end in data["sentences"]])
     sentence_of = [at for at, (first, end) in enumerate(tree.sentences) for _ in range(first, end)]
     columns = data["columns"]
-    for i, row in enumerate(zip(*columns[:10], strict=True)):
-        words, word, lemma, pos, tag, dep, entity, iob, space, idx = row
-        tree.nodes.append(
-            Node(
-                *(tree, i, idx, words, word, lemma, pos, tag, dep, entity, iob),
-                bool(space),
-                sentence_of[i],
-            )
-        )
+    for i, row in enumerate(zip(*columns[:11], strict=True)):
+        words, word, lemma, pos, tag, dep, entity, iob, space, idx, doubt = row
+        place = (bool(space), sentence_of[i], doubt)
+        own = (tree, i, idx, words, word, lemma, pos, tag, dep, entity, iob)
+        tree.nodes.append(Node(*own, *place))
     nodes = tree.nodes
-    for node, head, left, right in zip(nodes, *columns[10:], strict=True):
+    for node, head, left, right in zip(nodes, *columns[11:], strict=True):
         node.head, node.left_edge, node.right_edge = nodes[head], nodes[left], nodes[right]
         if head != node.i:
             node.head.children.append(node)
