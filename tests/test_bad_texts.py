@@ -99,3 +99,13 @@ def test_every_sentence_states_something_or_is_a_reject(extractor: DependencyExt
     for start in (0, *(at + 2 for at in range(len(text) - 1) if text[at] in ".?")):
         end = start + len(text[start:].split(".")[0].split("?")[0])
         assert any(span.start <= end and start <= span.end for span in spans), text[start:end]
+
+
+def test_no_repair_hangs_a_branch_under_itself() -> None:
+    text = "G-Men from Hell (released on DVD as G-Men) is a 2000 American comedy film."
+    (tree,) = Parser(PARSER).parse_all([text])
+    for node in tree.nodes:
+        above = [node]
+        while above[-1].head not in above:
+            above.append(above[-1].head)
+        assert above[-1].head is above[-1]

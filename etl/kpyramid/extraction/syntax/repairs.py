@@ -193,8 +193,8 @@ def _join_name(inner: list[Node], root: Node) -> None:
 
 
 def move(node: Node, head: Node) -> None:
-    """Hang a node under another."""
-    if node.head is head:
+    """Hang a node under another; one above it would close a circle, and stays where it is."""
+    if node.head is head or is_above(node, head):
         return
     if node.head is not node and node in node.head.children:
         node.head.children.remove(node)
