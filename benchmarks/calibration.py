@@ -30,7 +30,7 @@ from sklearn.metrics import roc_auc_score
 
 from kpyramid.extraction import confidence
 from kpyramid.extraction.confidence import WEIGHTS, apply_weights, list_values
-from kpyramid.extraction.propositions import draft_propositions
+from kpyramid.extraction.facts.propositions import draft_propositions
 from kpyramid.extraction.syntax.parser import Parser
 
 MATCH = 0.5
@@ -87,12 +87,10 @@ def fit_weights(cases: Sequence[Case]) -> dict[str, float]:
     return {name: round(weight, 2) for name, weight in weights.items()}
 
 
-def judge(
-    gold: Mapping[str, Sequence[OpenTuple]], cases: Sequence[Case], chances: Sequence[float]
-) -> dict[str, Any]:
-    """Calibration and ranking of the facts' chances, and CaRB's figures with them and without."""
-    right = [case.right for case in cases]
-    share = statistics.fmean(right)
+def find_calibration(
+    chances: Sequence[float], right: Sequence[bool]
+) -> tuple[float, list[dict[str, float]]]:
+    """The expected calibration error, and what each bin that is not empty holds."""
     bins: list[list[int]] = [[] for _ in range(BINS)]
     for at, chance in enumerate(chances):
         bins[min(int(chance * BINS), BINS - 1)].append(at)
@@ -106,6 +104,16 @@ def judge(
         if group
     ]
     error = sum(row["facts"] * abs(row["confidence"] - row["right"]) for row in table)
+    return round(error / len(chances), 4), table
+
+
+def judge(
+    gold: Mapping[str, Sequence[OpenTuple]], cases: Sequence[Case], chances: Sequence[float]
+) -> dict[str, Any]:
+    """Calibration and ranking of the facts' chances, and CaRB's figures with them and without."""
+    right = [case.right for case in cases]
+    share = statistics.fmean(right)
+    error, table = find_calibration(chances, right)
     predicted: dict[str, list[OpenTuple]] = {}
     for case, chance in zip(cases, chances, strict=True):
         fact = OpenTuple(case.fact.predicate, case.fact.arguments, round(chance, 4))
@@ -121,7 +129,7 @@ def judge(
     return {
         "facts": len(cases),
         "right": round(share, 4),
-        "ece": round(error / len(cases), 4),
+        "ece": error,
         "brier": round(
             statistics.fmean((c - r) ** 2 for c, r in zip(chances, right, strict=True)), 4
         ),

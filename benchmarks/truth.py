@@ -7,9 +7,11 @@ model (`kpyramid.extraction.facts.scoring`) ranks by right against the rest; a s
 score into the probability that the triple is not false.
 
 Every row is scored by weights fitted on other documents, in ten parts. `auc` is the chance that a
-right triple is surer than another one, `auc_true` that one that is not wrong is; `ece` the expected
-calibration error over ten equal bins (Guo et al., ICML 2017); `other_kinds` the AUC of each kind of
-text under weights fitted on the other three; `cuts` what is left when the least sure are dropped.
+right triple is surer than another one, `auc_published` the same among those that are published,
+`auc_true` that one that is not wrong is surer; `ece` the expected calibration error over ten equal
+bins (Guo et al., ICML 2017), in which what is not false is right; `other_kinds` the AUC of each
+kind of text under weights fitted on the other three; `cuts` what is left when the least sure are
+dropped.
 
 `--write` puts weights fitted on all rows into the package; `drift` is how far the largest weight
 there is from that.
@@ -24,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from calibration import find_calibration
 from convert_set import read_set
 from judged import KINDS, VERDICTS, Row, decode, read_rows
 from numpy.typing import NDArray
@@ -45,7 +48,8 @@ RARE = 20
 STRENGTH = 3.0
 """Of the penalty on squared weights, so that rare traits stay near none."""
 PARTS = 10
-BINS = 10
+PUBLISHED = 0.75
+"""From this confidence on a triple is published by default."""
 CUTS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
 """Shares of the least sure triples."""
 Numbers = NDArray[np.float64]
@@ -154,18 +158,8 @@ def judge(cases: Sequence[Case], chances: Numbers) -> dict[str, Any]:
     verdicts = np.array([case.verdict for case in cases])
     kinds = np.array([case.kind for case in cases])
     right, true = verdicts == "right", verdicts != "wrong"
-    bins = np.minimum((chances * BINS).astype(int), BINS - 1)
-    table = [
-        {
-            "triples": int((bins == at).sum()),
-            "confidence": round(float(chances[bins == at].mean()), 3),
-            "true": round(float(true[bins == at].mean()), 3),
-            "right": round(float(right[bins == at].mean()), 3),
-        }
-        for at in range(BINS)
-        if (bins == at).any()
-    ]
-    error = sum(row["triples"] * abs(row["confidence"] - row["true"]) for row in table)
+    published = chances >= PUBLISHED
+    error, table = find_calibration(chances.tolist(), true.tolist())
     order = np.argsort(-chances, kind="stable")
     cuts = {}
     for cut in CUTS:
@@ -176,9 +170,10 @@ def judge(cases: Sequence[Case], chances: Numbers) -> dict[str, Any]:
         }
     return {
         "auc": round(float(roc_auc_score(right, chances)), 3),
+        "auc_published": round(float(roc_auc_score(right[published], chances[published])), 3),
         "auc_true": round(float(roc_auc_score(true, chances)), 3),
         **{v: round(float((verdicts == v).mean()), 3) for v in VERDICTS},
-        "ece": round(error / len(cases), 4),
+        "ece": error,
         "kinds": {
             k: round(float(roc_auc_score(right[kinds == k], chances[kinds == k])), 3) for k in KINDS
         },

@@ -56,8 +56,8 @@ RUNS: dict[str, tuple[str, str, str]] = {
                      "margin_tekgen margin_webnlg conformance subject_hallucination "
                      "relation_hallucination object_hallucination precision_unfiltered"),
     "walk": ("", "--triples 1000", "p95_ms peak_mb"),
-    "truth": ("", "--limit 40", "auc auc_true right vague wrong ece kinds other_kinds cuts bins "
-              "rows judged drift"),
+    "truth": ("", "--limit 40", "auc auc_published auc_true right vague wrong ece kinds "
+               "other_kinds cuts bins rows judged drift"),
 }  # fmt: skip
 
 

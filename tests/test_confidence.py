@@ -17,7 +17,7 @@ from kpyramid.extraction.confidence import (
 
 KINDS = (
     "main conjunct relative participle adverbial complement infinitive apposition possessive "
-    "title noun"
+    "title noun place"
 ).split()
 
 

@@ -15,10 +15,12 @@ MISREAD = {
     "constructions: inversion",
     "constructions: gerund as subject",
     "constructions: such as",
+    "constructions: both and",
 }
 """Examples that the parser takes for something else, so that nothing is stated."""
 SCREENED = (
-    "no_words table code citation address all_capitals list no_prose language_not_supported"
+    "no_words table code citation address all_capitals list no_prose language_not_supported "
+    "no_statement"
 ).split()
 
 

@@ -84,6 +84,7 @@ def run_induce(
         annotator=lambda texts: [],
         reader=None,
         inducer=None,
+        min_confidence=0.75,
     )
     return {**tables, "made": made["entities"], **{k: made[k] for k in ("instances", "rejects")}}
 
@@ -125,6 +126,7 @@ REFUSED: list[tuple[str, list[Statement], str]] = [
     ("bad_name", [("Bergen", "GPE", "is led by", "Taiwan)", "NOUN")], "'Taiwan)'"),
     ("bad_name", [("Ada Byron", "PERSON", "was taught by", "Ph", "NOUN")], "'Ph'"),
     ("bad_name", [("About 9 students", "NOUN", "studied at", "Bergen University", "ORG")], "9"),
+    ("bad_name", [("Only 53 students", "NOUN", "studied at", "Oslo University", "ORG")], "many"),
     ("bad_name", [("1,800 students", "NOUN", "studied at", "Oslo University", "ORG")], "many"),
     ("bad_name", [("20 mg s-1", "NOUN", "treats", "Ada Byron", "PERSON")], "a measure"),
     ("names_a_kind", [("City", "NOUN", "is led by", "Ada Byron", "PERSON")], "class's label"),

@@ -141,3 +141,22 @@ def test_a_word_that_only_opens_sentences_is_a_noun_if_another_text_writes_it_sm
 
     assert snow is not None
     assert name is None
+
+
+@pytest.mark.parametrize(
+    ("text", "relation", "side"),
+    [
+        ("[Supporters of this movement] include Filipinos", "include", "head"),
+        ("[Members of both councils] are old", "are", "head"),
+        ("It is a [member of this family]", "is a", "tail"),
+    ],
+)
+def test_a_phrase_that_points_into_its_text_is_no_kind(text: str, relation: str, side: str) -> None:
+    one, other = resolve(("one", text, relation, side), ("two", text, relation, side))
+
+    assert one is not None and is_of_document(one) and one != other
+
+
+def test_a_verb_that_ends_as_an_adverb_does_has_a_tense() -> None:
+    assert is_present(normalise_relation("rely"), "rely")
+    assert is_present(normalise_relation("often rely on"), "often rely on")

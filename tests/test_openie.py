@@ -135,9 +135,27 @@ def find_fact(extraction: Extraction, relation: str, tail: str) -> Fact:
             "The bridge was built between 1829 and 1831.",
             ("bridge", "was built between", "1829 and 1831"),
         ),
+        ("The storm had severe effects on trade.", ("storm", "had severe effects on", "trade")),
         (
-            "Since 1970 British colleges operated under the council.",
-            ("British colleges", "operated since", "1970"),
+            "Girls showed a lower weight and a higher pulse than boys.",
+            ("Girls", "showed", "lower weight than boys"),
+        ),
+        (
+            "Women are less likely to smoke cigars.",
+            ("Women", "is less likely to smoke", "cigars"),
+        ),
+        ("The criteria were age, weight and sex.", ("criteria", "included", "weight")),
+        (
+            "Leeds is the most popular city in Kent.",
+            ("Leeds", "is most popular city in", "Kent"),
+        ),
+        (
+            "The mean was found by means of a test.",
+            ("mean", "was found by means of", "test"),
+        ),
+        (
+            "We measured regional cerebral blood flow (rCBF) in Leeds.",
+            ("regional cerebral blood flow", "is abbreviated as", "rCBF"),
         ),
         (
             "The chapel stands in Marbury district, Tamil Nadu.",
@@ -332,6 +350,11 @@ def test_a_relation_holds_what_its_noun_is_not_true_without(
             "ROP",
         ),
         ("They gave proton pump inhibitors (PPIs) to patients.", "proton pump inhibitors", "PPIs"),
+        (
+            "It follows ossification of the posterior longitudinal ligament (OPLL).",
+            "ossification of the posterior longitudinal ligament",
+            "OPLL",
+        ),
         ("The World Trade Union (WTU) met in Oslo.", "World Trade Union", "WTU"),
     ],
 )
@@ -508,3 +531,23 @@ def test_same_text_gives_the_same_extraction(extractor: DependencyExtractor, tex
 def test_odd_text_is_no_error(extractor: DependencyExtractor, text: str) -> None:
     found = extractor.extract(text)
     assert all(0 <= d.span.start < d.span.end <= len(text) for d in found.dropped)
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("The depth and width are not known or considered in Leeds.", "considered in"),
+        ("Tests showed a rise in iron, ferritin, sodium, and zinc.", "is a"),
+        ("The patients received Corso (early radiation plus surgery).", "is a"),
+        ("The level of serum ALP rose in Leeds.", "is a"),
+        ("Noise might be a mechanism underlying fear.", "underlies"),
+        ("Patients underwent surgery using silver.", "use"),
+        ("One factor potentially driving sales is Corso.", "drives"),
+        ("The symptoms had an influence on mood after adjusting for age.", "adjust for"),
+    ],
+)
+def test_what_the_words_do_not_state_is_no_fact(
+    extractor: DependencyExtractor, text: str, wrong: str
+) -> None:
+    facts = extractor.extract(text).facts
+    assert wrong not in {f.relation for f in facts if not f.negated and not f.modality}

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from kpyramid.documents.cleaning import MAX_BLOCK, clean_part, list_blocks
 from kpyramid.documents.sentences import Span
 from kpyramid.extraction.openie import DependencyExtractor
-from kpyramid.extraction.syntax.parser import Parser
-from kpyramid.extraction.syntax.tree import Tree
+from kpyramid.extraction.syntax.parser import Parser, build_tree
+from kpyramid.extraction.syntax.tree import Tree, pack_tree, unpack_tree
 
 
 @pytest.fixture(scope="module")
@@ -188,6 +188,41 @@ def test_a_text_is_parsed_alike_alone_and_among_others(parser: Parser) -> None:
         for t in parser.parse_all([text])
     ]
     assert together == alone
+
+
+SENTENCES = [
+    *(f"Anna Holm sold {n} old mills in Leeds to the firm that her aunt ran." for n in range(70)),
+    *("Paul Reyes, who lives in Lima, wrote a book and sang in it. " * n for n in range(1, 30)),
+]
+
+
+def test_decisions_are_those_of_the_pipeline_by_itself(parser: Parser) -> None:
+    trees = list(parser.parse_all(SENTENCES))
+    for text, tree in zip(SENTENCES, trees, strict=True):
+        part = clean_part(text, 0, len(text))
+        plain = build_tree(text, [(parser._pipeline(part.words), part)])
+        read, expected = (
+            [(n.text, n.tag, n.head.i, n.dep, n.entity) for n in each.nodes]
+            for each in (tree, plain)
+        )
+        assert read == expected
+
+
+def test_doubt_is_the_same_alone_and_among_others_and_stays_when_packed(parser: Parser) -> None:
+    together = list(parser.parse_all(SENTENCES))
+    alone = [tree for text in SENTENCES for tree in parser.parse_all([text])]
+    packed = [unpack_tree(tree.text, pack_tree(tree)) for tree in together]
+    doubts = [[node.doubt for node in tree.nodes] for tree in together]
+
+    assert doubts == [[node.doubt for node in tree.nodes] for tree in alone]
+    assert doubts == [[node.doubt for node in tree.nodes] for tree in packed]
+
+
+def test_words_without_a_sentence_leave_the_parser_in_doubt(parser: Parser) -> None:
+    plain, odd = parser.parse_all(["She sold the mill.", "Mills paper Leeds run saw well water."])
+
+    assert max(node.doubt for node in plain.nodes) < max(node.doubt for node in odd.nodes)
+    assert all(0 <= node.doubt <= 10 for node in [*plain.nodes, *odd.nodes])
 
 
 def test_texts_are_read_as_they_are_needed(parser: Parser) -> None:

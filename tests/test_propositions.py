@@ -4,8 +4,8 @@ import time
 
 import pytest
 
+from kpyramid.extraction.facts.propositions import list_propositions
 from kpyramid.extraction.openie import DependencyExtractor
-from kpyramid.extraction.propositions import list_propositions
 from kpyramid.extraction.syntax.parser import Parser
 from kpyramid.extraction.types import Proposition
 
@@ -69,6 +69,18 @@ CONSTRUCTIONS = {
     "place in place": ("Paul Reyes lives in Lima, Peru.", ("is in", "Lima", "Peru")),
     "owner": ("Peter's brother sold the farm.", ("has", "Peter", "brother")),
     "title": ("The council thanked author Bill Hart.", ("is", "Bill Hart", "author")),
+    "short form": (
+        "The World Health Organization (WHO) is based in Geneva.",
+        ("is abbreviated as", "The World Health Organization", "WHO"),
+    ),
+    "lifespan": (
+        "Marie Lund (4 May 1902 – 12 June 1980) was a chemist.",
+        ("was born on", "Marie Lund", "4 May 1902"),
+    ),
+    "office": (
+        "The council thanked U.S. Senator Sam Foley.",
+        ("is", "Sam Foley", "Senator"),
+    ),
     "passive": (
         "The bridge was designed by John Rennie in 1821.",
         ("was designed by", "The bridge", "John Rennie", "in 1821"),

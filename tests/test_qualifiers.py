@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
+from kpyramid.answering.verification import drop_document
 from kpyramid.cli.app import app
 from kpyramid.documents.qualifiers import (
     list_values,
@@ -16,7 +18,9 @@ from kpyramid.documents.qualifiers import (
     write_qualifiers,
 )
 from kpyramid.query import EVERYTHING, Snapshot, answer, open_snapshot, retrieve
-from kpyramid.query.facts import NearFact, RatedFact, _sort
+from kpyramid.query.analysis import QuestionAnalysis
+from kpyramid.query.facts import NearFact, RatedFact, _sort, measure
+from kpyramid.query.types import Item, Question
 from kpyramid.settings import Settings
 from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.layout import Warehouse
@@ -26,6 +30,7 @@ ROWS = [
     {"id": "deal", "text": "Acme Corporation acquired Beta Systems in 2019."},
     {"id": "again", "text": "Acme Corporation acquired Beta Systems in May 2019."},
     {"id": "born", "text": "Leon Batt was born in Oslo in 1902. Leon Batt founded Aster Pictures."},
+    {"id": "talk", "title": "The Oslo Trial", "text": "Two patients visited Acme Corporation."},
     {
         "id": "secret",
         "text": "Acme Corporation acquired Beta Systems in 1871.",
@@ -97,6 +102,20 @@ def test_time_and_place_come_first_in_words() -> None:
     written = write_qualifiers([("for", "3 billion"), ("place", "Paris"), ("time", "at 5: noon")])
     assert written == ["time: at 5: noon", "place: Paris", "for: 3 billion"]
     assert read_qualifiers(written)[0] == ("time", "at 5: noon")
+    placed = write_qualifiers([("document", "Two: a study"), ("for", "3 billion")])
+    assert placed == ["for: 3 billion", "document: Two: a study"]
+
+
+def test_of_some_statements_only_the_document_is_taken_from_all() -> None:
+    whole = [("document", "Rest"), ("time", "1871 / 2019")]
+    assert unite_qualifiers([("time", "2019")], whole) == [("document", "Rest"), ("time", "2019")]
+
+
+def test_rules_read_a_fact_without_the_title_of_its_document() -> None:
+    own = ("time: 2019", "document: Will rest (of a kind) not help?")
+    item = Item("key", f"patients met Batt ({'; '.join(own)})", "graph", 1.0, (), 0.9, own)
+    assert drop_document(item) == "patients met Batt (time: 2019"
+    assert drop_document(replace(item, text="a (time: 2019)", qualifiers=own[:1])).endswith("2019)")
 
 
 # Through a build, to everywhere where a fact is shown.
@@ -135,6 +154,32 @@ def test_a_year_that_qualifies_a_fact_tells_it_from_others(whole: Snapshot) -> N
         for year, found in asked.items()
     }
     assert scores[1999] <= 0.1 < scores[1871]
+
+
+def test_a_noun_of_a_document_says_its_title_to_whoever_may_see_it(
+    built: tuple[Warehouse, str], whole: Snapshot
+) -> None:
+    for snapshot in (whole, open_snapshot("main", built[0].root)):
+        rows = snapshot.table("condensed").to_pylist()
+        (row,) = [
+            row for row in rows if "Two patients" in snapshot.state_condensed(row["condensed_id"])
+        ]
+        assert row["qualifiers"] == [("document", "The Oslo Trial")]
+        assert snapshot.qualify_condensed(row["condensed_id"]) == ("document: The Oslo Trial",)
+        (triple,) = (find_row(snapshot, "triples", key) for key in row["derived_from"])
+        assert triple["qualifiers"] == row["qualifiers"]
+    found = retrieve("Who visited Acme Corporation?", whole)
+    assert "(document: The Oslo Trial)" in found.to_prompt()
+
+
+def test_a_fact_is_not_rated_by_the_title_of_its_document(whole: Snapshot) -> None:
+    asked = QuestionAnalysis(Question("Who met whom in the Oslo Trial?"), whole)
+    plain = make_rated("key", 0.5, 0.9).fact
+    rated = [
+        measure(replace(plain, qualifiers=held), "A", "ORG", "B", asked)
+        for held in ((), ("document: The Oslo Trial",), ("time: Oslo Trial",))
+    ]
+    assert rated[0] == rated[1] != rated[2]
 
 
 def test_whoever_may_not_see_a_statement_does_not_see_what_qualifies_it(

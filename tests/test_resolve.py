@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from kpyramid.documents.titles import BRACKET, cite_document
 from kpyramid.keys import content_id
 from kpyramid.pipeline.stages import resolve
 from kpyramid.pipeline.stages.tables import Row, build_table
@@ -428,3 +429,44 @@ def test_one_thing_has_two_names_of_one_kind(
 
     assert (made["triples"].num_rows == 1) == kept
     assert made["rejects"]["reason"].to_pylist() == ([] if kept else ["kinds_differ"])
+
+
+def place(head: str, title: str | None, kind: str | None = None) -> list[list[tuple[str, str]]]:
+    """The qualifiers of what a document of that title says of `head`."""
+    raws = [make_raw(head, "met", "Batt", qualifiers=[("time", "2019")])]
+    mentions = [make_mention(head, kind)] if kind else []
+    triples = run(raws, mentions, {"chunk-1": title} if title else {})["triples"]
+    return [row["qualifiers"] for row in triples.to_pylist()]
+
+
+def test_a_fact_about_a_noun_of_its_document_says_the_title() -> None:
+    said = [("document", "Does rest help?"), ("time", "2019")]
+    assert place("two patients", "Does rest help?") == [said]
+    assert place("two patients", "Rest / work") == [[("document", "Rest/work"), ("time", "2019")]]
+    long = "Does rest help the patients of many old hospitals " * 3
+    (((_, title), _),) = place("two patients", long)
+    assert title.endswith(" …") and len(title) <= 80 and long.startswith(title[:-2])
+
+
+@pytest.mark.parametrize("title", [None, "report_2019.pdf", "p0123", "3f2a-77", "two patients"])
+def test_a_title_that_tells_nothing_is_not_said(title: str | None) -> None:
+    assert place("two patients", title) == [[("time", "2019")]]
+
+
+@pytest.mark.parametrize("title", [None, "report_2019.pdf"])
+def test_a_document_without_a_title_is_told_by_how_it_begins(title: str | None) -> None:
+    assert cite_document(title, "\n We asked 40 nurses.\nThen more.") == "We asked 40 nurses."
+    assert cite_document(title, "12 / 19") is None
+
+
+def test_names_and_kinds_and_what_the_title_names_need_no_document() -> None:
+    only = [("time", "2019")]
+    assert place("Anna Holm", "Life in Oslo") == [only]
+    raws = [make_raw("Whales", "are", "mammals"), make_raw("Anna Holm", "met", "two patients")]
+    made = run(raws, [make_mention("Anna Holm", "PERSON")], {"chunk-1": "Anna Holm"})
+    assert [row["qualifiers"] for row in made["triples"].to_pylist()] == [[], []]
+
+
+def test_only_a_bracket_that_tells_namesakes_apart_is_no_part_of_a_title() -> None:
+    assert BRACKET.sub("", "Jaws (1975 film)") == "Jaws"
+    assert BRACKET.sub("", "Baby (If You Think It's Over)") == "Baby (If You Think It's Over)"

@@ -8,8 +8,10 @@ import pytest
 
 from kpyramid.extraction.facts import scoring
 from kpyramid.extraction.facts.assembly import draft_facts
+from kpyramid.extraction.facts.scoring import score_candidate
 from kpyramid.extraction.openie import DependencyExtractor, read_findings
 from kpyramid.extraction.syntax.parser import Parser
+from kpyramid.extraction.syntax.tree import pack_tree, unpack_tree
 from kpyramid.settings import ExtractSettings
 
 WEIGHTS = tomllib.loads(Path(scoring.__file__).with_name("scoring.toml").read_text("utf-8"))
@@ -22,10 +24,11 @@ TRAIT = re.compile(
     r"|indirect_subject|inferred_predicate|split|passive|copula|negated|modal|attributed"
     r"|preposition|no_object|subject_only)"
     r"|(head|tail) (length|capitals|(digit |replaced )?(name|noun|literal)"
-    r"|(name|noun|literal) of [1-6]|(after|before) (edge|\S+))"
+    r"|(name|noun|literal) of [1-6]|(after|before) (edge|\S+)|(determiner|bare|holds) \S+)"
+    r"|doubt (text|sentence|(head|tail)( edges)?)"
     rf"|(tail as|relation holds|left) ({ROLES.replace(' ', '|')})"
     r"|sentence (asks|has (brackets|colon|dash|quotation|no end)|speaks|addresses|supposes|turns"
-    r"|starts small|words|verbs|numbers)"
+    r"|starts small|words|verbs|numbers|first|second|number)"
 )
 
 
@@ -41,6 +44,20 @@ def test_traits_are_shares() -> None:
     assert drafted
     assert all(0 < value <= 1 for _, traits in drafted for value in traits.values())
     assert all("sentence supposes" in traits for _, traits in drafted)
+    assert all("sentence first" in traits for _, traits in drafted)
+
+
+def test_doubt_of_the_parser_makes_a_triple_less_sure() -> None:
+    (tree,) = Parser(ExtractSettings().parser).parse_all(["Ada Berg founded Acme in 1990."])
+    for node in tree.nodes:
+        node.doubt = 0
+    sure = [score_candidate(c, f) for f in [read_findings(tree)] for c in f.candidates]
+    for node in (other := unpack_tree(tree.text, pack_tree(tree))).nodes:
+        node.doubt = 5
+    unsure = [score_candidate(c, f) for f in [read_findings(other)] for c in f.candidates]
+
+    assert sure
+    assert all(more > less for more, less in zip(sure, unsure, strict=True))
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,11 @@
 """Text2KGBench: its scorer against published figures, ontologies and benchmark."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
+import reader_weights
 import text2kgbench
 from sets.text2kgbench import GoldSentence, clean_name, fit_date, score_ontology
 from sets.text2kgbench_ontologies import convert_ontology
@@ -11,6 +13,7 @@ from sets.text2kgbench_ontologies import convert_ontology
 from kpyramid.errors import InputError
 from kpyramid.evaluation.facts import fold_words
 from kpyramid.ontology.names import THING, XSD
+from kpyramid.ontology.population.examples import Example
 from kpyramid.ontology.schema import parse_schema
 from tests.corpora import find_bench
 
@@ -154,13 +157,13 @@ def write_folder(folder: Path) -> None:
 
 def test_the_benchmark_reads_any_folder_of_the_same_form(tmp_path: Path) -> None:
     write_folder(tmp_path)
-    figures = text2kgbench.measure(tmp_path, None, False)
+    figures = text2kgbench.measure(tmp_path, None)
 
     assert figures["f1_set"] > 0
     assert figures["conformance"] == 1.0
     assert "margin_set" not in figures
     assert "3_boat" in figures["without_vicuna"]
-    assert text2kgbench.measure(tmp_path, None, True)["examples"] == "none"
+    assert text2kgbench.measure(tmp_path, None, count=0)["examples"] == "none"
 
 
 def test_names_of_the_set_are_said_as_texts_say_them() -> None:
@@ -173,3 +176,30 @@ def test_a_date_is_as_precise_as_its_sentence() -> None:
     words = fold_words("It was written in 1986 by two people.")
     assert fit_date("1 January 1986", words) == "1986"
     assert fit_date("1 January 1986", fold_words("On 1 January 1986 it began.")) == "1 January 1986"
+
+
+def test_an_ontology_that_is_left_out_teaches_its_own_weights_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def teach(name: str) -> reader_weights.Parts:
+        return reader_weights.Lessons([([[name]], [True])]), reader_weights.Lessons()
+
+    sources = [(name, partial(teach, name)) for name in ("passages", "sentences")]
+    monkeypatch.setattr(reader_weights, "list_sources", lambda *_: sources)
+    monkeypatch.setattr(
+        reader_weights, "read_sentences", lambda *_: {n: teach(n) for n in ("music", "book")}
+    )
+    monkeypatch.setattr(
+        reader_weights, "fit", lambda found: [r for s in found for rows, _ in s.pairs for r in rows]
+    )
+    weigh = reader_weights.fit_without(Path(), None, None)  # type: ignore[arg-type]
+    assert weigh("music") == [["passages"], ["book"]]
+    assert weigh("airport") == [["passages"], ["music"], ["book"]]
+
+
+def test_so_many_examples_are_drawn_by_the_seed() -> None:
+    examples = [Example(str(at), ()) for at in range(9)]
+    drawn = text2kgbench.choose(examples, 3, 1)
+    assert len(drawn) == 3 and drawn == text2kgbench.choose(examples, 3, 1)
+    assert text2kgbench.choose(examples, None, 1) == examples
+    assert text2kgbench.choose(examples, 0, 1) == []

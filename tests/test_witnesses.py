@@ -1,5 +1,7 @@
 """Two witnesses make a class: tag, form, words, deeds; values are possible."""
 
+from dataclasses import replace
+
 import pytest
 
 from kpyramid.documents.sentences import Span
@@ -17,6 +19,7 @@ from kpyramid.ontology.population.checking import (
 )
 from kpyramid.ontology.population.witnesses import Evidence, Use, Witnesses, WordForms
 from kpyramid.ontology.schema import parse_schema
+from kpyramid.pipeline.stages.texts import part_unsure
 from kpyramid.storage.declarations import locate_ontology
 from tests.planted import Statement, general_schema
 from tests.test_induce import list_members, run_induce
@@ -127,6 +130,17 @@ def test_a_name_after_an_article_is_no_person() -> None:
     assert count("Aztecs", "PERSON", "built by the ", deeds={"build"}) == {}
 
 
+def test_what_stands_after_an_indefinite_article_is_a_common_noun() -> None:
+    assert count("NASA", "ORG", "", " (National Space Administration)")
+    assert count("NASA", "ORG", "for a ", " (National Space Administration)") == {}
+    assert count("NASA", "ORG", "a ", " loan", deeds={"sell"}), "a loan of NASA's"
+
+
+def test_an_abbreviation_in_a_list_is_no_place() -> None:
+    assert count("PV", "GPE", "a rate, NPER, ", ", FV") == {}
+    assert set(count("UK", "GPE", "from London, ", ".")) == {"PopulatedPlace"}
+
+
 def test_more_witnesses_are_surer() -> None:
     few, more = count("Abel Gance", "PERSON"), count("Abel Gance", "PERSON", stated={"architect"})
     assert few == {"Person": 2} and more == {"Person": 4}
@@ -219,7 +233,12 @@ def test_what_only_its_text_can_place_is_no_individual(name: str) -> None:
     schema = parse_schema(files.turtle.read_text("utf-8"), source="medical.ttl")
     found = check_name(Named("e", name, "NOUN", is_common=True), Kinds(schema))
     assert isinstance(found, Misfit)
-    for whole in ("patients with asthma", "eight of 160 patients with asthma"):
+    assert not Kinds(schema).find_by_name("number of patients with asthma", "NOUN")
+    for whole in (
+        "patients with asthma",
+        "a number of patients with asthma",
+        "eight of 160 patients with asthma",
+    ):
         kinds = Kinds(schema)
         assert check_name(Named("e", whole, "NOUN"), kinds) is None
         (found_class,) = kinds.find_by_name(whole, "NOUN")
@@ -244,6 +263,22 @@ def test_two_guesses_make_no_fact() -> None:
     assert isinstance(check_value(prop, *ends, place, GENERAL, kinds), Misfit)
     typed = Named("a", "Oberon", "PERSON"), Named("b", "Titania", "NOUN")
     assert isinstance(check_value(prop, *typed, place, GENERAL, kinds), Candidate)
+
+
+def test_a_read_value_is_as_sure_as_asked_or_stated_by_a_fact_or_twice() -> None:
+    prop = GENERAL.property_by_iri[f"{GENERAL.base}memberOf"]
+
+    def find(value: str, confidence: float, text: str) -> Candidate:
+        place = replace(state(text, "Oberon", "Titania"), confidence=confidence)
+        return Candidate(prop, prop.domain, "oberon", value, prop.range, None, place)
+
+    sure, unsure = find("a", 0.8, "Oberon joined Titania."), find("b", 0.6, "Oberon met Titania.")
+    twice = [find("c", 0.6, f"Oberon {verb} Titania.") for verb in ("met", "left")]
+    kept, rejects = part_unsure([sure, unsure, *twice], [], 0.75)
+    assert kept == [sure, *twice]
+    (reject,) = rejects
+    assert reject["reason"] == "low_confidence" and "0.60 sure" in str(reject["detail"])
+    assert part_unsure([unsure], [unsure], 0.75) == ([unsure], [])
 
 
 def test_a_firm_called_a_group_is_no_people() -> None:

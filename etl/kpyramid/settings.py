@@ -397,8 +397,9 @@ class IndexSettings:
 class PublishSettings:
     """What is published, and what keeps a snapshot from becoming HEAD.
 
-    `min_confidence`: facts of the graph that are less sure are rejects (`low_confidence`), and
-    nothing is built on them; 0.75 leaves out about a fifth of what the rules read.
+    `min_confidence`: facts of the graph, and values that the examples' reader finds, that are less
+    sure are rejects (`low_confidence`), and nothing is built on them; 0.75 leaves out about a fifth
+    of what the rules read.
     `min_document_share`, `min_triple_share`: it has fewer of the last one's documents or triples.
     `min_kept_share`: less of its triples are said by the condensed fact they stand in.
     `max_unanswered_share`: more of its chunks lack the language model's answer.

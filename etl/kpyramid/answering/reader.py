@@ -13,6 +13,7 @@ import numpy as np
 
 from kpyramid.answering.verification import (
     add_fact,
+    drop_document,
     find_unsupported,
     is_about_nothing,
     is_undone,
@@ -130,9 +131,10 @@ def _read_fact(item: Item, rank: int, snapshot: Snapshot) -> Piece:
     else:  # a value that a query found: what it is of, the query says
         own = Side(None, item.text, "")
         return Piece(item.text, item.evidence, rank, item.layer, (Side(None, "", ""), own))
+    text = drop_document(item)
     head_id, head, head_type, relation, tail_id, tail, kind = stated
     sides = Side(head_id, head, head_type), Side(tail_id, tail, kind)
-    return Piece(item.text, item.evidence, rank, item.layer, sides, relation)
+    return Piece(text, item.evidence, rank, item.layer, sides, relation)
 
 
 def _split_sentences(place: Evidence) -> list[Evidence]:

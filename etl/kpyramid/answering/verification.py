@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
+from kpyramid.documents.qualifiers import DOCUMENT
 from kpyramid.documents.sentences import split_sentences
 from kpyramid.documents.values import agree, find_values, read_value
 from kpyramid.documents.words import (
@@ -115,10 +116,18 @@ def list_citations(
         before = titles.get(place.document_id, "")
         for passage in snapshot.evidence(place.chunk_id):
             before += "\n" + passage.text[: max(place.start - passage.start, 0)]
-        facts = [i.text for i in context if i.layer != "text" and place in i.evidence]
+        own = (i for i in context if i.layer != "text" and place in i.evidence)
+        facts = [drop_document(item) for item in own]
         said = [" ".join(place.text.split()), *dict.fromkeys(facts)]
         citations.append(Citation("\n".join(said), before))
     return citations
+
+
+def drop_document(item: Item) -> str:
+    """A fact in words without the title of its document, whose words say nothing of the fact."""
+    last = item.qualifiers[-1] if item.qualifiers else ""
+    own = last.startswith(f"{DOCUMENT}: ")
+    return item.text.removesuffix(f"{last})").rstrip(" (;") if own else item.text
 
 
 def add_fact(citation: Citation, fact: str) -> Citation:

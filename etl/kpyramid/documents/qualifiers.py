@@ -6,25 +6,28 @@ from collections.abc import Iterable
 from kpyramid.documents.words import WORD
 
 Qualifiers = Iterable[tuple[str, str]]
-"""Role and value: `time`, `place`, or the preposition that the value stands after."""
+"""Role and value: `time`, `place`, `document`, or the preposition that the value stands after."""
 
-_FIRST = ("time", "place")
-"""Roles that are named before the others."""
+DOCUMENT = "document"
+"""Role of the title of the one document that tells what a common noun of the fact means."""
+_ORDER = {"time": 0, "place": 1, DOCUMENT: 3}
+"""Roles that are named before or after the others."""
 _BETWEEN = " / "
 _MOST = 5
 """Values of one role that are kept: a fact that is stated at more times is told at any time."""
 _MORE = "…"
 
 
-def unite_qualifiers(qualifiers: Qualifiers) -> list[tuple[str, str]]:
+def unite_qualifiers(qualifiers: Qualifiers, whole: Qualifiers = ()) -> list[tuple[str, str]]:
     """The qualifiers of several statements of one fact, each role once, roles sorted.
 
     Different values of a role are all kept, sorted, with ` / ` between; of more than five the
     first five and an ellipsis. One whose words another value has in a row is left out: `May 2019`
-    says `2019`. United qualifiers can be united further.
+    says `2019`. United qualifiers can be united further. `whole`: those of all statements of a fact
+    of which some are seen; the document is of each.
     """
     values: dict[str, set[str]] = defaultdict(set)
-    for role, text in qualifiers:
+    for role, text in (*qualifiers, *(pair for pair in whole if pair[0] == DOCUMENT)):
         values[role].update(text.split(_BETWEEN))
     return [(role, _join_values(found)) for role, found in sorted(values.items())]
 
@@ -36,19 +39,14 @@ def list_values(qualifiers: Qualifiers, role: str) -> list[str]:
 
 
 def write_qualifiers(qualifiers: Qualifiers) -> list[str]:
-    """Each qualifier in words, as `time: 2019`; time and place first."""
-    return [f"{role}: {value}" for role, value in sorted(qualifiers, key=_rank)]
+    """Each qualifier in words, as `time: 2019`; time and place first, the document last."""
+    order = sorted(qualifiers, key=lambda pair: (_ORDER.get(pair[0], 2), pair))
+    return [f"{role}: {value}" for role, value in order]
 
 
 def read_qualifiers(written: Iterable[str]) -> list[tuple[str, str]]:
     """The qualifiers that `write_qualifiers` wrote."""
-    parts = (text.partition(": ") for text in written)
-    return [(role, value) for role, _, value in parts]
-
-
-def _rank(qualifier: tuple[str, str]) -> tuple[int, str, str]:
-    role, value = qualifier
-    return (_FIRST.index(role) if role in _FIRST else len(_FIRST)), role, value
+    return [(role, value) for role, _, value in (text.partition(": ") for text in written)]
 
 
 def _join_values(values: set[str]) -> str:

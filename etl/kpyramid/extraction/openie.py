@@ -12,7 +12,7 @@ from kpyramid.extraction.facts.candidates import Findings
 from kpyramid.extraction.facts.clauses import find_clause_facts
 from kpyramid.extraction.facts.coreference import Antecedents
 from kpyramid.extraction.facts.nominals import find_nominal_facts
-from kpyramid.extraction.propositions import list_propositions
+from kpyramid.extraction.facts.propositions import list_propositions
 from kpyramid.extraction.syntax.parser import Parser
 from kpyramid.extraction.syntax.tree import Tree
 from kpyramid.extraction.types import Extraction, Proposition, Titled
@@ -69,6 +69,7 @@ def read_findings(tree: Tree, title: str = "") -> Findings:
     findings = Findings(tree, Antecedents(tree, title))
     find_clause_facts(findings)
     find_nominal_facts(findings)
+    findings.drop_silent()
     return findings
 
 

@@ -29,6 +29,8 @@ _COUNTING = frozenset(NUMBER_WORDS) | frozenset(
 )
 """Closed classes of words before a noun: it is known or somebody's, or so many of it are meant."""
 _DETERMINERS = ARTICLES | _POINTING | _COUNTING
+_POINTS = re.compile(r"\s(?:this|these|both|its|his|her|their|our|my|your)\s")
+"""Of a phrase that means something of its document, of whatever form: "members of this family"."""
 _OWNING = ("'s", "’s", "s'", "s’")
 _ONLY_PLURAL = frozenset({"people", "police"})
 """Plurals that the dictionary has for words of their own."""
@@ -93,8 +95,8 @@ def names_kind(form: RelationForm) -> bool:
 
 def is_present(form: RelationForm, relation: str) -> bool:
     """The relation is in the present tense or a possibility: it may hold of a kind."""
-    words = [word for word in relation.casefold().split() if not _ADVERB.fullmatch(word)]
-    first = words[0] if words else ""
+    words = relation.casefold().split()
+    first = next((word for word in words if not _ADVERB.fullmatch(word)), words[0])
     if first in _PAST:
         return False
     if first in BE | HAVE:
@@ -130,7 +132,9 @@ def resolve_nouns(phrases: Sequence[Phrase], titles: Collection[Place]) -> list[
         office = phrase.is_kind and TITLES.issuperset(parse_name(phrase.name).words)
         if place not in common and not office:
             found.append(None)
-        elif phrase.is_kind or _is_kind(phrase, shape, key in mass, (*place, "bare") in seen):
+        elif not _POINTS.search(phrase.name) and (
+            phrase.is_kind or _is_kind(phrase, shape, key in mass, (*place, "bare") in seen)
+        ):
             found.append(f"a {key}")
         else:
             found.append(f"{_LOCAL}{count} {key} in {phrase.document}")

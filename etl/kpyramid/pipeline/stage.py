@@ -26,9 +26,9 @@ class Function:
 FUNCTIONS: tuple[Function, ...] = (
     Function("splitter", 1, section="chunk"),
     Function(
-        "extractor", 8, section="extract", resource="parser", libraries=("py3langid", "spacy")
+        "extractor", 9, section="extract", resource="parser", libraries=("py3langid", "spacy")
     ),
-    Function("annotator", 4, section="extract", resource="parser", libraries=("spacy",)),
+    Function("annotator", 5, section="extract", resource="parser", libraries=("spacy",)),
     Function(
         "embedder",
         1,
@@ -96,7 +96,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "resolve",
-        version=5,
+        version=6,
         reads=("documents", "mentions", "raw_triples", "chunks"),
         writes=("entities", "relations", "triples", "rejects"),
         ports=("embedder", "disambiguator", "min_confidence"),
@@ -115,13 +115,13 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "induce",
-        version=6,
+        version=8,
         reads=(
             *("documents", "chunks", "claims", "mentions", "raw_triples"),
             *("entities", "relations", "triples"),
         ),
         writes=("entities", "instances", "vectors", "rejects"),
-        ports=("schema", "shapes", "embedder", "annotator", "reader", "inducer"),
+        ports=("schema", "shapes", "embedder", "annotator", "reader", "inducer", "min_confidence"),
         libraries=("numpy", "pyoxigraph", "scikit-learn", "scipy", "simplemma"),
     ),
     Stage(

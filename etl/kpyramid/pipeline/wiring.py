@@ -326,6 +326,7 @@ def _induce(tables: Tables, ports: Ports) -> dict[str, pa.Table]:
         annotator=ports.annotator,
         reader=ports.reader,
         inducer=ports.inducer,
+        min_confidence=ports.min_confidence,
     )
 
 

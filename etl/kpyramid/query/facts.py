@@ -294,7 +294,8 @@ def measure(
     """What speaks for and against a fact that would give a value of some type."""
     is_exact = bool({fact.head_id, fact.tail_id} & set(asked.linked.entities))
     said = list_lemmas(fact.relation)
-    statement = frozenset(list_plain_words(fact.statement))
+    held = tuple(text for text in fact.qualifiers if not text.startswith("document: "))
+    statement = frozenset(list_plain_words(replace(fact, qualifiers=held).statement))
     lemmas = frozenset(lemmatise(word) for word in statement)
     names = asked.name_words - asked.spelt.get(fact.head_id, _NONE)
     names = names - asked.spelt.get(fact.tail_id or "", _NONE) - statement

@@ -365,7 +365,8 @@ class ScopedView(View):
         """See `View`; of the documents that are seen."""
         if not self._divides:
             return super().qualify_fact(row)
-        united = unite_qualifiers(read_qualifiers(self._qualifiers.list_of(row)))
+        own, whole = self._qualifiers.list_of(row), super().qualify_fact(row)
+        united = unite_qualifiers(read_qualifiers(own), read_qualifiers(whole))
         return tuple(write_qualifiers(united))
 
     def count_support(self, row: int) -> int:
@@ -474,7 +475,7 @@ class ScopedView(View):
         for row in rows:
             row["raw_triple_ids"] = _keep(row["raw_triple_ids"], said)
             pairs = (pair for key in row["raw_triple_ids"] for pair in said[key])
-            row["qualifiers"] = unite_qualifiers(pairs)
+            row["qualifiers"] = unite_qualifiers(pairs, row["qualifiers"])
         return _build("triples", rows)
 
     def _filter_entities(self, whole: pa.Table) -> pa.Table:

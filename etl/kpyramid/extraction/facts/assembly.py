@@ -16,8 +16,8 @@ from kpyramid.extraction.facts.candidates import (
     is_location,
     name_owner,
 )
+from kpyramid.extraction.facts.propositions import state_clause
 from kpyramid.extraction.facts.scoring import list_traits, score_candidate
-from kpyramid.extraction.propositions import state_clause
 from kpyramid.extraction.syntax.predicates import (
     RELATIVES,
     SUBJECTS,
@@ -30,6 +30,7 @@ from kpyramid.extraction.syntax.tree import (
     Phrase,
     Tree,
     build_phrase,
+    count_brackets,
     find_phrase,
     list_conjuncts,
 )
@@ -211,6 +212,10 @@ def _write_advice(verb: Node, findings: Findings) -> Claim:
 # The extraction: candidates filtered and scored, each fact once, with its claim.
 
 
+_WORDED_ONLY = frozenset({"possessive", "place"})
+"""Constructions whose "has" and "is in" are no triples."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Judged:
     """A candidate that stands, who says so when the text does not, and how sure it is."""
@@ -260,28 +265,18 @@ def draft_facts(findings: Findings) -> Iterator[tuple[tuple[str, str, str], dict
 
 def _list_standing(findings: Findings) -> Iterator[Candidate]:
     """The candidates without a fault; what has one is dropped with its reason."""
-    depths = _count_brackets(findings.tree)
+    depths = count_brackets(findings.tree)
     for found in findings.candidates:
+        if found.construction in _WORDED_ONLY:
+            continue
         candidate = _drop_own_name(found)
-        reason = find_fault(candidate) or _find_bracket(candidate, depths)
+        reason = find_fault(candidate, findings.tree) or _find_bracket(candidate, depths)
         reason = reason or _find_opening(candidate, findings)
         if reason is None:
             yield candidate
             continue
         first = min(candidate.tail.first, *candidate.tokens, candidate.tail.last)
         findings.drop(reason, first, candidate.tail.last)
-
-
-def _count_brackets(tree: Tree) -> list[int]:
-    """How many brackets are open at each token; none is open at the start of a sentence."""
-    depths, depth = [], 0
-    starts = {first for first, _ in tree.sentences}
-    for node in tree.nodes:
-        depth = 0 if node.i in starts else depth
-        depth -= node.text.endswith((")", "]")) and depth > 0
-        depths.append(depth)
-        depth += node.text.startswith(("(", "["))
-    return depths
 
 
 def _find_bracket(candidate: Candidate, depths: list[int]) -> str | None:
@@ -402,7 +397,7 @@ def _list_qualifiers(frame: Frame, candidate: Candidate) -> dict[str, str]:
     tail = candidate.tail
     found: dict[str, str] = {}
     for part in frame.parts:
-        phrase = find_phrase(part.root)
+        phrase = find_phrase(part.root, full=part.root.pos == "NOUN")
         if phrase is None or part.gap is not None:
             continue
         if any(tail.first <= each.i <= tail.last for each in list_conjuncts(part.root)):

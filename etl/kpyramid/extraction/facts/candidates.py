@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -19,6 +20,7 @@ from kpyramid.extraction.syntax.predicates import (
 from kpyramid.extraction.syntax.tree import (
     FULL_WORDS,
     LITERALS,
+    MAX_WORDS,
     PLACES,
     Node,
     Phrase,
@@ -33,7 +35,12 @@ from kpyramid.extraction.types import MAX_RELATION_WORDS
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A proposed fact; `clause` is the token whose clause it comes from, None if from a phrase."""
+    """A proposed fact; `clause` is the token whose clause it comes from, None if from a phrase.
+
+    `construction` is what in a noun phrase says it: "apposition", "title" or "noun"; "relation"
+    is a part of an apposition, which the n-ary fact has in full; "possessive" and "place" say too
+    little for a triple.
+    """
 
     clause: int | None
     head: Phrase
@@ -43,8 +50,10 @@ class Candidate:
     negated: bool = False
     modality: str | None = None
     indirect: bool = False
+    construction: str = ""
 
 
+PLURAL = frozenset({"NNS", "NNPS"})
 ADDRESSED = frozenset({"you", "one", "your", "yours", "yourself"})
 """Pronouns of a reader who may be anybody."""
 
@@ -75,6 +84,16 @@ class Findings:
         text = self.tree.text[start:end]
         if text.strip():
             self.dropped.append(Dropped(reason, text, Span(start, end)))
+
+    def drop_silent(self) -> None:
+        """Record each sentence of which nothing is proposed and nothing was rejected."""
+        sentences = self.tree.sentences
+        anchors = (c.tail.root if c.clause is None else c.clause for c in self.candidates)
+        told = {self.tree[at].sentence for at in anchors}
+        starts = [self.tree[first].idx for first, _ in sentences]
+        told |= {bisect_right(starts, each.span.start) - 1 for each in self.dropped}
+        for number in set(range(len(sentences))) - told:
+            self.drop("no_statement", sentences[number][0], sentences[number][1] - 1)
 
     def add(
         self,
@@ -109,6 +128,10 @@ class Findings:
 
     def read_arguments(self, root: Node, full: bool = False) -> list[Phrase]:
         """Return the phrases coordinated under `root`, pronouns and "the town" resolved."""
+        last = _find_alternative(root)
+        if last is not None:
+            whole = build_phrase(self.tree, root.left_edge.i, last, root.i)
+            return [whole] if whole is not None and whole.words <= MAX_WORDS else []
         found: list[Phrase] = []
         name = find_close_name(root)
         if name is not None:
@@ -117,7 +140,8 @@ class Findings:
             tokens = list(list_conjuncts(root))
         for token in tokens:
             before = self.tree[max(token.left_edge.i - 1, 0)]
-            if token is not root and before.word == "not":
+            joined = before.word == "not" or token.left_edge.word == "not"
+            if token is not root and (joined or _lists_verbs(token)):
                 continue  # "because of dissection, and not disease"
             phrase = self._read_argument(token, full)
             if phrase is not None:
@@ -169,6 +193,25 @@ class Findings:
         return None
 
 
+def _find_alternative(root: Node) -> int | None:
+    """The last token of "a house, apartment or flat", any of which may be meant; examples hold."""
+    nouns = list(list_conjuncts(root))
+    marks = [c.i for noun in nouns[:-1] for c in noun.children if c.word == "or"]
+    led = root.head.word in {"as", "like", "including"} or root.dep not in {"dobj", "pobj", "attr"}
+    aside = len(nouns) == 2 and any(root.tree[i - 1].text in {"(", ","} for i in marks)
+    return None if not marks or led or aside or root.pos == "PROPN" else nouns[-1].right_edge.i
+
+
+def _lists_verbs(noun: Node) -> bool:
+    """Whether a noun without "and" is one of a list of verbs: "kill X, move Y, and reduce Z"."""
+    at = noun
+    while at.dep == "conj" and at.head is not at:
+        at = at.head
+        if any(c.dep == "cc" for c in at.children):
+            return False
+    return at is not noun and any(c.dep == "conj" and c.i > noun.i for c in at.head.children)
+
+
 def name_owner(text: str) -> str:
     """Return "Anna's", "the Alps'"."""
     return f"{text}'" if text.endswith("s") else f"{text}'s"
@@ -215,6 +258,10 @@ _EMPTY_NOUNS = frozenset(
 """Nouns and pronouns that say nothing without what completes them."""
 _SELECTION = re.compile(r"one of .*|(the )?(latter|former)( of .*)?", re.IGNORECASE)
 """A subject that picks one of several and does not name it."""
+_STAND_IN = re.compile(r"(.+ )?((Mr|Mrs|Ms)\.? [A-Z]|(John|Jane) Doe|[Cc]ompany [A-Z]|XYZ)")
+"""Names of nobody, by which examples are told."""
+_POINTING = frozenset("this these that those such my your".split())
+"""Determiners of what only the text around can place."""
 _ABOUT_THE_TEXT = re.compile(
     r"(present |current )?(essay|paper|study)"
     r"|(main |primary |overall )?(aims?|purpose|goal|objectives?|hypothesis) of .*",
@@ -248,7 +295,7 @@ _KIND_RELATIONS = frozenset(
 )
 
 
-def find_fault(candidate: Candidate) -> str | None:
+def find_fault(candidate: Candidate, tree: Tree) -> str | None:
     """The reason to reject a candidate, None when it stands."""
     words = candidate.relation.split()
     if _SYMBOL.search(candidate.relation):
@@ -266,8 +313,12 @@ def find_fault(candidate: Candidate) -> str | None:
     for phrase in (head, tail):
         if _FORMULA.search(phrase.text) or phrase.text.count("(") != phrase.text.count(")"):
             return "no_words"
-        if phrase.label == "NOUN" and phrase.text.lower() in _EMPTY_NOUNS:
+        if phrase.label in {"NOUN", "CARDINAL"} and phrase.text.lower() in _EMPTY_NOUNS:
             return "empty_argument"
+        if _STAND_IN.fullmatch(phrase.text):
+            return "stand_in"
+        if _is_unplaced(phrase, tree):
+            return "unplaced_argument"
     if not head.resolved and _SELECTION.fullmatch(head.text):
         return "empty_argument"
     if _ABOUT_THE_TEXT.fullmatch(head.text):
@@ -280,7 +331,7 @@ def find_fault(candidate: Candidate) -> str | None:
         return "deictic"
     if tail.label == "ORDINAL" or _OCCASION.fullmatch(told):
         return "bare_circumstance"
-    if told in _PHRASAL and words[-1] == "in":
+    if told.partition(" to ")[0] in _PHRASAL and words[-1] == "in":
         return "bare_circumstance"
     if "et al" in head.text or "et al" in tail.text:
         return "citation"
@@ -298,6 +349,13 @@ def find_fault(candidate: Candidate) -> str | None:
     if inside or tail.first <= head.first <= head.last <= tail.last:
         return "nested_arguments"
     return None
+
+
+def _is_unplaced(phrase: Phrase, tree: Tree) -> bool:
+    """Whether only the text around can place a common noun: "these terms", "my own bank"."""
+    noun = tree[phrase.root]
+    before = {c.word for c in noun.children if c.i < noun.i and c.dep in {"det", "poss", "amod"}}
+    return phrase.label == "NOUN" and not before.isdisjoint(_POINTING)
 
 
 def is_location(words: Sequence[str]) -> bool:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kpyramid.extraction.facts.candidates import ADDRESSED, Findings, word_noun
+from kpyramid.extraction.facts.candidates import ADDRESSED, PLURAL, Findings, word_noun
 from kpyramid.extraction.facts.copulas import LOCATIVE, list_copula_facts
-from kpyramid.extraction.propositions import PLURAL, is_denied, lift_kind, write_words
+from kpyramid.extraction.facts.coreference import is_expletive
+from kpyramid.extraction.facts.propositions import is_denied, lift_kind, write_words
 from kpyramid.extraction.syntax.clauses import MEANS, list_prepositional
+from kpyramid.extraction.syntax.kinds import find_kind_label
 from kpyramid.extraction.syntax.predicates import (
     AFFECTING,
     MAX_HOPS,
@@ -34,6 +36,7 @@ from kpyramid.extraction.syntax.tree import (
     Node,
     Phrase,
     build_phrase,
+    find_phrase,
     is_nominal,
     is_restrictive,
     list_conjuncts,
@@ -55,8 +58,6 @@ _MAX_FOLDED = 5
 """Words of an object that a relation can hold: "sold Beta Holdings to"."""
 _COMPLEMENTS = frozenset("to as into onto upon".split())
 """Prepositions whose object a verb cannot do without: "turned to", "served as"."""
-_IMPERSONAL = frozenset({"take", "make", "cost"})
-"""Verbs of "it takes a day to", "it makes sense to"."""
 _DIRECTIONS = frozenset("together apart away aside back forward".split())
 _DITRANSITIVE = VERBS["ditransitive"]
 _ASIDES = frozenset(
@@ -75,6 +76,14 @@ _CONDITION_NOUNS = frozenset({"condition", "circumstance"})
 _ENABLING = frozenset({"can", "could", "may", "might"})
 _NEEDING = frozenset("must should need have would".split())
 _PRESENT = frozenset({"VBZ", "VBP", "MD"})
+_NARROWING = frozenset({"amod", "compound", "nmod", "advmod", "nummod", "punct"})
+_COMPARING = frozenset({"than", ";", ":", "("})
+_UNDERGOING = frozenset({"undergo", "receive"})
+"""Verbs whose subject is not who does what they name."""
+_HELPING = frozenset({"help", "let", "make"})
+"""Verbs of "help them track": a plain verb coordinated with them is theirs."""
+_MAX_MEANS = 5
+"""Words of what stands before a clause that its relation can hold: "by engaging in sport"."""
 _COLLECTIVE = frozenset("number majority rest half team staff family police crew".split())
 """Singular nouns that take either number of a verb."""
 _RESULTING = VERBS["resulting"]
@@ -153,7 +162,9 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
     stance = findings.stances[verb.i] = read_stance(frame, findings.frames)
     denied = group.negated or stance.negated or any(is_denied(node) for node in frame.subjects)
     denied = denied or is_denied(frame.noun)
-    mood = stance.mood or find_condition(frame, named_in) or _find_wish(frame) or group.modality
+    mood = stance.mood or find_condition(frame, named_in)
+    means = _word_means(frame) if stance.mood is None and mood in {"by", "to"} else ""
+    mood = (None if means else mood) or _find_wish(frame) or group.modality
     mood = mood or _find_modal_above(frame, findings.frames)
     group = replace(group, negated=denied, modality=mood)
     if is_copula(verb) and frame.way != "existential":
@@ -171,7 +182,8 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
             words = many.text if plural else group.text
             if frame.way == "existential" and suffix in LOCATIVE:
                 words = f"{_MANY.get(words, words) if plural else words} located"
-            relation = f"{words} {suffix}".strip()
+            held, _, led = suffix.rpartition(" ")
+            relation = " ".join(f"{words} {held} {means} {led}".split())
             at = sorted((*group.tokens, *tokens))
             indirect = frame.way != "own"
             findings.add(
@@ -256,7 +268,9 @@ def _agrees(frame: Frame) -> bool:
     if frame.lender is not None or helpers or frame.chain or top.tag not in {"VBZ", "VBP", "VB"}:
         return True
     if top.dep == "conj" and top.tag == "VB" and find_infinitive_mark(top) is None:
-        return top.head.tag in {"VB", "VBP", "MD"} and frame.way != "own"
+        lead = top.head.head if top.head.dep == "conj" and top.head.tag == "VB" else top.head
+        helped = lead.tag != "VB" and lead.lemma in _HELPING  # "helps them see, hear and do"
+        return top.head.tag in {"VB", "VBP", "MD"} and frame.way != "own" and not helped
     if frame.way not in {"own", "antecedent"} or is_copula(top):
         return True
     noun = frame.subjects[0]
@@ -305,18 +319,30 @@ def _is_doubtful_participle(frame: Frame, heads: list[Phrase]) -> bool:
     if frame.way == "antecedent" and verb.tag in {"VBN", "VBG"} and at.dep == "acl":
         fragment = at.head.dep in {"ROOT", "ccomp", "advcl", "parataxis"}
         return fragment or (verb.tag == "VBG" and verb.lemma.lower() in _RESULTING)
+    main = _find_verb_above(at)
+    passive = not is_stative(main) and any(c.dep == "auxpass" for c in main.children)
+    if verb.tag == "VBG" and verb.lemma in MEANS and not frame.chain and frame.way != "own":
+        passive = passive or main.tag == "VBN" or main.lemma in _UNDERGOING or at.dep == "acl"
+        if passive:
+            return True  # "improvement measured using X", "patients underwent surgery using X"
     if frame.way != "shared" or at.dep not in {"advcl", "pcomp"} or verb.tag not in {"VBN", "VBG"}:
         return False
     named = all(head.is_named for head in heads) or at.head.word == "by"
+    if at.head.word in {"after", "before"} and not named and not _is_person(frame.subjects[0]):
+        return True  # "the symptoms had an influence after adjusting for age"
     if frame.subjects and frame.subjects[0].i > verb.i and not named:
         return True
     if verb.tag == "VBN":
         return False
-    main = _find_verb_above(at)
     if at.dep == "pcomp" and at.head.word in {"of", "for", "from", "about", "against"}:
         return False  # "accused of": it need not have happened
-    passive = not is_stative(main) and any(c.dep == "auxpass" for c in main.children)
+    if read_modal(group_kids(main)) or find_infinitive_mark(main) is not None:
+        return True  # "by choosing X, firms can save"
     return passive or is_negated(main) or (at.dep == "advcl" and verb.lemma.lower() in _RESULTING)
+
+
+def _is_person(noun: Node) -> bool:
+    return noun.pos in {"PRON", "PROPN"} or find_kind_label(noun.lemma.lower()) == "PERSON"
 
 
 def _find_verb_above(clause: Node) -> Node:
@@ -330,16 +356,11 @@ def _find_verb_above(clause: Node) -> Node:
 
 
 def _find_modal_above(frame: Frame, frames: dict[int, Frame]) -> str | None:
-    """The modal of the clause that a participle serves: "by choosing X, firms can save"."""
-    at = frame.verb
-    while at.dep == "conj" and at.tag == "VBG" and at.head is not at:
-        at = at.head
-    if frame.way != "shared" or at.tag != "VBG" or at.dep not in {"advcl", "pcomp"}:
+    """The modal of the clause that names the subject's kind: "X might be a cause underlying Y"."""
+    if frame.way != "antecedent" or frame.clause is None or frame.clause.head.dep != "attr":
         return None
-    above = frames.get(_find_verb_above(at).i)
-    if above is None:
-        return None
-    return "to" if find_infinitive_mark(above.verb) is not None else read_modal(above.kids)
+    above = frames.get(frame.clause.head.head.i)
+    return read_modal(above.kids) if above is not None else None
 
 
 def find_condition(frame: Frame, besides: Node | None = None) -> str | None:
@@ -361,7 +382,7 @@ def find_condition(frame: Frame, besides: Node | None = None) -> str | None:
         for clause in at.children:
             if clause is besides or (at is not frame.top and clause.i > at.i):
                 continue
-            word = _read_preposed(clause, frame.top) if clause.i < at.i else None
+            word = _read_preposed(clause, at) if clause.i < at.i else None
             if clause.dep == "advcl" and not any(c.word == "even" for c in clause.children):
                 # "even if": it holds all the same
                 general = _is_general(frame.top) and _is_general(clause)
@@ -383,11 +404,23 @@ def _read_preposed(part: Node, verb: Node) -> str | None:
     if part.word == "under" and any(c.lemma in _CONDITION_NOUNS for c in inner):
         return "under"
     helpers = {c.word for c in verb.children if c.dep == "aux"}
-    if part.word == "by" and any(c.tag == "VBG" for c in inner):
+    if part.word == "by" and any(c.word.endswith("ing") for c in inner):
         return "by" if helpers & _ENABLING else None
     ordered = part.word == "in" and any(c.word == "order" for c in inner)
     aim = ordered or (part.dep == "advcl" and find_infinitive_mark(part) is not None)
     return "to" if aim and (helpers & _NEEDING or verb.lemma in _NEEDING) else None
+
+
+def _word_means(frame: Frame) -> str:
+    """Return "by engaging in sport" for the means or aim before a clause, while it is short."""
+    at = frame.top
+    while at.dep == "conj" and at.head.pos in {"VERB", "AUX"} and frame.way != "own":
+        at = at.head
+    part = next(c for c in (*at.children, at) if c is at or _read_preposed(c, at) in {"by", "to"})
+    nodes = at.tree.nodes[part.left_edge.i : part.right_edge.i + 1]
+    words = [n.word if n is nodes[0] else n.text for n in nodes if n.pos not in {"DET", "PUNCT"}]
+    unclear = frame.chain or is_copula(frame.verb) or any(n.pos == "PRON" for n in nodes)
+    return "" if unclear or part.i >= at.i or len(words) > _MAX_MEANS else " ".join(words)
 
 
 def _read_condition(clause: Node, is_general: bool) -> str | None:
@@ -401,7 +434,9 @@ def _read_condition(clause: Node, is_general: bool) -> str | None:
             words = [node.word for node in clause.tree.nodes[mark.i - 2 : mark.i]]
             if words[1] == "long":
                 return "as"
-    return clause.word if clause.word in _SUPPOSING else None
+    # "providing comfort" gives it; "assuming the price rises" supposes it
+    told = clause.word == "providing" and any(c.dep == "dobj" for c in clause.children)
+    return clause.word if clause.word in _SUPPOSING and not told else None
 
 
 def _find_wish(frame: Frame) -> str | None:
@@ -430,9 +465,13 @@ def _is_plural(head: Phrase, heads: list[Phrase], frame: Frame) -> bool:
     """Whether the verb takes its plural: the noun's own number, but for "Arts is a journal"."""
     if not frame.subjects or frame.subjects[0].tree[head.root].tag not in PLURAL:
         return False
-    finite = [*frame.kids.get("aux", ()), *frame.kids.get("auxpass", ()), frame.verb]
-    singular = any(node.tag == "VBZ" or node.word == "was" for node in finite[:1])
-    return not (singular and frame.way == "own" and len(heads) == 1)
+    return not (_is_singular(frame) and frame.way == "own" and len(heads) == 1)
+
+
+def _is_singular(frame: Frame) -> bool:
+    """Whether the finite verb of the clause is in the singular."""
+    finite = [*frame.kids.get("aux", ()), *frame.kids.get("auxpass", ()), frame.top]
+    return bool(finite[0].tag == "VBZ" or finite[0].word == "was")
 
 
 def list_heads(frame: Frame, findings: Findings) -> list[Phrase]:
@@ -446,7 +485,7 @@ def list_heads(frame: Frame, findings: Findings) -> list[Phrase]:
         if subject.pos in {"VERB", "AUX"}:
             heads += _read_gerund(subject, findings)
             continue
-        if subject.dep == "expl" or _is_expletive(subject, findings.frames):
+        if subject.dep == "expl" or is_expletive(subject):
             findings.drop("expletive_subject", subject.i, subject.i)
             continue
         if frame.verb.dep == "advcl" and frame.way == "shared" and not frame.chain:
@@ -459,7 +498,11 @@ def list_heads(frame: Frame, findings: Findings) -> list[Phrase]:
             heads += _read_existent(subject, findings)
             continue
         # "belief in ghosts" is not belief: a common noun keeps what it governs.
-        heads += findings.read_arguments(subject, full=subject.pos == "NOUN")
+        found = findings.read_arguments(subject, full=subject.pos == "NOUN")
+        # "The study of shapes, angles, and dimensions plays": what plays is one thing.
+        chosen = any(c.word == "or" for noun in list_conjuncts(subject) for c in noun.children)
+        alone = subject.pos == "NOUN" and frame.way == "own" and _is_singular(frame) and not chosen
+        heads += found[:1] if alone else found
     return heads
 
 
@@ -481,17 +524,6 @@ def _read_gerund(verb: Node, findings: Findings) -> list[Phrase]:
     return [phrase] if phrase is not None else []
 
 
-def _is_expletive(subject: Node, frames: dict[int, Frame]) -> bool:
-    if subject.word != "it" or (own := frames.get(subject.head.i)) is None:
-        return False
-    if own.verb.lemma.lower() in _IMPERSONAL and "dobj" in own.kids:
-        return any(find_infinitive_mark(c) is not None for c in own.verb.children)
-    if "acomp" in own.kids:
-        at = own.kids["acomp"][0].children
-        return any(c.dep in {"xcomp", "ccomp", "advcl"} for c in (*own.verb.children, *at))
-    return "ccomp" in own.kids
-
-
 def _word_group(frame: Frame, frames: dict[int, Frame], plural: bool) -> VerbGroup:
     """The verb group, with what governs it: "began to play", "was hired to coach".
 
@@ -508,7 +540,9 @@ def _word_group(frame: Frame, frames: dict[int, Frame], plural: bool) -> VerbGro
     outer = word_group(top, frames, plural)
     own = {node.i for dep in ("aux", "auxpass", "prt") for node in top.kids.get(dep, ())}
     nodes = [frame.verb.tree[i] for i in read_predicate(frame, frames).tokens]
-    inner = [n for n in nodes if n.dep != "neg" and n.pos not in {"ADV", "DET"} and n.tag != "PRP$"]
+    left_out = {"ADV", "DET"}
+    inner = [n for n in nodes if n.pos not in left_out or n.tag in {"RBR", "RBS"}]
+    inner = [n for n in inner if n.dep != "neg" and n.tag != "PRP$"]
     inner = [n for n in inner if n is not frame.top and n.i not in own]
     words = write_words(frame.verb.tree, [n.i for n in inner])[0]
     return VerbGroup(
@@ -724,15 +758,17 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
     for phrase in findings.read_arguments(noun, full=not having):
         root = findings.tree[phrase.root]
         words, tokens = word_noun(root)
+        whole, at_whole = _word_whole(root)
         preps: list[Tail] = []
         if root.pos == "NOUN" and not phrase.resolved:
             led = [p for c in root.children if c.dep == "prep" for p in list_prepositional(c)]
             preps = [
-                (p, f"{words} {w}", [*tokens, *t], negated or n)
+                (p, f"{whole} {w}", [*at_whole, *t], negated or n)
                 for each in led
                 for p, w, t, n in _read_prepositional(each, findings)
-                if w != "of" or having
+                if w not in {"of", "than"} or (having and w == "of")
             ]
+            phrase = _complete_comparison(phrase, frame.verb)
         if having and root.pos == "NOUN":
             # "has degrees in law" holds all of "has degrees: degrees in law".
             said = phrase.text.lower()
@@ -743,6 +779,32 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
             found.append((phrase, direction, at_way, negated))
         found += preps
     return found
+
+
+def _word_whole(noun: Node) -> tuple[str, list[int]]:
+    """The noun with its adjectives as a relation holds it: "had adverse effects on"."""
+    kept = [c.left_edge.i for c in noun.children if c.i < noun.i and c.dep in _NARROWING]
+    phrase = build_phrase(noun.tree, min([noun.i, *kept]), noun.i, noun.i)
+    if phrase is None or phrase.words >= _MAX_FOLDED or ")" in phrase.text:
+        return word_noun(noun)
+    nodes = noun.tree.nodes[phrase.first : phrase.last + 1]
+    words = (n.word if n.text.islower() else n.text for n in nodes)
+    spaced = (f"{word} " if n.space else word for word, n in zip(words, nodes, strict=True))
+    return "".join(spaced).strip(), [n.i for n in nodes]
+
+
+def _complete_comparison(phrase: Phrase, verb: Node) -> Phrase:
+    """The phrase with what it is compared with further on: "lower rates in winter than men"."""
+    nodes = verb.tree.nodes
+    graded = any(n.tag in {"JJR", "RBR"} for n in nodes[phrase.first : phrase.root])
+    ends = (n for n in nodes[phrase.first : verb.right_edge.i] if n.text in _COMPARING)
+    than = next(ends, verb) if graded else verb
+    other = next((find_phrase(c, True) for c in than.children if c.dep == "pobj"), None)
+    if than.word != "than" or than.i <= phrase.last or other is None:
+        return phrase
+    if phrase.words + other.words > 2 * FULL_WORDS:
+        return phrase
+    return replace(phrase, text=f"{phrase.text} than {other.text}", literal=False)
 
 
 def _is_light(noun: Node, frame: Frame) -> bool:
@@ -762,8 +824,11 @@ def _read_prepositional(part: Part, findings: Findings) -> list[Tail]:
         words = "such as"
     if words.startswith("according") or not is_nominal(root) or _is_instead(part):
         return []
-    if words in _ASIDES:
+    if words in _ASIDES or (root.word == "order" and words == "in"):
         return []
+    items = list(list_conjuncts(root))
+    if words == "with" and len(items) > 1 and any(c.dep == "acl" for c in items[-1].children):
+        return []  # "with X and Y leading": a clause of its own
     found: list[Tail] = []
     tokens = [node.i for node in link]
     for argument in findings.read_arguments(root, full=part.gap is None):

@@ -185,6 +185,9 @@ def _add_kind(
         else:
             findings.drop("measure_without_attribute", verb.i, noun.i)
         return
+    if _lists_items(verb, noun):
+        findings.add(verb, group, head, "included" if past else "includes", tail, group.tokens)
+        return
     be = group.text
     relation: str | None = _word_kind(noun, be)
     common = {"negated": negated, "indirect": way != "own"}
@@ -207,6 +210,14 @@ def _add_kind(
     for phrase, rest, at_all in found:
         tokens_at = (*group.tokens, *at_all)
         findings.add(verb, group, head, f"{be} {rest}", phrase, tokens_at, **common)
+
+
+def _lists_items(verb: Node, noun: Node) -> bool:
+    """Whether a plural verb lists what its subject holds: "the criteria were age and weight"."""
+    bare = noun.tag == "NN" and not any(c.word in {"a", "an", "no"} for c in noun.children)
+    many = [c for c in verb.children if c.dep == "nsubj" and c.tag == "NNS" and c.i < verb.i]
+    listed = noun.dep == "conj" or any(c.dep == "conj" for c in noun.children)
+    return bare and bool(many) and listed and verb.word in {"are", "were"}
 
 
 def _keep_group(value: Phrase, verb: Node) -> Phrase:
@@ -299,6 +310,7 @@ def _list_group_preps(one: Node, findings: Findings) -> list[tuple[Phrase, str, 
     if group is None:
         return []
     preps = [*list_noun_preps(group, findings), *list_noun_preps(one, findings)]
+    preps = [p for p in preps if p[0].root != group.i]
     word = group.lemma.lower()
     return [
         (p, f"{word} {prep}", ())

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, replace
 
 from kpyramid.documents.sentences import Span
+from kpyramid.documents.titles import BRACKET
 from kpyramid.extraction.syntax.kinds import (
     GENERIC_NOUNS,
     LABEL_BY_NOUN,
@@ -14,7 +15,7 @@ from kpyramid.extraction.syntax.kinds import (
     is_person_noun,
     list_alike,
 )
-from kpyramid.extraction.syntax.predicates import SUBJECTS
+from kpyramid.extraction.syntax.predicates import SUBJECTS, find_infinitive_mark
 from kpyramid.extraction.syntax.tree import (
     FULL_WORDS,
     LITERALS,
@@ -22,6 +23,7 @@ from kpyramid.extraction.syntax.tree import (
     Phrase,
     Tree,
     build_phrase,
+    count_brackets,
     find_phrase,
     is_restrictive,
     list_conjuncts,
@@ -67,8 +69,6 @@ class Antecedent:
     """The token that named it last."""
 
 
-_TITLE_BRACKET = re.compile(r"\s*\(((?:[^\s()]+\s+)?[^\s()]+|[^()]*\b[a-z]+|[a-z][^()]*)\)")
-"""What tells titles apart, "(1975 film)"; "(If You Think It's Over)" is a part of the name."""
 _NO_NAME = re.compile(
     r"(lists?|outline|index|timeline|comparison|table) of |(how|what|why|when|where|who|which) ",
     re.IGNORECASE,
@@ -86,13 +86,13 @@ def read_title(title: str) -> Antecedent | None:
 
     What is in brackets and the name's head word tell its kinds.
     """
-    name = _TITLE_BRACKET.sub("", title).strip()
+    name = BRACKET.sub("", title).strip()
     words = name.split()
     if not 0 < len(words) <= FULL_WORDS or _NO_NAME.match(name) or name[-1] in ".?!:;":
         return None
     if not any(word[0].isupper() or word[0].isdigit() for word in words):
         return None
-    said = _TITLE_BRACKET.search(title)
+    said = BRACKET.search(title)
     kinds = {said.group(1).split()[-1].lower()} if said else set[str]()
     kinds &= LABEL_BY_NOUN.keys()
     if "," not in name:  # "Fall River, Massachusetts" is no river
@@ -114,21 +114,18 @@ def find_long_form(nodes: list[Node], end: int, short: str) -> int | None:
     order, the first at the start of a word (Schwartz and Hearst, "A simple algorithm for
     identifying abbreviation definitions", PSB 2003).
     """
-    letters = [c.lower() for c in short if c.isalnum()]
-    if not 2 <= len(letters) <= 8 or sum(c.isupper() for c in short) < 2:
+    letters = [c.lower() for c in short.removesuffix("s") if c.isalnum()]
+    if not 1 < len(letters) <= 8 or sum(c.isupper() for c in short) < 2:
         return None
-    if short[-1] == "s":
-        letters.pop()  # the plural: "RCTs"
     opening = nodes[end].tree.sentences[nodes[end].sentence][0]
-    first = max(end - 3 * len(letters), opening)
-    words = [n for n in nodes[first:end] if n.word[0].isalnum()]
+    words = [n for n in nodes[max(end - 3 * len(letters), opening) : end] if n.word[0].isalnum()]
     return _match_initials(words, letters) or _match_letters(words, letters)
 
 
 def _match_initials(words: list[Node], letters: list[str]) -> int | None:
     at, left_out = len(letters) - 1, 0
     for node in reversed(words):
-        if node.word[0] == letters[at]:
+        if node.word[0] == letters[at] and (at or node.word not in _LINKING):
             at -= 1
             if at < 0:
                 return node.i
@@ -146,7 +143,7 @@ def _match_letters(words: list[Node], letters: list[str]) -> int | None:
         while at > 0 and (where := node.word.rfind(letters[at], 0, where)) >= 0:
             at -= 1
         if at == 0 and where != 0 and node.word[0] == letters[0]:
-            return node.i if node is not words[-1] else None
+            return node.i
     return None
 
 
@@ -311,20 +308,26 @@ def list_governors(token: Node) -> set[int]:
 
 
 def is_expletive(token: Node) -> bool:
-    """Return whether "it" stands for a clause: "it is said that", "it is easy to"."""
+    """Return whether "it" stands for a clause: "it is said that", "it takes a day to"."""
     if token.word != "it" or token.dep not in SUBJECTS:
         return False
-    deps = {c.dep for c in token.head.children}
-    if token.head.lemma in _WEATHER or (token.head.lemma == "take" and deps & {"xcomp", "advcl"}):
+    verb, deps = token.head, {c.dep for c in token.head.children}
+    if verb.lemma in _WEATHER or (verb.lemma == "take" and deps & {"xcomp", "advcl"}):
         return True
-    if "ccomp" in deps and (token.dep == "nsubjpass" or token.head.lemma in {"seem", "appear"}):
+    if verb.lemma in _IMPERSONAL and "dobj" in deps:
+        inner = [c for noun in verb.children if noun.dep == "dobj" for c in noun.children]
+        return any(find_infinitive_mark(c) is not None for c in (*verb.children, *inner))
+    if "ccomp" in deps and (token.dep == "nsubjpass" or verb.lemma in {"seem", "appear"}):
         return True
-    return token.head.lemma == "be" and "acomp" in deps and bool(deps & {"ccomp", "xcomp"})
+    inner = [c for word in verb.children if word.dep == "acomp" for c in word.children]
+    clauses = {c.dep for c in (*verb.children, *inner)} & {"ccomp", "xcomp", "advcl"}
+    return verb.lemma == "be" and "acomp" in deps and bool(clauses)
 
 
 _CONTROLLED = frozenset("xcomp advcl relcl conj acl pcomp prep dobj pobj agent".split())
 """Relations through which the subject of the verb above is understood."""
 _WEATHER = frozenset("rain snow".split())
+_IMPERSONAL = frozenset({"take", "make", "cost"})
 
 
 def agrees(one: Antecedent, word: str) -> bool:
@@ -419,22 +422,19 @@ class Antecedents:
         """By noun: the phrases that said more than it, and whether each was new."""
         self.members: dict[Span, list[Phrase]] = {}
         """Of what "they" may stand for together, the phrase of each."""
-        self._depth = 0
-        """Brackets open: what stands in them is said in passing."""
+        self._depths = count_brackets(tree)
+        """Brackets open at each token: what stands in them is said in passing."""
         if self._title is not None:
             self._learn_kinds(self._title, self._title.kinds)
             self._learn_name(self._title)
         starts = {first for first, _ in tree.sentences}
         for node in tree.nodes:
             if node.i in starts:
-                self._depth = 0
                 before = tree[node.i - 1].end if node.i else 0
                 if node.i == 0 or "\n\n" in tree.text[before : node.idx]:
                     self._opening = node.sentence
-            if node.text in {"(", ")"}:
-                self._depth = max(0, self._depth + (1 if node.text == "(" else -1))
-                if node.text == "(":
-                    self._learn_acronym(node)
+            if node.text == "(":
+                self._learn_acronym(node)
             elif node.word in PRONOUNS and node.tag in {"PRP", "PRP$"}:
                 self._read_pronoun(node)
             elif node.dep in _PHRASE_ROLES and (
@@ -593,7 +593,7 @@ class Antecedents:
                 self._refer(token, known)
         self._learn_kinds(known, known.kinds if known.phrase.is_named else list_said_kinds(token))
         self._touch(known, token)
-        if known.phrase.is_named and token.dep in SUBJECTS and not self._depth:
+        if known.phrase.is_named and token.dep in SUBJECTS and not self._depths[token.i]:
             self._set_topic(known, token)
 
     def _keep(self, one: Antecedent, sentence: int) -> None:
@@ -610,7 +610,7 @@ class Antecedents:
         if one is None:
             return None
         said, title = list_name_words(phrase.text), self._title_words
-        opening = token.dep in SUBJECTS and token.sentence == 0 and not self._depth
+        opening = token.dep in SUBJECTS and token.sentence == 0 and not self._depths[token.i]
         capital = phrase.text[0].isupper() or not phrase.text[0].isalpha()
         if not said or (said != title and not opening):
             return None
@@ -726,7 +726,7 @@ class Antecedents:
     def _touch(self, one: Antecedent, token: Node) -> None:
         faded = one.salience * 0.5 ** (token.sentence - one.sentence)
         scene = one.phrase.label in _SCENES and token.dep in {"pobj", "appos", "conj"}
-        scene = scene or self._depth > 0
+        scene = scene or self._depths[token.i] > 0
         weight = _SETTING_WEIGHT if scene else _WEIGHTS.get(token.dep, _OTHER_WEIGHT)
         one.salience = faded / 2 + weight
         one.sentence, one.role, one.last = token.sentence, token.dep, token.i
@@ -848,7 +848,11 @@ class Antecedents:
                 and token.word in LABEL_NOUNS.get(a.phrase.label, ())
             ]
             fitting = fitting if len(fitting) == 1 or self._local not in fitting else [self._local]
-            if len(fitting) != 1:
+            # "the company" may be none of the many names of organisations
+            about = {id(self._local), id(self.topic)}
+            if len(fitting) != 1 or (
+                fitting[0].phrase.label == "ORG" and id(fitting[0]) not in about
+            ):
                 return False
         best = self._choose(fitting, token)
         if best is None:

@@ -10,9 +10,17 @@ from itertools import combinations
 from kpyramid.documents.sentences import Span
 from kpyramid.documents.values import DAY, MONTH
 from kpyramid.documents.words import lemmatise
-from kpyramid.extraction.facts.candidates import DIRECTIONS, Candidate, Findings, word_noun
+from kpyramid.extraction.facts.candidates import (
+    DIRECTIONS,
+    PLURAL,
+    Candidate,
+    Findings,
+    word_noun,
+)
 from kpyramid.extraction.facts.copulas import list_kind_relations, list_noun_preps
+from kpyramid.extraction.facts.coreference import find_long_form
 from kpyramid.extraction.syntax.kinds import LABEL_BY_NOUN, find_kind_label
+from kpyramid.extraction.syntax.predicates import find_noun_clause
 from kpyramid.extraction.syntax.tree import (
     LITERALS,
     PLACES,
@@ -27,6 +35,7 @@ from kpyramid.extraction.syntax.tree import (
     find_phrase,
     find_title_end,
     is_named_place,
+    is_one_term,
     list_containers,
 )
 
@@ -154,9 +163,9 @@ def _cut(tree: Tree, opening: int, start: int, end: int, label: str) -> Phrase:
 
 # Appositions, titles, possessives and places.
 
-_SHORT_FORM = re.compile(r"[A-Z][A-Za-z0-9/&.-]*[A-Z0-9]s?|[A-Z]{2,}")
-_LONG_FORM = re.compile(r"(?<!\w)(?!(?:of|the|and|in|for|on|or|a|an|to|with)\b)\w")
-"""Where a long form can start."""
+_SHORT_FORM = re.compile(r"[a-z]{0,3}[A-Z][A-Za-z0-9/&.-]*[A-Z0-9]s?|[A-Z]{2,}")
+_ITEMS = frozenset({"CCONJ", "NOUN", "ADJ"})
+"""What begins another item of a list behind a comma."""
 _ERA = re.compile(r"(BCE?|CE|AD)\.?")
 _QUANTITIES = frozenset(
     "several many some other various new numerous certain different few most all two three".split()
@@ -189,6 +198,8 @@ def find_nominal_facts(findings: Findings) -> None:
             continue
         if token.dep == "appos":
             _add_apposition(token.head, token, findings)
+        _add_owner(token, findings)
+        _add_place(token, findings)
         if token.tag == "NNS":
             _add_examples(token, findings)
         if token.pos == "PROPN":
@@ -199,14 +210,21 @@ def find_nominal_facts(findings: Findings) -> None:
             _add_named_kind(token, findings)
 
 
-def _add(findings: Findings, head: Phrase | None, relation: str, tail: Phrase | None) -> None:
+def _add(
+    findings: Findings,
+    head: Phrase | None,
+    relation: str,
+    tail: Phrase | None,
+    construction: str = "noun",
+) -> None:
     if head is None or tail is None or head.text == tail.text:
         return
     if _ERA.fullmatch(head.text) or _ERA.fullmatch(tail.text):
         return
     if min(len(head.text), len(tail.text)) < 2:
         return  # a letter of a transcription, the "s" of "award(s)"
-    findings.candidates.append(Candidate(None, head, relation, tail, (), indirect=True))
+    found = Candidate(None, head, relation, tail, indirect=True, construction=construction)
+    findings.candidates.append(found)
 
 
 def _add_apposition(noun: Node, appositive: Node, findings: Findings) -> None:
@@ -226,6 +244,9 @@ def _add_apposition(noun: Node, appositive: Node, findings: Findings) -> None:
         return
     if findings.tree[appositive.left_edge.i - 1].text == ";":
         return  # another item of the sentence
+    if _is_item(appositive) or is_one_term(kind, name):
+        findings.drop("distant_apposition", noun.i, appositive.i)
+        return
     if kind is noun and is_named_place(kind):
         # "Kent county, Ohio": no kind, since it has a name of its own, but a part.
         if name.entity in PLACES and findings.tree[name.left_edge.i - 1].text == ",":
@@ -257,17 +278,17 @@ def _add_kind(name: Node, kind: Node, first: Node, findings: Findings) -> None:
         head = _find_who(name, findings)
     owner = findings.find_owner(kind)
     words, _tokens = word_noun(kind)
-    _add(findings, owner, f"has {words}", head)
+    _add(findings, owner, f"has {words}", head, "relation")
     related = owner is not None
     for phrase, rest, _at in list_kind_relations(kind, findings):
         if head is not None and phrase.root != head.root:
-            _add(findings, head, f"is {rest}", phrase)
+            _add(findings, head, f"is {rest}", phrase, "relation")
             related = related or rest.endswith(" of")
     # "his wife, Ann Lee" makes her a wife of somebody, which is said already.
     if kind.pos != "NOUN" or kind.word in DIRECTIONS:
         return
     if not (related and kind.word in _RELATIVES):
-        _add(findings, head, "is a", find_kind(kind))
+        _add(findings, head, "is a", find_kind(kind), "apposition")
 
 
 def _find_who(place: Node, findings: Findings) -> Phrase | None:
@@ -290,6 +311,21 @@ def _is_title(noun: Node) -> bool:
         and not any(c.dep == "compound" for c in noun.children)
         and any(c.dep == "prep" for c in noun.children)
     )
+
+
+def _is_item(appositive: Node) -> bool:
+    """Whether what stands beside a noun is an item of a list or only a part of a bracket."""
+    nodes, first, after = appositive.tree.nodes, appositive.left_edge, appositive.right_edge.i + 1
+    before, ahead = nodes[first.i - 1].text, nodes[after : after + 2]
+    if before in {"(", "["}:
+        listed = any(c.dep in {"conj", "cc", "nummod", "punct"} for c in appositive.children)
+        listed = appositive.pos != "PROPN" and (listed or first.text[0].isdigit())
+        return listed or not ahead or ahead[0].text not in {")", "]", ";"}
+    if before == ",":
+        items = len(ahead) == 2 and ahead[0].text == "," and ahead[1].pos in _ITEMS
+        open_ended = bool(ahead) and ahead[0].tag in {"VBD", "VBZ", "VBP", "MD"}
+        return open_ended or (items and first.word not in {"a", "an"})
+    return before == ")" and first.dep != "det"
 
 
 def _ends_bracket(node: Node, after: int) -> bool:
@@ -315,7 +351,8 @@ def _add_abbreviation(noun: Node, short: Node, findings: Findings) -> bool:
     last = around[0] - 1
     if not closed or (noun.pos == "PROPN" and tree[at + 1].text != ")"):
         return False
-    first = _find_long_form(tree, last, short.text)
+    several = tree[at + 1].text == "," and any(c.dep == "conj" for c in tree[last].head.children)
+    first = None if several else find_long_form(tree.nodes, around[0], short.text)
     if first is None:
         if noun.pos == "PROPN":
             return False
@@ -326,29 +363,6 @@ def _add_abbreviation(noun: Node, short: Node, findings: Findings) -> bool:
     head, tail = build_phrase(tree, first, last, last), build_phrase(tree, at, at, at)
     _add(findings, head, "is abbreviated as", tail)
     return True
-
-
-def _find_long_form(tree: Tree, last: int, short: str) -> int | None:
-    """The first token of what ends at `last` and has the letters of `short` in their order.
-
-    As by Schwartz and Hearst (PSB 2003): from behind, the first letter at the start of a word.
-    """
-    letters = [c for c in short.removesuffix("s").lower() if c.isalnum()]
-    start = tree.sentences[tree[last].sentence][0]
-    first = max(start, last + 1 - 2 * min(len(letters) + 5, 2 * len(letters)))
-    initials = [n for n in tree.nodes[first : last + 1] if _LONG_FORM.match(n.word)]
-    if [n.word[0] for n in initials[-len(letters) :]] == letters:
-        return initials[-len(letters)].i
-    offset = tree[first].idx
-    text = tree.text[offset : tree[last].end].lower()
-    at = len(text)
-    for place, letter in reversed(list(enumerate(letters))):
-        at = text.rfind(letter, 0, at)
-        while place == 0 and at >= 0 and not _LONG_FORM.match(text, at):
-            at = text.rfind(letter, 0, at)
-        if at < 0:
-            return None
-    return next((n.i for n in tree.nodes[first : last + 1] if n.end > offset + at), None)
 
 
 def _add_container(place: Node, outer: Node, findings: Findings) -> None:
@@ -391,10 +405,10 @@ def _add_title(name: Node, findings: Findings) -> None:
     foreign = tree[begin].pos == "PROPN" and tree[begin].entity != "NORP"
     named = head is not None and not head.text[:1].islower()
     if title is not None and named and not joined and not foreign:
-        _add(findings, head, "is a", title)
+        _add(findings, head, "is a", title, "title")
     owner = findings.find_owner(name)
     if owner is not None and owner.last < start:
-        _add(findings, owner, f"has {tree[start - 1].word}", head)
+        _add(findings, owner, f"has {tree[start - 1].word}", head, "relation")
 
 
 def _add_office(name: Node, findings: Findings) -> None:
@@ -406,7 +420,8 @@ def _add_office(name: Node, findings: Findings) -> None:
     begin = start
     while begin > first and tree[begin - 1].pos in {"PROPN", "ADJ"}:
         begin -= 1
-    _add(findings, find_phrase(name), "has title", build_phrase(tree, begin, start - 1, start - 1))
+    office = build_phrase(tree, begin, start - 1, start - 1)
+    _add(findings, find_phrase(name), "has title", office, "title")
 
 
 def _add_containers(place: Node, findings: Findings) -> None:
@@ -507,6 +522,30 @@ def _add_location(name: Node, findings: Findings) -> None:
                 start += 1
             head = build_phrase(findings.tree, start, name.i, name.i)
             _add(findings, head, "belongs to", phrase)
+
+
+def _add_owner(owned: Node, findings: Findings) -> None:
+    """Add "X has Y" for "X's Y" and for "X, whose Y"."""
+    owner = next((c for c in owned.children if c.dep == "poss" and c.tag != "PRP$"), None)
+    if owner is None:
+        return
+    whole = build_phrase(findings.tree, owner.right_edge.i + 1, owned.i, owned.i)
+    if owner.tag == "WP$":
+        clause = find_noun_clause(owned.head)
+        owner = clause.head if clause is not None and clause.dep == "relcl" else None
+    if owner is not None:
+        has = "have" if owner.tag in PLURAL else "has"
+        _add(findings, find_phrase(owner), has, whole, "possessive")
+
+
+def _add_place(noun: Node, findings: Findings) -> None:
+    """Add "Y is in X" for "the Y in X"."""
+    be = "are" if noun.tag in PLURAL else "is"
+    for prep in noun.children:
+        for place in prep.children if prep.word in {"in", "at"} else ():
+            if place.dep == "pobj" and place.entity in PLACES:
+                head, tail = find_phrase(noun), find_phrase(place)
+                _add(findings, head, f"{be} {prep.word}", tail, "place")
 
 
 def _add_life_events(name: Node, findings: Findings) -> None:

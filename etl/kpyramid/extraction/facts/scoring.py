@@ -8,8 +8,8 @@ true, whole and specific; the number is the share of triples as sure as it that 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Iterator, Sequence
+from functools import cache, lru_cache
 from pathlib import Path
 
 from kpyramid.extraction.confidence import Features, apply_weights, list_values
@@ -21,6 +21,7 @@ _MOST_WORDS = 6
 """From this number on, the number of an argument's words is one trait."""
 _MOST_LENGTH = 14
 _MOST_COUNTED = 6
+_MOST_NUMBER = 20
 _TOLD_BELOW = ("resolved", "subject_named", "object_named", "inferred_predicate")
 """Features of facts that a triple's own traits tell, by side and kind."""
 _SPEAKERS = frozenset("i me my mine we us our ours".split())
@@ -57,12 +58,38 @@ def list_traits(
     for side, phrase in (("head", candidate.head), ("tail", candidate.tail)):
         traits |= dict.fromkeys((f"{side} {each}" for each in _list_marks(phrase, tree)), 1.0)
         traits[f"{side} length"] = min(phrase.last - phrase.first + 1, _MOST_LENGTH) / _MOST_LENGTH
+        traits[f"doubt {side}"] = _measure_doubt(_list_path(tree[phrase.root], candidate.clause))
+        edges = (phrase.first - 1, phrase.first, phrase.last, phrase.last + 1)
+        around = [tree[i] for i in edges if 0 <= i < len(tree)]
+        traits[f"doubt {side} edges"] = _measure_doubt(around)
     if frame is not None:
         traits |= dict.fromkeys(_list_parts(candidate, frame), 1.0)
         traits["parts"] = min(len(frame.parts), _MOST_COUNTED) / _MOST_COUNTED
-    first, end = tree.sentences[tree[candidate.tail.root].sentence]
-    traits |= _read_sentence(tree.nodes[first:end])
+    place = tree[candidate.tail.root].sentence
+    nodes = tree.nodes[slice(*tree.sentences[place])]
+    traits |= _read_sentence(nodes)
+    traits |= {"sentence first": float(place == 0), "sentence second": float(place == 1)}
+    traits["sentence number"] = min(place, _MOST_NUMBER) / _MOST_NUMBER
+    traits |= {"doubt text": _measure_text(tree), "doubt sentence": _measure_doubt(nodes)}
     return {name: value for name, value in traits.items() if value}
+
+
+@lru_cache(maxsize=1)
+def _measure_text(tree: Tree) -> float:
+    return min(3 * _measure_doubt(tree.nodes), 1.0)
+
+
+def _measure_doubt(nodes: Sequence[Node]) -> float:
+    return sum(node.doubt for node in nodes) / len(nodes) / 10
+
+
+def _list_path(node: Node, end: int | None) -> list[Node]:
+    """The token and those above it, as far as the verb of its clause; heads may run in a circle."""
+    path = [node]
+    while node.i != end and node.head not in path:
+        node = node.head
+        path.append(node)
+    return path
 
 
 def _read_features(
@@ -105,6 +132,12 @@ def _list_marks(phrase: Phrase, tree: Tree) -> Iterator[str]:
         yield "capitals"
     if phrase.text[:1].isdigit():
         yield f"digit {kind}"
+    determiner = next((c.word for c in tree[phrase.root].children if c.dep == "det"), "")
+    yield f"determiner {determiner}" if determiner else f"bare {tree[phrase.root].pos}"
+    if kind == "noun" and phrase.words == 1:
+        yield f"one noun with {determiner or 'none'}"
+    for tag in sorted({node.tag for node in tree.nodes[phrase.first : phrase.last + 1]}):
+        yield f"holds {tag}"
     sentence = tree[phrase.root].sentence
     for way, i in (("after", phrase.first - 1), ("before", phrase.last + 1)):
         inside = 0 <= i < len(tree) and tree[i].sentence == sentence

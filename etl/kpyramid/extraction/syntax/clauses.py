@@ -25,7 +25,7 @@ _PREPOSITIONS = frozenset({"prep", "agent", "dative"})
 _PREPOSITION_NOUNS = frozenset(
     (
         "behalf front favor favour support charge terms addition recognition honor honour memory "
-        "response accordance spite lieu"
+        "response accordance spite lieu means respect basis"
     ).split()
 )
 """Nouns that belong to the prepositions around them: "on behalf of", "in front of"."""

@@ -210,7 +210,7 @@ _NEVER = frozenset("never hardly scarcely barely no neither nor".split())
 _HEDGES = frozenset(
     (
         "allegedly reportedly supposedly purportedly apparently presumably perhaps maybe possibly "
-        "probably almost nearly"
+        "probably potentially almost nearly"
     ).split()
 )
 _CONDITIONS = frozenset("if unless whether lest".split())
@@ -405,7 +405,9 @@ def read_predicate(frame: Frame, frames: dict[int, Frame]) -> Predicate:
     for verb in frame.chain:
         kids = frames[verb.i].kids
         tokens += _list_words(verb, frames[verb.i])
-        tokens += [node.i for node in kids.get("acomp", ())]
+        for quality in kids.get("acomp", ()):  # "least likely to": the grade changes what it says
+            tokens += [c.i for c in quality.children if c.tag in {"RBR", "RBS"}]
+            tokens.append(quality.i)
         negated = negated or is_negated(verb)
     tokens += _list_words(frame.verb, frame)
     if frame.noun is not None:
@@ -552,7 +554,10 @@ def word_group(frame: Frame, frames: dict[int, Frame], plural: bool = False) -> 
     tokens = {verb.i, *(node.i for node in particles)}
     if lender is None or not own:
         tokens.update(node.i for node in own)
-    return VerbGroup(text, tuple(sorted(tokens)), is_negated(verb), modality, passive)
+    negated = is_negated(verb)
+    if lender is not None and is_negated(lender.verb):  # "is not known or used", "but hanged"
+        negated = negated or not any(c.word == "but" for c in verb.head.children if c.i < verb.i)
+    return VerbGroup(text, tuple(sorted(tokens)), negated, modality, passive)
 
 
 def _word_bare_verb(frame: Frame, has_aux: bool, did: bool, plural: bool) -> str:

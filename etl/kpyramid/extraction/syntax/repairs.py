@@ -169,23 +169,6 @@ def _is_part(node: Node) -> bool:
     return node.text == "-" or node.text.isalpha()
 
 
-def join_byname(article: Node) -> None:
-    """Keep "Tessin the Younger" one name."""
-    nodes = article.tree.nodes
-    if article.i + 1 >= len(nodes):
-        return
-    name, byname = nodes[article.i - 1], nodes[article.i + 1]
-    if (
-        byname.head is name
-        and byname.dep == "appos"
-        and name.pos == "PROPN"
-        and byname.text[:1].isupper()
-        and name.entity in {"PERSON", ""}
-        and len(byname.children) == 1
-    ):
-        byname.dep = article.dep = "flat"
-
-
 def _find_root(inner: list[Node]) -> Node | None:
     """Return the one node of a stretch that hangs outside it, None when several or none do."""
     first, last = inner[0].i, inner[-1].i
@@ -210,8 +193,8 @@ def _join_name(inner: list[Node], root: Node) -> None:
 
 
 def move(node: Node, head: Node) -> None:
-    """Hang a node under another."""
-    if node.head is head:
+    """Hang a node under another; one above it would close a circle, and stays where it is."""
+    if node.head is head or is_above(node, head):
         return
     if node.head is not node and node in node.head.children:
         node.head.children.remove(node)
@@ -247,7 +230,6 @@ def is_above(node: Node, other: Node) -> bool:
 
 _IS_MONTH = re.compile(MONTH)
 _DASHES = frozenset({"-", "--", "\u2013", "\u2014"})
-_SINCE = frozenset("since in by until till before after from during".split())
 _MAX_BRACKET = 60
 """Tokens between a bracket and its partner; a longer stretch is no aside."""
 _VERBAL = frozenset("to from against over into as".split())
@@ -266,6 +248,8 @@ def repair_tree(tree: Tree) -> None:
     says it is.
     """
     for node in tree.nodes:
+        if node.pos == "PROPN" and node.text.islower():
+            _retag_common(node)
         if _IS_MONTH.fullmatch(node.word.title()) and node.text[:1].isupper():
             _join_date(node)
         elif node.text in QUOTES:
@@ -277,10 +261,6 @@ def repair_tree(tree: Tree) -> None:
             join_leading_title(node)
         elif node.text == "-":
             join_hyphens(node)
-        elif node.word == "the" and node.i:
-            join_byname(node)
-        elif node.pos == "NUM" and node.dep == "nummod":
-            _free_year(node)
         elif node.dep == "appos":
             _check_apposition(node)
         elif node.dep == "prep" and node.head.dep == "dobj":
@@ -292,9 +272,19 @@ def repair_tree(tree: Tree) -> None:
             _seat_infinitive(node)
         elif node.dep == "ccomp" and node.head.lemma == "be":
             _seat_relative(node)
-        elif node.dep in _SUBJECTS:
-            _seat_subject(node)
     _retype_names(tree)
+
+
+def _retag_common(node: Node) -> None:
+    """Call a word in small letters a common noun where it is no part of a name: "waist width"."""
+    before, after = (node.tree.nodes[node.i + k : node.i + k + 1] for k in (-1, 1))
+    led = any(n.pos == "PROPN" and not (n.text.islower() or n.text.isupper()) for n in before)
+    follows = any(n.pos == "PROPN" and not n.text.islower() for n in after)
+    joined = led or any(n.text == "-" for n in (*before, *after))
+    if joined or node.entity or len(node.text) < 3 or not node.text.isalpha():
+        return
+    if not follows or is_person_noun(node.word):
+        node.pos, node.tag = "NOUN", "NNS" if node.tag == "NNPS" else "NN"
 
 
 def _join_date(month: Node) -> None:
@@ -334,16 +324,19 @@ def _is_year(node: Node) -> bool:
 def _lift_modifier(verb: Node) -> None:
     """Hang what narrows a noun down on a noun: "a hotel in Salem, Ohio that was built in 1901".
 
-    A name takes neither a clause with "that" nor a participle without a comma; "who" is a person.
+    A name takes neither a clause with "that" nor a participle without a comma; "who" is a person:
+    "women in early pregnancy, who took part".
     """
     name = verb.head
-    if name.pos != "PROPN" or name.i > verb.i:
+    who = any(c.word == "who" for c in verb.children)
+    if name.i > verb.i or not (name.pos == "PROPN" or (name.pos == "NOUN" and who)):
         return
-    who = name.entity not in {"PERSON", ""} and any(c.word == "who" for c in verb.children)
+    who = (who and name.entity not in {"PERSON", ""}) or name.pos == "NOUN"
     if verb.dep == "relcl":
-        if not who and not any(c.word == "that" and c.dep in _SUBJECTS for c in verb.children):
+        that = any(c.word == "that" and c.dep in _SUBJECTS for c in verb.children)
+        if not (who or that) or (name.pos == "NOUN" and is_person_noun(name.lemma)):
             return
-    elif verb.tag != "VBN" or verb.left_edge.i == 0 or not _follows(verb, name):
+    elif name.pos == "NOUN" or verb.tag != "VBN" or not _follows(verb, name):
         return
     at = name
     while at.dep in {"appos", "compound", "nmod", "flat"} and at.head is not at:
@@ -352,7 +345,7 @@ def _lift_modifier(verb: Node) -> None:
         if at.head is at or at.dep not in {"pobj", "prep", "conj", "agent", "acl"}:
             return
         at = at.head
-        if at.pos == "NOUN" and at.dep != "compound" and (not who or is_person_noun(at.word)):
+        if at.pos == "NOUN" and at.dep != "compound" and (not who or is_person_noun(at.lemma)):
             move(verb, at)
             return
 
@@ -413,30 +406,6 @@ def _seat_infinitive(verb: Node) -> None:
     verb.tag = "VB"
     move(verb, infinitives[-1])
     _widen(infinitives[-1], verb)
-
-
-def _seat_subject(noun: Node) -> None:
-    """Leave a verb one subject of two: "friction between the car and the track helps".
-
-    Behind a conjunction the second is joined to the first where only both together fit a plural
-    verb, to the noun before the conjunction where the verb is singular or both are built alike.
-    """
-    verb, nodes = noun.head, noun.tree.nodes
-    first = next((c for c in verb.children if c.dep in _SUBJECTS), noun)
-    at = noun.left_edge.i - 1
-    if first is noun or at <= first.i or nodes[at].dep != "cc" or noun.pos not in _NOMINAL:
-        return
-    before = nodes[at - 2] if nodes[at - 1].text == "," else nodes[at - 1]
-    finite = next((c for c in verb.children if c.dep in {"aux", "auxpass"}), verb)
-    both = first.tag in {"NN", "NNP"} and (finite.tag == "VBP" or finite.word == "were")
-    alike = any(c.dep == "det" for c in before.children) == (noun.left_edge.pos == "DET")
-    if not both and finite.tag != "VBZ" and finite.word != "was" and not alike:
-        return
-    target = first if both or before.pos not in _NOMINAL else before
-    noun.dep = "conj"
-    move(nodes[at], target)
-    move(noun, target)
-    _widen(target, noun)
 
 
 def _widen(node: Node, last: Node) -> None:
@@ -526,33 +495,14 @@ def _is_below(node: Node, other: Node) -> bool:
     return node is other
 
 
-def _free_year(year: Node) -> None:
-    """Give "since" its year in "Since 1970 British colleges operated": no name begins with it."""
-    noun = year.head
-    verb = noun.head
-    if noun.dep not in _SUBJECTS or verb is noun or not _is_year(year) or len(year.text) != 4:
-        return
-    lead = year.tree[year.i - 1] if year.i else year
-    if lead.word not in _SINCE or noun.left_edge is not year:
-        return
-    lead.dep, lead.pos, lead.tag = "prep", "ADP", "IN"
-    move(lead, verb)
-    year.dep, year.entity, year.iob = "pobj", "DATE", "B"
-    move(year, lead)
-    lead.right_edge = year
-    noun.left_edge = year.tree[year.i + 1]
-    verb.left_edge = min(verb.left_edge, lead, key=lambda n: n.i)
-
-
 def _check_apposition(noun: Node) -> None:
     """Take from an apposition what only stands beside a noun.
 
-    "whose music" begins a clause, of which the noun is the subject; "the city of Leeds" has its
-    name, so what a dash parts from it is another thing; a dash that joins two words makes them
-    one: "the Peru-Chile border".
+    "The city of Leeds" has its name, so what a dash parts from it is another thing; a dash that
+    joins two words makes them one: "the Peru-Chile border".
     """
     if any(c.tag == "WP$" for c in noun.children):
-        _seat_whose(noun)
+        noun.dep = "dep"  # "whose music" begins a clause
         return
     first, edge = noun.head, noun.left_edge.i
     nodes = noun.tree.nodes
@@ -561,28 +511,6 @@ def _check_apposition(noun: Node) -> None:
     glued = not nodes[edge - 1].space and not nodes[edge - 2].space
     if (glued and first.pos == "PROPN") or (noun.pos == "PROPN" and is_named_place(first)):
         noun.dep = "dep"
-
-
-def _seat_whose(noun: Node) -> None:
-    """Make "whose music, with bells, became famous" a relative clause of the noun before it."""
-    name, nodes = noun.head, noun.tree.nodes
-    noun.dep = "dep"
-    verb = next(
-        (
-            n
-            for n in nodes[noun.right_edge.i + 1 : noun.tree.sentences[noun.sentence][1]]
-            if n.pos in {"VERB", "AUX"} and n.dep == "conj" and n.head.i < name.i
-        ),
-        None,
-    )
-    if verb is None or any(c.dep in _SUBJECTS for c in verb.children):
-        return
-    move(verb, name)
-    verb.dep = "relcl"
-    move(noun, verb)
-    noun.dep = "nsubjpass" if any(c.dep == "auxpass" for c in verb.children) else "nsubj"
-    verb.left_edge = min(verb.left_edge, noun.left_edge, key=lambda n: n.i)
-    _widen(name, verb)
 
 
 def _retype_names(tree: Tree) -> None:

@@ -16,7 +16,8 @@ class Node:
     """One token. `i` counts tokens and `idx` characters from the start of the tree's text.
 
     `word` is the text in small letters, `entity` the entity type ("" outside entities), `iob` is
-    I, O or B. `children` and the edges of the subtree are in text order.
+    I, O or B. `children` and the edges of the subtree are in text order. `doubt` is what
+    the parser's least sure decision on the token left to other ones, in tenths of probability.
     """
 
     tree: Tree = field(repr=False)
@@ -32,6 +33,7 @@ class Node:
     iob: str
     space: bool
     sentence: int
+    doubt: int = 0
     head: Node = field(init=False, repr=False)
     left_edge: Node = field(init=False, repr=False)
     right_edge: Node = field(init=False, repr=False)
@@ -69,6 +71,18 @@ class Tree:
             elif node.iob == "I":
                 found[-1] = (found[-1][0], node.i)
         return found
+
+
+def count_brackets(tree: Tree) -> list[int]:
+    """How many brackets are open at each token; none is open at the start of a sentence."""
+    depths, depth = [], 0
+    starts = {first for first, _ in tree.sentences}
+    for node in tree.nodes:
+        depth = 0 if node.i in starts else depth
+        depth -= node.text.endswith((")", "]")) and depth > 0
+        depths.append(depth)
+        depth += node.text.startswith(("(", "["))
+    return depths
 
 
 # Noun phrases: where an argument starts and ends, and what it names.
@@ -224,7 +238,8 @@ def _balance_quotes(nodes: list[Node], first: int, last: int, root: int) -> tupl
     if first == 0 or nodes[first - 1].text not in _MARKS:
         return first, last
     marks = [i for i in range(first, last + 1) if nodes[i].text in _MARKS]
-    if len(marks) == 1 and first <= root < marks[0]:
+    run = marks and marks[-1] - marks[0] < len(marks)  # one mark, or one doubled
+    if run and len(marks) < 3 and first <= root < marks[0]:
         return first, marks[0] - 1
     return first, last
 
@@ -264,8 +279,9 @@ def _has_letter(text: str) -> bool:
 
 def _is_stripped_end(nodes: list[Node], first: int, last: int) -> bool:
     token = nodes[last]
+    inner = last - (nodes[last - 1].text == token.text)  # a doubled mark is one
     if token.text in QUOTATION and any(
-        n.text in QUOTATION and n.text != "'" for n in nodes[first:last]
+        n.text in QUOTATION and n.text != "'" for n in nodes[first:inner]
     ):
         return False  # it closes a title that opened inside: 'the term "polytechnic"'
     if token.tag in _DANGLING and first < last and token.text.islower():
@@ -297,11 +313,11 @@ def _is_stripped_start(token: Node, only: bool) -> bool:
 
 
 def _grades(token: Node) -> bool:
-    """Whether an adverb changes what the adjective says: "second largest", "hardly significant"."""
+    """Whether an adverb changes what the adjective says: "second largest", "too much"."""
     if token.tag != "RB" or token.dep != "advmod" or token.i > token.head.i:
         return False
     described = token.head.pos == "ADJ" and token.head.dep == "amod"
-    return described and (token.entity == "ORDINAL" or token.word.endswith("ly"))
+    return described and (token.entity == "ORDINAL" or token.word.endswith(("ly", "too")))
 
 
 def _limits_number(token: Node) -> bool:
@@ -351,7 +367,9 @@ def find_kind(noun: Node) -> Phrase | None:
 
 
 def is_singled_out(noun: Node) -> bool:
-    return any(c.tag in {"JJS", "RBS"} or c.entity == "ORDINAL" for c in noun.children)
+    """Whether a superlative or an ordinal tells which it is: "the most common cancer"."""
+    graded = (*noun.children, *(g for c in noun.children if c.dep == "amod" for g in c.children))
+    return any(c.tag in {"JJS", "RBS"} or c.entity == "ORDINAL" for c in graded)
 
 
 def _keep_all(prep: Node) -> bool:
@@ -609,7 +627,14 @@ def find_title_end(tree: Tree, first: int, last: int, root: Node) -> int | None:
     if start <= first:
         return None
     before = tree[start - 1]
-    return start if before.pos == "NOUN" and before.text.islower() else None
+    named = before.pos == "NOUN" and before.text.islower() and not is_one_term(before, tree[start])
+    return start if named else None
+
+
+def is_one_term(noun: Node, name: Node) -> bool:
+    """Whether a noun of no known kind and capitals are one term: "serum ALP", not "band ABBA"."""
+    capitals = name.text.isalpha() and name.text.isupper()
+    return capitals and noun.i + 1 == name.i and find_kind_label(noun.word) is None
 
 
 def find_office_end(tree: Tree, first: int, last: int, root: Node) -> int | None:
@@ -750,7 +775,7 @@ def list_containers(phrase: Phrase, tree: Tree) -> list[Phrase]:
     return found
 
 
-_COLUMNS = 13
+_COLUMNS = 14
 
 
 def pack_tree(tree: Tree) -> str:
@@ -759,7 +784,7 @@ def pack_tree(tree: Tree) -> str:
     for node in tree.nodes:
         row = (
             *(node.text, node.word, node.lemma, node.pos, node.tag, node.dep, node.entity),
-            *(node.iob, int(node.space), node.idx),
+            *(node.iob, int(node.space), node.idx, node.doubt),
             *(node.head.i, node.left_edge.i, node.right_edge.i),
         )
         for column, value in zip(columns, row, strict=True):
@@ -774,17 +799,13 @@ def unpack_tree(text: str, packed: str) -> Tree:
     tree = Tree(text, [], [(first, end) for first, end in data["sentences"]])
     sentence_of = [at for at, (first, end) in enumerate(tree.sentences) for _ in range(first, end)]
     columns = data["columns"]
-    for i, row in enumerate(zip(*columns[:10], strict=True)):
-        words, word, lemma, pos, tag, dep, entity, iob, space, idx = row
-        tree.nodes.append(
-            Node(
-                *(tree, i, idx, words, word, lemma, pos, tag, dep, entity, iob),
-                bool(space),
-                sentence_of[i],
-            )
-        )
+    for i, row in enumerate(zip(*columns[:11], strict=True)):
+        words, word, lemma, pos, tag, dep, entity, iob, space, idx, doubt = row
+        place = (bool(space), sentence_of[i], doubt)
+        own = (tree, i, idx, words, word, lemma, pos, tag, dep, entity, iob)
+        tree.nodes.append(Node(*own, *place))
     nodes = tree.nodes
-    for node, head, left, right in zip(nodes, *columns[10:], strict=True):
+    for node, head, left, right in zip(nodes, *columns[11:], strict=True):
         node.head, node.left_edge, node.right_edge = nodes[head], nodes[left], nodes[right]
         if head != node.i:
             node.head.children.append(node)

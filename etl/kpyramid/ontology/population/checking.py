@@ -6,10 +6,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import prod
 
 from kpyramid.documents.sentences import Span, split_sentences
-from kpyramid.documents.values import MONTH
+from kpyramid.documents.values import MONTH, NUMBER_WORDS
 from kpyramid.documents.words import (
     IS_A,
     POINTING,
@@ -19,6 +18,7 @@ from kpyramid.documents.words import (
     normalise_relation,
 )
 from kpyramid.keys import content_id
+from kpyramid.numerics.chances import combine_chances
 from kpyramid.ontology.literals import parse_literal
 from kpyramid.ontology.names import SYMMETRIC_PROPERTY, THING, XSD
 from kpyramid.ontology.population.witnesses import (
@@ -45,23 +45,26 @@ _JOINED = re.compile(
 """Two nouns side by side: the first of `study and control groups` is no head."""
 _ARTICLE = re.compile(r"^(?:the|a|an|this|these|his|her|its|their)\s+", re.IGNORECASE)
 _COUNT = re.compile(
-    r"(?:(?:about|almost|around|at least|more than|nearly|over|some|up to)\s+)*"
-    r"(?:\d[\d.,]*|two|three|four|five|six|seven|eight|nine|ten|many|several|some|few)\s",
+    r"(?:(?:about|almost|around|at least|more than|nearly|only|over|some|up to)\s+)*"
+    rf"(?:\d[\d.,]*|{'|'.join(NUMBER_WORDS[1:])}|many|several|some|few)\s",
     re.IGNORECASE,
 )
 _TITLES = frozenset({"WORK_OF_ART", "LAW"})
 _COUNTED = re.compile(
-    r"(?:\d+(?:st|nd|rd|th)?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen"
+    rf"(?:\d+(?:st|nd|rd|th)?|{'|'.join(NUMBER_WORDS)}|\w+teen"
     r"|(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred)(?:-\w+)?"
     r"|(?:one|two|three|a)-hundred|half|the|a|an|our|their|his|her|its|this|that|these|those)",
     re.IGNORECASE,
 )
 _PARTITIVE = re.compile(
-    r"^(?:(?:a|the)\s+)?(?:number|group|majority|minority|half|most|many|some|all|several|few|each"
-    rf"|{_COUNTED.pattern})\s+of\s+(?:the\s+|these\s+|those\s+|our\s+)?(?=\w)",
+    r"^(?:a\s+number|(?:(?:a|the)\s+)?(?:group|majority|minority|half|most|many|some|all|several|few|each"
+    rf"|{_COUNTED.pattern}))\s+of\s+(?:the\s+|these\s+|those\s+|our\s+)?(?=\w)",
     re.IGNORECASE,
 )
-"""What counts out some of a whole, whose kind it keeps: `eight of 160 patients`."""
+"""What counts out some of a whole, whose kind it keeps: `eight of 160 patients`.
+
+`The number of patients` is a number, `a number of patients` are patients.
+"""
 _WITHIN = re.compile(
     r"\s+in (?:(?:each|both|either|the|this|our|that) (?:\w+ )?"
     r"(?:group|study|trial|series|cohort|sample)s?|groups? \w+)\b",
@@ -213,11 +216,7 @@ def combine_confidence(places: Iterable[Place]) -> float:
 
     The same sentence counts once, wherever it was copied to and however often it was read.
     """
-    best: dict[str, float] = {}
-    for place in places:
-        words = " ".join(place.text.split())
-        best[words] = max(best.get(words, 0.0), place.confidence)
-    return 1.0 - prod(1.0 - confidence for confidence in sorted(best.values()))
+    return combine_chances((" ".join(p.text.split()), p.confidence) for p in places)
 
 
 # Names, classes and literals that fit the schema.

@@ -47,9 +47,10 @@ _STRENGTH = 1.0
 class General:
     """Log-odds for any ontology: of a value by `WordMatcher.measure`, of a subject by its features.
 
-    Fitted by `benchmarks/reader_weights.py` on passages with recorded triples and on the examples
-    of the project's own ontologies; features that few of them show are left out, so that no
-    field's words are among them. `source` in the file says whose data they are.
+    Fitted by `benchmarks/reader_weights.py` on passages with recorded triples, on sentences of
+    five public ontologies and on the examples of the project's own; features that few of them
+    show are left out, so that no field's words are among them. `source` in the file says whose
+    data they are.
     """
 
     role: Matrix
@@ -249,8 +250,10 @@ class RoleModel:
         self,
         words: WordMatcher,
         texts: Sequence[tuple[TextFeatures, Sequence[Alignment], bool]],
+        general: General,
     ) -> None:
         self._words = words
+        self._general = general
         rows = [role for reading, _, _ in texts for role in reading.roles]
         self._vocabulary = Vocabulary(rows, least=2)
         self._weights = np.zeros((len(self._vocabulary.columns), words.size))
@@ -260,7 +263,7 @@ class RoleModel:
         if not rows:
             return
         matrix = self._vocabulary.encode(rows)
-        general = np.concatenate([self._judge(reading) for reading, _, _ in texts])
+        judged = np.concatenate([self._judge(reading) for reading, _, _ in texts])
         weight = [
             1.0 if whole else _INCOMPLETE for reading, _, whole in texts for _ in reading.roles
         ]
@@ -274,7 +277,7 @@ class RoleModel:
             right = labels[:, p] > 0
             if right.any() and not right.all():
                 importance = np.where(right, 1.0, weight)
-                columns = add_column(matrix, general[:, p])
+                columns = add_column(matrix, judged[:, p])
                 weights, self._bias[p] = fit_weights(columns, labels[:, p], importance)
                 self._weights[:, p], self._trust[p] = weights[:-1], weights[-1]
                 self._is_seen[p] = True
@@ -290,7 +293,7 @@ class RoleModel:
 
     def _judge(self, reading: TextFeatures) -> Matrix:
         """The log-odds that the general weights give; shape (candidates, properties)."""
-        general = load_general()
+        general = self._general
         score = self._words.measure(reading) @ general.role + general.role_bias
         return np.asarray(np.clip(score, -8, 4))
 
@@ -306,8 +309,10 @@ class SubjectModel:
                 TextFeatures, int, CandidateSpan, Sequence[CandidateSpan], frozenset[CandidateSpan]
             ]
         ],
+        general: General | None = None,
     ) -> None:
         self._wordings = wordings
+        self._general = general or load_general()
         self._weights: dict[str, float] = {}
         self._bias = 0.0
         rows: list[list[str]] = []
@@ -340,7 +345,7 @@ class SubjectModel:
         self, reading: TextFeatures, p: int, value: CandidateSpan, subjects: Sequence[CandidateSpan]
     ) -> tuple[CandidateSpan, float] | None:
         """The subject of a value, with its probability."""
-        general = load_general()
+        general = self._general
         best: tuple[CandidateSpan, float] | None = None
         for s in subjects:
             plain, crossed = self.describe(reading, p, s, value)
@@ -397,9 +402,18 @@ class Reader:
     """
 
     def __init__(
-        self, schema: Schema, examples: Sequence[Example] = (), trees: Sequence[Tree] = ()
+        self,
+        schema: Schema,
+        examples: Sequence[Example] = (),
+        trees: Sequence[Tree] = (),
+        *,
+        general: General | None = None,
     ) -> None:
-        """Learns from examples; `trees` are the parses of their texts, in the same order."""
+        """Learns from examples; `trees` are the parses of their texts, in the same order.
+
+        `general`: other general weights than the package's.
+        """
+        general = general or load_general()
         self._schema = schema
         self._wordings = describe_properties(schema)
         self._words = WordMatcher(self._wordings, schema)
@@ -416,13 +430,13 @@ class Reader:
             triples = matcher.align(example, reading.candidates)
             aligned.append((reading, triples, example.is_complete))
         self.unaligned, self.unknown = matcher.unaligned, matcher.unknown
-        self._roles = RoleModel(self._words, aligned)
+        self._roles = RoleModel(self._words, aligned, general)
         pairs = (
             (reading, p, o, tuple(self.list_subjects(reading, o)), frozenset(golden))
             for reading, triples, _ in aligned
             for (p, o), golden in _group_subjects(triples, reading).items()
         )
-        self._subjects = SubjectModel(self._wordings, pairs)
+        self._subjects = SubjectModel(self._wordings, pairs, general)
 
     def read(self, tree: Tree, least: float = LIKELY) -> tuple[Value, ...]:
         """The values that a text states with at least this confidence, in text order."""

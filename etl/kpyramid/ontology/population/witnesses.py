@@ -12,7 +12,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from kpyramid.documents.values import MONTH
-from kpyramid.documents.words import MODALS, lemmatise, read_words
+from kpyramid.documents.words import (
+    AUXILIARIES,
+    JOINING,
+    MODALS,
+    POINTING,
+    PREPOSITIONS,
+    PRONOUNS,
+    lemmatise,
+    read_words,
+)
 from kpyramid.extraction.syntax.kinds import LABEL_BY_NOUN, PERSON_NOUNS, is_person_noun
 from kpyramid.ontology.schema import Schema
 
@@ -59,7 +68,9 @@ _LIFE = re.compile(
     re.IGNORECASE,
 )
 """The years of a life: `(born 6 March 1985`, `(1650–1722)`."""
-_IN = re.compile(r"\b(?:in|from|near|of|at|to|outside|across)\s+(?:the\s+)?$|[A-Z][\w.]+,\s+$")
+_IN = re.compile(
+    r"\b(?:in|from|near|of|at|to|outside|across)\s+(?:the\s+)?$|[A-Z][\w.]*[a-z.],\s+$"
+)
 _LONG_FORM = re.compile(
     r"((?:[A-Z][\w'’-]*|of|and|for|the|&)(?:\s(?:[A-Z][\w'’-]*|of|and|for|the|&))+)\s*\($"
 )
@@ -67,6 +78,11 @@ _OWN_LONG_FORM = re.compile(r"\s*\(([A-Z][^()]{5,80})\)")
 _BESIDE = re.compile(
     r"\b([a-z][a-z-]+)\s+(?:(such as|like|called|named)\s+|of\s+)?[\"“]?(?:the\s+)?$"
 )
+_ANY = re.compile(r"\b(?:an?|another|any|each|every|no|most|many|some|several)\s+$", re.IGNORECASE)
+"""What stands before a common noun, and before no name."""
+_BEHIND = AUXILIARIES | MODALS | JOINING | PREPOSITIONS | PRONOUNS | POINTING | {"who", "which"}
+_WHOLE = re.compile(rf"\s*(?:[^\w\s]|$)|\s+(?:{'|'.join(sorted(_BEHIND))})\b")
+"""What follows a noun phrase: `an FHA loan` is not one of FHA."""
 _QUOTED = re.compile(r"[\"“”]|''|``")
 
 
@@ -176,6 +192,8 @@ class Witnesses:
     def _count_label(self, label: str, class_iri: str, evidence: Evidence) -> int:
         form = self._judge_form(evidence.name, label)
         tag = vote_tag(evidence.uses)
+        if _is_counted(evidence):
+            return 0
         if form < 0 or (label == "PERSON" and _has_article(evidence)):
             return 0
         number = form
@@ -290,6 +308,15 @@ def vote_tag(uses: Sequence[Use]) -> str | None:
 def _has_article(evidence: Evidence) -> bool:
     """Whether a name stands after `the`: `the Aztecs` are no person."""
     return any(use.before.endswith(("the ", "The ")) for use in evidence.uses)
+
+
+def _is_counted(evidence: Evidence) -> bool:
+    """Whether half of a name's uses are those of a common noun: `an LLC`, `each ETF`."""
+    counted = sum(
+        _ANY.search(use.before) is not None and _WHOLE.match(use.after) is not None
+        for use in evidence.uses
+    )
+    return counted > 0 and 2 * counted >= len(evidence.uses)
 
 
 def _is_listed(noun: str) -> bool:

@@ -53,7 +53,7 @@ from kpyramid.pipeline.stages.tables import (
     build_vectors,
     make_reject,
 )
-from kpyramid.pipeline.stages.texts import Checker, Reader, ask_model, read_passages
+from kpyramid.pipeline.stages.texts import Checker, Reader, ask_model, part_unsure, read_passages
 
 _BESIDE = 80
 """Characters before and after a mention that may say its kind."""
@@ -77,10 +77,13 @@ def run(
     annotator: Callable[[Sequence[str]], Sequence[str]],
     reader: Reader | None,
     inducer: Inducer | None,
+    min_confidence: float,
 ) -> dict[str, pa.Table]:
     """`instances` with their evidence, the vectors of those with a value, and `rejects`.
 
     `entities` are the individuals that a reader or a model found and the graph has no fact of.
+    What the reader finds is a value when all that states it makes it as sure as `min_confidence`;
+    the facts are that sure already.
     """
     rules = Rules(schema, tuple(shapes))
     kinds = Kinds(schema)
@@ -123,6 +126,8 @@ def run(
     checker = Checker(linker, schema, kinds, places)
     if reader is not None:
         read, refused = read_passages(documents, chunks, annotator, reader, checker)
+        rejects += refused
+        read, refused = part_unsure(read, candidates, min_confidence)
         candidates += read
         rejects += refused
     if inducer is not None:

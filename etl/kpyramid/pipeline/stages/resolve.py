@@ -1,21 +1,29 @@
 """Resolve: raw triples become facts between entities, each fact once (`f_dis`)."""
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
 
-from kpyramid.documents.qualifiers import unite_qualifiers
+from kpyramid.documents.qualifiers import DOCUMENT, Qualifiers, unite_qualifiers
 from kpyramid.documents.sentences import Span, split_sentences
+from kpyramid.documents.titles import BRACKET, cite_document
 from kpyramid.embeddings.port import Embedder
 from kpyramid.graph.duplicates import Disambiguator
 from kpyramid.graph.entities import UNKNOWN, Use, resolve_names, vote_type
 from kpyramid.graph.names import Name, may_stand_alone, parse_name
-from kpyramid.graph.nouns import Phrase, is_present, names_kind, resolve_nouns, states_rule
+from kpyramid.graph.nouns import (
+    Phrase,
+    is_of_document,
+    is_present,
+    names_kind,
+    resolve_nouns,
+    states_rule,
+)
 from kpyramid.graph.relations import Statement, cluster_relations
 from kpyramid.keys import content_id
+from kpyramid.numerics.chances import combine_chances
 from kpyramid.pipeline.stages.facts import (
     End,
     Fact,
@@ -34,7 +42,6 @@ _MAX_TITLE = 6
 """Words of a title that may be a name; a longer one is a sentence."""
 _Said = tuple[str, str, str, bool]
 """What makes a fact: keys of head, relation and tail, and whether the tail is a literal."""
-_IN_BRACKETS = re.compile(r"\s*\([^()]*\)$")
 _BEFORE = 40
 """Characters that hold the word before a noun."""
 
@@ -56,7 +63,7 @@ def run(
 
     `kpyramid.graph` says which names are one entity and which phrases one relation; a
     disambiguator is asked about those that are nearly so. A tail that is a date, a number or a
-    quantity is a literal.
+    quantity is a literal. What only its document can place says the document's title.
     """
     facts, rejects = read_facts(mentions, raw_triples, chunks)
     facts = _find_nouns(facts, chunks, documents)
@@ -84,6 +91,7 @@ def run(
         relation = {form: same.get(key, key) for form, key in relation.items()}
         rejects += unanswered
     facts = kept
+    subjects = {use.document: cluster[use.name, use.document] for use in titles}
     groups: dict[_Said, list[Fact]] = defaultdict(list)
     for fact in facts:
         groups[_identify(fact, cluster, relation)].append(fact)
@@ -93,7 +101,7 @@ def run(
     return {
         "entities": build_table("entities", _build_entities(kept, cluster, titles)),
         "relations": build_table("relations", _build_relations(kept, relation)),
-        "triples": build_table("triples", _build_triples(groups)),
+        "triples": build_table("triples", _build_triples(groups, subjects, documents)),
         "rejects": build_rejects(rejects),
     }
 
@@ -133,7 +141,7 @@ def _list_titles(documents: pa.Table, facts: Iterable[Fact]) -> Iterator[Use]:
 def _read_titles(documents: pa.Table) -> Iterator[tuple[str, str, str]]:
     """Document, title without what tells it from namesakes, and whole title, of names."""
     for row in documents.select(["document_id", "title"]).to_pylist():
-        title = _IN_BRACKETS.sub("", row["title"] or "")
+        title = BRACKET.sub("", row["title"] or "").strip()
         name = parse_name(title)
         if name.proper and len(name.words) <= _MAX_TITLE:
             yield row["document_id"], title, row["title"]
@@ -265,14 +273,7 @@ def _identify(
 
 def _weigh(statements: Iterable[Fact]) -> float:
     """The chance that at least one statement is right: what one chunk says twice is said once."""
-    best: dict[object, float] = {}
-    for fact in statements:
-        chunk, confidence = fact.row["chunk_id"], float(str(fact.row["confidence"]))
-        best[chunk] = max(best.get(chunk, 0.0), confidence)
-    doubt = 1.0
-    for confidence in sorted(best.values()):
-        doubt *= 1.0 - confidence
-    return 1.0 - doubt
+    return combine_chances((f.row["chunk_id"], float(str(f.row["confidence"]))) for f in statements)
 
 
 def _reject_unsure(facts: Iterable[Fact], chunks: pa.Table) -> Iterator[Row]:
@@ -291,8 +292,16 @@ def _reject_unsure(facts: Iterable[Fact], chunks: pa.Table) -> Iterator[Row]:
         yield reject_raw(fact.row, "low_confidence", " ".join(words))
 
 
-def _build_triples(groups: Mapping[_Said, Sequence[Fact]]) -> Iterable[Row]:
-    for (head, key, tail, is_literal), facts in groups.items():
+def _build_triples(
+    groups: Mapping[_Said, Sequence[Fact]], subjects: Mapping[str, str], documents: pa.Table
+) -> Iterable[Row]:
+    titles = {
+        row["document_id"]: cited
+        for row in documents.select(["document_id", "title", "text"]).to_pylist()
+        if (cited := cite_document(row["title"], row["text"]))
+    }
+    for said, facts in groups.items():
+        head, key, tail, is_literal = said
         head_id = content_id("entity", head)
         tail_id = None if is_literal else content_id("entity", tail)
         yield {
@@ -304,8 +313,29 @@ def _build_triples(groups: Mapping[_Said, Sequence[Fact]]) -> Iterable[Row]:
             "qualifiers": unite_qualifiers(
                 pair
                 for fact in facts
-                for pair in fact.row["qualifiers"]  # type: ignore[attr-defined]
+                for pair in (
+                    *fact.row["qualifiers"],  # type: ignore[misc]
+                    *_place_nouns(fact, said, titles, subjects),
+                )
             ),
             "confidence": _weigh(facts),
             "raw_triple_ids": sorted(str(fact.row["raw_triple_id"]) for fact in facts),
         }
+
+
+def _place_nouns(
+    fact: Fact, said: _Said, titles: Mapping[str, str], subjects: Mapping[str, str]
+) -> Qualifiers:
+    """What the document is called, where an end is a common noun that means its own thing.
+
+    None where the other end is what the title names, or the noun has the words of the title.
+    """
+    title = titles.get(fact.document)
+    head, _, tail, is_literal = said
+    ends = {head: fact.head.name} | ({} if is_literal else {tail: fact.tail.name})
+    if title is None or subjects.get(fact.document) in ends:
+        return
+    words = frozenset(parse_name(title).words)
+    nouns = [parse_name(name).words for key, name in ends.items() if is_of_document(key)]
+    if any(not words.issubset(noun) for noun in nouns):
+        yield DOCUMENT, title

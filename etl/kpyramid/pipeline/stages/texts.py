@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -19,6 +19,7 @@ from kpyramid.ontology.population.checking import (
     Misfit,
     Named,
     check_value,
+    combine_confidence,
 )
 from kpyramid.ontology.population.examples import Value, Words
 from kpyramid.ontology.population.inducer import Inducer
@@ -107,6 +108,45 @@ class Checker:
             chunk_id, spans, (subject_span, object_span), value.confidence, value.producer, key
         )
         return check_value(prop, subject, other, place, self.schema, self.kinds, read=True)
+
+
+def part_unsure(
+    read: Sequence[Candidate], facts: Iterable[Candidate], least: float
+) -> tuple[list[Candidate], list[Row]]:
+    """The read values that their places make sure enough, and rejects of the others.
+
+    A value that a fact states needs no more.
+    """
+    known = {_identify(candidate) for candidate in facts}
+    stated: dict[tuple[str, ...], list[Candidate]] = defaultdict(list)
+    for candidate in read:
+        stated[_identify(candidate)].append(candidate)
+    kept: list[Candidate] = []
+    rejects: list[Row] = []
+    for key, group in stated.items():
+        sure = combine_confidence(candidate.place for candidate in group)
+        if key in known or sure >= least:
+            kept += group
+            continue
+        for candidate in group:
+            place, label = candidate.place, candidate.prop.label if candidate.prop else ""
+            rejects.append(
+                make_reject(
+                    "induce",
+                    "low_confidence",
+                    place.source,
+                    f"{label}: {sure:.2f} sure, {least:g} asked: {place.text}",
+                    document_id=place.document_id,
+                    chunk_id=place.chunk_id,
+                )
+            )
+    return kept, rejects
+
+
+def _identify(candidate: Candidate) -> tuple[str, ...]:
+    """Property, subject and value."""
+    iri = candidate.prop.iri if candidate.prop else ""
+    return iri, candidate.subject_id, candidate.object_id or "", candidate.literal or ""
 
 
 def ask_model(

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, islice, pairwise, product
 
 from kpyramid.documents.sentences import Span
 from kpyramid.extraction.confidence import Features, estimate_confidence
-from kpyramid.extraction.syntax.clauses import list_prepositional, read_frames
+from kpyramid.extraction.facts.candidates import Candidate, Findings
+from kpyramid.extraction.facts.coreference import Antecedents
+from kpyramid.extraction.facts.nominals import find_nominal_facts
+from kpyramid.extraction.syntax.clauses import list_prepositional
 from kpyramid.extraction.syntax.predicates import (
+    MAX_HOPS,
     Frame,
     Part,
     Predicate,
     count_clauses_above,
-    find_noun_clause,
     is_copula,
     list_merged,
     read_predicate,
     read_stance,
     word_group,
 )
-from kpyramid.extraction.syntax.tree import PLACES, Node, Tree, is_named_place
+from kpyramid.extraction.syntax.tree import PLACES, Node, Phrase, Tree, list_conjuncts
 from kpyramid.extraction.types import Argument, Proposition
 
 # The words of an argument.
@@ -30,7 +33,6 @@ Rename = Callable[[Node], str | None] | None
 """What a pronoun is called instead, None where it stays."""
 MAX_TOKENS = 80
 """An argument never takes more, so that nested clauses cost linear time."""
-_MAX_CONJUNCTS = 8
 _BRACKETS = frozenset({("(", ")"), ("[", "]")})
 ENCLOSING = frozenset({",", "(", ")", "--", "\u2013", "\u2014"})
 _EDGES = frozenset(",;:.-") | {"--", "\u2013", "\u2014", "..."}
@@ -39,22 +41,6 @@ _CLOSING = {"(": ")", "[": "]", "``": "''", "`": "'", "\u201c": "\u201d", "\u201
 _OPENING = {close: start for start, close in _CLOSING.items()} | {"''": "``"}
 _ADDITIONS = frozenset({"relcl", "appos", "acl", "advcl", "parataxis", "dep"})
 _COORDINATION = frozenset({"conj", "cc", "preconj"})
-_NOMINAL = frozenset({"NOUN", "PROPN", "PRON", "NUM"})
-
-
-def list_coordinated(root: Node) -> list[Node]:
-    """The noun and those coordinated with it; any other head alone."""
-    found = [root]
-    if root.pos not in _NOMINAL:
-        return found
-    joined = False
-    for at in found:
-        for child in at.children:
-            joined = joined or child.dep == "cc"
-            if child.dep == "conj" and child.pos in _NOMINAL and len(found) < _MAX_CONJUNCTS:
-                found.append(child)
-    # "Leeds, Yorkshire" joins nothing, even where the parser says so.
-    return found if joined else found[:1]
 
 
 def collect_phrase(root: Node, split: bool = False, bare: Node | None = None) -> list[int]:
@@ -179,109 +165,6 @@ def is_denied(noun: Node | None) -> bool:
         (c.word == "no" and c.dep in {"det", "neg"}) or c.word in {"nor", "neither"}
         for c in noun.children
     )
-
-
-# Propositions of a noun phrase: appositions, owners, titles and places.
-
-_MEASURES = frozenset({"DATE", "TIME", "CARDINAL", "MONEY", "PERCENT", "QUANTITY", "ORDINAL"})
-PLURAL = frozenset({"NNS", "NNPS"})
-
-
-def list_nominal_propositions(
-    tree: Tree, sentences: Set[int]
-) -> Iterator[tuple[Proposition, Features]]:
-    """The propositions of the noun phrases of `sentences`, by place; always of two arguments."""
-    for node in tree.nodes:
-        if node.sentence not in sentences:
-            continue
-        dep = node.dep
-        if dep == "appos":
-            yield from _read_apposition(tree, node)
-        elif dep == "poss":
-            yield from _read_owner(tree, node)
-        elif dep == "compound":
-            yield from _read_title(tree, node)
-        elif dep == "pobj" and node.entity in PLACES:
-            yield from _read_place(tree, node)
-
-
-def _read_apposition(tree: Tree, second: Node) -> Iterator[tuple[Proposition, Features]]:
-    """From "X, president of Y" that X is president of Y; from "Rome, Italy" that Rome is in it."""
-    first = second.head
-    if any(n.pos == "NUM" or n.entity in _MEASURES for n in (first, second)):
-        return
-    before = collect_phrase(first, split=True, bare=second)
-    after = collect_phrase(second, split=True)
-    inside = is_named_place(first) and second.pos == "PROPN"
-    if inside or (second.entity == "GPE" and first.entity in {*PLACES, "ORG"}):
-        before = trim_edges(tree, [i for i in before if i < second.left_edge.i])
-        yield from _write(tree, "noun", before, "is in", after, second)
-        return
-    if second.pos == "PROPN" and first.pos == "NOUN":  # "her brother, Paul": Paul is her brother
-        before, after = after, before
-    predicate = "are" if second.tag == "NNS" else "is"
-    yield from _write(tree, "apposition", before, predicate, after, second)
-
-
-def _read_owner(tree: Tree, owner: Node) -> Iterator[tuple[Proposition, Features]]:
-    """From "X's Y" that X has Y."""
-    if owner.tag == "PRP$":
-        return
-    owned = collect_phrase(owner.head, split=True, bare=owner)
-    if owner.tag == "WP$":  # "Lund, whose brother": Lund has a brother
-        clause = find_noun_clause(owner.head.head)
-        if clause is None or clause.dep != "relcl":
-            return
-        holder = collect_phrase(clause.head, split=True, bare=clause)
-        yield from _write(tree, "possessive", holder, "has", owned, owner)
-        return
-    holder = [i for i in collect_phrase(owner, split=True) if tree[i].tag != "POS"]
-    predicate = "have" if owner.tag in PLURAL else "has"
-    yield from _write(tree, "possessive", holder, predicate, owned, owner)
-
-
-def _read_title(tree: Tree, title: Node) -> Iterator[tuple[Proposition, Features]]:
-    """From "author X" that X is author."""
-    name = title.head
-    if title.pos != "NOUN" or name.pos != "PROPN" or name.entity != "PERSON":
-        return
-    words = list(range(title.left_edge.i, title.i + 1))
-    yield from _write(tree, "title", list(range(title.i + 1, name.i + 1)), "is", words, title)
-
-
-def _read_place(tree: Tree, place: Node) -> Iterator[tuple[Proposition, Features]]:
-    """From "the Y in X" that Y is in X."""
-    prep = place.head
-    noun = prep.head
-    if prep.word not in {"in", "at"} or noun.pos not in {"NOUN", "PROPN"}:
-        return
-    before = trim_edges(tree, [i for i in collect_phrase(noun, split=True) if i < prep.i])
-    predicate = f"{'are' if noun.tag in PLURAL else 'is'} {prep.word}"
-    yield from _write(tree, "noun", before, predicate, collect_phrase(place, split=True), place)
-
-
-def _write(
-    tree: Tree, construction: str, first: list[int], predicate: str, second: list[int], at: Node
-) -> Iterator[tuple[Proposition, Features]]:
-    if not first or not second:
-        return
-    start, end = tree.sentences[at.sentence]
-    features = Features(
-        construction,
-        sentence_words=end - start,
-        subject_words=len(first),
-        object_words=len(second),
-        subject_named=tree[first[-1]].pos == "PROPN",
-        object_named=tree[second[-1]].pos == "PROPN",
-        inferred_predicate=True,
-    )
-    arguments = []
-    for role, tokens in (("subject", first), ("object", second)):
-        text, _ = write_words(tree, tokens)
-        arguments.append(Argument(role, text, find_span(tree, tokens, text)))
-    span = Span(tree[min(first[0], second[0])].idx, tree[max(first[-1], second[-1])].end)
-    confidence = estimate_confidence(features)
-    yield Proposition(predicate, tuple(arguments), span, confidence=confidence), features
 
 
 # The arguments of a clause: which comes first, and what leads to the others.
@@ -457,6 +340,50 @@ def _name_role(part: Part) -> str:
     return "place" if part.root.entity in PLACES and words in _LOCATIVE else words
 
 
+# Propositions of noun phrases: what relates two of them, with their words in full.
+
+_PREDICATES = {"is a": "is", "has title": "is", "is located in": "is in"}
+"""How a noun phrase is worded whose article stands in the argument."""
+
+
+def _write_nominal(candidate: Candidate, tree: Tree) -> Iterator[tuple[Proposition, Features]]:
+    head, tail = candidate.head, candidate.tail
+    first, second = _list_words(head, tail, tree), _list_words(tail, head, tree)
+    subject = _write_argument("subject", first, (), tree, None)
+    other = _write_argument("object", second, (), tree, None)
+    if subject is None or other is None:
+        return
+    start, end = tree.sentences[tree[tail.root].sentence]
+    features = Features(
+        candidate.construction,
+        sentence_words=end - start,
+        subject_words=len(first),
+        object_words=len(second),
+        subject_named=head.is_named,
+        object_named=tail.is_named,
+        inferred_predicate=True,
+    )
+    span = Span(tree[min(first[0], second[0])].idx, tree[max(first[-1], second[-1])].end)
+    predicate = _PREDICATES.get(candidate.relation, candidate.relation)
+    confidence = estimate_confidence(features)
+    yield Proposition(predicate, (subject, other), span, confidence=confidence), features
+
+
+def _list_words(phrase: Phrase, other: Phrase, tree: Tree) -> list[int]:
+    """The tokens of one of two phrases, without the other and what leads to it."""
+    root, at = tree[phrase.root], tree[other.root]
+    for _ in range(MAX_HOPS):
+        if at.head is root:
+            break
+        at = at.head
+    tokens = collect_phrase(root, split=True, bare=at)
+    # "author Bill Hart": the title hangs on the name; the parse of dates in brackets is a guess.
+    if phrase.first not in tokens or "compound" in {root.dep, tree[other.root].dep}:
+        return list(range(phrase.first, phrase.last + 1))
+    edges = {tokens[0], tokens[-1]}
+    return [i for i in tokens if i not in edges or tree[i].tag not in {"POS", "WP$"}]
+
+
 # Propositions of a clause: predicate, subject, and every complement and adjunct.
 
 _MAX_SPLITS = 12
@@ -484,18 +411,19 @@ def list_propositions(tree: Tree) -> tuple[Proposition, ...]:
 
 def draft_propositions(tree: Tree) -> Iterator[tuple[Proposition, Features]]:
     """The propositions with what their confidence was read from; none is repeated."""
-    frames = read_frames(tree)
-    merged = list_merged(frames)
+    findings = Findings(tree, Antecedents(Tree("", [], [])))  # pronouns stay
+    find_nominal_facts(findings)
+    frames, merged = findings.frames, list_merged(findings.frames)
+    stated = (f for f in frames.values() if f.subjects and f.verb.i not in merged)
     # A heading without a verb states nothing.
     sentences = {frame.verb.sentence for frame in frames.values()}
-    found = (
-        pair
-        for frame in frames.values()
-        if frame.subjects and frame.verb.i not in merged
-        for pair in _write_frame(frame, frames)
-    )
+    related = (c for c in findings.candidates if c.construction != "relation")
+    named = (c for c in related if tree[c.tail.root].sentence in sentences)
     known: set[tuple[str, ...]] = set()
-    for pair in chain(found, list_nominal_propositions(tree, sentences)):
+    for pair in chain(
+        chain.from_iterable(_write_frame(frame, frames) for frame in stated),
+        chain.from_iterable(_write_nominal(candidate, tree) for candidate in named),
+    ):
         key = (pair[0].predicate, *(argument.text for argument in pair[0].arguments))
         if key not in known:
             known.add(key)
@@ -546,7 +474,7 @@ def _write_frame(frame: Frame, frames: dict[int, Frame]) -> Iterator[tuple[Propo
     source, modality = stance.source, stance.mood or predicate.modality
     negated = predicate.negated or stance.negated
     attribution = write_words(tree, collect_phrase(source))[0] if source is not None else None
-    groups = [list_coordinated(subject) for subject in list_subjects(frame, frames)]
+    groups = [list(list_conjuncts(subject)) for subject in list_subjects(frame, frames)]
     subjects = [
         (subject, write_subject(subject, len(group) > 1, frame, None))
         for group in groups
@@ -554,7 +482,7 @@ def _write_frame(frame: Frame, frames: dict[int, Frame]) -> Iterator[tuple[Propo
     ]
     objects: list[tuple[Node | None, Argument | None]] = [(None, None)]
     if part is not None:
-        found = [part.root] if part.role in CLAUSES else list_coordinated(part.root)
+        found = [part.root] if part.role in CLAUSES else list(list_conjuncts(part.root))
         objects = [(o, write_object(o, len(found) > 1, part, frame, None)) for o in found]
     split = len(subjects) > 1 or len(objects) > 1
     last = wording.tokens[-1]
