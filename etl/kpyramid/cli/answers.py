@@ -26,8 +26,8 @@ from kpyramid.query import (
     Snapshot,
     answer,
     open_snapshot,
-    parse_options,
 )
+from kpyramid.query.parameters import parse_options
 from kpyramid.query.types import DECISIONS, Item, Outcome, Step
 from kpyramid.settings import QuerySettings, Settings
 from kpyramid.snapshot.evidence import Evidence

@@ -20,9 +20,10 @@ from kpyramid.llm.caller import Asker, Caller
 from kpyramid.llm.responses import parse_json, quote_text
 from kpyramid.llm.task import GUARD, Strict, Task
 from kpyramid.llm.types import Failure, FailureKind, Reply, ReplyError, Request
-from kpyramid.query import STRATEGIES, answer, check_options, parse_options
+from kpyramid.query import STRATEGIES, answer
 from kpyramid.query.model.prompting import MAX_TOKENS, ask_model, flatten
 from kpyramid.query.model.verbatim import join_words
+from kpyramid.query.parameters import check_options, parse_options
 from kpyramid.query.types import RULES, Answer, Backends
 from kpyramid.settings import EmbedSettings
 from kpyramid.snapshot.ablation import PARTS, take_away
@@ -171,7 +172,7 @@ class Arm:
         if self.strategy not in STRATEGIES:
             known = ", ".join(STRATEGIES)
             raise InputError(f"unknown strategy {self.strategy!r}; there are {known}")
-        check_options(self.strategy, dict(self.options))
+        check_options(self.strategy, STRATEGIES[self.strategy], dict(self.options))
         if unknown := set(self.without) - set(PARTS):
             raise InputError(f"nothing is called {min(unknown)!r}; there are {', '.join(PARTS)}")
         object.__setattr__(self, "options", tuple(sorted(self.options)))

@@ -4,10 +4,9 @@
 imports the snapshot, embeddings, and a model's client when a model decides; never what builds.
 """
 
-import inspect
 import time
 from collections import UserDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib import import_module
 
@@ -36,61 +35,9 @@ class _Strategies(UserDict[str, Strategy | None]):
         return strategy
 
 
-STRATEGIES = _Strategies(
-    dict.fromkeys("direct naive kaping exact polyrag wts rok hykge ksl".split())
-)
+_NAMES = "direct naive kaping exact polyrag wts rok hykge ksl"
+STRATEGIES = _Strategies(dict.fromkeys(_NAMES.split()))
 """The strategies by name; each takes a `QuestionAnalysis`, `Decisions`, and its own options."""
-
-
-def parse_options(texts: Iterable[str]) -> dict[str, bool | int | float | str]:
-    """Options of a strategy from `name=value`; true, false and numbers are read as such.
-
-    Raises:
-        InputError: one is no `name=value`.
-    """
-    options: dict[str, bool | int | float | str] = {}
-    for text in texts:
-        name, found, value = (part.strip() for part in text.partition("="))
-        if not (name and found and value):
-            raise InputError(f"option {cut_value(text)}: write NAME=VALUE")
-        options[name] = _read_value(value)
-    return options
-
-
-def _read_value(text: str) -> bool | int | float | str:
-    if text.casefold() in {"true", "false"}:
-        return text.casefold() == "true"
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
-
-
-def _is_chance(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
-
-
-_KINDS: Mapping[str, tuple[str, Callable[[object], bool]]] = {
-    **dict.fromkeys(
-        "chunks triples entities depth width hops paths length overlap rounds votes".split(),
-        ("a whole number, 1 or more", _is_count),
-    ),
-    **dict.fromkeys(
-        "sufficient floor distance similar damping".split(), ("a number from 0 to 1", _is_chance)
-    ),
-    **dict.fromkeys(
-        "mode by start match domain rerank".split(),
-        ("a string", lambda value: isinstance(value, str)),
-    ),
-    "a switch": ("True or False", lambda value: isinstance(value, bool)),
-}
-"""What a value of an option has to be, and how that is told."""
 
 
 @one_thread
@@ -119,7 +66,10 @@ def answer(
         raise InputError(
             f"backends = {cut_value(backends)}: pass a Backends, or leave it out to ask no model"
         )
-    check_options(strategy, options)
+    if options:
+        from kpyramid.query.parameters import check_options
+
+        check_options(strategy, STRATEGIES[strategy], options)
     started = time.monotonic()
     decisions = Chosen(backends)
     found = STRATEGIES[strategy](asked, decisions, **options)
@@ -131,22 +81,6 @@ def answer(
         recognised=(*found.recognised, hidden) if hidden else found.recognised,
         seconds=round(time.monotonic() - started, 4),
     )
-
-
-def check_options(strategy: str, options: Mapping[str, object]) -> None:
-    """That a strategy has these parameters, and that each value is of its kind.
-
-    What a parameter means beyond that is the strategy's to check.
-    """
-    known = [name for name, taken in inspect.signature(STRATEGIES[strategy]).parameters.items()
-             if taken.kind is taken.KEYWORD_ONLY]  # fmt: skip
-    for name, value in options.items():
-        if name not in known:
-            takes = f"it takes {', '.join(known)}" if known else "it takes none"
-            raise InputError(f"strategy {strategy} has no option {cut_value(name)}; {takes}")
-        wants, is_so = _KINDS.get(name, _KINDS["a switch"])
-        if not is_so(value):
-            raise InputError(f"{name} = {cut_value(value)}: pass {wants}")
 
 
 __all__ = [
