@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -36,6 +37,16 @@ if TYPE_CHECKING:
 _DEFAULT = ("naive", "kaping", "polyrag")
 
 
+class ComparisonName(StrEnum):
+    """The names of `kpyramid.evaluation.harness.COMPARISONS`, so that --help need not load them."""
+
+    all = "all"
+    wts = "wts"
+    rok = "rok"
+    hykge = "hykge"
+    ksl = "ksl"
+
+
 def evaluate(
     questions: Annotated[
         Path | None,
@@ -57,6 +68,13 @@ def evaluate(
             help="What to compare, with its options, such as polyrag or "
             "polyrag:mode=paper,triples=5,graph=false; again for each. By default "
             f"{', '.join(_DEFAULT)}."
+        ),
+    ] = None,
+    strategies: Annotated[
+        ComparisonName | None,
+        typer.Option(
+            help="Arms compared by one name: all strategies side by side, or what the paper of "
+            "wts, rok, hykge or ksl analyses of its own (depth, ablations, start)."
         ),
     ] = None,
     reader: Annotated[
@@ -96,7 +114,13 @@ def evaluate(
     Example: kpyramid evaluate questions.jsonl --strategy naive --strategy polyrag --out compared
     """
     from kpyramid.cli.console import open_bars
-    from kpyramid.evaluation.harness import add_ratings, answer_all, open_measures, parse_arm
+    from kpyramid.evaluation.harness import (
+        COMPARISONS,
+        add_ratings,
+        answer_all,
+        open_measures,
+        parse_arm,
+    )
     from kpyramid.evaluation.questions import read_questions, read_set
     from kpyramid.evaluation.ratings import read_ratings
     from kpyramid.evaluation.report import Reader, lay_out, plan_grid
@@ -110,8 +134,9 @@ def evaluate(
         asked = read_set(folder)
     else:
         raise SettingsError("name a file of questions, or a set with --set, and not both")
-    if tables and strategy:
-        raise SettingsError("--tables has its own strategies; leave --strategy out")
+    if sum(map(bool, (tables, strategy, strategies))) > 1:
+        raise SettingsError("give one of --strategy, --strategies and --tables")
+    chosen = COMPARISONS[strategies] if strategies else strategy or _DEFAULT
     loaded = load_settings(settings)
     names = [r.value for r in reader or [BackendName.rules]]
     with _open_asker(loaded, warehouse, out, needed=judge or "llm" in names) as (asker, read_cost):
@@ -125,11 +150,7 @@ def evaluate(
         arms = tuple(
             plan_grid(readers, mode.value)
             if tables
-            else (
-                parse_arm(text, r.name, r.backends)
-                for r in readers
-                for text in strategy or _DEFAULT
-            )
+            else (parse_arm(text, r.name, r.backends) for r in readers for text in chosen)
         )
         choose_baseline(arms, baseline)
         known = [question.id for question in asked], [arm.name for arm in arms]

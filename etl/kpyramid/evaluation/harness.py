@@ -221,6 +221,26 @@ class Answers:
         return tuple(row for row in self.rows if row.failure is not None)
 
 
+COMPARISONS: Mapping[str, tuple[str, ...]] = {
+    "all": ("direct", "naive", "kaping", "exact", "polyrag", "wts", "rok", "hykge", "ksl"),
+    "wts": (
+        *(f"wts:depth={depth}" for depth in range(1, 5)),
+        *(f"wts:match={match}" for match in ("exact", "entity")),
+    ),
+    "rok": ("rok", "rok:hypothesis=false", "rok:neighbours=false", "rok:hops=1", "rok:hops=2"),
+    "hykge": (
+        "hykge",
+        *(f"hykge:{part}=false" for part in ("hypothesis", "fragments", "chains", "descriptions")),
+    ),
+    "ksl": ("ksl", "ksl:start=all"),
+}
+"""Arms that are compared by one name: all strategies, or what a paper analyses of its own.
+
+WTS: depth (Table 3) and how triples are matched (Table 2). RoK: its parts and hops. HyKGE: what its
+Table leaves out in turn. Knowledge Solver: where a walk starts.
+"""
+
+
 def parse_arm(text: str, reader: str = "rules", backends: Backends = RULES) -> Arm:
     """The arm of `strategy:option=value,option=value`; true, false and numbers are read as such.
 
