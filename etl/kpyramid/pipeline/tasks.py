@@ -15,7 +15,7 @@ from kpyramid.extraction.cascade import (
 )
 from kpyramid.llm.task import Expected, Task
 from kpyramid.ontology.population.task import TASKS as POPULATION
-from kpyramid.query.model import reading, sparql, sufficiency
+from kpyramid.query.model import ksl, reading, sparql, sufficiency
 from kpyramid.settings import Settings
 
 TASKS: tuple[Task[..., object], ...] = (
@@ -32,6 +32,7 @@ TASKS: tuple[Task[..., object], ...] = (
     sufficiency.TASK,
     reading.READ,
     reading.RECALL,
+    ksl.TASK,
 )
 """In the order in which they are asked."""
 
