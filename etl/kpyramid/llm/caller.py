@@ -169,13 +169,13 @@ class Caller:
         if before is not None and not came and not is_due(before):
             return before
         attempts = before.attempts if before else 0
-        if before is None or came or before.kind is not FailureKind.TRUNCATED:
+        if request.once or before is None or came or before.kind is not FailureKind.TRUNCATED:
             outcome = self._answer(key, request, read, attempts)
             if not isinstance(outcome, Failure):
                 if before is not None:
                     self._cache.drop_failure(key)
                 return outcome
-            if outcome.kind is not FailureKind.TRUNCATED:
+            if request.once or outcome.kind is not FailureKind.TRUNCATED:
                 return outcome
         # Cut off once: asked once more with twice the room. The answer then stands for both.
         raised = replace(request, max_tokens=2 * request.max_tokens)
