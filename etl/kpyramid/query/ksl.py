@@ -231,7 +231,7 @@ def conclude(asked: QuestionAnalysis, within: Subgraph, walks: Sequence[Walk]) -
         Step(
             "graph",
             Outcome.ANSWERED if at in chosen else Outcome.INSUFFICIENT,
-            f"{len(stated[at].facts)} steps from {stated[at].names[0]}: {walks[at].ended}",
+            f"from {stated[at].names[0]} to {stated[at].names[-1]}: {walks[at].ended}",
             (stated[at].statement,) if stated[at].facts else (),
             round(chances[at], 4),
         )
