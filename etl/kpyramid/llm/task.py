@@ -135,7 +135,6 @@ class Task(Generic[P, R_co]):
         document: str | None = None,
         schema: Mapping[str, JsonValue] | None = None,
         logprobs: bool = False,
-        once: bool = False,
     ) -> Request:
         """One structured completion about fenced material; by default that is its subject too."""
         content = fence(material)
@@ -149,5 +148,4 @@ class Task(Generic[P, R_co]):
             document=document,
             subject=content if subject is None else subject,
             logprobs=logprobs,
-            once=once,
         )

@@ -7,6 +7,7 @@ asked for again, and has from the start the room that it would then have.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from kpyramid.llm.responses import parse_json
 from kpyramid.llm.task import GUARD, Strict, Task
@@ -61,10 +62,8 @@ def render(
 ) -> tuple[Request, int]:
     """The request of one round, and how many of the tails are in it."""
     material, shown = show_round(question, ways, may_stop=may_stop)
-    request = TASK.request(
-        _SYSTEM, material, max_tokens=2 * MAX_TOKENS, subject=question.text, once=True
-    )
-    return request, shown
+    request = TASK.request(_SYSTEM, material, max_tokens=2 * MAX_TOKENS, subject=question.text)
+    return replace(request, once=True), shown
 
 
 def show_round(
