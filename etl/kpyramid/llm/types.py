@@ -26,10 +26,9 @@ class Request:
 
     `task`, `version`: the prompt and its parser. `schema`: a strict JSON schema of the reply.
     `logprobs` asks for the log-probabilities of the reply's tokens; an endpoint may have none.
-    `once`: a reply that is cut off is not asked for again with twice the room.
     The rest is for the books and no part of the key: `stage`; `document`, the id of the one it is
     for, if it is for one; `subject`, the text it is about, which a recording is looked up by and
-    estimates are scaled by.
+    estimates are scaled by; `once`, whether a reply that is cut off is not asked for anew.
     """
 
     task: str
