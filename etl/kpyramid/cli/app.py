@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kpyramid.cli import batch, cache, evaluate, ontology, proposals, rejects
+from kpyramid.cli import batch, cache, evaluate, export, ontology, proposals, rejects
 from kpyramid.cli.ask import ask
 from kpyramid.cli.options import (
     DEFAULT_WAREHOUSE,
@@ -50,6 +50,7 @@ app.add_typer(ontology.app)
 app.add_typer(proposals.app)
 app.add_typer(evaluate.app)
 app.add_typer(rejects.app)
+app.add_typer(export.app)
 
 StageName = StrEnum("StageName", {stage.name: stage.name for stage in PIPELINE})  # type: ignore[misc]
 

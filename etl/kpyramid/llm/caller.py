@@ -169,7 +169,7 @@ class Caller:
         if before is not None and not came and not is_due(before):
             return before
         attempts = before.attempts if before else 0
-        if before is None or came or before.kind is not FailureKind.TRUNCATED:
+        if request.once or before is None or came or before.kind is not FailureKind.TRUNCATED:
             outcome = self._answer(key, request, read, attempts)
             if not isinstance(outcome, Failure):
                 if before is not None:

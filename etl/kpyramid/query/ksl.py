@@ -1,0 +1,250 @@
+"""Knowledge Solver: from head to tail over the graph until an option is met (KSL, Algorithm 1).
+
+The subgraph holds all entities on paths of at most `hops` steps between the question and its
+options. A walk starts at one entity of the question; each round offers the tails of the current
+head, and the chosen one is the next head. The walk is the explanation.
+
+Beyond the paper: what is both in the question and an option starts no walk (line 13 would end it at
+once); no entity is visited twice; at the limit of rounds there is no answer (line 23 would return
+an entity that is no option); a question without options is walked over all that is within `hops`
+steps of it, and the walk says itself where it stops.
+"""
+
+import hashlib
+import sys
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kpyramid.errors import InputError
+from kpyramid.llm.types import Asker, Failure
+from kpyramid.query.analysis import QuestionAnalysis
+from kpyramid.query.anchors import find_anchors, link_names
+from kpyramid.query.chains import rate_paths
+from kpyramid.query.decisions import Decisions
+from kpyramid.query.facts import MOST_ENTITIES
+from kpyramid.query.paths import MOST_NEIGHBOURS, Path, show_path, state_paths
+from kpyramid.query.types import Answer, Outcome, Step
+from kpyramid.snapshot.adjacency import Adjacency, Rows
+
+STARTS = ("hash", "all")
+MOST_TAILS = 100
+"""Tails that a round offers; of more the options, then the first by the keys of their facts."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Subgraph:
+    """Where a walk may go, as rows: the question's entities, those of its options, and all."""
+
+    graph: Adjacency
+    starts: tuple[int, ...]
+    options: Mapping[int, str]
+    nodes: Rows
+
+
+@dataclass(slots=True)
+class Walk:
+    """A walk so far, why it ended, the option that it met; its nearness to the question (rules)."""
+
+    path: Path
+    ended: str = ""
+    option: str = ""
+    has_failed: bool = False
+    chance: float = 0.0
+    calls: int = 0
+    tokens: int = 0
+
+
+def ask_ksl(
+    asked: QuestionAnalysis,
+    decisions: Decisions,
+    *,
+    hops: int = 2,
+    rounds: int = 5,
+    start: str = "hash",
+) -> Answer:
+    """The option that a walk from an entity of the question reaches, with the walk.
+
+    `hops`: k of the subgraph (5.2: 2); `rounds`: N_r (5.3: 5), each one call of the model.
+    `start`: the paper draws an entity at random; `hash` draws it by the question's words, `all`
+    walks from each, 12 at most, and takes the option that most walks reach (4.2 leaves this for
+    future research), which multiplies the calls.
+
+    Raises:
+        InputError: `start` is unknown, or `hops` or `rounds` less than 1.
+        BudgetError, EndpointError: the model may not or cannot be asked.
+    """
+    if start not in STARTS:
+        raise InputError(f"start = {start!r}: a walk starts by {' or '.join(STARTS)}")
+    if hops < 1 or rounds < 1:
+        raise InputError(f"hops = {hops}, rounds = {rounds}: a walk has one step at least")
+    within = find_subgraph(asked, hops)
+    if isinstance(within, str):
+        return Answer("", (), (), None, (), (Step("graph", Outcome.EMPTY, within),))
+    starts = within.starts
+    drawn = starts[:MOST_ENTITIES] if start == "all" else (draw(asked.text, starts),)
+    walks = [walk(asked, within, row, rounds, decisions.walker) for row in drawn]
+    return conclude(asked, within, walks)
+
+
+def find_subgraph(asked: QuestionAnalysis, hops: int) -> Subgraph | str:
+    """The entities on paths between the question and its options (5.2); why there is none."""
+    graph = Adjacency(asked.snapshot)
+    named = _list_rows(graph, find_anchors([asked.text], asked.snapshot).entities)
+    if not named:
+        return "the question names no entity of the graph"
+    options: dict[int, str] = {}
+    for candidate in asked.candidates:
+        linked = link_names([candidate], asked.snapshot, similar=None)
+        for row in _list_rows(graph, linked.entities):
+            options.setdefault(row, candidate)
+    if asked.candidates and not options:
+        return "no option is an entity of the graph"
+    starts = [row for row in named if row not in options]
+    if not starts:
+        return "the question names only its options"
+    nodes = reach(graph, starts, hops)
+    if options:
+        far = reach(graph, options, hops)
+        nodes = {row: near for row, near in nodes.items() if near + far.get(row, hops + 1) <= hops}
+        if not nodes:
+            return f"no path of at most {hops} steps joins the question and an option"
+    within = Subgraph(graph, (), options, np.array(sorted(nodes), np.int64))
+    joined = [row for row in starts if row in nodes and list_tails(within, Path((row,), (), ()))]
+    if not joined:
+        return "no fact joins what the question names with anything"
+    return replace(within, starts=tuple(joined))
+
+
+def _list_rows(graph: Adjacency, entities: Iterable[str]) -> list[int]:
+    return [row for key in entities if (row := graph.find(key)) is not None]
+
+
+def reach(graph: Adjacency, starts: Iterable[int], hops: int) -> dict[int, int]:
+    """What is within so many steps, with the least number of steps; hubs are not passed through."""
+    steps = dict.fromkeys(starts, 0)
+    last = np.array(sorted(steps), np.int64)
+    for step in range(1, hops + 1):
+        if step > 1:
+            last = last[graph.count_facts(last) <= MOST_NEIGHBOURS]
+        met = np.unique(graph.leave(last, sys.maxsize).target).tolist()
+        last = np.array([row for row in met if row not in steps], np.int64)
+        steps |= dict.fromkeys(last.tolist(), step)
+    return steps
+
+
+def draw(text: str, rows: Sequence[int]) -> int:
+    """One of some rows, drawn by a text, so always the same."""
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return rows[int.from_bytes(digest, "little") % len(rows)]
+
+
+def walk(
+    asked: QuestionAnalysis, within: Subgraph, start: int, rounds: int, asker: Asker | None
+) -> Walk:
+    """The walk from one entity: at most `rounds` choices (Algorithm 1, lines 12 to 22)."""
+    done = Walk(Path((start,), (), ()))
+    for _ in range(rounds):
+        ways = list_tails(within, done.path)
+        if not ways:
+            done.ended = "nothing new is linked to the last entity"
+            break
+        chosen = _choose(asked, within, done, ways, asker)
+        if chosen is None:
+            break
+        done.path = ways[chosen]
+        if (option := within.options.get(done.path.entities[-1])) is not None:
+            done.option, done.ended = option, "an option is reached"
+            break
+    else:
+        done.ended = f"{'no option within ' if within.options else ''}{rounds} rounds"
+    return done
+
+
+def list_tails(within: Subgraph, path: Path) -> list[Path]:
+    """The path with one step more, to each entity of the subgraph that it has not met (line 1)."""
+    edges = within.graph.leave(np.array([path.entities[-1]], np.int64), sys.maxsize)
+    inside = np.isin(edges.target, within.nodes) & ~np.isin(edges.target, path.entities)
+    places = np.flatnonzero(inside)
+    if len(places) > MOST_TAILS:
+        others = ~np.isin(edges.target[places], list(within.options))
+        places = np.sort(places[np.argsort(others, kind="stable")[:MOST_TAILS]])
+    edges = edges.take(places)
+    columns = edges.fact.tolist(), edges.target.tolist(), edges.forward.tolist()
+    return [
+        Path((*path.entities, target), (*path.facts, fact), (*path.forward, forward))
+        for fact, target, forward in zip(*columns, strict=True)
+    ]
+
+
+def _choose(
+    asked: QuestionAnalysis, within: Subgraph, done: Walk, ways: Sequence[Path], asker: Asker | None
+) -> int | None:
+    """The place of the next step; None where the walk ends, with the reason noted.
+
+    Rules take the way nearest to the question; without options they stop where none is nearer.
+    """
+    stated = state_paths(ways, within.graph, asked.snapshot)
+    may_stop = not within.options and bool(done.path.facts)
+    if asker is None:
+        best = rate_paths(asked, stated)[0]
+        if may_stop and done.chance >= best.chance:
+            done.ended = "no further step is nearer to the question"
+            return None
+        done.chance = best.chance
+        return next(at for at, one in enumerate(stated) if one is best.path)
+    from kpyramid.query.model.ksl import choose_by_model  # rules need no prompts
+
+    reply = choose_by_model(asked.question, stated, asker, may_stop=may_stop)
+    done.calls += reply.calls
+    done.tokens += reply.tokens
+    if isinstance(reply.value, Failure):
+        done.has_failed = True
+        done.ended = f"the model chose no tail: {reply.value.kind}: {reply.value.detail}"
+        return None
+    if reply.value is None:
+        done.ended = "the model stops here"
+    return reply.value
+
+
+def conclude(asked: QuestionAnalysis, within: Subgraph, walks: Sequence[Walk]) -> Answer:
+    """What most walks reach, of several the surest: an option, or the end of an open walk.
+
+    A step of the trace for each walk, the one that the answer rests on last.
+    """
+    stated = state_paths([done.path for done in walks], within.graph, asked.snapshot)
+    chances = [rate_paths(asked, [path])[0].chance if path.facts else 0.0 for path in stated]
+    order = sorted(range(len(walks)), key=lambda at: (-chances[at], stated[at].statement))
+    values = [
+        done.option or ("" if asked.candidates or done.has_failed else path.names[-1])
+        for done, path in zip(walks, stated, strict=True)
+    ]
+    votes = Counter(values[at] for at in order if values[at] and stated[at].facts)
+    value = votes.most_common(1)[0][0] if votes else ""  # of equals the first: the surest walk's
+    chosen = [at for at in order if value and values[at] == value]
+    order = [*chosen, *(at for at in order if at not in chosen)]
+    shown = [at for at in order if stated[at].facts]
+    items = tuple(show_path(stated[at], asked.snapshot, round(chances[at], 6)) for at in shown)
+    trace = tuple(
+        Step(
+            "graph",
+            Outcome.ANSWERED if at in chosen else Outcome.INSUFFICIENT,
+            f"from {stated[at].names[0]} to {stated[at].names[-1]}: {walks[at].ended}",
+            (stated[at].statement,) if stated[at].facts else (),
+            round(chances[at], 4),
+        )
+        for at in reversed(order)
+    )
+    return Answer(
+        value,
+        (value,) if value else (),
+        items,
+        "graph" if items else None,
+        items[0].evidence if chosen else (),
+        trace,
+        confidence=round(chances[chosen[0]], 4) if chosen else 0.0,
+        calls=sum(done.calls for done in walks),
+        tokens=sum(done.tokens for done in walks),
+    )
