@@ -334,7 +334,7 @@ def test_a_model_that_is_down_is_told_soon(
     question = BORN if strategy == "exact" else "Which path did pilgrims take to the chapel?"
     started = time.monotonic()
     with open_caller(url, tmp_path) as asker, pytest.raises(EndpointError) as down:
-        backends = Backends("llm", "llm", "llm", asker)
+        backends = Backends("llm", "llm", "llm", "llm", asker)
         answer(question, snapshot, strategy, backends=backends)
     assert time.monotonic() - started < SECONDS
     assert_tells(down.value, url, "is the server running", "llm.base_url")

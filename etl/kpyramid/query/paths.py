@@ -152,17 +152,15 @@ def rank_entities(paths: Iterable[Path], damping: float = 0.85) -> dict[int, flo
     }
     if not steps:
         return {}
-    from scipy.sparse import coo_array  # only walks need it
-
     nodes, places = np.unique(np.array(sorted(steps), np.int64)[:, :2], return_inverse=True)
     one, other = places.reshape(-1, 2).T
+    leaves, enters = np.concatenate([one, other]), np.concatenate([other, one])
     count = len(nodes)
-    shape = (np.ones(2 * len(one)), (np.concatenate([one, other]), np.concatenate([other, one])))
-    joined = coo_array(shape, shape=(count, count)).tocsr()
-    degrees = joined.sum(axis=0)
+    degrees = np.bincount(leaves, minlength=count)
     rank = np.full(count, 1 / count)
     for _ in range(_MOST_ROUNDS):
-        before, rank = rank, (1 - damping) / count + damping * (joined @ (rank / degrees))
+        shares = np.bincount(enters, (rank / degrees)[leaves], minlength=count)
+        before, rank = rank, (1 - damping) / count + damping * shares
         if np.abs(rank - before).sum() < _CONVERGED:
             break
     return dict(zip(nodes.tolist(), rank.tolist(), strict=True))
