@@ -211,7 +211,7 @@ def list_flips() -> Iterator[tuple[str, Callable[[Bench], dict[str, str]], set[s
             lambda bench, name=name: compute_keys(bench.settings, changed=name),
             users,
         )
-    yield "setting publish.min_confidence", demand_confidence, {"resolve"}
+    yield "setting publish.min_confidence", demand_confidence, {"resolve", "induce"}
     for section in fields(Settings):
         made = {f.name for f in FUNCTIONS if f.section == section.name}
         owners = {section.name} | made | {s.name for s in PIPELINE if made & {*s.ports}}

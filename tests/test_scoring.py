@@ -24,7 +24,7 @@ TRAIT = re.compile(
     r"|indirect_subject|inferred_predicate|split|passive|copula|negated|modal|attributed"
     r"|preposition|no_object|subject_only)"
     r"|(head|tail) (length|capitals|(digit |replaced )?(name|noun|literal)"
-    r"|(name|noun|literal) of [1-6]|(after|before) (edge|\S+)|(determiner|bare|holds) \S+)"
+    r"|(name|noun|literal) of [1-6]|(after|before) (edge|\S+)|(determiner|bare|holds|one noun with) \S+)"
     r"|doubt (text|sentence|(head|tail)( edges)?)"
     rf"|(tail as|relation holds|left) ({ROLES.replace(' ', '|')})"
     r"|sentence (asks|has (brackets|colon|dash|quotation|no end)|speaks|addresses|supposes|turns"
