@@ -231,7 +231,7 @@ def verify_value(
     candidates: Collection[str] = (),
 ) -> Verification:
     """The bound that citations set for a value as the answer of a question, and why."""
-    form = _verify_form(asked, value, candidates)
+    form = _verify_form(asked, value, candidates, context)
     if form.reason:
         return form
     if value.strip().casefold() in _YES_NO_SAID:
@@ -286,7 +286,19 @@ def is_about_nothing(asked: QuestionAnalysis) -> bool:
     return not asked.names and (not asked.wanted or bool(_PRONOUN.search(asked.text)))
 
 
-def _verify_form(asked: QuestionAnalysis, value: str, candidates: Collection[str]) -> Verification:
+def _comes_back(value: str, context: Sequence[str]) -> bool:
+    """Whether the first of some texts that is a path leaves a value and comes back to it.
+
+    The wife of X's husband is X, who stands in the question.
+    """
+    path = next((text for text in context if " → " in text or " ← " in text), "")
+    leaves = path.startswith((f"{value} – ", f"{value} ← "))
+    return leaves and path.endswith((f" → {value}", f" – {value}"))
+
+
+def _verify_form(
+    asked: QuestionAnalysis, value: str, candidates: Collection[str], context: Sequence[str]
+) -> Verification:
     if is_about_nothing(asked):
         return Verification(UNSAID, "the question names nothing that it asks about")
     if not candidates:
@@ -305,7 +317,8 @@ def _verify_form(asked: QuestionAnalysis, value: str, candidates: Collection[str
     named = sum(
         all(word.stem in asked.said for word in split_words(option)) for option in candidates
     )
-    if named < 2 and words and all(w.stem in asked.said or w.plain in STOP for w in words):
+    echoes = words and all(w.stem in asked.said or w.plain in STOP for w in words)
+    if named < 2 and echoes and not _comes_back(value, context):
         return Verification(
             UNSAID if candidates else NO_ANSWER, "what was found stands in the question"
         )

@@ -15,7 +15,7 @@ from kpyramid.extraction.cascade import (
 )
 from kpyramid.llm.task import Expected, Task
 from kpyramid.ontology.population.task import TASKS as POPULATION
-from kpyramid.query.model import hykge, ksl, reading, rok, sparql, sufficiency
+from kpyramid.query.model import hykge, ksl, reading, rok, sparql, sufficiency, wts
 from kpyramid.settings import Settings
 
 TASKS: tuple[Task[..., object], ...] = (
@@ -35,6 +35,7 @@ TASKS: tuple[Task[..., object], ...] = (
     *rok.TASKS,
     *hykge.TASKS,
     ksl.TASK,
+    *wts.TASKS,
 )
 """In the order in which they are asked."""
 

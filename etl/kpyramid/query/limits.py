@@ -1,4 +1,4 @@
-"""A bounded number of calls for one question: RoK promises at most four, HyKGE two.
+"""A bounded number of calls: RoK promises at most four a question, HyKGE two, WTS two a depth.
 
 A reply that is cut off and asked for again with more room is a call as well.
 """
@@ -23,7 +23,7 @@ from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.backends import Chosen
 from kpyramid.query.decisions import Decisions
 from kpyramid.query.model.reading import Prompt, read_by_model
-from kpyramid.query.types import Backends, Item, Reading
+from kpyramid.query.types import RULES, Backends, Item, Reading
 
 T = TypeVar("T")
 
@@ -70,6 +70,30 @@ class LimitedAsker:
             assert calls.taken <= calls.most
 
 
+class DepthAskers:
+    """WTS (Algorithm 1): one call for the entities, then two a depth: scores, and an answer.
+
+    Who is None where rules decide.
+    """
+
+    def __init__(self, backends: Backends) -> None:
+        self.calls = Calls(1)
+        self.logprobs = backends.logprobs
+        self.entities: LimitedAsker | None = None
+        self.scores: LimitedAsker | None = None
+        self.reader: LimitedAsker | None = None
+        reads = backends.reader == "llm"
+        if backends.walk == "llm":
+            self.entities = LimitedAsker(backends.open_asker(), self.calls)
+            self.scores = LimitedAsker(backends.open_asker(), self.calls, kept=int(reads))
+        if reads:
+            self.reader = LimitedAsker(backends.open_asker(), self.calls)
+
+    def deepen(self) -> None:
+        """Goes one depth further."""
+        self.calls.most += 2
+
+
 class WalkDecisions(Chosen):
     """Decisions of a walk: all calls of a question counted, the answer asked for in its words."""
 
@@ -96,3 +120,8 @@ def limit_calls(decisions: Decisions, most: int, prompt: Prompt) -> Decisions:
     if not isinstance(decisions, Chosen) or not decisions._backends.asks_model:
         return decisions
     return WalkDecisions(decisions._backends, most, prompt)
+
+
+def limit_depths(decisions: Decisions) -> DepthAskers:
+    """Who is asked by WTS; nobody where the decisions are no backends'."""
+    return DepthAskers(decisions._backends if isinstance(decisions, Chosen) else RULES)

@@ -119,10 +119,10 @@ def read_by_model(
         asked = replace(asked, calls=calls, tokens=tokens)
     value = asked.value
     if isinstance(value, Failure):
-        reading = _refuse(f"the model gave no answer: {value.kind}: {value.detail}")
+        reading = refuse(f"the model gave no answer: {value.kind}: {value.detail}")
     else:
         said, chances = value
-        reading = _weigh(said, question, items[: len(shown)])
+        reading = weigh(said, question, items[: len(shown)])
         reading = replace(reading, logprobs=chances if reading.text else ())
     return replace(reading, calls=asked.calls, tokens=asked.tokens)
 
@@ -183,14 +183,14 @@ def _is_too_long(value: _Said | Failure) -> bool:
     return isinstance(value, Failure) and value.kind is FailureKind.UNACCEPTED
 
 
-def _weigh(said: Read | Recalled, question: Question, items: Sequence[Item]) -> Reading:
+def weigh(said: Read | Recalled, question: Question, items: Sequence[Item]) -> Reading:
     """The answer as far as its citations support it."""
     if not said.says:
         where = "the context does not say" if items else "the model does not know"
-        return _refuse(f"by the model, {where}")
+        return refuse(f"by the model, {where}")
     values = _pick_values(said, question)
     if not values:
-        return _refuse("the model says that there is an answer and gives none")
+        return refuse("the model says that there is an answer and gives none")
     text = "; ".join(values)
     confidence = said.confidence if 0.0 <= said.confidence <= 1.0 else _UNSAID
     if not isinstance(said, Read):
@@ -198,7 +198,7 @@ def _weigh(said: Read | Recalled, question: Question, items: Sequence[Item]) -> 
         return Reading(text, values, min(confidence, UNREAD), (), reason=reason)
     cited = [items[at] for at in pick_numbers(said.cites, len(items))]
     if not cited:
-        return _refuse(f"unsupported: the model answers {quote_text(text, 80)!r} and cites nothing")
+        return refuse(f"unsupported: the model answers {quote_text(text, 80)!r} and cites nothing")
     places = tuple(dict.fromkeys(place for item in cited for place in item.evidence))
     reason = f"by the model, from {len(cited)} of {len(items)} pieces of context"
     if not _is_borne(values, question, cited):
@@ -230,7 +230,7 @@ def _is_borne(values: Sequence[str], question: Question, cited: Sequence[Item]) 
     return all(holds_answer(texts, value) for value in checked)
 
 
-def _refuse(reason: str) -> Reading:
+def refuse(reason: str) -> Reading:
     return Reading("", (), 0.0, (), reason=reason)
 
 
