@@ -291,7 +291,8 @@ def _comes_back(value: str, context: Sequence[str]) -> bool:
 
     The wife of X's husband is X, who stands in the question.
     """
-    path = next((text for text in context if " → " in text or " ← " in text), "")
+    lines = (line for text in context for line in text.splitlines())
+    path = next((line for line in lines if " → " in line or " ← " in line), "")
     leaves = path.startswith((f"{value} – ", f"{value} ← "))
     return leaves and path.endswith((f" → {value}", f" – {value}"))
 

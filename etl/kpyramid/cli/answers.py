@@ -15,6 +15,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from kpyramid.cli.console import LONGEST, SafeConsole, shorten
+from kpyramid.cli.traces import append_trace, check_place, describe_trace
 from kpyramid.errors import InputError, SettingsError
 from kpyramid.llm.ledger import read_totals
 from kpyramid.llm.transport import read_key
@@ -253,27 +254,35 @@ def ask_pyramid(
     *,
     candidates: Sequence[str] = (),
     scope: Scope = PUBLIC,
+    trace: Path | None = None,
 ) -> Answer:
     """The answer to a question, as [query] of the settings says.
 
-    The budget of [llm] bounds this one question. `tokens` and `cost` are all that was spent on
-    it, those of trying the endpoint out included.
+    What was found is added to the file `trace`, see `kpyramid.cli.traces`. The budget of [llm]
+    bounds this one question. `tokens` and `cost` are all that was spent on it, those of trying the
+    endpoint out included.
 
     Raises:
-        InputError: no such snapshot, or no question.
+        InputError: no such snapshot, no question, or no file for the trace.
         SettingsError: there is no key for the model.
         BudgetError, EndpointError: the model may not or cannot be asked.
     """
     asked = settings.query
     snapshot = open_snapshot(ref, warehouse, model=settings.embed, scope=scope)
+    if trace:
+        check_place(trace)
     if not asked.asks_model:
-        return replace(_answer(question, snapshot, asked, candidates, Backends()), cost=0.0)
-    with TemporaryDirectory(prefix="kpyramid-ask-") as folder:
-        books = Path(folder)
-        with open_backends(open_warehouse(warehouse), settings, books) as backends:
-            found = _answer(question, snapshot, asked, candidates, backends)
-        spent = read_totals(books).run
-        return replace(found, tokens=spent.tokens, cost=spent.cost)
+        found = replace(_answer(question, snapshot, asked, candidates, Backends()), cost=0.0)
+    else:
+        with TemporaryDirectory(prefix="kpyramid-ask-") as folder:
+            books = Path(folder)
+            with open_backends(open_warehouse(warehouse), settings, books) as backends:
+                found = _answer(question, snapshot, asked, candidates, backends)
+            spent = read_totals(books).run
+            found = replace(found, tokens=spent.tokens, cost=spent.cost)
+    if trace:
+        append_trace(trace, describe_trace(found, candidates, asked.strategy, snapshot))
+    return found
 
 
 @contextmanager

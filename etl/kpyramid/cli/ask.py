@@ -1,6 +1,7 @@
 """`kpyramid ask`: the command; `answers.py` asks and shows."""
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -98,6 +99,13 @@ def ask(
         list[str] | None,
         typer.Option("--class", help="Only what is said of individuals of this class."),
     ] = None,
+    trace: Annotated[
+        Path | None,
+        typer.Option(
+            help="A file to which the question is added as a line of JSON: the facts that were "
+            "found, how deep, and the answer."
+        ),
+    ] = None,
     settings: SettingsOption = None,
 ) -> None:
     """Ask a published pyramid; the answer names its layer and its evidence.
@@ -144,7 +152,9 @@ def ask(
     )
     asked = read_question(question)
     scope = read_scope(access, everything, document, where, class_name)
-    found = ask_pyramid(asked, warehouse, ref, loaded, candidates=choice or (), scope=scope)
+    found = ask_pyramid(
+        asked, warehouse, ref, loaded, candidates=choice or (), scope=scope, trace=trace
+    )
 
     def print_words() -> None:
         (print_explanation if explain else print_answer)(found)
