@@ -15,6 +15,7 @@ from kpyramid.extraction.cascade import (
 )
 from kpyramid.llm.task import Expected, Task
 from kpyramid.ontology.population.task import TASKS as POPULATION
+from kpyramid.pipeline.learning.task import TASK as LEARNING
 from kpyramid.query.model import hykge, reading, rok, sparql, sufficiency
 from kpyramid.settings import Settings
 
@@ -34,6 +35,7 @@ TASKS: tuple[Task[..., object], ...] = (
     reading.RECALL,
     *rok.TASKS,
     *hykge.TASKS,
+    LEARNING,
 )
 """In the order in which they are asked."""
 
