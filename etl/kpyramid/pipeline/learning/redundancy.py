@@ -151,7 +151,7 @@ class Graph:
                 for iri, swapped in schema.find_entailed(stated.iri):
                     prop = schema.property_by_iri[iri]
                     if kind and not swapped and schema.max_values(kind, iri) == 1:
-                        types = fact.tail_type, self._find_type(triple.tail) or fact.tail_type
+                        types = fact.tail_type, self._find_type(triple.tail)
                         values = zip((fact.tail, triple.tail), types, strict=True)
                         if all(self._fits(value, one, prop) for value, one in values):
                             return prop.label
@@ -161,9 +161,11 @@ class Graph:
         """Whether a value can be one of a property."""
         if prop.is_datatype:
             return parse_literal(value, prop.range) is not None
+        if value[:1].isdigit() or read_value(value).stem.startswith("year"):
+            return False
         found = self._snapshot.schema.class_for_type(kind)
-        plain = not read_value(value).stem.startswith("year") and not value[:1].isdigit()
-        return plain and found is not None and self._snapshot.schema.is_subclass(found, prop.range)
+        told = found is not None and self._snapshot.schema.is_subclass(found, prop.range)
+        return told or not kind  # what the graph does not know yet may be anything
 
     def _are_joined(self, one: str, other: str) -> bool:
         """Whether both may hold: one is a part of the other's name, or a fact joins them."""

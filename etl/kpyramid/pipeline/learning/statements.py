@@ -115,7 +115,7 @@ class Reader:
         With no thing given it is whatever the sentence joins with the value, by a name of its own.
         """
         for text, found in zip(sentences, self.read(sentences), strict=True):
-            triples, said = [], {*_list_stems(f"{about} {value}")}
+            triples, said, name = [], {*_list_stems(f"{about} {value}")}, about
             for fact in found.facts:
                 ends = [fact.head, fact.tail]
                 keys = [normalise_name(end) for end in ends]
@@ -124,16 +124,17 @@ class Reader:
                 if normalise_name(value) not in keys:
                     break
                 thing = ends[keys.index(normalise_name(value)) - 1]
-                if about and normalise_name(thing) != normalise_name(about):
+                name = name or thing
+                if normalise_name(thing) != normalise_name(name):
                     break
-                if not about and _NESTED.search(thing):
+                if not about and _NESTED.search(name):
                     break
                 held = " ".join((*ends, fact.relation, *fact.qualifiers.values()))
                 said.update(_list_stems(held))
                 triples.append(Triple(fact.head, fact.relation, fact.tail))
             else:
                 if triples and words <= said:
-                    return Statement(text, tuple(dict.fromkeys(triples)), about or thing)
+                    return Statement(text, tuple(dict.fromkeys(triples)), name)
         return None
 
 
@@ -298,7 +299,8 @@ def _list_ends(rest: str, name: str) -> list[int]:
     at = rest.casefold().find(name.casefold())
     if name and 0 <= at <= len("the "):
         return [at + len(name)]
-    return [m.end() for m in re.finditer(r"\S+", rest)][:_LONGEST_SUBJECT]
+    words = list(re.finditer(r"\S+", rest))[:_LONGEST_SUBJECT]
+    return [m.end() for m in words if m[0].casefold() not in FUNCTION]
 
 
 def _inflect(aux: str, verb: str) -> str:
