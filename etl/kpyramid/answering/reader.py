@@ -139,13 +139,11 @@ def _read_fact(item: Item, rank: int, snapshot: Snapshot) -> Piece:
 
 def _split_sentences(place: Evidence) -> list[Evidence]:
     return [
-        Evidence(
-            place.document_id,
-            place.chunk_id,
-            place.start + span.start,
-            place.start + span.end,
-            place.text[span.start : span.end],
-            place.source,
+        replace(
+            place,
+            start=place.start + span.start,
+            end=place.start + span.end,
+            text=place.text[span.start : span.end],
         )
         for span in split_sentences(place.text)
     ]

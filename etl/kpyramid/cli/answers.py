@@ -14,7 +14,7 @@ from rich.console import Console, Group
 from rich.padding import Padding
 from rich.text import Text
 
-from kpyramid.cli.console import LONGEST, SafeConsole, shorten
+from kpyramid.cli.console import LONGEST, SafeConsole, name_origin, shorten
 from kpyramid.cli.traces import append_trace, check_place, describe_trace
 from kpyramid.errors import InputError, SettingsError
 from kpyramid.llm.ledger import read_totals
@@ -140,7 +140,7 @@ def _show_places(answer: Answer) -> list[Text | Padding]:
         return lines
     for place in [place for place in answer.evidence if place not in shown][:_MOST_PLACES]:
         lines.append(_indent(_mark(place, words)))
-        where = f"{place.source}, characters {place.start} to {place.end}"
+        where = f"{place.source}, characters {place.start} to {place.end}{name_origin(place)}"
         lines.append(_indent(Text(where, "dim"), 4))
     more = len(cited - shown) - _MOST_PLACES
     if more > 0:
@@ -163,7 +163,7 @@ def _show_path(item: Item, words: Sequence[str]) -> list[Text | Padding]:
     lines: list[Text | Padding] = [_indent(Text(item.text, "bold"))] if len(steps) > 1 else []
     for number, (step, place) in enumerate(zip(steps, item.evidence, strict=False), 1):
         title = f"{number}. {step}" if len(steps) > 1 else step
-        where = f"{place.source}, characters {place.start} to {place.end}"
+        where = f"{place.source}, characters {place.start} to {place.end}{name_origin(place)}"
         lines += [_indent(Text(title), 4), _indent(_mark(place, words), 7)]
         lines.append(_indent(Text(where, "dim"), 7))
     return lines

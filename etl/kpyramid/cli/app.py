@@ -8,6 +8,7 @@ import typer
 
 from kpyramid.cli import batch, cache, evaluate, export, ontology, proposals, rejects
 from kpyramid.cli.ask import ask
+from kpyramid.cli.learn import learn
 from kpyramid.cli.options import (
     DEFAULT_WAREHOUSE,
     WORKERS,
@@ -114,6 +115,7 @@ def build(
 
 
 command(app)(ask)
+command(app)(learn)
 
 
 @command(app)

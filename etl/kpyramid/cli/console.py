@@ -61,6 +61,15 @@ def shorten(text: str, most: int = LONGEST) -> str:
     return plain if len(plain) <= most else f"{plain[:most]}…"
 
 
+def name_origin(place: "Evidence") -> str:
+    """Says of a place that it was learnt from an answered question; nothing of what a source says.
+
+    See `kpyramid learn`.
+    """
+    from_what = {"gold": "a gold answer", "rating": "an answer that was rated good"}
+    return f", learnt from {from_what[place.learnt]}" if place.learnt else ""
+
+
 class _StageBars:
     """A bar per stage; a stage without long work shows only that it ran."""
 
@@ -212,7 +221,8 @@ def _print_places(found: "Sequence[tuple[str, Sequence[Evidence]]]") -> None:
     for text, places in found[:_MOST_EVIDENCE]:
         out.print(f"  {text}")
         for place in places:
-            out.print(f"    {place.source}, characters {place.start}-{place.end}", style="dim")
+            where = f"{place.source}, characters {place.start}-{place.end}{name_origin(place)}"
+            out.print(f"    {where}", style="dim")
     if len(found) > _MOST_EVIDENCE:
         out.print(f"  and {len(found) - _MOST_EVIDENCE} more (--json shows all)")
 

@@ -15,6 +15,7 @@ from kpyramid.extraction.cascade import (
 )
 from kpyramid.llm.task import Expected, Task
 from kpyramid.ontology.population.task import TASKS as POPULATION
+from kpyramid.pipeline.learning.task import TASK as LEARNING
 from kpyramid.query.model import hykge, ksl, reading, rok, sparql, sufficiency, wts
 from kpyramid.settings import Settings
 
@@ -36,6 +37,7 @@ TASKS: tuple[Task[..., object], ...] = (
     *hykge.TASKS,
     ksl.TASK,
     *wts.TASKS,
+    LEARNING,
 )
 """In the order in which they are asked."""
 

@@ -166,6 +166,30 @@ def rate_steps(asked: QuestionAnalysis, start: str, steps: Sequence[Step]) -> fl
     return rate_prefix(asked, start, tuple(steps))[1]
 
 
+def cut_question(
+    asked: QuestionAnalysis, start: str, steps: tuple[Step, ...]
+) -> tuple[float, tuple[int, int]]:
+    """The characters of a question that name what steps from an entity lead to, and the chance.
+
+    "[X's spouse]" of "the nationality of X's spouse", where there is a step to a spouse; the
+    chance is 0 where the question does not name the entity, or says nothing more than the steps.
+    """
+    said = _read_question(asked, start)
+    name = next((n for n in asked.linked.names if start in _link(asked, n)), "")
+    at, end = _find_name(said.tokens, name) if name else (0, 0)
+    found = said.align(steps)[:-1] if end else np.zeros(1)
+    used = int(found.argmax())
+    places = [*range(at, end), *(place for place, _ in said.words[:used])]
+    rest = {place for place, _ in said.words[used:]}
+    if not rest or rest & {*range(min(places, default=0), max(places, default=0))}:
+        return 0.0, (0, 0)
+    spans = [match.span() for match in _TOKEN.finditer(asked.text)]
+    first = min(places)
+    if first and said.tokens[first - 1] in ARTICLES:
+        first -= 1
+    return float(found[used]), (spans[first][0], spans[max(places)][1])
+
+
 _READ: WeakKeyDictionary[QuestionAnalysis, dict[tuple[str, ...], _Said]] = WeakKeyDictionary()
 
 

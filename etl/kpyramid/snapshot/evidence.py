@@ -10,10 +10,16 @@ import pyarrow.compute as pc
 from kpyramid.snapshot.search import Mask
 from kpyramid.snapshot.store import Store
 
+LEARNT = ("gold", "rating")
+"""What a document was learnt from that holds an answer to a question (WTS, 3.3)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Characters `start` to `end` of a document, and where that document came from."""
+    """Characters `start` to `end` of a document, and where that document came from.
+
+    `learnt`: of what was learnt from experience, `gold` or `rating`; empty for what a source says.
+    """
 
     document_id: str
     chunk_id: str
@@ -21,6 +27,7 @@ class Evidence:
     end: int
     text: str
     source: str
+    learnt: str = ""
 
 
 Place = tuple[int, int, int, int]
@@ -54,9 +61,14 @@ def find_evidence(
                 end,
                 texts[document][start:end],
                 documents.value("source", document),
+                _find_experience(documents.value("metadata", document)),
             )
         )
     return found
+
+
+def _find_experience(metadata: Collection[str]) -> str:
+    return next((kind for kind in LEARNT if f"experience={kind}" in metadata), "")
 
 
 def _find_places(store: Store, read_table: ReadTable, key: str) -> set[Place]:

@@ -1,0 +1,121 @@
+"""`kpyramid learn`: answered questions become documents of an experience source."""
+
+from contextlib import ExitStack
+from enum import StrEnum
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated
+
+import typer
+
+from kpyramid.cli.options import (
+    DEFAULT_WAREHOUSE,
+    BackendName,
+    SettingsOption,
+    WarehouseOption,
+    name_first,
+    print_found,
+)
+
+
+class EvolveName(StrEnum):
+    """When the graph is to evolve by a question."""
+
+    beyond_h = "beyond_h"
+    nothing_retrieved = "nothing_retrieved"
+    always = "always"
+
+
+_EXAMPLES = 5
+
+
+def learn(
+    feedback: Annotated[Path, typer.Argument(help="JSON lines; docs/learn.md has the fields.")],
+    corpus: Annotated[
+        Path, typer.Option(help="The folder that the next build reads; experience.jsonl is in it.")
+    ],
+    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
+    ref: Annotated[
+        str, typer.Option(help="The ref or the id of the snapshot that knows already.")
+    ] = "main",
+    settings: SettingsOption = None,
+    generate: Annotated[
+        BackendName, typer.Option(help="Who makes statements of a question and its answer.")
+    ] = BackendName.rules,
+    evolve_when: Annotated[
+        EvolveName,
+        typer.Option(
+            help="Learn when confidence came beyond --h or never; also when nothing was "
+            "retrieved; or always."
+        ),
+    ] = EvolveName.always,
+    h: Annotated[int, typer.Option("--h", min=0, help="Depth H of WTS's Algorithm 1.")] = 1,
+    source_share: Annotated[
+        float, typer.Option(help="Most that one source gives of what is learnt in a run.")
+    ] = 0.5,
+    source_rows: Annotated[
+        int, typer.Option(min=0, help="Rows that every source may give in any case.")
+    ] = 20,
+    domain: Annotated[str, typer.Option(help="What the model is called an expert in.")] = "",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be learnt; write nothing.")
+    ] = False,
+) -> None:
+    """Learn from questions with gold answers or ratings: the next build reads what they say.
+
+    A question and its gold answer, or an answer that was rated good, become statements in
+    experience.jsonl of the corpus, unless the published pyramid knows them already. A bad rating
+    states nothing. Rows that contradict the pyramid or one another, or come too many from one
+    source, go to .experience.rejected.jsonl beside it, with their reasons.
+
+    Removing a row of experience.jsonl removes its facts in the next build.
+
+    Example: kpyramid learn feedback.jsonl --corpus examples/demo/corpus --dry-run
+    """
+    from kpyramid.cli.answers import PATIENCE
+    from kpyramid.errors import SettingsError
+    from kpyramid.extraction.openie import DependencyExtractor
+    from kpyramid.pipeline.learning.learn import Rules
+    from kpyramid.pipeline.learning.learn import learn as run_learn
+    from kpyramid.pipeline.learning.statements import Reader, Stater
+    from kpyramid.pipeline.learning.task import Generator
+    from kpyramid.pipeline.models import Opener
+    from kpyramid.query import EVERYTHING, open_snapshot
+    from kpyramid.settings import load_settings
+    from kpyramid.storage.layout import open_warehouse
+
+    loaded = load_settings(settings)
+    snapshot = open_snapshot(ref, warehouse, model=loaded.embed, scope=EVERYTHING)
+    reader = Reader(DependencyExtractor(loaded.extract.parser, loaded.extract.language))
+    rules = Rules(evolve_when.value, h, source_share, source_rows)
+    with ExitStack() as held:
+        asker = None
+        if generate is BackendName.llm:
+            if loaded.llm.provider == "none":
+                raise SettingsError(
+                    "--generate llm asks a model, and llm.provider is 'none'; name one in [llm] "
+                    "of --settings, or leave the option out: rules need no model"
+                )
+            books = Path(held.enter_context(TemporaryDirectory(prefix="kpyramid-learn-")))
+            place = open_warehouse(warehouse)
+            opener = held.enter_context(Opener(place, loaded, books, "", patience=PATIENCE))
+            asker = opener.open_model().caller
+        found = run_learn(
+            feedback,
+            corpus,
+            snapshot,
+            lambda scoped: (
+                Stater(scoped, reader) if asker is None else Generator(asker, reader, domain)
+            ),
+            rules,
+            dry_run=dry_run,
+        )
+    told = [text for outcome in found.outcomes for text in outcome.statements]
+    lines = [f"{count} rows {what.replace('_', ' ')}" for what, count in found.count().items()]
+    lines.append(f"{'Would be learnt' if dry_run else 'Learnt'}: {len(told)} statements")
+    lines += name_first(told, _EXAMPLES)
+    for outcome in found.outcomes:
+        if outcome.result == "quarantined":
+            lines.append(f"line {outcome.line}: {outcome.reason}: {outcome.detail}")
+    lines.append(f"{found.file} has {found.rows} rows; put aside: {found.aside}")
+    print_found(found.to_dict(), lines)
