@@ -148,7 +148,7 @@ def test_ratings_are_checked_before_anything_is_asked_and_joined_in(folder: Path
         (("--strategy", "magic"), 3, "unknown strategy 'magic'"),
         (("--strategy", "polyrag:triples=abc"), 3, "triples = 'abc': pass a whole number"),
         (("--strategy", "naive:depth=1"), 3, "strategy naive has no option 'depth'"),
-        (("--tables", "--strategy", "naive"), 2, "--tables has its own strategies"),
+        (("--tables", "--strategy", "naive"), 2, "give one of --strategy"),
         (("--set", "musique"), 2, "and not both"),
         (("--reader", "llm"), 2, "llm.provider is 'none'"),
         (("--judge",), 2, "llm.provider is 'none'"),

@@ -65,7 +65,7 @@ def test_a_changed_corpus_computes_exactly_the_new_texts(tmp_path: Path, name: s
     fresh = {*new["documents"]["text"].to_pylist()} - {*old["documents"]["text"].to_pylist()}
     counts = count_recomputed(outcome)
     assert counts["chunk"] == counts["extract"] == len(fresh)
-    embedded = list_texts(new, {"chunks", "triples"})
+    embedded = list_texts(new, {"chunks", "entities", "triples"})
     assert counts["embed"] == len({*HashEmbedder.history} & (embedded - known)) > -1
     assert embedded - known <= {*HashEmbedder.history}
     assert len(HashEmbedder.history) == len({*HashEmbedder.history}), "embedded twice"

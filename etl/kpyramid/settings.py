@@ -411,7 +411,7 @@ class PublishSettings:
     says "not run".
     """
 
-    min_confidence: Share = 0.8
+    min_confidence: Share = 0.75
     min_document_share: Share = 0.5
     min_triple_share: Share = 0.5
     min_kept_share: Share = 1.0
