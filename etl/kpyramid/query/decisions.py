@@ -76,13 +76,12 @@ NO_ANSWER = 0.0
 
 
 class Decisions(Protocol):
-    """What is decided on the way to an answer.
+    """What is decided on the way to an answer; `walker` asks the model that leads walks, if any.
 
     Each raises `BudgetError` or `EndpointError` where a model may not or cannot be asked.
     """
 
     walker: Asker | None
-    """What asks the model that leads a walk over the graph; None where rules do."""
 
     def query_ontology(self, asked: QuestionAnalysis) -> Found:
         """What SPARQL written for the question finds in the ontology layer."""

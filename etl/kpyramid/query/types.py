@@ -25,9 +25,8 @@ class Backends:
     """Who takes each decision: `rules`, or `llm`, the model that `asker` asks.
 
     `sparql` writes the query of the ontology layer (PolyRAG's `Query_onto`), `sufficiency` says
-    whether facts are enough (`Query_kg`), `walk` leads a walk over the graph (WTS, RoK, KSL,
-    HyKGE), `reader` words the answer from the context; with `logprobs` the model is asked for the
-    log-probabilities of its words, where it gives them.
+    whether facts are enough (`Query_kg`), `walk` leads a walk over the graph, `reader` words the
+    answer; with `logprobs` the model is asked for the log-probabilities of its words.
     """
 
     sparql: Backend = "rules"

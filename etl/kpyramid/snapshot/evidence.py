@@ -11,7 +11,6 @@ from kpyramid.snapshot.search import Mask
 from kpyramid.snapshot.store import Store
 
 LEARNT = ("gold", "rating")
-"""What a document was learnt from that holds an answer to a question (WTS, 3.3)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -449,7 +449,9 @@ def _spread_vectors(
     if joined is not None:
         known = pc.is_valid(places).to_numpy(zero_copy_only=False)
         rows = pc.drop_null(places).to_numpy()
-        matrix[known] = _combine(joined["vector"]).values.to_numpy().reshape(-1, kind.list_size)[rows]
+        matrix[known] = (
+            _combine(joined["vector"]).values.to_numpy().reshape(-1, kind.list_size)[rows]
+        )
         texts = _combine(joined["text"]).take(places)
     values = pa.array(matrix.ravel(), pa.float32())
     return pc.fill_null(texts, ""), pa.FixedSizeListArray.from_arrays(values, kind.list_size)

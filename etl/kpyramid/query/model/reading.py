@@ -96,7 +96,6 @@ def read_by_model(
     question: Question,
     items: Sequence[Item],
     asker: Asker,
-    *,
     logprobs: bool = False,
     prompt: Prompt | None = None,
 ) -> Reading:
@@ -128,11 +127,7 @@ def read_by_model(
 
 
 def render(
-    question: Question,
-    shown: Sequence[str],
-    *,
-    logprobs: bool = False,
-    prompt: Prompt | None = None,
+    question: Question, shown: Sequence[str], logprobs: bool = False, prompt: Prompt | None = None
 ) -> Request:
     """The question with its numbered options and the lines of context, if there are any."""
     lines = [f"Question: {flatten(question.text)}"]
