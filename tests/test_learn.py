@@ -475,6 +475,14 @@ def test_a_bad_row_is_a_counted_reject(tmp_path: Path, line: str, reason: str) -
     assert isinstance(row, Unread) and row.reason == reason and row.detail
 
 
+def test_options_that_an_answer_lists_are_its_values(tmp_path: Path) -> None:
+    row = ask("Which?", answer="Oslo; Bergen", rating="good", options=["Oslo", "Bergen", "Rome"])
+
+    (found,) = read_feedback(write_rows(tmp_path, row))
+
+    assert isinstance(found, Feedback) and found.values == ("Oslo", "Bergen")
+
+
 def test_bad_rows_stop_no_good_one_and_none_is_lost(
     corpus: Path, base: Snapshot, reader: Reader
 ) -> None:
