@@ -331,7 +331,9 @@ def test_a_model_that_is_down_is_told_soon(
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
-    question = BORN if strategy in {"exact", "ksl"} else "Which path did pilgrims take to the chapel?"
+    question = (
+        BORN if strategy in {"exact", "ksl"} else "Which path did pilgrims take to the chapel?"
+    )
     started = time.monotonic()
     with open_caller(url, tmp_path) as asker, pytest.raises(EndpointError) as down:
         backends = Backends("llm", "llm", "llm", "llm", asker)

@@ -157,6 +157,12 @@ def test_3_2_2_what_a_question_supposes_is_not_stated(stater: Stater) -> None:
     assert not made.statements
 
 
+def test_3_2_2_several_values_may_be_of_several_things(stater: Stater) -> None:
+    made = stater.state(make_row("Who is the daughter of Anna Holm's husband?", "Una", "Ada"))
+
+    assert not made.statements and "of others than Leon Batt" in made.reason
+
+
 def test_3_2_2_each_value_has_a_statement(stater: Stater) -> None:
     made = stater.state(make_row("Where did Leon Batt study?", "Bergen", "Leeds"))
 
@@ -232,6 +238,8 @@ def test_3_2_2_a_triple_of_the_model_must_be_borne_by_question_and_answer(
         (("Leon Batt", "died in", "Oslo"), False),
         (("Leon Batt", "sued", "Anna Holm"), False),
         (("Leon Batt", "was born in", "Bergen"), False),
+        (("Stockholm", "is the capital of", "Sweden"), True),
+        (("Lake Vell", "is of the depth", "Sweden"), False),
         (("Nobody Known", "was born in", "Oslo"), False),
     ],
 )
@@ -465,6 +473,14 @@ def test_a_bad_row_is_a_counted_reject(tmp_path: Path, line: str, reason: str) -
     (row,) = read_feedback(write_rows(tmp_path, line))
 
     assert isinstance(row, Unread) and row.reason == reason and row.detail
+
+
+def test_options_that_an_answer_lists_are_its_values(tmp_path: Path) -> None:
+    row = ask("Which?", answer="Oslo; Bergen", rating="good", options=["Oslo", "Bergen", "Rome"])
+
+    (found,) = read_feedback(write_rows(tmp_path, row))
+
+    assert isinstance(found, Feedback) and found.values == ("Oslo", "Bergen")
 
 
 def test_bad_rows_stop_no_good_one_and_none_is_lost(

@@ -10,14 +10,14 @@ import pyarrow.compute as pc
 from kpyramid.snapshot.search import Mask
 from kpyramid.snapshot.store import Store
 
-LEARNT = ("gold", "rating")
+_LEARNT = {"experience=gold": "gold", "experience=rating": "rating"}
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """Characters `start` to `end` of a document, and where that document came from.
 
-    `learnt`: of what was learnt from experience, `gold` or `rating`; empty for what a source says.
+    `learnt`: `gold` or `rating` where it was learnt from an answered question, else empty.
     """
 
     document_id: str
@@ -60,14 +60,10 @@ def find_evidence(
                 end,
                 texts[document][start:end],
                 documents.value("source", document),
-                _find_experience(documents.value("metadata", document)),
+                "".join(_LEARNT.get(said, "") for said in documents.value("metadata", document)),
             )
         )
     return found
-
-
-def _find_experience(metadata: Collection[str]) -> str:
-    return next((kind for kind in LEARNT if f"experience={kind}" in metadata), "")
 
 
 def _find_places(store: Store, read_table: ReadTable, key: str) -> set[Place]:

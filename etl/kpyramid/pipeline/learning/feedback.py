@@ -161,7 +161,7 @@ def _read_row(number: int, row: Mapping[str, JsonValue]) -> Feedback:
     rating = _take_text(row, "rating")
     if rating not in ("", "good", "bad"):
         raise RefusedError("malformed", f"rating = {rating!r}; it is good, bad or null")
-    gold, answer = _take_values(row, "gold"), _take_values(row, "answer")
+    gold, answer = _take_values(row, "gold"), _part(_take_values(row, "answer"), row)
     if not gold and rating != "good":
         why = "rated bad" if rating == "bad" else "neither gold nor a rating"
         raise RefusedError("no_gold", f"{why}: the question alone states nothing")
@@ -189,6 +189,14 @@ def _read_row(number: int, row: Mapping[str, JsonValue]) -> Feedback:
         _take_confidence(row),
         row,
     )
+
+
+def _part(values: tuple[str, ...], row: Mapping[str, JsonValue]) -> tuple[str, ...]:
+    """The options that an answer lists, as answers to choice questions do: "A; B"."""
+    parts = [part.strip() for value in values for part in value.split(";")]
+    options = {normalise_name(option) for option in _take_values(row, "options")}
+    whole = all(normalise_name(value) in options for value in values)
+    return values if whole or not {*map(normalise_name, parts)} <= options else tuple(parts)
 
 
 def _require_values(row: Mapping[str, JsonValue], values: tuple[str, ...]) -> None:

@@ -120,7 +120,7 @@ def learn(
     Raises:
         InputError: no such file or corpus folder, or what was learnt before cannot be read.
         ConflictError: another run learns into this corpus.
-        BudgetError: a call of the model might pass the budget.
+        BudgetError, EndpointError: the model may not or cannot be asked; nothing is written.
     """
     if not corpus.is_dir():
         raise InputError(f"corpus {corpus} is no folder; what is learnt becomes a file in it")

@@ -7,6 +7,7 @@ takes .02 of wordings that are near and say something else for them. The cosine 
 cannot: at .9 it takes .81 of the paraphrases that the lexicon misses, and .47 of the others.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ WITHIN = 0.03
 to which they say the same. The paper gives none; .03 takes them for other spellings only."""
 MOST_COMPARED = 4_000
 """Facts about one thing that a triple is compared with."""
+_OF = re.compile(r"^(?:is|are|was|were) of (?:the )?(?=\w+$)")
+"""What "is of the gender" says "has gender" says."""
 _FRAME = "someone {} something"
 
 
@@ -111,7 +114,7 @@ class Graph:
         ):
             return "the same triple"
         ends = (fact.tail_type, fact.head_type) if flipped else (fact.head_type, fact.tail_type)
-        verdict = self._compare(triple.relation, fact.relation, ends)
+        verdict = self._compare(_OF.sub("has ", triple.relation), fact.relation, ends)
         if verdict.likeness in ("equivalent", "broader"):
             fits = verdict.symmetric or verdict.turned == flipped
             return verdict.reason if fits else ""

@@ -64,6 +64,7 @@ _NAME = re.compile(
 )
 _NESTED = re.compile(r"['’]s?\b|^(?:the )?[a-z]\w* of ")
 """A thing that is named by what it is to another: no name that others could know it by."""
+_POSSESSIVE = re.compile(r"['’]s?$")
 _DAY = re.compile(r"\b\d{1,2}\b.*[a-z]|[a-z].*\b\d{1,2}\b", re.IGNORECASE)
 
 
@@ -167,14 +168,21 @@ class Stater:
         found, why = self._name_thing(asked)
         if why:
             return Made(reason=why)
-        ways = [
-            *found,
-            *((question, name) for name in _list_names(question, asked)),
-            (question, ""),
-        ]
+        if found and len(row.values) > 1:
+            return Made(
+                reason=f"{len(row.values)} values, which may be of others than {found[0][1]}"
+            )
+        names = [*_list_names(question, asked), ""]
+        ways = [*found, *((question, name) for name in names)]
         made = [self._state_value(ways, value, is_yes=row.is_yes) for value in row.values]
         told = tuple(statement for statement in made if statement is not None)
         return Made(told, "" if told else "no sentence says it as one fact about a thing")
+
+    def _call(self, entity: str) -> str:
+        """The longest of an entity's names: others may share a shorter one."""
+        forms = self._snapshot.surface_forms([entity]).get(entity, ())
+        names = [_POSSESSIVE.sub("", form) for form in (*forms, self._snapshot.names[entity])]
+        return max(names, key=lambda name: (len(name.split()), len(name), name))
 
     def _state_value(
         self, ways: Sequence[tuple[str, str]], value: str, *, is_yes: bool
@@ -238,7 +246,7 @@ class Stater:
                     longer = (*steps, (graph.word_fact(fact), forward))
                     chance, span = cut_question(asked, graph.name_entity(start), longer)
                     if chance >= SAID and target != start:  # its own father's son is somebody
-                        name = self._snapshot.names[graph.name_entity(target)]
+                        name = self._call(graph.name_entity(target))
                         known = names.setdefault(span, {})
                         known[name] = max(chance, known.get(name, 0.0))
                         ahead.append((-chance, target, start, longer))
@@ -342,7 +350,8 @@ def _list_names(question: str, asked: QuestionAnalysis) -> list[str]:
         name.partition(" ")[2] if name.split()[0].casefold() in FUNCTION else name
         for name in written
     ]
-    names = [name for name in dict.fromkeys((*written, *asked.linked.names)) if name]
+    linked = [_POSSESSIVE.sub("", name) for name in asked.linked.names]
+    names = [name for name in dict.fromkeys((*written, *linked)) if name]
     return [n for n in names if not any(n != other and n in other for other in names)]
 
 

@@ -15,6 +15,7 @@ from kpyramid.llm.task import GUARD, Strict, Task, flatten
 from kpyramid.llm.types import Asker, Failure, Reply
 from kpyramid.pipeline.learning.feedback import Feedback
 from kpyramid.pipeline.learning.statements import Made, Reader, Statement
+from kpyramid.query.model.prompting import ask_model
 
 MOST_TRIPLES = 10
 """Of one row; a question and its answer say one to three."""
@@ -86,12 +87,12 @@ class Generator:
         """The statements of a row.
 
         Raises:
-            BudgetError: the call might pass the budget.
+            BudgetError, EndpointError: the model may not or cannot be asked; nothing is learnt.
         """
         if row.is_no:
             return Made(reason="it says that something does not hold, not what does")
         request = TASK.request(write_system(self.domain), show_row(row), max_tokens=MAX_TOKENS)
-        found = self.asker.ask(request, lambda content: parse_json(content, Triples).triples)
+        found = ask_model(self.asker, request, parse).value
         if isinstance(found, Failure):
             return Made(reason=f"the model made no triples: {found.kind}: {found.detail}")
         told: list[Statement] = []
