@@ -205,7 +205,10 @@ def _name_kind(hint: Any) -> str:
         inner = arguments[0]
         return "list of tables" if is_dataclass(inner) else f"list of {_name_kind(inner)}s"
     if origin is dict:
-        return "table of tables" if is_dataclass(arguments[1]) else "table of numbers"
+        if is_dataclass(arguments[1]):
+            return "table of tables"
+        several = get_origin(arguments[1]) in (Union, UnionType)
+        return "table of values" if several else "table of numbers"
     return {bool: "true or false", int: "integer", float: "number", str: "string"}[hint]
 
 

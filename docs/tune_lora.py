@@ -65,7 +65,7 @@ class Example:
 
 def read_rows(path: Path) -> list[Mapping[str, str]]:
     """The rows of a file."""
-    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    return [json.loads(line) for line in path.read_text("utf-8").split("\n") if line]
 
 
 def encode_row(row: Mapping[str, str], encode: Encode, end: int, length: int) -> Example | None:

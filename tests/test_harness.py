@@ -9,14 +9,23 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from kpyramid.cli.evaluate import ComparisonName
 from kpyramid.cli.figures import print_figures
 from kpyramid.errors import EndpointError, InputError
 from kpyramid.evaluation import harness
-from kpyramid.evaluation.harness import Answers, Arm, add_ratings, answer_all, parse_arm
+from kpyramid.evaluation.harness import (
+    COMPARISONS,
+    Answers,
+    Arm,
+    add_ratings,
+    answer_all,
+    parse_arm,
+)
 from kpyramid.evaluation.questions import EvalQuestion
 from kpyramid.evaluation.report import Reader, lay_out, plan_grid, render_page
 from kpyramid.evaluation.results import Results
 from kpyramid.query import STRATEGIES
+from kpyramid.query.parameters import check_options
 from kpyramid.query.types import Answer, Backends, Item, Outcome, Question, Step
 from kpyramid.snapshot.evidence import Evidence
 from kpyramid.storage.contracts import encode_table
@@ -413,3 +422,11 @@ def test_the_grid_has_a_row_for_each_reader() -> None:
     assert [row[:2] for row in shares.rows] == [
         (reader, top) for reader in ("rules", "a-model") for top in ("top 5", "top 10")
     ]
+
+
+def test_every_comparison_has_a_name_on_the_command_line_and_arms_that_can_be_asked() -> None:
+    assert {each.value for each in ComparisonName} == set(COMPARISONS)
+    for arms in COMPARISONS.values():
+        for text in arms:
+            arm = parse_arm(text)
+            check_options(arm.strategy, STRATEGIES[arm.strategy], dict(arm.options))

@@ -440,7 +440,20 @@ def test_one_source_gives_no_more_than_its_share(
     found = teach(corpus, base, reader, *flood, BIRTH, rules=Rules(source_rows=1))
 
     assert list_reasons(found) == ["learnt", *["quarantined source_share"] * 5, "learnt"]
-    assert "source flood: 6 of 7 new rows" in found.outcomes[1].detail
+    assert "source flood: 6 of 7 rows" in found.outcomes[1].detail
+
+    again = teach(corpus, base, reader, *flood, BIRTH, rules=Rules(source_rows=1))
+    assert list_reasons(again)[1:6] == ["quarantined source_share"] * 5
+
+
+def test_marks_that_end_a_line_elsewhere_stand_inside_a_row(
+    corpus: Path, base: Snapshot, reader: Reader
+) -> None:
+    odd = {**ask("Why so?\u2028", "no \ud800 reason"), "strategy": "\u2028\u0085\ud800"}
+
+    teach(corpus, base, reader, odd, BIRTH)
+
+    assert list_reasons(teach(corpus, base, reader, odd, BIRTH))[-1] == "known learnt_before"
 
 
 BAD = [

@@ -125,6 +125,13 @@ def test_what_is_hidden_is_in_no_path() -> None:
     assert left.entities == (0, 3, 2)
 
 
+def test_what_is_hidden_takes_no_place_among_the_surest() -> None:
+    facts = [(0, at) for at in range(1, 2 * MOST_NEIGHBOURS + 1)]
+    graph = make_graph(facts, hidden=range(MOST_NEIGHBOURS))
+    graph._confidence[:MOST_NEIGHBOURS] = 1.0
+    assert len(graph.leave(np.array([0]), MOST_NEIGHBOURS)) == MOST_NEIGHBOURS
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_rank_is_the_eigenvector_of_the_damped_graph(seed: int) -> None:
     chance = random.Random(seed)

@@ -13,7 +13,7 @@ from kpyramid.cli.app import app
 from kpyramid.errors import InputError
 from kpyramid.llm.types import FailureKind, Request
 from kpyramid.pipeline.build import build
-from kpyramid.query import Backends, Snapshot, answer, open_snapshot
+from kpyramid.query import STRATEGIES, Backends, Snapshot, answer, open_snapshot
 from kpyramid.query.analysis import analyse
 from kpyramid.query.depths import MOST_SCORED, Search
 from kpyramid.query.types import Outcome
@@ -464,3 +464,12 @@ def test_a_trace_that_cannot_be_written_is_said_before_anything_is_asked(
     for place in (tmp_path, tmp_path / "none" / "f.jsonl"):
         done = ask_command(snapshot, UNCLE, "--trace", str(place))
         assert done.exit_code != 0 and "--trace" in done.output
+
+
+@pytest.mark.parametrize("strategy", sorted(STRATEGIES))
+def test_every_strategy_leaves_a_trace(snapshot: Snapshot, tmp_path: Path, strategy: str) -> None:
+    file = tmp_path / "traces.jsonl"
+    done = ask_command(snapshot, UNCLE, "--strategy", strategy, "--trace", str(file))
+    assert done.exit_code == 0, done.output
+    row = json.loads(file.read_text())
+    assert row["strategy"] == strategy and all(each["words"] for each in row["triples"])

@@ -311,6 +311,10 @@ def describe_spending(found: Answer) -> str:
     return f"Model: {calls}, {found.tokens:,} tokens{cost}"
 
 
+WALKS = frozenset({"wts", "rok", "hykge", "ksl"})
+"""Strategies with numbers of their own, which `query.options` changes."""
+
+
 def _answer(
     question: str,
     snapshot: Snapshot,
@@ -319,8 +323,8 @@ def _answer(
     backends: Backends,
 ) -> Answer:
     known = inspect.signature(STRATEGIES[asked.strategy]).parameters
-    options = {n: getattr(asked, n) for n in ("mode", "triples", "chunks") if n in known}
-    options |= asked.options
+    named = ("mode", "triples", "chunks") if asked.strategy not in WALKS else ()
+    options = {n: getattr(asked, n) for n in named if n in known} | asked.options
     return answer(
         question, snapshot, asked.strategy, candidates=candidates, backends=backends, **options
     )

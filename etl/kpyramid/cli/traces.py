@@ -25,7 +25,9 @@ def describe_trace(
     `triples` are the facts of the graph in its context, each once. `depth` is how many times the
     graph was gone into and found anything: WTS's depths, one at most of other strategies.
     """
-    keys = [key for item in found.context if item.layer == "graph" for key in item.key.split("+")]
+    # Paths are facts joined by "+"; what describes an entity is none.
+    parts = [key for item in found.context if item.layer == "graph" for key in item.key.split("+")]
+    keys = [key for key in parts if key.startswith("condensed-")]
     facts = state_facts(dict.fromkeys(keys, 0.0), snapshot)
     depth = sum(
         step.layer == "graph" and step.outcome not in (Outcome.EMPTY, Outcome.SKIPPED)

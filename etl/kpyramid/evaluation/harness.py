@@ -230,14 +230,18 @@ COMPARISONS: Mapping[str, tuple[str, ...]] = {
     "rok": ("rok", "rok:hypothesis=false", "rok:neighbours=false", "rok:hops=1", "rok:hops=2"),
     "hykge": (
         "hykge",
-        *(f"hykge:{part}=false" for part in ("hypothesis", "fragments", "chains", "descriptions")),
+        *(
+            f"hykge:{part}=false"
+            for part in ("hypothesis", "fragments", "reranker", "chains", "descriptions")
+        ),
     ),
     "ksl": ("ksl", "ksl:start=all"),
 }
 """Arms that are compared by one name: all strategies, or what a paper analyses of its own.
 
 WTS: depth (Table 3) and how triples are matched (Table 2). RoK: its parts and hops. HyKGE: what its
-Table leaves out in turn. Knowledge Solver: where a walk starts.
+Table leaves out in turn. Knowledge Solver: where a walk starts. The growth of WTS's graph is
+measured by `benchmarks/evolve.py`, which builds it.
 """
 
 

@@ -97,7 +97,9 @@ def ask_hykge(
     ids = _link(asked, own, told, entities, similar)
     rows = [row for one in ids if (row := graph.find(one)) is not None]
     scorer: Reranker = (
-        CrossEncoder(Folder(rerank)) if rerank else CosineReranker(snapshot.embed_all)
+        CrossEncoder(Folder(rerank))
+        if rerank and reranker and chains
+        else CosineReranker(snapshot.embed_all)
     )
     found = find_chains(graph, rows, hops)
     stated = state_paths(found, graph, snapshot) if chains else []
@@ -152,7 +154,7 @@ def _suppose(asked: QuestionAnalysis, decisions: Decisions, domain: str) -> _Hyp
     if isinstance(told.value, Failure) or not told.value:
         why = f"{told.value.kind}: {told.value.detail}" if told.value else "it is empty"
         step = Step("model", Outcome.FAILED, f"the model gave no hypothesis: {why}")
-        return _Hypothesis((), (), (step,), told.calls, told.tokens)
+        return _Hypothesis(suppose(asked), (), (step,), told.calls, told.tokens)
     said = f"hypothesis: {' '.join(told.value.split())[:300]}"
     return _Hypothesis((told.value,), (said,), (), told.calls, told.tokens, by_model=True)
 

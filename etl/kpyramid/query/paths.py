@@ -74,13 +74,15 @@ def find_paths(
     rows = sorted(set(anchors))
     walks = {row: _walk(graph, row, (hops + 1) // 2) for row in rows}
     found: set[Path] = set()
-    for first, second in combinations(rows, 2):
-        for length in range(1, hops + 1):
-            halves = (length + 1) // 2, length // 2
+    for length in range(1, hops + 1):
+        halves = (length + 1) // 2, length // 2
+        for first, second in combinations(rows, 2):
             found.update(_join(graph, walks[first][halves[0]], walks[second][halves[1]]))
             if halves[0] != halves[1]:  # the hub cap leaves more of the walks from the other end
                 other = _join(graph, walks[second][halves[0]], walks[first][halves[1]])
                 found.update(path.turn() for path in other)
+        if len(found) >= most:
+            break
     return sorted(found, key=lambda path: (len(path.facts), path.entities, path.facts))[:most]
 
 

@@ -136,6 +136,7 @@ def _find_key_entities(
         calls, tokens = told.calls, told.tokens
         if isinstance(told.value, Failure) or not told.value:
             steps.append(_fail("tentative answer", told.value))
+            supposed = suppose(asked)
         else:
             supposed = (told.value,)
             listed = extract(told.value, domain, asked.question, asker)

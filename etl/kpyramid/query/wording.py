@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -190,13 +189,10 @@ def cut_question(
     return float(found[used]), (spans[first][0], spans[max(places)][1])
 
 
-_READ: WeakKeyDictionary[QuestionAnalysis, dict[tuple[str, ...], _Said]] = WeakKeyDictionary()
-
-
 def _read_question(asked: QuestionAnalysis, start: str) -> _Said:
     """The words that a question says of an entity; of one that it does not name, all of them."""
     names = tuple(name for name in asked.linked.names if start in _link(asked, name))
-    kept = _READ.setdefault(asked, {})
+    kept: dict[tuple[str, ...], _Said] = asked.__dict__.setdefault("_said", {})
     if names[:1] not in kept:
         tokens = [t if t in _OWNER else t.casefold() for t in _TOKEN.findall(asked.text)]
         at, end = _find_name(tokens, names[0]) if names else (0, 0)

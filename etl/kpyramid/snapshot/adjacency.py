@@ -73,7 +73,7 @@ class Adjacency:
         return np.asarray(self._starts[rows + 1] - self._starts[rows], np.int64)
 
     def leave(self, rows: Rows, most: int) -> Edges:
-        """The edges of some nodes; of a node with more than `most` facts, the surest `most`.
+        """The edges of some nodes; of a node with more than `most`, the surest `most`.
 
         In the order of the nodes, then of the facts' keys.
         """
@@ -81,18 +81,18 @@ class Adjacency:
         source = np.repeat(np.arange(len(rows)), sizes)
         first = np.repeat(self._starts[rows].astype(np.int64) - (np.cumsum(sizes) - sizes), sizes)
         fact = self._facts[first + np.arange(len(source))].astype(np.int64)
-        for place in np.flatnonzero(sizes > most):
-            own = np.flatnonzero(source == place)
-            surest = np.lexsort((fact[own], -self._confidence[fact[own]]))[:most]
-            kept = np.ones(len(source), np.bool_)
-            kept[own] = False
-            kept[own[surest]] = True
-            source, fact = source[kept], fact[kept]
-        head, tail = self._heads[fact], self._tails[fact]
-        own_row = rows[source]
-        forward = head == own_row
-        target = np.where(forward, tail, head).astype(np.int64)
-        kept = (target >= 0) & (target != own_row)
+        forward = self._heads[fact] == rows[source]
+        target = np.where(forward, self._tails[fact], self._heads[fact]).astype(np.int64)
+        kept = (target >= 0) & (target != rows[source])
         if self._seen is not None:
             kept &= self._seen[fact]
-        return Edges(source, fact, target, np.asarray(forward)).take(kept)
+        edges = Edges(source, fact, target, np.asarray(forward)).take(kept)
+        many = np.flatnonzero(np.bincount(edges.source, minlength=len(rows)) > most)
+        if not len(many):
+            return edges
+        chosen = np.ones(len(edges), np.bool_)
+        for place in many:
+            own = np.flatnonzero(edges.source == place)
+            order = np.lexsort((edges.fact[own], -self._confidence[edges.fact[own]]))
+            chosen[own[order[most:]]] = False
+        return edges.take(chosen)

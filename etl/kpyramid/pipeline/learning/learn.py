@@ -289,19 +289,22 @@ class _Run:
     def _share_out(
         self, rows: list[tuple[Feedback, tuple[Statement, ...]]]
     ) -> list[tuple[Feedback, tuple[Statement, ...]]]:
-        """The rows that are within the share of their source, the first ones."""
-        counts = Counter(row.source for row, _ in rows)
-        share, taken = self._rules.source_share, Counter[str]()
+        """The rows that are within the share of their source, the first ones.
+
+        What is in the file already counts. Rows without a source are vouched for by who runs this.
+        """
+        taken = Counter(str(known.get("source", "")) for known in self._before.values())
+        counts = taken + Counter(row.source for row, _ in rows)
+        share, whole = self._rules.source_share, counts.total()
         kept = []
         for row, statements in rows:
-            others = len(rows) - counts[row.source]
-            most = len(rows) if share == 1 else int(share / (1 - share) * others + 1e-9)
+            others = whole - counts[row.source]
+            most = whole if share == 1 else int(share / (1 - share) * others + 1e-9)
             taken[row.source] += 1
-            if taken[row.source] <= max(most, self._rules.source_rows):
+            if not row.source or taken[row.source] <= max(most, self._rules.source_rows):
                 kept.append((row, statements))
             else:
-                who = row.source or "without a name"
-                detail = f"source {who}: {counts[row.source]} of {len(rows)} new rows"
+                detail = f"source {row.source}: {counts[row.source]} of {whole} rows"
                 self._put_aside(row, "quarantined", "source_share", detail)
         return kept
 
@@ -368,7 +371,8 @@ def _read_rows(path: Path) -> dict[str, Mapping[str, JsonValue]]:
         return {}
     found: dict[str, Mapping[str, JsonValue]] = {}
     try:
-        for line in path.read_text("utf-8").splitlines():
+        # Other marks than this one may stand inside a text.
+        for line in filter(None, path.read_bytes().split(b"\n")):
             row = json.loads(line)
             if not {"asked", "answer"} <= row.keys() and not {"result", "row"} <= row.keys():
                 raise ValueError("a row that was not learnt")
@@ -384,7 +388,7 @@ def _replace(path: Path, rows: Mapping[str, Mapping[str, JsonValue]]) -> None:
     A build that has listed the corpus reads the file that it listed.
     """
     lines = [json.dumps(rows[key], ensure_ascii=False, sort_keys=True) for key in sorted(rows)]
-    data = "".join(f"{line}\n" for line in lines).encode()
+    data = "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace")
     former = path.read_bytes() if path.exists() else None
     if data == former or (not data and former is None):
         return

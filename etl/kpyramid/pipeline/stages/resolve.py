@@ -5,10 +5,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kpyramid.documents.qualifiers import DOCUMENT, Qualifiers, unite_qualifiers
 from kpyramid.documents.sentences import Span, split_sentences
-from kpyramid.documents.titles import BRACKET, cite_document
+from kpyramid.documents.titles import BRACKET, OPENING, cite_document
 from kpyramid.embeddings.port import Embedder
 from kpyramid.graph.duplicates import Disambiguator
 from kpyramid.graph.entities import UNKNOWN, Use, resolve_names, vote_type
@@ -297,8 +298,10 @@ def _build_triples(
 ) -> Iterable[Row]:
     titles = {
         row["document_id"]: cited
-        for row in documents.select(["document_id", "title", "text"]).to_pylist()
-        if (cited := cite_document(row["title"], row["text"]))
+        for row in documents.select(["document_id", "title"])
+        .append_column("opening", pc.utf8_slice_codeunits(documents["text"], 0, OPENING))
+        .to_pylist()
+        if (cited := cite_document(row["title"], row["opening"]))
     }
     for said, facts in groups.items():
         head, key, tail, is_literal = said
