@@ -111,11 +111,25 @@ def learn(
             dry_run=dry_run,
         )
     told = [text for outcome in found.outcomes for text in outcome.statements]
-    lines = [f"{count} rows {what.replace('_', ' ')}" for what, count in found.count().items()]
-    lines.append(f"{'Would be learnt' if dry_run else 'Learnt'}: {len(told)} statements")
+    counts = found.count().items()
+    lines = [f"{_count(number, 'row')} {what.replace('_', ' ')}" for what, number in counts]
+    told_as = "Would be learnt" if dry_run else "Learnt"
+    lines.append(f"{told_as}: {_count(len(told), 'statement')}")
     lines += name_first(told, _EXAMPLES)
-    for outcome in found.outcomes:
-        if outcome.result == "quarantined":
-            lines.append(f"line {outcome.line}: {outcome.reason}: {outcome.detail}")
-    lines.append(f"{found.file} has {found.rows} rows; put aside: {found.aside}")
+    lines += name_first(
+        [
+            f"line {outcome.line}: {outcome.reason}: {outcome.detail}"
+            for outcome in found.outcomes
+            if outcome.result in ("quarantined", "refused")
+        ],
+        _EXAMPLES,
+    )
+    would, aside = ("would have", "would go to") if dry_run else ("has", "is in")
+    lines.append(
+        f"{found.file} {would} {_count(found.rows, 'row')}; what is put aside {aside} {found.aside}"
+    )
     print_found(found.to_dict(), lines)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
