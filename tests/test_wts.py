@@ -473,3 +473,19 @@ def test_every_strategy_leaves_a_trace(snapshot: Snapshot, tmp_path: Path, strat
     assert done.exit_code == 0, done.output
     row = json.loads(file.read_text())
     assert row["strategy"] == strategy and all(each["words"] for each in row["triples"])
+
+
+@pytest.mark.parametrize("strategy", ["wts", "rok", "ksl"])
+def test_when_is_answered_by_a_time_and_who_by_the_end_that_the_verb_asks_for(
+    tmp_path: Path, strategy: str
+) -> None:
+    texts = {
+        "grey.txt": "Mary Stone founded Orbel Works in 1962. Carl Harlow bought Orbel Works.",
+        "mary.txt": "Mary Stone was born in Leeds on 14 March 1931.",
+    }
+    warehouse = open_warehouse(tmp_path / "w")
+    build(write_corpus(tmp_path / "corpus", texts), warehouse, Settings())
+    opened = open_snapshot("main", warehouse.root)
+    assert answer("When was Mary Stone born?", opened, strategy).text == "14 March 1931"
+    assert answer("Who founded Orbel Works?", opened, strategy).text == "Mary Stone"
+    assert answer("Who bought Orbel Works?", opened, strategy).text == "Carl Harlow"

@@ -7,9 +7,9 @@ import numpy as np
 
 from kpyramid.documents.words import FUNCTION, list_plain_words
 from kpyramid.embeddings.port import Matrix
-from kpyramid.query.analysis import QuestionAnalysis
+from kpyramid.query.analysis import KIND_TYPES, NUMERIC, QuestionAnalysis
 from kpyramid.query.decisions import Decisions
-from kpyramid.query.facts import NearFact, match_candidates, measure_kind
+from kpyramid.query.facts import UNFOUNDED, NearFact, match_candidates, measure_kind
 from kpyramid.query.paths import MOST_NEIGHBOURS, Path, StatedPath, show_path, state_paths
 from kpyramid.query.types import Answer, Item, Outcome, Reading, Step
 from kpyramid.query.wording import rate_prefix, rate_steps
@@ -27,8 +27,9 @@ MOST_NEAR, UNSAID = 50, 0.2
 chance of such a path is: its cosine says that it is about the same."""
 MOST_RATED = 40
 """Paths that are rated in words, which takes three milliseconds each."""
-UNCLEAR = 0.8
-"""What the chance of a path is worth whose end may or may not be of the kind asked for; by hand."""
+UNCLEAR, MISTAKEN = 0.8, 0.5
+"""What the chance of a path is worth whose end may be of the kind asked for, or is a name that was
+taken for another kind; by hand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +101,9 @@ def rate_open(asked: QuestionAnalysis, paths: Sequence[StatedPath]) -> list[Rate
 def choose_fitting(asked: QuestionAnalysis, rated: Iterable[RatedPath]) -> list[RatedPath]:
     """The rated paths whose value can be what is asked for, best first.
 
-    Left out is a value of another kind than asked for, and one that stands in the question; one
-    whose kind is unclear counts for less. Of paths to the same value the best one stays.
+    Left out is a number for a name or a name for a number, and what stands in the question; a name
+    of another kind than asked for counts for less, since recognisers mistake kinds, and so does
+    one whose kind is unclear. Of paths to the same value the best one stays.
     """
     found: dict[str, RatedPath] = {}
     for one in rated:
@@ -109,8 +111,10 @@ def choose_fitting(asked: QuestionAnalysis, rated: Iterable[RatedPath]) -> list[
         fit = measure_kind(last.tail_type if ahead else last.head_type, one.value, asked)
         words = [word for word in list_plain_words(one.value) if word not in FUNCTION]
         echoes = all(word in asked.plain_words for word in words)
-        if one.choices or not (fit.get("unfit") or echoes):
+        mistaken = one.value[:1].isupper() and not asked.types & NUMERIC
+        if one.choices or not (echoes or (fit.get("unfit") and not mistaken)):
             weight = 1.0 if one.choices or fit.get("fits") else UNCLEAR
+            weight = MISTAKEN if fit.get("unfit") and not one.choices else weight
             known = found.get(one.value)
             if known is None or known.chance < weight * one.chance:
                 found[one.value] = replace(one, chance=weight * one.chance)
@@ -120,8 +124,9 @@ def choose_fitting(asked: QuestionAnalysis, rated: Iterable[RatedPath]) -> list[
 def rate_paths(asked: QuestionAnalysis, paths: Sequence[StatedPath]) -> list[RatedPath]:
     """Paths that leave an entity of the question, with the chance of each, best first.
 
-    The value of a path is its last entity. See `kpyramid.query.wording` for how a chain is rated;
-    where the words of the question say nothing of any, the nearest statement comes first.
+    The value of a path is its last entity, or a time of its last fact. See
+    `kpyramid.query.wording` for how a chain is rated; where the words of the question say nothing
+    of any, the nearest statement comes first.
     """
     if not paths:
         return []
@@ -133,10 +138,7 @@ def rate_paths(asked: QuestionAnalysis, paths: Sequence[StatedPath]) -> list[Rat
         vectors = asked.snapshot.embed_all([path.statement for path in paths[:MOST_NEAR]])
         near = UNSAID * np.maximum(vectors @ asked.vector, 0.0)
         chances = [*near.tolist(), *[0.0] * (len(paths) - len(near))]
-    rated = [
-        RatedPath(path, path.names[-1], round(chance, 6), _choose(path.names[-1], asked))
-        for path, chance in zip(paths, chances, strict=True)
-    ]
+    rated = [_give_value(path, chance, asked) for path, chance in zip(paths, chances, strict=True)]
     return sorted(rated, key=_rank)
 
 
@@ -164,8 +166,7 @@ def walk_from(
     found.sort(key=lambda one: (-one[0], len(one[1].facts), one[1].entities, one[1].facts))
     stated = state_paths([path for _, path in found[:width]], graph, asked.snapshot)
     rated = [
-        RatedPath(path, path.names[-1], round(whole, 6), _choose(path.names[-1], asked))
-        for (whole, _), path in zip(found, stated, strict=False)
+        _give_value(path, whole, asked) for (whole, _), path in zip(found, stated, strict=False)
     ]
     return sorted(rated, key=_rank)
 
@@ -215,6 +216,21 @@ def _rank(one: RatedPath) -> tuple[float | str, ...]:
     """Smaller is better: of chains that are as likely the shorter, then the surer one."""
     path = one.path
     return -one.chance, len(path.facts), -path.confidence, path.statement
+
+
+def _give_value(path: StatedPath, chance: float, asked: QuestionAnalysis) -> RatedPath:
+    """A path with what it gives: its last entity; to "when" the time of its last fact.
+
+    Where a time or a number is asked for, what has no digit is no answer.
+    """
+    value = path.names[-1]
+    if asked.types and asked.types <= NUMERIC:
+        times = [q.partition(": ")[2] for q in path.facts[-1].qualifiers if q.startswith("time: ")]
+        if times and asked.types <= KIND_TYPES["when"]:
+            value = times[0]
+        elif not any(character.isdigit() for character in value):
+            chance = min(chance, UNFOUNDED)
+    return RatedPath(path, value, round(chance, 6), _choose(value, asked))
 
 
 def _choose(value: str, asked: QuestionAnalysis) -> tuple[str, ...]:

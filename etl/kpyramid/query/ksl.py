@@ -210,16 +210,14 @@ def _choose(
 
 
 def conclude(asked: QuestionAnalysis, within: Subgraph, walks: Sequence[Walk]) -> Answer:
-    """What most walks reach, of several the surest: an option, or the end of an open walk.
-
-    A step of the trace for each walk, the one that the answer rests on last.
-    """
+    """What most walks reach, of several the surest; the walk that it rests on is the last step."""
     stated = state_paths([done.path for done in walks], within.graph, asked.snapshot)
-    chances = [rate_paths(asked, [path])[0].chance if path.facts else 0.0 for path in stated]
+    rated = [next(iter(rate_paths(asked, [p] if p.facts else [])), None) for p in stated]
+    chances = [one.chance if one else 0.0 for one in rated]
     order = sorted(range(len(walks)), key=lambda at: (-chances[at], stated[at].statement))
     values = [
-        done.option or ("" if asked.candidates or done.has_failed else path.names[-1])
-        for done, path in zip(walks, stated, strict=True)
+        done.option or (one.value if one and not (asked.candidates or done.has_failed) else "")
+        for done, one in zip(walks, rated, strict=True)
     ]
     votes = Counter(values[at] for at in order if values[at] and stated[at].facts)
     value = votes.most_common(1)[0][0] if votes else ""  # of equals the first: the surest walk's

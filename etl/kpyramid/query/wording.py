@@ -26,6 +26,7 @@ from kpyramid.documents.words import (
     normalise_relation,
 )
 from kpyramid.query.analysis import LIGHT, QuestionAnalysis, link_text
+from kpyramid.query.facts import find_end
 
 Step = tuple[str, bool]
 """Wording of a relation, and whether it is gone from head to tail."""
@@ -126,8 +127,23 @@ class _Said:
             cosines = np.maximum(near.max(axis=1, initial=0.0), 0.0).tolist()
             for (place, span), cosine in zip(self.spans.items(), cosines, strict=True):
                 found[place] = _say(step, span, cosine)
+            self._turn_verb(step, found)
             self.worth[step] = found
         return self.worth[step]
+
+    def _turn_verb(self, step: Step, worth: Any) -> None:
+        """Where the question's grammar says which end of a verb is asked for, only that way fits.
+
+        "Who bought X?" asks for who did: from the tail of `bought` to its head.
+        """
+        wording, ahead = step
+        wants_head = find_end(wording, self.asked.text, self.asked.linked.names)
+        if wants_head is None:
+            return
+        verb = normalise_relation(wording).lemmas[:1]
+        for place, span in self.spans.items():
+            if tuple(lemmatise(word) for word in span.words if word not in FUNCTION) == verb:
+                worth[place] = SAME if ahead is not wants_head else AGAINST
 
     def align(self, steps: tuple[Step, ...]) -> Any:
         """By the number of words that are used up, the best chance of these steps."""
