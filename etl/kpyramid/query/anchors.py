@@ -11,7 +11,6 @@ from kpyramid.query.analysis import NUMERIC, QuestionAnalysis, link_text
 from kpyramid.query.passages import find_passages
 from kpyramid.snapshot.search import join_words
 from kpyramid.snapshot.snapshot import Snapshot
-from kpyramid.snapshot.store import SEARCHED
 from kpyramid.snapshot.view import LITERAL
 
 SIMILAR = 0.7
@@ -53,7 +52,7 @@ def link_names(
     unknown: list[str] = []
     for name in dict.fromkeys(names):
         ids: Sequence[str] = index.get(join_words(name), ())
-        if not ids and similar is not None and "entities" in SEARCHED:
+        if not ids and similar is not None:
             near = snapshot.neighbours(name, 1, "entities")
             ids = [key for key, _, cosine in near if cosine >= similar]
         found.update(dict.fromkeys(ids))

@@ -9,9 +9,15 @@ from kpyramid.llm.types import Asker
 from kpyramid.query.model.prompting import MAX_TOKENS, Asked, ask_model
 from kpyramid.query.model.reading import RULES, Prompt, Read
 from kpyramid.query.model.reading import parse as parse_answer
-from kpyramid.query.model.walking import Tentative, name_expert, parse_tentative, show_question
+from kpyramid.query.model.walking import (
+    Tentative,
+    decides,
+    find_domain,
+    name_expert,
+    parse_tentative,
+    show_question,
+)
 from kpyramid.query.types import Question
-from kpyramid.settings import Settings
 
 
 def suppose(question: Question, domain: str, asker: Asker) -> Asked[str]:
@@ -55,18 +61,14 @@ def prompt_answer(domain: str) -> Prompt:
     return ANSWER, write_answer(domain)
 
 
-def _find_domain(settings: Settings) -> str:
-    return str(settings.query.options.get("domain", ""))
-
-
 HYPOTHESIS = Task(
     name="hykge_hypothesis",
     version=1,
     stage="query",
     reply=Tentative,
     parse=parse_tentative,
-    system=lambda settings: write_hypothesis(_find_domain(settings)),
-    is_asked=lambda settings: settings.query.strategy == "hykge" and settings.query.walk == "llm",
+    system=lambda settings: write_hypothesis(find_domain(settings)),
+    is_asked=decides("hykge", "walk"),
 )
 ANSWER = Task(
     name="hykge_answer",
@@ -74,7 +76,7 @@ ANSWER = Task(
     stage="query",
     reply=Read,
     parse=parse_answer,
-    system=lambda settings: write_answer(_find_domain(settings)),
-    is_asked=lambda settings: settings.query.strategy == "hykge" and settings.query.reader == "llm",
+    system=lambda settings: write_answer(find_domain(settings)),
+    is_asked=decides("hykge", "reader"),
 )
 TASKS = (HYPOTHESIS, ANSWER)

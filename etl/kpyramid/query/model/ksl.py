@@ -13,6 +13,7 @@ from kpyramid.llm.responses import parse_json
 from kpyramid.llm.task import GUARD, Strict, Task
 from kpyramid.llm.types import Asker, FailureKind, Reply, ReplyError, Request
 from kpyramid.query.model.prompting import MAX_TOKENS, Asked, ask_model, flatten, show_numbered
+from kpyramid.query.model.walking import decides, show_question
 from kpyramid.query.paths import StatedPath
 from kpyramid.query.types import Question
 
@@ -76,9 +77,7 @@ def show_round(
     *history, _ = show_steps(ways[0])
     tails = show_numbered([show_steps(way)[-1] for way in ways], MOST_CHARACTERS)
     lines = [
-        f"Question: {flatten(question.text)}",
-        *(["Options:"] if question.candidates else []),
-        *(f"- {flatten(text)}" for text in question.candidates),
+        *show_question(question),
         *(["Steps so far:"] if history else []),
         *(f"- {step}" for step in history),
         f"Current entity: {flatten(ways[0].names[-2])}",
@@ -119,5 +118,5 @@ TASK = Task(
     reply=Step,
     parse=parse,
     system=lambda _: _SYSTEM,
-    is_asked=lambda settings: settings.query.walk == "llm" and settings.query.strategy == "ksl",
+    is_asked=decides("ksl", "walk"),
 )

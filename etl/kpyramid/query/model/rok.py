@@ -16,6 +16,8 @@ from kpyramid.query.model.walking import (
     Entities,
     Numbers,
     Tentative,
+    decides,
+    find_domain,
     name_expert,
     parse_entities,
     parse_numbers,
@@ -23,7 +25,6 @@ from kpyramid.query.model.walking import (
     show_question,
 )
 from kpyramid.query.types import Question
-from kpyramid.settings import Settings
 
 MOST_CHARACTERS = 12_000
 """Of triples in the one call that filters them: some 150."""
@@ -123,22 +124,14 @@ def _ask(task: Task[..., object], system: str, material: str, question: Question
     return task.request(system, material, max_tokens=MAX_TOKENS, subject=question.text)
 
 
-def _is_led(settings: Settings) -> bool:
-    return settings.query.strategy == "rok" and settings.query.walk == "llm"
-
-
-def _find_domain(settings: Settings) -> str:
-    return str(settings.query.options.get("domain", ""))
-
-
 EXTEND = Task(
     name="rok_extend",
     version=1,
     stage="query",
     reply=Tentative,
     parse=parse_tentative,
-    system=lambda settings: write_extend(_find_domain(settings)),
-    is_asked=_is_led,
+    system=lambda settings: write_extend(find_domain(settings)),
+    is_asked=decides("rok", "walk"),
 )
 EXTRACT = Task(
     name="rok_extract",
@@ -146,8 +139,8 @@ EXTRACT = Task(
     stage="query",
     reply=Entities,
     parse=parse_entities,
-    system=lambda settings: write_extract(_find_domain(settings)),
-    is_asked=_is_led,
+    system=lambda settings: write_extract(find_domain(settings)),
+    is_asked=decides("rok", "walk"),
 )
 FILTER = Task(
     name="rok_filter",
@@ -156,7 +149,7 @@ FILTER = Task(
     reply=Numbers,
     parse=parse_numbers,
     system=lambda _: _FILTER,
-    is_asked=_is_led,
+    is_asked=decides("rok", "walk"),
 )
 ANSWER = Task(
     name="rok_answer",
@@ -164,7 +157,7 @@ ANSWER = Task(
     stage="query",
     reply=Read,
     parse=parse_answer,
-    system=lambda settings: write_answer(_find_domain(settings)),
-    is_asked=lambda settings: settings.query.strategy == "rok" and settings.query.reader == "llm",
+    system=lambda settings: write_answer(find_domain(settings)),
+    is_asked=decides("rok", "reader"),
 )
 TASKS = (EXTEND, EXTRACT, FILTER, ANSWER)

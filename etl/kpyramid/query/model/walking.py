@@ -1,10 +1,16 @@
-"""What the prompts of walks over the graph share: replies, and how a question is shown."""
+"""What the prompts of walks over the graph share: replies, how a question is shown, who decides."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from kpyramid.llm.responses import parse_json
 from kpyramid.llm.task import Strict
 from kpyramid.llm.types import Reply
 from kpyramid.query.model.prompting import flatten
 from kpyramid.query.types import Question
+
+if TYPE_CHECKING:
+    from kpyramid.settings import Settings
 
 
 class Tentative(Strict):
@@ -62,3 +68,18 @@ def show_question(question: Question) -> list[str]:
 def name_expert(domain: str) -> str:
     """Who is addressed: the domain is a variable of the prompt."""
     return f"an excellent expert in {flatten(domain)}" if domain.strip() else "an excellent expert"
+
+
+def find_domain(settings: "Settings") -> str:
+    """The domain that [query] gives; empty for none."""
+    return str(settings.query.options.get("domain", ""))
+
+
+def decides(strategy: str, decision: str) -> "Callable[[Settings], bool]":
+    """Whether [query] has a model take a decision, `walk` or `reader`, of a strategy."""
+
+    def is_asked(settings: "Settings") -> bool:
+        query = settings.query
+        return query.strategy == strategy and getattr(query, decision) == "llm"
+
+    return is_asked

@@ -14,9 +14,15 @@ from kpyramid.llm.types import Asker, Failure, FailureKind, Reply, ReplyError
 from kpyramid.query.model.prompting import MAX_TOKENS, Asked, ask_model, flatten, show_numbered
 from kpyramid.query.model.reading import MOST_CHARACTERS, Read, Recalled, refuse, weigh
 from kpyramid.query.model.verbatim import find_value_logprobs
-from kpyramid.query.model.walking import Entities, name_expert, parse_entities, show_question
+from kpyramid.query.model.walking import (
+    Entities,
+    decides,
+    find_domain,
+    name_expert,
+    parse_entities,
+    show_question,
+)
 from kpyramid.query.types import Item, Question, Reading
-from kpyramid.settings import Settings
 
 MOST_SCORED_CHARACTERS = 12_000
 """Of triples in the one call that scores them: some 150."""
@@ -220,14 +226,6 @@ Reply with JSON only:
 """
 
 
-def _is_led(settings: Settings) -> bool:
-    return settings.query.strategy == "wts" and settings.query.walk == "llm"
-
-
-def _find_domain(settings: Settings) -> str:
-    return str(settings.query.options.get("domain", ""))
-
-
 EXTRACT = Task(
     name="wts_extract",
     version=1,
@@ -235,9 +233,9 @@ EXTRACT = Task(
     reply=Entities,
     parse=parse_entities,
     system=lambda settings: write_extract(
-        _find_domain(settings), int(settings.query.options.get("entities", 5))
+        find_domain(settings), int(settings.query.options.get("entities", 5))
     ),
-    is_asked=_is_led,
+    is_asked=decides("wts", "walk"),
 )
 SCORE = Task(
     name="wts_score",
@@ -245,8 +243,8 @@ SCORE = Task(
     stage="query",
     reply=Scores,
     parse=parse_scores,
-    system=lambda settings: write_score(_find_domain(settings)),
-    is_asked=_is_led,
+    system=lambda settings: write_score(find_domain(settings)),
+    is_asked=decides("wts", "walk"),
 )
 REASON = Task(
     name="wts_reason",
@@ -255,8 +253,8 @@ REASON = Task(
     reply=Reasoned,
     parse=parse_reasoned,
     system=lambda settings: write_reason(
-        _find_domain(settings), knowledge=bool(settings.query.options.get("knowledge", False))
+        find_domain(settings), knowledge=bool(settings.query.options.get("knowledge", False))
     ),
-    is_asked=lambda settings: settings.query.strategy == "wts" and settings.query.reader == "llm",
+    is_asked=decides("wts", "reader"),
 )
 TASKS = (EXTRACT, SCORE, REASON)
