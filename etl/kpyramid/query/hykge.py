@@ -14,7 +14,7 @@ import numpy as np
 
 from kpyramid.documents.words import STOP, match_plain_words
 from kpyramid.embeddings.port import Matrix
-from kpyramid.embeddings.reranking import CosineReranker, CrossEncoder, Reranker
+from kpyramid.embeddings.reranking import CosineReranker, Reranker, open_cross_encoder
 from kpyramid.errors import InputError
 from kpyramid.llm.types import Failure
 from kpyramid.query.analysis import QuestionAnalysis
@@ -97,7 +97,7 @@ def ask_hykge(
     ids = _link(asked, own, told, entities, similar)
     rows = [row for one in ids if (row := graph.find(one)) is not None]
     scorer: Reranker = (
-        CrossEncoder(Folder(rerank))
+        open_cross_encoder(Folder(rerank))
         if rerank and reranker and chains
         else CosineReranker(snapshot.embed_all)
     )
