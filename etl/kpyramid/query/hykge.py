@@ -193,7 +193,8 @@ def describe_entity(entity: str, snapshot: Snapshot) -> Item | None:
 
     Without such a fact the first sentence that states something of it; None where nothing does.
     """
-    name, classes = snapshot.names[entity], list_classes(entity, snapshot)
+    name, schema = snapshot.names[entity], snapshot.schema
+    classes = [schema.class_by_iri[iri].label for iri in list_classes(entity, snapshot)]
     keys = snapshot.facts_about([entity], most=_MOST_FACTS)
     facts = [f for f in state_facts(dict.fromkeys(keys, 0.0), snapshot) if f.head_id == entity]
     facts.sort(key=lambda fact: (fact.relation != "is a", -fact.confidence, fact.condensed_id))
