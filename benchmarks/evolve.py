@@ -4,13 +4,13 @@ Set and metric: PathQuestion (Zhou, Huang, Zhu, COLING 2018), hits@1. Pairs of q
 fact; it is left out of the texts, in both directions. The pyramid is asked the second question,
 learns from the first with its gold answer (`kpyramid learn`, rules), is built again, and is asked
 again: `gain` with a 95 % bootstrap interval over pairs. The first question ends with the fact, so
-that its answer says it; of whom has to be found by its other facts. `arm` is the
-strategy wts where there is one, else the rated chains that `pathquestion.py` calls `walk`.
+that its answer says it; of whom has to be found by its other facts. Asked are the strategy wts
+and the rated chains that `pathquestion.py` calls `walk`, each with figures of its own.
 
 `paraphrases_refused`: of facts of the graph in wordings of ours, written down before any was tried,
 those that are refused. `new_facts_refused`: of facts that the graph does not hold, half of them of
-two things that it joins by another relation, those that are refused. `curve`: facts that would be
-learnt after each quarter of the feedback, and facts of the graph before and after.
+two things that it joins by another relation, those that are refused. `curve`: facts of the
+graph after each quarter of the feedback, were each statement one; before and after it is counted.
 """
 
 import json
@@ -33,7 +33,7 @@ from kpyramid.pipeline.build import build
 from kpyramid.pipeline.learning.learn import EXPERIENCE, Rules, learn
 from kpyramid.pipeline.learning.redundancy import Graph
 from kpyramid.pipeline.learning.statements import Reader, Stater, Triple
-from kpyramid.query import EVERYTHING, open_snapshot
+from kpyramid.query import EVERYTHING, Snapshot, open_snapshot
 from kpyramid.settings import check_settings
 from kpyramid.storage.layout import Warehouse
 
@@ -170,33 +170,40 @@ def measure(data: Path, limit: int | None, seed: int, kept: Path) -> dict[str, A
     report("building again")
     build(corpus, warehouse, settings, ref="after")
     after = open_snapshot("after", warehouse.root, scope=EVERYTHING)
-    arms, missing = list_arms(before, ["wts"])
-    arm = "wts" if "wts" in arms and "wts" not in missing else OWN
+    lines = {o.line for o in told.outcomes if o.result == "learnt"}
+    held = Held(after)
+    for arm in ("wts", OWN):
+        found_by = _measure_gain(arm, pairs, {"before": before, "after": after}, lines, seed)
+        figures |= {f"{name}_{arm}": value for name, value in found_by.items()}
+    return figures | {
+        "pairs": len(pairs),
+        "learnt_from": len(lines),
+        "learnt_right": sum(held.joins(say_name(s), say_name(v)) for (s, _, v), _, _ in pairs),
+        "outcomes": told.count(),
+        "curve": _list_sizes(told.outcomes, len(rows), before.count("condensed")),
+        "facts_before": before.count("condensed"),
+        "facts_after": after.count("condensed"),
+    }
+
+
+def _measure_gain(
+    arm: str, pairs: Sequence[Pair], snapshots: Mapping[str, Snapshot], lines: set[int], seed: int
+) -> dict[str, float]:
+    """Hits of the second questions before and after; `lines`: first questions that were learnt."""
     right: dict[str, list[float]] = {}
-    for name, snapshot in (("before", before), ("after", after)):
+    for name, snapshot in snapshots.items():
         ask = list_arms(snapshot, [arm])[0][arm]
         report(f"{arm} is asked {len(pairs)} questions {name} learning")
         right[name] = [float(hits(second, ask(second.text))) for _, _, second in pairs]
     differences = [b - a for a, b in zip(right["before"], right["after"], strict=True)]
     gain = bootstrap(differences, seed)
-    lines = {o.line for o in told.outcomes if o.result == "learnt"}
-    from_learnt = [d for at, d in enumerate(differences, 1) if at in lines]
-    held = Held(after)
-    return figures | {
-        "arm": arm,
-        "pairs": len(pairs),
-        "learnt_from": len(lines),
-        "learnt_right": sum(held.joins(say_name(s), say_name(v)) for (s, _, v), _, _ in pairs),
+    return {
         "hits_before": _mean(right["before"]),
         "hits_after": _mean(right["after"]),
         "gain": round(gain.mean, 4),
         "gain_low": round(gain.low, 4),
         "gain_high": round(gain.high, 4),
-        "gain_where_learnt": _mean(from_learnt),
-        "outcomes": told.count(),
-        "curve": _list_sizes(told.outcomes, len(rows), before.count("condensed")),
-        "facts_before": before.count("condensed"),
-        "facts_after": after.count("condensed"),
+        "gain_where_learnt": _mean([d for at, d in enumerate(differences, 1) if at in lines]),
     }
 
 

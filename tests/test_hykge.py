@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from kpyramid.query.paths import StatedPath
 from kpyramid.query.types import Answer, Outcome
 from kpyramid.snapshot.adjacency import Adjacency
 from tests import loopback
-from tests.asked_model import ask_scripted, list_prompts
+from tests.asked_model import ask_scripted, list_prompts, open_caller
 from tests.cascade_script import ScriptedAsker
 from tests.tiny_reranker import write_reranker
 
@@ -96,8 +97,11 @@ def test_a_cut_off_reply_is_not_asked_for_again(
         backends = Backends(reader="llm", walk="llm", asker=asker)
         found = answer(UNCLE, snapshot, "hykge", backends=backends)
         made = sum(len(list_prompts(server, task)) for task in replies)
+        with open_caller(server, tmp_path) as later:
+            again = answer(UNCLE, snapshot, "hykge", backends=replace(backends, asker=later))
 
     assert found.calls == made == MOST_CALLS
+    assert (again.text, again.context, again.trace) == (found.text, found.context, found.trace)
 
 
 def test_4_1_2_entities_are_taken_from_the_hypothesis_and_relations_are_not(
@@ -231,5 +235,19 @@ def test_a_cross_encoder_orders_the_chains(snapshot: Snapshot, tmp_path: Path) -
 
 
 def test_a_cross_encoder_that_is_none_is_named(snapshot: Snapshot, tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match=r"model\.onnx and tokenizer\.json"):
-        answer(UNCLE, snapshot, "hykge", rerank=str(tmp_path / "none"))
+    folder = tmp_path / "none"
+    with pytest.raises(SettingsError, match=r"none: model\.onnx is not there; name a folder with"):
+        answer(UNCLE, snapshot, "hykge", rerank=str(folder))
+    write_reranker(folder)
+    (folder / "tokenizer.json").write_text("no tokenizer")
+    with pytest.raises(SettingsError, match=r"tokenizer\.json cannot be read as .*; name a folder"):
+        answer(UNCLE, snapshot, "hykge", rerank=str(folder))
+
+
+def test_a_cross_encoder_is_loaded_once_for_many_questions(
+    snapshot: Snapshot, tmp_path: Path
+) -> None:
+    folder = write_reranker(tmp_path / "tiny")
+    first = answer(UNCLE, snapshot, "hykge", rerank=str(folder))
+    (folder / "model.onnx").unlink()
+    assert answer(UNCLE, snapshot, "hykge", rerank=str(folder)).context == first.context

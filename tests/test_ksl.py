@@ -750,7 +750,7 @@ def test_export_says_what_it_left_out(root: File, tmp_path: File) -> None:
 
     assert done.exit_code == 0
     assert "4 rows" in done.stdout and "3 walks of 4 questions" in done.stdout
-    assert "1 questions left out: the question names no entity of the graph." in done.stdout
+    assert "1 question left out: the question names no entity of the graph." in done.stdout
     assert "No test rows" in done.stdout
 
 

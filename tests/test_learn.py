@@ -331,7 +331,8 @@ def test_what_is_learnt_is_answered_and_marked_and_goes_with_its_row(
     before = hash_tree(base.folder)
     place = open_warehouse(tmp_path / "warehouse")
     question = str(BIRTH["question"])
-    assert teach(corpus, base, reader, BIRTH).written
+    studied = ask("Where did Clara Weiss study?", "Leeds")
+    assert teach(corpus, base, reader, BIRTH, studied).written
 
     build(corpus, place, Settings())
     found = ask_pyramid(question, place.root, "main", Settings())
@@ -342,6 +343,8 @@ def test_what_is_learnt_is_answered_and_marked_and_goes_with_its_row(
     console = SafeConsole(record=True, width=200)
     print_explanation(found, console)
     assert "learnt from a gold answer" in console.export_text()
+    also = ask_pyramid(str(studied["question"]), place.root, "main", Settings())
+    assert also.text == "Leeds" and [e.learnt for e in also.evidence] == ["gold"]
     known = answer("Where was Leon Batt born?", open_snapshot("main", place.root))
     assert not [e for e in known.evidence if e.learnt]
 
@@ -430,6 +433,64 @@ def test_another_value_of_a_property_that_has_one_goes_to_quarantine(
     assert list_reasons(found)[0] == "quarantined contradicts"
     assert "Leon Batt was born in Oslo" in found.outcomes[0].detail
     assert list_reasons(found)[1:] == ["quarantined rows_contradict"] * 2
+
+
+@pytest.mark.parametrize(
+    ("relation", "value", "why"),
+    [
+        ("was born in", "Aster Pictures", "birth place has one value"),  # one name may mean both
+        ("was born in", "Nowhere Known", "birth place has one value"),
+        ("was born in", "1901", ""),
+        ("was born in", "Norway", "birth place has one value"),
+        ("was married to", "Clara Weiss", ""),
+    ],
+)
+def test_a_value_contradicts_where_its_classes_let_it_be_one(
+    base: Snapshot, relation: str, value: str, why: str
+) -> None:
+    found = Graph(base).find_against(Triple("Leon Batt", relation, value))
+    assert found.endswith(why) and bool(found) == bool(why)
+
+
+def test_another_value_of_a_relation_that_is_seen_to_have_one_contradicts(
+    base: Snapshot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = Triple("Sweden", "has capital", "Leeds")
+
+    assert not Graph(base).find_against(other)  # of one thing nothing is concluded
+    monkeypatch.setattr("kpyramid.pipeline.learning.redundancy.SINGLE_THINGS", 1)
+    assert Graph(base).find_against(other).endswith("1 of 1 things have one value")
+    assert not Graph(base).find_against(Triple("Sweden", "has capital", "Stockholm"))
+    assert not Graph(base).find_against(Triple("Sweden", "has capital", "1901"))
+
+
+def test_many_answers_to_one_question_are_all_put_aside(
+    corpus: Path, base: Snapshot, reader: Reader
+) -> None:
+    rows = [BIRTH | {"gold": f"Town {n}"} for n in range(5_000)]
+
+    found = teach(corpus, base, reader, *rows)
+
+    assert found.count() == {"quarantined: rows_disagree": 5_000}
+    assert "line 2 has another answer" in found.outcomes[0].detail
+    assert {"line 1 has another answer" in o.detail for o in found.outcomes[1:]} == {True}
+
+
+def test_labels_that_no_document_has_open_no_view_of_their_own(
+    corpus: Path, base: Snapshot, reader: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[Scope] = []
+    scoped = Snapshot.scoped
+    monkeypatch.setattr(
+        Snapshot, "scoped", lambda self, scope: opened.append(scope) or scoped(self, scope)
+    )
+    rows = [ask(f"Who founded Orbel {n}?", "Mara Lund", access=f"team{n}") for n in range(9)]
+    seen = ask("Who discovered Lake Vell?", "Anna Holm", access="board")
+    found = teach(corpus, base, reader, *rows, seen)
+
+    assert found.count() == {"learnt": 10}
+    assert {scope.access for scope in opened} == {frozenset(), frozenset({"board"})}
+    assert len(opened) == 2
 
 
 def test_one_source_gives_no_more_than_its_share(

@@ -118,6 +118,31 @@ def test_a_hub_of_100_000_facts_is_an_end_and_no_way_through() -> None:
     assert len(graph.leave(np.array([0]), MOST_NEIGHBOURS)) == MOST_NEIGHBOURS
 
 
+def test_five_hops_through_a_dense_part_are_bounded_in_time_and_memory() -> None:
+    """Eight entities, a neighbour each, and forty nodes between, all joined twice."""
+    middle = range(16, 56)
+    facts = [(at, 8 + at) for at in range(8)]
+    facts += [(8 + at, node) for at in range(8) for node in middle] * 2
+    facts += list(combinations(middle, 2)) * 2
+    graph = make_graph(facts)
+    tracemalloc.start()
+    started = time.perf_counter()
+    found = find_paths(graph, range(8), 5, most=5_000)
+    seconds, (_, peak) = time.perf_counter() - started, tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert [len(path.facts) for path in found] == [4] * 4480 + [5] * 520
+    assert find_paths(graph, range(8), 5, most=5_000) == found
+    assert seconds < 30 and peak < 400_000_000
+
+
+def test_a_node_whose_other_facts_are_hidden_is_no_hub() -> None:
+    facts = [(0, 1), (1, 2), *((1, at) for at in range(3, MOST_NEIGHBOURS + 3))]
+    assert not find_paths(make_graph(facts), [0, 2], 2)
+    (path,) = find_paths(make_graph(facts, hidden=range(2, len(facts))), [0, 2], 2)
+    assert path.entities == (0, 1, 2)
+
+
 def test_what_is_hidden_is_in_no_path() -> None:
     facts = [(0, 1), (1, 2), (0, 3), (3, 2)]
     assert len(find_paths(make_graph(facts), [0, 2], 2)) == 2

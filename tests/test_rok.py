@@ -1,7 +1,9 @@
 """RoK step by step, each test named after the section that it holds the code against."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,7 @@ from kpyramid.snapshot.adjacency import Adjacency
 from kpyramid.snapshot.view import EVERYTHING, Scope
 from kpyramid.storage.layout import open_warehouse
 from tests import loopback
-from tests.asked_model import ask_scripted, list_prompts
+from tests.asked_model import ask_scripted, list_prompts, open_caller
 from tests.cascade_script import ScriptedAsker
 
 pytestmark = pytest.mark.usefixtures("passing_gates")
@@ -132,6 +134,17 @@ def test_4_2_2_a_number_that_there_is_not_chooses_nothing(snapshot: Snapshot) ->
     assert "0 of " in found.trace[-1].reason and found.text == "John Harlow"
 
 
+def test_4_2_2_a_triple_that_the_prompt_had_no_room_for_is_not_chosen(
+    snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kpyramid.query.model.rok.MOST_CHARACTERS", 60)
+    found, asker = ask_model(snapshot, rok_filter={"facts": [1, 2, 3]})
+    (prompt,) = [r.messages[1].content for r in asker.asked if r.task == "rok_filter"]
+
+    assert "[1] " in prompt and "[2] " not in prompt
+    assert re.search(r"\b1 of (?!1\b)\d+ branches, by the model", found.trace[-1].reason)
+
+
 def test_4_3_rules_answer_by_a_path_whose_steps_each_have_a_sentence(snapshot: Snapshot) -> None:
     found = answer(UNCLE, snapshot, "rok")
     best = found.context[0]
@@ -179,7 +192,7 @@ def test_at_most_four_calls_and_what_the_model_does_not_say_rules_do(
 
 
 @pytest.mark.parametrize("cut", ["rok_extend", "rok_extract", "rok_filter", "rok_answer", "all"])
-def test_a_cut_off_reply_that_is_asked_for_again_counts_as_a_call(
+def test_a_cut_off_reply_is_asked_for_once_and_its_stored_run_answers_the_same(
     snapshot: Snapshot, tmp_path: Path, cut: str
 ) -> None:
     whole = {"rok_extend": TOLD, "rok_extract": NAMED, "rok_filter": {"facts": [1]}}
@@ -189,8 +202,11 @@ def test_a_cut_off_reply_that_is_asked_for_again_counts_as_a_call(
         backends = Backends(reader="llm", walk="llm", asker=asker)
         found = answer(UNCLE, snapshot, "rok", backends=backends)
         made = sum(len(list_prompts(server, task)) for task in replies)
+        with open_caller(server, tmp_path) as later:
+            again = answer(UNCLE, snapshot, "rok", backends=replace(backends, asker=later))
 
     assert found.calls == made <= MOST_CALLS
+    assert (again.text, again.context, again.trace) == (found.text, found.context, found.trace)
     assert list_prompts(server, "rok_answer")  # the answer is always asked for
 
 

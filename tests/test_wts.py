@@ -221,6 +221,17 @@ def test_3_2_1_a_score_of_an_unshown_triple_or_out_of_range_is_left_out(
     assert f"({odd} scores of no triple shown or out of range left out)" in found.trace[-1].reason
 
 
+def test_3_2_1_a_triple_that_the_prompt_had_no_room_for_gets_no_score(
+    snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kpyramid.query.model.wts.MOST_SCORED_CHARACTERS", 40)
+    found, asker = ask_model(snapshot, wts_score=ALL, wts_reason=NO, options={"depth": 1})
+    prompt = asker.asked[1].messages[1].content
+
+    assert "[1] " in prompt and "[2] " not in prompt
+    assert len(found.context) == 1 and "scores of no triple shown" in found.trace[-1].reason
+
+
 @pytest.mark.parametrize("said", [FailureKind.REFUSED, {"triples": "all"}])
 def test_3_2_1_without_scores_by_the_model_rules_score(snapshot: Snapshot, said: Any) -> None:
     found, _ = ask_model(snapshot, wts_score=said)

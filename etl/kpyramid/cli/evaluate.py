@@ -22,6 +22,7 @@ from kpyramid.cli.options import (
     SnapshotOption,
     WarehouseOption,
     command,
+    count_things,
     print_found,
     read_scope,
     say,
@@ -334,7 +335,8 @@ def make(
     where = "" if warehouse == DEFAULT_WAREHOUSE else f" --warehouse {warehouse}"
     lines = [
         *(f"{q.text}\n    right: {'; '.join(q.values)}" for q in made.questions[:_SHOWN]),
-        f"{len(made.questions)} questions in {out}, {several} with several right options.",
+        f"{count_things(len(made.questions), 'question')} in {out}, "
+        f"{several} with several right options.",
         *(f"{number} left out: {why}." for why, number in left_out),
         f"Then run `kpyramid evaluate {out} --ref {ref}{where}`.",
     ]
@@ -358,5 +360,5 @@ def check(
     listed = ", ".join(f"{number} {kind}" for kind, number in kinds.most_common())
     print_found(
         {"questions": len(questions), "kinds": dict(kinds), "with_gold_documents": placed},
-        [f"{len(questions)} questions: {listed}; {placed} name gold documents."],
+        [f"{count_things(len(questions), 'question')}: {listed}; {placed} name gold documents."],
     )

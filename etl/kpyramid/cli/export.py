@@ -14,6 +14,7 @@ from kpyramid.cli.options import (
     SnapshotOption,
     WarehouseOption,
     command,
+    count_things,
     print_found,
     read_scope,
 )
@@ -103,9 +104,10 @@ def instructions(
         "left_out": dict(reasons),
     }
     lines = [
-        f"{rows['train']} rows in {out / 'train.jsonl'}, {rows['test']} in {out / 'test.jsonl'}: "
-        f"{len(made.train) + len(made.test)} walks of {len(asked)} questions.",
-        *(f"{number} questions left out: {why}." for why, number in reasons),
+        f"{count_things(rows['train'], 'row')} in {out / 'train.jsonl'}, {rows['test']} in "
+        f"{out / 'test.jsonl'}: {count_things(len(made.train) + len(made.test), 'walk')} of "
+        f"{count_things(len(asked), 'question')}.",
+        *(f"{count_things(number, 'question')} left out: {why}." for why, number in reasons),
     ]
     if made.unreached:
         lines.append(f"{made.unreached} entities of questions have no path of their own.")

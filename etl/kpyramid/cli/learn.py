@@ -13,9 +13,11 @@ from kpyramid.cli.options import (
     BackendName,
     SettingsOption,
     WarehouseOption,
+    count_things,
     name_first,
     print_found,
 )
+from kpyramid.pipeline.learning import HOPS, SOURCE_ROWS, SOURCE_SHARE
 
 
 class EvolveName(StrEnum):
@@ -49,13 +51,13 @@ def learn(
             "retrieved; or always."
         ),
     ] = EvolveName.always,
-    h: Annotated[int, typer.Option("--h", min=0, help="Depth H of WTS's Algorithm 1.")] = 1,
+    h: Annotated[int, typer.Option("--h", min=0, help="Depth H of WTS's Algorithm 1.")] = HOPS,
     source_share: Annotated[
         float, typer.Option(help="Most that one source gives of what is learnt in a run.")
-    ] = 0.5,
+    ] = SOURCE_SHARE,
     source_rows: Annotated[
         int, typer.Option(min=0, help="Rows that every source may give in any case.")
-    ] = 20,
+    ] = SOURCE_ROWS,
     domain: Annotated[str, typer.Option(help="What the model is called an expert in.")] = "",
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be learnt; write nothing.")
@@ -112,9 +114,9 @@ def learn(
         )
     told = [text for outcome in found.outcomes for text in outcome.statements]
     counts = found.count().items()
-    lines = [f"{_count(number, 'row')} {what.replace('_', ' ')}" for what, number in counts]
+    lines = [f"{count_things(number, 'row')} {what.replace('_', ' ')}" for what, number in counts]
     told_as = "Would be learnt" if dry_run else "Learnt"
-    lines.append(f"{told_as}: {_count(len(told), 'statement')}")
+    lines.append(f"{told_as}: {count_things(len(told), 'statement')}")
     lines += name_first(told, _EXAMPLES)
     lines += name_first(
         [
@@ -125,11 +127,6 @@ def learn(
         _EXAMPLES,
     )
     would, aside = ("would have", "would go to") if dry_run else ("has", "is in")
-    lines.append(
-        f"{found.file} {would} {_count(found.rows, 'row')}; what is put aside {aside} {found.aside}"
-    )
+    rows = count_things(found.rows, "row")
+    lines.append(f"{found.file} {would} {rows}; what is put aside {aside} {found.aside}")
     print_found(found.to_dict(), lines)
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -314,6 +314,11 @@ def name_first(lines: Sequence[str], most: int, hint: str = "; --json lists all"
         yield f"  and {len(lines) - most} more{hint}"
 
 
+def count_things(number: int, noun: str) -> str:
+    """A number with its noun: "1 row", "2 rows"."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def say(text: str, *, err: bool = False) -> None:
     """Prints a text for a person; what a terminal would obey in it is written out."""
     from kpyramid.cli.console import clean

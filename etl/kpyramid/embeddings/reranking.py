@@ -1,6 +1,7 @@
 """The port of rerankers: how well a text goes with a query, both read together."""
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 
@@ -52,15 +53,18 @@ class CrossEncoder:
         options = SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = 3
+        model, tokenizer = folder / "model.onnx", folder / "tokenizer.json"
+        read = model
         try:
-            self._session = InferenceSession(
-                str(folder / "model.onnx"), options, providers=["CPUExecutionProvider"]
-            )
-            self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+            providers = ["CPUExecutionProvider"]
+            self._session = InferenceSession(str(model), options, providers=providers)
+            read = tokenizer
+            self._tokenizer = Tokenizer.from_file(str(tokenizer))
         except Exception as e:  # both libraries raise bare Exception on a bad file
+            fault = "cannot be read as what it is named" if read.is_file() else "is not there"
             raise SettingsError(
-                f"reranker {folder} cannot be loaded: {e}; name a folder with model.onnx and "
-                "tokenizer.json, or leave `rerank` out: cosines then stand for it"
+                f"rerank = {folder}: {read.name} {fault}; name a folder with model.onnx and "
+                "tokenizer.json of a cross-encoder, or leave `rerank` out: cosines stand for it"
             ) from e
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(MAX_WORD_PIECES)
@@ -82,3 +86,9 @@ class CrossEncoder:
         logits = np.asarray(output[0], np.float64).ravel()
         logit = logits[-1] - logits[0] if len(logits) > 1 else logits[0]
         return float(1 / (1 + np.exp(-logit)))
+
+
+@lru_cache(maxsize=1)
+def open_cross_encoder(folder: Path) -> CrossEncoder:
+    """The cross-encoder of a folder, loaded when first asked for: loading one takes seconds."""
+    return CrossEncoder(folder)

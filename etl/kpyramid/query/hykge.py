@@ -14,7 +14,7 @@ import numpy as np
 
 from kpyramid.documents.words import STOP, match_plain_words
 from kpyramid.embeddings.port import Matrix
-from kpyramid.embeddings.reranking import CosineReranker, CrossEncoder, Reranker
+from kpyramid.embeddings.reranking import CosineReranker, Reranker, open_cross_encoder
 from kpyramid.errors import InputError
 from kpyramid.llm.types import Failure
 from kpyramid.query.analysis import QuestionAnalysis
@@ -97,7 +97,7 @@ def ask_hykge(
     ids = _link(asked, own, told, entities, similar)
     rows = [row for one in ids if (row := graph.find(one)) is not None]
     scorer: Reranker = (
-        CrossEncoder(Folder(rerank))
+        open_cross_encoder(Folder(rerank))
         if rerank and reranker and chains
         else CosineReranker(snapshot.embed_all)
     )
@@ -193,7 +193,8 @@ def describe_entity(entity: str, snapshot: Snapshot) -> Item | None:
 
     Without such a fact the first sentence that states something of it; None where nothing does.
     """
-    name, classes = snapshot.names[entity], list_classes(entity, snapshot)
+    name, schema = snapshot.names[entity], snapshot.schema
+    classes = [schema.class_by_iri[iri].label for iri in list_classes(entity, snapshot)]
     keys = snapshot.facts_about([entity], most=_MOST_FACTS)
     facts = [f for f in state_facts(dict.fromkeys(keys, 0.0), snapshot) if f.head_id == entity]
     facts.sort(key=lambda fact: (fact.relation != "is a", -fact.confidence, fact.condensed_id))

@@ -1,6 +1,7 @@
 """A bounded number of calls: RoK promises at most four a question, HyKGE two, WTS two a depth.
 
-A reply that is cut off and asked for again with more room is a call as well.
+Each is asked once: a reply that is cut off is not asked for again, so that a run whose replies are
+stored counts the same calls, and gives the same answer, as the one that paid for them.
 """
 
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ from kpyramid.llm.types import (
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.backends import Chosen
 from kpyramid.query.decisions import Decisions
+from kpyramid.query.model.prompting import ask_once
 from kpyramid.query.model.reading import Prompt, read_by_model
 from kpyramid.query.types import RULES, Backends, Item, Reading
 
@@ -37,13 +39,13 @@ class Calls:
 
 
 class LimitedAsker:
-    """An asker that makes at most as many calls as are left, `kept` of them for who comes later.
+    """An asker that makes at most as many calls as are left, each once; then nobody is asked.
 
-    The last call is not made again when its reply is cut off. Beyond them nobody is asked.
+    Only a reading whose context was too long for the model is asked for twice.
     """
 
-    def __init__(self, asker: Asker, calls: Calls, kept: int = 0) -> None:
-        self._asker, self._calls, self._kept = asker, calls, kept
+    def __init__(self, asker: Asker, calls: Calls) -> None:
+        self._asker, self._calls = asker, calls
         self.spent = asker.spent if isinstance(asker, CountingAsker) else ThreadCounts()
 
     def ask(self, request: Request, parse: Parse[T]) -> T | Failure:
@@ -53,21 +55,15 @@ class LimitedAsker:
     def ask_reply(self, request: Request, read: Read[T]) -> T | Failure:
         """See `CountingAsker.ask_reply`."""
         calls = self._calls
-        left = calls.most - calls.taken - self._kept
-        if left < 1:
+        if calls.taken == calls.most:
             detail = f"a question takes at most {calls.most} calls, and none is left for this"
             return Failure("", FailureKind.PENDING, detail)
-        asked = replace(request, once=left < 2)
         calls.taken += 1
-        before = self.spent.calls
-        if not isinstance(self._asker, CountingAsker):
-            self.spent.calls += 1
-            return self._asker.ask(asked, lambda content: read(Reply(content, Usage())))
-        try:
+        asked = ask_once(request)
+        if isinstance(self._asker, CountingAsker):
             return self._asker.ask_reply(asked, read)
-        finally:  # a cut-off reply was asked for twice
-            calls.taken += max(self.spent.calls - before - 1, 0)
-            assert calls.taken <= calls.most
+        self.spent.calls += 1
+        return self._asker.ask(asked, lambda content: read(Reply(content, Usage())))
 
 
 class DepthAskers:
@@ -82,11 +78,10 @@ class DepthAskers:
         self.entities: LimitedAsker | None = None
         self.scores: LimitedAsker | None = None
         self.reader: LimitedAsker | None = None
-        reads = backends.reader == "llm"
         if backends.walk == "llm":
             self.entities = LimitedAsker(backends.open_asker(), self.calls)
-            self.scores = LimitedAsker(backends.open_asker(), self.calls, kept=int(reads))
-        if reads:
+            self.scores = LimitedAsker(backends.open_asker(), self.calls)
+        if backends.reader == "llm":
             self.reader = LimitedAsker(backends.open_asker(), self.calls)
 
     def deepen(self) -> None:
@@ -98,12 +93,9 @@ class WalkDecisions(Chosen):
     """Decisions of a walk: all calls of a question counted, the answer asked for in its words."""
 
     def __init__(self, backends: Backends, most: int, prompt: Prompt) -> None:
-        asker = backends.open_asker()
-        calls = Calls(most)
-        super().__init__(replace(backends, asker=LimitedAsker(asker, calls)))
+        asker = LimitedAsker(backends.open_asker(), Calls(most))
+        super().__init__(replace(backends, asker=asker))
         self._prompt = prompt
-        if self.walker:
-            self.walker = LimitedAsker(asker, calls, kept=int(backends.reader == "llm"))
 
     def _read(self, asked: QuestionAnalysis, items: Sequence[Item] = ()) -> Reading:
         return read_by_model(

@@ -214,7 +214,6 @@ def _filter_branches(
     """Step (b) of 4.2.2: one call about all triples; rules keep those nearest to the question."""
     nearest, how = list(facts[:most]), f"the {min(most, len(facts))} nearest"
     if decisions.walker and facts:
-        from kpyramid.query.model.prompting import pick_numbers
         from kpyramid.query.model.rok import choose
 
         paths = [path.statement for path in main]
@@ -222,7 +221,7 @@ def _filter_branches(
         if isinstance(told.value, Failure):
             note = f"{how} of {len(facts)} branches: the model did not filter them"
             return nearest, _Branch(f"{note} ({told.value.kind})", told.calls, told.tokens)
-        kept = [facts[at] for at in pick_numbers(told.value, len(facts))]
+        kept = [facts[at] for at in told.value]
         note = f"{len(kept)} of {len(facts)} branches, by the model"
         return kept, _Branch(note, told.calls, told.tokens)
     return nearest, _Branch(f"{how} of {len(facts)} branches")

@@ -160,13 +160,13 @@ def _score_facts(
     by_rules = search.score()
     if not asker or not near:
         return by_rules, "scored by rules", (0, 0)
-    from kpyramid.query.model.wts import pick_scores, score
+    from kpyramid.query.model.wts import score
 
     told = score(search.asked.question, [f.statement for f in near], domain, asker)
     if isinstance(told.value, Failure):
         note = f"scored by rules, since the model gave no scores ({told.value.kind})"
         return by_rules, note, (told.calls, told.tokens)
-    scores, odd = pick_scores(told.value, len(near))
+    scores, odd = told.value
     note = "scored by the model"
     if odd:
         note += f" ({odd} scores of no triple shown or out of range left out)"

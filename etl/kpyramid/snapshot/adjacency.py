@@ -69,23 +69,20 @@ class Adjacency:
         return self._view.wording_of(int(self._relations[row]))
 
     def count_facts(self, rows: Rows) -> Rows:
-        """How many facts there are about each of some entities, hidden ones and literals too."""
-        return np.asarray(self._starts[rows + 1] - self._starts[rows], np.int64)
+        """How many facts that are seen there are about each of some entities, literals too."""
+        if self._seen is None:
+            return np.asarray(self._starts[rows + 1] - self._starts[rows], np.int64)
+        return np.bincount(self._list_facts(rows)[0], minlength=len(rows))
 
     def leave(self, rows: Rows, most: int) -> Edges:
         """The edges of some nodes; of a node with more than `most`, the surest `most`.
 
         In the order of the nodes, then of the facts' keys.
         """
-        sizes = self.count_facts(rows)
-        source = np.repeat(np.arange(len(rows)), sizes)
-        first = np.repeat(self._starts[rows].astype(np.int64) - (np.cumsum(sizes) - sizes), sizes)
-        fact = self._facts[first + np.arange(len(source))].astype(np.int64)
+        source, fact = self._list_facts(rows)
         forward = self._heads[fact] == rows[source]
         target = np.where(forward, self._tails[fact], self._heads[fact]).astype(np.int64)
         kept = (target >= 0) & (target != rows[source])
-        if self._seen is not None:
-            kept &= self._seen[fact]
         edges = Edges(source, fact, target, np.asarray(forward)).take(kept)
         many = np.flatnonzero(np.bincount(edges.source, minlength=len(rows)) > most)
         if not len(many):
@@ -96,3 +93,13 @@ class Adjacency:
             order = np.lexsort((edges.fact[own], -self._confidence[edges.fact[own]]))
             chosen[own[order[most:]]] = False
         return edges.take(chosen)
+
+    def _list_facts(self, rows: Rows) -> tuple[Rows, Rows]:
+        """The facts that are seen about some entities; first the place of the entity of each."""
+        starts = self._starts[rows].astype(np.int64)
+        sizes = self._starts[rows + 1] - starts
+        source = np.repeat(np.arange(len(rows)), sizes)
+        first = np.repeat(starts - (np.cumsum(sizes) - sizes), sizes)
+        fact = self._facts[first + np.arange(len(source))].astype(np.int64)
+        shown = slice(None) if self._seen is None else self._seen[fact]
+        return source[shown], fact[shown]

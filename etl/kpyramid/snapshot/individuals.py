@@ -200,16 +200,15 @@ class Individuals:
 
 
 def list_classes(entity_id: str, snapshot: Snapshot) -> tuple[str, ...]:
-    """The labels of the classes that an individual is seen to be of, from the index alone."""
+    """The IRIs of the classes that an individual is seen to be of, from the index alone."""
     view = snapshot._view
     row = view.find("entities", entity_id)
     if row is None:
         return ()
     listed = view.rows("entities").list_of("instances", row)
     stated = [view.read_instance(at) for at in view.select("instances", sorted(map(int, listed)))]
-    classes = snapshot.schema.class_by_iri
     own = [r for r in stated if r["subject_id"] == entity_id and r["property_iri"] is None]
-    return tuple(dict.fromkeys(classes[r["class_iri"]].label for r in own))
+    return tuple(dict.fromkeys(r["class_iri"] for r in own))
 
 
 def _same(name: str, label: str) -> bool:

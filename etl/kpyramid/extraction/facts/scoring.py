@@ -84,7 +84,10 @@ def _measure_doubt(nodes: Sequence[Node]) -> float:
 
 
 def _list_path(node: Node, end: int | None) -> list[Node]:
-    """The token and those above it, as far as the verb of its clause; heads may run in a circle."""
+    """The token and those above it, as far as the verb of its clause.
+
+    Ends where a token comes up again: the heads that a parser gives may form a circle.
+    """
     path = [node]
     while node.i != end and node.head not in path:
         node = node.head

@@ -7,7 +7,7 @@ passes the gates, is seen by who may see it, and goes when its row goes. No snap
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -17,6 +17,7 @@ from kpyramid.documents.corpus import name_former
 from kpyramid.errors import ConflictError, InputError
 from kpyramid.keys import JsonValue, content_id, hash_bytes
 from kpyramid.llm.caller import hold_file
+from kpyramid.pipeline.learning import HOPS, SOURCE_ROWS, SOURCE_SHARE
 from kpyramid.pipeline.learning.feedback import EvolveWhen, Feedback, Unread, read_feedback
 from kpyramid.pipeline.learning.redundancy import Graph
 from kpyramid.pipeline.learning.statements import Made, Statement
@@ -28,13 +29,6 @@ EXPERIENCE = "experience.jsonl"
 ASIDE = ".experience.rejected.jsonl"
 """Beside it, hidden and so no part of the corpus: rows that were refused or put in quarantine."""
 _LOCK = ".experience.lock"
-
-HOPS = 1
-"""H of Algorithm 1, which must be below D: 2 to 4 in the paper, which does not give H."""
-SOURCE_SHARE, SOURCE_ROWS = 0.5, 20
-"""Of what is learnt in a run at most this share is of one source; so many rows of it in any case.
-
-Ours: a source may give as much as all others together, and a first user may give something."""
 
 Result = Literal["learnt", "known", "not_due", "refused", "quarantined"]
 
@@ -153,7 +147,7 @@ def _learn(
             outcomes[row.line] = found
         else:
             rows.append(row)
-    run = _Run(snapshot, open_maker, rules, before, {row.access for row in rows})
+    run = _Run(snapshot, open_maker, rules, before)
     learnt = run.learn(rows)
     outcomes.update(run.outcomes)
     after = before | {row.key: _write_row(row, statements) for row, statements in learnt}
@@ -184,16 +178,18 @@ class _Run:
         open_maker: Callable[[Snapshot], Maker],
         rules: Rules,
         before: Mapping[str, Mapping[str, JsonValue]],
-        labels: Iterable[tuple[str, ...]],
     ) -> None:
         self.outcomes: dict[int, Outcome] = {}
         self._snapshot = snapshot
         self._rules = rules
         self._before = before
-        own = {frozenset({label}) for access in labels for label in access} | {frozenset[str]()}
-        self._scoped = {one: snapshot.scoped(Scope(access=one)) for one in own}
-        self._graphs = {one: Graph(scoped) for one, scoped in self._scoped.items()}
-        self._open_maker = cache(lambda one: open_maker(self._scoped[one]))
+        listed = snapshot.table("documents")["access"].to_pylist()
+        self._labels = frozenset(label for access in listed for label in access or ())
+        # With a label that no document has one sees what all see: each view is opened once.
+        self._open_view = cache(lambda one: snapshot.scoped(Scope(access=one)))
+        self._open_maker = cache(lambda one: open_maker(self._open_view(one)))
+        public = Graph(self._open_view(frozenset()))
+        self._graphs: dict[frozenset[str], Graph] = {frozenset(): public}
 
     def learn(self, rows: Sequence[Feedback]) -> list[tuple[Feedback, tuple[Statement, ...]]]:
         """The rows that are learnt, with what is new in them."""
@@ -231,30 +227,37 @@ class _Run:
         for triple in row.triples:
             for key in triple.key.split("+"):
                 if self._snapshot.evidence(key) and not all(
-                    self._scoped[one].evidence(key) for one in _list_scopes(row.access)
+                    self._open_view(one & self._labels).evidence(key)
+                    for one in _list_scopes(row.access)
                 ):
                     return f"{triple.words!r} is labelled: give the row its access labels"
         return ""
 
     def _pick_agreeing(self, rows: Sequence[Feedback]) -> list[Feedback]:
         """The rows whose question has no other answer, here or among what was learnt before."""
-        told: dict[str, list[tuple[frozenset[str], str]]] = defaultdict(list)
+        told: dict[str, dict[frozenset[str], str]] = defaultdict(dict)
         for key, known in self._before.items():
             given = known["answer"]
             values = tuple(map(str, given)) if isinstance(given, list) else (str(given),)
             row = Feedback(0, str(known["asked"]), values, "gold", "", (), (), None, None)
-            told[row.topic].append((row.says, f"{key} of {EXPERIENCE}"))
+            told[row.topic].setdefault(row.says, f"{key} of {EXPERIENCE}")
         for row in rows:
-            told[row.topic].append((row.says, f"line {row.line}"))
+            told[row.topic].setdefault(row.says, f"line {row.line}")
+        # Short answers first: they agree with fewest, so that another one is found at once.
+        ordered = {
+            topic: sorted(answers.items(), key=lambda one: len(one[0]))
+            for topic, answers in told.items()
+        }
+
+        @cache
+        def find_other(topic: str, own: frozenset[str]) -> str:
+            others = (at for says, at in ordered[topic] if not (says <= own or own <= says))
+            return next(others, "")
+
         agreeing = []
         for row in rows:
-            against = [
-                where
-                for says, where in told[row.topic]
-                if not (says <= row.says or row.says <= says)
-            ]
-            if against:
-                detail = f"{'; '.join(row.values)!r}: {against[0]} has another answer"
+            if other := find_other(row.topic, row.says):
+                detail = f"{'; '.join(row.values)!r}: {other} has another answer"
                 self._put_aside(row, "quarantined", "rows_disagree", detail)
             else:
                 agreeing.append(row)
@@ -262,14 +265,14 @@ class _Run:
 
     def _state(self, row: Feedback) -> tuple[Statement, ...]:
         one = frozenset(row.access) if len(row.access) == 1 else frozenset[str]()
-        made = self._open_maker(one).state(row)
+        made = self._open_maker(one & self._labels).state(row)
         if not made.statements:
             self._put_aside(row, "refused", "no_statement", made.reason)
         return made.statements
 
     def _check(self, row: Feedback, statements: Sequence[Statement]) -> tuple[Statement, ...]:
         """The statements that say something new; none, and why, where one cannot hold."""
-        graphs = [self._graphs[one] for one in _list_scopes(row.access)]
+        graphs = [self._open_graph(one) for one in _list_scopes(row.access)]
         left, known = [], ""
         for statement in statements:
             for triple in statement.triples:
@@ -330,18 +333,25 @@ class _Run:
         for statement in statements:
             for triple in statement.triples:
                 for one in _list_scopes(row.access):
-                    if against := self._graphs[one].find_against(triple):
+                    if against := self._open_graph(one).find_against(triple):
                         detail = f"{triple} / {against}"
                         self._put_aside(row, "quarantined", "rows_contradict", detail)
                         return False
         return True
 
     def _note(self, row: Feedback, statements: Sequence[Statement]) -> None:
-        """Notes what is learnt where it will be seen: what has no labels everywhere."""
-        for one in _list_scopes(row.access) if row.access else self._graphs:
+        """Notes what is learnt where it will be seen."""
+        for one in _list_scopes(row.access):
             for statement in statements:
                 for triple in statement.triples:
-                    self._graphs[one].add(triple)
+                    self._open_graph(one).add(triple)
+
+    def _open_graph(self, one: frozenset[str]) -> Graph:
+        """The graph of who has a label; what is learnt for all is seen in it."""
+        if one not in self._graphs:
+            public = self._graphs[frozenset()]
+            self._graphs[one] = Graph(self._open_view(one & self._labels), public)
+        return self._graphs[one]
 
 
 def _list_scopes(access: Sequence[str]) -> list[frozenset[str]]:

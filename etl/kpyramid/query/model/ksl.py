@@ -2,17 +2,22 @@
 
 The prompt is a reconstruction: the paper prints its own in figures only. The call of its Algorithm
 1 hands the model nothing but the tails; here the question and the options stand before them, since
-without them there is nothing to choose by. A round is one call: a reply that is cut off is not
-asked for again, and has from the start the room that it would then have.
+without them there is nothing to choose by. A round is one call.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from kpyramid.llm.responses import parse_json
 from kpyramid.llm.task import GUARD, Strict, Task
 from kpyramid.llm.types import Asker, FailureKind, Reply, ReplyError, Request
-from kpyramid.query.model.prompting import MAX_TOKENS, Asked, ask_model, flatten, show_numbered
+from kpyramid.query.model.prompting import (
+    MAX_TOKENS,
+    Asked,
+    ask_model,
+    ask_once,
+    flatten,
+    show_numbered,
+)
 from kpyramid.query.model.walking import decides, show_question
 from kpyramid.query.paths import StatedPath
 from kpyramid.query.types import Question
@@ -63,8 +68,8 @@ def render(
 ) -> tuple[Request, int]:
     """The request of one round, and how many of the tails are in it."""
     material, shown = show_round(question, ways, may_stop=may_stop)
-    request = TASK.request(_SYSTEM, material, max_tokens=2 * MAX_TOKENS, subject=question.text)
-    return replace(request, once=True), shown
+    request = TASK.request(_SYSTEM, material, max_tokens=MAX_TOKENS, subject=question.text)
+    return ask_once(request), shown
 
 
 def show_round(

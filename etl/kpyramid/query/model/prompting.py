@@ -1,7 +1,7 @@
 """Asking a model for one decision: what came of it, what it took, and when nobody answers."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from kpyramid.errors import EndpointError
@@ -52,6 +52,11 @@ def ask_model(asker: Asker, request: Request, read: Callable[[Reply], T]) -> Ask
     value = asker.ask_reply(request, read)
     spent = asker.spent
     return Asked(_require(value), spent.calls - before[0], spent.tokens - before[1])
+
+
+def ask_once(request: Request) -> Request:
+    """A request that counts as one call: once, with the room that a cut-off reply is given."""
+    return replace(request, once=True, max_tokens=2 * request.max_tokens)
 
 
 def show_numbered(texts: Sequence[str], most: int) -> list[str]:

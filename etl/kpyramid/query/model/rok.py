@@ -9,7 +9,14 @@ from collections.abc import Sequence
 
 from kpyramid.llm.task import GUARD, Task
 from kpyramid.llm.types import Asker, Request
-from kpyramid.query.model.prompting import MAX_TOKENS, Asked, ask_model, flatten, show_numbered
+from kpyramid.query.model.prompting import (
+    MAX_TOKENS,
+    Asked,
+    ask_model,
+    flatten,
+    pick_numbers,
+    show_numbered,
+)
 from kpyramid.query.model.reading import RULES, Prompt, Read
 from kpyramid.query.model.reading import parse as parse_answer
 from kpyramid.query.model.walking import (
@@ -53,9 +60,9 @@ def extract(text: str, domain: str, question: Question, asker: Asker) -> Asked[t
 def choose(
     question: Question, paths: Sequence[str], triples: Sequence[str], asker: Asker
 ) -> Asked[tuple[int, ...]]:
-    """The numbers, from 1, of the triples that are related to the question (A.2.3).
+    """The places of the triples that are related to the question (A.2.3).
 
-    The main paths are its background knowledge. All triples stand in one call.
+    The main paths are its background knowledge. All triples that are shown stand in one call.
 
     Raises:
         BudgetError, EndpointError: the model may not or cannot be asked.
@@ -63,7 +70,8 @@ def choose(
     background = [f"- {flatten(path)}" for path in paths] or ["none"]
     shown = show_numbered(triples, MOST_CHARACTERS)
     lines = [*show_question(question), "Background knowledge:", *background, "Triples:", *shown]
-    return ask_model(asker, _ask(FILTER, _FILTER, "\n".join(lines), question), parse_numbers)
+    request = _ask(FILTER, _FILTER, "\n".join(lines), question)
+    return ask_model(asker, request, lambda r: pick_numbers(parse_numbers(r), len(shown)))
 
 
 def write_extend(domain: str) -> str:

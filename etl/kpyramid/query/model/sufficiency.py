@@ -14,10 +14,10 @@ from kpyramid.llm.types import Asker, Failure, Reply, Request
 from kpyramid.query.model.prompting import (
     MAX_TOKENS,
     ask_model,
-    flatten,
     pick_numbers,
     show_numbered,
 )
+from kpyramid.query.model.walking import show_question
 from kpyramid.query.types import Question
 
 MOST_CHARACTERS = 12_000
@@ -85,9 +85,7 @@ def judge_by_model(question: Question, statements: Sequence[str], asker: Asker) 
 def render(question: Question, statements: Sequence[str]) -> tuple[Request, int]:
     """The question with the numbered facts, and how many of them it shows."""
     facts = show_numbered(statements, MOST_CHARACTERS)
-    lines = [f"Question: {flatten(question.text)}"]
-    lines += ["Options:", *map(_show_option, question.candidates)] if question.candidates else []
-    material = "\n".join([*lines, "Facts:", *facts])
+    material = "\n".join([*show_question(question), "Facts:", *facts])
     request = TASK.request(_SYSTEM, material, max_tokens=MAX_TOKENS, subject=question.text)
     return request, len(facts)
 
@@ -99,10 +97,6 @@ def parse(reply: Reply) -> Decision:
         ReplyError: it is no JSON of the schema.
     """
     return parse_json(reply.content, Decision)
-
-
-def _show_option(text: str) -> str:
-    return f"- {flatten(text)}"
 
 
 TASK = Task(

@@ -78,8 +78,8 @@ def extract(question: Question, most: int, domain: str, asker: Asker) -> Asked[t
 
 def score(
     question: Question, triples: Sequence[str], domain: str, asker: Asker
-) -> Asked[tuple[Score, ...]]:
-    """The relevance of triples to a question (Prompt 2), as the model writes it.
+) -> Asked[tuple[dict[int, float], int]]:
+    """The relevance of triples to a question (Prompt 2), see `pick_scores`.
 
     Raises:
         BudgetError, EndpointError: the model may not or cannot be asked.
@@ -87,13 +87,13 @@ def score(
     shown = show_numbered(triples, MOST_SCORED_CHARACTERS)
     material = "\n".join([*show_question(question), "Triples:", *shown])
     request = SCORE.request(
-        write_score(domain), material, max_tokens=2 * MAX_TOKENS, subject=question.text
+        write_score(domain), material, max_tokens=MAX_TOKENS, subject=question.text
     )
-    return ask_model(asker, request, parse_scores)
+    return ask_model(asker, request, lambda reply: pick_scores(parse_scores(reply), len(shown)))
 
 
 def pick_scores(scores: Sequence[Score], count: int) -> tuple[dict[int, float], int]:
-    """The scores from 0 to 1 of the places of `count` triples, and how many others are left out.
+    """The scores from 0 to 1 of the `count` triples shown, by place, and how many are left out.
 
     Left out is the score of a triple that was not shown, or that is out of range; of two scores
     of one triple the first holds.
