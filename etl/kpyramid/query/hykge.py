@@ -147,14 +147,15 @@ class _Hypothesis:
 def _suppose(asked: QuestionAnalysis, decisions: Decisions, domain: str) -> _Hypothesis:
     """A model's exploration; by rules the best passages."""
     if decisions.walker is None:
-        return _Hypothesis(suppose(asked))
+        return _Hypothesis(tuple(item.text for item in suppose(asked)))
     from kpyramid.query.model import hykge
 
     told = hykge.suppose(asked.question, domain, decisions.walker)
     if isinstance(told.value, Failure) or not told.value:
         why = f"{told.value.kind}: {told.value.detail}" if told.value else "it is empty"
         step = Step("model", Outcome.FAILED, f"the model gave no hypothesis: {why}")
-        return _Hypothesis(suppose(asked), (), (step,), told.calls, told.tokens)
+        texts = tuple(item.text for item in suppose(asked))
+        return _Hypothesis(texts, (), (step,), told.calls, told.tokens)
     said = f"hypothesis: {' '.join(told.value.split())[:300]}"
     return _Hypothesis((told.value,), (said,), (), told.calls, told.tokens, by_model=True)
 
