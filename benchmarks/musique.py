@@ -195,20 +195,22 @@ def measure_paths(questions: Sequence[EvalQuestion], snapshot: Snapshot) -> dict
             rows.append(
                 find_answer(question, found.context if rules.handed is None else rules.handed)
             )
-        halves = [sha256(q.id.encode()).digest()[0] % 2 for q in questions]
-        even = [row for row, half in zip(rows, halves, strict=True) if not half]
-        odd = [row for row, half in zip(rows, halves, strict=True) if half]
-        table[name] = {
-            **{key: round(mean(row[key] for row in rows), 3) for key in rows[0]},
-            **{f"{key}_even": round(mean(row[key] for row in even or rows), 3) for key in READ},
-            **{f"{key}_odd": round(mean(row[key] for row in odd or rows), 3) for key in READ},
-        }
+        table[name] = {key: round(mean(row[key] for row in rows), 3) for key in rows[0]}
+        for at, half in enumerate(("even", "odd")):
+            part = [r for q, r in zip(questions, rows, strict=True) if is_half(q, at)]
+            for key in READ if part else ():
+                table[name][f"{key}_{half}"] = round(mean(row[key] for row in part), 3)
     best = max((row["statements"] for row in table.values()), default=None)
     return {
         "questions_two_hop": len(questions),
         "best_answer_in_paths": best,
         "answer_in_paths": table,
     }
+
+
+def is_half(question: EvalQuestion, half: int) -> bool:
+    """Whether a question belongs to one of the two halves, 0 or 1."""
+    return sha256(question.id.encode()).digest()[0] % 2 == half
 
 
 def find_answer(question: EvalQuestion, items: Sequence[Item]) -> dict[str, float]:

@@ -23,15 +23,17 @@ def list_branches(
 ) -> list[NearFact]:
     """The facts beside the main paths: what supposed passages state, then those about key entities.
 
-    Of the latter the nearest to the question, without those whose relation leads from the key
-    entity to one on a main path already.
+    Of the latter the nearest to the question. Of all those that are about a key entity, dropped are
+    those whose relation leads from it to one on a main path already.
     """
     walked = {fact.condensed_id for path in main for fact in path.facts}
     stated = find_stated(asked, supposed, known=walked)
     known = walked | stated.keys()
     about = find_about(entities, asked, MOST_BRANCHES, known=known) if entities else {}
-    led = drop_led(state_facts(about, asked.snapshot), entities, main)
-    return [*state_facts(stated, asked.snapshot), *led]
+    facts = state_facts(stated | about, asked.snapshot)
+    left = {fact.condensed_id for fact in drop_led(facts, entities, main)}
+    key = frozenset(entities)
+    return [f for f in facts if f.condensed_id in left or key.isdisjoint((f.head_id, f.tail_id))]
 
 
 def find_stated(
