@@ -31,7 +31,8 @@ HOPS = 3
 PATHS = 10
 """The paper's k, which it does not give: HyKGE's topK."""
 TRIPLES = 60
-"""Branches that rules keep: about what eight passages state."""
+"""Branches that rules keep. Of the answers to MuSiQue's two-hop questions (36) the first 20, 40 and
+60 facts that ten passages state hold .33, .50 and .61."""
 STATED = 10
 """Passages whose facts are branches by rules; the best five of them name the key entities."""
 MOST_CANDIDATES = 5_000
