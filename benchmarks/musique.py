@@ -9,12 +9,22 @@ as a run of words; arguments of more than eight words do not count; either direc
 the passages (`passages.py` says more of them); `cosine` has the same of title and text of every
 passage by the cosine of the project's embedding model. `--reproduce` scores the recorded triples
 in `openie_*.json` in place of our own.
+
+`answer_in_paths` is of the two-hop questions and of each strategy by rules: the share whose gold
+answer, in any of its spellings, stands as a run of words in what the strategy hands to its reader.
+`statements` are the facts and paths in words; `handed` is all that the reader sees, passages and
+descriptions with them; `sentences` are the statements with the places under them, which
+`--explain` shows and no reader sees. `items` and `words` say how much is handed over. Halves are
+by the SHA-256 of a question's id: those of the even half may be looked at while rules are made.
 """
 
 import json
 import tempfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from hashlib import sha256
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 import numpy as np
@@ -25,17 +35,25 @@ from sets.musique import (
     HopFact,
     Triple,
     is_empty_relation,
+    list_words,
     score_hop_facts,
     score_retrieval,
 )
 
+from kpyramid.answering.rules import Rules
+from kpyramid.evaluation.questions import EvalQuestion
 from kpyramid.extraction.openie import DependencyExtractor
 from kpyramid.extraction.syntax.parser import Parser
 from kpyramid.extraction.types import Titled
+from kpyramid.query import STRATEGIES, Snapshot
+from kpyramid.query.analysis import QuestionAnalysis, analyse
+from kpyramid.query.types import Item, Reading
 from kpyramid.settings import Settings
 
 FOLDER = "musique100"
 RANKS = (2, 5, 10)
+TWO_HOPS = "2 hops"
+READ = ("statements", "handed", "sentences")
 
 
 def read_json(folder: Path) -> dict[str, Any]:
@@ -138,18 +156,86 @@ def measure_cosines(
     return {**figures, "all_gold_at_5": round(scores.all_gold[5], 3)}
 
 
-def measure_passages(folder: Path, limit: int | None, texts: Collection[str]) -> dict[str, Any]:
-    """The same of what the query module finds in a pyramid of the passages with these texts."""
+def measure_pyramid(
+    folder: Path, limit: int | None, texts: Collection[str], kept: Path
+) -> dict[str, Any]:
+    """What the query module finds in a pyramid of the passages with these texts."""
     found = read_passages(folder, limit)
     corpus = [row for row in found.corpus if row["text"] in texts]
-    with tempfile.TemporaryDirectory() as place:
-        rank = rank_by("walk", build_pyramid(corpus, Path(place)))
-        figures = score_ranks(found.questions, [rank(q.text) for q in found.questions])
+    snapshot = build_pyramid(corpus, kept)
+    rank = rank_by("walk", snapshot)
+    figures = score_ranks(found.questions, [rank(q.text) for q in found.questions])
     wanted = [*(f"recall_at_{k}" for k in RANKS), "all_gold_at_5"]
-    return {name: figures[name] for name in wanted}
+    asked = [q for q in found.questions if q.group == TWO_HOPS]
+    return {name: figures[name] for name in wanted} | measure_paths(asked, snapshot)
 
 
-def measure(folder: Path, limit: int | None, reproduce: bool) -> dict[str, Any]:
+class Listening(Rules):
+    """The rules, and what a reader was handed last."""
+
+    handed: tuple[Item, ...] | None = None
+
+    def read(
+        self, asked: QuestionAnalysis, items: Sequence[Item], found: Reading | None = None
+    ) -> Reading:
+        """See `Rules`."""
+        self.handed = tuple(items)
+        return super().read(asked, items, found)
+
+
+def measure_paths(questions: Sequence[EvalQuestion], snapshot: Snapshot) -> dict[str, Any]:
+    """Where the answers stand in what each strategy hands to its reader, with the halves."""
+    table: dict[str, dict[str, float]] = {}
+    for name in STRATEGIES if questions else ():
+        report(f"{name} is asked {len(questions)} questions of two hops")
+        rows = []
+        for question in questions:
+            rules = Listening()
+            found = STRATEGIES[name](analyse(question.text, snapshot), rules)
+            rows.append(
+                find_answer(question, found.context if rules.handed is None else rules.handed)
+            )
+        table[name] = {key: round(mean(row[key] for row in rows), 3) for key in rows[0]}
+        for at, half in enumerate(("even", "odd")):
+            part = [r for q, r in zip(questions, rows, strict=True) if is_half(q, at)]
+            for key in READ if part else ():
+                table[name][f"{key}_{half}"] = round(mean(row[key] for row in part), 3)
+    best = max((row["statements"] for row in table.values()), default=None)
+    return {
+        "questions_two_hop": len(questions),
+        "best_answer_in_paths": best,
+        "answer_in_paths": table,
+    }
+
+
+def is_half(question: EvalQuestion, half: int) -> bool:
+    """Whether a question belongs to one of the two halves, 0 or 1."""
+    return sha256(question.id.encode()).digest()[0] % 2 == half
+
+
+def find_answer(question: EvalQuestion, items: Sequence[Item]) -> dict[str, float]:
+    """Where the answer stands in the pieces of a reader's context, and how much they are."""
+    # What passages and descriptions say was not read as a fact: it has no confidence.
+    facts = [item for item in items if item.confidence is not None]
+    under = [place.text for item in facts for place in item.evidence]
+    return {
+        "statements": names_one([item.text for item in facts], question.answers[0]),
+        "handed": names_one([item.text for item in items], question.answers[0]),
+        "sentences": names_one([*(item.text for item in facts), *under], question.answers[0]),
+        "items": len(items),
+        "words": sum(len(item.text.split()) for item in items),
+    }
+
+
+def names_one(texts: Iterable[str], spellings: Iterable[str]) -> bool:
+    """Whether a text has one of the spellings as a run of words."""
+    rows = [f" {' '.join(list_words(text))} " for text in texts]
+    return any(f" {' '.join(list_words(name))} " in row for name in spellings for row in rows)
+
+
+def measure(
+    folder: Path, limit: int | None, reproduce: bool, kept: Path | None = None
+) -> dict[str, Any]:
     """All figures of a folder; with a limit, those of its first questions and their passages."""
     with explain_faults(folder, FOLDER):
         data, hops = read_json(folder), read_hops(folder)
@@ -172,7 +258,8 @@ def measure(folder: Path, limit: int | None, reproduce: bool) -> dict[str, Any]:
     passages = [Titled(text, titles[text]) for text in texts]
     figures = measure_triples(hops, extract_triples(passages))
     report(f"Building a pyramid of {len(corpus)} passages")
-    figures |= measure_passages(folder, limit, frozenset(texts))
+    with nullcontext(kept) if kept else tempfile.TemporaryDirectory() as place:
+        figures |= measure_pyramid(folder, limit, frozenset(texts), Path(place))
     report(f"Embedding {len(corpus)} passages and {len(questions)} questions")
     cosine = measure_cosines(corpus, questions)
     return {**figures, "cosine": cosine, "passages": len(corpus)}
@@ -184,8 +271,10 @@ def main() -> None:
         folder=FOLDER,
         limit="the first N questions and their passages only",
         flags={"--reproduce": "score the recorded triples"},
+        values={"--kept": "a folder for the pyramid, which a next run finds built"},
     )
-    print_figures(measure(options.data, options.limit, options.reproduce), options.json)
+    kept = options.kept and Path(options.kept)
+    print_figures(measure(options.data, options.limit, options.reproduce, kept), options.json)
 
 
 if __name__ == "__main__":

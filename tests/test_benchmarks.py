@@ -42,7 +42,7 @@ RUNS: dict[str, tuple[str, str, str]] = {
     "mine": ("mine_public", "--limit 4", "score score_common published judge_agreement "
              "judge_kappa majority_rate"),
     "musique": ("musique100", "--limit 1", "hop_facts empty_relations recall_at_2 recall_at_5 "
-                "recall_at_10 all_gold_at_5"),
+                "recall_at_10 all_gold_at_5 questions_two_hop best_answer_in_paths"),
     "ontology_store": (TINY, "--triples 1000", "load_over_rdflib lookup_over_rdflib bad_values"),
     "passages": (TINY, "", "recall_at_2 recall_at_5 recall_at_8 recall_at_10 all_gold_at_5 "
                  "all_gold_at_8 ndcg_at_10 mrr"),

@@ -15,16 +15,18 @@ from kpyramid.embeddings.reranking import CosineReranker, CrossEncoder
 from kpyramid.errors import InputError, SettingsError
 from kpyramid.llm.types import FailureKind, Request
 from kpyramid.query import Backends, Snapshot, answer
+from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.facts import NearFact
 from kpyramid.query.hykge import (
     MOST_CALLS,
+    SENTENCES,
     cut_fragments,
     describe_entity,
     find_chains,
     score_chains,
 )
 from kpyramid.query.paths import StatedPath
-from kpyramid.query.types import Answer, Outcome
+from kpyramid.query.types import Answer, Outcome, Question
 from kpyramid.snapshot.adjacency import Adjacency
 from tests import loopback
 from tests.asked_model import ask_scripted, list_prompts, open_caller
@@ -127,13 +129,23 @@ def test_4_2_2_chains_are_of_three_kinds_and_paths_run_along_their_arrows(
     assert any(len(chain.facts) == 2 for chain in chains)
 
 
-def test_4_2_2_a_description_has_the_class_what_it_is_and_a_sentence(snapshot: Snapshot) -> None:
-    index = snapshot.entities_by_name()
-    told = describe_entity(index["brent tor"][0], snapshot)
+def test_4_2_2_a_description_has_the_class_what_it_is_and_sentences(snapshot: Snapshot) -> None:
+    (entity,) = snapshot.entities_by_name()["brent tor"]
+    told = describe_entity(entity, QuestionAnalysis(Question("What is Brent Tor?"), snapshot))
 
     assert told and told.text.startswith("Brent Tor (") and "is a hill" in told.text
-    assert told.text.endswith(": Brent Tor is a hill in Devon.")
+    assert ": Brent Tor is a hill in Devon." in told.text
     assert told.evidence[0].text == "Brent Tor is a hill in Devon."
+    assert [place.text in told.text for place in told.evidence] == [True] * len(told.evidence)
+
+
+def test_4_2_2_a_description_says_what_is_nearest_to_the_question(snapshot: Snapshot) -> None:
+    (entity,) = snapshot.entities_by_name()["mary stone"]
+    told = describe_entity(entity, QuestionAnalysis(Question(UNCLE), snapshot))
+
+    assert told and "John Harlow was the uncle of Mary Stone." in told.text
+    assert len(told.evidence) <= SENTENCES + 1
+    assert len({place.text for place in told.evidence}) == len(told.evidence)
 
 
 def test_4_3_fragments_are_windows_of_words_without_stop_words() -> None:

@@ -15,11 +15,11 @@ from kpyramid.llm.types import FailureKind, Request
 from kpyramid.pipeline.build import build
 from kpyramid.query import Backends, Snapshot, answer, open_snapshot
 from kpyramid.query.analysis import QuestionAnalysis
-from kpyramid.query.anchors import choose_anchors
-from kpyramid.query.branches import drop_led
+from kpyramid.query.anchors import choose_anchors, suppose
+from kpyramid.query.branches import drop_led, find_stated, list_branches
 from kpyramid.query.facts import NearFact
 from kpyramid.query.paths import Path as Walk
-from kpyramid.query.paths import StatedPath, find_paths, rank_entities
+from kpyramid.query.paths import StatedPath, find_paths, rank_entities, state_paths
 from kpyramid.query.rok import MOST_CALLS, choose_main
 from kpyramid.query.types import Outcome, Question
 from kpyramid.settings import Settings
@@ -119,6 +119,33 @@ def test_4_2_2_a_relation_that_leads_to_a_main_path_already_leads_nowhere_else()
 
     assert drop_led([same, back, other, chord], ["A", "B"], main) == [back, other, chord]
     assert drop_led([same], ["A"], []) == [same]
+
+
+def test_4_2_2_by_rules_what_the_supposed_passages_state_is_the_first_of_the_branches(
+    snapshot: Snapshot,
+) -> None:
+    asked = QuestionAnalysis(Question(UNCLE), snapshot)
+    passages = suppose(asked, 2)
+    chunks = {passage.key for passage in passages}
+    stated = find_stated(asked, passages)
+    found = list_branches(asked, (), [], passages)
+
+    assert stated and [fact.condensed_id for fact in found] == list(stated)
+    assert all(chunks & {p.chunk_id for p in snapshot.evidence(key)} for key in stated)
+    assert find_stated(asked, passages, known=stated) == find_stated(asked, ()) == {}
+
+
+def test_4_2_2_step_a_holds_for_what_passages_state_of_a_key_entity(snapshot: Snapshot) -> None:
+    asked = QuestionAnalysis(Question(UNCLE), snapshot)
+    graph, index = Adjacency(snapshot), snapshot.entities_by_name()
+    key = [index[name][0] for name in ("grey water", "mary stone", "john harlow")]
+    rows = [row for one in key if (row := graph.find(one)) is not None]
+    main = state_paths(find_paths(graph, rows, 2), graph, snapshot)
+    found = list_branches(asked, key, main, suppose(asked))
+    about = [f for f in found if not {f.head_id, f.tail_id}.isdisjoint(key)]
+
+    assert not {f.condensed_id for f in found} & {f.condensed_id for p in main for f in p.facts}
+    assert drop_led(about, key, main) == about
 
 
 def test_4_2_2_all_branches_stand_whole_and_numbered_in_one_call(snapshot: Snapshot) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from kpyramid.query.analysis import NUMERIC, QuestionAnalysis, link_text
 from kpyramid.query.passages import find_passages
+from kpyramid.query.types import Item
 from kpyramid.snapshot.search import join_words
 from kpyramid.snapshot.snapshot import Snapshot
 from kpyramid.snapshot.view import LITERAL
@@ -103,9 +104,9 @@ def _note(found: dict[str, str], text: str, snapshot: Snapshot) -> None:
             found.setdefault(entity, name.rstrip("."))
 
 
-def suppose(asked: QuestionAnalysis, passages: int = PASSAGES) -> tuple[str, ...]:
+def suppose(asked: QuestionAnalysis, passages: int = PASSAGES) -> tuple[Item, ...]:
     """What stands for a hypothesis where no model writes one: the best passages.
 
     Pseudo-relevance feedback (Rocchio 1971): what they name is near to what the answer names.
     """
-    return tuple(item.text for item in find_passages(asked, passages))
+    return tuple(find_passages(asked, passages))

@@ -3,7 +3,7 @@
 A hypothesis output and the question name entities (4.1), which are linked to the graph (4.2.1).
 Three kinds of chain of at most three hops join every two of them (4.2.2): `→ →`, `→ ←` and `← →`.
 Chains are scored against fragments of question and hypothesis (4.3), and the best are read with
-descriptions of the entities at their ends (4.4). Two calls of a model in all.
+descriptions of the entities (4.4). Two calls of a model in all.
 """
 
 from collections.abc import Sequence
@@ -22,19 +22,11 @@ from kpyramid.query.anchors import SIMILAR, choose_anchors, link_names, suppose
 from kpyramid.query.branches import rate_chains
 from kpyramid.query.chains import RatedPath, charge, compose_vectors, read_paths, shortlist
 from kpyramid.query.decisions import Decisions
-from kpyramid.query.facts import state_facts
-from kpyramid.query.paths import (
-    Path,
-    StatedPath,
-    find_paths,
-    quote_fact,
-    show_path,
-    state_paths,
-)
+from kpyramid.query.facts import find_about, state_facts
+from kpyramid.query.paths import Path, StatedPath, find_paths, quote_fact, show_path, state_paths
 from kpyramid.query.types import Answer, Item, Outcome, Step
 from kpyramid.snapshot.adjacency import Adjacency
 from kpyramid.snapshot.individuals import list_classes
-from kpyramid.snapshot.snapshot import Snapshot
 
 MOST_CALLS = 2
 """Of the model for one question: the hypothesis and the reading."""
@@ -49,6 +41,8 @@ chain that goes with one part of a long text loses to a general one."""
 MOST_SCORED = 60
 """Chains that are scored, those whose facts' vectors are nearest to the fragments: a cross-encoder
 takes some ten milliseconds a pair."""
+SENTENCES = 3
+"""Of a description, beside the one that says what an entity is; the paper's are texts of a base."""
 _MOST_FACTS = 200
 """Facts about an anchor in which its description is looked for."""
 
@@ -113,10 +107,8 @@ def ask_hykge(
         scores[pool] = score_chains([stated[at] for at in pool], parts, scorer)
     order = shortlist(stated, scores, paths)
     context = [show_path(stated[at], snapshot, round(float(scores[at]), 6)) for at in order]
-    ends = {end for at in order for end in (found[at].entities[0], found[at].entities[-1])}
-    told_of = [graph.name_entity(row) for row in rows if row in ends or not context]
     if descriptions:
-        context += [item for one in told_of if (item := describe_entity(one, snapshot))]
+        context += [item for one in ids if (item := describe_entity(one, asked))]
     rated = rate_chains(asked, graph, rows, [found[at] for at in order])
     which = (
         f"{len(order)} of {len(found)} chains of at most {hops} hops between {len(rows)} anchors, "
@@ -147,14 +139,15 @@ class _Hypothesis:
 def _suppose(asked: QuestionAnalysis, decisions: Decisions, domain: str) -> _Hypothesis:
     """A model's exploration; by rules the best passages."""
     if decisions.walker is None:
-        return _Hypothesis(suppose(asked))
+        return _Hypothesis(tuple(item.text for item in suppose(asked)))
     from kpyramid.query.model import hykge
 
     told = hykge.suppose(asked.question, domain, decisions.walker)
     if isinstance(told.value, Failure) or not told.value:
         why = f"{told.value.kind}: {told.value.detail}" if told.value else "it is empty"
         step = Step("model", Outcome.FAILED, f"the model gave no hypothesis: {why}")
-        return _Hypothesis(suppose(asked), (), (step,), told.calls, told.tokens)
+        texts = tuple(item.text for item in suppose(asked))
+        return _Hypothesis(texts, (), (step,), told.calls, told.tokens)
     said = f"hypothesis: {' '.join(told.value.split())[:300]}"
     return _Hypothesis((told.value,), (said,), (), told.calls, told.tokens, by_model=True)
 
@@ -188,24 +181,28 @@ def find_chains(graph: Adjacency, rows: Sequence[int], hops: int) -> list[Path]:
     return [path if any(path.forward) else path.turn() for path in found]
 
 
-def describe_entity(entity: str, snapshot: Snapshot) -> Item | None:
-    """Classes of an entity, what it is by its surest "is a" fact, and the sentence that says so.
+def describe_entity(entity: str, asked: QuestionAnalysis) -> Item | None:
+    """Classes of an entity, its surest "is a" fact, and what is said of it: a few sentences.
 
-    Without such a fact the first sentence that states something of it; None where nothing does.
+    Those of the "is a" fact and of the facts nearest to the question; None without any fact.
     """
+    snapshot = asked.snapshot
     name, schema = snapshot.names[entity], snapshot.schema
     classes = [schema.class_by_iri[iri].label for iri in list_classes(entity, snapshot)]
-    keys = snapshot.facts_about([entity], most=_MOST_FACTS)
-    facts = [f for f in state_facts(dict.fromkeys(keys, 0.0), snapshot) if f.head_id == entity]
-    facts.sort(key=lambda fact: (fact.relation != "is a", -fact.confidence, fact.condensed_id))
-    if not facts:
+    about = state_facts(find_about([entity], asked, _MOST_FACTS), snapshot)
+    kinds = [fact for fact in about if fact.head_id == entity and fact.relation == "is a"]
+    kinds.sort(key=lambda fact: (-fact.confidence, fact.condensed_id))
+    if not about:
         return None
-    first = facts[0]
-    place = quote_fact(first, snapshot.evidence(first.condensed_id), snapshot)
-    says = f"is a {first.tail}" if first.relation == "is a" else ""
-    kinds = f"({', '.join(classes)})" if classes else ""
-    text = " ".join(part for part in (name, kinds, says) if part)
-    return Item(entity, f"{text}: {' '.join(place.text.split())}", "graph", 0.0, (place,))
+    shown = dict.fromkeys([*kinds[:1], *about[:SENTENCES]])
+    quoted = (quote_fact(fact, snapshot.evidence(fact.condensed_id), snapshot) for fact in shown)
+    places = tuple({place.text: place for place in quoted}.values())
+    says = f"is a {kinds[0].tail}" if kinds else ""
+    words = " ".join(
+        part for part in (name, f"({', '.join(classes)})" * bool(classes), says) if part
+    )
+    said = " ".join(" ".join(place.text.split()) for place in places)
+    return Item(entity, f"{words}: {said}", "graph", 0.0, places)
 
 
 # 4.3: fragments of question and hypothesis, and scores of chains against them.
