@@ -1,12 +1,15 @@
 """How passages are ranked: their places, crowding, the first ones, and a walk over a bridge."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from kpyramid.errors import InputError
+from kpyramid.pipeline.build import build
+from kpyramid.query import Snapshot, open_snapshot, passages
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.passages import (
     CROWD,
@@ -14,6 +17,7 @@ from kpyramid.query.passages import (
     average_first,
     find_passages,
     find_rest,
+    hop_by_names,
     list_paths,
     measure_crowd,
     measure_rarest,
@@ -21,7 +25,10 @@ from kpyramid.query.passages import (
     rank_directly,
 )
 from kpyramid.query.types import Question
+from kpyramid.settings import Settings
 from kpyramid.snapshot.store import AROUND, FIRST, OWN, ReadingOrder
+from kpyramid.storage.layout import open_warehouse
+from tests.corpora import pass_gates, share, write_corpus
 from tests.told import open_told
 
 
@@ -140,6 +147,50 @@ def test_a_walk_goes_on_from_a_statement_carried_down() -> None:
         "rhea.txt",
         "tarn.txt",
     }
+
+
+LAMP = {
+    "lamp.txt": "The Brask Lamp is made by Olvera Works. Ines Dahl drew it.",
+    "works.txt": "Olvera Works is a firm of Ines Dahl with its seat in Tessin.",
+    "olvera.txt": "Olvera Works was founded in 1911 with nine people.",
+    "town.txt": "Tessin has a harbour. The mayor is Ida Holm.",
+    "north.txt": "Norrby has a harbour. The mayor is Per Lund.",
+}
+
+
+def open_lamp() -> Snapshot:
+    """A pyramid whose lamp, firm and town stand in passages of their own."""
+
+    def make(folder: Path) -> None:
+        with pytest.MonkeyPatch.context() as monkeypatch:
+            pass_gates(monkeypatch)
+            corpus = write_corpus(folder / "corpus", LAMP)
+            build(corpus, open_warehouse(folder / "warehouse"), Settings())
+
+    return open_snapshot("main", share("lamp", make) / "warehouse")
+
+
+def test_a_second_step_goes_on_from_what_a_first_one_reached() -> None:
+    question = Question("Who is the mayor of the town of the firm that makes the Brask Lamp?")
+    before, after = (
+        {place.source: item.score for item in found for place in item.evidence}
+        for by in ("both", "walk")
+        for found in [find_passages(QuestionAnalysis(question, open_lamp()), 9, by=by)]
+    )
+    assert after["town.txt"] > before["town.txt"]  # the lamp's passage does not name the town
+    assert after["north.txt"] == before["north.txt"]
+
+
+def test_what_two_names_lead_to_is_likelier(monkeypatch: pytest.MonkeyPatch) -> None:
+    snapshot = open_lamp()
+    question = "Where is the seat of the firm that makes the Brask Lamp?"
+    scores = rank_directly(question, snapshot)
+    keys = {s.source: key for key in scores for s in snapshot.evidence(key)}
+    soft, _ = hop_by_names(question, snapshot, scores)
+    monkeypatch.setattr(passages, "SOFTNESS", 1e-9)
+    hard, _ = hop_by_names(question, snapshot, scores)
+    assert soft[keys["works.txt"]] > hard[keys["works.txt"]] + 0.01  # Olvera Works, Ines Dahl
+    assert soft[keys["olvera.txt"]] == pytest.approx(hard[keys["olvera.txt"]])  # Olvera Works
 
 
 def test_the_rest_of_a_question_is_what_the_start_does_not_say() -> None:

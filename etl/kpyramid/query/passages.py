@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, get_args
@@ -128,12 +128,16 @@ OWN_PART = 0.3
 """How much of its own score for the whole question counts."""
 SAID_PART = 0.145
 """What is gained by saying, of the name and the rest, a word that no other passage says."""
-TITLE_PART = 0.1
+TITLE_PART = 0.12
 """What is gained by being titled as the name is; half of it where the title only holds it."""
 RARE_PART = 0.1
 """What is gained where the name stands in no other passage."""
 TOLL = 0.14
 """What a step costs, so that a passage reached is comparable with one found directly."""
+SOFTNESS = 0.05
+"""Of the soft maximum over the names that lead to a passage: two equally good ones gain .035."""
+REACHED = 3
+"""The first passages after a step, of which those that it reached begin a second one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,35 +169,69 @@ def hop_by_names(
     scores: Mapping[str, float],
     facts: Sequence[str] = (),
 ) -> tuple[dict[str, float], dict[str, Path]]:
-    """The scores of passages for a question, and the paths to those reached by a step.
+    """The scores of passages for a question, and the best path to those reached by steps.
 
-    `scores` are those of passages found directly. A passage keeps the best of its scores. Nothing
-    is embedded: what a passage says of the rest is told by BM25.
+    `scores` are those of passages found directly. A second step goes on from the best passages
+    that a first one reached. A passage keeps the better of its own score and that of its paths: a
+    soft maximum over the names that lead to it, since what several names lead to is likelier.
+    Nothing is embedded: what a passage says of the rest is told by BM25.
     """
     starts = [
         *start_from_passages(question, snapshot, scores),
         *start_from_facts(snapshot, scores, facts),
     ]
-    found, paths = dict(scores), dict[str, Path]()
-    texts = Held(snapshot)
-    word_part = SAID_PART / measure_rarest(snapshot)
-    for path in [path for start in starts for path in list_paths(question, start)]:
-        points = dict(snapshot.words(path.wording, ONWARD, "chunks"))
-        points.pop(path.start.key or "", None)
-        held = texts.find(path.name, list(points))
-        rare = 1 - (len(held) - 1) / ONWARD
-        for key, titled in held.items():
-            reached = (
-                START_PART * path.start.score
-                + OWN_PART * scores.get(key, 0.0)
-                + word_part * points[key]
-                + TITLE_PART * titled
-                + RARE_PART * rare
-                - TOLL
-            )
-            if reached >= found.get(key, reached):
-                found[key], paths[key] = reached, path
-    return found, paths
+    steps = _Steps(snapshot, scores)
+    steps.go([path for start in starts for path in list_paths(question, start)])
+    found, paths = steps.settle()
+    begun = {start.key for start in starts}
+    best = sorted(found, key=lambda key: (-found[key], key))[:REACHED]
+    onward = [key for key in best if key in paths and key not in begun]
+    names = list_names(snapshot, onward)
+    for key, text in zip(onward, snapshot.texts_of(onward, "chunks"), strict=True):
+        start = Start(key, text, names[key], found[key])
+        steps.go(list_paths(question, start, said=paths[key].start.text))
+    return steps.settle() if onward else (found, paths)
+
+
+class _Steps:
+    """Steps by names to other passages, each with its score."""
+
+    def __init__(self, snapshot: Snapshot, scores: Mapping[str, float]) -> None:
+        self._snapshot, self._scores = snapshot, scores
+        self._texts = Held(snapshot)
+        self._word_part = SAID_PART / measure_rarest(snapshot)
+        self._reached: dict[str, dict[str, tuple[float, Path]]] = {}
+
+    def go(self, paths: Iterable[Path]) -> None:
+        """The passages that paths lead to, each with its best score by each name."""
+        for path in paths:
+            points = dict(self._snapshot.words(path.wording, ONWARD, "chunks"))
+            points.pop(path.start.key or "", None)
+            held = self._texts.find(path.name, list(points))
+            rare = 1 - (len(held) - 1) / ONWARD
+            for key, titled in held.items():
+                score = (
+                    START_PART * path.start.score
+                    + OWN_PART * self._scores.get(key, 0.0)
+                    + self._word_part * points[key]
+                    + TITLE_PART * titled
+                    + RARE_PART * rare
+                    - TOLL
+                )
+                known = self._reached.setdefault(key, {})
+                if path.name not in known or known[path.name][0] < score:
+                    known[path.name] = score, path
+
+    def settle(self) -> tuple[dict[str, float], dict[str, Path]]:
+        """The scores of all passages, and the best path to those that paths make better."""
+        found, paths = dict(self._scores), dict[str, Path]()
+        for key, known in self._reached.items():
+            best, path = max(known.values(), key=lambda pair: pair[0])
+            others = sum(math.exp((score - best) / SOFTNESS) for score, _ in known.values())
+            score = best + SOFTNESS * math.log(others)
+            if score >= found.get(key, score):
+                found[key], paths[key] = score, path
+        return found, paths
 
 
 def start_from_passages(
@@ -258,11 +296,14 @@ def start_from_facts(
     ]
 
 
-def list_paths(question: str, start: Start) -> list[Path]:
-    """The ways on from a start: by the names in it that are new to the question."""
+def list_paths(question: str, start: Start, said: str = "") -> list[Path]:
+    """The ways on from a start: by the names in it that are new to the question.
+
+    `said` is the text that led to the start: what of the question it says is not looked for again.
+    """
     asked = frozenset(WORD.findall(question.casefold()))
     title = read_title(start.text) if start.key else ""
-    rest = find_rest(question, start.text)
+    rest = find_rest(question, f"{start.text} {said}" if said else start.text)
     new = [name for name in start.names if name != title and not asked.issuperset(name.split())]
     return [Path(start, name, rest) for name in new[:NAMES]]
 
