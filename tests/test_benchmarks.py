@@ -46,7 +46,7 @@ RUNS: dict[str, tuple[str, str, str]] = {
     "ontology_store": (TINY, "--triples 1000", "load_over_rdflib lookup_over_rdflib bad_values"),
     "passages": (TINY, "", "recall_at_2 recall_at_5 recall_at_8 recall_at_10 all_gold_at_5 "
                  "all_gold_at_8 ndcg_at_10 mrr"),
-    "pathquestion": ("pathquestion_pq", "--limit 4 --only walk", "held best_two_hop "
+    "pathquestion": ("pathquestion_pq", "--limit 4 --only wts", "held best_two_hop "
                      "best_three_hop hits_at_1_two_hop calls_per_question_two_hop missing"),
     "query": ("", "--triples 1000", "p50_ms p99_ms recall_at_10 cold_seconds"),
     "reader_weights": ("musique100", "--limit 200", "passages"),
