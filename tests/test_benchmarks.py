@@ -31,7 +31,7 @@ RUNS: dict[str, tuple[str, str, str]] = {
                      "hop_facts_kept recall_at_10_before recall_at_10_after"),
     "convert_set": (TINY, "", "questions passages licence note left_out"),
     "evolve": ("pathquestion_pq", "--limit 4", "paraphrases_refused new_facts_refused "
-               "gain_wts gain_low_wts gain_high_wts gain_walk curve"),
+               "gain_wts gain_low_wts gain_high_wts curve"),
     "growth": ("", "--sizes 200,400", "worst_exponent worst_peak_mb stages"),
     "incremental": (TINY, "", "unchanged_seconds changed_share_of_full same_bytes"),
     "judged": ("", "--limit 20", "right vague wrong auc instances_right triples instances "
