@@ -4,8 +4,8 @@ Set and metric: PathQuestion (Zhou, Huang, Zhu, COLING 2018), hits@1. Pairs of q
 fact; it is left out of the texts, in both directions. The pyramid is asked the second question,
 learns from the first with its gold answer (`kpyramid learn`, rules), is built again, and is asked
 again: `gain` with a 95 % bootstrap interval over pairs. The first question ends with the fact, so
-that its answer says it; of whom has to be found by its other facts. Asked are the strategy wts
-and the rated chains that `pathquestion.py` calls `walk`, each with figures of its own.
+that its answer says it; of whom has to be found by its other facts. The
+strategy wts is asked.
 
 `paraphrases_refused`: of facts of the graph in wordings of ours, written down before any was tried,
 those that are refused. `new_facts_refused`: of facts that the graph does not hold, half of them of
@@ -23,7 +23,7 @@ from random import Random
 from typing import Any
 
 from options import explain_faults, print_figures, read_options, report
-from pathquestion import OWN, Held, hits, list_arms
+from pathquestion import Held, hits, list_arms
 from sets.pathquestion import read, read_paths, read_triples, say_name, say_triple
 
 from kpyramid.evaluation.questions import EvalQuestion
@@ -172,9 +172,8 @@ def measure(data: Path, limit: int | None, seed: int, kept: Path) -> dict[str, A
     after = open_snapshot("after", warehouse.root, scope=EVERYTHING)
     lines = {o.line for o in told.outcomes if o.result == "learnt"}
     held = Held(after)
-    for arm in ("wts", OWN):
-        found_by = _measure_gain(arm, pairs, {"before": before, "after": after}, lines, seed)
-        figures |= {f"{name}_{arm}": value for name, value in found_by.items()}
+    found_by = _measure_gain("wts", pairs, {"before": before, "after": after}, lines, seed)
+    figures |= {f"{name}_wts": value for name, value in found_by.items()}
     return figures | {
         "pairs": len(pairs),
         "learnt_from": len(lines),

@@ -9,8 +9,7 @@ of the questions whose gold path is held whole.
 Questions are drawn (`--seed`) for each number of hops in turn over the patterns of relations and
 the gold paths of each, one question a path. Half of the patterns, those whose SHA-256 is even, may
 be looked at while rules are made; `unseen` are the figures of the other half. A strategy that does
-not exist, or fails, is named in `missing`. `walk` is no strategy: the chains that leave the
-question's entities, rated by rules (`query.chains.walk_from`), the best of them read.
+not exist, or fails, is named in `missing`.
 """
 
 import json
@@ -27,7 +26,6 @@ from typing import Any
 from options import explain_faults, print_figures, read_options, report
 from sets.pathquestion import read, read_paths, read_triples, say_name
 
-from kpyramid.answering.rules import Rules
 from kpyramid.documents.words import normalise_name
 from kpyramid.evaluation.questions import EvalQuestion
 from kpyramid.query import STRATEGIES, Answer, Snapshot, answer, open_snapshot
@@ -35,7 +33,6 @@ from kpyramid.query import STRATEGIES, Answer, Snapshot, answer, open_snapshot
 FOLDER = "pathquestion_pq"
 ASKED = 300
 """Questions of each number of hops."""
-OWN = "walk"
 Ask = Callable[[str], Answer]
 
 
@@ -69,27 +66,9 @@ def hits(question: EvalQuestion, found: Answer) -> bool:
     return normalise_name(first) in {normalise_name(v) for v in question.values}
 
 
-def ask_walk(snapshot: Snapshot) -> Ask:
-    """The rated chains from the question's entities, the best of them read."""
-    from kpyramid.query.analysis import analyse
-    from kpyramid.query.anchors import find_anchors
-    from kpyramid.query.chains import read_paths, walk_from
-    from kpyramid.snapshot.adjacency import Adjacency
-
-    graph, rules = Adjacency(snapshot), Rules()
-
-    def ask(text: str) -> Answer:
-        asked = analyse(text, snapshot)
-        ids = find_anchors([text], snapshot).entities
-        rows = [row for key in ids if (row := graph.find(key)) is not None]
-        return read_paths(asked, walk_from(asked, graph, rows), "from what it names", rules)
-
-    return ask
-
-
 def list_arms(snapshot: Snapshot, only: Sequence[str]) -> tuple[dict[str, Ask], list[str]]:
     """What is asked, by name, and the strategies that do not exist."""
-    arms: dict[str, Ask] = {OWN: ask_walk(snapshot)}
+    arms: dict[str, Ask] = {}
     missing = []
     for name in STRATEGIES:
         try:

@@ -31,7 +31,7 @@ RUNS: dict[str, tuple[str, str, str]] = {
                      "hop_facts_kept recall_at_10_before recall_at_10_after"),
     "convert_set": (TINY, "", "questions passages licence note left_out"),
     "evolve": ("pathquestion_pq", "--limit 4", "paraphrases_refused new_facts_refused "
-               "gain_wts gain_low_wts gain_high_wts gain_walk curve"),
+               "gain_wts gain_low_wts gain_high_wts curve"),
     "growth": ("", "--sizes 200,400", "worst_exponent worst_peak_mb stages"),
     "incremental": (TINY, "", "unchanged_seconds changed_share_of_full same_bytes"),
     "judged": ("", "--limit 20", "right vague wrong auc instances_right triples instances "
@@ -46,7 +46,7 @@ RUNS: dict[str, tuple[str, str, str]] = {
     "ontology_store": (TINY, "--triples 1000", "load_over_rdflib lookup_over_rdflib bad_values"),
     "passages": (TINY, "", "recall_at_2 recall_at_5 recall_at_8 recall_at_10 all_gold_at_5 "
                  "all_gold_at_8 ndcg_at_10 mrr"),
-    "pathquestion": ("pathquestion_pq", "--limit 4 --only walk", "held best_two_hop "
+    "pathquestion": ("pathquestion_pq", "--limit 4 --only wts", "held best_two_hop "
                      "best_three_hop hits_at_1_two_hop calls_per_question_two_hop missing"),
     "query": ("", "--triples 1000", "p50_ms p99_ms recall_at_10 cold_seconds"),
     "reader_weights": ("musique100", "--limit 200", "passages"),

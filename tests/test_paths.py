@@ -4,19 +4,21 @@ import random
 import time
 import tracemalloc
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 import pytest
 
+from kpyramid.answering.rules import Rules
 from kpyramid.query import Scope, Snapshot
-from kpyramid.query.analysis import analyse
+from kpyramid.query.analysis import QuestionAnalysis, analyse
 from kpyramid.query.anchors import find_anchors, link_names
-from kpyramid.query.chains import rate_paths, read_paths, walk_from
+from kpyramid.query.chains import RatedPath, choose_fitting, rate_paths, read_paths
+from kpyramid.query.depths import Search
 from kpyramid.query.paths import (
     MOST_NEIGHBOURS,
     Path,
-    StatedPath,
     find_paths,
     rank_entities,
     state_paths,
@@ -283,19 +285,63 @@ def test_every_step_is_said_and_every_word_is_used(snapshot: Snapshot) -> None:
     assert said > rate(snapshot, synonym, ("worked as", True), ("has nationality", True)) > 0
 
 
-def test_chains_are_walked_and_the_best_one_is_read(snapshot: Snapshot) -> None:
-    from kpyramid.answering.rules import Rules
+def test_a_noun_is_no_verb_whose_end_is_asked_for(snapshot: Snapshot) -> None:
+    assert rate(snapshot, "Who is the child of Mary Stone?", ("has children", True)) > 0.8
 
-    text = "Which novel did the niece of John Harlow write?"
-    asked = analyse(text, snapshot)
-    graph = Adjacency(snapshot)
-    rows = [row for key in asked.linked.entities if (row := graph.find(key)) is not None]
-    rated = walk_from(asked, graph, rows, 2, 10)
-    assert rated == walk_from(asked, graph, rows, 2, 10)
-    assert len(rated) <= 10 and {len(one.path.facts) for one in rated} == {1, 2}
-    assert all(isinstance(one.path, StatedPath) for one in rated)
+
+def test_what_somebody_does_is_a_step(snapshot: Snapshot) -> None:
+    question = "What do Mary Stone's children do?"
+    whole = rate(snapshot, question, ("has children", True), ("worked as", True))
+    assert whole > rate(snapshot, question, ("has children", True))
+    assert whole > rate(snapshot, question, ("has children", True), ("has religion", True))
+
+
+def test_a_relation_that_holds_both_ways_is_said_either_way(snapshot: Snapshot) -> None:
+    question = "Who is the darling of Mary Stone?"
+    ahead, back = (rate(snapshot, question, ("was married to", way)) for way in (True, False))
+    assert back > 0.8 * ahead > 0
+
+
+def walk_from(asked: QuestionAnalysis, depth: int) -> list[RatedPath]:
+    search = Search(asked, 10, 1.0, "exact", chained=True)
+    search.begin(asked.linked.entities)
+    for _ in range(depth):
+        search.keep(search.match_facts(), search.score())
+    return choose_fitting(asked, rate_paths(asked, search.list_likely()))
+
+
+def test_chains_are_walked_and_the_best_one_is_read(snapshot: Snapshot) -> None:
+    asked = analyse("Which novel did the niece of John Harlow write?", snapshot)
+    rated = walk_from(asked, 2)
+    assert rated == walk_from(analyse(asked.text, snapshot), 2)
+    assert len(rated) <= 10 and {len(one.path.facts) for one in rated} <= {1, 2}
     found = read_paths(asked, rated, "from John Harlow", Rules())
     assert found.text == "Grey Water" and len(found.evidence) >= 2
-    assert walk_from(asked, graph, [], 2, 10) == []
     nothing = read_paths(asked, [], "from nothing", Rules())
     assert nothing.text == "" and nothing.trace[0].outcome == "empty"
+
+
+def test_values_at_the_end_of_the_same_steps_are_all_given(snapshot: Snapshot) -> None:
+    asked = analyse("Which novel did the niece of John Harlow write?", snapshot)
+    best, *_ = rated = walk_from(asked, 2)
+    names = (*best.path.names[:-1], "Blue Water")
+    other = replace(best, path=replace(best.path, names=names), value="Blue Water")
+    found = read_paths(asked, [best, other, *rated[1:]], "from John Harlow", Rules())
+    assert found.choices == (best.value, "Blue Water")
+    less = replace(other, chance=best.chance / 2)
+    assert read_paths(asked, [best, less], "", Rules()).choices == (best.value,)
+
+
+def test_a_question_for_one_of_two_kinds_is_not_for_yes_or_no(snapshot: Snapshot) -> None:
+    assert not analyse("Is Mary Stone's niece a man or a woman?", snapshot).is_yes_no
+    assert analyse("Is Mary Stone a woman?", snapshot).is_yes_no
+    assert analyse("Is there a dog or a cat?", snapshot).is_yes_no
+
+
+def test_what_stands_behind_of_in_a_name_is_another_thing(snapshot: Snapshot) -> None:
+    asked = analyse("Which nation did Mary of England rule?", snapshot)
+    asked.__dict__["linked"] = replace(asked.linked, names=("Mary of England",))
+    assert asked.behind_names == {"england"}
+    asked = analyse("Did England crown Mary of England?", snapshot)
+    asked.__dict__["linked"] = replace(asked.linked, names=("Mary of England", "England"))
+    assert asked.behind_names == frozenset()

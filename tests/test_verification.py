@@ -96,6 +96,13 @@ def test_what_has_not_the_form_of_an_answer_is_none(question: str, why: str) -> 
     assert found.bound == NO_ANSWER and why in found.reason
 
 
+def test_what_something_came_of_is_a_reason() -> None:
+    question = "What is the reason of Liv Moe's death?"
+    says = "Liv Moe's death was due to pneumonia."
+    assert verify(question, "pneumonia", says).bound > NO_ANSWER
+    assert verify(question, "1940", "Liv Moe's death was in 1940.").bound == NO_ANSWER
+
+
 def test_a_pronoun_stands_for_what_was_named_before_and_for_nothing_else() -> None:
     before = "Lake Orr lies in Sillmark."
     asked = "What is the depth of Lake Orr?"

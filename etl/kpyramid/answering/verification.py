@@ -286,6 +286,12 @@ def is_about_nothing(asked: QuestionAnalysis) -> bool:
     return not asked.names and (not asked.wanted or bool(_PRONOUN.search(asked.text)))
 
 
+def _is_cause(value: str, context: Sequence[str]) -> bool:
+    """Whether a text says that something came of a value: "died of", "caused by"."""
+    cause = re.compile(rf"\b(?:died of|because of|due to|caused by)\W+{re.escape(value)}", re.I)
+    return any(cause.search(text) for text in context)
+
+
 def _comes_back(value: str, context: Sequence[str]) -> bool:
     """Whether the first of some texts that is a path leaves a value and comes back to it.
 
@@ -307,7 +313,7 @@ def _verify_form(
             return Verification(
                 NO_ANSWER, "the question wants yes or no, and what was found is neither"
             )
-        if _REASON.search(asked.text):
+        if _REASON.search(asked.text) and not _is_cause(value, context):
             return Verification(
                 NO_ANSWER, "the question wants a reason, and what was found is none"
             )
@@ -318,7 +324,8 @@ def _verify_form(
     named = sum(
         all(word.stem in asked.said for word in split_words(option)) for option in candidates
     )
-    echoes = words and all(w.stem in asked.said or w.plain in STOP for w in words)
+    own = [w.stem in asked.said and w.plain not in asked.behind_names for w in words]
+    echoes = words and all(said or w.plain in STOP for said, w in zip(own, words, strict=True))
     if named < 2 and echoes and not _comes_back(value, context):
         return Verification(
             UNSAID if candidates else NO_ANSWER, "what was found stands in the question"

@@ -180,6 +180,9 @@ _YES_NO = re.compile(
     r"^\W*(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should|may|might)\b",
     re.IGNORECASE,
 )
+_WHICH_KIND = re.compile(
+    r"^\W*(?:is|are|was|were)\b(?! there\b).* an? [\w-]+ or (?:an? )?[\w-]+\W*$", re.IGNORECASE
+)
 
 
 def link_text(text: str, snapshot: Snapshot) -> LinkedQuestion:
@@ -327,8 +330,16 @@ class QuestionAnalysis:
 
     @property
     def is_yes_no(self) -> bool:
-        """Whether it begins like a question for yes or no."""
-        return bool(_YES_NO.match(self.text))
+        """Whether it begins like a question for yes or no, and not for one of two kinds."""
+        return bool(_YES_NO.match(self.text)) and not _WHICH_KIND.match(self.text)
+
+    @cached_property
+    def behind_names(self) -> frozenset[str]:
+        """Words behind "of" in its names alone: another thing than "Miguel of Portugal" is."""
+        parts = [name.partition(" of ")[::2] for name in self.linked.names]
+        known = {word for first, _ in parts for word in list_plain_words(first)}
+        own = known | {word.casefold() for word in self.beside}
+        return frozenset(word for _, last in parts for word in list_plain_words(last)) - own
 
 
 def fits(kind: str, asked: QuestionAnalysis) -> float:

@@ -10,23 +10,20 @@ from kpyramid.embeddings.port import Matrix
 from kpyramid.query.analysis import KIND_TYPES, NUMERIC, QuestionAnalysis
 from kpyramid.query.decisions import Decisions
 from kpyramid.query.facts import UNFOUNDED, NearFact, match_candidates, measure_kind
-from kpyramid.query.paths import MOST_NEIGHBOURS, Path, StatedPath, show_path, state_paths
+from kpyramid.query.paths import Path, StatedPath, show_path
 from kpyramid.query.types import Answer, Item, Outcome, Reading, Step
-from kpyramid.query.wording import rate_prefix, rate_steps
-from kpyramid.snapshot.adjacency import Adjacency
+from kpyramid.query.wording import rate_steps
 from kpyramid.snapshot.snapshot import Snapshot
 
-DEPTH = 3
-WIDTH = 30
-"""Steps of a walk, and chains that are kept at each: a person has some five facts of one relation,
-so that two such steps make 25 chains that are equally likely."""
-MOST_FOLLOWED = 200
-"""Chains of each depth that are rated as answers."""
 MOST_NEAR, UNSAID = 50, 0.2
 """Paths that are embedded where the question says none of their relations, and the most that the
 chance of such a path is: its cosine says that it is about the same."""
 MOST_RATED = 40
 """Paths that are rated in words, which takes three milliseconds each."""
+MOST_VALUES = 5
+"""Values that several paths give together, as many as facts do."""
+COMES_BACK = 0.3
+"""Chance from which a chain that comes back to a name of the question is an answer; by hand."""
 UNCLEAR, MISTAKEN = 0.8, 0.5
 """What the chance of a path is worth whose end may be of the kind asked for, or is a name that was
 taken for another kind; by hand."""
@@ -101,16 +98,21 @@ def rate_open(asked: QuestionAnalysis, paths: Sequence[StatedPath]) -> list[Rate
 def choose_fitting(asked: QuestionAnalysis, rated: Iterable[RatedPath]) -> list[RatedPath]:
     """The rated paths whose value can be what is asked for, best first.
 
-    Left out is a number for a name or a name for a number, and what stands in the question; a name
-    of another kind than asked for counts for less, since recognisers mistake kinds, and so does
-    one whose kind is unclear. Of paths to the same value the best one stays.
+    Left out is a number for a name or a name for a number, and what stands in the question, but
+    where a chain comes back: whoever is the wife of X's husband is X. A name of another kind than
+    asked for counts for less, since recognisers mistake kinds, and so does one whose kind is
+    unclear. Of paths to the same value the best one stays.
     """
     found: dict[str, RatedPath] = {}
     for one in rated:
         last, ahead = one.path.facts[-1], one.path.forward[-1]
-        fit = measure_kind(last.tail_type if ahead else last.head_type, one.value, asked)
+        kind = last.tail_type if ahead else last.head_type
+        fit = measure_kind(kind, one.value, asked)
+        if kind == "ORG" and asked.types == KIND_TYPES["where"]:
+            fit = {}  # where somebody works
         words = [word for word in list_plain_words(one.value) if word not in FUNCTION]
-        echoes = all(word in asked.plain_words for word in words)
+        echoes = all(word in asked.plain_words - asked.behind_names for word in words)
+        echoes = echoes and (len(one.path.facts) == 1 or one.chance < COMES_BACK)
         mistaken = one.value[:1].isupper() and not asked.types & NUMERIC
         if one.choices or not (echoes or (fit.get("unfit") and not mistaken)):
             weight = 1.0 if one.choices or fit.get("fits") else UNCLEAR
@@ -140,70 +142,6 @@ def rate_paths(asked: QuestionAnalysis, paths: Sequence[StatedPath]) -> list[Rat
         chances = [*near.tolist(), *[0.0] * (len(paths) - len(near))]
     rated = [_give_value(path, chance, asked) for path, chance in zip(paths, chances, strict=True)]
     return sorted(rated, key=_rank)
-
-
-def walk_from(
-    asked: QuestionAnalysis,
-    graph: Adjacency,
-    anchors: Sequence[int],
-    depth: int = DEPTH,
-    width: int = WIDTH,
-) -> list[RatedPath]:
-    """The chains of at most `depth` steps that leave some entities, rated, best first (WTS, 3.1).
-
-    Of each depth the best `width` are kept and gone on from: those whose steps so far are said in
-    the question, nearest to the named entity first. A walk may come back, also by the same fact:
-    the mother of X's son may be X, and one fact says whose son he is. Hubs are ends only.
-    """
-    last: list[tuple[Path, _Steps]]
-    last = [(Path((row,), (), ()), ()) for row in dict.fromkeys(anchors)]
-    found: list[tuple[float, Path]] = []
-    for _ in range(depth):
-        ahead = _go_on(asked, graph, last)
-        ahead.sort(key=lambda one: (-one[0], one[2].entities, one[2].facts))
-        found += [(whole, path) for _, whole, path, _ in ahead[:MOST_FOLLOWED]]
-        last = [(path, steps) for _, _, path, steps in ahead[:width]]
-    found.sort(key=lambda one: (-one[0], len(one[1].facts), one[1].entities, one[1].facts))
-    stated = state_paths([path for _, path in found[:width]], graph, asked.snapshot)
-    rated = [
-        _give_value(path, whole, asked) for (whole, _), path in zip(found, stated, strict=False)
-    ]
-    return sorted(rated, key=_rank)
-
-
-_Steps = tuple[tuple[str, bool], ...]
-
-
-def _go_on(
-    asked: QuestionAnalysis, graph: Adjacency, last: Sequence[tuple[Path, _Steps]]
-) -> list[tuple[float, float, Path, _Steps]]:
-    """Chains one step longer: chance so far, chance as a whole, the chain, its steps in words."""
-    ends = np.array([path.entities[-1] for path, _ in last], np.int64)
-    passed = [
-        place
-        for place, many in enumerate(graph.count_facts(ends).tolist() if len(ends) else ())
-        if many <= MOST_NEIGHBOURS or not last[place][1]
-    ]
-    if not passed:
-        return []
-    edges = graph.leave(ends[passed], MOST_NEIGHBOURS)
-    found = []
-    rows = zip(
-        edges.source.tolist(),
-        edges.fact.tolist(),
-        edges.target.tolist(),
-        edges.forward.tolist(),
-        strict=True,
-    )
-    for source, fact, target, ahead in rows:
-        path, steps = last[passed[source]]
-        longer = (*steps, (graph.word_fact(fact), ahead))
-        start = graph.name_entity(path.entities[0])
-        so_far, whole = rate_prefix(asked, start, longer)
-        entities = (*path.entities, target)
-        way = Path(entities, (*path.facts, fact), (*path.forward, ahead))
-        found.append((so_far, whole, way, longer))
-    return found
 
 
 def _name_start(path: StatedPath) -> str:
@@ -248,8 +186,9 @@ def read_paths(
 ) -> Answer:
     """The answer that a reader finds in paths, best first, with one step of the graph in its trace.
 
-    Rules give the value of the best one where its chance is `sufficient`; a model reads them all,
-    or the `context` that is given in their place. The path that rules answer by then comes first.
+    Rules give the value of the best one where its chance is `sufficient`, and the values of those
+    that take the same steps from the same name to others; a model reads them all, or the `context`
+    that is given in their place. The paths that rules answer by then come first.
     `which` says which paths they are.
     """
     snapshot = asked.snapshot
@@ -263,10 +202,13 @@ def read_paths(
         found = replace(found, reason="no path leads to what can be the answer")
     best = next((one for one in rated if one.choices or not asked.candidates), None)
     if best and best.chance >= sufficient:
-        item = show_path(best.path, snapshot, round(best.chance, 6))
-        choices, places = best.choices or (best.value,), tuple(dict.fromkeys(item.evidence))
+        alike = [one for one in rated if _says_as_much(one, best)][:MOST_VALUES]
+        cited = [show_path(one.path, snapshot, round(one.chance, 6)) for one in alike]
+        choices = tuple(dict.fromkeys(c for one in alike for c in one.choices or (one.value,)))
+        places = tuple(dict.fromkeys(place for item in cited for place in item.evidence))
         found = Reading("; ".join(choices), choices, round(best.chance, 4), places)
-        items = (item, *(other for other in items if other.key != item.key))
+        own = {item.key for item in cited}
+        items = (*cited, *(other for other in items if other.key not in own))
     shown = items if context is None else tuple(context)
     reading = decisions.read(asked, shown, found)
     items = items if reading is found else shown
@@ -289,6 +231,12 @@ def read_paths(
         tokens=reading.tokens,
         logprobs=reading.logprobs,
     )
+
+
+def _says_as_much(one: RatedPath, best: RatedPath) -> bool:
+    """Whether a path takes the steps of the best one, and is as likely."""
+    ways = [(p.names[0], p.relations, p.forward) for p in (one.path, best.path)]
+    return one is best or (ways[0] == ways[1] and one.chance == best.chance and not best.choices)
 
 
 def charge(answer: Answer, calls: int, tokens: int) -> Answer:

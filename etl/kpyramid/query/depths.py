@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kpyramid.documents.words import FUNCTION, list_plain_words
 from kpyramid.embeddings.port import Matrix
 from kpyramid.query.analysis import QuestionAnalysis
-from kpyramid.query.chains import MOST_FOLLOWED, RatedPath, go_on, rate_paths
+from kpyramid.query.chains import go_on
 from kpyramid.query.facts import MOST_LOOKED, NearFact, state_facts
 from kpyramid.query.paths import MOST_NEIGHBOURS, StatedPath
 from kpyramid.query.wording import rate_prefix
@@ -33,8 +32,8 @@ parts little. Alone, a fact of a second or third hop is as far from a question t
 its entity as any other (PathQuestion, .55: .52 to .66 of 407 kept, of the others about the same
 entities .52 to .65); together with the facts that lead to it .99 are kept.
 """
-COMES_BACK = 0.3
-"""Chance from which a chain that comes back to a name of the question is an answer; by hand."""
+MOST_FOLLOWED = 200
+"""Chains of each depth that are rated as answers."""
 MOST_SCORED = 150
 """Facts of a depth that are scored, the nearest first: what one call shows."""
 
@@ -177,19 +176,3 @@ class Search:
         """The likeliest chains of what is kept."""
         self._chains.sort(key=lambda one: -one.whole)
         return [one.path for one in self._chains[: self.width]]
-
-
-def choose_ends(asked: QuestionAnalysis, paths: Sequence[StatedPath]) -> list[RatedPath]:
-    """Chains rated as answers, best first.
-
-    What stands in the question is none, but where a chain comes back: whoever is the wife of X's
-    husband is X.
-    """
-    return [one for one in rate_paths(asked, paths) if not _echoes(asked, one)]
-
-
-def _echoes(asked: QuestionAnalysis, one: RatedPath) -> bool:
-    if one.choices or (len(one.path.facts) > 1 and one.chance >= COMES_BACK):
-        return False
-    words = [word for word in list_plain_words(one.value) if word not in FUNCTION]
-    return all(word in asked.plain_words for word in words)

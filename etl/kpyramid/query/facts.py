@@ -18,6 +18,7 @@ from kpyramid.documents.words import (
     BE,
     DO,
     FUNCTION,
+    HAVE,
     WORD,
     lemmatise,
     list_plain_words,
@@ -171,7 +172,8 @@ def find_end(relation: str, question: str, names: Sequence[str]) -> bool | None:
         follows = words[place + 1 : place + 2] == (lemmas[-1],) and at > place
         return True if follows else None
     verb = lemmas[0]
-    if verb in _BARE or len(lemmas) > 1 or form.passive:
+    owned = relation.casefold().split()[0] in HAVE  # "has child": no verb
+    if verb in _BARE or len(lemmas) > 1 or form.passive or owned:
         return None
     place = _find_lemma(words, verb)
     if place is None:

@@ -54,7 +54,7 @@ LONGEST = 4
 _TOKEN = re.compile(r"['’]s\b|['’](?=\s)|[^\W_]+(?:[-.][^\W_]+)*")
 _OWNER = frozenset({"'s", "’s", "'", "’"})
 _ASKING = frozenset("where when how why".split())
-_POLITE = _ASKING | frozenset("name tell give show please call know".split())
+_POLITE = _ASKING | frozenset("name kind type sort tell give show please call know".split())
 _EMPTY = FUNCTION - _ASKING | frozenset("who whom whose what which".split())
 _PARTING = AUXILIARIES | {"of"}
 _FRAME = "someone's {}"
@@ -64,10 +64,12 @@ _FRAME = "someone's {}"
 class _Span:
     """Words of a question that may say a step: as written, and the phrase to embed.
 
-    `parts`: what a cosine of the phrase is worth, which is made of several parts of the question.
+    `lemmas`: those of its words that say something. `parts`: what a cosine of the phrase is worth,
+    which is made of several parts of the question.
     """
 
     words: tuple[str, ...]
+    lemmas: tuple[str, ...]
     phrase: str
     parts: float = 1.0
 
@@ -101,14 +103,18 @@ class _Said:
         said = between if whole else [word for _, word in own]
         text = " ".join(said)
         words = tuple(word for word in said if word not in ARTICLES)
+        says = {word for _, word in own if word not in _ASKING}
+        lemmas = tuple(lemmatise(w) for w in said if w not in FUNCTION or w in says)
         asking = next((word for _, word in own if word in _ASKING), "")
-        if asking:
+        if [word for _, word in own] == ["do"]:
+            text = "what someone does for a living"
+        elif asking:
             text = f"{asking} someone {text.removeprefix(asking).strip()}"
         else:
             text = _FRAME.format(text)
         plain = [place for place, word in own if word not in _ASKING]
         parts = MORE ** max(len(plain) - 1, 0) * ACROSS ** max(self._count_parts(plain) - 1, 0)
-        return _Span(words, text, parts)
+        return _Span(words, lemmas, text, parts)
 
     def _count_parts(self, places: Sequence[int]) -> int:
         """The parts of the question that words stand in: what is owned, what is of it, the rest."""
@@ -142,7 +148,7 @@ class _Said:
             return
         verb = normalise_relation(wording).lemmas[:1]
         for place, span in self.spans.items():
-            if tuple(lemmatise(word) for word in span.words if word not in FUNCTION) == verb:
+            if span.lemmas == verb:
                 worth[place] = SAME if ahead is not wants_head else AGAINST
 
     def align(self, steps: tuple[Step, ...]) -> Any:
@@ -272,18 +278,19 @@ def _say(step: Step, span: _Span, cosine: float) -> float:
     wording, ahead = step
     lemmas = normalise_relation(wording).lemmas
     own = tuple(lemma for lemma in lemmas if lemma not in _EMPTY and lemma not in {"be", "have"})
-    words = tuple(lemmatise(w) for w in span.words if w not in FUNCTION)
     # "X is child of Y" says "child" of Y: from its tail to its head.
     turns = lemmas[:1] == ("be",) and lemmas[-1:] == ("of",)
     meanings = _meanings()
     one, other = meanings.read_wording(wording, ahead), meanings.read_words(span.words)
     means = meanings.compare_meanings(one, other)
-    same = bool(own) and own == words
+    same = bool(own) and own == span.lemmas
     if means or (same and means is None and not (one and other)):
         return SAME if same and ahead is not turns else MEANT if means else AGAINST
     if means is False or same:
         return AGAINST if means is False else OTHERWISE
-    return NEAR * cosine * span.parts * (1.0 if ahead is not turns else UNKNOWN_WAY)
+    symmetric = bool(one) and one == meanings.read_wording(wording, not ahead)
+    known_way = ahead is not turns or symmetric
+    return NEAR * cosine * span.parts * (1.0 if known_way else UNKNOWN_WAY)
 
 
 def _meanings() -> Any:

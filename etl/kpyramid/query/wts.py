@@ -13,9 +13,9 @@ from kpyramid.errors import InputError
 from kpyramid.llm.types import Failure
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.anchors import Anchors, link_names
-from kpyramid.query.chains import charge, read_paths
+from kpyramid.query.chains import charge, choose_fitting, rate_paths, read_paths
 from kpyramid.query.decisions import Decisions
-from kpyramid.query.depths import DISTANCE, MATCHES, WIDTH, Search, choose_ends
+from kpyramid.query.depths import DISTANCE, MATCHES, WIDTH, Search
 from kpyramid.query.facts import NearFact, state_item
 from kpyramid.query.types import Answer, Item, Outcome, Step
 
@@ -181,7 +181,7 @@ def _read_chains(
     search: Search, decisions: Decisions, note: str, sufficient: float
 ) -> tuple[Answer, bool]:
     """By rules: the value of the likeliest chain of what is kept, and whether it is sure."""
-    rated = choose_ends(search.asked, search.list_likely())
+    rated = choose_fitting(search.asked, rate_paths(search.asked, search.list_likely()))
     best = next((one for one in rated if one.choices or not search.asked.candidates), None)
     sure = best is not None and best.chance >= sufficient
     found = read_paths(search.asked, rated, note, decisions, context=_show_kept(search))

@@ -32,6 +32,10 @@ _ATTRIBUTES = frozenset(
         "altitude width depth capacity budget density climate seat"
     ).split()
 )
+_DESCRIBED = frozenset(
+    "gender sex colour color shape nationality ethnicity religion faith language".split()
+)
+"""Nouns whose values are adjectives: "the colour of its flag is green"."""
 _MEASURE = re.compile(r"[\d.,]+ ?[^\W\d]{0,3}\W{0,2}[CF]?")
 _PLURAL_BE = {"is": "are", "was": "were"}
 _MEMBER_PREPS = frozenset({"in", "at", "on", "of", "by"})
@@ -50,7 +54,7 @@ def list_copula_facts(
     verb: Node, group: VerbGroup, heads: list[Phrase], findings: Findings
 ) -> None:
     """Add the candidates of one copula clause."""
-    attributes = [c for c in verb.children if c.dep == "attr"]
+    attributes = [c for c in verb.children if c.dep in {"attr", "acomp"}]
     frame = findings.frames.get(verb.i)
     subjects, way = (frame.subjects, frame.way) if frame is not None else ([], "none")
     past = group.text.startswith(("was", "were", "had"))
@@ -62,6 +66,8 @@ def list_copula_facts(
         ):
             continue
         if subjects and _add_attribute_value(subjects[0], attribute, verb, group, past, findings):
+            continue
+        if attribute.dep == "acomp":
             continue
         for noun in list_conjuncts(attribute):
             if noun is not attribute and noun.pos == "PROPN" and attribute.pos == "NOUN":
@@ -99,6 +105,8 @@ def _add_attribute_value(
     if office and find_kind_label(value.word) == "PERSON":
         return False  # "the Secretary of the Party is President of the Council"
     is_value = value.pos in {"PROPN", "NUM"} or value.entity in MEASURES
+    is_value = is_value or value.text[:1].isupper()  # "Deism", "French": names of any class
+    is_value = is_value or (value.pos == "ADJ" and subject.lemma in _DESCRIBED)
     is_value = is_value or any(c.dep == "nummod" for c in value.children)
     is_value = is_value or (
         is_named_place(value) and not is_named_place(subject)

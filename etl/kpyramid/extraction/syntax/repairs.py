@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from kpyramid.documents.values import MONTH
 from kpyramid.extraction.syntax.kinds import LABEL_BY_NOUN, find_kind_label, is_person_noun
@@ -257,8 +257,13 @@ def repair_tree(tree: Tree) -> None:
         elif node.text in OPENING:
             _lift_subject(node)
             _part_bracket(node)
-        elif node.word in {"is", "was"} and node.lemma == "be" and node.i:
+        elif node.text in {"is", "was"} and node.lemma == "be" and node.i:
             join_leading_title(node)
+            _part_copula(node)
+        elif node.text == "I" and node.i:
+            _join_numeral(node)
+        elif node.text == "the" and node.i:
+            _join_byname(node)
         elif node.text == "-":
             join_hyphens(node)
         elif node.dep == "appos":
@@ -285,6 +290,83 @@ def _retag_common(node: Node) -> None:
         return
     if not follows or is_person_noun(node.word):
         node.pos, node.tag = "NOUN", "NNS" if node.tag == "NNPS" else "NN"
+
+
+def _part_copula(verb: Node) -> None:
+    """End the name before "is" where the recogniser joined it with the value: "Akbar is Male"."""
+    nodes = verb.tree.nodes
+    if verb.iob != "I" or {c.dep for c in verb.children}.isdisjoint(_SUBJECTS):
+        return
+    verb.iob = "O"
+    at = verb.i + 1
+    while at < len(nodes) and nodes[at].iob == "I":
+        nodes[at].entity, nodes[at].iob = "", "O"
+        at += 1
+    verb.entity = ""
+
+
+def _join_numeral(numeral: Node) -> None:
+    """Make "I" of "Albert I of Germany", to the parser a pronoun, the last part of a name."""
+    name, verb = numeral.tree.nodes[numeral.i - 1], numeral.head
+    if not _ends_name(name) or numeral.dep == "compound":
+        return
+    beside = name.head is numeral or (numeral.dep in _SUBJECTS and name.head is verb)
+    owns = any(c.word == "of" for c in numeral.children) or numeral.dep not in _SUBJECTS
+    if not owns and verb.tag != "VBZ" and not (beside and verb.word == "was"):
+        return  # "In Paris I was happy"
+    _end_name(name, numeral, [], stays=beside)
+
+
+def _join_byname(article: Node) -> None:
+    """Make "the Great" part of the name before it: "Tigranes the Great"."""
+    nodes = article.tree.nodes
+    name, byname = nodes[article.i - 1], nodes[min(article.i + 1, len(nodes) - 1)]
+    if not _ends_name(name) or byname.head is byname or not byname.text.istitle():
+        return
+    beside = byname.dep == "appos" and byname.head is name
+    joined = byname.iob == article.iob == "I" and name.entity == byname.entity
+    after = nodes[byname.i + 1] if byname.i + 1 < len(nodes) else None
+    if not (beside or joined) or name.dep == "compound":
+        return
+    if after is None or after.pos not in {"NOUN", "PROPN"}:
+        _end_name(name, byname, [article])
+
+
+def _ends_name(node: Node) -> bool:
+    """Whether what follows a word, without a mark between, may be the last part of its name."""
+    named = node.pos == "PROPN" and node.text[:1].isupper() and node.entity not in {"DATE", "TIME"}
+    return named and node.space and node.head is not node
+
+
+def _end_name(name: Node, last: Node, between: Sequence[Node], *, stays: bool = False) -> None:
+    """Make `last` the head of the name before it, in the name's place unless it `stays`."""
+    if not stays:
+        if last.head is not last:
+            last.head.children.remove(last)
+            _seat_subject(last.head)
+        above = name.head
+        above.children[above.children.index(name)] = last
+        last.head, last.dep = above, name.dep
+        name.head = name
+        for child in list(name.children):
+            move(child, last)
+        _widen(above, last)
+    for part in (name, *between):
+        move(part, last)
+        part.dep = "compound"
+    for part in (*between, last):
+        part.pos, part.tag, part.lemma = "PROPN", "NNP", part.text
+        part.entity, part.iob = name.entity, "I" if name.entity else "O"
+    last.left_edge = min(name.left_edge, last.left_edge, key=lambda n: n.i)
+    close_entity(last.tree.nodes, last.i)
+
+
+def _seat_subject(verb: Node) -> None:
+    """Make the noun before a verb its subject, where a part of its name was taken for that."""
+    if _SUBJECTS.isdisjoint(c.dep for c in verb.children):
+        for noun in verb.children:
+            if noun.dep == "dep" and noun.i < verb.i and noun.pos in _NOMINAL:
+                noun.dep = "nsubj"
 
 
 def _join_date(month: Node) -> None:
