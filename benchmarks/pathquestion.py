@@ -10,7 +10,8 @@ Questions are drawn (`--seed`) for each number of hops in turn over the patterns
 the gold paths of each, one question a path. Half of the patterns, those whose SHA-256 is even, may
 be looked at while rules are made; `unseen` are the figures of the other half. A strategy that does
 not exist, or fails, is named in `missing`. `walk` is no strategy: the chains that leave the
-question's entities, rated by rules (`query.chains.walk_from`), the best of them read.
+question's entities, rated by rules (`query.chains.walk_from`), the best of them read. An answer
+counts however improbable it says it is (`floor` 0): hits@1 judges the order.
 """
 
 import json
@@ -97,7 +98,7 @@ def list_arms(snapshot: Snapshot, only: Sequence[str]) -> tuple[dict[str, Ask], 
         except ImportError:
             missing.append(name)
             continue
-        arms[name] = lambda text, name=name: answer(text, snapshot, name)  # type: ignore[misc]
+        arms[name] = lambda text, name=name: answer(text, snapshot, name, floor=0.0)  # type: ignore[misc]
     return {name: ask for name, ask in arms.items() if not only or name in only}, missing
 
 
