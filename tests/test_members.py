@@ -23,7 +23,8 @@ TEXTS = {
     "Ilse Marrow was born in Tarn on 3 May 1831. Ilse Marrow married Karel Dunn. "
     "Karel Dunn was a painter who was born in Plenz.",
     "ilse.txt": "Ilse Marrow founded the Marrow Library. Her daughter is Petra Dunn.",
-    "norrland.txt": "Norrland is a country. Orsund is a city in Norrland.",
+    "norrland.txt": "Norrland is a country. Orsund is a city in Norrland. "
+    "Orsund has 61,000 inhabitants.",
     "bridge.txt": "The Tarn Bridge is a bridge in Tarn. The Tarn Bridge is operated by Norrland "
     "Rail. The Orsund Gazette was published on behalf of the Norrland Society.",
 }
@@ -65,6 +66,8 @@ def test_a_number_is_the_least_and_cites_the_members(told: Snapshot) -> None:
 def test_a_place_narrows_a_kind_and_an_unknown_kind_is_not_known(told: Snapshot) -> None:
     assert answer("Which waterfalls are in Devon?", told).text == "Tumble Force"
     assert answer("Is Greyveil a waterfall?", told).text == "yes"
+    assert answer("Is Greyveil a waterfall?", told, "rok").text in ("", "yes")
+    assert answer("How many inhabitants does Orsund have?", told).text == "61000"
     for question in ("Which unicorns are there?", "How many waterfalls are in Plenz?"):
         assert not answer(question, told).text
 

@@ -242,7 +242,9 @@ def verify_places(
     """The lowest bound that citations set for the values that answer a question."""
     snapshot = asked.snapshot
     citations = list_citations(places, context, snapshot)
-    if (kind := read_kind(asked)) and all(_says_kind(c, kind.kind, citations) for c in choices):
+    kind = read_kind(asked)
+    is_list = kind is not None and kind.act == "list"
+    if kind and is_list and all(_says_kind(c, kind.kind, citations) for c in choices):
         return SUPPORTED
     texts = [f"{g.before} {g.text}" for g in citations] + [item.text for item in context]
     verified = [

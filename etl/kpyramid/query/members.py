@@ -144,7 +144,8 @@ def _read_member(fact: NearFact, question: KindQuestion, where: frozenset[str]) 
     words = fact.relation.casefold().split()
     if question.prep == "of":
         if words[:1] == ["has"] and _is_kind(words[1:], question.kind) and fact.head_id in where:
-            return fact.tail_id
+            is_number = any(character.isdigit() for character in fact.tail)
+            return None if is_number else fact.tail_id  # "84,000 inhabitants" states their number
         is_of = words[-1:] == ["of"] and _is_kind(words[1:-1], question.kind)
         return fact.head_id if is_of and fact.tail_id in where else None
     if fact.relation == "is a":
