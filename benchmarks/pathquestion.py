@@ -9,7 +9,8 @@ of the questions whose gold path is held whole.
 Questions are drawn (`--seed`) for each number of hops in turn over the patterns of relations and
 the gold paths of each, one question a path. Half of the patterns, those whose SHA-256 is even, may
 be looked at while rules are made; `unseen` are the figures of the other half. A strategy that does
-not exist, or fails, is named in `missing`.
+not exist, or fails, is named in `missing`. An answer counts however improbable it says it is
+(`floor` 0): hits@1 judges the order.
 """
 
 import json
@@ -76,7 +77,7 @@ def list_arms(snapshot: Snapshot, only: Sequence[str]) -> tuple[dict[str, Ask], 
         except ImportError:
             missing.append(name)
             continue
-        arms[name] = lambda text, name=name: answer(text, snapshot, name)  # type: ignore[misc]
+        arms[name] = lambda text, name=name: answer(text, snapshot, name, floor=0.0)  # type: ignore[misc]
     return {name: ask for name, ask in arms.items() if not only or name in only}, missing
 
 

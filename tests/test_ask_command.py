@@ -104,12 +104,12 @@ def test_without_an_answer_the_nearest_that_was_found_is_shown(
     print_answer(Answer("", (), items, None, (), ()))
 
     said = capsys.readouterr().out
-    assert "No answer found; the nearest that was found is below." in said
+    assert "not known; nearest:" in said
     assert [f"passage {n} \\x1b[31m" in said for n in range(7)] == [True] * 5 + [False] * 2
     assert "a.txt, characters 3-9" in said
     assert "and 2 more" in said
     print_answer(Answer("", (), (), None, (), ()))
-    assert "below" not in capsys.readouterr().out
+    assert "not known, and nothing is near it" in capsys.readouterr().out
 
 
 def test_a_question_on_standard_input_is_the_same_question(warehouse: Warehouse) -> None:

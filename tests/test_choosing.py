@@ -143,10 +143,10 @@ def give(choice: str, confidence: float) -> Reading:
 
 def test_what_would_not_be_given_takes_no_part_in_what_several_layers_say() -> None:
     sound, weak = give("Oslo", 0.9), give("Rome", 0.16)
-    assert _unite([weak, sound], ("Rome", "Oslo"), 0.2) == sound
-    both = _unite([give("Rome", 0.6), sound], ("Rome", "Oslo"), 0.2)
+    assert _unite([weak, sound], ("Rome", "Oslo")) == sound
+    both = _unite([give("Rome", 0.6), sound], ("Rome", "Oslo"))
     assert (both.choices, both.confidence) == (("Rome", "Oslo"), 0.6)
-    assert _unite([give("Rome", 0.6), sound], (), 0.2).choices == ("Rome", "Oslo")
+    assert _unite([give("Rome", 0.6), sound], ()).choices == ("Rome", "Oslo")
 
 
 def test_a_text_is_embedded_once_and_rows_come_in_the_order_asked() -> None:

@@ -97,14 +97,14 @@ def test_a_query_that_was_not_run_is_not_said_to_have_been_asked() -> None:
 def test_no_answer_is_said_to_be_none_and_the_nearest_findings_follow() -> None:
     item = Item("chunk-1", "London is large.", "text", 0.4, ())
     said = explain(Answer("", (), (item,), "text", (), (), confidence=0.1))
-    assert "Answer  None." in said and "London is large." in said
+    assert "Answer  not known; nearest:" in said and "London is large." in said
     assert "probability" not in said
 
 
 @pytest.mark.parametrize("outcome", list(Outcome))
 def test_every_outcome_has_its_words(outcome: Outcome) -> None:
     said = explain(Answer("", (), (), None, (), (Step("graph", outcome, "why"),)))
-    assert "why." in said and "None" in said
+    assert "why." in said and "not known" in said
 
 
 def test_what_looks_like_layout_in_a_document_is_shown_as_it_is() -> None:

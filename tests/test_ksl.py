@@ -125,7 +125,8 @@ def by_model(
     asker: Any, text: str, snapshot: Snapshot, *candidates: str, **options: object
 ) -> Answer:
     backends = Backends(walk="llm", asker=asker)
-    return answer(text, snapshot, "ksl", candidates=candidates, backends=backends, **options)
+    given: dict[str, Any] = {"floor": 0.0, **options}  # what a walk meets, however improbable
+    return answer(text, snapshot, "ksl", candidates=candidates, backends=backends, **given)
 
 
 def by_rules(text: str, snapshot: Snapshot, *candidates: str, **options: object) -> Answer:

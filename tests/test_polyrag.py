@@ -84,7 +84,7 @@ def test_an_answer_below_the_floor_is_not_given_and_its_context_stays(snapshot: 
     assert given.text and 0 < given.confidence < 1
     assert (kept.text, kept.choices, kept.evidence) == ("", (), ())
     assert kept.context == given.context
-    assert "below 1.00 none is given" in kept.trace[-1].reason
+    assert "below 1.00 no answer is given" in kept.trace[-1].reason
 
 
 def test_candidates_are_chosen_by_the_highest_layer_whose_values_name_one(

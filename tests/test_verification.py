@@ -51,7 +51,7 @@ def verify(question: str, value: str, *cited: str, before: str = "") -> Verifica
 def test_what_a_place_says_in_the_questions_words_supports_the_answer(
     question: str, value: str, cited: str
 ) -> None:
-    assert verify(question, value, cited) == SUPPORTED
+    assert not verify(question, value, cited).reason
 
 
 @pytest.mark.parametrize(

@@ -66,9 +66,8 @@ def ask_model(
 ) -> tuple[Any, Any]:
     asker = ScriptedAsker(script(**replies))
     backends = Backends(reader=reader, walk=walk, asker=asker)
-    found = answer(
-        question, snapshot, "wts", backends=backends, candidates=candidates, **(options or {})
-    )
+    given = {"floor": 0.0, **(options or {})}  # what the script says, whatever its facts support
+    found = answer(question, snapshot, "wts", backends=backends, candidates=candidates, **given)
     return found, asker
 
 

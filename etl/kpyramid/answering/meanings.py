@@ -72,6 +72,17 @@ def compare_meanings(one: frozenset[Meaning], other: frozenset[Meaning]) -> bool
     return False if (one & back) or ({(n, not t) for n, t in other} & first) else None
 
 
+@lru_cache(maxsize=100_000)
+def says_role(role: frozenset[Meaning], wording: frozenset[Meaning]) -> bool:
+    """Whether a wording says a role, whichever end has it: who married somebody is his wife.
+
+    What is more general says it only where it is the same both ways, as `spouse` is.
+    """
+    own, said = {name for name, _ in role}, {name for name, _ in wording}
+    above = {name for name, _ in _raise(role) if load_lexicon().meanings[name].symmetric}
+    return bool(own & {name for name, _ in _raise(wording)} or said & above)
+
+
 def _raise(meanings: Iterable[Meaning]) -> frozenset[Meaning]:
     """Meanings with all that are more general."""
     lexicon = load_lexicon()

@@ -6,11 +6,13 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
+from kpyramid.answering.meanings import read_wording, read_words, says_role
 from kpyramid.documents.qualifiers import DOCUMENT
 from kpyramid.documents.sentences import split_sentences
-from kpyramid.documents.values import agree, find_values, read_value
+from kpyramid.documents.values import NUMBER_WORDS, agree, find_values, read_value
 from kpyramid.documents.words import (
     ARTICLES,
+    AUXILIARIES,
     BE,
     DO,
     STOP,
@@ -22,8 +24,10 @@ from kpyramid.documents.words import (
     read_name,
     split_words,
 )
-from kpyramid.query.analysis import QuestionAnalysis, link_text
+from kpyramid.query.analysis import KIND_TYPES, LIGHT, NUMERIC, QuestionAnalysis, link_text
 from kpyramid.query.decisions import NO_ANSWER, SUPPORTED, Verification
+from kpyramid.query.members import read_kind
+from kpyramid.query.paths import STEP
 from kpyramid.query.types import Item
 from kpyramid.snapshot.evidence import Evidence
 from kpyramid.snapshot.snapshot import Snapshot
@@ -31,6 +35,7 @@ from kpyramid.snapshot.snapshot import Snapshot
 _DETERMINERS = ARTICLES | frozenset("its his her their".split())
 _NOUN_FOLLOWS = frozenset("has have had of as by".split())
 _WHO = frozenset("who what which".split())
+_ASKED = _WHO | {"whom"}
 _PRONOUN = re.compile(r"\b(?:he|she|it|they|him|her|them|his|its|their)\b", re.IGNORECASE)
 _REACH = 4
 """Words between a verb and its auxiliary, or between "of" and the end of the name after it."""
@@ -48,10 +53,12 @@ def wants_doer(words: Sequence[Word], verb: int) -> bool | None:
     after = [word.plain for word in words[verb + 1 :]]
     if set(before[-1:]) & (_DETERMINERS | _NOUN_FOLLOWS):
         return None
+    if before[-1:] in (["what"], ["which"]) and set(after[:1]) & AUXILIARIES:
+        return None  # a noun: "which rivers are"
     if BE & set(before[-_REACH:]) and not DO & set(before):
         if before[0] == "by" or after[-1:] == ["by"]:
             return True
-        return False if after[:1] == ["by"] else None
+        return bool(set(after[1:2]) & _ASKED) if after[:1] == ["by"] else None
     if DO & set(before):
         return False if set(before) & {"who", "whom", "what", "which"} else None
     return True if before and before[0] in _WHO and len(before) <= _REACH else None
@@ -75,21 +82,28 @@ def is_doer(words: Sequence[Word], verb: int, value: Span) -> bool | None:
 def wants_whole(words: Sequence[Word], noun: int) -> bool | None:
     """Whether a question asks of what something is the noun, or what is the noun of something.
 
-    "What is X a tributary of" asks for the whole, "the tributaries of X" for its part.
+    "What is X a tributary of" and "X is a tributary of what" ask for the whole, "the tributaries
+    of X" for its part.
     """
     plain = [word.plain for word in words]
     if plain[-1] == "of" or plain[0] == "of":
         return True
-    return False if plain[noun + 1 : noun + 2] == ["of"] else None
+    if plain[noun + 1 : noun + 2] != ["of"]:
+        return None
+    return bool(set(plain[noun + 2 : noun + 3]) & _ASKED)
+
+
+def says_of(words: Sequence[Word], noun: int) -> bool:
+    """Whether a sentence says of what something is the noun."""
+    return [word.plain for word in words[noun + 1 : noun + 2]] == ["of"]
 
 
 def is_whole(words: Sequence[Word], noun: int, value: Span) -> bool:
     """Whether a sentence says that something is the noun of a value."""
-    of = [w.plain for w in words[noun + 1 : noun + 2]] == ["of"]
     start = noun + 2
     while start < len(words) and words[start].plain in _DETERMINERS:
         start += 1
-    return of and value[0] <= start < value[1]
+    return says_of(words, noun) and value[0] <= start < value[1]
 
 
 # What is cited for an answer: the sentences that say it, and what stands before them.
@@ -111,16 +125,29 @@ def list_citations(
 ) -> list[Citation]:
     """The cited sentences with what stands before them, and the facts read from them in words."""
     titles = snapshot.titles({place.document_id for place in places})
-    citations = []
+    cited, citations = set(places), []
+    # A path says more than is cited of it where the answer rests on another one.
+    whole = {item.key for item in context if cited.issuperset(item.evidence)}
     for place in places:
         before = titles.get(place.document_id, "")
         for passage in snapshot.evidence(place.chunk_id):
             before += "\n" + passage.text[: max(place.start - passage.start, 0)]
-        own = (i for i in context if i.layer != "text" and place in i.evidence)
+        own = (i for i in context if i.layer != "text" and place in i.evidence and i.key in whole)
         facts = [drop_document(item) for item in own]
         said = [" ".join(place.text.split()), *dict.fromkeys(facts)]
         citations.append(Citation("\n".join(said), before))
     return citations
+
+
+def state_steps(text: str) -> list[str]:
+    """The steps of a path, each in the direction of its fact; a statement as it is."""
+    parts = STEP.split(text)
+    steps = zip(parts[::2], parts[1::2], parts[2::2], strict=False)
+    told = [
+        f"{near} {arrow[2:-2]} {far}" if arrow[0] == "–" else f"{far} {arrow[2:-2]} {near}"
+        for near, arrow, far in steps
+    ]
+    return told or [text]
 
 
 def drop_document(item: Item) -> str:
@@ -174,6 +201,9 @@ def _narrow(citation: Citation, value: str) -> Citation | None:
 
 # The upper bound of an answer's confidence, by what its citations leave unsaid.
 
+STATED = 0.75
+"""The least confidence in a value that one sentence states in all the words of a question, at the
+right end of its relation."""
 STRANGE, UNSAID = 0.1, 0.3
 """Bounds: nothing found mentions a name or year of the question; what is cited does not say what
 is asked of it; it is not of the form of an answer. Set by hand, all below one half."""
@@ -186,8 +216,9 @@ _MEASURED = {
     "big": "hectare acre area size",
 }  # fmt: skip
 """What tells the measure that an adjective of "how" asks for."""
-_PERSONAL = frozenset("he she his her him they their both who".split())
+_PERSONAL = frozenset("he she his her him they their both".split())
 _PRONOUNS = frozenset("it its this these which".split())
+NUMBERS = frozenset(NUMBER_WORDS)
 _UNDONE = re.compile(
     r"\b(?:not|never|no|neither|nor|n't|planned|wanted|hoped|intended|tried|refused|declined"
     r"|rejected|cancelled|canceled|stopped|abandoned|turned (?:\w+ )?down|failed|unfinished"
@@ -211,6 +242,10 @@ def verify_places(
     """The lowest bound that citations set for the values that answer a question."""
     snapshot = asked.snapshot
     citations = list_citations(places, context, snapshot)
+    kind = read_kind(asked)
+    is_list = kind is not None and kind.act == "list"
+    if kind and is_list and all(_says_kind(c, kind.kind, citations) for c in choices):
+        return SUPPORTED
     texts = [f"{g.before} {g.text}" for g in citations] + [item.text for item in context]
     verified = [
         verify_value(asked, choice, citations, texts, snapshot, asked.candidates)
@@ -220,6 +255,12 @@ def verify_places(
     # An option is not taken away: its bound stays above what is too improbable to give.
     bound = max(lowest.bound, UNSAID) if asked.candidates else lowest.bound
     return replace(lowest, bound=bound)
+
+
+def _says_kind(value: str, kind: Sequence[str], citations: Sequence[Citation]) -> bool:
+    """Whether what is cited for a value says its kind."""
+    said = (g for g in citations if find_name(read_name(value), split_words(g.text), ()))
+    return any(kind[-1] in {lemmatise(word.plain) for word in split_words(g.text)} for g in said)
 
 
 def verify_value(
@@ -244,13 +285,26 @@ def verify_value(
         return unsupported
     if candidates:
         return SUPPORTED
-    if _is_turned(asked, value, citations):
+    lines = [step for g in citations for line in g.text.split("\n") for step in state_steps(line)]
+    right, wrong = _compare_ends(asked, value, lines)
+    if wrong and not right:
         return Verification(UNSAID, "what is cited says it the other way round")
     if not is_undone(asked.text) and all(is_undone(g.text) for g in citations):
         return Verification(UNSAID, "what is cited denies it, or only plans it")
     if _FUTURE.search(asked.text) and not any(_FUTURE.search(g.text) for g in citations):
         return Verification(UNSAID, "what is cited says nothing of the future")
-    return SUPPORTED
+    is_said = right and not asked.owned and any(_says_all(asked, value, line) for line in lines)
+    return Verification(least=STATED) if is_said else SUPPORTED
+
+
+def _says_all(asked: QuestionAnalysis, value: str, line: str) -> bool:
+    """Whether a sentence says a value, each name of a question and each word of its relation."""
+    words, values = split_words(line), find_values(line)
+    if not find_name(read_name(value), words, values) or is_undone(line) or not asked.wanted:
+        return False
+    own = frozenset(word.stem for word in split_words(value))
+    names = all(_says_name(name, line, asked.snapshot) for name in asked.names)
+    return bool(asked.names) and names and not _find_unsaid(asked, own, words)
 
 
 def is_undone(text: str) -> bool:
@@ -319,8 +373,17 @@ def _verify_form(
             )
     words = split_words(value)
     wants_name = bool(asked.types) and asked.types <= _NAMED and not candidates
-    if words and wants_name and not any(word.large for word in words):
+    values = find_values(value)
+    inside = {at for at, w in enumerate(words) if any(v.start <= w.start < v.end for v in values)}
+    is_name = any(word.large for at, word in enumerate(words) if at not in inside)
+    if words and wants_name and not is_name:
         return Verification(UNSAID, "what was found is no name as the question wants")
+    if not candidates and asked.types and asked.types <= NUMERIC:
+        counted = values or NUMBERS & {word.plain for word in words}
+        if not counted and (is_name or not asked.types & KIND_TYPES["when"]):
+            return Verification(UNSAID, "what was found is no number or date as the question wants")
+    elif not candidates and asked.kind in LIGHT and len(inside) == len(words):
+        return Verification(UNSAID, f"what was found is a number or a date, and no {asked.kind}")
     named = sum(
         all(word.stem in asked.said for word in split_words(option)) for option in candidates
     )
@@ -389,8 +452,17 @@ def _find_unsaid(asked: QuestionAnalysis, own: frozenset[str], words: Sequence[W
     """The words of a question that no word of its answer's places says."""
     wanted = [w for w in asked.wanted if w.stem not in own]
     other = [w for w in words if w.plain not in STOP]
-    missing = [w for w in wanted if not any(_is_same(w, o) for o in other)]
+    roles = [w for w in asked.owned if not _says_role(w, words)]
+    missing = [w for w in (*wanted, *roles) if not any(_is_same(w, o) for o in other)]
     return [w.plain for w in missing if not _is_measured(w, other)]
+
+
+def _says_role(role: Word, words: Sequence[Word]) -> bool:
+    """Whether a verb says what a role is: who married somebody is his wife."""
+    means = read_words((lemmatise(role.plain),))
+    said = {f"{before}{word.plain}" for word in words for before in ("", "was ")}
+    said |= {f"{start}{a.plain} {b.plain}" for a, b in pairwise(words) for start in ("", "was ")}
+    return any(says_role(means, read_wording(one)) for one in sorted(said))
 
 
 def _tell_life(text: str, value: str) -> str:
@@ -405,8 +477,8 @@ def _tell_life(text: str, value: str) -> str:
     return ""
 
 
-def _is_turned(asked: QuestionAnalysis, value: str, citations: Sequence[Citation]) -> bool:
-    """Whether some place says the relation with the value at the wrong end, and none at the right.
+def _compare_ends(asked: QuestionAnalysis, value: str, lines: Sequence[str]) -> tuple[bool, bool]:
+    """Whether some line says the relation with the value at the right end, and at the wrong one.
 
     What a question asks "of" must be said of the value; nothing else makes it a whole.
     """
@@ -415,7 +487,7 @@ def _is_turned(asked: QuestionAnalysis, value: str, citations: Sequence[Citation
     for word in asked.wanted:
         at = words.index(word)
         doer, whole = wants_doer(words, at), wants_whole(words, at)
-        for line in (line for citation in citations for line in citation.text.split("\n")):
+        for line in lines:
             said = split_words(line)
             places = find_name(read_name(value), said, find_values(line))
             spans = [(place.first, place.last) for place in places]
@@ -426,9 +498,10 @@ def _is_turned(asked: QuestionAnalysis, value: str, citations: Sequence[Citation
                 wrong |= (not doer) in found
             if whole is not None and verbs and spans:
                 is_so = any(is_whole(said, noun, span) for noun in verbs for span in spans)
-                right |= whole and is_so
+                is_part = not is_so and any(says_of(said, noun) for noun in verbs)
+                right |= is_so if whole else is_part
                 wrong |= whole is not is_so and (whole or is_so) and not value[:1].isdigit()
-    return wrong and not right
+    return right, wrong
 
 
 def _is_same(word: Word, other: Word) -> bool:

@@ -29,6 +29,7 @@ from kpyramid.query import (
     open_snapshot,
 )
 from kpyramid.query.parameters import parse_options
+from kpyramid.query.paths import STEP
 from kpyramid.query.types import DECISIONS, Item, Outcome, Step
 from kpyramid.settings import QuerySettings, Settings
 from kpyramid.snapshot.evidence import Evidence
@@ -39,8 +40,6 @@ from kpyramid.storage.layout import Warehouse, open_warehouse
 
 _out = SafeConsole(highlight=False)
 _MOST_FOUND, _MOST_PLACES, _MOST_SHOWN = 5, 6, 3
-_STEP = re.compile(r" (– .+? →|← .+? –) ")
-"""The arrow of a step in a path that is stated."""
 
 LAYERS = {
     "ontology": "statements of a fixed vocabulary, asked with a query",
@@ -107,15 +106,15 @@ def _show_step(step: Step, *, goes_on: bool) -> list[Text]:
 def _show_answer(answer: Answer) -> list[Text | Padding]:
     lines: list[Text | Padding] = [Text("")]
     if not answer.text:
-        nothing = "None. What the layers hold does not answer it, or not surely enough."
+        nothing = "not known; nearest:" if answer.context else "not known, and nothing is near it"
         lines.append(Text.assemble(("Answer  ", "bold"), nothing))
-        if answer.context:
-            lines.append(_indent(Text("The nearest that was found:", "dim")))
-            if paths := [item for item in answer.context if _read_steps(item)]:
-                for item in paths[:_MOST_SHOWN]:
-                    lines += _show_path(item, ())
-            else:
-                lines += [_indent(Text(shorten(i.text))) for i in answer.context[:_MOST_FOUND]]
+        paths = [item for item in answer.context if _read_steps(item)]
+        for item in paths[:_MOST_SHOWN]:
+            lines += _show_path(item, ())
+        for item in _sort_nearest(answer) if not paths else ():
+            lines.append(_indent(Text(shorten(item.text))))
+            for place in item.evidence[:1] if item.layer != "text" else ():
+                lines.append(_indent(_mark(place, ()), 4))
     else:
         lines.append(Text.assemble(("Answer  ", "bold"), (answer.text, "bold green")))
         chance = f"probability that it is right: {answer.confidence:.2f}; from the {answer.layer}"
@@ -124,6 +123,11 @@ def _show_answer(answer: Answer) -> list[Text | Padding]:
     lines.append(Text(""))
     lines.append(Text(_close(answer), "dim"))
     return lines
+
+
+def _sort_nearest(answer: Answer) -> list[Item]:
+    """The best of what was found: statements, then passages."""
+    return sorted(answer.context, key=lambda item: item.layer == "text")[:_MOST_FOUND]
 
 
 def _show_places(answer: Answer) -> list[Text | Padding]:
@@ -150,7 +154,7 @@ def _show_places(answer: Answer) -> list[Text | Padding]:
 
 def _read_steps(item: Item) -> list[str]:
     """The steps of an item that is a path, each with the names at its ends; none of another."""
-    parts = _STEP.split(item.text)
+    parts = STEP.split(item.text)
     count = len(parts) // 2
     if item.layer != "graph" or count != item.key.count("+") + 1 or len(item.evidence) < count:
         return []
@@ -300,6 +304,13 @@ def open_backends(warehouse: Warehouse, settings: Settings, books: Path) -> Iter
     with Opener(warehouse, settings, books, _NO_REF, patience=PATIENCE) as opener:
         asker = opener.open_model().caller
         yield Backends(**{name: getattr(query, name) for name in DECISIONS}, asker=asker)
+
+
+def describe_answer(found: Answer) -> dict[str, Any]:
+    """The answer as plain values; `nearest`: what is near the question where it has none."""
+    nearest = () if found.text else _sort_nearest(found)
+    shown = [{"text": i.text, "sentences": [p.text for p in i.evidence]} for i in nearest]
+    return {**found.to_dict(), "nearest": shown}
 
 
 def describe_spending(found: Answer) -> str:

@@ -18,6 +18,7 @@ from kpyramid.cli.options import (
     read_scope,
     say,
 )
+from kpyramid.errors import InputError
 
 
 class StrategyName(StrEnum):
@@ -132,6 +133,7 @@ def ask(
     """
     from kpyramid.cli.answers import (
         ask_pyramid,
+        describe_answer,
         describe_spending,
         override,
         print_explanation,
@@ -151,6 +153,8 @@ def ask(
         walk=walk,
     )
     asked = read_question(question)
+    if empty := [c for c in choice or () if not c.strip()]:
+        raise InputError(f"--choice {empty[0]!r} is empty: write the text of an option")
     scope = read_scope(access, everything, document, where, class_name)
     found = ask_pyramid(
         asked, warehouse, ref, loaded, candidates=choice or (), scope=scope, trace=trace
@@ -161,4 +165,4 @@ def ask(
         if spending := describe_spending(found):
             say(spending)
 
-    print_found(found.to_dict(), print_words)
+    print_found(describe_answer(found), print_words)

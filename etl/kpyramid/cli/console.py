@@ -17,7 +17,7 @@ from kpyramid.pipeline.stage import PIPELINE
 
 if TYPE_CHECKING:
     from kpyramid.pipeline.cache import Progress
-    from kpyramid.query.types import Answer
+    from kpyramid.query.types import Answer, Item
     from kpyramid.snapshot.evidence import Evidence
     from kpyramid.storage.runs import StageMark
 
@@ -201,10 +201,13 @@ def print_answer(answer: "Answer") -> None:
 
     Without an answer the nearest of what was found stands in the place of the evidence.
     """
-    nothing = (
-        "No answer found; the nearest that was found is below." if answer.context else "No answer."
-    )
-    out.print(answer.text or nothing, style="bold")
+    nothing = "not known; nearest:" if answer.context else "not known, and nothing is near it"
+    if answer.context and not answer.text:
+        out.print(nothing, style="bold")
+        near = sorted(answer.context, key=lambda item: item.layer == "text")
+        _print_places([(_quote(item), item.evidence[:1]) for item in near])
+    else:
+        out.print(answer.text or nothing, style="bold")
     out.print(f"Layer: {answer.layer or 'none'}")
     if answer.text:
         out.print(f"Probability that it is right: {answer.confidence:.2f}")
@@ -213,8 +216,12 @@ def print_answer(answer: "Answer") -> None:
     if answer.evidence:
         out.print("Evidence:")
         _print_places([(place.text, [place]) for place in answer.evidence])
-    elif not answer.text:
-        _print_places([(shorten(item.text), item.evidence[:1]) for item in answer.context])
+
+
+def _quote(item: "Item") -> str:
+    """A statement with the sentence that says it; a passage as it is."""
+    says = item.evidence[0].text if item.layer != "text" and item.evidence else ""
+    return f"{shorten(item.text)}: {shorten(says)}" if says else shorten(item.text)
 
 
 def _print_places(found: "Sequence[tuple[str, Sequence[Evidence]]]") -> None:
@@ -246,7 +253,7 @@ def print_snapshots(rows: Sequence[Mapping[str, Any]]) -> None:
 
 def print_plan(rows: Sequence[Mapping[str, Any]], budget: float | None = None) -> None:
     """A line per stage; below it, when a model is asked, what all of it costs."""
-    table = _lay_out("stage", "rows", "known", "to compute", "calls", "tokens", "dollars")
+    table = _lay_out("stage", "rows", "computed before", "to compute", "calls", "tokens", "dollars")
     for row in rows:
         unknown = row["rows"] is None
         cost = row["cost"]["expected"]

@@ -46,9 +46,13 @@ def _draw_sheet(sheet: Sheet) -> Table:
 
 
 def _draw_metrics(results: Results) -> Table:
-    """A line per metric, a column per arm; the intervals where the line has room for them."""
+    """A line per metric, a column per arm; the intervals where the line has room for them.
+
+    `n`: the questions that a metric is the mean of, the fewest of any arm.
+    """
     differing = {(c.arm, c.metric) for c in results.comparisons if c.p_holm < SURE}
     table = Table("metric", box=None, pad_edge=False)
+    table.add_column("n", justify="right", no_wrap=True)
     for arm in results.rows_by_arm:
         table.add_column(escape(arm), justify="right", min_width=_CELL, overflow="fold")
     narrow = len(results.rows_by_arm) > _ROOM
@@ -57,9 +61,9 @@ def _draw_metrics(results: Results) -> Table:
         if metric.startswith(SHARE) and not any(figure and figure.mean for figure in found):
             continue
         marks = ["*" if (arm, metric) in differing else " " for arm in results.rows_by_arm]
-        table.add_row(
-            metric, *(_show(f, m, narrow=narrow) for f, m in zip(found, marks, strict=True))
-        )
+        asked = min(figure.questions for figure in found if figure)
+        shown = (_show(f, m, narrow=narrow) for f, m in zip(found, marks, strict=True))
+        table.add_row(metric, str(asked), *shown)
     return table
 
 

@@ -48,11 +48,13 @@ def answer(
     *,
     candidates: Sequence[str] = (),
     backends: Backends = RULES,
+    floor: float | None = None,
     **options: object,
 ) -> Answer:
     """The answer of one strategy; `options` are that strategy's keyword parameters.
 
-    `candidates` are the options of a choice question, `backends` who takes the decisions.
+    `candidates` are the options of a choice question, `backends` who takes the decisions; below
+    the probability `floor` no answer is given, see `kpyramid.query.decisions.FLOOR`.
 
     Raises:
         InputError: the question or a candidate is empty, too long or no text, or the strategy, the
@@ -66,14 +68,14 @@ def answer(
         raise InputError(
             f"backends = {cut_value(backends)}: pass a Backends, or leave it out to ask no model"
         )
-    if options:
+    if options or floor is not None:
         from kpyramid.query.parameters import check_options
 
-        check_options(strategy, STRATEGIES[strategy], options)
+        check_options(strategy, STRATEGIES[strategy], {**options, "floor": floor or 0.0})
     started = time.monotonic()
     decisions = Chosen(backends)
     found = STRATEGIES[strategy](asked, decisions, **options)
-    found = bound_confidence(asked, found, decisions)
+    found = bound_confidence(asked, found, decisions, floor)
     hidden = f"searched: {seen}" if (seen := snapshot.describe_scope()) else ""
     return replace(
         found,

@@ -22,6 +22,9 @@ SUFFICIENT = 0.65
 are right on questions that the weights were not fitted on; between .5 and .6 fewer than half are
 (`benchmarks/RESULTS.md`). What is below goes down to the text, which sees these facts as well: a
 question sent down needlessly costs milliseconds, one answered wrongly costs trust."""
+FLOOR = 0.5
+"""Probability below which nothing is given as the answer of an open question, by any strategy: what
+is more often wrong than right helps nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +67,14 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """The most that an answer's confidence can be, and why; no reason: its citations support it."""
+    """The most that an answer's confidence can be, and why; no reason: its citations support it.
+
+    `least` is what it is at least, where one sentence says all that the question says.
+    """
 
     bound: float = 1.0
     reason: str = ""
+    least: float = 0.0
 
 
 SUPPORTED = Verification()
@@ -112,20 +119,31 @@ class Decisions(Protocol):
         """How far the places that are cited for values support them as the answer."""
 
 
-def bound_confidence(asked: QuestionAnalysis, answer: Answer, decisions: Decisions) -> Answer:
-    """The answer with at most the confidence that its citations support; none without its form.
+def bound_confidence(
+    asked: QuestionAnalysis, answer: Answer, decisions: Decisions, floor: float | None = None
+) -> Answer:
+    """The answer with at most the confidence that its citations support; none below the floor.
 
-    The last step of its trace says why. The choice among candidates stays what it is.
+    The last step of its trace says why. Of no answer only the context is left. The choice among
+    candidates stays what it is, and so does what a model recalls from no context.
     """
-    if not answer.choices or not answer.evidence:
-        return answer
-    verified = decisions.verify(asked, answer.choices, answer.evidence, answer.context)
-    if verified.bound >= answer.confidence:
-        return answer
-    last = answer.trace[-1]
-    why = f"{last.reason}; but {verified.reason}, so at most {verified.bound:.2f}"
-    step = replace(last, reason=why, confidence=verified.bound)
-    if verified.bound == NO_ANSWER and not asked.candidates:
-        step = replace(step, outcome=Outcome.INSUFFICIENT)
-        answer = replace(answer, text="", choices=())
-    return replace(answer, confidence=verified.bound, trace=(*answer.trace[:-1], step))
+    if not answer.text and not answer.choices:
+        return replace(answer, evidence=(), confidence=0.0)
+    last, chance, why = answer.trace[-1], answer.confidence, answer.trace[-1].reason
+    if answer.choices and answer.evidence:
+        verified = decisions.verify(asked, answer.choices, answer.evidence, answer.context)
+        chance = max(chance, verified.least)
+        if verified.bound < chance:
+            chance = verified.bound
+            why = f"{why}; but {verified.reason}, so at most {chance:.2f}"
+    least = FLOOR if floor is None else floor
+    if not asked.candidates and answer.layer != "model" and (chance < least or not chance):
+        why = f"{why}; “{answer.text}” has a probability of {chance:.2f}, and below {least:.2f} no "
+        why += "answer is given"
+        if last.layer == "graph" and not asked.linked.entities:
+            why += "; the question names nothing that the graph knows"
+        last = replace(last, outcome=Outcome.INSUFFICIENT)
+        answer = replace(answer, text="", choices=(), evidence=())
+    step = replace(last, reason=why, confidence=chance)
+    given = chance if answer.text or answer.choices else 0.0
+    return replace(answer, confidence=given, trace=(*answer.trace[:-1], step))

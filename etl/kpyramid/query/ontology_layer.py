@@ -68,7 +68,7 @@ def _take_values(
     snapshot = asked.snapshot
     shown = tuple(dict.fromkeys(_show(value, snapshot) for value in found.values))
     rows = snapshot.find_instances([(shorten(s), p, shorten(o)) for s, p, o in found.facts])
-    items = tuple(_state_instance(row, snapshot) for row in rows)
+    items = tuple(state_instance(row, snapshot) for row in rows)
     places = tuple(dict.fromkeys(place for item in items for place in item.evidence))
     step = replace(step, found=shown)
     finding = Finding(step, items=items, calls=found.calls, tokens=found.tokens)
@@ -173,20 +173,24 @@ def _list_hints(asked: QuestionAnalysis) -> tuple[Item, ...]:
             if often := shared.get(row["p"], 0):
                 facts.append((-often, (entity, row["p"], shorten(row["o"]))))
     chosen = [fact for _, fact in sorted(facts)[:MOST_STATEMENTS]]
-    return tuple(_state_instance(row, snapshot) for row in snapshot.find_instances(chosen))
+    return tuple(state_instance(row, snapshot) for row in snapshot.find_instances(chosen))
 
 
-def _state_instance(row: Mapping[str, Any], snapshot: Snapshot) -> Item:
-    """A statement of the ontology in words."""
-    names = snapshot.names
-    relation = snapshot.schema.property_by_iri[row["property_iri"]].label
-    value = names[row["object_id"]] if row["object_id"] else row["literal"]
+def state_instance(row: Mapping[str, Any], snapshot: Snapshot) -> Item:
+    """A statement of the ontology in words: a property's value, or a class."""
+    names, schema = snapshot.names, snapshot.schema
+    if row["property_iri"] is None:
+        said = f"is a {schema.class_by_iri[row['class_iri']].label}"
+    else:
+        value = names[row["object_id"]] if row["object_id"] else row["literal"]
+        said = f"{schema.property_by_iri[row['property_iri']].label} {value}"
     return Item(
         row["instance_id"],
-        f"{names[row['subject_id']]} {relation} {value}",
+        f"{names[row['subject_id']]} {said}",
         "ontology",
         row["confidence"],
         tuple(snapshot.evidence(row["instance_id"])),
+        row["confidence"],
     )
 
 

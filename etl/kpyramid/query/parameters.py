@@ -60,6 +60,8 @@ def check_options(
 ) -> None:
     """That a strategy has these parameters, and that each value is of its kind.
 
+    Every strategy has a `floor`, see `kpyramid.query.decisions.FLOOR`.
+
     Raises:
         InputError: it has not, or a value is of another kind.
     """
@@ -67,10 +69,10 @@ def check_options(
         name: taken.annotation
         for name, taken in inspect.signature(function, eval_str=True).parameters.items()
         if taken.kind is taken.KEYWORD_ONLY
-    }
+    } | {"floor": float}
     for name, value in options.items():
         if name not in known:
-            takes = f"it takes {', '.join(known)}" if known else "it takes none"
+            takes = f"it takes {', '.join(known)}"
             raise InputError(f"strategy {strategy} has no option {cut_value(name)}; {takes}")
         wants, is_so = _KINDS.get(known[name], _KINDS[str])
         if not is_so(value):

@@ -4,6 +4,7 @@ Used by the strategies that walk: RoK (paths between key entities, PageRank), Hy
 chain), Knowledge Solver (the subgraph between question and options).
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
@@ -30,6 +31,8 @@ MOST_JOINED = 2_000
 Without it a dense part between eight entities makes 350,000 paths of five hops."""
 MOST_PATHS = 500
 """Paths that are stated, the shortest first: each costs some 50 microseconds."""
+STEP = re.compile(r" (– .+? →|← .+? –) ")
+"""The arrow of a step in a path that is stated, see `StatedPath.statement`."""
 
 _MOST_QUOTED = 10
 """Places of a fact of which the best is shown."""

@@ -14,15 +14,15 @@ from kpyramid.errors import InputError
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.decisions import SUFFICIENT, Decisions, Judgement
 from kpyramid.query.facts import find_facts, state_item
+from kpyramid.query.members import ask_members
 from kpyramid.query.ontology_layer import ask_ontology
 from kpyramid.query.passages import find_passages
 from kpyramid.query.retrieval import CARRIED, LEAST, retrieve_passages
 from kpyramid.query.types import Answer, Item, Outcome, Reading, Step
 
 Mode = Literal["best", "paper"]
-FLOOR = 0.2
-"""Probability below which what was read is not given: a guess among eight options is right by .125,
-and what four times in five is wrong helps nobody who cannot see that it is a guess."""
+OPTION_FLOOR = 0.2
+"""Probability below which no option is chosen: a guess among eight is right by .125."""
 
 
 @dataclass(slots=True)
@@ -65,7 +65,6 @@ def ask_polyrag(
     triples: int = 10,
     chunks: int = 5,
     sufficient: float = SUFFICIENT,
-    floor: float = FLOOR,
     ontology: bool = True,
     graph: bool = True,
     text: bool = True,
@@ -74,7 +73,7 @@ def ask_polyrag(
 
     `ontology`, `graph` and `text` switch layers off, for ablations. The trace says of each
     whether it answered, and if not why. `sufficient` is the probability from which facts are
-    enough, `floor` that below which no answer of the text is given.
+    enough.
 
     Raises:
         InputError: there is no such mode, or a number is out of its range.
@@ -82,9 +81,12 @@ def ask_polyrag(
     """
     if mode not in get_args(Mode):
         raise InputError(f"mode = {mode!r}: polyrag runs as {' or '.join(get_args(Mode))}")
-    if triples < 1 or chunks < 1 or not 0 <= sufficient <= 1 or not 0 <= floor <= 1:
-        raise InputError("triples and chunks are 1 or more, sufficient and floor from 0 to 1")
+    if triples < 1 or chunks < 1 or not 0 <= sufficient <= 1:
+        raise InputError("triples and chunks are 1 or more, sufficient from 0 to 1")
     way = _Way(recognised=tell_recognised(asked))
+    if mode == "best" and ontology and graph and (members := ask_members(asked)):
+        way.note(members.trace[-1], 0, 0)
+        return way.end(members)
     if ontology:
         found = ask_ontology(asked, decisions, hints=mode == "best")
         way.note(found.step, found.calls, found.tokens)
@@ -101,9 +103,9 @@ def ask_polyrag(
     else:
         way.trace.append(_skip("graph"))
     if text:
-        return way.end(_ask_text(asked, decisions, way, mode, chunks, floor))
+        return way.end(_ask_text(asked, decisions, way, mode, chunks))
     way.trace.append(_skip("text"))
-    return way.end(_read_carried(asked, decisions, way, floor))
+    return way.end(_read_carried(asked, decisions, way))
 
 
 def tell_recognised(asked: QuestionAnalysis) -> tuple[str, ...]:
@@ -200,12 +202,12 @@ def _read_values(judged: Judgement, items: tuple[Item, ...]) -> Reading:
     return Reading("; ".join(judged.values), judged.values, judged.probability, places)
 
 
-def _unite(readings: Sequence[Reading], candidates: Sequence[str], floor: float) -> Reading:
+def _unite(readings: Sequence[Reading], candidates: Sequence[str]) -> Reading:
     """One reading of the options that several layers found, no surer than the least sure.
 
     What would not be given by itself takes no part.
     """
-    found = [r for r in readings if r.choices and r.evidence and r.confidence >= floor]
+    found = [r for r in readings if r.choices and r.evidence and r.confidence >= OPTION_FLOOR]
     if len(found) < 2:
         return found[0] if found else readings[0]
     chosen = dict.fromkeys(choice for reading in found for choice in reading.choices)
@@ -220,12 +222,7 @@ def _unite(readings: Sequence[Reading], candidates: Sequence[str], floor: float)
 
 
 def _ask_text(
-    asked: QuestionAnalysis,
-    decisions: Decisions,
-    way: _Way,
-    mode: Mode,
-    chunks: int,
-    floor: float,
+    asked: QuestionAnalysis, decisions: Decisions, way: _Way, mode: Mode, chunks: int
 ) -> Answer:
     """What a reader finds in passages; in the best mode it sees what was carried down as well."""
     if mode == "paper":
@@ -235,32 +232,34 @@ def _ask_text(
         passages, _ = retrieve_passages(asked, chunks, way.carried)
         items = (*passages, *way.carried)
     own = decisions.read(asked, items)
-    reading = _unite([own, *way.partial], asked.candidates, floor)
+    reading = _unite([own, *way.partial], asked.candidates)
+    floor = OPTION_FLOOR if asked.candidates else 0.0
     above = reading in way.partial  # the passages add nothing to what a layer above found
     reading = replace(reading, calls=own.calls, tokens=own.tokens)
     found = tuple(place.text for place in reading.evidence)
     seen = f"{len(passages)} passages" + (" add nothing to what the layers above say" * above)
-    step = _judge_reading(reading, seen, bool(passages), floor, "text")
+    step = _judge_reading(reading, seen, bool(passages), "text", floor)
     way.note(replace(step, found=found), reading.calls, reading.tokens)
     layer = _name_layer(reading, tuple(way.carried)) if above else None
     return _make_answer(reading, step, items, layer or "text")
 
 
-def _read_carried(asked: QuestionAnalysis, decisions: Decisions, way: _Way, floor: float) -> Answer:
+def _read_carried(asked: QuestionAnalysis, decisions: Decisions, way: _Way) -> Answer:
     """What a reader makes of what the upper layers found, when the text is switched off."""
     items = tuple(way.carried)
     if not items:
         return Answer("", (), (), None, (), ())
     own = decisions.read(asked, items)
-    reading = _unite([own, *way.partial], asked.candidates, floor)
+    reading = _unite([own, *way.partial], asked.candidates)
+    floor = OPTION_FLOOR if asked.candidates else 0.0
     reading = replace(reading, calls=own.calls, tokens=own.tokens)
     layer = _name_layer(reading, items)
-    step = _judge_reading(reading, f"{len(items)} findings", True, floor, layer or "graph")
+    step = _judge_reading(reading, f"{len(items)} findings", True, layer or "graph", floor)
     way.note(step, reading.calls, reading.tokens)
     return _make_answer(reading, step, items, layer)
 
 
-def _judge_reading(reading: Reading, seen: str, any_seen: bool, floor: float, layer: str) -> Step:
+def _judge_reading(reading: Reading, seen: str, any_seen: bool, layer: str, floor: float) -> Step:
     """Whether what was read is given as the answer, and why not."""
     if not any_seen:
         return Step(layer, Outcome.EMPTY, "it has no passage for the question")
@@ -273,8 +272,8 @@ def _judge_reading(reading: Reading, seen: str, any_seen: bool, floor: float, la
         return Step(layer, Outcome.INSUFFICIENT, f"{seen}; {why}", confidence=chance)
     if chance < floor:
         why = (
-            f"the best answer in them is right with a probability of {chance:.2f} only, and "
-            f"below {floor:.2f} none is given"
+            f"the best option by them is right with a probability of {chance:.2f} only, and "
+            f"below {floor:.2f} none is chosen"
         )
         return Step(layer, Outcome.INSUFFICIENT, f"{seen}; {why}", confidence=chance)
     why = f"the answer in them is right with a probability of {chance:.2f}"

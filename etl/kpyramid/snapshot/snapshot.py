@@ -348,10 +348,11 @@ class Snapshot:
             raise KeyError(key)
         return self._view.state_entity(row)
 
-    def find_instances(self, facts: Collection[tuple[str, str, str]]) -> list[dict[str, Any]]:
+    def find_instances(self, facts: Collection[tuple[str, Any, Any]]) -> list[dict[str, Any]]:
         """The rows of `instances` that state some facts: subject, property, object or literal.
 
         In key order. Entities are given by their ids; a property's inverse states its facts too.
+        Without property and object a fact is that the subject is of a class.
         """
         inverse = {p.iri: p.inverse_of for p in self.schema.properties if p.inverse_of}
         wanted = {*facts} | {(o, inverse[p], s) for s, p, o in facts if p in inverse}
