@@ -24,16 +24,13 @@ _KIND = r"(?P<kind>[a-z][\w-]*(?: [a-z][\w-]*){0,2}?)"
 _WHERE = r"(?: (?:that (?:is|are) |located |situated )?(?P<prep>in|of) (?P<place>.+?))?"
 _LIST = "(?:List|Name|Give me|Show me|Tell me)(?: all| every)?(?: the)?"
 _FORMS = [
-    (act, re.compile(rf"^\W*{form}\W*$"))
+    (act, re.compile(rf"^\W*{form}\W*$", re.IGNORECASE))
     for act, form in (
         ("count", rf"How many {_KIND} (?:are|is|were|exist)(?: there)?{_WHERE}"),
         ("count", rf"How many {_KIND} (?:does|do|did) (?P<place>.+?) have"),
         ("list", rf"(?:Which|What) {_KIND} (?:are|is|exist)(?: there)?{_WHERE}"),
         ("list", rf"What are (?:all )?the {_KIND}{_WHERE}"),
-        (
-            "list",
-            rf"{_LIST} {_KIND}{_WHERE}",
-        ),
+        ("list", rf"{_LIST} {_KIND}{_WHERE}"),
         ("ask", rf"(?:Is|Was|Are) (?P<thing>.+?) an? {_KIND}{_WHERE}"),
     )
 ]
@@ -60,7 +57,7 @@ def read_kind(asked: QuestionAnalysis) -> KindQuestion | None:
         if match is None:
             continue
         said = match.groupdict()
-        words = said["kind"].split()
+        words = said["kind"].casefold().split()
         if set(words) & FUNCTION:
             continue
         named = [said[name] for name in ("place", "thing") if said.get(name)]
