@@ -361,6 +361,20 @@ class ScopedView(View):
             self.rows("qualifiers"), self._rows_of("qualifiers"), len(self.rows("condensed"))
         )
 
+    def standardise_fact(self, row: int) -> tuple[str, bool]:
+        """See `View`; the fact's own relation where the standard one is a hidden text's word."""
+        name, turned = super().standardise_fact(row)
+        if not self._divides or name in self._seen_relations:
+            return name, turned
+        return self.wording_of(int(self.rows("condensed").numbers("relation")[row])), False
+
+    @cached_property
+    def _seen_relations(self) -> frozenset[str]:
+        """The names of properties that are seen, and the wordings of texts that are."""
+        seen = self._rows_of("relation_forms")
+        forms = self.rows("relation_forms").column("form").filter(pa.array(seen)).to_pylist()
+        return frozenset([prop.label for prop in self.schema.properties] + forms)
+
     def qualify_fact(self, row: int) -> tuple[str, ...]:
         """See `View`; of the documents that are seen."""
         if not self._divides:
@@ -370,13 +384,8 @@ class ScopedView(View):
         return tuple(write_qualifiers(united))
 
     def count_support(self, row: int) -> int:
-        """See `View`; no more than there are places that are seen."""
-        support = super().count_support(row)
-        if not self._divides:
-            return support
-        chunks = self.rows("condensed").list_of("place_chunks", row)
-        documents = self.rows("chunks").numbers("document")[chunks]
-        return min(support, int(self._documents[documents].sum()))
+        """See `View`."""
+        return int(self._documents[self.rows("condensed").list_of("documents", row)].sum())
 
     def text_of(self, table: str, row: int) -> str:
         """See `View`; of a fact only those words that its names and wordings let be seen."""

@@ -147,13 +147,18 @@ class View:
             value = self.state_entity(tail)
         return *self.state_entity(int(facts.numbers("head")[row])), relation, *value
 
+    def standardise_fact(self, row: int) -> tuple[str, bool]:
+        """The standard relation of a condensed fact, and whether it reads from tail to head."""
+        facts = self.rows("condensed")
+        return str(facts.value("standard_relation", row)), bool(facts.value("standard_turned", row))
+
     def qualify_fact(self, row: int) -> tuple[str, ...]:
         """What qualifies a condensed fact, as `time: 2019`."""
         return tuple(self.rows("condensed").value("qualifiers", row))
 
     def count_support(self, row: int) -> int:
-        """How many statements that are seen support a condensed fact."""
-        return int(self.rows("condensed").numbers("support")[row])
+        """How many documents that are seen state a condensed fact."""
+        return len(self.rows("condensed").list_of("documents", row))
 
     def text_of(self, table: str, row: int) -> str:
         """The words that a row was embedded by."""
