@@ -175,7 +175,7 @@ def list_mentions(tables: Tables) -> dict[str, Any]:
 
 
 def list_facts(tables: Tables) -> dict[str, Any]:
-    """Columns of the condensed facts: ends and relations, places, documents.
+    """Columns of the condensed facts: ends and relation as rows, places, documents.
 
     A fact rests on the triples it stands for, these on their raw triples, these on the spans of
     the claims they were read from. Its documents are those that say as much, so that what may be
@@ -202,8 +202,6 @@ def list_facts(tables: Tables) -> dict[str, Any]:
         "relation": find_places(facts["relation_id"], relations).astype(np.int32),
         "tail": find_places(facts["tail_id"], entities).astype(np.int32),
         "literal": combine(facts["literal"]),
-        "standard_relation": combine(facts["standard_relation"]),
-        "standard_turned": combine(facts["standard_turned"]),
         "qualifiers": pa.array(
             map(write_qualifiers, facts["qualifiers"].to_pylist()), pa.list_(pa.string())
         ),

@@ -361,20 +361,6 @@ class ScopedView(View):
             self.rows("qualifiers"), self._rows_of("qualifiers"), len(self.rows("condensed"))
         )
 
-    def standardise_fact(self, row: int) -> tuple[str, bool]:
-        """See `View`; the fact's own relation where the standard one is a hidden text's word."""
-        name, turned = super().standardise_fact(row)
-        if not self._divides or name in self._seen_relations:
-            return name, turned
-        return self.wording_of(int(self.rows("condensed").numbers("relation")[row])), False
-
-    @cached_property
-    def _seen_relations(self) -> frozenset[str]:
-        """The names of properties that are seen, and the wordings of texts that are."""
-        seen = self._rows_of("relation_forms")
-        forms = self.rows("relation_forms").column("form").filter(pa.array(seen)).to_pylist()
-        return frozenset([prop.label for prop in self.schema.properties] + forms)
-
     def qualify_fact(self, row: int) -> tuple[str, ...]:
         """See `View`; of the documents that are seen."""
         if not self._divides:
@@ -501,6 +487,16 @@ class ScopedView(View):
         """What qualifies the triples that are seen."""
         return map_column(self.table("triples"), "triple_id", "qualifiers")
 
+    @cached_property
+    def _wordings(self) -> Mapping[str, str]:
+        """The relations that are seen, by their ids."""
+        return map_column(self.table("relations"), "relation_id", "name")
+
+    @cached_property
+    def _standards(self) -> frozenset[str]:
+        """The standard relations that may be seen: properties, and wordings of texts."""
+        return frozenset(p.label for p in self.schema.properties) | {*self._wordings.values()}
+
     def _filter_relations(self, whole: pa.Table) -> pa.Table:
         forms = self._relation_forms
         rows = whole.filter(pa.array(forms.owners)).to_pylist()
@@ -519,6 +515,9 @@ class ScopedView(View):
         kept = [pair for pair in pairs if pair[0] in self._triples.seen]
         hidden = {row["anchor"], row["anchor_class"]} & self._hidden_terms
         same = (key for key, how in kept if how != "broader")
+        if row["standard_relation"] not in self._standards:
+            own = self._wordings[row["relation_id"]]
+            row |= {"standard_relation": own, "standard_turned": False}
         return row | {
             "qualifiers": unite_qualifiers(pair for key in same for pair in self._said[key]),
             "derived_from": [key for key, _ in kept],

@@ -147,11 +147,6 @@ class View:
             value = self.state_entity(tail)
         return *self.state_entity(int(facts.numbers("head")[row])), relation, *value
 
-    def standardise_fact(self, row: int) -> tuple[str, bool]:
-        """The standard relation of a condensed fact, and whether it reads from tail to head."""
-        facts = self.rows("condensed")
-        return str(facts.value("standard_relation", row)), bool(facts.value("standard_turned", row))
-
     def qualify_fact(self, row: int) -> tuple[str, ...]:
         """What qualifies a condensed fact, as `time: 2019`."""
         return tuple(self.rows("condensed").value("qualifiers", row))
