@@ -192,7 +192,9 @@ class Comparer:
     def read(self, wording: str, ends: Ends = _OPEN) -> Reading:
         """The meaning of a wording between a head and a tail of these types."""
         frame = read_frame(wording)
-        claims = _prefer_typed(self._list_claims(wording), ends)
+        listed = self._list_claims(wording)
+        # `works in` a college is no field of work.
+        claims = tuple(c for c in listed if c.asks_for(ends)) or listed
         fitting = [c for c in claims if c.fits(ends)] or [c for c in claims if c.fits(_OPEN)]
         if not fitting:
             return Reading(None, frame.turned, frame.negated, frame.qualities, frame.key)
@@ -230,8 +232,7 @@ class Comparer:
         return self._claims[wording]
 
     def _judge(self, one: str, other: str, ends: Ends) -> Verdict:
-        claims = _prefer_typed(self._list_claims(one), ends)
-        others = _prefer_typed(self._list_claims(other), ends, ends[::-1])
+        claims, others = self._list_claims(one), self._list_claims(other)
         first, second = read_frame(one), read_frame(other)
         found = _compare_claims(claims, others, ends) or _compare_claims(claims, others, _OPEN)
         if found is not None:
@@ -275,14 +276,6 @@ class Comparer:
         new = [wording for wording in wordings if wording not in self._vectors]
         if new:
             self._vectors.update(zip(new, self._embedder.embed(new), strict=True))
-
-
-def _prefer_typed(claims: tuple[_Claim, ...], *ways: Ends) -> tuple[_Claim, ...]:
-    """Those that name the types of both ends, if any: `works in` a college is no field of work.
-
-    `ways`: the types of head and tail, as the wording may read.
-    """
-    return tuple(c for c in claims if any(map(c.asks_for, ways))) or claims
 
 
 def _compare_claims(
