@@ -99,6 +99,11 @@ def _find_read(wording: str, ends: Ends, comparer: Comparer) -> _Read:
     return (key, reading.negated, reading.qualities), reading.turned
 
 
+def _order_read(read: _Read) -> tuple[object, ...]:
+    (words, negated, qualities), turned = read
+    return words, negated, sorted(qualities), turned
+
+
 def _follow(read: _Read, united: _United) -> _Read:
     key, turned = read
     if key not in united:
@@ -164,7 +169,7 @@ def _list_properties(
                         _follow(_find_read(name, ends[::-1] if turned else ends, comparer), united)
                         for name in (f"has {prop.label}", *prop.alt_labels)
                     )
-                    key, way = min(reads, key=lambda read: (-reads[read], str(read)))
+                    key, way = min(reads, key=lambda read: (-reads[read], _order_read(read)))
                     found[key, way != turned].add((prop.iri, turned))
 
     stating = []
